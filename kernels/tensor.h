@@ -61,8 +61,13 @@ uint64_t ElementCount(const TensorDesc& desc);
 std::vector<uint32_t> PackedStrides(const std::vector<uint32_t>& sizes);
 std::vector<uint32_t> EffectiveStrides(const TensorDesc& desc);  // the given ones, or packed
 bool IsPacked(const TensorDesc& desc);  // every element in row-major order, no gaps
-// True when two coordinates can name the same element (a zero stride, or strides that cross).
-bool HasOverlap(const TensorDesc& desc);
+
+// Can two coordinates name the same element (a zero stride, or strides that cross)? kUndecided:
+// the strides cross so often that the search was given up.
+enum class Overlap : uint32_t { kNone, kSome, kUndecided };
+Overlap FindOverlap(const TensorDesc& desc);
+bool HasOverlap(const TensorDesc& desc);  // anything but kNone
+
 // (last element index + 1) * element size, rounded up to 4.
 uint64_t RequiredBytes(const TensorDesc& desc);
 

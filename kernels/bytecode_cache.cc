@@ -1,0 +1,184 @@
+#include "kernels/bytecode_cache.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/sha256.h"
+
+namespace opmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file is magic and version (8 bytes), key, digest of the payload, size of the payload (8 bytes,
+// little endian), payload. Another layout gets another version and with it another magic.
+constexpr absl::string_view kMagic = "OPMBYTE1";
+constexpr size_t kSizeBytes = 8;
+constexpr size_t kHeaderBytes = 8 + 2 * kSha256Bytes + kSizeBytes;
+constexpr uint64_t kMaxFileBytes = uint64_t{16} << 20;  // compiled kernels have kilobytes
+
+constexpr absl::string_view kSuffix = ".dxbc";
+constexpr absl::string_view kUnfinishedSuffix = ".unfinished";
+
+fs::path PathFromUtf8(absl::string_view text) {
+  return fs::path(std::u8string(text.begin(), text.end()));
+}
+
+std::string SizeField(uint64_t size) {
+  std::string field;
+  for (size_t i = 0; i < kSizeBytes; ++i) field.push_back(static_cast<char>(size >> (8 * i) & 0xFF));
+  return field;
+}
+
+std::string Header(absl::string_view key, absl::string_view payload) {
+  return absl::StrCat(kMagic, key, Sha256(payload), SizeField(payload.size()));
+}
+
+std::optional<std::string> ReadFile(const fs::path& path) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error) return std::nullopt;
+  std::string bytes(static_cast<size_t>(std::min(size, kMaxFileBytes)), '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) return std::nullopt;
+  return bytes;
+}
+
+// Differs between threads and between processes.
+std::string UniqueSuffix() {
+  std::random_device random;
+  return absl::StrFormat(".%08x%08x%s", random(), random(), kUnfinishedSuffix);
+}
+
+#ifdef _WIN32
+fs::path EnvironmentPath(const wchar_t* name) {
+  const wchar_t* value = _wgetenv(name);
+  return value == nullptr ? fs::path() : fs::path(value);
+}
+
+fs::path UserCachePath() { return EnvironmentPath(L"LOCALAPPDATA"); }
+#else
+fs::path EnvironmentPath(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? fs::path() : fs::path(value);
+}
+
+fs::path UserCachePath() {
+  const fs::path cache = EnvironmentPath("XDG_CACHE_HOME");
+  if (cache.is_absolute()) return cache;  // the XDG specification has relative ones ignored
+  const fs::path home = EnvironmentPath("HOME");
+  return home.empty() ? fs::path() : home / ".cache";
+}
+#endif
+
+}  // namespace
+
+std::string DefaultCacheDirectory() {
+  const fs::path user_cache = UserCachePath();
+  if (!user_cache.is_absolute()) return {};
+  const std::u8string path = (user_cache / "opmill").u8string();
+  return std::string(path.begin(), path.end());
+}
+
+BytecodeCache::BytecodeCache(absl::string_view directory, uint64_t max_bytes)
+    : directory_(PathFromUtf8(directory)), max_bytes_(max_bytes) {}
+
+std::optional<std::string> BytecodeCache::Read(absl::string_view key) {
+  if (directory_.empty()) return std::nullopt;
+  const fs::path path = PathOf(key, kSuffix);
+  std::optional<std::string> file = ReadFile(path);
+  if (file.has_value()) {
+    const absl::string_view payload =
+        absl::string_view(*file).substr(std::min(kHeaderBytes, file->size()));
+    if (absl::StartsWith(*file, Header(key, payload))) {
+      hits_.fetch_add(1, std::memory_order_relaxed);
+      // The time of the last use, for RemoveOldest; a read-only directory keeps the old one.
+      std::error_code ignored;
+      fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+      return std::string(payload);
+    }
+    rejected_files_.fetch_add(1, std::memory_order_relaxed);
+  }
+  misses_.fetch_add(1, std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+void BytecodeCache::Write(absl::string_view key, absl::string_view bytecode) {
+  if (directory_.empty()) return;
+  if (!TryWrite(key, bytecode)) {
+    failed_writes_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  RemoveOldest();
+}
+
+BytecodeCache::Counters BytecodeCache::counters() const {
+  return {.hits = hits_.load(std::memory_order_relaxed),
+          .misses = misses_.load(std::memory_order_relaxed),
+          .rejected_files = rejected_files_.load(std::memory_order_relaxed),
+          .failed_writes = failed_writes_.load(std::memory_order_relaxed)};
+}
+
+fs::path BytecodeCache::PathOf(absl::string_view key, absl::string_view suffix) const {
+  return directory_ / absl::StrCat(absl::BytesToHexString(key), suffix);
+}
+
+// Readers see the whole file or none: it gets its name when all of it is there.
+bool BytecodeCache::TryWrite(absl::string_view key, absl::string_view bytecode) {
+  if (kHeaderBytes + bytecode.size() > std::min(kMaxFileBytes, max_bytes_)) return false;
+  std::error_code error;
+  fs::create_directories(directory_, error);  // when this fails, so does the open
+  const fs::path unfinished = PathOf(key, UniqueSuffix());
+  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+  if (!file.is_open()) return false;
+  file << Header(key, bytecode) << bytecode;
+  file.close();
+  if (!file.fail()) {
+    fs::rename(unfinished, PathOf(key, kSuffix), error);
+    if (!error) return true;
+  }
+  fs::remove(unfinished, error);
+  return false;
+}
+
+void BytecodeCache::RemoveOldest() {
+  struct File {
+    fs::file_time_type last_use;
+    uint64_t size;
+    fs::path path;
+  };
+  absl::MutexLock lock(&removal_mutex_);
+  std::vector<File> files;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    // Unfinished files count too: those of a process that died have no other way out.
+    const fs::path extension = entry->path().extension();
+    if (extension != PathFromUtf8(kSuffix) && extension != PathFromUtf8(kUnfinishedSuffix)) continue;
+    std::error_code gone;  // another process removes as well
+    File file = {entry->last_write_time(gone), 0, entry->path()};
+    if (!gone) file.size = entry->file_size(gone);
+    if (gone) continue;
+    total += file.size;
+    files.push_back(std::move(file));
+  }
+  if (total <= max_bytes_) return;
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.last_use < b.last_use; });
+  for (const File& file : files) {
+    if (total <= max_bytes_) break;
+    std::error_code ignored;
+    if (fs::remove(file.path, ignored)) total -= file.size;
+  }
+}
+
+}  // namespace opmill

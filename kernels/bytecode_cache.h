@@ -1,0 +1,58 @@
+// Bytecode on disk, one file a key. Nothing that happens to the directory is an error: a file that
+// is missing, cut short, corrupted or another version's is a miss; one that cannot be written is
+// counted. Many processes may share a directory.
+#ifndef OPMILL_KERNELS_BYTECODE_CACHE_H_
+#define OPMILL_KERNELS_BYTECODE_CACHE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace opmill {
+
+// XDG_CACHE_HOME/opmill or ~/.cache/opmill; %LOCALAPPDATA%\opmill on Windows. UTF-8; empty when
+// the environment names no home.
+std::string DefaultCacheDirectory();
+
+// Safe to use from many threads.
+class BytecodeCache {
+ public:
+  struct Counters {
+    uint64_t hits = 0;
+    uint64_t misses = 0;          // the rejected files among them
+    uint64_t rejected_files = 0;  // found, but not whole or not of this key
+    uint64_t failed_writes = 0;
+  };
+
+  // `directory` is UTF-8 and need not exist; an empty one keeps nothing. What lies there beyond
+  // `max_bytes` goes at the next write, the longest unused first.
+  BytecodeCache(absl::string_view directory, uint64_t max_bytes);
+
+  // Keys are Sha256 digests, raw.
+  std::optional<std::string> Read(absl::string_view key);
+  void Write(absl::string_view key, absl::string_view bytecode);
+
+  Counters counters() const;
+
+ private:
+  std::filesystem::path PathOf(absl::string_view key, absl::string_view suffix) const;
+  bool TryWrite(absl::string_view key, absl::string_view bytecode);
+  void RemoveOldest();
+
+  const std::filesystem::path directory_;
+  const uint64_t max_bytes_;
+  absl::Mutex removal_mutex_;
+  std::atomic<uint64_t> hits_{0};
+  std::atomic<uint64_t> misses_{0};
+  std::atomic<uint64_t> rejected_files_{0};
+  std::atomic<uint64_t> failed_writes_{0};
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_BYTECODE_CACHE_H_

@@ -1,0 +1,136 @@
+#include "kernels/operator_cache.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/errors.h"
+#include "kernels/sha256.h"
+
+namespace opmill {
+namespace {
+
+void DropPackedStrides(TensorDesc& tensor) {
+  if (IsPacked(tensor)) tensor.strides.clear();
+}
+
+void DropPackedStrides(std::optional<TensorDesc>& tensor) {
+  if (tensor.has_value()) DropPackedStrides(*tensor);
+}
+
+struct Canonicalizer {
+  void operator()(TopKDesc& desc) const {
+    DropPackedStrides(desc.input);
+    DropPackedStrides(desc.output_values);
+    DropPackedStrides(desc.output_indices);
+  }
+  template <typename Desc>
+  void operator()(Desc& desc) const {
+    DropPackedStrides(desc.input);
+    DropPackedStrides(desc.output);
+    std::sort(desc.axes.begin(), desc.axes.end());
+  }
+};
+
+OperatorDesc Canonical(OperatorDesc desc) {
+  std::visit(Canonicalizer(), desc);
+  return desc;
+}
+
+}  // namespace
+
+std::string OperatorKey(const OperatorDesc& validated) {
+  // ToString names every field, in one way only.
+  return Sha256Hex(ToString(Canonical(validated)));
+}
+
+std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCacheOptions options) {
+  return std::unique_ptr<OperatorCache>(new OperatorCache(device, options));
+}
+
+absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
+                                                  absl::Time deadline) {
+  const absl::Time start = absl::Now();
+  const OperatorDesc desc = Canonical(validated);
+  std::shared_ptr<Compilation> compilation;
+  bool is_mine = false;
+  bool was_cached = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry& entry = entries_[desc];
+    is_mine = entry.compilation == nullptr;
+    if (is_mine) entry.compilation = std::make_shared<Compilation>();
+    was_cached = entry.compiled;
+    entry.last_use = ++clock_;
+    compilation = entry.compilation;
+    if (is_mine) {
+      ++statistics_.misses;
+    } else if (was_cached) {
+      ++statistics_.hits;
+    } else {
+      ++statistics_.waits;
+    }
+  }
+  if (is_mine) {
+    compilation->result = PlanAndCompile(desc);
+    Settle(desc, compilation);
+  } else if (!compilation->done.WaitForNotificationWithDeadline(deadline)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("The deadline passed after ", absl::FormatDuration(absl::Now() - start),
+                     " of waiting for another caller to compile ", ToString(desc), "."));
+  }
+  RETURN_IF_ERROR(compilation->result.status());
+  return CachedOperator{*compilation->result, was_cached, absl::Now() - start};
+}
+
+void OperatorCache::Invalidate() {
+  absl::MutexLock lock(&mutex_);
+  entries_.clear();
+  statistics_.entries = 0;
+}
+
+OperatorCacheStatistics OperatorCache::statistics() const {
+  absl::MutexLock lock(&mutex_);
+  return statistics_;
+}
+
+OperatorCache::Result OperatorCache::PlanAndCompile(const OperatorDesc& desc) {
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(desc, device_.plan_options()));
+  return device_.Compile(desc, std::move(plan));
+}
+
+// Keeps what was compiled well and tells the waiters, in one step: whoever asks after one of them was
+// answered finds the operator here, or finds its failure gone.
+void OperatorCache::Settle(const OperatorDesc& desc,
+                           const std::shared_ptr<Compilation>& compilation) {
+  absl::MutexLock lock(&mutex_);
+  compilation->done.Notify();
+  if (!compilation->result.ok()) ++statistics_.failures;
+  const auto found = entries_.find(desc);
+  if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
+  if (!compilation->result.ok() || options_.capacity == 0) {
+    entries_.erase(found);
+    return;
+  }
+  if (statistics_.entries == options_.capacity) EvictOldest();
+  found->second.compiled = true;
+  ++statistics_.entries;
+}
+
+// A walk over all, next to a compilation of milliseconds: a hit then costs one number and no list.
+void OperatorCache::EvictOldest() {
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (!entry->second.compiled) continue;
+    if (oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) oldest = entry;
+  }
+  entries_.erase(oldest);
+  --statistics_.entries;
+  ++statistics_.evictions;
+}
+
+}  // namespace opmill

@@ -70,7 +70,8 @@ struct OutputsVisitor {
 
 size_t OperatorDescHash::operator()(const OperatorDesc& desc) const {
   // Not absl::Hash<OperatorDesc>: an abseil built for C++14 cannot hash std::variant.
-  return absl::HashOf(desc.index(), std::visit([](const auto& d) { return absl::HashOf(d); }, desc));
+  const size_t content = std::visit([](const auto& d) { return absl::HashOf(d); }, desc);
+  return absl::HashOf(desc.index(), content);
 }
 
 absl::string_view ToString(ReduceFunction function) {

@@ -1,0 +1,209 @@
+#include "kernels/reference/reference_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/errors.h"
+#include "kernels/reference/reference_operators.h"
+
+namespace opmill {
+namespace {
+
+// Shared with the buffers, which may outlive the device.
+class ByteBudget {
+ public:
+  explicit ByteBudget(uint64_t limit) : limit_(limit) {}
+
+  absl::Status Take(uint64_t bytes) {
+    uint64_t used = used_.load();
+    do {
+      if (bytes > limit_ - used) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("A buffer of ", bytes, " bytes does not fit: ", used, " of ", limit_,
+                         " bytes are in use."));
+      }
+    } while (!used_.compare_exchange_weak(used, used + bytes));
+    return absl::OkStatus();
+  }
+  void GiveBack(uint64_t bytes) { used_ -= bytes; }
+  uint64_t used() const { return used_; }
+
+ private:
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_ = 0;
+};
+
+class ReferenceBuffer : public HostBuffer {
+ public:
+  ReferenceBuffer(std::unique_ptr<std::byte[]> memory, uint64_t size_bytes,
+                  std::shared_ptr<ByteBudget> budget)
+      : memory_(std::move(memory)), size_bytes_(size_bytes), budget_(std::move(budget)) {}
+  ~ReferenceBuffer() override { budget_->GiveBack(size_bytes_); }
+  absl::Span<std::byte> bytes() override {
+    return absl::MakeSpan(memory_.get(), static_cast<size_t>(size_bytes_));
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  uint64_t size_bytes_;
+  std::shared_ptr<ByteBudget> budget_;
+};
+
+class ReferenceOperator : public CompiledOperator {
+ public:
+  ReferenceOperator(const OperatorDesc& desc, OperatorPlan plan)
+      : CompiledOperator(desc, std::move(plan)) {}
+};
+
+class ReferenceDevice : public Device {
+ public:
+  explicit ReferenceDevice(const ReferenceDeviceOptions& options)
+      : max_queued_(options.max_queued),
+        budget_(std::make_shared<ByteBudget>(options.max_buffer_bytes)) {
+    info_.name = "Reference";
+    info_.kind = DeviceKind::kReference;
+    info_.driver = "host";
+    uint32_t threads = options.threads;
+    if (threads == 0) threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
+    for (uint32_t i = 0; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+  }
+
+  // Runs that have started end; those that wait are answered with Unavailable.
+  ~ReferenceDevice() override {
+    {
+      absl::MutexLock lock(&mutex_);
+      closing_ = true;
+    }
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  PlanOptions plan_options() const override { return PlanOptions(); }
+
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                  OperatorPlan plan) override {
+    return std::make_shared<const ReferenceOperator>(desc, std::move(plan));
+  }
+
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
+    RETURN_IF_ERROR(budget_->Take(size_bytes));
+    std::unique_ptr<std::byte[]> memory(
+        new (std::nothrow) std::byte[std::max<size_t>(static_cast<size_t>(size_bytes), 1)]);
+    if (memory == nullptr) {
+      budget_->GiveBack(size_bytes);
+      return absl::ResourceExhaustedError(
+          absl::StrCat("The host has no ", size_bytes, " bytes for a buffer."));
+    }
+    return std::make_shared<ReferenceBuffer>(std::move(memory), size_bytes, budget_);
+  }
+
+  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+           RunCallback done) override {
+    QueuedRun run{std::move(compiled), std::move(bindings), std::move(done), absl::Now(),
+                  absl::OkStatus()};
+    absl::MutexLock lock(&mutex_);
+    if (waiting_ >= max_queued_) {
+      // The answer comes from a worker like any other, but what it would hold on to is let go.
+      run.refusal = absl::ResourceExhaustedError(
+          absl::StrCat("The device's queue of ", max_queued_, " runs is full."));
+      run.compiled = nullptr;
+      run.bindings = {};
+    } else {
+      ++waiting_;
+    }
+    queue_.push_back(std::move(run));
+  }
+
+  DeviceCounters counters() const override {
+    DeviceCounters counters;
+    counters.runs = runs_;
+    counters.submissions = runs_;
+    counters.buffer_bytes_in_use = budget_->used();
+    return counters;
+  }
+
+ private:
+  struct QueuedRun {
+    std::shared_ptr<const CompiledOperator> compiled;
+    Bindings bindings;
+    RunCallback done;
+    absl::Time queued_at;
+    absl::Status refusal;
+  };
+
+  void Work() {
+    while (std::optional<QueuedRun> run = Next()) {
+      if (!run->refusal.ok()) {
+        run->done(run->refusal);
+      } else {
+        run->done(Execute(*run));
+      }
+    }
+  }
+
+  // Blocks. Absent when the device closes and nothing waits.
+  std::optional<QueuedRun> Next() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](ReferenceDevice* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
+          return self->closing_ || !self->queue_.empty();
+        },
+        this));
+    if (queue_.empty()) return std::nullopt;
+    QueuedRun run = std::move(queue_.front());
+    queue_.pop_front();
+    if (run.refusal.ok()) --waiting_;
+    if (closing_ && run.refusal.ok()) {
+      run.refusal = absl::UnavailableError("The device is closing.");
+    }
+    return run;
+  }
+
+  absl::StatusOr<RunStatistics> Execute(const QueuedRun& run) {
+    const absl::Time started = absl::Now();
+    if (run.bindings.input == nullptr) {
+      return absl::InvalidArgumentError("The run has no input buffer.");
+    }
+    std::vector<absl::Span<std::byte>> outputs;
+    for (const std::shared_ptr<HostBuffer>& output : run.bindings.outputs) {
+      outputs.push_back(output->bytes());
+    }
+    RETURN_IF_ERROR(ReferenceRun(run.compiled->desc(), run.bindings.input->bytes(), outputs));
+    ++runs_;
+    RunStatistics statistics;
+    statistics.queued = started - run.queued_at;
+    statistics.executed = absl::Now() - started;
+    statistics.batch_size = 1;
+    return statistics;
+  }
+
+  const size_t max_queued_;
+  const std::shared_ptr<ByteBudget> budget_;
+  DeviceInfo info_;
+  std::atomic<uint64_t> runs_ = 0;
+  absl::Mutex mutex_;
+  std::deque<QueuedRun> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // of the queue, those not refused
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> workers_;  // last: they use everything above
+};
+
+}  // namespace
+
+std::unique_ptr<Device> CreateReferenceDevice(const ReferenceDeviceOptions& options) {
+  return std::make_unique<ReferenceDevice>(options);
+}
+
+}  // namespace opmill

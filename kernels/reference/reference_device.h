@@ -1,0 +1,23 @@
+// The device that needs no device: operators run on host threads through ReferenceRun.
+#ifndef OPMILL_KERNELS_REFERENCE_REFERENCE_DEVICE_H_
+#define OPMILL_KERNELS_REFERENCE_REFERENCE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/device.h"
+
+namespace opmill {
+
+struct ReferenceDeviceOptions {
+  uint32_t threads = 0;       // 0: one per processor, at most 8
+  size_t max_queued = 1024;   // runs that wait; more are answered with ResourceExhausted
+  uint64_t max_buffer_bytes = uint64_t{16} << 30;  // handed out at once
+};
+
+std::unique_ptr<Device> CreateReferenceDevice(const ReferenceDeviceOptions& options = {});
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_REFERENCE_REFERENCE_DEVICE_H_

@@ -91,5 +91,6 @@ fi
 rm -rf "$work"/{apt,debs}
 chmod 755 "$work"
 echo "$stamp" >"$work/stamp"
-rm -rf "$dir"
+[[ ! -e $dir ]] || mv "$dir" "$work.old"
 mv "$work" "$dir"
+rm -rf "$work.old"

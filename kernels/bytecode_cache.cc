@@ -34,7 +34,9 @@ fs::path PathFromUtf8(absl::string_view text) {
 
 std::string SizeField(uint64_t size) {
   std::string field;
-  for (size_t i = 0; i < kSizeBytes; ++i) field.push_back(static_cast<char>(size >> (8 * i) & 0xFF));
+  for (size_t shift = 0; shift < 8 * kSizeBytes; shift += 8) {
+    field.push_back(static_cast<char>(size >> shift & 0xFF));
+  }
   return field;
 }
 
@@ -163,7 +165,9 @@ void BytecodeCache::RemoveOldest() {
        entry.increment(error)) {
     // Unfinished files count too: those of a process that died have no other way out.
     const fs::path extension = entry->path().extension();
-    if (extension != PathFromUtf8(kSuffix) && extension != PathFromUtf8(kUnfinishedSuffix)) continue;
+    if (extension != PathFromUtf8(kSuffix) && extension != PathFromUtf8(kUnfinishedSuffix)) {
+      continue;
+    }
     std::error_code gone;  // another process removes as well
     File file = {entry->last_write_time(gone), 0, entry->path()};
     if (!gone) file.size = entry->file_size(gone);

@@ -103,8 +103,8 @@ OperatorCache::Result OperatorCache::PlanAndCompile(const OperatorDesc& desc) {
   return device_.Compile(desc, std::move(plan));
 }
 
-// Keeps what was compiled well and tells the waiters, in one step: whoever asks after one of them was
-// answered finds the operator here, or finds its failure gone.
+// Keeps what was compiled well and tells the waiters, in one step: whoever asks after one of them
+// was answered finds the operator here, or finds its failure gone.
 void OperatorCache::Settle(const OperatorDesc& desc,
                            const std::shared_ptr<Compilation>& compilation) {
   absl::MutexLock lock(&mutex_);
@@ -126,7 +126,9 @@ void OperatorCache::EvictOldest() {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (!entry->second.compiled) continue;
-    if (oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) oldest = entry;
+    if (oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) {
+      oldest = entry;
+    }
   }
   entries_.erase(oldest);
   --statistics_.entries;

@@ -58,8 +58,8 @@ class Flattener {
   std::string Take() && { return std::move(out_); }
 
  private:
-  // The text stands wherever it is included: which of the places the compiler comes to first depends
-  // on the macros, and the guard leaves the others empty.
+  // The text stands wherever it is included: which of the places the compiler comes to first
+  // depends on the macros, and the guard leaves the others empty.
   absl::Status AppendGuarded(absl::string_view path, absl::string_view text) {
     if (std::find(open_.begin(), open_.end(), path) != open_.end()) return absl::OkStatus();
     const size_t guard = guards_.try_emplace(path, guards_.size()).first->second;

@@ -22,7 +22,7 @@ namespace opmill {
 using ShaderSources = std::map<std::string, std::string, std::less<>>;  // path -> text
 
 struct ShaderLibraryOptions {
-  std::string cache_directory;                          // UTF-8; empty: no disk cache
+  std::string cache_directory;  // UTF-8; empty: no disk cache
   uint64_t max_cache_bytes = uint64_t{64} << 20;
   ShaderSources sources;  // instead of the embedded ones, where not empty
 };

@@ -1,0 +1,41 @@
+// A directory of one test's own, gone when the test is over.
+#ifndef OPMILL_TESTS_SUPPORT_SCRATCH_DIRECTORY_H_
+#define OPMILL_TESTS_SUPPORT_SCRATCH_DIRECTORY_H_
+
+#include <filesystem>
+#include <random>
+#include <string>
+#include <system_error>
+
+namespace opmill {
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::random_device random;
+    path_ = std::filesystem::temp_directory_path() /
+            ("opmill-" + std::to_string(random()) + std::to_string(random()));
+    std::filesystem::create_directories(path_);
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string utf8() const { return Utf8(path_); }
+
+  static std::string Utf8(const std::filesystem::path& path) {
+    const std::u8string text = path.u8string();
+    return std::string(text.begin(), text.end());
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_SUPPORT_SCRATCH_DIRECTORY_H_

@@ -21,6 +21,7 @@ constexpr DataTypeSet kTenTypes = kEightTypes | kIntegers64;
 constexpr DataTypeSet kArgIndices = kIntegers32 | kIntegers64;
 constexpr DataTypeSet kNoIndices = {};
 
+// clang-format off
 constexpr FeatureLevelRow kTable[] = {
     // group            level               ranks  input                                index
     {kArgReduce,       FeatureLevel::k4_1, 1, 8, kTenTypes, kArgIndices},
@@ -58,6 +59,7 @@ constexpr FeatureLevelRow kTable[] = {
     {kHardmax,         FeatureLevel::k2_0, 4, 5, kFloats, kNoIndices},
     {kHardmax,         FeatureLevel::k1_0, 4, 4, kFloats, kNoIndices},
 };
+// clang-format on
 
 struct GroupsVisitor {
   std::vector<OperatorGroup> operator()(const ArgReduceDesc&) const { return {kArgReduce}; }
@@ -90,14 +92,13 @@ absl::StatusOr<FeatureLevel> ParseFeatureLevel(absl::string_view text) {
   for (const FeatureLevel level : kAllFeatureLevels) {
     if (text == ToString(level)) return level;
   }
-  return InvalidField(
-      "feature_level",
-      absl::StrCat("feature_level \"", text, "\" is none of ",
-                   absl::StrJoin(kAllFeatureLevels, ", ",
-                                 [](std::string* out, FeatureLevel level) {
-                                   absl::StrAppend(out, ToString(level));
-                                 }),
-                   "."));
+  return InvalidField("feature_level",
+                      absl::StrCat("feature_level \"", text, "\" is none of ",
+                                   absl::StrJoin(kAllFeatureLevels, ", ",
+                                                 [](std::string* out, FeatureLevel level) {
+                                                   absl::StrAppend(out, ToString(level));
+                                                 }),
+                                   "."));
 }
 
 std::vector<DataType> DataTypeSet::types() const {

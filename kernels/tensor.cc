@@ -39,8 +39,7 @@ std::optional<uint64_t> CheckedRequiredBytes(const TensorDesc& desc) {
   }
   const std::optional<uint64_t> elements = CheckedAdd(last_index, 1);
   if (!elements.has_value()) return std::nullopt;
-  const std::optional<uint64_t> bytes =
-      CheckedMultiply(*elements, ElementBytes(desc.data_type));
+  const std::optional<uint64_t> bytes = CheckedMultiply(*elements, ElementBytes(desc.data_type));
   if (!bytes.has_value()) return std::nullopt;
   const std::optional<uint64_t> padded = CheckedAdd(*bytes, 3);
   if (!padded.has_value()) return std::nullopt;
@@ -142,9 +141,7 @@ uint32_t ElementBytes(DataType type) {
   return 0;
 }
 
-bool IsFloat(DataType type) {
-  return type == DataType::kFloat32 || type == DataType::kFloat16;
-}
+bool IsFloat(DataType type) { return type == DataType::kFloat32 || type == DataType::kFloat16; }
 
 bool IsSigned(DataType type) {
   switch (type) {
@@ -195,8 +192,8 @@ absl::Status CheckTensor(const TensorDesc& desc, absl::string_view field) {
   const size_t rank = desc.sizes.size();
   if (rank < 1 || rank > kMaxRank) {
     const std::string path = absl::StrCat(field, ".sizes");
-    return InvalidField(path, absl::StrCat(path, " has ", rank, " dimensions; 1 to ", kMaxRank,
-                                           " are allowed."));
+    return InvalidField(
+        path, absl::StrCat(path, " has ", rank, " dimensions; 1 to ", kMaxRank, " are allowed."));
   }
   uint64_t elements = 1;
   for (size_t i = 0; i < rank; ++i) {
@@ -208,9 +205,9 @@ absl::Status CheckTensor(const TensorDesc& desc, absl::string_view field) {
     elements *= desc.sizes[i];
     if (elements > kMaxElements) {
       const std::string path = absl::StrCat(field, ".sizes");
-      return InvalidField(path, absl::StrCat(path, " [", absl::StrJoin(desc.sizes, ","),
-                                             "] name more elements than the limit (", kMaxElements,
-                                             ")."));
+      return InvalidField(
+          path, absl::StrCat(path, " [", absl::StrJoin(desc.sizes, ","),
+                             "] name more elements than the limit (", kMaxElements, ")."));
     }
   }
   if (desc.strides.empty()) return absl::OkStatus();

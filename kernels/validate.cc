@@ -28,9 +28,9 @@ absl::Status CheckAxes(absl::Span<const uint32_t> axes, size_t rank) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const std::string field = absl::StrCat("axes[", i, "]");
     if (axes[i] >= rank) {
-      return InvalidField(field, absl::StrCat(field, " (", axes[i],
-                                              ") is not below the dimension count (", rank,
-                                              ") of input."));
+      return InvalidField(
+          field, absl::StrCat(field, " (", axes[i], ") is not below the dimension count (", rank,
+                              ") of input."));
     }
     const auto earlier = std::find(axes.begin(), axes.begin() + i, axes[i]);
     if (earlier != axes.begin() + i) {
@@ -49,8 +49,7 @@ std::vector<uint32_t> ReducedSizes(const TensorDesc& input, absl::Span<const uin
 
 // Infers an output that was left out, else checks everything about it but its data type.
 absl::Status CompleteOutput(absl::string_view field, DataType inferred_type,
-                            const std::vector<uint32_t>& sizes,
-                            std::optional<TensorDesc>& output) {
+                            const std::vector<uint32_t>& sizes, std::optional<TensorDesc>& output) {
   if (!output.has_value()) {
     output = TensorDesc{inferred_type, sizes, {}};
     return absl::OkStatus();
@@ -70,23 +69,23 @@ absl::Status CompleteOutput(absl::string_view field, DataType inferred_type,
   const Overlap overlap = FindOverlap(*output);
   if (overlap == Overlap::kNone) return absl::OkStatus();
   const std::string path = absl::StrCat(field, ".strides");
-  const std::string shape =
-      absl::StrCat(path, " [", absl::StrJoin(output->strides, ","), "] with sizes [",
-                   absl::StrJoin(output->sizes, ","), "]");
+  const std::string shape = absl::StrCat(path, " [", absl::StrJoin(output->strides, ","),
+                                         "] with sizes [", absl::StrJoin(output->sizes, ","), "]");
   if (overlap == Overlap::kSome) {
     return InvalidField(path, absl::StrCat(shape, " put two elements of an output in one place."));
   }
-  return InvalidField(path, absl::StrCat(shape, " cross too often to tell whether two elements of "
-                                                "an output are put in one place."));
+  return InvalidField(path, absl::StrCat(shape,
+                                         " cross too often to tell whether two elements of "
+                                         "an output are put in one place."));
 }
 
 absl::Status CheckValueType(const TensorDesc& input, absl::string_view field,
                             const TensorDesc& output) {
   if (output.data_type == input.data_type) return absl::OkStatus();
   const std::string path = absl::StrCat(field, ".data_type");
-  return InvalidField(path, absl::StrCat(path, " (", ToString(output.data_type),
-                                         ") differs from input.data_type (",
-                                         ToString(input.data_type), ")."));
+  return InvalidField(
+      path, absl::StrCat(path, " (", ToString(output.data_type), ") differs from input.data_type (",
+                         ToString(input.data_type), ")."));
 }
 
 // INT32 is the only index type that may be too narrow: an input has at most 2^32-1 elements.
@@ -96,9 +95,8 @@ absl::Status CheckIndexRange(const TensorDesc& input, const TensorDesc& output,
   uint64_t count = 1;
   for (const uint32_t axis : axes) count *= input.sizes[axis];
   if (output.data_type != DataType::kInt32 || count - 1 <= kLargest) return absl::OkStatus();
-  return InvalidField("output.data_type",
-                      absl::StrCat("output.data_type INT32 ends at ", kLargest,
-                                   ", but indices reach ", count - 1, "."));
+  return InvalidField("output.data_type", absl::StrCat("output.data_type INT32 ends at ", kLargest,
+                                                       ", but indices reach ", count - 1, "."));
 }
 
 absl::Status Complete(ArgReduceDesc& desc) {
@@ -116,8 +114,7 @@ absl::Status Complete(ReduceDesc& desc) {
   RETURN_IF_ERROR(CheckTensor(desc.input, "input"));
   RETURN_IF_ERROR(CheckAxes(desc.axes, desc.input.sizes.size()));
   const bool gives_indices = GroupOf(desc.function) == OperatorGroup::kReduceArg;
-  RETURN_IF_ERROR(CompleteOutput("output",
-                                 gives_indices ? DataType::kUint32 : desc.input.data_type,
+  RETURN_IF_ERROR(CompleteOutput("output", gives_indices ? DataType::kUint32 : desc.input.data_type,
                                  ReducedSizes(desc.input, desc.axes), desc.output));
   if (gives_indices) return CheckIndexRange(desc.input, *desc.output, desc.axes);
   return CheckValueType(desc.input, "output", *desc.output);
@@ -128,9 +125,9 @@ absl::Status Complete(TopKDesc& desc) {
   RETURN_IF_ERROR(CheckTensor(desc.input, "input"));
   const size_t rank = desc.input.sizes.size();
   if (desc.axis >= rank) {
-    return InvalidField("axis", absl::StrCat("axis (", desc.axis,
-                                             ") is not below the dimension count (", rank,
-                                             ") of input."));
+    return InvalidField(
+        "axis", absl::StrCat("axis (", desc.axis, ") is not below the dimension count (", rank,
+                             ") of input."));
   }
   const uint32_t axis_size = desc.input.sizes[desc.axis];
   if (desc.k == 0) return InvalidField("k", "k (0) is below 1.");
@@ -140,8 +137,7 @@ absl::Status Complete(TopKDesc& desc) {
   }
   std::vector<uint32_t> sizes = desc.input.sizes;
   sizes[desc.axis] = desc.k;
-  RETURN_IF_ERROR(
-      CompleteOutput("output_values", desc.input.data_type, sizes, desc.output_values));
+  RETURN_IF_ERROR(CompleteOutput("output_values", desc.input.data_type, sizes, desc.output_values));
   RETURN_IF_ERROR(CheckValueType(desc.input, "output_values", *desc.output_values));
   return CompleteOutput("output_indices", DataType::kUint32, sizes, desc.output_indices);
 }
@@ -149,8 +145,7 @@ absl::Status Complete(TopKDesc& desc) {
 absl::Status Complete(HardmaxDesc& desc) {
   RETURN_IF_ERROR(CheckTensor(desc.input, "input"));
   RETURN_IF_ERROR(CheckAxes(desc.axes, desc.input.sizes.size()));
-  RETURN_IF_ERROR(
-      CompleteOutput("output", desc.input.data_type, desc.input.sizes, desc.output));
+  RETURN_IF_ERROR(CompleteOutput("output", desc.input.data_type, desc.input.sizes, desc.output));
   return CheckValueType(desc.input, "output", *desc.output);
 }
 
@@ -186,8 +181,8 @@ std::optional<Breach> FindBreach(const OperatorDesc& desc, const FeatureLevelRow
     const std::string ranks = row.min_rank == row.max_rank
                                   ? absl::StrCat(row.min_rank)
                                   : absl::StrCat(row.min_rank, " to ", row.max_rank);
-    return Breach{"input.sizes", absl::StrCat("takes ", ranks,
-                                              " dimensions, but input.sizes has ", rank)};
+    return Breach{"input.sizes",
+                  absl::StrCat("takes ", ranks, " dimensions, but input.sizes has ", rank)};
   }
   if (!row.types.Contains(input.data_type)) {
     return Breach{"input.data_type",
@@ -235,8 +230,8 @@ absl::Status CheckLevel(const OperatorDesc& desc, FeatureLevel level) {
     if (!FindBreach(desc, *row).has_value()) oldest_that_allows = row;
   }
   if (oldest_that_allows->level <= level) return absl::OkStatus();
-  const Breach breach = at_level == nullptr ? FindAbsence(desc, level)
-                                            : FindBreach(desc, *at_level).value();
+  const Breach breach =
+      at_level == nullptr ? FindAbsence(desc, level) : FindBreach(desc, *at_level).value();
   return UnsupportedAtLevel(
       breach.field, absl::StrCat("At feature level ", ToString(level), " ", FullName(desc), " ",
                                  breach.sentence, "; feature level ",

@@ -30,9 +30,9 @@ class ByteBudget {
     uint64_t used = used_.load();
     do {
       if (bytes > limit_ - used) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("A buffer of ", bytes, " bytes does not fit: ", used, " of ", limit_,
-                         " bytes are in use."));
+        return absl::ResourceExhaustedError(absl::StrCat("A buffer of ", bytes,
+                                                         " bytes does not fit: ", used, " of ",
+                                                         limit_, " bytes are in use."));
       }
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return absl::OkStatus();

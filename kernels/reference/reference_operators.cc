@@ -179,8 +179,8 @@ void ArgReduce(const TensorDesc& input_desc, const std::vector<uint32_t>& axes, 
   const ReductionShape shape(input_desc.sizes, axes);
   Writer writer(output_desc, output);
   ForEachCoordinate(shape.output_sizes, [&](const Coordinate& coordinate) {
-    writer.Store(coordinate, PickPosition(input_desc.data_type, reader, shape, coordinate, extreme,
-                                          direction));
+    writer.Store(coordinate,
+                 PickPosition(input_desc.data_type, reader, shape, coordinate, extreme, direction));
   });
 }
 
@@ -324,8 +324,8 @@ uint64_t ReduceOne(ReduceFunction function, DataType type, const Reader& input,
                   function == ReduceFunction::kMin ? Extreme::kMin : Extreme::kMax);
   }
   if (!IsFloat(type)) return ReduceIntegers(function, IsSigned(type), input, shape, output);
-  return FromDouble(
-      type, WithFloat32Range(function, ReduceFloats(function, type, input, shape, output)));
+  return FromDouble(type,
+                    WithFloat32Range(function, ReduceFloats(function, type, input, shape, output)));
 }
 
 struct RunVisitor {
@@ -390,8 +390,8 @@ struct RunVisitor {
     const ReductionShape shape(desc.input.sizes, desc.axes);
     Writer writer(*desc.output, outputs[0]);
     ForEachCoordinate(shape.output_sizes, [&](const Coordinate& output) {
-      const uint64_t picked = PickPosition(type, reader, shape, output, Extreme::kMax,
-                                           AxisDirection::kIncreasing);
+      const uint64_t picked =
+          PickPosition(type, reader, shape, output, Extreme::kMax, AxisDirection::kIncreasing);
       shape.ForEachReduced(output, [&](const Coordinate& coordinate, uint64_t position) {
         writer.Store(coordinate, FromDouble(type, position == picked ? 1 : 0));
       });
@@ -401,8 +401,8 @@ struct RunVisitor {
 
 absl::Status CheckBytes(absl::string_view name, uint64_t size, const TensorDesc& desc) {
   if (size >= RequiredBytes(desc)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " has ", size, " bytes; its tensor needs ",
-                                                 RequiredBytes(desc), "."));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has ", size, " bytes; its tensor needs ", RequiredBytes(desc), "."));
 }
 
 }  // namespace
@@ -417,8 +417,7 @@ absl::Status ReferenceRun(const OperatorDesc& validated, absl::Span<const std::b
   }
   absl::Status status = CheckBytes("The input", input.size(), InputOf(validated));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    status.Update(
-        CheckBytes(absl::StrCat("outputs[", i, "]"), outputs[i].size(), output_descs[i]));
+    status.Update(CheckBytes(absl::StrCat("outputs[", i, "]"), outputs[i].size(), output_descs[i]));
   }
   if (status.ok()) std::visit(RunVisitor{input, outputs}, validated);
   return status;
@@ -430,8 +429,8 @@ absl::StatusOr<std::vector<ExactReduction>> ReferenceReduceExact(
   const DataType type = validated.input.data_type;
   if (!IsFloat(type) || IsSelection(function) || function == ReduceFunction::kArgMin ||
       function == ReduceFunction::kArgMax) {
-    return absl::InvalidArgumentError(absl::StrCat("reduce ", ToString(function), " of ",
-                                                   ToString(type), " has no exact sum."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("reduce ", ToString(function), " of ", ToString(type), " has no exact sum."));
   }
   absl::Status status = CheckBytes("The input", input.size(), validated.input);
   if (!status.ok()) return status;

@@ -44,8 +44,8 @@ struct ExactReduction {
 
 // In row-major order of the output. The function is one of AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP,
 // MULTIPLY, SUM, SUM_SQUARE and the input a float, else InvalidArgument.
-absl::StatusOr<std::vector<ExactReduction>> ReferenceReduceExact(
-    const ReduceDesc& validated, absl::Span<const std::byte> input);
+absl::StatusOr<std::vector<ExactReduction>> ReferenceReduceExact(const ReduceDesc& validated,
+                                                                 absl::Span<const std::byte> input);
 
 }  // namespace opmill
 

@@ -1,0 +1,94 @@
+#include "tests/support/test_devices.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/errors.h"
+#include "kernels/plan.h"
+#include "kernels/reference/reference_device.h"
+#include "kernels/validate.h"
+
+namespace opmill {
+namespace {
+
+using OpenedDevice = absl::StatusOr<std::unique_ptr<Device>>;
+
+// Closes the devices while everything that they use is still alive.
+class Devices : public ::testing::Environment {
+ public:
+  OpenedDevice& Get(const std::string& name) {
+    auto found = devices_.find(name);
+    if (found == devices_.end()) found = devices_.emplace(name, Open(name)).first;
+    return found->second;
+  }
+  void TearDown() override { devices_.clear(); }
+
+ private:
+  static OpenedDevice Open(const std::string& name) {
+    if (name == "Reference") return CreateReferenceDevice();
+    return absl::NotFoundError(absl::StrCat("No test device is called ", name, "."));
+  }
+
+  std::map<std::string, OpenedDevice> devices_;
+};
+
+// GoogleTest owns it.
+Devices* const devices = static_cast<Devices*>(::testing::AddGlobalTestEnvironment(new Devices()));
+
+}  // namespace
+
+std::vector<std::string> TestDevices() { return {"Reference"}; }
+
+absl::StatusOr<Device*> OpenTestDevice(const std::string& name) {
+  const OpenedDevice& device = devices->Get(name);
+  if (!device.ok()) return device.status();
+  return device->get();
+}
+
+bool RequiresDevices() {
+  const char* value = std::getenv("OPMILL_REQUIRE_DEVICE");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+void DeviceTest::SetUp() {
+  absl::StatusOr<Device*> device = OpenTestDevice(GetParam());
+  if (device.ok()) {
+    device_ = *device;
+    return;
+  }
+  if (RequiresDevices()) FAIL() << device.status();
+  GTEST_SKIP() << device.status();
+}
+
+absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
+                                                                const OperatorDesc& desc,
+                                                                const std::vector<std::byte>& input,
+                                                                FeatureLevel level) {
+  ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
+  OperatorPlan plan;
+  if (device.info().kind != DeviceKind::kReference) {
+    ASSIGN_OR_RETURN(plan, MakePlan(validated, device.plan_options()));
+  }
+  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated, std::move(plan)));
+  Bindings bindings;
+  ASSIGN_OR_RETURN(bindings.input,
+                   device.Allocate(RequiredBytes(InputOf(validated)), BufferUse::kInput));
+  std::memcpy(bindings.input->bytes().data(), input.data(), bindings.input->bytes().size());
+  for (const TensorDesc& output : OutputsOf(validated)) {
+    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
+                     device.Allocate(RequiredBytes(output), BufferUse::kOutput));
+    bindings.outputs.push_back(std::move(buffer));
+  }
+  RETURN_IF_ERROR(device.RunAndWait(std::move(compiled), bindings).status());
+  std::vector<std::vector<std::byte>> outputs;
+  for (const std::shared_ptr<HostBuffer>& buffer : bindings.outputs) {
+    outputs.emplace_back(buffer->bytes().begin(), buffer->bytes().end());
+  }
+  return outputs;
+}
+
+}  // namespace opmill

@@ -1,0 +1,43 @@
+// The devices that tests run on, by name, and one operator run from bytes to bytes.
+#ifndef OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_
+#define OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "kernels/device.h"
+#include "kernels/feature_levels.h"
+
+namespace opmill {
+
+// Parameters for tests that run on every device, one name each.
+std::vector<std::string> TestDevices();
+
+// Opened once a process and closed before it ends.
+absl::StatusOr<Device*> OpenTestDevice(const std::string& name);
+
+// True when an absent device is a failure: OPMILL_REQUIRE_DEVICE=1.
+bool RequiresDevices();
+
+// A test on the device that its parameter names. An absent device is a visible skip.
+class DeviceTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override;
+  Device& device() { return *device_; }
+
+ private:
+  Device* device_ = nullptr;
+};
+
+// Validates, plans, compiles and runs. `input` holds at least the bytes that its tensor requires.
+// One vector of bytes an output, each RequiredBytes long.
+absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(
+    Device& device, const OperatorDesc& desc, const std::vector<std::byte>& input,
+    FeatureLevel level = kNewestFeatureLevel);
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_

@@ -34,7 +34,8 @@ struct ShaderLibraryCounters {
 
 // One text without includes: every `#include "x"` (x from the root of the sources, also inside
 // subfolders) becomes the file's text, seen once by the compiler whichever branch it stands in,
-// and #line keeps file and line for the compiler's messages.
+// and #line keeps file and line for the compiler's messages. FXC heeds it; vkd3d 2.1 does not, and
+// counts the flat text's lines without those of branches not taken.
 absl::StatusOr<std::string> FlattenShader(const ShaderSources& sources, absl::string_view path);
 
 // Safe to use from many threads. Holds no bytecode: whoever makes pipelines keeps those.

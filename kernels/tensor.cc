@@ -66,6 +66,7 @@ class OverlapSearch {
     uint64_t reach = 0;
     uint64_t divisor = 0;
     for (const auto& [stride, size] : dims) {
+      crosses_ = crosses_ || stride <= reach;
       reach_below_.push_back(reach);
       divisor_below_.push_back(divisor);
       reach += (size - 1) * stride;
@@ -75,6 +76,7 @@ class OverlapSearch {
   }
 
   Overlap Run() {
+    if (!crosses_) return Overlap::kNone;
     // Twice the reach has to fit into the signed numbers below; no memory is that large.
     if (total_reach_ > kMaxUint64 / 4) return Overlap::kUndecided;
     return Search(dims_.size(), 0, false);
@@ -112,6 +114,7 @@ class OverlapSearch {
   absl::Span<const std::pair<uint64_t, uint64_t>> dims_;
   std::vector<uint64_t> reach_below_;    // sum of (size - 1) * stride of the dimensions below
   std::vector<uint64_t> divisor_below_;  // their greatest common divisor, 0 for none
+  bool crosses_ = false;                 // some stride is not beyond the reach of the smaller ones
   uint64_t total_reach_ = 0;
   uint32_t steps_ = 0;
 };

@@ -1,0 +1,261 @@
+// Walks every cell of the feature-level table, the refusals too. The table below is written from
+// DirectML's reference pages and read by this test alone: it shares nothing with the one in code.
+#include "kernels/feature_levels.h"
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/validate.h"
+
+namespace opmill {
+namespace {
+
+constexpr char kLaw[] = R"(
+ARGMIN ARGMAX                               | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+REDUCE_ARGMIN REDUCE_ARGMAX                 | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+                                            | 2.1 | 4   | 8 types             | U32
+                                            | 1.0 | 4   | F                   | U32
+AVERAGE L2 LOG_SUM LOG_SUM_EXP              | 3.0 | 1-8 | F                   |
+                                            | 1.0 | 4   | F                   |
+L1 SUM_SQUARE                               | 5.0 | 1-8 | F I64 I32 U64 U32   |
+                                            | 3.0 | 1-8 | F                   |
+                                            | 1.0 | 4   | F                   |
+MIN MAX                                     | 5.0 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.1 | 4   | F I32 U32           |
+                                            | 1.0 | 4   | F                   |
+MULTIPLY SUM                                | 5.0 | 1-8 | F I64 I32 U64 U32   |
+                                            | 3.0 | 1-8 | F I32 U32           |
+                                            | 2.1 | 4   | F I32 U32           |
+                                            | 1.0 | 4   | F                   |
+TOP_K_INCREASING TOP_K_DECREASING           | 5.0 | 1-8 | 10 types            | U64 U32
+                                            | 3.1 | 1-8 | 8 types             | U32
+                                            | 2.1 | 4   | 8 types             | U32
+TOP_K_DECREASING                            | 2.0 | 4   | F                   | U32
+HARDMAX_ANY_AXES HARDMAX_LAST_AXIS          | 5.1 | 1-8 | F                   |
+HARDMAX_LAST_AXIS                           | 3.0 | 1-8 | F                   |
+                                            | 2.0 | 4-5 | F                   |
+                                            | 1.0 | 4   | F                   |
+)";
+
+constexpr char kLevels[] = "1.0 2.0 2.1 3.0 3.1 4.0 4.1 5.0 5.1 5.2 6.0 6.1 6.2 6.3 6.4";
+
+// The types by the names in kLaw, and those that no operator takes.
+const std::map<std::string, DataType>& Types() {
+  static const auto* const types = new std::map<std::string, DataType>{
+      {"F32", DataType::kFloat32},      {"F16", DataType::kFloat16}, {"I64", DataType::kInt64},
+      {"I32", DataType::kInt32},        {"I16", DataType::kInt16},   {"I8", DataType::kInt8},
+      {"U64", DataType::kUint64},       {"U32", DataType::kUint32},  {"U16", DataType::kUint16},
+      {"U8", DataType::kUint8},         {"F64", DataType::kFloat64}, {"none", DataType::kUnknown},
+      {"12", static_cast<DataType>(12)}};
+  return *types;
+}
+
+std::set<std::string> ParseTypes(absl::string_view text) {
+  std::string expanded(text);
+  expanded = std::string(absl::StripAsciiWhitespace(expanded));
+  if (expanded == "8 types") expanded = "F I32 I16 I8 U32 U16 U8";
+  if (expanded == "10 types") expanded = "F I32 I16 I8 U32 U16 U8 I64 U64";
+  std::set<std::string> types;
+  for (const auto& name : absl::StrSplit(expanded, ' ', absl::SkipEmpty())) {
+    if (name == "F") {
+      types.insert({"F32", "F16"});
+    } else {
+      types.insert(std::string(name));
+    }
+  }
+  return types;
+}
+
+struct LawRow {
+  std::string level;  // single digits: compares as text
+  size_t min_rank;
+  size_t max_rank;
+  std::set<std::string> types;
+  std::set<std::string> index_types;
+
+  bool Allows(size_t rank, const std::string& type,
+              const std::optional<std::string>& index_type) const {
+    return min_rank <= rank && rank <= max_rank && types.count(type) == 1 &&
+           (!index_type.has_value() || index_types.count(*index_type) == 1);
+  }
+};
+
+// By operator, newest first.
+std::map<std::string, std::vector<LawRow>> ParseLaw() {
+  std::map<std::string, std::vector<LawRow>> law;
+  std::vector<std::string> operators;
+  for (const absl::string_view line : absl::StrSplit(kLaw, '\n', absl::SkipWhitespace())) {
+    const std::vector<std::string> cells = absl::StrSplit(line, '|');
+    const std::vector<std::string> names = absl::StrSplit(cells[0], ' ', absl::SkipWhitespace());
+    if (!names.empty()) operators = names;
+    const std::string ranks(absl::StripAsciiWhitespace(cells[2]));
+    LawRow row;
+    row.level = std::string(absl::StripAsciiWhitespace(cells[1]));
+    row.min_rank = ranks.front() - '0';
+    row.max_rank = ranks.back() - '0';
+    row.types = ParseTypes(cells[3]);
+    row.index_types = ParseTypes(cells[4]);
+    for (const std::string& name : operators) law[name].push_back(row);
+  }
+  return law;
+}
+
+bool GivesIndices(const std::string& name) {
+  return name.find("ARG") != std::string::npos || name.find("TOP_K") != std::string::npos;
+}
+
+// A descriptor of the operator that is lawful but for what the arguments say of it.
+OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
+                      std::optional<DataType> index_type) {
+  const TensorDesc input = {type, std::vector<uint32_t>(rank, 1), {}};
+  std::optional<TensorDesc> indices;
+  if (index_type.has_value()) indices = TensorDesc{*index_type, input.sizes, {}};
+  const uint32_t last_axis = rank == 0 ? 0 : static_cast<uint32_t>(rank - 1);
+  if (name == "ARGMIN") return ArgReduceDesc{Extreme::kMin, input, indices, {0}, {}};
+  if (name == "ARGMAX") return ArgReduceDesc{Extreme::kMax, input, indices, {0}, {}};
+  if (name == "TOP_K_INCREASING") {
+    return TopKDesc{input, std::nullopt, indices, 0, 1, AxisDirection::kIncreasing};
+  }
+  if (name == "TOP_K_DECREASING") {
+    return TopKDesc{input, std::nullopt, indices, 0, 1, AxisDirection::kDecreasing};
+  }
+  if (name == "HARDMAX_LAST_AXIS") return HardmaxDesc{input, std::nullopt, {last_axis}};
+  if (name == "HARDMAX_ANY_AXES") {
+    // With rank 1 there is but one axis; more dimensions than two make the difference there.
+    HardmaxDesc desc = {input, std::nullopt, {}};
+    for (uint32_t axis = 0; axis <= last_axis; ++axis) desc.axes.push_back(axis);
+    return desc;
+  }
+  const absl::string_view function = absl::StripPrefix(name, "REDUCE_");
+  for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
+    if (ToString(static_cast<ReduceFunction>(i)) == function) {
+      return ReduceDesc{static_cast<ReduceFunction>(i), input, indices, {0}};
+    }
+  }
+  ADD_FAILURE() << "No operator is called " << name;
+  std::abort();
+}
+
+// What the law says of one cell: the level from which on it is allowed, absent for never.
+std::optional<std::string> AllowedFrom(const std::vector<LawRow>& rows, size_t rank,
+                                       const std::string& type,
+                                       const std::optional<std::string>& index_type) {
+  std::optional<std::string> level;
+  for (const LawRow& row : rows) {
+    if (row.Allows(rank, type, index_type)) level = row.level;
+  }
+  return level;
+}
+
+TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
+  const std::map<std::string, std::vector<LawRow>> law = ParseLaw();
+  EXPECT_EQ(law.size(), 2 + kReduceFunctionCount + 2 + 2);
+  std::map<absl::StatusCode, int> counts;
+  for (const auto& [name, rows] : law) {
+    std::vector<std::optional<std::string>> index_types = {std::nullopt};
+    if (GivesIndices(name)) {
+      for (const auto& [index_type, unused] : Types()) index_types.push_back(index_type);
+    }
+    for (const auto& [type, data_type] : Types()) {
+      for (const std::optional<std::string>& index_type : index_types) {
+        for (size_t rank = 0; rank <= 9; ++rank) {
+          // Rank 1 with all axes is rank 1 with the last axis.
+          const bool is_plain = name == "HARDMAX_ANY_AXES" && rank == 1;
+          const std::optional<std::string> from =
+              AllowedFrom(is_plain ? law.at("HARDMAX_LAST_AXIS") : rows, rank, type, index_type);
+          std::optional<DataType> index;
+          if (index_type.has_value()) index = Types().at(*index_type);
+          const OperatorDesc desc = MakeDesc(name, rank, data_type, index);
+          for (const absl::string_view level_name : absl::StrSplit(kLevels, ' ')) {
+            const absl::StatusOr<FeatureLevel> level = ParseFeatureLevel(level_name);
+            ASSERT_TRUE(level.ok()) << level.status();
+            const absl::Status status = Validate(desc, *level).status();
+            const absl::StatusCode expected = !from.has_value() ? absl::StatusCode::kInvalidArgument
+                                              : *from <= level_name
+                                                  ? absl::StatusCode::kOk
+                                                  : absl::StatusCode::kFailedPrecondition;
+            ASSERT_EQ(status.code(), expected)
+                << name << " level " << level_name << " rank " << rank << " of " << type
+                << " to indices " << index_type.value_or("left out") << ": " << status;
+            if (expected == absl::StatusCode::kFailedPrecondition) {
+              EXPECT_THAT(std::string(status.message()),
+                          ::testing::AllOf(
+                              ::testing::StartsWith(absl::StrCat("At feature level ", level_name)),
+                              ::testing::EndsWith(absl::StrCat("; feature level ", *from,
+                                                               " allows this request."))));
+            }
+            ++counts[expected];
+          }
+        }
+      }
+    }
+  }
+  for (const auto& [code, count] : counts) std::cout << code << ": " << count << " cells\n";
+  EXPECT_EQ(counts.size(), 3u);
+}
+
+// Lookups answer with the newest row of a level; that is right only as long as rows never shrink.
+TEST(FeatureLevels, NewerRowsAllowAllThatOlderOnesDo) {
+  for (const FeatureLevelRow& newer : FeatureLevelTable()) {
+    for (const FeatureLevelRow& older : FeatureLevelTable()) {
+      if (newer.group != older.group || newer.level <= older.level) continue;
+      EXPECT_LE(newer.min_rank, older.min_rank);
+      EXPECT_GE(newer.max_rank, older.max_rank);
+      EXPECT_EQ(newer.types | older.types, newer.types);
+      EXPECT_EQ(newer.index_types | older.index_types, newer.index_types);
+      EXPECT_LT(&newer, &older) << "Rows of a group stand newest first.";
+    }
+  }
+}
+
+TEST(FeatureLevels, AreWrittenAsDirectMlNumbersThem) {
+  std::vector<std::string> names;
+  for (const FeatureLevel level : kAllFeatureLevels) names.push_back(ToString(level));
+  EXPECT_EQ(names, (std::vector<std::string>(absl::StrSplit(kLevels, ' '))));
+  EXPECT_EQ(ParseFeatureLevel("5.1").value(), static_cast<FeatureLevel>(0x5100));
+  EXPECT_EQ(ToString(kNewestFeatureLevel), "6.4");
+}
+
+TEST(FeatureLevels, ParseRefusesWhatIsNoLevel) {
+  for (const char* text : {"", "5", "5.3", "51", " 5.1", "5.1 ", "7.0", "DML_FEATURE_LEVEL_5_1"}) {
+    const absl::Status status = ParseFeatureLevel(text).status();
+    EXPECT_EQ(status.message(),
+              absl::StrCat("feature_level \"", text,
+                           "\" is none of 1.0, 2.0, 2.1, 3.0, 3.1, 4.0, 4.1, 5.0, 5.1, 5.2, 6.0, "
+                           "6.1, 6.2, 6.3, 6.4."));
+  }
+}
+
+TEST(FeatureLevels, EffectiveRankLeavesOutLeadingSizesOf1) {
+  EXPECT_EQ(EffectiveRank({1, 1, 2, 3}), 2u);
+  EXPECT_EQ(EffectiveRank({1, 1, 1}), 0u);
+  EXPECT_EQ(EffectiveRank({2, 1, 3}), 3u);
+  EXPECT_EQ(EffectiveRank({2, 1}), 2u);
+}
+
+TEST(FeatureLevels, DataTypeSetsHoldWhatTheyAreGiven) {
+  constexpr DataTypeSet set = {DataType::kUint8, DataType::kFloat32};
+  EXPECT_EQ(set.ToString(), "FLOAT32, UINT8");
+  EXPECT_FALSE(set.Contains(DataType::kInt8));
+  EXPECT_FALSE(set.Contains(static_cast<DataType>(32)));
+  EXPECT_FALSE(set.Contains(static_cast<DataType>(32 + static_cast<uint32_t>(DataType::kUint8))));
+  EXPECT_TRUE(DataTypeSet().empty());
+}
+
+}  // namespace
+}  // namespace opmill

@@ -1,0 +1,134 @@
+#include "kernels/reference/reference_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "kernels/validate.h"
+#include "tests/support/tensors.h"
+
+namespace opmill {
+namespace {
+
+// A device and one small operator on it.
+class ReferenceDeviceTest : public ::testing::Test {
+ protected:
+  void Create(const ReferenceDeviceOptions& options) { device_ = CreateReferenceDevice(options); }
+
+  std::shared_ptr<const CompiledOperator> Compile(uint32_t size) {
+    const TensorDesc input = {DataType::kUint32, {size}, {}};
+    const OperatorDesc desc =
+        Validate(ReduceDesc{ReduceFunction::kSum, input, std::nullopt, {0}}).value();
+    return device_->Compile(desc, OperatorPlan()).value();
+  }
+
+  Bindings Bind(uint32_t size, uint32_t value) {
+    Bindings bindings;
+    bindings.input = device_->Allocate(4 * size, BufferUse::kInput).value();
+    bindings.outputs = {device_->Allocate(4, BufferUse::kOutput).value()};
+    const std::vector<std::byte> bytes =
+        BytesOfBits({DataType::kUint32, {size}, {}}, std::vector<uint64_t>(size, value));
+    std::copy(bytes.begin(), bytes.end(), bindings.input->bytes().begin());
+    return bindings;
+  }
+
+  static uint32_t Result(const Bindings& bindings) {
+    uint32_t result = 0;
+    std::memcpy(&result, bindings.outputs[0]->bytes().data(), sizeof(result));
+    return result;
+  }
+
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(ReferenceDeviceTest, RunsForManyThreadsAtOnce) {
+  Create({.threads = 4});
+  const auto compiled = Compile(10);
+  std::atomic<int> right = 0;
+  std::vector<std::thread> callers;
+  for (uint32_t caller = 0; caller < 8; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (uint32_t run = 0; run < 50; ++run) {
+        const Bindings bindings = Bind(10, caller * 100 + run);
+        const auto statistics = device_->RunAndWait(compiled, bindings);
+        if (statistics.ok() && Result(bindings) == 10 * (caller * 100 + run)) ++right;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(right, 400);
+  EXPECT_EQ(device_->counters().runs, 400u);
+  // A run holds its buffers until its callback has returned, a little after its caller woke.
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (device_->counters().buffer_bytes_in_use != 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(device_->counters().buffer_bytes_in_use, 0u);
+}
+
+TEST_F(ReferenceDeviceTest, RefusesBuffersBeyondItsLimit) {
+  Create({.threads = 1, .max_buffer_bytes = 100});
+  auto buffer = device_->Allocate(60, BufferUse::kInput);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_EQ((*buffer)->bytes().size(), 60u);
+  const absl::Status refusal = device_->Allocate(41, BufferUse::kInput).status();
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refusal.message(), "A buffer of 41 bytes does not fit: 60 of 100 bytes are in use.");
+  EXPECT_TRUE(device_->Allocate(40, BufferUse::kInput).ok());
+  *buffer = nullptr;
+  EXPECT_TRUE(device_->Allocate(100, BufferUse::kInput).ok());
+  // Nothing wraps.
+  EXPECT_EQ(device_->Allocate(~uint64_t{0}, BufferUse::kInput).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
+  std::vector<absl::Status> answers;
+  // The destructor's first step cannot be seen from outside: give it longer until it came in time.
+  for (int wait_ms = 10; wait_ms < 10000; wait_ms *= 2) {
+    Create({.threads = 1, .max_queued = 1});
+    const auto compiled = Compile(1);
+    const Bindings bindings = Bind(1, 7);
+    absl::Notification started;
+    absl::Notification go_on;
+    answers.assign(3, absl::UnknownError("none"));
+    // The only worker stands still in the first callback.
+    device_->Run(compiled, bindings, [&](absl::StatusOr<RunStatistics> result) {
+      answers[0] = result.status();
+      started.Notify();
+      go_on.WaitForNotification();
+    });
+    started.WaitForNotification();
+    for (const size_t i : {1, 2}) {
+      device_->Run(compiled, bindings,
+                   [&, i](absl::StatusOr<RunStatistics> result) { answers[i] = result.status(); });
+    }
+    std::thread closer([&] { device_ = nullptr; });
+    absl::SleepFor(absl::Milliseconds(wait_ms));
+    go_on.Notify();
+    closer.join();
+    EXPECT_EQ(answers[0], absl::OkStatus());
+    EXPECT_EQ(answers[2].message(), "The device's queue of 1 runs is full.");
+    EXPECT_EQ(answers[2].code(), absl::StatusCode::kResourceExhausted);
+    if (!answers[1].ok()) break;
+  }
+  EXPECT_EQ(answers[1].message(), "The device is closing.");
+  EXPECT_EQ(answers[1].code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ReferenceDeviceTest, RefusesARunWithoutBuffers) {
+  Create({});
+  EXPECT_EQ(device_->RunAndWait(Compile(1), {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(device_->info().kind, DeviceKind::kReference);
+}
+
+}  // namespace
+}  // namespace opmill

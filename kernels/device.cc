@@ -1,23 +1,19 @@
 #include "kernels/device.h"
 
-#include "absl/synchronization/notification.h"
+#include <future>
+#include <memory>
+#include <utility>
 
 namespace opmill {
 
 absl::StatusOr<RunStatistics> Device::RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
                                                  Bindings bindings) {
-  // Shared with the callback: it may still be leaving Notify() when this thread wakes and returns.
-  struct Answer {
-    absl::Notification done;
-    absl::StatusOr<RunStatistics> result = absl::UnknownError("The run has not ended.");
-  };
-  auto answer = std::make_shared<Answer>();
-  Run(std::move(compiled), std::move(bindings), [answer](absl::StatusOr<RunStatistics> result) {
-    answer->result = std::move(result);
-    answer->done.Notify();
-  });
-  answer->done.WaitForNotification();
-  return std::move(answer->result);
+  // Shared with the callback: it may still be leaving set_value() when this thread wakes and
+  // returns.
+  auto answer = std::make_shared<std::promise<absl::StatusOr<RunStatistics>>>();
+  Run(std::move(compiled), std::move(bindings),
+      [answer](absl::StatusOr<RunStatistics> result) { answer->set_value(std::move(result)); });
+  return answer->get_future().get();
 }
 
 }  // namespace opmill

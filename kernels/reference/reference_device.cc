@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -10,9 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/errors.h"
@@ -83,9 +83,10 @@ class ReferenceDevice : public Device {
   // Runs that have started end; those that wait are answered with Unavailable.
   ~ReferenceDevice() override {
     {
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       closing_ = true;
     }
+    changed_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
 
@@ -113,7 +114,7 @@ class ReferenceDevice : public Device {
            RunCallback done) override {
     QueuedRun run{std::move(compiled), std::move(bindings), std::move(done), absl::Now(),
                   absl::OkStatus()};
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (waiting_ >= max_queued_) {
       // The answer comes from a worker like any other, but what it would hold on to is let go.
       run.refusal = absl::ResourceExhaustedError(
@@ -124,6 +125,7 @@ class ReferenceDevice : public Device {
       ++waiting_;
     }
     queue_.push_back(std::move(run));
+    changed_.notify_one();
   }
 
   DeviceCounters counters() const override {
@@ -155,12 +157,8 @@ class ReferenceDevice : public Device {
 
   // Blocks. Absent when the device closes and nothing waits.
   std::optional<QueuedRun> Next() {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(
-        +[](ReferenceDevice* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
-          return self->closing_ || !self->queue_.empty();
-        },
-        this));
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
     if (queue_.empty()) return std::nullopt;
     QueuedRun run = std::move(queue_.front());
     queue_.pop_front();
@@ -173,13 +171,13 @@ class ReferenceDevice : public Device {
 
   absl::StatusOr<RunStatistics> Execute(const QueuedRun& run) {
     const absl::Time started = absl::Now();
-    if (run.bindings.input == nullptr) {
-      return absl::InvalidArgumentError("The run has no input buffer.");
-    }
     std::vector<absl::Span<std::byte>> outputs;
+    bool complete = run.bindings.input != nullptr;
     for (const std::shared_ptr<HostBuffer>& output : run.bindings.outputs) {
-      outputs.push_back(output->bytes());
+      complete = complete && output != nullptr;
+      if (complete) outputs.push_back(output->bytes());
     }
+    if (!complete) return absl::InvalidArgumentError("The run lacks a buffer.");
     RETURN_IF_ERROR(ReferenceRun(run.compiled->desc(), run.bindings.input->bytes(), outputs));
     ++runs_;
     RunStatistics statistics;
@@ -193,10 +191,12 @@ class ReferenceDevice : public Device {
   const std::shared_ptr<ByteBudget> budget_;
   DeviceInfo info_;
   std::atomic<uint64_t> runs_ = 0;
-  absl::Mutex mutex_;
-  std::deque<QueuedRun> queue_ ABSL_GUARDED_BY(mutex_);
-  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // of the queue, those not refused
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::mutex mutex_;  // of all below but the workers
+  std::condition_variable changed_;
+  std::deque<QueuedRun> queue_;
+  size_t waiting_ = 0;  // of the queue, those not refused
+  bool closing_ = false;
   std::vector<std::thread> workers_;  // last: they use everything above
 };
 

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kernels/validate.h"
@@ -96,23 +96,23 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
     Create({.threads = 1, .max_queued = 1});
     const auto compiled = Compile(1);
     const Bindings bindings = Bind(1, 7);
-    absl::Notification started;
-    absl::Notification go_on;
+    std::latch started(1);
+    std::latch go_on(1);
     answers.assign(3, absl::UnknownError("none"));
     // The only worker stands still in the first callback.
     device_->Run(compiled, bindings, [&](absl::StatusOr<RunStatistics> result) {
       answers[0] = result.status();
-      started.Notify();
-      go_on.WaitForNotification();
+      started.count_down();
+      go_on.wait();
     });
-    started.WaitForNotification();
+    started.wait();
     for (const size_t i : {1, 2}) {
       device_->Run(compiled, bindings,
                    [&, i](absl::StatusOr<RunStatistics> result) { answers[i] = result.status(); });
     }
     std::thread closer([&] { device_ = nullptr; });
     absl::SleepFor(absl::Milliseconds(wait_ms));
-    go_on.Notify();
+    go_on.count_down();
     closer.join();
     EXPECT_EQ(answers[0], absl::OkStatus());
     EXPECT_EQ(answers[2].message(), "The device's queue of 1 runs is full.");
@@ -125,8 +125,13 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
 
 TEST_F(ReferenceDeviceTest, RefusesARunWithoutBuffers) {
   Create({});
-  EXPECT_EQ(device_->RunAndWait(Compile(1), {}).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  Bindings bindings = Bind(1, 7);
+  bindings.outputs[0] = nullptr;
+  for (const Bindings& incomplete : {Bindings(), bindings}) {
+    const absl::Status status = device_->RunAndWait(Compile(1), incomplete).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), "The run lacks a buffer.");
+  }
   EXPECT_EQ(device_->info().kind, DeviceKind::kReference);
 }
 

@@ -69,11 +69,8 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
                                                                 const std::vector<std::byte>& input,
                                                                 FeatureLevel level) {
   ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
-  OperatorPlan plan;
-  if (device.info().kind != DeviceKind::kReference) {
-    ASSIGN_OR_RETURN(plan, MakePlan(validated, device.plan_options()));
-  }
-  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated, std::move(plan)));
+  // The reference device reads no plan.
+  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated, OperatorPlan()));
   Bindings bindings;
   ASSIGN_OR_RETURN(bindings.input,
                    device.Allocate(RequiredBytes(InputOf(validated)), BufferUse::kInput));

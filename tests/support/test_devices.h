@@ -32,7 +32,7 @@ class DeviceTest : public ::testing::TestWithParam<std::string> {
   Device* device_ = nullptr;
 };
 
-// Validates, plans, compiles and runs. `input` holds at least the bytes that its tensor requires.
+// Validates, compiles and runs. `input` holds at least the bytes that its tensor requires.
 // One vector of bytes an output, each RequiredBytes long.
 absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(
     Device& device, const OperatorDesc& desc, const std::vector<std::byte>& input,

@@ -21,41 +21,51 @@ struct Dim {
 
 struct DispatchConstants {
   uint group_columns;  // groups.x: the flat group is group.y * group_columns + group.x
-  uint output_count;   // results of this dispatch: the product of kept[].size
   uint kept_rank;      // dimensions in use in kept[], outermost first
   uint reduced_rank;   // dimensions in use in reduced[], outermost first
+  uint unit_count;     // what lanes are dealt: results, or vectors of neighbouring results
 
-  uint run_length;    // elements in a row of neighbours along which a lane walks
-  uint run_vectors;   // vectors that cover such a run, however it is aligned
-  uint item_count;    // steps (vectors or elements) of the whole reduction
-  uint split_items;   // of those, how many one split walks
+  uint item_count;   // steps (vectors, elements or records) of one whole reduction
+  uint split_items;  // of those, how many one split walks
+  uint splits;       // groups that share one result
+  uint lane_bits;    // log2 of the lanes that share one result inside a group
 
-  uint splits;         // groups that share one result
-  uint lane_bits;      // log2 of the lanes that share one result inside a group
-  uint column_vectors; // vectors that cover the innermost kept dimension
-  uint columns;        // elements of the innermost kept dimension
+  uint run_length;            // rows: elements in a run of neighbours
+  uint run_vectors;           // rows: vectors that cover a run, however it is aligned
+  uint columns;               // columns: elements of the innermost kept dimension
+  uint column_units;          // columns: units that cover it
 
-  uint input_base;   // offset of the first element in the input's view
-  uint output_base;  // likewise
-  uint index_base;   // position of this dispatch's first element in the whole reduction
-  uint reduced_count;  // elements reduced into one result, over all dispatches
+  uint column_input_stride;   // columns: of the innermost kept dimension
+  uint column_output_stride;
+  uint last_vector;           // the last vector that may be read
+  uint reduced_count;         // elements reduced into one result, over all dispatches
 
-  uint record_base;    // first record that this dispatch writes (or reads, when it combines)
-  uint record_stride;  // records from one result to the next
-  uint split_stride;   // records from one split to the next
-  uint output2_base;   // of top_k's indices
+  uint input_base;    // offset of the first element (or record) in the view that is read
+  uint output_base;   // likewise in the first output
+  uint output2_base;  // likewise in top_k's indices
+  uint index_base;    // position of this dispatch's first element in the whole reduction
 
-  uint k;             // top_k: results a sequence
+  uint record_base;    // first record that this dispatch writes
+  uint record_stride;  // written records from one result to the next
+  uint split_stride;   // written records from one split of a result to the next
+  uint index_count;    // elements of the whole reduction that this dispatch covers
+
+  uint read_stride;       // read records from one result to the next
+  uint read_item_stride;  // read records from one item of a result to the next
+  uint list_length;       // top_k: candidates of a sequence
+  uint tiles;             // top_k: sorted tiles, or runs to merge, of a sequence
+
+  uint k;             // top_k: ranks of a sequence
+  uint rank_base;     // top_k: first rank that this dispatch writes
   uint block_length;  // top_k: elements that one champion stands for
-  uint list_length;   // top_k: candidates a sequence
-  uint list_stride;   // top_k: records from one sequence's list to the next
+  uint block_align;   // top_k: blocks start at offsets that this divides
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(DispatchConstants) == 6 * 16 + 2 * OPMILL_MAX_DIMS * 16);
+static_assert(sizeof(DispatchConstants) == 8 * 16 + 2 * OPMILL_MAX_DIMS * 16);
 }  // namespace opmill
 #endif
 

@@ -1,0 +1,75 @@
+// Gathers kernels, passes and scratch into a plan, and cuts views out of buffers.
+#ifndef OPMILL_KERNELS_PLAN_BUILDER_H_
+#define OPMILL_KERNELS_PLAN_BUILDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/iteration_space.h"
+#include "kernels/plan.h"
+
+namespace opmill {
+
+inline constexpr uint64_t kVectorBytes = 16;
+
+// A view and the offset inside it of the element that was asked for.
+struct PlacedView {
+  BufferView view;
+  uint32_t base = 0;
+};
+
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(const PlanOptions& options) : options_(options) {}
+
+  const PlanOptions& options() const { return options_; }
+
+  // The index of this permutation among the plan's kernels.
+  uint32_t Kernel(KernelPermutation permutation);
+
+  // Steps added from here on see what the earlier ones wrote.
+  void NextPass();
+  void Add(Dispatch dispatch) { pass().dispatches.push_back(std::move(dispatch)); }
+  void Add(Fill fill) { pass().fills.push_back(fill); }
+
+  // Scratch for records, as its byte offset.
+  uint64_t ReserveRecords(uint64_t count);
+  // Scratch reserved after Mark is free again after Release(mark): for parts of the work that
+  // follow one another.
+  uint64_t Mark() const { return scratch_end_; }
+  void Release(uint64_t mark) { scratch_end_ = mark; }
+
+  // ResourceExhausted when the scratch is larger than the options allow.
+  absl::StatusOr<OperatorPlan> Finish(uint64_t input_bytes, std::vector<uint64_t> output_bytes);
+
+ private:
+  Pass& pass();
+
+  PlanOptions options_;
+  OperatorPlan plan_;
+  uint64_t scratch_end_ = 0;
+  uint64_t scratch_high_ = 0;
+};
+
+// Vectors of the input that hold elements [base, base + span].
+PlacedView ReadElements(DataType type, uint64_t base, uint64_t span);
+// Elements [base, base + span] of an output.
+PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t span);
+BufferView Records(uint64_t scratch_offset, uint64_t count);
+
+inline uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+// The first `kept` and `reduced` dimensions of a space, for the kernel to walk.
+void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,
+             size_t reduced);
+
+// Deals `count` groups over the two dimensions that a dispatch has.
+void SetGroups(Dispatch& dispatch, uint64_t count);
+
+// A zero for every byte of an output whose elements leave gaps.
+void FillGaps(PlanBuilder& builder, BufferRole role, const TensorDesc& desc);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_PLAN_BUILDER_H_

@@ -1,0 +1,44 @@
+// reduce, argmin and argmax: one reduction into the output.
+#include "kernels/operator_plans.h"
+#include "kernels/reduction_plan.h"
+
+namespace opmill {
+
+Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection direction) {
+  return {.shader = "arg_reduce",
+          .input_type = input,
+          .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u},
+                     {"FROM_LAST", direction == AxisDirection::kDecreasing ? 1u : 0u},
+                     {"NAN_FIRST", 1}}};
+}
+
+void PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
+  FillGaps(builder, BufferRole::kOutput0, *desc.output);
+  builder.NextPass();
+  const IterationSpace space = MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr,
+                                                  ReducedOrder::kRowMajor);
+  AddReduction(builder,
+               ArgReduceFolding(desc.input.data_type, desc.extreme, desc.axis_direction), space,
+               desc.output->data_type, Results::kOutput);
+}
+
+void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
+  if (desc.function == ReduceFunction::kArgMax || desc.function == ReduceFunction::kArgMin) {
+    PlanArgReduce(builder, {.extreme = desc.function == ReduceFunction::kArgMax ? Extreme::kMax
+                                                                                : Extreme::kMin,
+                            .input = desc.input,
+                            .output = desc.output,
+                            .axes = desc.axes});
+    return;
+  }
+  FillGaps(builder, BufferRole::kOutput0, *desc.output);
+  builder.NextPass();
+  const IterationSpace space =
+      MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
+  const Folding folding = {.shader = "reduce",
+                           .input_type = desc.input.data_type,
+                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
+  AddReduction(builder, folding, space, desc.output->data_type, Results::kOutput);
+}
+
+}  // namespace opmill

@@ -1,0 +1,283 @@
+#include "kernels/reduction_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "kernels/tuning.h"
+
+namespace opmill {
+namespace {
+
+// The largest power of two, up to a vector, that every element offset of the walk is a multiple of,
+// when the dimension at `skip` is walked vector by vector.
+uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector) {
+  uint64_t alignment = std::gcd(space.input_base, vector);
+  for (const auto* dims : {&space.kept, &space.reduced}) {
+    for (const SpaceDim& dim : *dims) {
+      if (&dim != skip) alignment = std::gcd(alignment, dim.input_stride);
+    }
+  }
+  return alignment;
+}
+
+}  // namespace
+
+SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options) {
+  const uint64_t vector_elements = kVectorBytes / ElementBytes(input);
+  return {.input_elements = std::min((options.max_view_elements - 1) * vector_elements,
+                                     uint64_t{1} << 31),
+          .output_elements = options.max_view_elements - kVectorBytes / ElementBytes(output)};
+}
+
+Walk ChooseWalk(const IterationSpace& space, DataType type) {
+  const uint32_t vector = static_cast<uint32_t>(kVectorBytes / ElementBytes(type));
+  const SpaceDim* inner_kept = space.kept.empty() ? nullptr : &space.kept.back();
+  const SpaceDim* inner_reduced = space.reduced.empty() ? nullptr : &space.reduced.back();
+  const bool kept_neighbours = inner_kept != nullptr && inner_kept->input_stride == 1;
+  const bool reduced_neighbours = inner_reduced != nullptr && inner_reduced->input_stride == 1;
+
+  Walk walk;
+  walk.vector_elements = vector;
+  if (reduced_neighbours && !(kept_neighbours && inner_kept->size > inner_reduced->size)) {
+    const uint64_t alignment = CommonAlignment(space, inner_reduced, vector);
+    walk.run_length = inner_reduced->size;
+    walk.run_vectors = CeilDiv(vector - alignment + walk.run_length, vector);
+    walk.load = alignment == vector && walk.run_length % vector == 0 ? Load::kAligned
+                                                                      : Load::kShifted;
+    walk.units = space.results();
+    walk.items = space.index_count() / walk.run_length * walk.run_vectors;
+    return walk;
+  }
+  if (kept_neighbours) {
+    walk.columns = true;
+    walk.load = CommonAlignment(space, inner_kept, vector) == vector ? Load::kAligned
+                                                                     : Load::kShifted;
+    walk.column_units = CeilDiv(inner_kept->size, vector);
+    walk.units = space.results() / inner_kept->size * walk.column_units;
+    walk.items = space.index_count();
+    return walk;
+  }
+  walk.load = Load::kScalar;
+  walk.items = space.index_count();
+  walk.units = space.results();
+  // Lanes side by side take results, unless the reduction's own steps are the shorter ones.
+  walk.columns = inner_kept != nullptr &&
+                 (inner_reduced == nullptr || inner_kept->input_stride < inner_reduced->input_stride);
+  if (walk.columns) walk.column_units = inner_kept->size;
+  return walk;
+}
+
+Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
+  const uint64_t lanes_wanted = uint64_t{options.threads} * options.parallel_groups;
+  uint64_t lanes = 1;
+  if (walk.columns) {
+    // Lanes that columns leave idle share the walk.
+    lanes = walk.units >= options.threads ? 1 : options.threads / std::bit_ceil(walk.units);
+  } else if (options.prefers_wide_rows) {
+    lanes = std::min<uint64_t>(options.threads, std::bit_ceil(walk.items));
+  } else if (walk.items >= tuning::kLoneLaneItems || walk.units < lanes_wanted) {
+    lanes = std::min<uint64_t>(options.threads,
+                               std::bit_ceil(CeilDiv(walk.items, tuning::kMinLaneItems)));
+  }
+  const uint64_t units_per_group = options.threads / lanes;
+  const uint64_t groups = CeilDiv(walk.units, units_per_group);
+  uint64_t splits = CeilDiv(walk.items, lanes * tuning::kMaxLaneItems);
+  if (groups * splits < options.parallel_groups) {
+    const uint64_t filling = CeilDiv(options.parallel_groups, groups);
+    splits = std::max(splits, std::min(filling, CeilDiv(walk.items, lanes * tuning::kMinLaneItems)));
+  }
+  const uint64_t split_items = CeilDiv(walk.items, splits);
+  return {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes)),
+          .splits = CeilDiv(walk.items, split_items),
+          .split_items = split_items};
+}
+
+namespace {
+
+KernelPermutation Permutation(const Folding& folding, const char* entry, Load load,
+                              bool record_result, bool share, uint32_t threads,
+                              DataType output_type) {
+  KernelPermutation kernel = {
+      .shader = folding.shader,
+      .entry = entry,
+      .macros = {{"DATA_TYPE", static_cast<uint32_t>(folding.input_type)},
+                 {"THREADS", threads},
+                 {"LOAD", static_cast<uint32_t>(load)},
+                 {"RESULT", record_result ? 1u : 0u},
+                 {"SHARE", share ? 1u : 0u},
+                 {"OUTPUT_WIDE", !record_result && ElementBytes(output_type) == 8 ? 1u : 0u}}};
+  kernel.macros.insert(kernel.macros.end(), folding.macros.begin(), folding.macros.end());
+  return kernel;
+}
+
+}  // namespace
+
+void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
+             const Walk& walk, const Sharing& sharing, DataType output_type,
+             const std::optional<RecordTarget>& records) {
+  const uint32_t threads = builder.options().threads;
+  Dispatch dispatch;
+  dispatch.kernel = builder.Kernel(
+      Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load,
+                  records.has_value(), sharing.lane_bits > 0, threads, output_type));
+  const PlacedView input = ReadElements(folding.input_type, space.input_base,
+                                        InputSpan(space.kept) + InputSpan(space.reduced));
+  dispatch.reads[0] = input.view;
+
+  DispatchConstants& constants = dispatch.constants;
+  constants.input_base = input.base;
+  constants.last_vector = static_cast<uint32_t>(input.view.element_count - 1);
+  if (records.has_value()) {
+    dispatch.writes[0] = records->view;
+    constants.record_base = static_cast<uint32_t>(records->base);
+    constants.record_stride = static_cast<uint32_t>(records->result_stride);
+    constants.split_stride = static_cast<uint32_t>(records->split_stride);
+  } else {
+    const PlacedView output = WriteElements(BufferRole::kOutput0, output_type, space.output_base,
+                                            OutputSpan(space.kept));
+    dispatch.writes[0] = output.view;
+    constants.output_base = output.base;
+  }
+  constants.index_base = static_cast<uint32_t>(space.index_base);
+  constants.index_count = static_cast<uint32_t>(space.index_count());
+  constants.reduced_count = constants.index_count;
+  constants.unit_count = static_cast<uint32_t>(walk.units);
+  constants.item_count = static_cast<uint32_t>(walk.items);
+  constants.splits = static_cast<uint32_t>(sharing.splits);
+  constants.split_items = static_cast<uint32_t>(sharing.split_items);
+  constants.lane_bits = sharing.lane_bits;
+  if (walk.columns) {
+    const SpaceDim& inner = space.kept.back();
+    constants.columns = static_cast<uint32_t>(inner.size);
+    constants.column_units = static_cast<uint32_t>(walk.column_units);
+    constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
+    constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
+    SetDims(constants, space, space.kept.size() - 1, space.reduced.size());
+  } else {
+    constants.run_length = static_cast<uint32_t>(walk.run_length);
+    constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
+    // The innermost reduced dimension is the run itself, unless elements are walked one by one.
+    const size_t runs = walk.load != Load::kScalar ? 1 : 0;
+    SetDims(constants, space, space.kept.size(), space.reduced.size() - runs);
+  }
+  const uint64_t units_per_group = threads >> sharing.lane_bits;
+  SetGroups(dispatch, CeilDiv(walk.units, units_per_group) * sharing.splits);
+  builder.Add(std::move(dispatch));
+}
+
+namespace {
+
+// The second pass: folds `splits` records of each result of `space`.
+void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
+                const RecordTarget& from, uint64_t splits, uint64_t reduced_count,
+                DataType output_type, const std::optional<BufferView>& records) {
+  const PlanOptions& options = builder.options();
+  const uint64_t results = space.results();
+  uint64_t lanes = 1;
+  if (results < uint64_t{options.threads} * options.parallel_groups) {
+    lanes = std::min<uint64_t>(options.threads,
+                               std::bit_ceil(CeilDiv(splits, tuning::kMinLaneItems)));
+  }
+  Dispatch dispatch;
+  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord,
+                                               records.has_value(), lanes > 1, options.threads,
+                                               output_type));
+  dispatch.reads[0] = from.view;
+  DispatchConstants& constants = dispatch.constants;
+  if (records.has_value()) {
+    dispatch.writes[0] = *records;
+  } else {
+    const PlacedView output = WriteElements(BufferRole::kOutput0, output_type, space.output_base,
+                                            OutputSpan(space.kept));
+    dispatch.writes[0] = output.view;
+    constants.output_base = output.base;
+  }
+  constants.input_base = static_cast<uint32_t>(from.base);
+  constants.read_stride = static_cast<uint32_t>(from.result_stride);
+  constants.read_item_stride = static_cast<uint32_t>(from.split_stride);
+  constants.record_stride = 1;
+  constants.reduced_count = static_cast<uint32_t>(reduced_count);
+  constants.unit_count = static_cast<uint32_t>(results);
+  constants.item_count = static_cast<uint32_t>(splits);
+  constants.split_items = constants.item_count;
+  constants.splits = 1;
+  constants.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes));
+  SetDims(constants, space, space.kept.size(), 0);
+  SetGroups(dispatch, CeilDiv(results, options.threads / lanes));
+  builder.Add(std::move(dispatch));
+}
+
+}  // namespace
+
+std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& folding,
+                                       const IterationSpace& space, DataType output_type,
+                                       Results results) {
+  const PlanOptions& options = builder.options();
+  SliceLimits limits = LimitsFor(folding.input_type, output_type, options);
+  // Room for the records of every part and at least some splits in one view.
+  const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 2);
+  limits.results = std::max<uint64_t>(1, options.max_view_elements / (16 * parts));
+
+  struct Combining {
+    RecordTarget records;
+    uint64_t splits = 0;
+    size_t slice = 0;
+  };
+  std::vector<ReducedSlice> slices;
+  std::vector<Combining> combinings;
+  for (IterationSpace& kept : SliceKept(space, limits)) {
+    ReducedSlice slice = {.space = kept};
+    const uint64_t result_count = kept.results();
+    const std::vector<IterationSpace> parts_of_kept = SliceReduced(kept, limits);
+    std::vector<Sharing> sharings;
+    uint64_t splits = 0;
+    const uint64_t most_splits =
+        std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
+    for (const IterationSpace& part : parts_of_kept) {
+      const Walk walk = ChooseWalk(part, folding.input_type);
+      Sharing sharing = ChooseSharing(walk, options);
+      if (sharing.splits > most_splits) {
+        sharing.split_items = CeilDiv(walk.items, most_splits);
+        sharing.splits = CeilDiv(walk.items, sharing.split_items);
+      }
+      splits += sharing.splits;
+      sharings.push_back(sharing);
+    }
+    if (results == Results::kRecords) slice.records_offset = builder.ReserveRecords(result_count);
+    std::optional<RecordTarget> target;
+    if (splits > 1) {
+      // Records that neighbouring lanes write lie side by side.
+      const bool by_split = ChooseWalk(parts_of_kept[0], folding.input_type).columns;
+      target = RecordTarget{
+          .view = Records(builder.ReserveRecords(result_count * splits), result_count * splits),
+          .result_stride = by_split ? 1 : splits,
+          .split_stride = by_split ? result_count : 1};
+      combinings.push_back({.records = *target, .splits = splits, .slice = slices.size()});
+    } else if (results == Results::kRecords) {
+      target = RecordTarget{.view = Records(slice.records_offset, result_count),
+                            .result_stride = 1};
+    }
+    for (size_t p = 0; p < parts_of_kept.size(); ++p) {
+      AddWalk(builder, folding, parts_of_kept[p], ChooseWalk(parts_of_kept[p], folding.input_type),
+              sharings[p], output_type, target);
+      if (target.has_value()) target->base += sharings[p].splits * target->split_stride;
+    }
+    slices.push_back(std::move(slice));
+  }
+  if (!combinings.empty()) {
+    builder.NextPass();
+    for (const Combining& combining : combinings) {
+      const ReducedSlice& slice = slices[combining.slice];
+      std::optional<BufferView> records;
+      if (results == Results::kRecords) {
+        records = Records(slice.records_offset, slice.space.results());
+      }
+      AddCombine(builder, folding, slice.space, combining.records, combining.splits,
+                 space.index_count(), output_type, records);
+    }
+  }
+  return slices;
+}
+
+}  // namespace opmill

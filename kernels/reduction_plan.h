@@ -1,0 +1,79 @@
+// How a reduction walks memory, for reduce, arg-reduce, hardmax and top_k's champions alike: which
+// way (rows or columns), in what steps, split over how many groups.
+#ifndef OPMILL_KERNELS_REDUCTION_PLAN_H_
+#define OPMILL_KERNELS_REDUCTION_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/iteration_space.h"
+#include "kernels/plan_builder.h"
+
+namespace opmill {
+
+// What is folded: the shader and the macros that say how.
+struct Folding {
+  std::string shader;
+  DataType input_type = DataType::kUnknown;
+  std::vector<ShaderMacro> macros;  // beyond DATA_TYPE, THREADS, LOAD, RESULT, SHARE
+};
+
+// How the items of one kept and reduced slice are read. Numbers match LOAD_* in reduction.hlsli.
+enum class Load : uint32_t { kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3 };
+
+struct Walk {
+  bool columns = false;
+  Load load = Load::kAligned;
+  uint32_t vector_elements = 0;
+  uint64_t units = 0;         // results, or vectors of neighbouring results
+  uint64_t column_units = 1;  // of those, along the innermost kept dimension
+  uint64_t items = 0;         // steps of one whole reduction
+  uint64_t run_length = 0;    // rows: elements in a run
+  uint64_t run_vectors = 0;   // rows: vectors that cover a run
+};
+Walk ChooseWalk(const IterationSpace& space, DataType type);
+
+// How many lanes and groups share one result.
+struct Sharing {
+  uint32_t lane_bits = 0;
+  uint64_t splits = 1;
+  uint64_t split_items = 0;
+};
+Sharing ChooseSharing(const Walk& walk, const PlanOptions& options);
+
+// Limits of one slice for elements of this type.
+SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options);
+
+// Adds a dispatch that walks `space` and writes one record per result and split, or, without
+// `records`, the outputs themselves.
+struct RecordTarget {
+  BufferView view;
+  uint64_t base = 0;
+  uint64_t result_stride = 0;
+  uint64_t split_stride = 0;
+};
+void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
+             const Walk& walk, const Sharing& sharing, DataType output_type,
+             const std::optional<RecordTarget>& records);
+
+// Where the results of a whole reduction go.
+enum class Results {
+  kOutput,   // the operator's first output
+  kRecords,  // scratch, one record per result, results of each slice in turn
+};
+
+// A whole reduction: every slice, and a second pass where groups share results. Returns the kept
+// slices with the scratch offset of each one's records (0 for kOutput).
+struct ReducedSlice {
+  IterationSpace space;
+  uint64_t records_offset = 0;
+};
+std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& folding,
+                                       const IterationSpace& space, DataType output_type,
+                                       Results results);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_REDUCTION_PLAN_H_

@@ -1,0 +1,39 @@
+// Numbers that were measured, each with its evidence. Nothing else decides speed.
+#ifndef OPMILL_KERNELS_TUNING_H_
+#define OPMILL_KERNELS_TUNING_H_
+
+#include <cstdint>
+
+namespace opmill::tuning {
+
+// Steps that one lane takes at most before a result is split over more groups. It bounds the time of
+// a group and the error of a sum (three levels of 8), and stays far below the 65535 rounds after
+// which some drivers end a loop.
+inline constexpr uint64_t kMaxLaneItems = 512;
+
+// A lane takes at least so many steps before a result is split over more lanes or groups to fill
+// the device.
+inline constexpr uint64_t kMinLaneItems = 8;
+
+// Software devices: rows of fewer vectors than this are walked by one lane each, without a barrier.
+inline constexpr uint64_t kLoneLaneItems = 32;
+
+// top_k sorts so many candidates in one group: their keys and positions fill 24 KiB of the 32 KiB
+// that a group may share.
+inline constexpr uint64_t kMaxSortTile = 2048;
+
+// Records that one lane merges.
+inline constexpr uint64_t kMergeChunk = 8;  // MERGE_CHUNK in top_k.hlsl
+
+// Sequences up to this length are sorted whole: a tournament would cost more passes than it saves.
+inline constexpr uint64_t kMinTournament = 64;
+
+// Elements behind one champion at most.
+inline constexpr uint64_t kMaxBlockElements = 4096;
+
+// Candidates in scratch at a time, over all sequences of a slice: 256 MiB.
+inline constexpr uint64_t kMaxListRecords = uint64_t{1} << 24;
+
+}  // namespace opmill::tuning
+
+#endif  // OPMILL_KERNELS_TUNING_H_

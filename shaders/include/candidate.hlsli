@@ -1,0 +1,46 @@
+// The one order of arg-reduce, top-k and hardmax. A candidate is a key, the larger the better, and a
+// position, the smaller the better; direction, NaN and -0 are folded in where the key is made.
+#ifndef OPMILL_CANDIDATE_HLSLI_
+#define OPMILL_CANDIDATE_HLSLI_
+
+#include "include/elements.hlsli"
+
+#define NOWHERE 0xFFFFFFFFu  // the position of no element: loses against every other
+
+bool CandidateBefore(BITS a_key, uint a_position, BITS b_key, uint b_position) {
+  return KeyAbove(a_key, b_key) || (KeyEqual(a_key, b_key) && a_position < b_position);
+}
+
+// LARGEST: the largest element has the best key. NAN_FIRST: NaN is the best of all, as searches of
+// extremes want it; otherwise it stands above +inf, so that the smallest come without it.
+BITS CandidateKeyOf(BITS bits) {
+  BITS key = NumberKey(FoldZero(bits));
+#if IS_FLOAT && !NAN_FIRST
+  if (IsNan(bits)) key = ELEMENT_MASK;
+#endif
+#if !LARGEST
+  key = Flip(key);
+#endif
+#if IS_FLOAT && NAN_FIRST
+  if (IsNan(bits)) key = ELEMENT_MASK;
+#endif
+  return key;
+}
+
+uint4 PackCandidate(BITS key, uint position) {
+#if IS_WIDE
+  return uint4(key, position, 0);
+#else
+  return uint4(key, 0, position, 0);
+#endif
+}
+
+BITS RecordKey(uint4 record) {
+#if IS_WIDE
+  return record.xy;
+#else
+  return record.x;
+#endif
+}
+
+#endif  // OPMILL_CANDIDATE_HLSLI_

@@ -1,0 +1,59 @@
+// What every kernel is handed: its constants, its flat group, and walks over dimensions.
+#ifndef OPMILL_DISPATCH_HLSLI_
+#define OPMILL_DISPATCH_HLSLI_
+
+#include "constants.h"
+
+cbuffer Constants : register(b0) { DispatchConstants c; };
+
+uint FlatGroup(uint3 group) { return group.y * c.group_columns + group.x; }
+
+// Offsets of one position in each tensor, in elements, from the dispatch's own bases.
+struct Offsets {
+  uint input;
+  uint output;
+  uint index;
+};
+
+// Position `flat` of the kept dimensions, row-major. The outermost dimension needs no division.
+Offsets KeptOffsets(uint flat) {
+  Offsets at = {0, 0, 0};
+  uint rest = flat;
+  for (uint d = c.kept_rank; d > 1; --d) {
+    Dim dim = c.kept[d - 1];
+    uint position = rest % dim.size;
+    rest /= dim.size;
+    at.input += position * dim.input_stride;
+    at.output += position * dim.output_stride;
+    at.index += position * dim.index_stride;
+  }
+  at.input += rest * c.kept[0].input_stride;
+  at.output += rest * c.kept[0].output_stride;
+  at.index += rest * c.kept[0].index_stride;
+  return at;
+}
+
+// Likewise over the reduced dimensions.
+uint ReducedInputOffset(uint flat) {
+  uint offset = 0;
+  uint rest = flat;
+  for (uint d = c.reduced_rank; d > 1; --d) {
+    uint size = c.reduced[d - 1].size;
+    offset += (rest % size) * c.reduced[d - 1].input_stride;
+    rest /= size;
+  }
+  return offset + rest * c.reduced[0].input_stride;
+}
+
+uint ReducedOutputOffset(uint flat) {
+  uint offset = 0;
+  uint rest = flat;
+  for (uint d = c.reduced_rank; d > 1; --d) {
+    uint size = c.reduced[d - 1].size;
+    offset += (rest % size) * c.reduced[d - 1].output_stride;
+    rest /= size;
+  }
+  return offset + rest * c.reduced[0].output_stride;
+}
+
+#endif  // OPMILL_DISPATCH_HLSLI_

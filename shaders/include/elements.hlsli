@@ -1,0 +1,147 @@
+// The elements of a tensor inside 16-byte vectors: how many, their bits, and keys that order them.
+// DATA_TYPE holds DirectML's number of the type.
+#ifndef OPMILL_ELEMENTS_HLSLI_
+#define OPMILL_ELEMENTS_HLSLI_
+
+#define TYPE_FLOAT32 1
+#define TYPE_FLOAT16 2
+#define TYPE_UINT32 3
+#define TYPE_UINT16 4
+#define TYPE_UINT8 5
+#define TYPE_INT32 6
+#define TYPE_INT16 7
+#define TYPE_INT8 8
+#define TYPE_UINT64 10
+#define TYPE_INT64 11
+
+#if DATA_TYPE == TYPE_UINT8 || DATA_TYPE == TYPE_INT8
+#define VECTOR_ELEMENTS 16
+#elif DATA_TYPE == TYPE_FLOAT16 || DATA_TYPE == TYPE_UINT16 || DATA_TYPE == TYPE_INT16
+#define VECTOR_ELEMENTS 8
+#elif DATA_TYPE == TYPE_UINT64 || DATA_TYPE == TYPE_INT64
+#define VECTOR_ELEMENTS 2
+#else
+#define VECTOR_ELEMENTS 4
+#endif
+
+#define IS_WIDE (VECTOR_ELEMENTS == 2)
+#define IS_FLOAT (DATA_TYPE == TYPE_FLOAT32 || DATA_TYPE == TYPE_FLOAT16)
+#define IS_SIGNED_INT (DATA_TYPE == TYPE_INT64 || DATA_TYPE == TYPE_INT32 || \
+                       DATA_TYPE == TYPE_INT16 || DATA_TYPE == TYPE_INT8)
+
+// The bits of one element, in the low end of 32 or 64.
+#if IS_WIDE
+#define BITS uint2
+#else
+#define BITS uint
+#endif
+
+#if VECTOR_ELEMENTS == 16
+#define ELEMENT_MASK 0xFFu
+#define SIGN_BIT 0x80u
+#elif VECTOR_ELEMENTS == 8
+#define ELEMENT_MASK 0xFFFFu
+#define SIGN_BIT 0x8000u
+#else
+#define ELEMENT_MASK 0xFFFFFFFFu
+#define SIGN_BIT 0x80000000u
+#endif
+
+void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
+#if VECTOR_ELEMENTS == 2
+  bits[0] = v.xy;
+  bits[1] = v.zw;
+#else
+  [unroll] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
+    bits[i] = (v[i * 4 / VECTOR_ELEMENTS] >> ((i * 128 / VECTOR_ELEMENTS) % 32)) & ELEMENT_MASK;
+  }
+#endif
+}
+
+// One element of a vector, by a number that is known only at run time.
+BITS ElementOf(uint4 v, uint element) {
+#if VECTOR_ELEMENTS == 2
+  return element == 0 ? v.xy : v.zw;
+#else
+  uint word = element * 4 / VECTOR_ELEMENTS;
+  uint low = (word & 1) != 0 ? v.y : v.x;
+  uint high = (word & 1) != 0 ? v.w : v.z;
+  uint bits = (word & 2) != 0 ? high : low;
+  return (bits >> ((element * (128 / VECTOR_ELEMENTS)) % 32)) & ELEMENT_MASK;
+#endif
+}
+
+// Keys are unsigned and order elements as numbers; comparing them needs no float and no driver's
+// opinion of NaN, denormals or -0.
+bool KeyAbove(BITS a, BITS b) {
+#if IS_WIDE
+  return a.y > b.y || (a.y == b.y && a.x > b.x);
+#else
+  return a > b;
+#endif
+}
+
+bool KeyEqual(BITS a, BITS b) {
+#if IS_WIDE
+  return a.x == b.x && a.y == b.y;
+#else
+  return a == b;
+#endif
+}
+
+#if DATA_TYPE == TYPE_FLOAT16
+#define INFINITY_BITS 0x7C00u
+#define QUIET_NAN_BITS 0x7E00u
+#elif DATA_TYPE == TYPE_FLOAT32
+#define INFINITY_BITS 0x7F800000u
+#define QUIET_NAN_BITS 0x7FC00000u
+#endif
+
+bool IsNan(BITS bits) {
+#if IS_FLOAT
+  return (bits & ~SIGN_BIT & ELEMENT_MASK) > INFINITY_BITS;
+#else
+  return false;
+#endif
+}
+
+// Ascending over every number; NaN is not treated. -0 comes right below +0.
+BITS NumberKey(BITS bits) {
+#if IS_FLOAT
+  return (bits & SIGN_BIT) != 0 ? ~bits & ELEMENT_MASK : bits | SIGN_BIT;
+#elif IS_WIDE && IS_SIGNED_INT
+  return uint2(bits.x, bits.y ^ SIGN_BIT);
+#elif IS_SIGNED_INT
+  return bits ^ SIGN_BIT;
+#else
+  return bits;
+#endif
+}
+
+BITS NumberOfKey(BITS key) {
+#if IS_FLOAT
+  return (key & SIGN_BIT) != 0 ? key ^ SIGN_BIT : ~key & ELEMENT_MASK;
+#else
+  return NumberKey(key);
+#endif
+}
+
+// Descending keys turn "smallest" into "largest".
+BITS Flip(BITS key) {
+#if IS_WIDE
+  return ~key;
+#else
+  return ~key & ELEMENT_MASK;
+#endif
+}
+
+// -0 and +0 become one number.
+BITS FoldZero(BITS bits) {
+#if IS_FLOAT
+  return bits == SIGN_BIT ? 0u : bits;
+#else
+  return bits;
+#endif
+}
+
+#endif  // OPMILL_ELEMENTS_HLSLI_

@@ -1,0 +1,301 @@
+#include "kernels/operator_cache.h"
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CompiledNothing : public CompiledOperator {
+ public:
+  CompiledNothing(OperatorDesc desc, OperatorPlan plan)
+      : CompiledOperator(std::move(desc), std::move(plan)) {}
+};
+
+// Compiles only: counts, and does before each compilation what the test asks for.
+class CountingDevice : public Device {
+ public:
+  std::function<absl::Status(int number)> on_compile = [](int) { return absl::OkStatus(); };
+  std::atomic<int> compiled{0};
+
+  const DeviceInfo& info() const override { return info_; }
+  PlanOptions plan_options() const override { return {}; }
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                  OperatorPlan plan) override {
+    const absl::Status status = on_compile(++compiled);
+    if (!status.ok()) return status;
+    return std::make_shared<const CompiledNothing>(desc, std::move(plan));
+  }
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
+    return absl::UnimplementedError("This device compiles only.");
+  }
+  void Run(std::shared_ptr<const CompiledOperator>, Bindings, RunCallback done) override {
+    done(absl::UnimplementedError("This device compiles only."));
+  }
+  DeviceCounters counters() const override { return {}; }
+
+ private:
+  DeviceInfo info_;
+};
+
+OperatorDesc SumOf(uint32_t length) {
+  return ReduceDesc{.function = ReduceFunction::kSum,
+                    .input = {DataType::kFloat32, {4, length}, {}},
+                    .output = TensorDesc{DataType::kFloat32, {4, 1}, {}},
+                    .axes = {1}};
+}
+
+TEST(OperatorCache, CompilesOnceForConcurrentCallers) {
+  constexpr int kCallers = 32;
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {.capacity = 64});
+  // The compilation lasts until all the others have asked.
+  device.on_compile = [&cache](int) {
+    while (cache->statistics().waits < kCallers - 1) absl::SleepFor(absl::Milliseconds(1));
+    return absl::OkStatus();
+  };
+  std::vector<CachedOperator> answers(kCallers);
+  std::vector<std::thread> callers;
+  for (CachedOperator& answer : answers) {
+    callers.emplace_back([&cache, &answer] {
+      const auto found = cache->Get(SumOf(9));
+      ASSERT_TRUE(found.ok()) << found.status();
+      answer = *found;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(device.compiled, 1);
+  for (const CachedOperator& answer : answers) {
+    EXPECT_EQ(answer.compiled, answers[0].compiled);
+    EXPECT_FALSE(answer.was_cached);
+    EXPECT_GT(answer.duration, absl::ZeroDuration());
+  }
+  EXPECT_TRUE(cache->Get(SumOf(9))->was_cached);
+  const OperatorCacheStatistics statistics = cache->statistics();
+  EXPECT_EQ(statistics.misses, 1u);
+  EXPECT_EQ(statistics.waits, kCallers - 1u);
+  EXPECT_EQ(statistics.hits, 1u);
+  EXPECT_EQ(statistics.entries, 1u);
+}
+
+TEST(OperatorCache, LetsOthersCompileMeanwhile) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  absl::Notification other_is_done;
+  device.on_compile = [&other_is_done](int number) {
+    if (number == 1) other_is_done.WaitForNotification();
+    return absl::OkStatus();
+  };
+  std::thread slow([&cache] { EXPECT_TRUE(cache->Get(SumOf(1)).ok()); });
+  while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(cache->Get(SumOf(2)).ok());
+  EXPECT_TRUE(cache->Get(SumOf(2))->was_cached);
+  other_is_done.Notify();
+  slow.join();
+}
+
+TEST(OperatorCache, SharesAnErrorWithTheWaitersAndKeepsNone) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  device.on_compile = [&cache](int number) {
+    if (number > 1) return absl::OkStatus();
+    while (cache->statistics().waits < 3) absl::SleepFor(absl::Milliseconds(1));
+    return absl::UnavailableError("The device was lost.");
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&cache] {
+      EXPECT_EQ(cache->Get(SumOf(9)).status(), absl::UnavailableError("The device was lost."));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(cache->statistics().failures, 1u);
+  EXPECT_EQ(cache->statistics().entries, 0u);
+
+  const auto again = cache->Get(SumOf(9));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->was_cached);
+  EXPECT_EQ(device.compiled, 2);
+}
+
+TEST(OperatorCache, EndsAWaitAtItsDeadline) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  absl::Notification may_end;
+  device.on_compile = [&may_end](int) {
+    may_end.WaitForNotification();
+    return absl::OkStatus();
+  };
+  std::thread first([&cache] {
+    // Its own compilation is not cut short.
+    EXPECT_TRUE(cache->Get(SumOf(9), absl::Now() + absl::Milliseconds(1)).ok());
+  });
+  while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Status late = cache->Get(SumOf(9), absl::Now() + absl::Milliseconds(20)).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.message()), StartsWith("The deadline passed after "));
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("waiting for another caller to compile reduce(function=SUM"));
+  may_end.Notify();
+  first.join();
+  EXPECT_TRUE(cache->Get(SumOf(9), absl::InfinitePast())->was_cached);
+}
+
+TEST(OperatorCache, EvictsTheLongestUnused) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {.capacity = 2});
+  const auto in_use = cache->Get(SumOf(1))->compiled;
+  cache->Get(SumOf(2)).IgnoreError();
+  EXPECT_TRUE(cache->Get(SumOf(1))->was_cached);
+  EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // 2 goes
+  EXPECT_TRUE(cache->Get(SumOf(1))->was_cached);
+  EXPECT_FALSE(cache->Get(SumOf(2))->was_cached);  // 3 goes
+  EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // 1 goes
+  EXPECT_EQ(cache->statistics().evictions, 3u);
+  EXPECT_EQ(cache->statistics().entries, 2u);
+  EXPECT_EQ(in_use->desc(), SumOf(1));
+}
+
+TEST(OperatorCache, KeepsNothingWithoutCapacity) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {.capacity = 0});
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(cache->Get(SumOf(1))->was_cached);
+  EXPECT_EQ(cache->statistics().entries, 0u);
+  EXPECT_EQ(cache->statistics().evictions, 0u);
+}
+
+TEST(OperatorCache, ForgetsAllWhenInvalidated) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  const auto before = cache->Get(SumOf(1))->compiled;
+  cache->Invalidate();
+  EXPECT_EQ(cache->statistics().entries, 0u);
+  const auto after = cache->Get(SumOf(1));
+  EXPECT_FALSE(after->was_cached);
+  EXPECT_NE(after->compiled, before);
+}
+
+TEST(OperatorCache, NeitherJoinsNorKeepsWhatWasUnderWayWhenInvalidated) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  absl::Notification may_end;
+  device.on_compile = [&may_end](int number) {
+    if (number == 1) may_end.WaitForNotification();
+    return absl::OkStatus();
+  };
+  std::shared_ptr<const CompiledOperator> stale;
+  std::thread first([&] { stale = cache->Get(SumOf(1))->compiled; });
+  while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
+  cache->Invalidate();
+  const auto fresh = cache->Get(SumOf(1));
+  EXPECT_FALSE(fresh->was_cached);
+  may_end.Notify();
+  first.join();
+  EXPECT_NE(stale, nullptr);
+  EXPECT_NE(stale, fresh->compiled);
+  EXPECT_EQ(cache->Get(SumOf(1))->compiled, fresh->compiled);
+  EXPECT_EQ(cache->statistics().entries, 1u);
+}
+
+TEST(OperatorCache, StaysWholeUnderManyCallersWithFailuresAndInvalidations) {
+  CountingDevice device;
+  device.on_compile = [](int number) {
+    return number % 7 == 0 ? absl::InternalError("seventh") : absl::OkStatus();
+  };
+  const auto cache = OperatorCache::Create(device, {.capacity = 3});
+  constexpr uint32_t kCallers = 8;
+  constexpr uint32_t kRounds = 500;
+  std::atomic<uint64_t> errors{0};
+  std::vector<std::thread> callers;
+  for (uint32_t caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (uint32_t round = 0; round < kRounds; ++round) {
+        const OperatorDesc desc = SumOf(1 + (round * 5 + caller) % 6);
+        const auto found = cache->Get(desc);
+        if (found.ok()) {
+          EXPECT_EQ(found->compiled->desc(), desc);
+        } else {
+          ++errors;
+        }
+        if (caller == 0 && round % 50 == 0) cache->Invalidate();
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  const OperatorCacheStatistics statistics = cache->statistics();
+  EXPECT_EQ(statistics.hits + statistics.misses + statistics.waits, kCallers * kRounds);
+  EXPECT_EQ(statistics.misses, static_cast<uint64_t>(device.compiled));
+  EXPECT_EQ(statistics.failures, statistics.misses / 7);
+  EXPECT_GE(errors, statistics.failures);
+  EXPECT_LE(statistics.entries, 3u);
+}
+
+TEST(OperatorKey, IsTheSameForTheSameQuestion) {
+  const OperatorDesc desc = ReduceDesc{.input = {DataType::kInt32, {2, 3, 4}, {}},
+                                       .output = TensorDesc{DataType::kInt32, {1, 3, 1}, {}},
+                                       .axes = {0, 2}};
+  const OperatorDesc spelled_out =
+      ReduceDesc{.input = {DataType::kInt32, {2, 3, 4}, {12, 4, 1}},
+                 .output = TensorDesc{DataType::kInt32, {1, 3, 1}, {3, 1, 1}},
+                 .axes = {2, 0}};
+  EXPECT_EQ(OperatorKey(desc), OperatorKey(spelled_out));
+  EXPECT_THAT(OperatorKey(desc), ::testing::MatchesRegex("[0-9a-f]+"));
+  EXPECT_EQ(OperatorKey(desc).size(), 64u);
+
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  EXPECT_FALSE(cache->Get(desc)->was_cached);
+  EXPECT_TRUE(cache->Get(spelled_out)->was_cached);
+}
+
+TEST(OperatorKey, DiffersWithEveryField) {
+  const TensorDesc input = {DataType::kFloat32, {4, 9}, {}};
+  const TensorDesc row = {DataType::kFloat32, {4, 1}, {}};
+  const TensorDesc index_row = {DataType::kUint32, {4, 1}, {}};
+  const ReduceDesc reduce = {
+      .function = ReduceFunction::kSum, .input = input, .output = row, .axes = {1}};
+  const ArgReduceDesc arg = {
+      .extreme = Extreme::kMax, .input = input, .output = index_row, .axes = {1}};
+  const TopKDesc top_k = {
+      .input = input, .output_values = row, .output_indices = index_row, .axis = 1, .k = 1};
+  const HardmaxDesc hardmax = {.input = input, .output = input, .axes = {1}};
+
+  std::vector<OperatorDesc> all = {reduce, arg, top_k, hardmax};
+  const auto with = [&all](auto desc, const auto& change) {
+    change(desc);
+    all.push_back(desc);
+  };
+  with(reduce, [](ReduceDesc& d) { d.function = ReduceFunction::kMax; });
+  with(reduce, [](ReduceDesc& d) { d.input.data_type = DataType::kFloat16; });
+  with(reduce, [](ReduceDesc& d) { d.input.sizes = {49}; });
+  with(reduce, [](ReduceDesc& d) { d.input.strides = {10, 1}; });
+  with(reduce, [](ReduceDesc& d) { d.output->strides = {2, 1}; });
+  with(reduce, [](ReduceDesc& d) { d.axes = {0}; });
+  with(reduce, [](ReduceDesc& d) { d.axes = {0, 1}; });
+  with(arg, [](ArgReduceDesc& d) { d.extreme = Extreme::kMin; });
+  with(arg, [](ArgReduceDesc& d) { d.axis_direction = AxisDirection::kDecreasing; });
+  with(arg, [](ArgReduceDesc& d) { d.output->data_type = DataType::kInt64; });
+  with(top_k, [](TopKDesc& d) { d.axis = 0; });
+  with(top_k, [](TopKDesc& d) { d.k = 2; });
+  with(top_k, [](TopKDesc& d) { d.axis_direction = AxisDirection::kIncreasing; });
+  with(top_k, [](TopKDesc& d) { d.output_values->strides = {2, 1}; });
+  with(top_k, [](TopKDesc& d) { d.output_indices->strides = {2, 1}; });
+  with(hardmax, [](HardmaxDesc& d) { d.output->strides = {10, 1}; });
+  std::vector<std::string> keys;
+  for (const OperatorDesc& desc : all) {
+    EXPECT_THAT(keys, ::testing::Not(::testing::Contains(OperatorKey(desc)))) << ToString(desc);
+    keys.push_back(OperatorKey(desc));
+  }
+}
+
+}  // namespace
+}  // namespace opmill

@@ -21,6 +21,8 @@ pkg_check_modules(VKD3D IMPORTED_TARGET libvkd3d-utils>=2.1 libvkd3d-shader>=2.1
 if(VKD3D_FOUND)
   target_link_libraries(opmill_direct3d INTERFACE PkgConfig::VKD3D)
 else()
+  target_include_directories(opmill_direct3d SYSTEM INTERFACE
+    "${OPMILL_DEPS_DIR}/root/usr/include/vkd3d")
   foreach(file libvkd3d-utils.a libvkd3d.a libvkd3d-shader.a)
     find_library(OPMILL_${file} ${file} NO_DEFAULT_PATH PATHS "${OPMILL_DEPS_DIR}/root/usr/lib"
       PATH_SUFFIXES "${CMAKE_LIBRARY_ARCHITECTURE}")

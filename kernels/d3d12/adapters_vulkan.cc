@@ -1,0 +1,175 @@
+#include <dlfcn.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/d3d12/adapters.h"
+#include "kernels/d3d12/event_vkd3d.h"
+#include "kernels/d3d12/hresult.h"
+#include "kernels/d3d12/platform.h"
+#include "kernels/errors.h"
+
+#define VK_NO_PROTOTYPES
+#define VKD3D_NO_WIN32_TYPES
+#include <vkd3d.h>
+
+// Of headers that bring their own Windows types.
+extern "C" void vkd3d_utils_set_log_callback(PFN_vkd3d_log callback);
+extern "C" const char* vkd3d_shader_get_version(unsigned int* major, unsigned int* minor);
+
+namespace opmill {
+namespace {
+
+thread_local std::string open_line;
+thread_local std::string last_error_line;
+
+// vkd3d's messages come in pieces; lines look like "7f3a:err:function: text\n".
+void KeepErrors(const char* format, va_list arguments) {
+  char piece[1024];
+  vsnprintf(piece, sizeof(piece), format, arguments);
+  absl::StrAppend(&open_line, piece);
+  if (open_line.empty() || open_line.back() != '\n') return;
+  open_line.pop_back();
+  const size_t level = open_line.find(":err:");
+  if (level != std::string::npos) {
+    last_error_line = absl::StrCat("vkd3d: ", open_line.substr(level + 5));
+  }
+  open_line.clear();
+}
+
+struct InstanceDeleter {
+  void operator()(vkd3d_instance* instance) const { vkd3d_instance_decref(instance); }
+};
+
+// vkd3d's Vulkan instance, so that what is listed is what is opened.
+class Vulkan {
+ public:
+  static absl::StatusOr<Vulkan> Create() {
+    [[maybe_unused]] static const bool quiet = (vkd3d_utils_set_log_callback(KeepErrors), true);
+    static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (loader == nullptr) {
+      return absl::NotFoundError(
+          "This machine has no Vulkan loader: libvulkan.so.1 cannot be opened.");
+    }
+    Vulkan vulkan;
+    vulkan.get_proc_ =
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
+
+    const vkd3d_application_info application = {
+        .type = VKD3D_STRUCTURE_TYPE_APPLICATION_INFO,
+        .next = nullptr,
+        .application_name = "OpMill",
+        .application_version = 0,
+        .engine_name = nullptr,
+        .engine_version = 0,
+        .api_version = VKD3D_API_VERSION_1_2,
+    };
+    vkd3d_instance_create_info info = {};
+    info.type = VKD3D_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    info.next = &application;
+    info.pfn_signal_event = SignalEvent;
+    info.wchar_size = sizeof(WCHAR);
+    info.pfn_vkGetInstanceProcAddr = vulkan.get_proc_;
+    vkd3d_instance* instance = nullptr;
+    RETURN_IF_ERROR(ToStatus(vkd3d_create_instance(&info, &instance), "vkd3d_create_instance"));
+    vulkan.instance_.reset(instance);
+    return vulkan;
+  }
+
+  vkd3d_instance* instance() const { return instance_.get(); }
+
+  absl::StatusOr<std::vector<VkPhysicalDevice>> PhysicalDevices() const {
+    const auto enumerate = Proc<PFN_vkEnumeratePhysicalDevices>("vkEnumeratePhysicalDevices");
+    uint32_t count = 0;
+    VkResult result = enumerate(vk_instance(), &count, nullptr);
+    std::vector<VkPhysicalDevice> devices(count);
+    if (result == VK_SUCCESS) result = enumerate(vk_instance(), &count, devices.data());
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE) {
+      return absl::InternalError(
+          absl::StrCat("Vulkan: vkEnumeratePhysicalDevices fails with ", result, "."));
+    }
+    devices.resize(count);
+    return devices;
+  }
+
+  AdapterInfo Describe(VkPhysicalDevice device, uint32_t index) const {
+    VkPhysicalDeviceDriverProperties driver = {};
+    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    VkPhysicalDeviceProperties2 properties = {};
+    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    properties.pNext = &driver;
+    Proc<PFN_vkGetPhysicalDeviceProperties2>("vkGetPhysicalDeviceProperties2KHR")(device,
+                                                                                  &properties);
+    VkPhysicalDeviceMemoryProperties memory = {};
+    Proc<PFN_vkGetPhysicalDeviceMemoryProperties>("vkGetPhysicalDeviceMemoryProperties")(device,
+                                                                                         &memory);
+    AdapterInfo info;
+    info.index = index;
+    info.name = properties.properties.deviceName;
+    info.kind = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU
+                    ? DeviceKind::kSoftware
+                    : DeviceKind::kHardware;
+    info.driver = absl::StrCat(ShaderCompilerName(), " on Vulkan (", driver.driverName, " ",
+                               driver.driverInfo, ")");
+    for (uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap) {
+      if ((memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) {
+        info.memory_bytes += memory.memoryHeaps[heap].size;
+      }
+    }
+    return info;
+  }
+
+ private:
+  VkInstance vk_instance() const { return vkd3d_instance_get_vk_instance(instance_.get()); }
+
+  template <typename Function>
+  Function Proc(const char* name) const {
+    return reinterpret_cast<Function>(get_proc_(vk_instance(), name));
+  }
+
+  PFN_vkGetInstanceProcAddr get_proc_ = nullptr;
+  std::unique_ptr<vkd3d_instance, InstanceDeleter> instance_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
+  ASSIGN_OR_RETURN(const Vulkan vulkan, Vulkan::Create());
+  ASSIGN_OR_RETURN(const std::vector<VkPhysicalDevice> devices, vulkan.PhysicalDevices());
+  std::vector<AdapterInfo> adapters;
+  for (const VkPhysicalDevice device : devices) {
+    adapters.push_back(vulkan.Describe(device, static_cast<uint32_t>(adapters.size())));
+  }
+  return adapters;
+}
+
+absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter) {
+  ASSIGN_OR_RETURN(const Vulkan vulkan, Vulkan::Create());
+  ASSIGN_OR_RETURN(const std::vector<VkPhysicalDevice> devices, vulkan.PhysicalDevices());
+  if (adapter.index >= devices.size() ||
+      vulkan.Describe(devices[adapter.index], adapter.index).name != adapter.name) {
+    return absl::UnavailableError(
+        absl::StrCat("Adapter ", adapter.index, " is no longer ", adapter.name, "."));
+  }
+  vkd3d_device_create_info info = {};
+  info.type = VKD3D_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.minimum_feature_level = D3D_FEATURE_LEVEL_11_0;
+  info.instance = vulkan.instance();
+  info.vk_physical_device = devices[adapter.index];
+  ID3D12Device* device = nullptr;
+  RETURN_IF_ERROR(ToStatus(
+      vkd3d_create_device(&info, __uuidof(ID3D12Device), reinterpret_cast<void**>(&device)),
+      "vkd3d_create_device"));
+  return device;
+}
+
+std::string ShaderCompilerName() {
+  return vkd3d_shader_get_version(nullptr, nullptr);  // "vkd3d-shader 2.1 (Debian 2.1-1)"
+}
+
+std::string TakeDriverMessage() { return std::exchange(last_error_line, {}); }
+
+}  // namespace opmill

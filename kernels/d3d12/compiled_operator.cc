@@ -1,0 +1,145 @@
+#include "kernels/d3d12/compiled_operator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/errors.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kMaxViewElements = uint64_t{1} << D3D12_REQ_BUFFER_RESOURCE_TEXEL_COUNT_2_TO_EXP;
+constexpr uint64_t kMaxGroups = D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION;
+constexpr uint64_t kConstantsStride =
+    (sizeof(DispatchConstants) + D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT - 1) /
+    D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT * D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT;
+
+// Views reach to the end of the last vector; buffers are cut so that they may.
+uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
+  uint64_t size_bytes = 0;
+  switch (role) {
+    case BufferRole::kInput:
+      size_bytes = plan.input_bytes;
+      break;
+    case BufferRole::kScratch:
+      size_bytes = plan.scratch_bytes;
+      break;
+    case BufferRole::kOutput0:
+    case BufferRole::kOutput1: {
+      const size_t index = role == BufferRole::kOutput1 ? 1 : 0;
+      if (index < plan.output_bytes.size()) size_bytes = plan.output_bytes[index];
+      break;
+    }
+  }
+  return (size_bytes + 15) / 16 * 16;
+}
+
+absl::Status CheckRange(const OperatorPlan& plan, BufferRole role, uint64_t offset, uint64_t size,
+                        uint64_t alignment) {
+  const uint64_t limit = AddressableBytes(plan, role);
+  if (offset % alignment == 0 && offset <= limit && size <= limit - offset) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("The plan uses ", size, " bytes from byte ", offset,
+                                          " of buffer ", static_cast<uint32_t>(role),
+                                          ", which has ", limit, "."));
+}
+
+absl::Status CheckView(const OperatorPlan& plan, const BufferView& view) {
+  if (view.element_count == 0) return absl::OkStatus();
+  if (view.element_count > kMaxViewElements) {
+    return absl::InternalError(absl::StrCat("The plan has a view of ", view.element_count,
+                                            " elements; the limit is ", kMaxViewElements, "."));
+  }
+  return CheckRange(plan, view.role, view.offset_bytes,
+                    view.element_count * ViewElementBytes(view.format), 16);
+}
+
+absl::Status CheckWritable(BufferRole role) {
+  if (role != BufferRole::kInput) return absl::OkStatus();
+  return absl::InternalError("The plan writes to the input.");
+}
+
+absl::Status CheckDispatch(const OperatorPlan& plan, const Dispatch& dispatch) {
+  if (dispatch.kernel >= plan.kernels.size()) {
+    return absl::InternalError(
+        absl::StrCat("The plan uses kernel ", dispatch.kernel, " of ", plan.kernels.size(), "."));
+  }
+  for (const uint32_t groups : dispatch.groups) {
+    if (groups == 0 || groups > kMaxGroups) {
+      return absl::InternalError(absl::StrCat("The plan dispatches ", groups,
+                                              " groups along a dimension; the limit is ",
+                                              kMaxGroups, "."));
+    }
+  }
+  for (const BufferView& view : dispatch.reads) RETURN_IF_ERROR(CheckView(plan, view));
+  for (const BufferView& view : dispatch.writes) {
+    RETURN_IF_ERROR(CheckView(plan, view));
+    if (view.element_count != 0) RETURN_IF_ERROR(CheckWritable(view.role));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlan(const OperatorPlan& plan) {
+  for (const Pass& pass : plan.passes) {
+    for (const Fill& fill : pass.fills) {
+      RETURN_IF_ERROR(CheckWritable(fill.role));
+      RETURN_IF_ERROR(CheckRange(plan, fill.role, fill.offset_bytes, fill.size_bytes, 4));
+    }
+    for (const Dispatch& dispatch : pass.dispatches) {
+      RETURN_IF_ERROR(CheckDispatch(plan, dispatch));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsOutput(const BufferView& view) {
+  return view.element_count != 0 &&
+         (view.role == BufferRole::kOutput0 || view.role == BufferRole::kOutput1);
+}
+
+}  // namespace
+
+D3D12CompiledOperator::D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan,
+                                             uint64_t generation)
+    : CompiledOperator(std::move(desc), std::move(plan)), generation_(generation) {}
+
+absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperator::Create(
+    const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
+    uint64_t generation) {
+  RETURN_IF_ERROR(CheckPlan(plan));
+  std::shared_ptr<D3D12CompiledOperator> compiled(
+      new D3D12CompiledOperator(desc, std::move(plan), generation));
+  for (const KernelPermutation& kernel : compiled->plan().kernels) {
+    ASSIGN_OR_RETURN(PipelineCache::Pipeline pipeline, pipelines.Get(kernel));
+    compiled->pipelines_.push_back(std::move(pipeline));
+  }
+  for (const Pass& pass : compiled->plan().passes) {
+    compiled->first_dispatch_.push_back(compiled->dispatch_count_);
+    compiled->dispatch_count_ += pass.dispatches.size();
+    for (const Dispatch& dispatch : pass.dispatches) {
+      compiled->reads_outputs_ |=
+          std::any_of(dispatch.reads.begin(), dispatch.reads.end(), IsOutput);
+    }
+  }
+  if (compiled->dispatch_count_ == 0) return compiled;
+
+  ASSIGN_OR_RETURN(
+      compiled->constants_,
+      pool.Allocate(Placement::kHostInput, compiled->dispatch_count_ * kConstantsStride));
+  compiled->constants_address_ = compiled->constants_.gpu_address();
+  std::byte* next = compiled->constants_.data();
+  for (const Pass& pass : compiled->plan().passes) {
+    for (const Dispatch& dispatch : pass.dispatches) {
+      std::memcpy(next, &dispatch.constants, sizeof(dispatch.constants));
+      next += kConstantsStride;
+    }
+  }
+  return compiled;
+}
+
+D3D12_GPU_VIRTUAL_ADDRESS D3D12CompiledOperator::constants(size_t pass, size_t dispatch) const {
+  return constants_address_ + (first_dispatch_[pass] + dispatch) * kConstantsStride;
+}
+
+}  // namespace opmill

@@ -1,0 +1,46 @@
+// An operator with everything that lives on the device for it.
+#ifndef OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
+#define OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/d3d12/buffer_pool.h"
+#include "kernels/d3d12/pipeline_cache.h"
+#include "kernels/d3d12/platform.h"
+#include "kernels/device.h"
+
+namespace opmill {
+
+class D3D12CompiledOperator : public CompiledOperator {
+ public:
+  // Internal when a view of the plan leaves its buffer or a grid leaves Direct3D's limits.
+  static absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> Create(
+      const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
+      uint64_t generation);
+
+  uint64_t generation() const { return generation_; }
+  uint64_t dispatch_count() const { return dispatch_count_; }
+  // Some kernel reads an output.
+  bool reads_outputs() const { return reads_outputs_; }
+
+  ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].Get(); }
+  D3D12_GPU_VIRTUAL_ADDRESS constants(size_t pass, size_t dispatch) const;
+
+ private:
+  D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan, uint64_t generation);
+
+  const uint64_t generation_;
+  uint64_t dispatch_count_ = 0;
+  bool reads_outputs_ = false;
+  std::vector<PipelineCache::Pipeline> pipelines_;  // one for each of plan().kernels
+  std::vector<uint64_t> first_dispatch_;            // of each pass, counted over all
+  BufferSlice constants_;
+  D3D12_GPU_VIRTUAL_ADDRESS constants_address_ = 0;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_

@@ -1,0 +1,19 @@
+#ifndef OPMILL_KERNELS_D3D12_COUNTERS_H_
+#define OPMILL_KERNELS_D3D12_COUNTERS_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace opmill {
+
+// Of one D3D12Device, over all its generations.
+struct Counters {
+  std::atomic<uint64_t> runs{0};
+  std::atomic<uint64_t> submissions{0};
+  std::atomic<uint64_t> pipelines_created{0};
+  std::atomic<uint64_t> resets{0};
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_COUNTERS_H_

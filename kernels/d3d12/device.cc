@@ -1,0 +1,229 @@
+#include "kernels/d3d12/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "kernels/d3d12/compiled_operator.h"
+#include "kernels/d3d12/generation.h"
+#include "kernels/d3d12/host_buffer.h"
+#include "kernels/d3d12/hresult.h"
+#include "kernels/d3d12/queued_run.h"
+#include "kernels/d3d12/shader_compiler.h"
+#include "kernels/errors.h"
+
+namespace opmill {
+namespace {
+
+absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::string_view name,
+                         BufferUse use, uint64_t needed_bytes, uint64_t generation) {
+  if (buffer == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The ", name, " buffer is missing or of another device."));
+  }
+  if (buffer->use() != use) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The ", name, " buffer was allocated for the other direction."));
+  }
+  if (buffer->size_bytes() < needed_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The ", name, " buffer has ", buffer->size_bytes(),
+                     " bytes; the operator needs ", needed_bytes, "."));
+  }
+  if (buffer->generation() != generation) return DeviceLostError();
+  return absl::OkStatus();
+}
+
+absl::Status CheckBindings(const QueuedRun& run, size_t bound_outputs) {
+  const OperatorPlan& plan = run.compiled->plan();
+  const uint64_t generation = run.compiled->generation();
+  RETURN_IF_ERROR(CheckBuffer(run.input, "input", BufferUse::kInput, plan.input_bytes, generation));
+  if (bound_outputs != plan.output_bytes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("The operator has ", plan.output_bytes.size(),
+                                                   " outputs; ", bound_outputs, " are bound."));
+  }
+  for (size_t i = 0; i < bound_outputs; ++i) {
+    RETURN_IF_ERROR(CheckBuffer(run.outputs[i], "output", BufferUse::kOutput, plan.output_bytes[i],
+                                generation));
+  }
+  return absl::OkStatus();
+}
+
+class D3D12Device : public Device {
+ public:
+  static absl::StatusOr<std::unique_ptr<Device>> Create(const AdapterInfo& adapter,
+                                                        const D3D12DeviceOptions& options) {
+    std::unique_ptr<D3D12Device> device(new D3D12Device(adapter, options));
+    ASSIGN_OR_RETURN(std::shared_ptr<Generation> first, device->NewGeneration());
+    device->info_.unified_memory = first->unified_memory();
+    device->SetNewest(std::move(first));
+    return device;
+  }
+
+  ~D3D12Device() override {
+    if (const std::shared_ptr<Generation> generation = Newest()) generation->submission().Stop();
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  PlanOptions plan_options() const override {
+    PlanOptions plan;
+    if (info_.kind == DeviceKind::kSoftware) {
+      // Groups are dealt to the host's threads; a few for each evens out their differences.
+      plan.parallel_groups = std::max(16u, 4 * std::thread::hardware_concurrency());
+      plan.threads = 64;
+    } else {
+      plan.parallel_groups = 512;
+      plan.threads = 256;
+      plan.prefers_wide_rows = true;
+    }
+    if (info_.memory_bytes != 0) {
+      plan.max_scratch_bytes = std::min(plan.max_scratch_bytes, info_.memory_bytes / 2);
+    }
+    return plan;
+  }
+
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                  OperatorPlan plan) override {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
+    return D3D12CompiledOperator::Create(desc, std::move(plan), generation->pipelines(),
+                                         generation->pool(), generation->number());
+  }
+
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
+                                                       BufferUse use) override {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
+    const bool is_input = use == BufferUse::kInput;
+    ASSIGN_OR_RETURN(BufferSlice slice,
+                     generation->pool().Allocate(
+                         is_input ? Placement::kHostInput : Placement::kHostOutput, size_bytes));
+    if (is_input) {  // kernels load whole vectors
+      const uint64_t padding = (16 - size_bytes % 16) % 16;
+      std::memset(slice.data() + size_bytes, 0, static_cast<size_t>(padding));
+    }
+    return std::make_shared<D3D12HostBuffer>(std::move(slice), size_bytes, use,
+                                             generation->number());
+  }
+
+  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+           RunCallback done) override {
+    auto run = std::make_shared<QueuedRun>();
+    run->compiled = std::dynamic_pointer_cast<const D3D12CompiledOperator>(std::move(compiled));
+    run->input = std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(bindings.input));
+    for (std::shared_ptr<HostBuffer>& output : bindings.outputs) {
+      run->outputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(output)));
+    }
+    run->done = std::move(done);
+    run->status = run->compiled == nullptr
+                      ? absl::InvalidArgumentError(
+                            "The operator is missing or was compiled for another device.")
+                      : CheckBindings(*run, run->outputs.size());
+    // A generation refuses only when a newer one stands ready.
+    for (;;) {
+      const std::shared_ptr<Generation> generation = Newest();
+      if (run->status.ok() && run->compiled->generation() != generation->number()) {
+        run->status = DeviceLostError();
+      }
+      if (generation->submission().Enqueue(run)) return;
+    }
+  }
+
+  DeviceCounters counters() const override {
+    const BufferPool::Usage usage = Newest()->pool().usage();
+    return {.runs = counters_.runs,
+            .submissions = counters_.submissions,
+            .pipelines_created = counters_.pipelines_created,
+            .shaders_compiled = shaders_->counters().compiled,
+            .resets = counters_.resets,
+            .buffer_bytes_in_use = usage.in_use_bytes,
+            .buffer_bytes_pooled = usage.pooled_bytes};
+  }
+
+  void InjectLoss() { Newest()->health().MarkLost(); }
+
+ private:
+  D3D12Device(const AdapterInfo& adapter, D3D12DeviceOptions options)
+      : adapter_(adapter), options_(std::move(options)) {
+    info_ = {.name = adapter.name,
+             .kind = adapter.kind,
+             .driver = adapter.driver,
+             .shader_model = "5.1",
+             .memory_bytes = adapter.memory_bytes};
+    options_.frames_in_flight = std::max(1u, options_.frames_in_flight);
+    options_.max_batch_runs = std::max(1u, options_.max_batch_runs);
+    shaders_ = ShaderLibrary::Create({.cache_directory = options_.shader_cache_directory,
+                                      .sources = std::move(options_.shader_sources)},
+                                     compiler_);
+  }
+
+  std::shared_ptr<Generation> Newest() const {
+    absl::MutexLock lock(&mutex_);
+    return generation_;
+  }
+
+  void SetNewest(std::shared_ptr<Generation> generation) {
+    absl::MutexLock lock(&mutex_);
+    generation_ = std::move(generation);
+  }
+
+  absl::StatusOr<std::shared_ptr<Generation>> NewGeneration() {
+    return Generation::Create(adapter_, options_, ++last_number_, *shaders_, counters_);
+  }
+
+  // The newest generation, or one in place of it when it is lost. Runs of the old one are called
+  // back before this returns.
+  absl::StatusOr<std::shared_ptr<Generation>> Living() {
+    std::shared_ptr<Generation> lost = Newest();
+    if (!lost->health().lost()) return lost;
+    absl::MutexLock rebuild_lock(&rebuild_mutex_);
+    lost = Newest();
+    if (!lost->health().lost()) return lost;
+    absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
+    if (!next.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat("The device was lost and does not come back: ", next.status().message()));
+    }
+    counters_.resets.fetch_add(1, std::memory_order_relaxed);
+    SetNewest(*next);
+    lost->submission().Stop();
+    return next;
+  }
+
+  const AdapterInfo adapter_;
+  D3D12DeviceOptions options_;
+  DeviceInfo info_;
+  D3DShaderCompiler compiler_;
+  std::unique_ptr<ShaderLibrary> shaders_;
+  Counters counters_;
+
+  absl::Mutex rebuild_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  uint64_t last_number_ = 0;  // of the constructing thread, then of whoever holds rebuild_mutex_
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<AdapterInfo> adapters, ListAdapters());
+  ASSIGN_OR_RETURN(const std::vector<AdapterInfo> candidates,
+                   ChooseAdapters(adapters, options.choice, options.adapter));
+  absl::Status status;
+  for (const AdapterInfo& adapter : candidates) {
+    absl::StatusOr<std::unique_ptr<Device>> device = D3D12Device::Create(adapter, options);
+    if (device.ok()) return device;
+    status = absl::Status(device.status().code(),
+                          absl::StrCat("Adapter ", adapter.index, " (", adapter.name,
+                                       ") does not open: ", device.status().message()));
+  }
+  return status;
+}
+
+void InjectDeviceLossForTest(Device& device) { dynamic_cast<D3D12Device&>(device).InjectLoss(); }
+
+}  // namespace opmill

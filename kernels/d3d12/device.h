@@ -1,0 +1,43 @@
+// The Direct3D 12 device, as the rest of the project sees it.
+#ifndef OPMILL_KERNELS_D3D12_DEVICE_H_
+#define OPMILL_KERNELS_D3D12_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/d3d12/adapters.h"
+#include "kernels/device.h"
+#include "kernels/shader_library.h"
+
+namespace opmill {
+
+struct D3D12DeviceOptions {
+  AdapterChoice choice = AdapterChoice::kAuto;
+  std::string adapter;  // an index or a part of the name; empty: the best that opens
+
+  // False copies through upload and readback heaps even where the adapter shares the host's memory.
+  bool allow_unified_memory = true;
+
+  std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
+  ShaderSources shader_sources;        // instead of the embedded ones, where not empty
+
+  uint64_t max_memory_bytes = 0;  // that buffers may take; 0: as many as the driver gives
+  uint64_t max_idle_bytes = uint64_t{2} << 30;  // kept for buffers to come
+
+  uint32_t frames_in_flight = 3;  // submissions at a time, at least 1
+  uint32_t max_batch_runs = 64;   // runs in one submission
+};
+
+// NotFound when no adapter fits the options; the last adapter's own error when none opens.
+// Callbacks of its runs may call Run, and nothing else of it.
+absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options);
+
+// Makes the device behave as if the driver had reported its loss: what is in flight ends
+// Unavailable, and the next Compile or Allocate rebuilds. `device` is one of CreateD3D12Device.
+void InjectDeviceLossForTest(Device& device);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_DEVICE_H_

@@ -1,0 +1,53 @@
+#include "kernels/d3d12/generation.h"
+
+#include <utility>
+
+#include "kernels/d3d12/descriptor_heap.h"
+#include "kernels/d3d12/platform.h"
+#include "kernels/errors.h"
+
+namespace opmill {
+namespace {
+
+bool HasUnifiedMemory(ID3D12Device* device) {
+  D3D12_FEATURE_DATA_ARCHITECTURE architecture = {};
+  return SUCCEEDED(device->CheckFeatureSupport(D3D12_FEATURE_ARCHITECTURE, &architecture,
+                                               sizeof(architecture))) &&
+         architecture.UMA && architecture.CacheCoherentUMA;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(const AdapterInfo& adapter,
+                                                               const D3D12DeviceOptions& options,
+                                                               uint64_t number,
+                                                               ShaderLibrary& shaders,
+                                                               Counters& counters) {
+  ASSIGN_OR_RETURN(ID3D12Device* const opened, OpenAdapter(adapter));
+  ComPtr<ID3D12Device> device;
+  device.Attach(opened);
+
+  std::shared_ptr<Generation> generation(new Generation);
+  generation->number_ = number;
+  generation->unified_memory_ = options.allow_unified_memory && HasUnifiedMemory(device.Get());
+  generation->health_ = std::make_shared<Health>(device);
+
+  BufferPoolOptions pool = {.unified_memory = generation->unified_memory_,
+                            .max_idle_bytes = options.max_idle_bytes};
+  if (options.max_memory_bytes != 0) pool.max_bytes = options.max_memory_bytes;
+  generation->pool_ = BufferPool::Create(device, generation->health_, pool);
+
+  ASSIGN_OR_RETURN(ComPtr<ID3D12RootSignature> root_signature,
+                   CreateRootSignature(device.Get(), *generation->health_));
+  generation->pipelines_ = std::make_unique<PipelineCache>(device, generation->health_,
+                                                           root_signature, shaders, counters);
+  ASSIGN_OR_RETURN(
+      generation->submission_,
+      Submission::Create(device, generation->health_, root_signature, generation->pool_, counters,
+                         {.unified_memory = generation->unified_memory_,
+                          .frames_in_flight = options.frames_in_flight,
+                          .max_batch_runs = options.max_batch_runs}));
+  return generation;
+}
+
+}  // namespace opmill

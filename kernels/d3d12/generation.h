@@ -1,0 +1,48 @@
+// All that dies with a lost device, from the device itself to its threads.
+#ifndef OPMILL_KERNELS_D3D12_GENERATION_H_
+#define OPMILL_KERNELS_D3D12_GENERATION_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/d3d12/adapters.h"
+#include "kernels/d3d12/buffer_pool.h"
+#include "kernels/d3d12/counters.h"
+#include "kernels/d3d12/device.h"
+#include "kernels/d3d12/health.h"
+#include "kernels/d3d12/pipeline_cache.h"
+#include "kernels/d3d12/submission.h"
+#include "kernels/shader_library.h"
+
+namespace opmill {
+
+class Generation {
+ public:
+  // `shaders` and `counters` outlive it. `number` is never used twice.
+  static absl::StatusOr<std::shared_ptr<Generation>> Create(const AdapterInfo& adapter,
+                                                            const D3D12DeviceOptions& options,
+                                                            uint64_t number, ShaderLibrary& shaders,
+                                                            Counters& counters);
+
+  uint64_t number() const { return number_; }
+  bool unified_memory() const { return unified_memory_; }
+  Health& health() { return *health_; }
+  BufferPool& pool() { return *pool_; }
+  PipelineCache& pipelines() { return *pipelines_; }
+  Submission& submission() { return *submission_; }
+
+ private:
+  Generation() = default;
+
+  uint64_t number_ = 0;
+  bool unified_memory_ = false;
+  std::shared_ptr<Health> health_;
+  std::shared_ptr<BufferPool> pool_;
+  std::unique_ptr<PipelineCache> pipelines_;
+  std::unique_ptr<Submission> submission_;  // its threads end before the rest
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_GENERATION_H_

@@ -1,0 +1,22 @@
+// Where HRESULTs stop.
+#ifndef OPMILL_KERNELS_D3D12_HRESULT_H_
+#define OPMILL_KERNELS_D3D12_HRESULT_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "kernels/d3d12/platform.h"
+
+namespace opmill {
+
+bool IsDeviceLoss(HRESULT result);
+
+// Ok, or a sentence that names the call: Unavailable for a lost device, ResourceExhausted for
+// memory, Internal for the rest.
+absl::Status ToStatus(HRESULT result, absl::string_view call);
+
+// What every operation on a lost device answers.
+absl::Status DeviceLostError();
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_HRESULT_H_

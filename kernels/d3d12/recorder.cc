@@ -1,0 +1,230 @@
+#include "kernels/d3d12/recorder.h"
+
+#include <algorithm>
+
+namespace opmill {
+namespace {
+
+D3D12_RESOURCE_BARRIER Transition(ID3D12Resource* resource, D3D12_RESOURCE_STATES before,
+                                  D3D12_RESOURCE_STATES after) {
+  D3D12_RESOURCE_BARRIER barrier = {};
+  barrier.Type = D3D12_RESOURCE_BARRIER_TYPE_TRANSITION;
+  barrier.Transition.pResource = resource;
+  barrier.Transition.Subresource = D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES;
+  barrier.Transition.StateBefore = before;
+  barrier.Transition.StateAfter = after;
+  return barrier;
+}
+
+// The dispatches of a part in its `level`-th pass; the pass index is past the plan's end when the
+// part has fewer.
+struct PassPart {
+  size_t pass = 0;
+  size_t begin = 0;
+  size_t end = 0;
+  bool is_present = false;
+};
+
+PassPart PassOf(const RunPart& part, size_t level) {
+  const std::vector<Pass>& passes = part.run->compiled->plan().passes;
+  const size_t pass = part.begin.pass + level;
+  if (pass > part.end.pass || pass >= passes.size()) return {};
+  const size_t begin = level == 0 ? part.begin.dispatch : 0;
+  const size_t end = pass == part.end.pass ? part.end.dispatch : passes[pass].dispatches.size();
+  return {.pass = pass, .begin = begin, .end = end, .is_present = true};
+}
+
+size_t LevelsOf(const RunPart& part) {
+  const size_t past_end = part.end.dispatch == 0 ? part.end.pass : part.end.pass + 1;
+  return past_end - part.begin.pass;
+}
+
+template <typename Function>
+void ForEachOutput(const QueuedRun& run, const Function& function) {
+  for (size_t i = 0; i < run.outputs.size(); ++i) {
+    function(i, run.BufferOf(i == 0 ? BufferRole::kOutput0 : BufferRole::kOutput1));
+  }
+}
+
+}  // namespace
+
+PlanCursor Advance(const OperatorPlan& plan, PlanCursor begin, uint64_t max_dispatches) {
+  PlanCursor cursor = begin;
+  for (; cursor.pass < plan.passes.size(); ++cursor.pass, cursor.dispatch = 0) {
+    const uint64_t rest = plan.passes[cursor.pass].dispatches.size() - cursor.dispatch;
+    if (rest > max_dispatches) {
+      cursor.dispatch += static_cast<size_t>(max_dispatches);
+      return cursor;
+    }
+    max_dispatches -= rest;
+  }
+  return cursor;
+}
+
+Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
+                   DescriptorHeap& heap, uint32_t first_table, const BufferSlice& zeros)
+    : list_(list), heap_(heap), next_table_(first_table), zeros_(zeros) {
+  ID3D12DescriptorHeap* heaps[] = {heap.heap()};
+  list_->SetDescriptorHeaps(1, heaps);
+  list_->SetComputeRootSignature(root_signature);
+}
+
+void Recorder::Record(absl::Span<const RunPart> parts) {
+  size_t levels = 0;
+  bool continues = false;
+  for (const RunPart& part : parts) {
+    levels = std::max(levels, LevelsOf(part));
+    continues |= !part.is_first();
+    if (part.run->scratch) Track(part.run->scratch.resource()).is_reread = true;
+    ForEachOutput(*part.run, [&](size_t, const BufferSlice& output) {
+      Track(output.resource()).is_reread |= part.run->compiled->reads_outputs();
+    });
+  }
+  UploadInputs(parts);
+  for (size_t level = 0; level < levels; ++level) {
+    if (level > 0 || continues) MakeWritesVisible();
+    RecordFills(parts, level);
+    RecordDispatches(parts, level);
+  }
+  DownloadOutputs(parts);
+}
+
+void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
+  for (const RunPart& part : parts) {
+    if (!part.run->device_input || !part.is_first()) continue;
+    Require(part.run->device_input.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+  }
+  Flush();
+  for (const RunPart& part : parts) {
+    const BufferSlice& target = part.run->device_input;
+    if (!target || !part.is_first()) continue;
+    const BufferSlice& source = part.run->input->slice();
+    list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(), source.offset(),
+                            std::min(target.size_bytes(), source.size_bytes()));
+  }
+  for (const RunPart& part : parts) {
+    if (!part.run->device_input) continue;
+    Require(part.run->device_input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+  }
+  Flush();
+}
+
+void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {
+  for (const bool is_dry : {true, false}) {
+    for (const RunPart& part : parts) {
+      const PassPart pass = PassOf(part, level);
+      if (!pass.is_present || pass.begin != 0) continue;
+      for (const Fill& fill : part.run->compiled->plan().passes[pass.pass].fills) {
+        if (is_dry) {
+          Require(part.run->BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+        } else {
+          RecordFill(*part.run, fill);
+        }
+      }
+    }
+    Flush();
+  }
+}
+
+void Recorder::RecordFill(const QueuedRun& run, const Fill& fill) {
+  const BufferSlice& target = run.BufferOf(fill.role);
+  for (uint64_t done = 0; done < fill.size_bytes; done += kZeroBytes) {
+    list_->CopyBufferRegion(target.resource(), target.offset() + fill.offset_bytes + done,
+                            zeros_.resource(), zeros_.offset(),
+                            std::min(kZeroBytes, fill.size_bytes - done));
+  }
+}
+
+void Recorder::RecordDispatches(absl::Span<const RunPart> parts, size_t level) {
+  for (Tracked& tracked : tracked_) {
+    if (tracked.state != D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE) {
+      Require(tracked.resource, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
+    }
+  }
+  Flush();
+  for (const RunPart& part : parts) {
+    const PassPart pass = PassOf(part, level);
+    if (!pass.is_present) continue;
+    for (size_t i = pass.begin; i < pass.end; ++i) RecordDispatch(*part.run, pass.pass, i);
+  }
+}
+
+void Recorder::RecordDispatch(const QueuedRun& run, size_t pass, size_t index) {
+  const D3D12CompiledOperator& compiled = *run.compiled;
+  const Dispatch& dispatch = compiled.plan().passes[pass].dispatches[index];
+  const auto place = [&run](const BufferView& view) -> ResourceView {
+    if (view.element_count == 0) return {.format = view.format};
+    const BufferSlice& buffer = run.BufferOf(view.role);
+    return {.resource = buffer.resource(),
+            .format = view.format,
+            .offset_bytes = buffer.offset() + view.offset_bytes,
+            .element_count = view.element_count};
+  };
+  std::array<ResourceView, kReadSlots> reads;
+  std::array<ResourceView, kWriteSlots> writes;
+  std::transform(dispatch.reads.begin(), dispatch.reads.end(), reads.begin(), place);
+  std::transform(dispatch.writes.begin(), dispatch.writes.end(), writes.begin(), place);
+
+  if (ID3D12PipelineState* pipeline = compiled.pipeline(dispatch.kernel); pipeline != pipeline_) {
+    list_->SetPipelineState(pipeline);
+    pipeline_ = pipeline;
+  }
+  list_->SetComputeRootConstantBufferView(kRootConstants, compiled.constants(pass, index));
+  list_->SetComputeRootDescriptorTable(kRootTable, heap_.WriteTable(next_table_++, reads, writes));
+  list_->Dispatch(dispatch.groups[0], dispatch.groups[1], 1);
+}
+
+void Recorder::DownloadOutputs(absl::Span<const RunPart> parts) {
+  for (const bool is_dry : {true, false}) {
+    for (const RunPart& part : parts) {
+      if (part.run->device_outputs.empty() || !part.is_last()) continue;
+      ForEachOutput(*part.run, [&](size_t i, const BufferSlice& source) {
+        const BufferSlice& target = part.run->outputs[i]->slice();
+        if (is_dry) {
+          Require(source.resource(), D3D12_RESOURCE_STATE_COPY_SOURCE);
+        } else {
+          list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
+                                  source.offset(), part.run->compiled->plan().output_bytes[i]);
+        }
+      });
+    }
+    Flush();
+  }
+}
+
+Recorder::Tracked& Recorder::Track(ID3D12Resource* resource) {
+  const auto found =
+      std::find_if(tracked_.begin(), tracked_.end(),
+                   [resource](const Tracked& tracked) { return tracked.resource == resource; });
+  return found != tracked_.end() ? *found : tracked_.emplace_back(Tracked{.resource = resource});
+}
+
+void Recorder::Require(ID3D12Resource* resource, D3D12_RESOURCE_STATES state) {
+  Tracked& tracked = Track(resource);
+  if (tracked.state == state) return;
+  barriers_.push_back(Transition(resource, tracked.state, state));
+  tracked.state = state;
+}
+
+void Recorder::Flush() {
+  if (barriers_.empty()) return;
+  list_->ResourceBarrier(static_cast<UINT>(barriers_.size()), barriers_.data());
+  barriers_.clear();
+}
+
+// Slices of one resource are read and written by the same dispatch, which has no state of its own.
+// The writable state it is; the way over the readable one empties the caches that reads go through.
+void Recorder::MakeWritesVisible() {
+  D3D12_RESOURCE_BARRIER all_writes = {};
+  all_writes.Type = D3D12_RESOURCE_BARRIER_TYPE_UAV;
+  list_->ResourceBarrier(1, &all_writes);
+  for (const D3D12_RESOURCE_STATES state :
+       {D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE, D3D12_RESOURCE_STATE_UNORDERED_ACCESS}) {
+    for (Tracked& tracked : tracked_) {
+      if (tracked.is_reread) Require(tracked.resource, state);
+    }
+    Flush();
+  }
+}
+
+}  // namespace opmill

@@ -1,0 +1,342 @@
+#include "kernels/d3d12/submission.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "kernels/errors.h"
+
+namespace opmill {
+namespace {
+
+// Dispatches of one submission; longer plans take several.
+constexpr uint32_t kFrameTables = 4096;
+
+// How often a wait asks whether the device is still there: not every driver signals its fences when
+// it is lost.
+constexpr absl::Duration kLossPollInterval = absl::Milliseconds(250);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Submission>> Submission::Create(
+    ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
+    ComPtr<ID3D12RootSignature> root_signature, std::shared_ptr<BufferPool> pool,
+    Counters& counters, const SubmissionOptions& options) {
+  std::unique_ptr<Submission> submission(new Submission(std::move(device), std::move(health),
+                                                        std::move(root_signature), std::move(pool),
+                                                        counters, options));
+  RETURN_IF_ERROR(submission->Initialize());
+  return submission;
+}
+
+absl::Status Submission::Initialize() {
+  D3D12_COMMAND_QUEUE_DESC queue = {};
+  queue.Type = D3D12_COMMAND_LIST_TYPE_COMPUTE;
+  queue.Flags = D3D12_COMMAND_QUEUE_FLAG_DISABLE_GPU_TIMEOUT;
+  const auto create_queue = [&] {
+    return device_->CreateCommandQueue(&queue, __uuidof(ID3D12CommandQueue),
+                                       reinterpret_cast<void**>(queue_.ReleaseAndGetAddressOf()));
+  };
+  HRESULT result = create_queue();
+  if (FAILED(result)) {  // not every user may have a queue without a timeout
+    queue.Flags = D3D12_COMMAND_QUEUE_FLAG_NONE;
+    result = create_queue();
+  }
+  RETURN_IF_ERROR(health_->Check(result, "CreateCommandQueue"));
+  RETURN_IF_ERROR(
+      health_->Check(device_->CreateFence(0, D3D12_FENCE_FLAG_NONE, __uuidof(ID3D12Fence),
+                                          reinterpret_cast<void**>(fence_.GetAddressOf())),
+                     "CreateFence"));
+
+  frames_.resize(options_.frames_in_flight);
+  for (uint32_t i = 0; i < options_.frames_in_flight; ++i) {
+    frames_[i].first_table = i * kFrameTables;
+    frames_[i].first_timestamp = i * 2;
+    RETURN_IF_ERROR(
+        health_->Check(device_->CreateCommandAllocator(
+                           D3D12_COMMAND_LIST_TYPE_COMPUTE, __uuidof(ID3D12CommandAllocator),
+                           reinterpret_cast<void**>(frames_[i].allocator.GetAddressOf())),
+                       "CreateCommandAllocator"));
+  }
+  RETURN_IF_ERROR(health_->Check(
+      device_->CreateCommandList(0, D3D12_COMMAND_LIST_TYPE_COMPUTE, frames_[0].allocator.Get(),
+                                 nullptr, __uuidof(ID3D12GraphicsCommandList),
+                                 reinterpret_cast<void**>(list_.GetAddressOf())),
+      "CreateCommandList"));
+  RETURN_IF_ERROR(health_->Check(list_->Close(), "Close"));
+  ASSIGN_OR_RETURN(
+      heap_, DescriptorHeap::Create(device_, *health_, options_.frames_in_flight * kFrameTables));
+  ASSIGN_OR_RETURN(zeros_, pool_->Allocate(Placement::kHostInput, kZeroBytes));
+  std::memset(zeros_.data(), 0, kZeroBytes);
+  RETURN_IF_ERROR(CreateTimestamps());
+
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Frame& frame : frames_) free_frames_.push_back(&frame);
+  }
+  submitting_thread_ = std::thread([this] { SubmitLoop(); });
+  completing_thread_ = std::thread([this] { CompleteLoop(); });
+  return absl::OkStatus();
+}
+
+// A device without timestamps is as good; only one that is lost meanwhile is not.
+absl::Status Submission::CreateTimestamps() {
+  if (FAILED(queue_->GetTimestampFrequency(&timestamp_frequency_)) || timestamp_frequency_ == 0) {
+    return absl::OkStatus();
+  }
+  D3D12_QUERY_HEAP_DESC heap = {};
+  heap.Type = D3D12_QUERY_HEAP_TYPE_TIMESTAMP;
+  heap.Count = options_.frames_in_flight * 2;
+  ComPtr<ID3D12QueryHeap> timestamps;
+  if (FAILED(device_->CreateQueryHeap(&heap, __uuidof(ID3D12QueryHeap),
+                                      reinterpret_cast<void**>(timestamps.GetAddressOf())))) {
+    return absl::OkStatus();
+  }
+  D3D12_HEAP_PROPERTIES readback = {};
+  readback.Type = D3D12_HEAP_TYPE_READBACK;
+  D3D12_RESOURCE_DESC desc = {};
+  desc.Dimension = D3D12_RESOURCE_DIMENSION_BUFFER;
+  desc.Width = heap.Count * sizeof(uint64_t);
+  desc.Height = 1;
+  desc.DepthOrArraySize = 1;
+  desc.MipLevels = 1;
+  desc.SampleDesc.Count = 1;
+  desc.Layout = D3D12_TEXTURE_LAYOUT_ROW_MAJOR;
+  RETURN_IF_ERROR(health_->Check(
+      device_->CreateCommittedResource(
+          &readback, D3D12_HEAP_FLAG_NONE, &desc, D3D12_RESOURCE_STATE_COPY_DEST, nullptr,
+          __uuidof(ID3D12Resource), reinterpret_cast<void**>(timestamp_buffer_.GetAddressOf())),
+      "CreateCommittedResource"));
+  void* values = nullptr;
+  RETURN_IF_ERROR(health_->Check(timestamp_buffer_->Map(0, nullptr, &values), "Map"));
+  timestamp_values_ = static_cast<const uint64_t*>(values);
+  timestamps_ = std::move(timestamps);
+  return absl::OkStatus();
+}
+
+bool Submission::Enqueue(const std::shared_ptr<QueuedRun>& run) {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return false;
+  run->queued_at = Clock::now();
+  queued_.push_back(run);
+  return true;
+}
+
+void Submission::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (submitting_thread_.joinable()) submitting_thread_.join();
+  if (completing_thread_.joinable()) completing_thread_.join();
+}
+
+void Submission::SubmitLoop() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool has_runs = !queued_.empty() || !candidates_.empty();
+    return stopping_ || (has_runs && !free_frames_.empty() && !memory_is_short_);
+  };
+  for (;;) {
+    Frame* frame = nullptr;
+    bool device_is_idle = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      candidates_.insert(candidates_.end(), queued_.begin(), queued_.end());
+      queued_.clear();
+      if (stopping_) break;
+      frame = free_frames_.back();
+      free_frames_.pop_back();
+      device_is_idle = free_frames_.size() + 1 == frames_.size();
+    }
+    Batch batch = TakeBatch(device_is_idle);
+    const bool was_short = batch.parts.empty() && batch.ended_runs.empty();
+    if (!batch.parts.empty()) {
+      batch.frame = frame;
+      if (absl::Status status = Submit(batch); !status.ok()) {
+        batch.frame = nullptr;
+        batch.ended_runs.clear();
+        for (const RunPart& part : batch.parts) {
+          part.run->status = status;
+          batch.ended_runs.push_back(part.run);
+          if (!part.is_last()) candidates_.pop_front();
+        }
+      }
+    }
+    absl::MutexLock lock(&mutex_);
+    if (batch.frame == nullptr) free_frames_.push_back(frame);
+    if (was_short) {
+      // Those in flight may all have ended since; then there is nothing left to wait for.
+      memory_is_short_ = free_frames_.size() != frames_.size();
+    } else {
+      in_flight_.push_back(std::move(batch));
+    }
+  }
+
+  Batch refused;
+  for (std::shared_ptr<QueuedRun>& run : candidates_) {
+    if (run->status.ok()) run->status = absl::UnavailableError("The device is closing.");
+    refused.ended_runs.push_back(std::move(run));
+  }
+  candidates_.clear();
+  absl::MutexLock lock(&mutex_);
+  in_flight_.push_back(std::move(refused));
+  submitting_ended_ = true;
+}
+
+// Whole runs as long as they fit, or a part of one that is too long for any submission. Nothing at
+// all when the first must wait for memory that runs in flight hold.
+Submission::Batch Submission::TakeBatch(bool device_is_idle) {
+  Batch batch;
+  uint64_t free_tables = kFrameTables;
+  while (!candidates_.empty() && batch.parts.size() < options_.max_batch_runs) {
+    const std::shared_ptr<QueuedRun> run = candidates_.front();
+    absl::Status status = run->status;
+    if (status.ok()) status = health_->lost() ? DeviceLostError() : GiveMemory(*run);
+    if (absl::IsResourceExhausted(status) && !(device_is_idle && batch.parts.empty())) break;
+    if (!status.ok()) {
+      run->status = std::move(status);
+      batch.ended_runs.push_back(run);
+      candidates_.pop_front();
+      continue;
+    }
+    const OperatorPlan& plan = run->compiled->plan();
+    RunPart part = {.run = run, .begin = run->next, .end = Advance(plan, run->next, free_tables)};
+    if (!part.is_last() && !batch.parts.empty()) break;
+    run->next = part.end;
+    batch.parts.push_back(part);
+    if (!part.is_last()) break;
+    batch.ended_runs.push_back(run);
+    candidates_.pop_front();
+    free_tables -= std::min(free_tables, run->compiled->dispatch_count());
+  }
+  return batch;
+}
+
+absl::Status Submission::GiveMemory(QueuedRun& run) {
+  if (run.has_memory) return absl::OkStatus();
+  const OperatorPlan& plan = run.compiled->plan();
+  BufferSlice scratch;
+  BufferSlice input;
+  std::vector<BufferSlice> outputs;
+  if (plan.scratch_bytes > 0) {
+    ASSIGN_OR_RETURN(scratch, pool_->Allocate(Placement::kDeviceOutput, plan.scratch_bytes));
+  }
+  if (!options_.unified_memory) {
+    ASSIGN_OR_RETURN(input, pool_->Allocate(Placement::kDeviceInput, plan.input_bytes));
+    for (const uint64_t size_bytes : plan.output_bytes) {
+      ASSIGN_OR_RETURN(BufferSlice output, pool_->Allocate(Placement::kDeviceOutput, size_bytes));
+      outputs.push_back(std::move(output));
+    }
+  }
+  run.scratch = std::move(scratch);
+  run.device_input = std::move(input);
+  run.device_outputs = std::move(outputs);
+  run.has_memory = true;
+  return absl::OkStatus();
+}
+
+absl::Status Submission::Submit(Batch& batch) {
+  Frame& frame = *batch.frame;
+  RETURN_IF_ERROR(health_->Check(frame.allocator->Reset(), "Reset"));
+  RETURN_IF_ERROR(health_->Check(list_->Reset(frame.allocator.Get(), nullptr), "Reset"));
+  if (timestamps_) {
+    list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp);
+  }
+  Recorder(list_.Get(), root_signature_.Get(), *heap_, frame.first_table, zeros_)
+      .Record(batch.parts);
+  if (timestamps_) {
+    list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp + 1);
+    list_->ResolveQueryData(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp, 2,
+                            timestamp_buffer_.Get(), frame.first_timestamp * sizeof(uint64_t));
+  }
+  RETURN_IF_ERROR(health_->Check(list_->Close(), "Close"));
+
+  const Clock::time_point now = Clock::now();
+  for (const RunPart& part : batch.parts) {
+    QueuedRun& run = *part.run;
+    if (part.is_first()) {
+      run.submitted_at = now;
+      run.statistics.queued = absl::FromChrono(now - run.queued_at);
+    }
+    run.statistics.batch_size = static_cast<uint32_t>(batch.parts.size());
+  }
+  ID3D12CommandList* lists[] = {list_.Get()};
+  queue_->ExecuteCommandLists(1, lists);
+  batch.fence_value = ++last_fence_value_;
+  counters_.submissions.fetch_add(1, std::memory_order_relaxed);
+  // From here on the device may be at work with the batch's memory. A signal fails only on a lost
+  // device, which the completing thread finds out about.
+  static_cast<void>(health_->Check(queue_->Signal(fence_.Get(), batch.fence_value), "Signal"));
+  return absl::OkStatus();
+}
+
+void Submission::CompleteLoop() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return submitting_ended_ || !in_flight_.empty();
+  };
+  for (;;) {
+    Batch batch;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      if (in_flight_.empty()) return;
+      batch = std::move(in_flight_.front());
+      in_flight_.pop_front();
+    }
+    Complete(batch);
+  }
+}
+
+void Submission::WaitForFence(uint64_t value) {
+  if (fence_->GetCompletedValue() >= value) return;
+  static_cast<void>(health_->Check(fence_->SetEventOnCompletion(value, fence_event_.handle()),
+                                   "SetEventOnCompletion"));
+  while (fence_->GetCompletedValue() < value) {
+    if (!fence_event_.Wait(kLossPollInterval) && health_->IsRemoved()) return;
+  }
+}
+
+absl::Duration Submission::DeviceTime(const Frame& frame) const {
+  if (!timestamps_) return absl::ZeroDuration();
+  const uint64_t begin = timestamp_values_[frame.first_timestamp];
+  const uint64_t end = timestamp_values_[frame.first_timestamp + 1];
+  return end <= begin ? absl::ZeroDuration()
+                      : absl::Seconds(static_cast<double>(end - begin) /
+                                      static_cast<double>(timestamp_frequency_));
+}
+
+void Submission::Complete(Batch& batch) {
+  if (batch.frame != nullptr) {
+    WaitForFence(batch.fence_value);
+    health_->IsRemoved();
+    const absl::Duration device_time = DeviceTime(*batch.frame);
+    const Clock::time_point now = Clock::now();
+    for (const RunPart& part : batch.parts) {
+      QueuedRun& run = *part.run;
+      run.statistics.device += device_time;
+      if (!part.is_last()) continue;
+      run.statistics.executed = absl::FromChrono(now - run.submitted_at);
+      run.scratch = {};
+      run.device_input = {};
+      run.device_outputs.clear();
+    }
+    absl::MutexLock lock(&mutex_);
+    free_frames_.push_back(batch.frame);
+    memory_is_short_ = false;
+  }
+  batch.parts.clear();
+  for (std::shared_ptr<QueuedRun>& run : batch.ended_runs) {
+    if (run->status.ok() && health_->lost()) run->status = DeviceLostError();
+    if (run->status.ok()) {
+      counters_.runs.fetch_add(1, std::memory_order_relaxed);
+      run->done(run->statistics);
+    } else {
+      run->done(run->status);
+    }
+    run.reset();
+  }
+}
+
+}  // namespace opmill

@@ -1,0 +1,274 @@
+// What the Direct3D 12 device does with a plan: memory, passes, batches.
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/d3d12/device.h"
+#include "tests/kernels/d3d12_fixture.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+
+// With kernels on the host's own memory, and with copies.
+class D3D12MemoryTest : public D3D12DeviceTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    D3D12DeviceOptions options = TestOptions();
+    options.allow_unified_memory = GetParam();
+    Open(options);
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (GetParam() && !device_->info().unified_memory) GTEST_SKIP() << "No unified memory.";
+    EXPECT_EQ(device_->info().unified_memory, GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, D3D12MemoryTest, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Unified" : "Copied"; });
+
+TEST_P(D3D12MemoryTest, WritesThroughEveryFormat) {
+  for (const ViewFormat format : {ViewFormat::kUint8, ViewFormat::kUint16, ViewFormat::kUint32,
+                                  ViewFormat::kUint32x2, ViewFormat::kVector}) {
+    for (const uint64_t count : {1, 3, 15, 16, 17, 63, 64, 65, 1023, 70001}) {
+      SCOPED_TRACE(absl::StrCat(ViewElementBytes(format), " bytes x ", count));
+      const OperatorPlan plan = CopyPlan(format, count);
+      const std::vector<uint8_t> input = Noise(plan.input_bytes, static_cast<uint32_t>(count));
+      ExpectOutput(plan, input, input);
+    }
+  }
+}
+
+TEST_P(D3D12MemoryTest, ZeroesExactlyWhatAFillNames) {
+  constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+  constexpr uint64_t kSize = 5 * kMebibyte + 20;
+  const Fill fills[] = {{BufferRole::kOutput0, 0, 4},
+                        {BufferRole::kOutput0, 12, 20},
+                        {BufferRole::kOutput0, 1000, 2 * kMebibyte + 4},
+                        {BufferRole::kOutput0, 3 * kMebibyte, kMebibyte},
+                        {BufferRole::kOutput0, kSize - 8, 8}};
+  OperatorPlan plan = CopyPlan(ViewFormat::kUint32, kSize / 4);
+  plan.passes.emplace_back().fills = {std::begin(fills), std::end(fills)};
+  const std::vector<uint8_t> input = Noise(kSize, 1);
+  std::vector<uint8_t> expected = input;
+  for (const Fill& fill : fills) {
+    std::fill_n(expected.begin() + fill.offset_bytes, fill.size_bytes, uint8_t{0});
+  }
+  ExpectOutput(plan, input, expected);
+}
+
+TEST_P(D3D12MemoryTest, WritesOverWhatAnEarlierPassFilled) {
+  OperatorPlan plan = CopyPlan(ViewFormat::kVector, 1000);
+  plan.output_bytes = {32000};
+  plan.passes.insert(plan.passes.begin(), Pass());
+  plan.passes[0].fills = {{BufferRole::kOutput0, 0, 32000}};
+  const std::vector<uint8_t> input = Noise(16000, 2);
+  std::vector<uint8_t> expected = input;
+  expected.resize(32000, 0);
+  for (int i = 0; i < 3; ++i) ExpectOutput(plan, input, expected);
+}
+
+TEST_P(D3D12MemoryTest, ShowsEachPassWhatTheOneBeforeWrote) {
+  for (const uint32_t rounds : {1u, 2u, 3u, 64u}) {
+    SCOPED_TRACE(rounds);
+    const OperatorPlan plan = ShiftPlan(40000, rounds);
+    const std::vector<uint8_t> input = Noise(plan.input_bytes, rounds);
+    ExpectOutput(plan, input, Shifted(input, rounds));
+  }
+}
+
+TEST_P(D3D12MemoryTest, SplitsPlansOfThousandsOfDispatches) {
+  constexpr uint64_t kVectors = 9001;
+  OperatorPlan plan;
+  plan.kernels = {TestKernel("Copy", 16), TestKernel("ShiftAndIncrement", 16)};
+  plan.passes.resize(2);
+  for (uint64_t i = 0; i < kVectors; ++i) {
+    plan.passes[0].dispatches.push_back(
+        MakeDispatch(0, View(BufferRole::kInput, ViewFormat::kVector, i * 16, 1),
+                     View(BufferRole::kScratch, ViewFormat::kVector, i * 16, 1)));
+  }
+  plan.passes[1].dispatches.push_back(
+      MakeDispatch(1, View(BufferRole::kScratch, ViewFormat::kVector, 0, kVectors),
+                   View(BufferRole::kOutput0, ViewFormat::kVector, 0, kVectors)));
+  plan.input_bytes = plan.scratch_bytes = kVectors * 16;
+  plan.output_bytes = {kVectors * 16};
+  const std::vector<uint8_t> input = Noise(plan.input_bytes, 3);
+  const uint64_t submissions_before = device_->counters().submissions;
+  ExpectOutput(plan, input, Shifted(input, 1));
+  EXPECT_GT(device_->counters().submissions - submissions_before, 1);
+}
+
+TEST_P(D3D12MemoryTest, AnswersManyThreadsAtOnce) {
+  constexpr int kThreads = 32;
+  constexpr int kRounds = 50;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const uint32_t passes = 1 + t % 5;
+      const OperatorPlan plan = ShiftPlan(100 + 37 * t, passes);
+      for (int round = 0; round < kRounds; ++round) {
+        const auto input = Noise(plan.input_bytes, static_cast<uint32_t>(t * kRounds + round));
+        const auto output = RunPlan(*device_, plan, input);
+        if (!output.ok() || *output != Shifted(input, passes)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  const DeviceCounters counters = device_->counters();
+  EXPECT_EQ(counters.runs, kThreads * kRounds);
+  EXPECT_LT(counters.submissions, counters.runs);
+}
+
+TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
+  const OperatorPlan plan = ShiftPlan(40000, 8);
+  const auto compiled = Compiled(plan);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes, 4);
+  std::vector<std::shared_ptr<HostBuffer>> outputs;
+  Runs runs;
+  for (int i = 0; i < 100; ++i) {
+    Bindings bindings = Bound(plan, input);
+    outputs.push_back(bindings.outputs[0]);
+    runs.Start(*device_, compiled, std::move(bindings));
+  }
+  uint32_t largest_batch = 0;
+  for (const absl::StatusOr<RunStatistics>& result : runs.Wait()) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    largest_batch = std::max(largest_batch, result->batch_size);
+    EXPECT_GT(result->executed, absl::ZeroDuration());
+    EXPECT_LE(result->device, result->executed);
+  }
+  const std::vector<uint8_t> expected = Shifted(input, 8);
+  for (const auto& output : outputs) EXPECT_TRUE(BytesOf(*output) == expected);
+  EXPECT_GT(largest_batch, 1);
+  EXPECT_LE(device_->counters().submissions, 50);
+}
+
+TEST_F(D3D12DeviceTest, CompilesAKernelOnceForAllWhoAskForIt) {
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 16; ++t) {
+    threads.emplace_back([this, t] { Compiled(CopyPlan(ViewFormat::kUint16, 10 + t)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device_->counters().pipelines_created, 1);
+  EXPECT_EQ(device_->counters().shaders_compiled, 1);
+}
+
+TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {
+  OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 4);
+  plan.kernels[0] = {.shader = "broken", .entry = "Main", .macros = {}};
+  const auto compiled = device_->Compile(OperatorDesc(), plan);
+  EXPECT_EQ(compiled.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(compiled.status().message()), HasSubstr("broken.hlsl:"));
+}
+
+TEST_F(D3D12DeviceTest, RefusesPlansThatLeaveTheirBuffersOrDirect3DsLimits) {
+  const struct {
+    const char* what;
+    void (*spoil)(OperatorPlan&);
+  } kCases[] = {
+      {"read", [](OperatorPlan& p) { p.passes[0].dispatches[0].reads[0].element_count = 8; }},
+      {"write", [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].element_count = 113; }},
+      {"offset", [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].offset_bytes = 8; }},
+      {"role",
+       [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].role = BufferRole::kOutput1; }},
+      {"input",
+       [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].role = BufferRole::kInput; }},
+      {"fill",
+       [](OperatorPlan& p) {
+         p.passes[0].fills = {{BufferRole::kOutput0, 100, 16}};
+       }},
+      {"groups", [](OperatorPlan& p) { p.passes[0].dispatches[0].groups[0] = 65536; }},
+      {"no groups", [](OperatorPlan& p) { p.passes[0].dispatches[0].groups[1] = 0; }},
+      {"kernel", [](OperatorPlan& p) { p.passes[0].dispatches[0].kernel = 1; }},
+  };
+  for (const auto& [what, spoil] : kCases) {
+    OperatorPlan plan = CopyPlan(ViewFormat::kUint8, 99);  // 112 bytes with the last vector
+    spoil(plan);
+    EXPECT_EQ(device_->Compile(OperatorDesc(), plan).status().code(), absl::StatusCode::kInternal)
+        << what;
+  }
+}
+
+TEST_F(D3D12DeviceTest, RefusesBuffersThatDoNotFit) {
+  const OperatorPlan plan = CopyPlan(ViewFormat::kUint8, 100);
+  const auto compiled = Compiled(plan);
+  const Bindings good = Bound(plan, Noise(100, 5));
+  const Bindings small = Bound(CopyPlan(ViewFormat::kUint8, 99), Noise(99, 5));
+  const struct {
+    const char* what;
+    Bindings bindings;
+  } kCases[] = {
+      {"no input", {nullptr, good.outputs}},
+      {"no output", {good.input, {}}},
+      {"null output", {good.input, {nullptr}}},
+      {"two outputs", {good.input, {good.outputs[0], good.outputs[0]}}},
+      {"small input", {small.input, good.outputs}},
+      {"small output", {good.input, small.outputs}},
+      {"directions", {good.outputs[0], {good.input}}},
+  };
+  for (const auto& [what, bindings] : kCases) {
+    EXPECT_EQ(device_->RunAndWait(compiled, bindings).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << what;
+  }
+  EXPECT_EQ(device_->RunAndWait(nullptr, good).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(device_->RunAndWait(compiled, good).ok());
+}
+
+TEST_F(D3D12DeviceTest, LetsCallbacksRunAgain) {
+  const OperatorPlan plan = ShiftPlan(100, 2);
+  const auto compiled = Compiled(plan);
+  const Bindings bindings = Bound(plan, Noise(plan.input_bytes, 10));
+  absl::Notification done;
+  int rounds = 0;
+  Device::RunCallback again = [&](const absl::StatusOr<RunStatistics>& result) {
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (++rounds == 10) return done.Notify();
+    device_->Run(compiled, bindings, again);
+  };
+  device_->Run(compiled, bindings, again);
+  done.WaitForNotification();
+  device_.reset();  // the last callback has returned
+  EXPECT_EQ(rounds, 10);
+}
+
+TEST(ChooseAdapters, PutsHardwareFirstAndHoldsToTheWish) {
+  const std::vector<AdapterInfo> adapters = {
+      {0, "llvmpipe (LLVM 15)", DeviceKind::kSoftware, "", 0},
+      {1, "Radeon 610M", DeviceKind::kHardware, "", 0},
+      {2, "GeForce 4090", DeviceKind::kHardware, "", 0}};
+  const struct {
+    AdapterChoice choice;
+    const char* wanted;
+    std::vector<uint32_t> expected;
+  } kCases[] = {
+      {AdapterChoice::kAuto, "", {1, 2, 0}},  {AdapterChoice::kHardware, "", {1, 2}},
+      {AdapterChoice::kSoftware, "", {0}},    {AdapterChoice::kAuto, "2", {2}},
+      {AdapterChoice::kAuto, "geforce", {2}}, {AdapterChoice::kAuto, "LLVM", {0}},
+      {AdapterChoice::kAuto, "e", {1, 2, 0}},
+  };
+  for (const auto& [choice, wanted, expected] : kCases) {
+    const auto chosen = ChooseAdapters(adapters, choice, wanted);
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    std::vector<uint32_t> indices;
+    for (const AdapterInfo& adapter : *chosen) indices.push_back(adapter.index);
+    EXPECT_EQ(indices, expected) << wanted;
+  }
+  EXPECT_EQ(ChooseAdapters(adapters, AdapterChoice::kHardware, "llvmpipe").status().message(),
+            "This machine has no hardware adapter called 'llvmpipe'; it has: 0 llvmpipe (LLVM 15) "
+            "(software), 1 Radeon 610M (hardware), 2 GeForce 4090 (hardware).");
+  EXPECT_EQ(ChooseAdapters({}, AdapterChoice::kAuto, "").status().message(),
+            "This machine has no adapter; it has: none.");
+}
+
+}  // namespace
+}  // namespace opmill

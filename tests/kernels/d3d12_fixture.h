@@ -1,0 +1,113 @@
+// Plans written by hand for the Direct3D 12 device's tests, over shaders of their own, so that no
+// operator is needed to test the device.
+#ifndef OPMILL_TESTS_KERNELS_D3D12_FIXTURE_H_
+#define OPMILL_TESTS_KERNELS_D3D12_FIXTURE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+#include "kernels/d3d12/device.h"
+#include "kernels/plan.h"
+#include "tests/support/test_devices.h"
+
+namespace opmill {
+
+// With the shaders of these tests: "test", and "broken", which does not compile.
+D3D12DeviceOptions TestOptions();
+
+KernelPermutation TestKernel(std::string entry, uint32_t element_bytes);
+
+BufferView View(BufferRole role, ViewFormat format, uint64_t offset_bytes, uint64_t count);
+
+// `source` has whole vectors.
+Dispatch MakeDispatch(uint32_t kernel, BufferView source, BufferView target);
+
+OperatorPlan CopyPlan(ViewFormat format, uint64_t count);
+
+// Each pass moves all vectors to the left by one and adds one to their words. Between them they go
+// back and forth between two halves of the scratch.
+OperatorPlan ShiftPlan(uint64_t vectors, uint32_t passes);
+std::vector<uint8_t> Shifted(const std::vector<uint8_t>& bytes, uint32_t passes);
+
+std::vector<uint8_t> Noise(uint64_t size_bytes, uint32_t seed);
+
+std::vector<uint8_t> BytesOf(HostBuffer& buffer);
+
+absl::StatusOr<Bindings> Bind(Device& device, const OperatorPlan& plan,
+                              const std::vector<uint8_t>& input);
+
+// Compiles, binds and runs; the bytes of the first output.
+absl::StatusOr<std::vector<uint8_t>> RunPlan(Device& device, const OperatorPlan& plan,
+                                             const std::vector<uint8_t>& input);
+
+// Many runs under way, and what became of each.
+class Runs {
+ public:
+  void Start(Device& device, const std::shared_ptr<const CompiledOperator>& compiled,
+             Bindings bindings) {
+    {
+      absl::MutexLock lock(&mutex_);
+      ++under_way_;
+    }
+    device.Run(compiled, std::move(bindings), [this](absl::StatusOr<RunStatistics> result) {
+      absl::MutexLock lock(&mutex_);
+      --under_way_;
+      results_.push_back(std::move(result));
+    });
+  }
+  std::vector<absl::StatusOr<RunStatistics>> Wait() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](int* under_way) { return *under_way == 0; }, &under_way_));
+    return results_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<absl::StatusOr<RunStatistics>> results_ ABSL_GUARDED_BY(mutex_);
+};
+
+class D3D12DeviceTest : public ::testing::Test {
+ protected:
+  // In place of the device that stands open. Skips, or fails, where there is none.
+  void Open(const D3D12DeviceOptions& options) {
+    auto device = CreateD3D12Device(options);
+    if (device.ok()) {
+      device_ = *std::move(device);
+      return;
+    }
+    if (RequiresDevices()) FAIL() << device.status();
+    GTEST_SKIP() << device.status();
+  }
+  void SetUp() override { Open(TestOptions()); }
+
+  std::shared_ptr<const CompiledOperator> Compiled(const OperatorPlan& plan) {
+    auto compiled = device_->Compile(OperatorDesc(), plan);
+    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    return compiled.ok() ? *compiled : nullptr;
+  }
+  Bindings Bound(const OperatorPlan& plan, const std::vector<uint8_t>& input) {
+    auto bindings = Bind(*device_, plan, input);
+    EXPECT_TRUE(bindings.ok()) << bindings.status();
+    return bindings.ok() ? *std::move(bindings) : Bindings();
+  }
+  void ExpectOutput(const OperatorPlan& plan, const std::vector<uint8_t>& input,
+                    const std::vector<uint8_t>& expected) {
+    const auto output = RunPlan(*device_, plan, input);
+    ASSERT_TRUE(output.ok()) << output.status();
+    EXPECT_TRUE(*output == expected);
+  }
+
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_KERNELS_D3D12_FIXTURE_H_

@@ -1,0 +1,167 @@
+// What a real device compiles, and above all what it does not compile a second time.
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/d3d12/device.h"
+#include "kernels/errors.h"
+#include "kernels/operator_cache.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/test_devices.h"
+
+namespace opmill {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+OperatorDesc SumOfRows(uint32_t rows, uint32_t length) {
+  return ReduceDesc{.function = ReduceFunction::kSum,
+                    .input = {DataType::kInt32, {rows, length}, {}},
+                    .output = TensorDesc{DataType::kInt32, {rows, 1}, {}},
+                    .axes = {1}};
+}
+
+// The sums of rows of ones.
+absl::StatusOr<std::vector<int32_t>> RunOnOnes(Device& device, CachedOperator cached) {
+  Bindings bindings;
+  ASSIGN_OR_RETURN(bindings.input,
+                   device.Allocate(cached.compiled->plan().input_bytes, BufferUse::kInput));
+  const std::vector<int32_t> ones(bindings.input->bytes().size() / sizeof(int32_t), 1);
+  std::memcpy(bindings.input->bytes().data(), ones.data(), bindings.input->bytes().size());
+  ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
+                   device.Allocate(cached.compiled->plan().output_bytes.at(0), BufferUse::kOutput));
+  bindings.outputs.push_back(output);
+  RETURN_IF_ERROR(device.RunAndWait(cached.compiled, std::move(bindings)).status());
+  std::vector<int32_t> sums(output->bytes().size() / sizeof(int32_t));
+  std::memcpy(sums.data(), output->bytes().data(), output->bytes().size());
+  return sums;
+}
+
+// One start of the server, as far as kernels go: a device with its caches, on a bytecode directory
+// that outlives it.
+class WarmStart : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Start();
+    if (device_ == nullptr && !HasFailure()) GTEST_SKIP() << "No Direct3D 12 device: " << absence_;
+  }
+
+  void Start(ShaderSources sources = {}) {
+    cache_.reset();
+    device_.reset();
+    D3D12DeviceOptions options;
+    options.shader_cache_directory = scratch_.utf8();
+    options.shader_sources = std::move(sources);
+    absl::StatusOr<std::unique_ptr<Device>> device = CreateD3D12Device(options);
+    if (!device.ok()) {
+      absence_ = device.status().ToString();
+      if (RequiresDevices()) ADD_FAILURE() << absence_;
+      return;
+    }
+    device_ = *std::move(device);
+    cache_ = OperatorCache::Create(*device_, {.capacity = 8});
+  }
+
+  void ExpectSums(uint32_t rows, uint32_t length) {
+    const auto cached = cache_->Get(SumOfRows(rows, length));
+    ASSERT_TRUE(cached.ok()) << cached.status();
+    const auto sums = RunOnOnes(*device_, *cached);
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    EXPECT_EQ(*sums, std::vector<int32_t>(rows, static_cast<int32_t>(length)));
+  }
+
+  std::vector<fs::path> Files() const {
+    return {fs::directory_iterator(scratch_.path()), fs::directory_iterator()};
+  }
+
+  ScratchDirectory scratch_;
+  std::string absence_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<OperatorCache> cache_;
+};
+
+TEST_F(WarmStart, CompilesOnceForConcurrentCallers) {
+  std::vector<std::shared_ptr<const CompiledOperator>> answers(32);
+  std::vector<std::thread> callers;
+  for (auto& answer : answers) {
+    callers.emplace_back([this, &answer] {
+      const auto found = cache_->Get(SumOfRows(4, 9));
+      ASSERT_TRUE(found.ok()) << found.status();
+      answer = found->compiled;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const auto& answer : answers) EXPECT_EQ(answer, answers[0]);
+  const auto kernel_count = answers[0]->plan().kernels.size();
+  EXPECT_EQ(cache_->statistics().misses, 1u);
+  EXPECT_EQ(device_->counters().pipelines_created, kernel_count);
+  EXPECT_EQ(device_->counters().shaders_compiled, kernel_count);
+}
+
+TEST_F(WarmStart, CreatesNothingForAnotherShapeOfAKnownKind) {
+  // Two kinds: rows of whole vectors, and rows that end inside one.
+  ExpectSums(4, 1000);
+  ExpectSums(4, 1001);
+  const DeviceCounters before = device_->counters();
+  ASSERT_GT(before.pipelines_created, 0u);
+  ExpectSums(5, 1004);
+  ExpectSums(64, 2000);
+  ExpectSums(3, 1999);
+  ExpectSums(64, 1003);
+  EXPECT_EQ(cache_->statistics().misses, 6u);
+  EXPECT_EQ(device_->counters().pipelines_created, before.pipelines_created);
+  EXPECT_EQ(device_->counters().shaders_compiled, before.shaders_compiled);
+}
+
+TEST_F(WarmStart, CompilesNothingAfterARestart) {
+  ExpectSums(4, 9);
+  const DeviceCounters cold = device_->counters();
+  EXPECT_EQ(cold.shaders_compiled, cold.pipelines_created);
+  Start();
+  ASSERT_NE(device_, nullptr);
+  ExpectSums(4, 9);
+  EXPECT_EQ(device_->counters().pipelines_created, cold.pipelines_created);
+  EXPECT_EQ(device_->counters().shaders_compiled, 0u);
+}
+
+TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {
+  ExpectSums(4, 9);
+  const DeviceCounters cold = device_->counters();
+  ASSERT_EQ(Files().size(), cold.shaders_compiled);
+  for (const fs::path& file : Files()) fs::resize_file(file, fs::file_size(file) / 2);
+  for (const uint64_t compiled : {cold.shaders_compiled, uint64_t{0}}) {
+    Start();
+    ASSERT_NE(device_, nullptr);
+    ExpectSums(4, 9);
+    EXPECT_EQ(device_->counters().shaders_compiled, compiled);
+  }
+}
+
+TEST_F(WarmStart, SaysWhatTheShaderCompilerSays) {
+  Start({{"reduce.hlsl", "this is no HLSL"}});
+  ASSERT_NE(device_, nullptr);
+  const absl::Status status = cache_->Get(SumOfRows(4, 9)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("reduce.hlsl"));
+  EXPECT_EQ(cache_->statistics().failures, 1u);
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(WarmStart, CompilesNothingAfterTheLossOfTheDevice) {
+  ExpectSums(4, 9);
+  const DeviceCounters before = device_->counters();
+  InjectDeviceLossForTest(*device_);
+  cache_->Invalidate();
+  ExpectSums(4, 9);
+  EXPECT_EQ(device_->counters().resets, before.resets + 1);
+  EXPECT_EQ(device_->counters().shaders_compiled, before.shaders_compiled);
+}
+
+}  // namespace
+}  // namespace opmill

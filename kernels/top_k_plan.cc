@@ -35,7 +35,7 @@ class TopKSlice {
 
   void Plan() {
     const uint64_t block = BlockLength();
-    List list = block > 0 ? SortList(GatherBlocks(SortList(Champions(block), k_), block), k_)
+    List list = block > 0 ? SortList(GatherBlocks(SortList(Champions(block)), block))
                           : SortElements();
     WriteResults(list);
   }
@@ -78,13 +78,19 @@ class TopKSlice {
   List Champions(uint64_t block);
   List GatherBlocks(const List& winners, uint64_t block);
   List SortElements();
-  List SortList(List list, uint64_t k);
-  List MergeAll(List runs, uint64_t run_count, uint64_t k);
+  List SortList(List list);
+  List MergeAll(List runs, uint64_t run_count);
   void WriteResults(const List& list);
 
-  // Sorts tiles of `source`, or of the elements of one part, into `into` from record `base` on.
-  void AddSortTiles(const List* source, const IterationSpace* part, uint64_t length, uint64_t tile,
-                    uint64_t kept, const List& into, uint64_t base);
+  // How many candidates are sorted at a time, out of a list of `length`: by one group in a tile, or,
+  // for small k, by one lane that keeps the best.
+  bool LaneKeeps() const { return k_ <= tuning::kMaxLaneKeep; }
+  uint64_t RunLength(uint64_t length) const;
+
+  // Sorts runs of `source`, or of the elements of one part, and writes the first `kept` of each to
+  // `into` from record `base` on.
+  void AddSortRuns(const List* source, const IterationSpace* part, uint64_t length, uint64_t run,
+                   uint64_t kept, const List& into, uint64_t base);
 
   PlanBuilder& builder_;
   const TopKDesc& desc_;
@@ -173,14 +179,28 @@ List TopKSlice::GatherBlocks(const List& winners, uint64_t block) {
   return list;
 }
 
-void TopKSlice::AddSortTiles(const List* source, const IterationSpace* part, uint64_t length,
-                             uint64_t tile, uint64_t kept, const List& into, uint64_t base) {
-  const uint64_t tiles = CeilDiv(length, tile);
+uint64_t TopKSlice::RunLength(uint64_t length) const {
+  if (!LaneKeeps()) return std::min(std::bit_ceil(length), tuning::kMaxSortTile);
+  const PlanOptions& options = builder_.options();
+  const uint64_t runs_wanted =
+      CeilDiv(uint64_t{options.threads} * options.parallel_groups, sequences_);
+  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, 4 * k_),
+                    tuning::kMaxLaneCandidates);
+}
+
+void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint64_t length,
+                            uint64_t run, uint64_t kept, const List& into, uint64_t base) {
+  const uint64_t runs = CeilDiv(length, run);
   std::vector<ShaderMacro> macros = Macros(false);
-  macros.push_back({"SORT_SIZE", static_cast<uint32_t>(tile)});
   macros.push_back({"SOURCE", source != nullptr ? 1u : 0u});
+  if (LaneKeeps()) {
+    macros.push_back({"KEEP", static_cast<uint32_t>(std::bit_ceil(k_))});
+  } else {
+    macros.push_back({"SORT_SIZE", static_cast<uint32_t>(run)});
+  }
   Dispatch dispatch;
-  dispatch.kernel = builder_.Kernel({"top_k", "SortTiles", std::move(macros)});
+  dispatch.kernel =
+      builder_.Kernel({"top_k", LaneKeeps() ? "KeepBest" : "SortTiles", std::move(macros)});
   DispatchConstants& constants = dispatch.constants;
   if (source != nullptr) {
     dispatch.reads[1] = source->view;
@@ -197,47 +217,51 @@ void TopKSlice::AddSortTiles(const List* source, const IterationSpace* part, uin
   constants.record_base = static_cast<uint32_t>(base);
   constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
   constants.list_length = static_cast<uint32_t>(length);
-  constants.tiles = static_cast<uint32_t>(tiles);
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.item_count = static_cast<uint32_t>(run);
+  constants.tiles = static_cast<uint32_t>(runs);
   constants.k = static_cast<uint32_t>(kept);
-  const uint64_t tiles_per_group = std::max<uint64_t>(1, 256 / tile);
-  SetUnits(dispatch, sequences_ * tiles, tiles_per_group);
+  const uint64_t runs_per_group =
+      LaneKeeps() ? builder_.options().threads : std::max<uint64_t>(1, 256 / run);
+  SetUnits(dispatch, sequences_ * runs, runs_per_group);
   builder_.Add(std::move(dispatch));
 }
 
 List TopKSlice::SortElements() {
-  const uint64_t tile = std::min(std::bit_ceil(length_), tuning::kMaxSortTile);
-  const uint64_t kept = std::min(tile, k_);
-  uint64_t tiles = 0;
-  for (const IterationSpace& part : parts_) tiles += CeilDiv(part.index_count(), tile);
-  const List runs = NewList(tiles * kept);
+  const uint64_t run = RunLength(length_);
+  const uint64_t kept = std::min(run, k_);
+  uint64_t run_count = 0;
+  for (const IterationSpace& part : parts_) run_count += CeilDiv(part.index_count(), run);
+  const List runs = NewList(run_count * kept);
   uint64_t base = 0;
   for (const IterationSpace& part : parts_) {
-    AddSortTiles(nullptr, &part, part.index_count(), tile, kept, runs, base);
-    base += CeilDiv(part.index_count(), tile) * kept;
+    AddSortRuns(nullptr, &part, part.index_count(), run, kept, runs, base);
+    base += CeilDiv(part.index_count(), run) * kept;
   }
   builder_.NextPass();
-  return tiles == 1 ? runs : MergeAll(runs, tiles, k_);
+  if (run_count == 1) return runs;
+  return LaneKeeps() ? SortList(runs) : MergeAll(runs, run_count);
 }
 
-List TopKSlice::SortList(List list, uint64_t k) {
+List TopKSlice::SortList(List list) {
   for (;;) {
-    const uint64_t tile = std::min(std::bit_ceil(list.length), tuning::kMaxSortTile);
-    const uint64_t tiles = CeilDiv(list.length, tile);
-    const uint64_t kept = std::min(tile, k);
-    const List runs = NewList(tiles * kept);
-    AddSortTiles(&list, nullptr, list.length, tile, kept, runs, 0);
+    const uint64_t run = RunLength(list.length);
+    const uint64_t run_count = CeilDiv(list.length, run);
+    const uint64_t kept = std::min(run, k_);
+    const List runs = NewList(run_count * kept);
+    AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
     builder_.NextPass();
-    if (tiles == 1) return runs;
-    // Sorting again shrinks the list by tile / kept in one pass; merging by two.
-    if (kept * 4 > tile) return MergeAll(runs, tiles, k);
+    if (run_count == 1) return runs;
+    // Sorting again shrinks the list by run / kept in one pass; merging by two.
+    if (!LaneKeeps() && kept * 4 > run) return MergeAll(runs, run_count);
     list = runs;
   }
 }
 
-List TopKSlice::MergeAll(List runs, uint64_t run_count, uint64_t k) {
+List TopKSlice::MergeAll(List runs, uint64_t run_count) {
   uint64_t run_length = runs.length / run_count;
   while (run_count > 1) {
-    const uint64_t merged_length = std::min(run_length * 2, k);
+    const uint64_t merged_length = std::min(run_length * 2, k_);
     const uint64_t merged_count = CeilDiv(run_count, 2);
     const List merged = NewList(merged_count * merged_length);
     Dispatch dispatch;
@@ -320,8 +344,9 @@ uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType typ
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
   const uint64_t block = ChooseBlockLength(length, k, vector_elements);
   // The longest list, whatever is made of it afterwards.
-  return block > 0 ? std::max(CeilDiv(length, block) + 2, k * block)
-                   : CeilDiv(length, tuning::kMaxSortTile) * std::min(tuning::kMaxSortTile, k);
+  if (block > 0) return std::max(CeilDiv(length, block) + 2, k * block);
+  const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxSortTile;
+  return CeilDiv(length, run) * std::min(run, k);
 }
 
 }  // namespace

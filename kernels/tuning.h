@@ -22,6 +22,12 @@ inline constexpr uint64_t kLoneLaneItems = 32;
 // that a group may share.
 inline constexpr uint64_t kMaxSortTile = 2048;
 
+// For k up to this, one lane keeps the best of a run in registers and no group sorts.
+inline constexpr uint64_t kMaxLaneKeep = 16;
+
+// Candidates that such a lane walks at most.
+inline constexpr uint64_t kMaxLaneCandidates = 1024;
+
 // Records that one lane merges.
 inline constexpr uint64_t kMergeChunk = 8;  // MERGE_CHUNK in top_k.hlsl
 

@@ -60,12 +60,17 @@ struct DispatchConstants {
   uint block_length;  // top_k: elements that one champion stands for
   uint block_align;   // top_k: blocks start at offsets that this divides
 
+  uint sequences;  // top_k: results of this dispatch's slice
+  uint padding0;
+  uint padding1;
+  uint padding2;
+
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(DispatchConstants) == 8 * 16 + 2 * OPMILL_MAX_DIMS * 16);
+static_assert(sizeof(DispatchConstants) == 9 * 16 + 2 * OPMILL_MAX_DIMS * 16);
 }  // namespace opmill
 #endif
 

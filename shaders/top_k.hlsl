@@ -3,6 +3,7 @@
 // are sorted in tiles and merged, each run cut to k.
 //   LARGEST, NAN_FIRST=0  the order, as in candidate.hlsli
 //   SORT_SIZE             candidates of one tile, a power of two
+//   KEEP                  candidates that a lane keeps, at least k
 //   SOURCE                SOURCE_ELEMENTS or SOURCE_RECORDS
 //   INDEX_WIDE            1 for 64-bit indices
 #include "include/candidate.hlsli"
@@ -115,7 +116,7 @@ void SortTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] for (uint size = 2; size <= SORT_SIZE; size *= 2) {
     [loop] for (uint reach = size / 2; reach > 0; reach /= 2) {
       [loop] for (uint pair = lane; pair < TILE_SLOTS / 2; pair += THREADS) {
-        uint low = pair / reach * reach * 2 + pair % reach;
+        uint low = ((pair & ~(reach - 1)) << 1) | (pair & (reach - 1));
         Candidate a = TileAt(low);
         Candidate b = TileAt(low + reach);
         bool best_first = (low & (SORT_SIZE - 1) & size) == 0;
@@ -139,6 +140,52 @@ void SortTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 }
 
 #endif  // SORT_SIZE
+
+// --- small k: a lane walks a run of candidates and keeps the best in registers ---
+
+#ifdef KEEP
+
+[numthreads(THREADS, 1, 1)]
+void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint unit = FlatGroup(group) * THREADS + lane;
+  if (unit >= c.unit_count) return;
+  // Neighbouring lanes walk neighbouring sequences: their lists lie side by side after columns.
+  uint sequence = unit % c.sequences;
+  uint run = unit / c.sequences;
+  uint begin = run * c.item_count;
+  uint end = min(begin + c.item_count, c.list_length);
+
+  Candidate best[KEEP];
+  [unroll] for (uint i = 0; i < KEEP; ++i) best[i] = NoCandidate();
+#if SOURCE == SOURCE_ELEMENTS
+  uint start = c.input_base + KeptOffsets(sequence).input;
+#else
+  uint start = c.input_base + sequence * c.read_stride;
+#endif
+  [loop] for (uint item = begin; item < end; ++item) {
+#if SOURCE == SOURCE_ELEMENTS
+    Candidate candidate = LoadCandidate(start, item);
+#else
+    Candidate candidate = FromRecord(List[start + item * c.read_item_stride]);
+#endif
+    [unroll] for (uint j = 0; j < KEEP; ++j) {
+      // A swap by masks: vkd3d's compiler takes exponential time for a chain of choices.
+      uint mask = 0u - (uint)Before(candidate, best[j]);
+      BITS key_change = (candidate.key ^ best[j].key) & mask;
+      uint position_change = (candidate.position ^ best[j].position) & mask;
+      candidate.key ^= key_change;
+      candidate.position ^= position_change;
+      best[j].key ^= key_change;
+      best[j].position ^= position_change;
+    }
+  }
+  uint at = c.record_base + sequence * c.record_stride + run * c.k;
+  [unroll] for (uint rank = 0; rank < KEEP; ++rank) {
+    if (rank < c.k) Records[at + rank] = ToRecord(best[rank]);
+  }
+}
+
+#endif  // KEEP
 
 // --- merging sorted runs in pairs; item_count records a run, k records a merged one ---
 

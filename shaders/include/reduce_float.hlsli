@@ -33,19 +33,17 @@ State Identity() {
   return s;
 }
 
-// e^(low - high) for low <= high, with e^0 for equal infinities.
-float ExpBelow(float low, float high) { return low == high ? 1.0f : ExpNegative(low - high); }
+// e^-|a - b|, with e^0 for equal infinities; NaN when either is NaN.
+float ExpOfDistance(float a, float b) { return a == b ? 1.0f : ExpNegative(-abs(a - b)); }
 
 void Combine(inout State s, State other) {
 #if FUNCTION == FUNCTION_MULTIPLY
   s.value *= other.value;
 #elif FUNCTION == FUNCTION_LOG_SUM_EXP
-  if (other.value > s.value) {
-    s.other = s.other * ExpBelow(s.value, other.value) + other.other;
-    s.value = other.value;
-  } else {
-    s.other += other.other * ExpBelow(other.value, s.value);
-  }
+  float scale = ExpOfDistance(s.value, other.value);
+  bool higher = other.value > s.value;
+  s.other = higher ? s.other * scale + other.other : s.other + other.other * scale;
+  s.value = higher ? other.value : s.value;
 #else
   s.value += other.value;
   s.other += other.other;
@@ -55,14 +53,10 @@ void Combine(inout State s, State other) {
 void Accumulate(inout State s, BITS bits, uint item, bool valid) {
   float x = FloatOf(bits);
 #if FUNCTION == FUNCTION_LOG_SUM_EXP
-  if (valid) {
-    if (x > s.value) {
-      s.other = s.other * ExpBelow(s.value, x) + 1.0f;
-      s.value = x;
-    } else {
-      s.other += ExpBelow(x, s.value);
-    }
-  }
+  State one;
+  one.value = x;
+  one.other = 1.0f;
+  if (valid) Combine(s, one);
 #elif FUNCTION == FUNCTION_MULTIPLY
   s.value *= valid ? x : 1.0f;
 #else

@@ -74,7 +74,7 @@ fs::path EnvironmentPath(const char* name) {
 }
 
 fs::path UserCachePath() {
-  const fs::path cache = EnvironmentPath("XDG_CACHE_HOME");
+  fs::path cache = EnvironmentPath("XDG_CACHE_HOME");
   if (cache.is_absolute()) return cache;  // the XDG specification has relative ones ignored
   const fs::path home = EnvironmentPath("HOME");
   return home.empty() ? fs::path() : home / ".cache";

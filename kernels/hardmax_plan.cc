@@ -6,8 +6,8 @@ namespace opmill {
 void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
   const DataType type = desc.input.data_type;
   builder.Add(Fill{.role = BufferRole::kOutput0, .size_bytes = RequiredBytes(*desc.output)});
-  const IterationSpace space = MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr,
-                                                  ReducedOrder::kRowMajor);
+  const IterationSpace space =
+      MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kRowMajor);
   const std::vector<ReducedSlice> slices =
       AddReduction(builder, ArgReduceFolding(type, Extreme::kMax, AxisDirection::kIncreasing),
                    space, type, Results::kRecords);
@@ -23,9 +23,8 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
   for (const ReducedSlice& slice : slices) {
     const uint64_t results = slice.space.results();
     for (const IterationSpace& part : SliceReduced(slice.space, limits)) {
-      const PlacedView output =
-          WriteElements(BufferRole::kOutput0, type, part.output_base,
-                        OutputSpan(part.kept) + OutputSpan(part.reduced));
+      const PlacedView output = WriteElements(BufferRole::kOutput0, type, part.output_base,
+                                              OutputSpan(part.kept) + OutputSpan(part.reduced));
       Dispatch dispatch;
       dispatch.kernel = kernel;
       dispatch.reads[0] = Records(slice.records_offset, results);

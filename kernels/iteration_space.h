@@ -47,7 +47,7 @@ uint64_t OutputSpan(const std::vector<SpaceDim>& dims);
 uint64_t IndexSpan(const std::vector<SpaceDim>& dims);
 
 struct SliceLimits {
-  uint64_t input_elements = 0;   // that one slice may span
+  uint64_t input_elements = 0;  // that one slice may span
   uint64_t output_elements = 0;
   uint64_t index_elements = ~uint64_t{0};
   uint64_t results = ~uint64_t{0};

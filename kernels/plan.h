@@ -62,8 +62,8 @@ struct Dispatch {
   uint32_t kernel = 0;  // index into OperatorPlan::kernels
   std::array<BufferView, kReadSlots> reads;
   std::array<BufferView, kWriteSlots> writes;
-  DispatchConstants constants = {};    // b0; zero where unused
-  std::array<uint32_t, 2> groups = {}; // x, y
+  DispatchConstants constants = {};     // b0; zero where unused
+  std::array<uint32_t, 2> groups = {};  // x, y
 };
 
 // Zeroes bytes of a buffer. Offset and size are multiples of 4.
@@ -82,8 +82,8 @@ struct Pass {
 struct OperatorPlan {
   std::vector<KernelPermutation> kernels;
   std::vector<Pass> passes;
-  uint64_t input_bytes = 0;                // RequiredBytes of the input
-  std::vector<uint64_t> output_bytes;      // one, or two for top_k
+  uint64_t input_bytes = 0;            // RequiredBytes of the input
+  std::vector<uint64_t> output_bytes;  // one, or two for top_k
   uint64_t scratch_bytes = 0;
 };
 

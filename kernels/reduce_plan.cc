@@ -15,11 +15,10 @@ Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection directio
 void PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
   FillGaps(builder, BufferRole::kOutput0, *desc.output);
   builder.NextPass();
-  const IterationSpace space = MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr,
-                                                  ReducedOrder::kRowMajor);
-  AddReduction(builder,
-               ArgReduceFolding(desc.input.data_type, desc.extreme, desc.axis_direction), space,
-               desc.output->data_type, Results::kOutput);
+  const IterationSpace space =
+      MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kRowMajor);
+  AddReduction(builder, ArgReduceFolding(desc.input.data_type, desc.extreme, desc.axis_direction),
+               space, desc.output->data_type, Results::kOutput);
 }
 
 void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {

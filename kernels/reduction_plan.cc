@@ -25,8 +25,8 @@ uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint
 
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(input);
-  return {.input_elements = std::min((options.max_view_elements - 1) * vector_elements,
-                                     uint64_t{1} << 31),
+  return {.input_elements =
+              std::min((options.max_view_elements - 1) * vector_elements, uint64_t{1} << 31),
           .output_elements = options.max_view_elements - kVectorBytes / ElementBytes(output)};
 }
 
@@ -43,16 +43,16 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
     const uint64_t alignment = CommonAlignment(space, inner_reduced, vector);
     walk.run_length = inner_reduced->size;
     walk.run_vectors = CeilDiv(vector - alignment + walk.run_length, vector);
-    walk.load = alignment == vector && walk.run_length % vector == 0 ? Load::kAligned
-                                                                      : Load::kShifted;
+    walk.load =
+        alignment == vector && walk.run_length % vector == 0 ? Load::kAligned : Load::kShifted;
     walk.units = space.results();
     walk.items = space.index_count() / walk.run_length * walk.run_vectors;
     return walk;
   }
   if (kept_neighbours) {
     walk.columns = true;
-    walk.load = CommonAlignment(space, inner_kept, vector) == vector ? Load::kAligned
-                                                                     : Load::kShifted;
+    walk.load =
+        CommonAlignment(space, inner_kept, vector) == vector ? Load::kAligned : Load::kShifted;
     walk.column_units = CeilDiv(inner_kept->size, vector);
     walk.units = space.results() / inner_kept->size * walk.column_units;
     walk.items = space.index_count();
@@ -62,8 +62,8 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
   walk.items = space.index_count();
   walk.units = space.results();
   // Lanes side by side take results, unless the reduction's own steps are the shorter ones.
-  walk.columns = inner_kept != nullptr &&
-                 (inner_reduced == nullptr || inner_kept->input_stride < inner_reduced->input_stride);
+  walk.columns = inner_kept != nullptr && (inner_reduced == nullptr ||
+                                           inner_kept->input_stride < inner_reduced->input_stride);
   if (walk.columns) walk.column_units = inner_kept->size;
   return walk;
 }
@@ -85,7 +85,8 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
   uint64_t splits = CeilDiv(walk.items, lanes * tuning::kMaxLaneItems);
   if (groups * splits < options.parallel_groups) {
     const uint64_t filling = CeilDiv(options.parallel_groups, groups);
-    splits = std::max(splits, std::min(filling, CeilDiv(walk.items, lanes * tuning::kMinLaneItems)));
+    splits =
+        std::max(splits, std::min(filling, CeilDiv(walk.items, lanes * tuning::kMinLaneItems)));
   }
   const uint64_t split_items = CeilDiv(walk.items, splits);
   return {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes)),
@@ -118,9 +119,9 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
              const std::optional<RecordTarget>& records) {
   const uint32_t threads = builder.options().threads;
   Dispatch dispatch;
-  dispatch.kernel = builder.Kernel(
-      Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load,
-                  records.has_value(), sharing.lane_bits > 0, threads, output_type));
+  dispatch.kernel =
+      builder.Kernel(Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load,
+                                 records.has_value(), sharing.lane_bits > 0, threads, output_type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -134,8 +135,8 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.record_stride = static_cast<uint32_t>(records->result_stride);
     constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
-    const PlacedView output = WriteElements(BufferRole::kOutput0, output_type, space.output_base,
-                                            OutputSpan(space.kept));
+    const PlacedView output =
+        WriteElements(BufferRole::kOutput0, output_type, space.output_base, OutputSpan(space.kept));
     dispatch.writes[0] = output.view;
     constants.output_base = output.base;
   }
@@ -176,20 +177,20 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   const uint64_t results = space.results();
   uint64_t lanes = 1;
   if (results < uint64_t{options.threads} * options.parallel_groups) {
-    lanes = std::min<uint64_t>(options.threads,
-                               std::bit_ceil(CeilDiv(splits, tuning::kMinLaneItems)));
+    lanes =
+        std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, tuning::kMinLaneItems)));
   }
   Dispatch dispatch;
-  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord,
-                                               records.has_value(), lanes > 1, options.threads,
-                                               output_type));
+  dispatch.kernel =
+      builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, records.has_value(),
+                                 lanes > 1, options.threads, output_type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;
   if (records.has_value()) {
     dispatch.writes[0] = *records;
   } else {
-    const PlacedView output = WriteElements(BufferRole::kOutput0, output_type, space.output_base,
-                                            OutputSpan(space.kept));
+    const PlacedView output =
+        WriteElements(BufferRole::kOutput0, output_type, space.output_base, OutputSpan(space.kept));
     dispatch.writes[0] = output.view;
     constants.output_base = output.base;
   }
@@ -255,8 +256,8 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
           .split_stride = by_split ? result_count : 1};
       combinings.push_back({.records = *target, .splits = splits, .slice = slices.size()});
     } else if (results == Results::kRecords) {
-      target = RecordTarget{.view = Records(slice.records_offset, result_count),
-                            .result_stride = 1};
+      target =
+          RecordTarget{.view = Records(slice.records_offset, result_count), .result_stride = 1};
     }
     for (size_t p = 0; p < parts_of_kept.size(); ++p) {
       AddWalk(builder, folding, parts_of_kept[p], ChooseWalk(parts_of_kept[p], folding.input_type),

@@ -35,8 +35,8 @@ class TopKSlice {
 
   void Plan() {
     const uint64_t block = BlockLength();
-    List list = block > 0 ? SortList(GatherBlocks(SortList(Champions(block)), block))
-                          : SortElements();
+    List list =
+        block > 0 ? SortList(GatherBlocks(SortList(Champions(block)), block)) : SortElements();
     WriteResults(list);
   }
 
@@ -82,8 +82,8 @@ class TopKSlice {
   List MergeAll(List runs, uint64_t run_count);
   void WriteResults(const List& list);
 
-  // How many candidates are sorted at a time, out of a list of `length`: by one group in a tile, or,
-  // for small k, by one lane that keeps the best.
+  // How many candidates are sorted at a time, out of a list of `length`: by one group in a tile,
+  // or, for small k, by one lane that keeps the best.
   bool LaneKeeps() const { return k_ <= tuning::kMaxLaneKeep; }
   uint64_t RunLength(uint64_t length) const;
 
@@ -139,9 +139,8 @@ List TopKSlice::Champions(uint64_t block) {
     list.sequence_stride = 1;
     list.item_stride = sequences_;
   }
-  RecordTarget target = {.view = list.view,
-                         .result_stride = list.sequence_stride,
-                         .split_stride = list.item_stride};
+  RecordTarget target = {
+      .view = list.view, .result_stride = list.sequence_stride, .split_stride = list.item_stride};
   for (size_t p = 0; p < parts_.size(); ++p) {
     AddWalk(builder_, folding, parts_[p], walks[p].walk, walks[p].sharing, type_, target);
     target.base += walks[p].sharing.splits * list.item_stride;
@@ -182,8 +181,8 @@ List TopKSlice::GatherBlocks(const List& winners, uint64_t block) {
 uint64_t TopKSlice::RunLength(uint64_t length) const {
   if (!LaneKeeps()) return std::min(std::bit_ceil(length), tuning::kMaxSortTile);
   const PlanOptions& options = builder_.options();
-  const uint64_t runs_wanted =
-      CeilDiv(uint64_t{options.threads} * options.parallel_groups, sequences_);
+  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
+  const uint64_t runs_wanted = std::max<uint64_t>(1, lanes / sequences_);
   return std::clamp(CeilDiv(length, runs_wanted), std::min(length, 4 * k_),
                     tuning::kMaxLaneCandidates);
 }
@@ -370,8 +369,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
                      " candidates at once; the limit is ", options.max_view_elements, "."));
   }
   SliceLimits limits = LimitsFor(type, type, options);
-  limits.index_elements =
-      LimitsFor(type, desc.output_indices->data_type, options).output_elements;
+  limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
   limits.results = std::max<uint64_t>(
       1, std::min(options.max_view_elements, tuning::kMaxListRecords) / per_sequence);
   for (const IterationSpace& slice : SliceKept(space, limits)) {

@@ -6,8 +6,8 @@
 
 namespace opmill::tuning {
 
-// Steps that one lane takes at most before a result is split over more groups. It bounds the time of
-// a group and the error of a sum (three levels of 8), and stays far below the 65535 rounds after
+// Steps that one lane takes at most before a result is split over more groups. It bounds the time
+// of a group and the error of a sum (three levels of 8), and stays far below the 65535 rounds after
 // which some drivers end a loop.
 inline constexpr uint64_t kMaxLaneItems = 512;
 

@@ -1,0 +1,243 @@
+#include "kernels/plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/plan_builder.h"
+#include "kernels/tuning.h"
+#include "kernels/validate.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type = DataType::kFloat32,
+                  std::vector<uint32_t> strides = {}) {
+  return {.data_type = type, .sizes = std::move(sizes), .strides = std::move(strides)};
+}
+
+OperatorPlan Plan(const OperatorDesc& desc, const PlanOptions& options = {}) {
+  const absl::StatusOr<OperatorDesc> validated = Validate(desc);
+  EXPECT_TRUE(validated.ok()) << validated.status();
+  absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+OperatorDesc Sum(TensorDesc input, std::vector<uint32_t> axes) {
+  return ReduceDesc{
+      .function = ReduceFunction::kSum, .input = std::move(input), .axes = std::move(axes)};
+}
+
+uint32_t Macro(const KernelPermutation& kernel, const std::string& name) {
+  for (const ShaderMacro& macro : kernel.macros) {
+    if (macro.name == name) return macro.value;
+  }
+  ADD_FAILURE() << kernel.entry << " has no macro " << name;
+  return ~0u;
+}
+
+std::vector<std::string> Entries(const OperatorPlan& plan) {
+  std::vector<std::string> entries;
+  for (const Pass& pass : plan.passes) {
+    for (const Dispatch& dispatch : pass.dispatches) {
+      entries.push_back(plan.kernels[dispatch.kernel].entry);
+    }
+  }
+  return entries;
+}
+
+constexpr uint32_t kAligned = 0, kShifted = 1, kScalar = 2;
+
+struct WalkCase {
+  std::string name;
+  TensorDesc input;
+  std::vector<uint32_t> axes;
+  std::string entry;
+  uint32_t load;
+};
+
+TEST(PlanReduce, PicksTheWalkThatMemoryWants) {
+  const std::vector<WalkCase> cases = {
+      {"rows of whole vectors", Tensor({64, 256}), {1}, "ReduceRows", kAligned},
+      {"rows that end inside a vector", Tensor({64, 255}), {1}, "ReduceRows", kShifted},
+      {"halves need rows of eight",
+       Tensor({64, 252}, DataType::kFloat16),
+       {1},
+       "ReduceRows",
+       kShifted},
+      {"all axes are one row", Tensor({3, 5, 16}), {0, 1, 2}, "ReduceRows", kAligned},
+      {"outer and inner axis", Tensor({4, 6, 16}), {0, 2}, "ReduceRows", kAligned},
+      {"columns of whole vectors", Tensor({64, 256}), {0}, "ReduceColumns", kAligned},
+      {"columns whose rows start anywhere", Tensor({64, 255}), {0}, "ReduceColumns", kShifted},
+      {"a middle axis", Tensor({4, 64, 32}), {1}, "ReduceColumns", kAligned},
+      {"rows of a transposed tensor",
+       Tensor({256, 64}, DataType::kFloat32, {1, 256}),
+       {0},
+       "ReduceRows",
+       kAligned},
+      {"no neighbours at all",
+       Tensor({16, 16}, DataType::kFloat32, {64, 2}),
+       {0},
+       "ReduceColumns",
+       kScalar},
+      {"nothing to reduce", Tensor({64, 1}), {1}, "ReduceColumns", kAligned},
+  };
+  for (const WalkCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const OperatorPlan plan = Plan(Sum(c.input, c.axes));
+    ASSERT_FALSE(plan.kernels.empty());
+    EXPECT_EQ(plan.kernels[0].entry, c.entry);
+    EXPECT_EQ(Macro(plan.kernels[0], "LOAD"), c.load);
+  }
+}
+
+TEST(PlanReduce, SharesOneKernelAmongShapesOfAKind) {
+  EXPECT_EQ(Plan(Sum(Tensor({640, 256}), {1})).kernels,
+            Plan(Sum(Tensor({1000, 64, 256}), {2})).kernels);
+}
+
+TEST(PlanReduce, SplitsOneLongRowOverGroupsAndCombinesThem) {
+  const OperatorPlan plan = Plan(Sum(Tensor({1 << 24}), {0}));
+  EXPECT_THAT(Entries(plan), ElementsAre("ReduceRows", "ReduceRows"));
+  ASSERT_THAT(plan.passes, SizeIs(2));
+  const DispatchConstants& walk = plan.passes[0].dispatches[0].constants;
+  EXPECT_GE(walk.splits, 16u);
+  EXPECT_LE(walk.split_items, tuning::kMaxLaneItems << walk.lane_bits);
+  EXPECT_EQ(plan.passes[1].dispatches[0].constants.item_count, walk.splits);
+}
+
+TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
+  const std::vector<OperatorDesc> descs = {
+      Sum(Tensor({1 << 27}), {0}),
+      Sum(Tensor({1 << 22, 4}), {0}),
+      Sum(Tensor({1 << 20, 3}, DataType::kFloat32, {8, 2}), {0}),
+      Sum(Tensor({1 << 10, 1 << 10, 3}), {0, 2}),
+  };
+  for (const OperatorDesc& desc : descs) {
+    for (const Pass& pass : Plan(desc).passes) {
+      for (const Dispatch& dispatch : pass.dispatches) {
+        EXPECT_LE(dispatch.constants.split_items >> dispatch.constants.lane_bits, 65535u);
+        EXPECT_LE(dispatch.groups[0], 65535u);
+        EXPECT_LE(dispatch.groups[1], 65535u);
+      }
+    }
+  }
+}
+
+TEST(PlanReduce, GivesShortRowsALaneEachAndNoBarrier) {
+  const OperatorPlan plan = Plan(Sum(Tensor({1 << 24, 4}), {1}));
+  ASSERT_THAT(plan.kernels, SizeIs(1));
+  EXPECT_EQ(Macro(plan.kernels[0], "SHARE"), 0u);
+  EXPECT_EQ(plan.passes[0].dispatches[0].constants.splits, 1u);
+}
+
+TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
+  const std::vector<OperatorDesc> descs = {
+      Sum(Tensor({300, 700}), {1}),
+      Sum(Tensor({300, 700}), {0}),
+      ArgReduceDesc{.input = Tensor({50, 40, 30}, DataType::kInt8), .axes = {0, 2}},
+      HardmaxDesc{.input = Tensor({37, 1001}, DataType::kFloat16), .axes = {0}},
+      TopKDesc{.input = Tensor({9, 5000}), .axis = 1, .k = 7},
+      TopKDesc{.input = Tensor({5000, 9}), .axis = 0, .k = 100},
+  };
+  PlanOptions options;
+  options.max_view_elements = 4096;
+  for (const OperatorDesc& desc : descs) {
+    SCOPED_TRACE(ToString(desc));
+    const OperatorPlan plan = Plan(desc, options);
+    const auto bytes_of = [&](BufferRole role) {
+      switch (role) {
+        case BufferRole::kInput:
+          return plan.input_bytes;
+        case BufferRole::kScratch:
+          return plan.scratch_bytes;
+        default:
+          return plan.output_bytes[role == BufferRole::kOutput1 ? 1 : 0];
+      }
+    };
+    for (const Pass& pass : plan.passes) {
+      for (const Dispatch& dispatch : pass.dispatches) {
+        for (const auto* views : {dispatch.reads.data(), dispatch.writes.data()}) {
+          for (int slot = 0; slot < 2; ++slot) {
+            const BufferView& view = views[slot];
+            if (view.element_count == 0) continue;
+            EXPECT_LE(view.element_count, options.max_view_elements);
+            EXPECT_EQ(view.offset_bytes % 16, 0u);
+            const uint64_t end =
+                view.offset_bytes + view.element_count * ViewElementBytes(view.format);
+            // Reads may take the whole of the last vector.
+            EXPECT_LE(end, (bytes_of(view.role) + 15) / 16 * 16);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanHardmax, ZeroesTheOutputAndScattersOnes) {
+  const OperatorPlan plan = Plan(HardmaxDesc{.input = Tensor({64, 256}), .axes = {1}});
+  ASSERT_THAT(plan.passes, SizeIs(2));
+  ASSERT_THAT(plan.passes[0].fills, SizeIs(1));
+  EXPECT_EQ(plan.passes[0].fills[0].size_bytes, 64u * 256 * 4);
+  EXPECT_THAT(Entries(plan), ElementsAre("ReduceRows", "ScatterOnes"));
+}
+
+TEST(PlanTopK, RunsATournamentForFewOfMany) {
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({1000, 8192}), .axis = 1, .k = 10})),
+              ElementsAre("ReduceRows", "KeepBest", "GatherBlocks", "KeepBest", "WriteResults"));
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({8192, 1000}), .axis = 0, .k = 10}))[0],
+              "ReduceColumns");
+}
+
+TEST(PlanTopK, ReadsEveryElementOnceInATournament) {
+  const OperatorPlan plan = Plan(TopKDesc{.input = Tensor({1 << 24}), .axis = 0, .k = 1000});
+  const uint64_t scratch_records = plan.scratch_bytes / kVectorBytes;
+  EXPECT_LT(scratch_records, uint64_t{1} << 21) << "far fewer candidates than elements";
+}
+
+TEST(PlanTopK, SortsShortSequencesWhole) {
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({1 << 20, 8}), .axis = 1, .k = 8})),
+              ElementsAre("KeepBest", "WriteResults"));
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({1000, 500}), .axis = 1, .k = 400})),
+              ElementsAre("SortTiles", "WriteResults"));
+}
+
+TEST(PlanTopK, MergesTilesWhenNearlyAllIsWanted) {
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({8192}), .axis = 0, .k = 8192})),
+              ElementsAre("SortTiles", "MergeRuns", "MergeRuns", "WriteResults"));
+}
+
+TEST(PlanTopK, RefusesMoreCandidatesThanOneViewHolds) {
+  PlanOptions options;
+  options.max_view_elements = 4096;
+  const absl::StatusOr<OperatorDesc> desc =
+      Validate(TopKDesc{.input = Tensor({10000}), .axis = 0, .k = 10000});
+  ASSERT_TRUE(desc.ok());
+  const absl::Status status = MakePlan(*desc, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "top_k with k (10000) of 10000 elements sorts 10240 candidates at once; the limit is "
+            "4096.");
+}
+
+TEST(Plan, RefusesMoreScratchThanAllowed) {
+  PlanOptions options;
+  options.max_scratch_bytes = 1 << 20;
+  const absl::StatusOr<OperatorDesc> desc =
+      Validate(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 19});
+  ASSERT_TRUE(desc.ok());
+  EXPECT_EQ(MakePlan(*desc, options).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Plan, ZeroesTheGapsOfAStridedOutputOnly) {
+  ReduceDesc desc = {.function = ReduceFunction::kSum, .input = Tensor({8, 8}), .axes = {1}};
+  EXPECT_THAT(Plan(desc).passes[0].fills, IsEmpty());
+  desc.output = Tensor({8, 1}, DataType::kFloat32, {3, 1});
+  EXPECT_THAT(Plan(desc).passes[0].fills, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace opmill

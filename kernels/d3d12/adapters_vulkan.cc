@@ -2,10 +2,11 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <memory>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/d3d12/adapters.h"
 #include "kernels/d3d12/event_vkd3d.h"
 #include "kernels/d3d12/hresult.h"
@@ -40,46 +41,23 @@ void KeepErrors(const char* format, va_list arguments) {
   open_line.clear();
 }
 
-struct InstanceDeleter {
-  void operator()(vkd3d_instance* instance) const { vkd3d_instance_decref(instance); }
-};
-
 // vkd3d's Vulkan instance, so that what is listed is what is opened.
 class Vulkan {
  public:
-  static absl::StatusOr<Vulkan> Create() {
-    [[maybe_unused]] static const bool quiet = (vkd3d_utils_set_log_callback(KeepErrors), true);
-    static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (loader == nullptr) {
-      return absl::NotFoundError(
-          "This machine has no Vulkan loader: libvulkan.so.1 cannot be opened.");
+  // The one of this process, which stays: some drivers leak when they are unloaded, and loading
+  // them takes its time. A failure is tried again.
+  static absl::StatusOr<const Vulkan*> Get() {
+    static absl::Mutex mutex(absl::kConstInit);
+    static const Vulkan* instance = nullptr;
+    absl::MutexLock lock(&mutex);
+    if (instance == nullptr) {
+      ASSIGN_OR_RETURN(const Vulkan created, Create());
+      instance = new Vulkan(created);
     }
-    Vulkan vulkan;
-    vulkan.get_proc_ =
-        reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
-
-    const vkd3d_application_info application = {
-        .type = VKD3D_STRUCTURE_TYPE_APPLICATION_INFO,
-        .next = nullptr,
-        .application_name = "OpMill",
-        .application_version = 0,
-        .engine_name = nullptr,
-        .engine_version = 0,
-        .api_version = VKD3D_API_VERSION_1_2,
-    };
-    vkd3d_instance_create_info info = {};
-    info.type = VKD3D_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-    info.next = &application;
-    info.pfn_signal_event = SignalEvent;
-    info.wchar_size = sizeof(WCHAR);
-    info.pfn_vkGetInstanceProcAddr = vulkan.get_proc_;
-    vkd3d_instance* instance = nullptr;
-    RETURN_IF_ERROR(ToStatus(vkd3d_create_instance(&info, &instance), "vkd3d_create_instance"));
-    vulkan.instance_.reset(instance);
-    return vulkan;
+    return instance;
   }
 
-  vkd3d_instance* instance() const { return instance_.get(); }
+  vkd3d_instance* instance() const { return instance_; }
 
   absl::StatusOr<std::vector<VkPhysicalDevice>> PhysicalDevices() const {
     const auto enumerate = Proc<PFN_vkEnumeratePhysicalDevices>("vkEnumeratePhysicalDevices");
@@ -123,7 +101,39 @@ class Vulkan {
   }
 
  private:
-  VkInstance vk_instance() const { return vkd3d_instance_get_vk_instance(instance_.get()); }
+  static absl::StatusOr<Vulkan> Create() {
+    // Whoever asks vkd3d to speak wants to hear all of it.
+    if (std::getenv("VKD3D_DEBUG") == nullptr) vkd3d_utils_set_log_callback(KeepErrors);
+    static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (loader == nullptr) {
+      return absl::NotFoundError(
+          "This machine has no Vulkan loader: libvulkan.so.1 cannot be opened.");
+    }
+    Vulkan vulkan;
+    vulkan.get_proc_ =
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
+
+    const vkd3d_application_info application = {
+        .type = VKD3D_STRUCTURE_TYPE_APPLICATION_INFO,
+        .next = nullptr,
+        .application_name = "OpMill",
+        .application_version = 0,
+        .engine_name = nullptr,
+        .engine_version = 0,
+        .api_version = VKD3D_API_VERSION_1_2,
+    };
+    vkd3d_instance_create_info info = {};
+    info.type = VKD3D_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    info.next = &application;
+    info.pfn_signal_event = SignalEvent;
+    info.wchar_size = sizeof(WCHAR);
+    info.pfn_vkGetInstanceProcAddr = vulkan.get_proc_;
+    RETURN_IF_ERROR(
+        ToStatus(vkd3d_create_instance(&info, &vulkan.instance_), "vkd3d_create_instance"));
+    return vulkan;
+  }
+
+  VkInstance vk_instance() const { return vkd3d_instance_get_vk_instance(instance_); }
 
   template <typename Function>
   Function Proc(const char* name) const {
@@ -131,33 +141,33 @@ class Vulkan {
   }
 
   PFN_vkGetInstanceProcAddr get_proc_ = nullptr;
-  std::unique_ptr<vkd3d_instance, InstanceDeleter> instance_;
+  vkd3d_instance* instance_ = nullptr;
 };
 
 }  // namespace
 
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
-  ASSIGN_OR_RETURN(const Vulkan vulkan, Vulkan::Create());
-  ASSIGN_OR_RETURN(const std::vector<VkPhysicalDevice> devices, vulkan.PhysicalDevices());
+  ASSIGN_OR_RETURN(const Vulkan* const vulkan, Vulkan::Get());
+  ASSIGN_OR_RETURN(const std::vector<VkPhysicalDevice> devices, vulkan->PhysicalDevices());
   std::vector<AdapterInfo> adapters;
   for (const VkPhysicalDevice device : devices) {
-    adapters.push_back(vulkan.Describe(device, static_cast<uint32_t>(adapters.size())));
+    adapters.push_back(vulkan->Describe(device, static_cast<uint32_t>(adapters.size())));
   }
   return adapters;
 }
 
 absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter) {
-  ASSIGN_OR_RETURN(const Vulkan vulkan, Vulkan::Create());
-  ASSIGN_OR_RETURN(const std::vector<VkPhysicalDevice> devices, vulkan.PhysicalDevices());
+  ASSIGN_OR_RETURN(const Vulkan* const vulkan, Vulkan::Get());
+  ASSIGN_OR_RETURN(const std::vector<VkPhysicalDevice> devices, vulkan->PhysicalDevices());
   if (adapter.index >= devices.size() ||
-      vulkan.Describe(devices[adapter.index], adapter.index).name != adapter.name) {
+      vulkan->Describe(devices[adapter.index], adapter.index).name != adapter.name) {
     return absl::UnavailableError(
         absl::StrCat("Adapter ", adapter.index, " is no longer ", adapter.name, "."));
   }
   vkd3d_device_create_info info = {};
   info.type = VKD3D_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.minimum_feature_level = D3D_FEATURE_LEVEL_11_0;
-  info.instance = vulkan.instance();
+  info.instance = vulkan->instance();
   info.vk_physical_device = devices[adapter.index];
   ID3D12Device* device = nullptr;
   RETURN_IF_ERROR(ToStatus(

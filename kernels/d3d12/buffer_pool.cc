@@ -92,7 +92,7 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
   }
   size_bytes = RoundUp(std::max<uint64_t>(size_bytes, 1), kAlignment);
   const bool shared = size_bytes <= kMaxSharedSliceBytes;
-  const uint64_t block_bytes = shared ? kSharedBlockBytes : DedicatedBlockBytes(size_bytes);
+  uint64_t block_bytes = shared ? kSharedBlockBytes : DedicatedBlockBytes(size_bytes);
 
   Blocks trimmed;
   {
@@ -102,6 +102,7 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
       return block_bytes <= options_.max_bytes && total_bytes_ <= options_.max_bytes - block_bytes;
     };
     if (!fits()) trimmed = Trim(0);
+    if (!fits() && !shared) block_bytes = size_bytes;
     if (!fits()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("A buffer of ", size_bytes, " bytes finds no room: ", in_use_bytes_,
@@ -116,6 +117,10 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
     {
       absl::MutexLock lock(&mutex_);
       trimmed = Trim(0);
+      if (!shared) {  // a driver's limit for one buffer may lie between the two sizes
+        total_bytes_ -= block_bytes - size_bytes;
+        block_bytes = size_bytes;
+      }
     }
     trimmed.clear();
     block = CreateBlock(placement, block_bytes, shared);

@@ -76,9 +76,12 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
     lanes = walk.units >= options.threads ? 1 : options.threads / std::bit_ceil(walk.units);
   } else if (options.prefers_wide_rows) {
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(walk.items));
-  } else if (walk.items >= tuning::kLoneLaneItems || walk.units < lanes_wanted) {
-    lanes = std::min<uint64_t>(options.threads,
-                               std::bit_ceil(CeilDiv(walk.items, tuning::kMinLaneItems)));
+  } else {
+    // As many lanes as it takes to keep each one's share of the walk short, or to fill the device.
+    const uint64_t filling = std::min(CeilDiv(lanes_wanted, walk.units),
+                                      CeilDiv(walk.items, tuning::kMinLaneItems));
+    const uint64_t sharing = CeilDiv(walk.items, tuning::kLoneLaneItems);
+    lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
   }
   const uint64_t units_per_group = options.threads / lanes;
   const uint64_t groups = CeilDiv(walk.units, units_per_group);
@@ -96,7 +99,7 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
 
 namespace {
 
-KernelPermutation Permutation(const Folding& folding, const char* entry, Load load,
+KernelPermutation Permutation(const Folding& folding, const char* entry, Load load, size_t dims,
                               bool record_result, bool share, uint32_t threads,
                               DataType output_type) {
   KernelPermutation kernel = {
@@ -105,6 +108,7 @@ KernelPermutation Permutation(const Folding& folding, const char* entry, Load lo
       .macros = {{"DATA_TYPE", static_cast<uint32_t>(folding.input_type)},
                  {"THREADS", threads},
                  {"LOAD", static_cast<uint32_t>(load)},
+                 {"DIMS", static_cast<uint32_t>(std::min<size_t>(dims, 2))},
                  {"RESULT", record_result ? 1u : 0u},
                  {"SHARE", share ? 1u : 0u},
                  {"OUTPUT_WIDE", !record_result && ElementBytes(output_type) == 8 ? 1u : 0u}}};
@@ -118,10 +122,14 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
              const Walk& walk, const Sharing& sharing, DataType output_type,
              const std::optional<RecordTarget>& records) {
   const uint32_t threads = builder.options().threads;
+  // The innermost reduced dimension of rows is the run itself, unless elements are walked one by
+  // one.
+  const size_t runs = !walk.columns && walk.load != Load::kScalar ? 1 : 0;
+  const size_t dims = space.reduced.size() - runs;
   Dispatch dispatch;
-  dispatch.kernel =
-      builder.Kernel(Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load,
-                                 records.has_value(), sharing.lane_bits > 0, threads, output_type));
+  dispatch.kernel = builder.Kernel(
+      Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load, dims,
+                  records.has_value(), sharing.lane_bits > 0, threads, output_type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -154,13 +162,11 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.column_units = static_cast<uint32_t>(walk.column_units);
     constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
     constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
-    SetDims(constants, space, space.kept.size() - 1, space.reduced.size());
+    SetDims(constants, space, space.kept.size() - 1, dims);
   } else {
     constants.run_length = static_cast<uint32_t>(walk.run_length);
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
-    // The innermost reduced dimension is the run itself, unless elements are walked one by one.
-    const size_t runs = walk.load != Load::kScalar ? 1 : 0;
-    SetDims(constants, space, space.kept.size(), space.reduced.size() - runs);
+    SetDims(constants, space, space.kept.size(), dims);
   }
   const uint64_t units_per_group = threads >> sharing.lane_bits;
   SetGroups(dispatch, CeilDiv(walk.units, units_per_group) * sharing.splits);
@@ -182,7 +188,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   }
   Dispatch dispatch;
   dispatch.kernel =
-      builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, records.has_value(),
+      builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, records.has_value(),
                                  lanes > 1, options.threads, output_type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;

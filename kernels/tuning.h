@@ -15,8 +15,9 @@ inline constexpr uint64_t kMaxLaneItems = 512;
 // the device.
 inline constexpr uint64_t kMinLaneItems = 8;
 
-// Software devices: rows of fewer vectors than this are walked by one lane each, without a barrier.
-inline constexpr uint64_t kLoneLaneItems = 32;
+// Software devices: steps that one lane walks alone before other lanes of its group join in, where
+// there are rows enough to fill the device.
+inline constexpr uint64_t kLoneLaneItems = 256;
 
 // top_k sorts so many candidates in one group: their keys and positions fill 24 KiB of the 32 KiB
 // that a group may share.

@@ -16,6 +16,8 @@
 //   LOAD     how an item is read, below
 //   RESULT   RESULT_FINAL stores outputs, RESULT_RECORD stores states for a later pass
 //   SHARE    1 when several lanes of a group share a result
+//   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
+//            here, they cost nothing; asked at run time, they cost a software device half its speed
 //   THREADS  lanes of a group
 #ifndef OPMILL_REDUCTION_HLSLI_
 #define OPMILL_REDUCTION_HLSLI_
@@ -50,6 +52,16 @@ RWBuffer<uint4> Records : register(u0);
 RWBuffer<OUTPUT_BITS> Output : register(u0);
 #endif
 
+uint ItemOffset(uint item) {
+#if DIMS == 0
+  return 0;
+#elif DIMS == 1
+  return item * c.reduced[0].input_stride;
+#else
+  return ReducedInputOffset(item);
+#endif
+}
+
 // --- rows: all slots of an item belong to one result ---
 
 // Where slot 0 of an item stands in its run. Wraps below zero for the part of the first vector that
@@ -62,14 +74,14 @@ struct RowItem {
 
 RowItem FindRowItem(uint base, uint item) {
   RowItem at;
+#if DIMS == 0
   at.run = 0;
   uint vector_in_run = item;
-  uint start = base;
-  if (c.reduced_rank > 0) {
-    at.run = item / c.run_vectors;
-    vector_in_run = item % c.run_vectors;
-    start += ReducedInputOffset(at.run);
-  }
+#else
+  at.run = item / c.run_vectors;
+  uint vector_in_run = item % c.run_vectors;
+#endif
+  uint start = base + ItemOffset(at.run);
   at.vector_index = start / VECTOR_ELEMENTS + vector_in_run;
   at.first = vector_in_run * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS;
   return at;
@@ -79,7 +91,7 @@ void AccumulateRowItem(inout State states[SLOTS], uint base, uint item) {
 #if LOAD == LOAD_RECORD
   Combine(states[0], Unpack(Input[base + item * c.read_item_stride]));
 #elif LOAD == LOAD_SCALAR
-  uint at = base + ReducedInputOffset(item);
+  uint at = base + ItemOffset(item);
   Accumulate(states[0], ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS), item, true);
 #else
   RowItem at = FindRowItem(base, item);
@@ -194,7 +206,7 @@ uint4 LoadShifted(uint element) {
 }
 
 void AccumulateColumnItem(inout State states[SLOTS], uint base, uint item) {
-  uint at = base + ReducedInputOffset(item);
+  uint at = base + ItemOffset(item);
 #if LOAD == LOAD_SCALAR
   Accumulate(states[0], ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS), item, true);
 #else

@@ -1,5 +1,6 @@
 #include "tests/support/test_devices.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -7,6 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/d3d12/adapters.h"
+#include "kernels/d3d12/device.h"
 #include "kernels/errors.h"
 #include "kernels/plan.h"
 #include "kernels/reference/reference_device.h"
@@ -30,6 +33,12 @@ class Devices : public ::testing::Environment {
  private:
   static OpenedDevice Open(const std::string& name) {
     if (name == "Reference") return CreateReferenceDevice();
+    D3D12DeviceOptions options;
+    options.choice = name == "Hardware" ? AdapterChoice::kHardware : AdapterChoice::kSoftware;
+    options.allow_unified_memory = name != "SoftwareCopies";
+    if (name == "Software" || name == "SoftwareCopies" || name == "Hardware") {
+      return CreateD3D12Device(options);
+    }
     return absl::NotFoundError(absl::StrCat("No test device is called ", name, "."));
   }
 
@@ -41,7 +50,18 @@ Devices* const devices = static_cast<Devices*>(::testing::AddGlobalTestEnvironme
 
 }  // namespace
 
-std::vector<std::string> TestDevices() { return {"Reference"}; }
+bool HasHardwareAdapter() {
+  const auto adapters = ListAdapters();
+  return adapters.ok() && std::any_of(adapters->begin(), adapters->end(), [](const AdapterInfo& a) {
+           return a.kind == DeviceKind::kHardware;
+         });
+}
+
+std::vector<std::string> TestDevices() {
+  std::vector<std::string> names = {"Reference", "Software"};
+  if (HasHardwareAdapter()) names.push_back("Hardware");
+  return names;
+}
 
 absl::StatusOr<Device*> OpenTestDevice(const std::string& name) {
   const OpenedDevice& device = devices->Get(name);
@@ -69,8 +89,8 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
                                                                 const std::vector<std::byte>& input,
                                                                 FeatureLevel level) {
   ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
-  // The reference device reads no plan.
-  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated, OperatorPlan()));
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, device.plan_options()));
+  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated, std::move(plan)));
   Bindings bindings;
   ASSIGN_OR_RETURN(bindings.input,
                    device.Allocate(RequiredBytes(InputOf(validated)), BufferUse::kInput));

@@ -13,10 +13,13 @@
 
 namespace opmill {
 
-// Parameters for tests that run on every device, one name each.
+// Parameters for tests that run on every device, one name each: Reference, Software, and Hardware
+// where the machine has a GPU.
 std::vector<std::string> TestDevices();
+bool HasHardwareAdapter();
 
-// Opened once a process and closed before it ends.
+// Opened once a process and closed before it ends. Beside those above, SoftwareCopies: the software
+// adapter as if its memory were not the host's.
 absl::StatusOr<Device*> OpenTestDevice(const std::string& name);
 
 // True when an absent device is a failure: OPMILL_REQUIRE_DEVICE=1.

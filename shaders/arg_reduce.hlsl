@@ -6,6 +6,7 @@
 #include "include/candidate.hlsli"
 
 #define CASCADE 0
+#define HEAVY 0
 #define TRACKS_POSITION 1
 
 // A candidate whose position is found after the walk, from the item that it was met in.

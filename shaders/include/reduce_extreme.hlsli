@@ -1,5 +1,6 @@
 // MIN and MAX over keys: every driver agrees on NaN, denormals and -0 (below +0).
 #define CASCADE 0
+#define HEAVY 0
 
 struct State {
   BITS key;

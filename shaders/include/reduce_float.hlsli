@@ -2,6 +2,7 @@
 #include "include/float_math.hlsli"
 
 #define CASCADE 1
+#define HEAVY (FUNCTION == FUNCTION_LOG_SUM_EXP)
 
 // AVERAGE keeps a second sum, scaled by 2^-32, for means whose plain sum overflows.
 // LOG_SUM_EXP keeps the largest element in `value` and the sum of e^(x - largest) in `other`.

@@ -1,5 +1,6 @@
 // SUM, MULTIPLY, L1 and SUM_SQUARE of 32-bit integers wrap.
 #define CASCADE 0
+#define HEAVY 0
 
 struct State {
   uint value;

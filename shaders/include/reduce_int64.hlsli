@@ -1,5 +1,6 @@
 // SUM, MULTIPLY, L1 and SUM_SQUARE of 64-bit integers, as pairs of words, wrap.
 #define CASCADE 0
+#define HEAVY 0
 
 struct State {
   uint2 value;

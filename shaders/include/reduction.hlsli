@@ -9,6 +9,7 @@
 //   Pack(State) / Unpack(uint4)                a state as a record between passes
 //   Finish(State)                              the output's bits, as OUTPUT_BITS
 //   CASCADE                                    1 when the order of additions costs accuracy
+//   HEAVY                                      1 when an element costs more than its load
 //   TRACKS_POSITION                            1 when State remembers its item; then also
 //   Settle(inout State, uint position)         after a walk: the item becomes a position
 //
@@ -152,13 +153,33 @@ State FoldSlots(State states[SLOTS], uint base) {
   return states[0];
 }
 
+// Items that a lane loads before it looks whether more are to come.
+#if HEAVY
+#define UNROLL 1
+#elif LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD || SLOTS == 16
+#define UNROLL 2
+#elif SLOTS == 8
+#define UNROLL 4
+#else
+#define UNROLL 8
+#endif
+
+void AccumulateRow(inout State states[SLOTS], uint base, uint begin, uint end, uint step) {
+  uint item = begin;
+  [loop] while (item < end && end - item > (UNROLL - 1) * step) {
+    [unroll] for (uint u = 0; u < UNROLL; ++u) AccumulateRowItem(states, base, item + u * step);
+    item += UNROLL * step;
+  }
+  [loop] for (; item < end; item += step) AccumulateRowItem(states, base, item);
+}
+
 uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
 
 // Sums fold blocks of 8 items, then blocks of 8 of those: the error grows with the logarithm of the
 // length, whatever the values (docs/operators.md has the bound).
 State WalkRow(uint base, uint begin, uint end, uint step) {
-  uint item = begin;
 #if CASCADE
+  uint item = begin;
   State total = Identity();
   [loop] while (item < end) {
     State middle = Identity();
@@ -166,8 +187,8 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
     [loop] while (item < middle_end) {
       State inner[SLOTS];
       [unroll] for (uint i = 0; i < SLOTS; ++i) inner[i] = Identity();
-      uint inner_end = StopAfter(item, 8 * step, middle_end);
-      [loop] for (; item < inner_end; item += step) AccumulateRowItem(inner, base, item);
+      AccumulateRow(inner, base, item, StopAfter(item, 8 * step, middle_end), step);
+      item += 8 * step;
       Combine(middle, FoldSlots(inner, base));
     }
     Combine(total, middle);
@@ -176,7 +197,7 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
 #else
   State states[SLOTS];
   [unroll] for (uint i = 0; i < SLOTS; ++i) states[i] = Identity();
-  [loop] for (; item < end; item += step) AccumulateRowItem(states, base, item);
+  AccumulateRow(states, base, begin, end, step);
   return FoldSlots(states, base);
 #endif
 }
@@ -220,13 +241,22 @@ void AccumulateColumnItem(inout State states[SLOTS], uint base, uint item) {
 #endif
 }
 
+void AccumulateColumns(inout State states[SLOTS], uint base, uint begin, uint end, uint step) {
+  uint item = begin;
+  [loop] while (item < end && end - item > (UNROLL - 1) * step) {
+    [unroll] for (uint u = 0; u < UNROLL; ++u) AccumulateColumnItem(states, base, item + u * step);
+    item += UNROLL * step;
+  }
+  [loop] for (; item < end; item += step) AccumulateColumnItem(states, base, item);
+}
+
 void CombineSlots(inout State into[SLOTS], State other[SLOTS]) {
   [unroll] for (uint i = 0; i < SLOTS; ++i) Combine(into[i], other[i]);
 }
 
 void WalkColumns(inout State states[SLOTS], uint base, uint begin, uint end, uint step) {
-  uint item = begin;
 #if CASCADE
+  uint item = begin;
   [loop] while (item < end) {
     State middle[SLOTS];
     [unroll] for (uint i = 0; i < SLOTS; ++i) middle[i] = Identity();
@@ -234,14 +264,14 @@ void WalkColumns(inout State states[SLOTS], uint base, uint begin, uint end, uin
     [loop] while (item < middle_end) {
       State inner[SLOTS];
       [unroll] for (uint j = 0; j < SLOTS; ++j) inner[j] = Identity();
-      uint inner_end = StopAfter(item, 8 * step, middle_end);
-      [loop] for (; item < inner_end; item += step) AccumulateColumnItem(inner, base, item);
+      AccumulateColumns(inner, base, item, StopAfter(item, 8 * step, middle_end), step);
+      item += 8 * step;
       CombineSlots(middle, inner);
     }
     CombineSlots(states, middle);
   }
 #else
-  [loop] for (; item < end; item += step) AccumulateColumnItem(states, base, item);
+  AccumulateColumns(states, base, begin, end, step);
 #if TRACKS_POSITION
   [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
     Settle(states[slot], c.index_base + states[slot].item);

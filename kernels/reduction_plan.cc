@@ -232,9 +232,33 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     size_t slice = 0;
   };
   std::vector<ReducedSlice> slices;
-  std::vector<Combining> combinings;
   for (IterationSpace& kept : SliceKept(space, limits)) {
-    ReducedSlice slice = {.space = kept};
+    ReducedSlice slice = {.space = std::move(kept)};
+    if (results == Results::kRecords) {
+      slice.records_offset = builder.ReserveRecords(slice.space.results());
+    }
+    slices.push_back(std::move(slice));
+  }
+  // The records of splits live until they are combined; then their scratch serves the next slices.
+  const uint64_t mark = builder.Mark();
+  uint64_t records_waiting = 0;
+  std::vector<Combining> combinings;
+  const auto combine = [&] {
+    builder.NextPass();
+    for (const Combining& combining : combinings) {
+      const ReducedSlice& slice = slices[combining.slice];
+      std::optional<BufferView> records;
+      if (results == Results::kRecords) {
+        records = Records(slice.records_offset, slice.space.results());
+      }
+      AddCombine(builder, folding, slice.space, combining.records, combining.splits,
+                 space.index_count(), output_type, records);
+    }
+    combinings.clear();
+  };
+  for (size_t s = 0; s < slices.size(); ++s) {
+    const ReducedSlice& slice = slices[s];
+    const IterationSpace& kept = slice.space;
     const uint64_t result_count = kept.results();
     const std::vector<IterationSpace> parts_of_kept = SliceReduced(kept, limits);
     std::vector<Sharing> sharings;
@@ -251,16 +275,23 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
       splits += sharing.splits;
       sharings.push_back(sharing);
     }
-    if (results == Results::kRecords) slice.records_offset = builder.ReserveRecords(result_count);
     std::optional<RecordTarget> target;
     if (splits > 1) {
+      if (records_waiting + result_count * splits > tuning::kMaxListRecords &&
+          !combinings.empty()) {
+        combine();
+        builder.NextPass();
+        builder.Release(mark);
+        records_waiting = 0;
+      }
+      records_waiting += result_count * splits;
       // Records that neighbouring lanes write lie side by side.
       const bool by_split = ChooseWalk(parts_of_kept[0], folding.input_type).columns;
       target = RecordTarget{
           .view = Records(builder.ReserveRecords(result_count * splits), result_count * splits),
           .result_stride = by_split ? 1 : splits,
           .split_stride = by_split ? result_count : 1};
-      combinings.push_back({.records = *target, .splits = splits, .slice = slices.size()});
+      combinings.push_back({.records = *target, .splits = splits, .slice = s});
     } else if (results == Results::kRecords) {
       target =
           RecordTarget{.view = Records(slice.records_offset, result_count), .result_stride = 1};
@@ -270,20 +301,8 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
               sharings[p], output_type, target);
       if (target.has_value()) target->base += sharings[p].splits * target->split_stride;
     }
-    slices.push_back(std::move(slice));
   }
-  if (!combinings.empty()) {
-    builder.NextPass();
-    for (const Combining& combining : combinings) {
-      const ReducedSlice& slice = slices[combining.slice];
-      std::optional<BufferView> records;
-      if (results == Results::kRecords) {
-        records = Records(slice.records_offset, slice.space.results());
-      }
-      AddCombine(builder, folding, slice.space, combining.records, combining.splits,
-                 space.index_count(), output_type, records);
-    }
-  }
+  if (!combinings.empty()) combine();
   return slices;
 }
 

@@ -38,7 +38,7 @@ inline constexpr uint64_t kMinTournament = 64;
 // Elements behind one champion at most.
 inline constexpr uint64_t kMaxBlockElements = 4096;
 
-// Candidates in scratch at a time, over all sequences of a slice: 256 MiB.
+// Records in scratch at a time, top_k's candidates or what splits leave to combine: 256 MiB.
 inline constexpr uint64_t kMaxListRecords = uint64_t{1} << 24;
 
 }  // namespace opmill::tuning

@@ -127,6 +127,14 @@ TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
   }
 }
 
+TEST(PlanReduce, UsesTheScratchOfOneSliceAgainForTheNext) {
+  // Its rows lie too far apart for one view, so that every result is combined from two records.
+  const OperatorPlan plan = Plan(ReduceDesc{.function = ReduceFunction::kMax,
+                                            .input = Tensor({3, 1 << 30}, DataType::kInt8),
+                                            .axes = {0}});
+  EXPECT_LE(plan.scratch_bytes, 2 * tuning::kMaxListRecords * kVectorBytes);
+}
+
 TEST(PlanReduce, GivesShortRowsALaneEachAndNoBarrier) {
   const OperatorPlan plan = Plan(Sum(Tensor({1 << 24, 4}), {1}));
   ASSERT_THAT(plan.kernels, SizeIs(1));

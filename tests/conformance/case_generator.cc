@@ -1,0 +1,329 @@
+#include "tests/conformance/case_generator.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "kernels/validate.h"
+#include "tests/conformance/random.h"
+
+namespace opmill {
+namespace {
+
+// The reference computes tens of millions of elements a second.
+constexpr uint64_t kMostElements = 1 << 17;
+constexpr uint64_t kUsualElements = 1 << 13;
+constexpr uint64_t kUsualLength = 1 << 14;  // longer ones take every second turn
+constexpr uint64_t kMostInputBytes = 8 << 20;
+constexpr size_t kMostDispatches = 600;
+
+constexpr std::array<uint32_t, 46> kLengths = {
+    1,    2,    3,     4,     5,     7,     8,     9,     15,    16,   17,   31,
+    32,   33,   63,    64,    65,    127,   128,   129,   255,   256,  257,  511,
+    512,  513,  1023,  1024,  1025,  2047,  2048,  2049,  4095,  4096, 4097, 8191,
+    8193, 9999, 16385, 32767, 32768, 32769, 65535, 65536, 65537, 70001};
+constexpr std::array<uint32_t, 16> kSideLengths = {1, 2, 2,  3,  3,  4,  5,  7,
+                                                   8, 9, 15, 16, 17, 33, 65, 130};
+
+// Operators and functions as a list: what one row of the table is about.
+struct Function {
+  enum Kind { kArg, kReduce, kTopK, kHardmax } kind;
+  Extreme extreme = Extreme::kMax;
+  AxisDirection direction = AxisDirection::kIncreasing;
+  ReduceFunction function = ReduceFunction::kSum;
+};
+
+// Kernels cost this test more than cases do. What makes kernels of its own but has little to do
+// with the type (index width, direction, small k, every layout with every function) is run in full
+// for these types; the others share it out among their functions.
+bool IsRunInFull(DataType type) { return type == DataType::kFloat32 || type == DataType::kInt8; }
+
+std::vector<Function> FunctionsOf(DataType type) {
+  std::vector<Function> functions;
+  for (const AxisDirection direction : {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
+    for (const Extreme extreme : {Extreme::kMin, Extreme::kMax}) {
+      const bool last_minimum = direction == AxisDirection::kDecreasing && extreme == Extreme::kMin;
+      if (last_minimum && !IsRunInFull(type)) continue;
+      functions.push_back({.kind = Function::kArg, .extreme = extreme, .direction = direction});
+    }
+    functions.push_back({.kind = Function::kTopK, .direction = direction});
+  }
+  for (uint32_t f = 0; f < kReduceFunctionCount; ++f) {
+    const auto function = static_cast<ReduceFunction>(f);
+    const FeatureLevelRow* row = RowAt(GroupOf(function), kNewestFeatureLevel);
+    if (!row->types.Contains(type)) continue;
+    functions.push_back({.kind = Function::kReduce, .function = function});
+  }
+  if (IsFloat(type)) functions.push_back({.kind = Function::kHardmax});
+  return functions;
+}
+
+struct Shape {
+  std::vector<uint32_t> sizes;
+  std::vector<uint32_t> axes;
+};
+
+// `length` elements reduced along one axis, or, when `many_rows`, so many kept.
+Shape MakeShape(AxisPattern pattern, uint32_t length, bool many_rows, bool one_axis,
+                Random& random) {
+  uint64_t room = std::max<uint64_t>(kMostElements / length, 1);
+  if (uint64_t{length} < kUsualElements) room = std::min(room, kUsualElements / length + 1);
+  const auto side = [&] {
+    const uint32_t size =
+        static_cast<uint32_t>(std::min<uint64_t>(random.Pick(kSideLengths), room));
+    room /= size;
+    return size;
+  };
+  const uint32_t other = side();
+  const uint32_t main = many_rows ? other : length;  // of the reduced axis
+  const uint32_t kept = many_rows ? length : other;
+  switch (pattern) {
+    case AxisPattern::kLast:
+      if (random.OneIn(2)) return {{kept, main}, {1}};
+      return {{side(), kept, main}, {2}};
+    case AxisPattern::kFirst:
+      if (random.OneIn(2)) return {{main, kept}, {0}};
+      return {{main, side(), kept}, {0}};
+    case AxisPattern::kMiddle:
+      return {{side(), main, kept}, {1}};
+    case AxisPattern::kAll:
+      if (one_axis || random.OneIn(3)) return {{length}, {0}};
+      return {{side(), length, side()}, {1, 0, 2}};
+    case AxisPattern::kOuterTwo:
+      if (one_axis) return {{main, side(), kept, 1}, {0}};
+      return {{main, side(), kept}, {0, 1}};
+    case AxisPattern::kScattered:
+      if (one_axis) return {{side(), 1, side(), main, 1, kept, 1, side()}, {3}};
+      if (random.OneIn(2)) return {{side(), kept, main, side(), 2}, {4, 0, 2}};
+      return {{main, side(), 1, kept, side(), 1, side(), 1}, {6, 2, 0, 4}};
+  }
+  return {{length}, {0}};
+}
+
+// Packed strides, the dimensions laid out in the order `outermost_first`.
+std::vector<uint32_t> Layout(const std::vector<uint32_t>& sizes,
+                             const std::vector<size_t>& outermost_first, uint32_t unit,
+                             Random* padding) {
+  std::vector<uint32_t> strides(sizes.size());
+  uint32_t stride = unit;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[outermost_first[i]] = stride;
+    stride = stride * sizes[outermost_first[i]];
+    if (padding != nullptr) stride += static_cast<uint32_t>(padding->Below(5));
+  }
+  return strides;
+}
+
+std::vector<uint32_t> MakeStrides(StridePattern pattern, const std::vector<uint32_t>& sizes,
+                                  Random& random) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  switch (pattern) {
+    case StridePattern::kPadded:
+      return Layout(sizes, order, 1, &random);
+    case StridePattern::kTransposed:
+      random.Shuffle(order);
+      return Layout(sizes, order, 1, nullptr);
+    case StridePattern::kBroadcast: {
+      std::vector<uint32_t> strides = Layout(sizes, order, 1, nullptr);
+      strides[random.Below(strides.size())] = 0;
+      return strides;
+    }
+    case StridePattern::kScaled:
+      return Layout(sizes, order, 2 + static_cast<uint32_t>(random.Below(2)), &random);
+    case StridePattern::kSliding:
+      return std::vector<uint32_t>(sizes.size(), 1);
+    case StridePattern::kPacked:
+    case StridePattern::kStridedOutput:
+      break;
+  }
+  return {};
+}
+
+TensorDesc MakeOutput(DataType type, std::vector<uint32_t> sizes, bool strided, Random& random) {
+  TensorDesc output = {type, std::move(sizes), {}};
+  if (!strided) return output;
+  constexpr StridePattern kPatterns[] = {StridePattern::kPadded, StridePattern::kTransposed,
+                                         StridePattern::kScaled};
+  output.strides = MakeStrides(random.Pick(kPatterns), output.sizes, random);
+  return output;
+}
+
+constexpr DataType kIndexTypes[] = {DataType::kUint32, DataType::kInt32, DataType::kUint64,
+                                    DataType::kInt64};
+
+uint32_t ChooseK(DataType type, uint32_t length, Random& random) {
+  const uint32_t choices[] = {1, 3, 10, 100, length / 2, length, 2, 5, 31, length - 1};
+  return std::clamp(choices[random.Below(IsRunInFull(type) ? 10 : 6)], 1u, length);
+}
+
+OperatorDesc MakeDesc(const Function& f, const Shape& shape, TensorDesc input, bool strided_output,
+                      Random& random) {
+  const DataType type = input.data_type;
+  std::vector<uint32_t> reduced = shape.sizes;
+  for (const uint32_t axis : shape.axes) reduced[axis] = 1;
+  const DataType index_type = kIndexTypes[random.Below(IsRunInFull(type) ? 4 : 2)];
+  switch (f.kind) {
+    case Function::kArg:
+      return ArgReduceDesc{f.extreme, std::move(input),
+                           MakeOutput(index_type, reduced, strided_output, random), shape.axes,
+                           f.direction};
+    case Function::kReduce: {
+      const bool is_arg =
+          f.function == ReduceFunction::kArgMax || f.function == ReduceFunction::kArgMin;
+      return ReduceDesc{f.function, std::move(input),
+                        MakeOutput(is_arg ? index_type : type, reduced, strided_output, random),
+                        shape.axes};
+    }
+    case Function::kTopK: {
+      TopKDesc d;
+      d.input = std::move(input);
+      d.axis = shape.axes[0];
+      d.k = ChooseK(type, shape.sizes[d.axis], random);
+      d.axis_direction = f.direction;
+      reduced[d.axis] = d.k;
+      d.output_values = MakeOutput(type, reduced, strided_output, random);
+      d.output_indices = MakeOutput(random.OneIn(2) ? DataType::kUint32 : DataType::kUint64,
+                                    reduced, strided_output && random.OneIn(2), random);
+      return d;
+    }
+    case Function::kHardmax:
+      break;
+  }
+  return HardmaxDesc{std::move(input), MakeOutput(type, shape.sizes, strided_output, random),
+                     shape.axes};
+}
+
+// Half of the cases: the device's own. The others: small views, so that small tensors are cut as
+// huge ones are, and other ways to share work.
+PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
+  PlanOptions options = own;
+  if (random.OneIn(2)) return options;
+  constexpr uint64_t kViews[] = {256, 512, 1024, 4096, 16384, 65536};
+  constexpr uint32_t kGroups[] = {1, 2, 4, 16, 64};
+  if (!random.OneIn(4)) options.max_view_elements = random.Pick(kViews);
+  options.parallel_groups = random.Pick(kGroups);
+  options.prefers_wide_rows = random.OneIn(2);
+  return options;
+}
+
+// Widens the views until the plan exists (top_k's lists have to fit into one) and is short enough
+// for a test of thousands.
+void FitOptions(ConformanceCase& c, uint64_t own_view) {
+  while (c.options.max_view_elements < own_view) {
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
+    if (plan.ok()) {
+      size_t dispatches = 0;
+      for (const Pass& pass : plan->passes) dispatches += pass.dispatches.size();
+      if (dispatches <= kMostDispatches) return;
+    }
+    c.options.max_view_elements *= 4;
+  }
+  c.options.max_view_elements = std::min(c.options.max_view_elements, own_view);
+}
+
+// Values that say something about the function, more often than the others.
+ValuePattern ChooseValues(const Function& f, uint32_t turn) {
+  if (f.kind == Function::kReduce && turn % 3 == 0) {
+    if (f.function == ReduceFunction::kMultiply) return ValuePattern::kFactors;
+    if (f.function == ReduceFunction::kLogSum) return ValuePattern::kPositive;
+  }
+  return static_cast<ValuePattern>(turn % kValuePatternCount);
+}
+
+struct Choice {
+  DataType type = DataType::kUnknown;
+  Function function;
+  AxisPattern axes = AxisPattern::kLast;
+  StridePattern strides = StridePattern::kPacked;
+  ValuePattern values = ValuePattern::kTies;
+  uint32_t length = 1;
+  bool many_rows = false;
+};
+
+// Absent when the shape is too large for a test of thousands, or an output's strides overlap.
+std::optional<ConformanceCase> MakeCase(const Choice& choice, const PlanOptions& own,
+                                        uint64_t seed) {
+  Random random(seed);
+  const bool one_axis = choice.function.kind == Function::kTopK;
+  const Shape shape = MakeShape(choice.axes, choice.length, choice.many_rows, one_axis, random);
+  TensorDesc input = {choice.type, shape.sizes, MakeStrides(choice.strides, shape.sizes, random)};
+  if (ElementCount(input) > 2 * kMostElements || RequiredBytes(input) > kMostInputBytes) {
+    return std::nullopt;
+  }
+  absl::StatusOr<OperatorDesc> desc =
+      Validate(MakeDesc(choice.function, shape, std::move(input),
+                        choice.strides == StridePattern::kStridedOutput, random));
+  if (!desc.ok()) return std::nullopt;
+  ConformanceCase c = {.desc = *std::move(desc),
+                       .values = choice.values,
+                       .seed = seed,
+                       .options = ChooseOptions(own, random)};
+  FitOptions(c, own.max_view_elements);
+  return c;
+}
+
+}  // namespace
+
+std::vector<ConformanceCase> SystematicCases(DataType type, const PlanOptions& own, Table table) {
+  std::vector<ConformanceCase> cases;
+  const uint32_t number = static_cast<uint32_t>(type);
+  const bool in_full = IsRunInFull(type);
+  uint64_t seed = uint64_t{number} * 1'000'000;
+  uint32_t f = 0;
+  for (const Function& function : FunctionsOf(type)) {
+    ++f;
+    if (table == Table::kShort && (f + number) % 4 != 0) continue;
+    // Fewer layouts, so every one of them twice.
+    for (uint32_t repetition = 0; repetition < (in_full ? 1u : 2u); ++repetition) {
+      for (uint32_t a = 0; a < kAxisPatternCount; ++a) {
+        if (!in_full && (a + f + number) % 2 != 0) continue;
+        for (uint32_t l = 0; l < kLengths.size(); ++l) {
+          const uint32_t turn = f * 5 + a * 46 + l + repetition * 7;
+          ++seed;
+          if (kLengths[l] > kUsualLength && turn % 2 != 0) continue;
+          uint32_t strides = (turn / 3 + l) % kStridePatternCount;
+          if (!in_full && (strides + f + number) % 2 != 0) strides = 0;
+          const std::optional<ConformanceCase> c =
+              MakeCase({.type = type,
+                        .function = function,
+                        .axes = static_cast<AxisPattern>(a),
+                        .strides = static_cast<StridePattern>(strides),
+                        .values = ChooseValues(function, turn),
+                        .length = kLengths[l],
+                        .many_rows = turn % 5 == 4},
+                       own, seed);
+          if (c.has_value()) cases.push_back(*c);
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+ConformanceCase RandomCase(uint64_t seed, const PlanOptions& own) {
+  Random random(seed);
+  for (;;) {
+    const DataType type = random.Pick(kAllDataTypes);
+    const Function function = random.Pick(FunctionsOf(type));
+    const uint32_t longest = uint32_t{1} << random.Below(18);
+    const std::optional<ConformanceCase> c =
+        MakeCase({.type = type,
+                  .function = function,
+                  .axes = static_cast<AxisPattern>(random.Below(kAxisPatternCount)),
+                  .strides = static_cast<StridePattern>(random.Below(kStridePatternCount)),
+                  .values = ChooseValues(function, static_cast<uint32_t>(random.Below(1 << 20))),
+                  .length = random.OneIn(2) ? random.Pick(kLengths)
+                                            : 1 + static_cast<uint32_t>(random.Below(longest)),
+                  .many_rows = random.OneIn(4)},
+                 own, random.Bits());
+    if (c.has_value()) return *c;
+  }
+}
+
+}  // namespace opmill

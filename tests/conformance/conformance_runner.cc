@@ -1,0 +1,130 @@
+#include "tests/conformance/conformance_runner.h"
+
+#include <cstring>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "kernels/errors.h"
+#include "tests/conformance/verdict.h"
+
+namespace opmill {
+namespace {
+
+constexpr size_t kMostStarted = 64;
+
+std::vector<std::byte> BytesOf(HostBuffer& buffer) {
+  return {buffer.bytes().begin(), buffer.bytes().end()};
+}
+
+}  // namespace
+
+ConformanceRunner::ConformanceRunner(Device& device)
+    : device_(device), before_(device.counters()), began_(absl::Now()) {}
+
+void ConformanceRunner::Run(const ConformanceCase& c) {
+  if (failures_ >= kMostFailures) {
+    ++skipped_;
+    return;
+  }
+  ++counts_[OperatorLabel(c.desc)];
+  auto started = std::make_unique<Started>();
+  started->c = c;
+  if (const absl::Status status = Start(*started); !status.ok()) {
+    Fail(c, status.ToString());
+    return;
+  }
+  started_.push_back(std::move(started));
+  if (started_.size() > kMostStarted) FinishOldest();
+}
+
+absl::Status ConformanceRunner::Start(Started& started) {
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(started.c.desc, started.c.options));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledOperator> compiled,
+                   device_.Compile(started.c.desc, std::move(plan)));
+  started.input = InputBytes(started.c);
+  for (int i = 0; i < (IsInexact(started.c.desc) ? 2 : 1); ++i) {
+    ASSIGN_OR_RETURN(Bindings bindings, Bind(compiled->plan(), started.input));
+    started.attempts.emplace_back().bindings = std::move(bindings);
+  }
+  for (Started::Attempt& attempt : started.attempts) {
+    device_.Run(compiled, attempt.bindings, [&attempt](absl::StatusOr<RunStatistics> result) {
+      attempt.result = std::move(result);
+      attempt.done->Notify();
+    });
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan,
+                                                 const std::vector<std::byte>& input) {
+  Bindings bindings;
+  ASSIGN_OR_RETURN(bindings.input, device_.Allocate(input.size(), BufferUse::kInput));
+  std::memcpy(bindings.input->bytes().data(), input.data(), input.size());
+  for (const uint64_t size_bytes : plan.output_bytes) {
+    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
+                     device_.Allocate(size_bytes, BufferUse::kOutput));
+    // What no kernel writes shall not look right by chance.
+    std::memset(output->bytes().data(), 0xCD, output->bytes().size());
+    bindings.outputs.push_back(std::move(output));
+  }
+  return bindings;
+}
+
+std::string ConformanceRunner::Verdict(Started& started) {
+  std::vector<Outputs> attempts;
+  for (const Started::Attempt& attempt : started.attempts) {
+    attempt.done->WaitForNotification();
+    Outputs outputs;
+    for (const std::shared_ptr<HostBuffer>& output : attempt.bindings.outputs) {
+      outputs.push_back(BytesOf(*output));
+    }
+    attempts.push_back(std::move(outputs));
+  }
+  for (const Started::Attempt& attempt : started.attempts) {
+    if (!attempt.result.ok()) return attempt.result.status().ToString();
+  }
+  for (const Outputs& again : attempts) {
+    if (again != attempts[0]) return "two runs over the same bytes differ";
+  }
+  return FindMistake(started.c, started.input, attempts[0]);
+}
+
+void ConformanceRunner::FinishOldest() {
+  const std::unique_ptr<Started> started = std::move(started_.front());
+  started_.pop_front();
+  const std::string mistake = Verdict(*started);
+  if (!mistake.empty()) Fail(started->c, mistake);
+}
+
+void ConformanceRunner::Fail(const ConformanceCase& c, const std::string& mistake) {
+  ++failures_;
+  ADD_FAILURE() << mistake << "\nreproduce: conformance_test --case '" << ToLine(c) << "'";
+}
+
+void ConformanceRunner::Finish() {
+  while (!started_.empty()) FinishOldest();
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - began_);
+  const DeviceCounters after = device_.counters();
+  uint64_t total = 0;
+  std::string text;
+  for (const auto& [label, count] : counts_) {
+    total += count;
+    absl::StrAppend(&text, "  ", label, " ", count);
+  }
+  std::cout << absl::StrFormat(
+                   "%d cases in %.1f s, %.0f a second; %d kernel permutations, %d runs in %d "
+                   "submissions, on %s\n",
+                   total, seconds, static_cast<double>(total) / seconds,
+                   after.pipelines_created - before_.pipelines_created, after.runs - before_.runs,
+                   after.submissions - before_.submissions, device_.info().name)
+            << text << std::endl;
+  if (skipped_ > 0) {
+    ADD_FAILURE() << skipped_ << " cases were not run after " << failures_ << " failures";
+  }
+}
+
+}  // namespace opmill

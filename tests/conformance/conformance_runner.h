@@ -1,0 +1,63 @@
+// Runs conformance cases on a device, many at a time, and holds each to its verdict.
+#ifndef OPMILL_TESTS_CONFORMANCE_CONFORMANCE_RUNNER_H_
+#define OPMILL_TESTS_CONFORMANCE_CONFORMANCE_RUNNER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "kernels/device.h"
+#include "tests/conformance/conformance_case.h"
+
+namespace opmill {
+
+// A failure is a GoogleTest failure that names the line to reproduce it. Past kMostFailures cases
+// are counted as skipped only.
+class ConformanceRunner {
+ public:
+  static constexpr uint64_t kMostFailures = 10;
+
+  explicit ConformanceRunner(Device& device);
+
+  // Starts the case, and waits for the oldest when enough are under way.
+  void Run(const ConformanceCase& c);
+  // Waits for all, and prints the count of each operator, the kernels and the time.
+  void Finish();
+
+ private:
+  // One case under way. Float sums run twice: the same bytes are expected.
+  struct Started {
+    ConformanceCase c;
+    std::vector<std::byte> input;
+    struct Attempt {
+      Bindings bindings;
+      std::unique_ptr<absl::Notification> done = std::make_unique<absl::Notification>();
+      absl::StatusOr<RunStatistics> result = RunStatistics();
+    };
+    std::deque<Attempt> attempts;  // whose places do not move
+  };
+
+  absl::Status Start(Started& started);
+  absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const std::vector<std::byte>& input);
+  void FinishOldest();
+  std::string Verdict(Started& started);
+  void Fail(const ConformanceCase& c, const std::string& mistake);
+
+  Device& device_;
+  const DeviceCounters before_;
+  const absl::Time began_;
+  std::deque<std::unique_ptr<Started>> started_;
+  std::map<std::string, uint64_t> counts_;
+  uint64_t failures_ = 0;
+  uint64_t skipped_ = 0;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_CONFORMANCE_CONFORMANCE_RUNNER_H_

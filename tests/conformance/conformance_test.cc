@@ -1,0 +1,208 @@
+// Every operator, function and type against the reference, on Direct3D 12.
+//
+//   conformance_test                             a part of the systematic table;
+//                                                all of it with OPMILL_CONFORMANCE=full
+//   conformance_test --case '<line>'             one case, as a failure printed it
+//   conformance_test --random 100000 --seed 7    so many random cases
+//   conformance_test --device Hardware           in place of Software; see test_devices.h
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/case_generator.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/conformance_runner.h"
+#include "tests/support/test_devices.h"
+
+namespace opmill {
+namespace {
+
+struct Flags {
+  std::string device = "Software";
+  std::string line;
+  uint64_t random = 0;
+  uint64_t seed = 1;
+};
+
+Flags& flags() {
+  static Flags flags;
+  return flags;
+}
+
+using Body = std::function<void(Device&)>;
+
+class ConformanceTest : public ::testing::Test {
+ public:
+  ConformanceTest(std::string device, Body body)
+      : device_name_(std::move(device)), body_(std::move(body)) {}
+
+  void TestBody() override {
+    const absl::StatusOr<Device*> device = OpenTestDevice(device_name_);
+    if (device.ok()) {
+      body_(**device);
+    } else if (RequiresDevices()) {
+      FAIL() << device.status();
+    } else {
+      GTEST_SKIP() << device.status();
+    }
+  }
+
+ private:
+  const std::string device_name_;
+  const Body body_;
+};
+
+void Register(const std::string& name, const std::string& device, const Body& body) {
+  ::testing::RegisterTest(
+      "Conformance", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+      [device, body]() -> ::testing::Test* { return new ConformanceTest(device, body); });
+}
+
+void RunLine(Device& device, const std::string& line) {
+  const absl::StatusOr<ConformanceCase> c = ParseLine(line);
+  ASSERT_TRUE(c.ok()) << c.status();
+  ConformanceRunner runner(device);
+  runner.Run(*c);
+  runner.Finish();
+}
+
+Table ChosenTable() {
+  const char* value = std::getenv("OPMILL_CONFORMANCE");
+  return value != nullptr && std::strcmp(value, "full") == 0 ? Table::kFull : Table::kShort;
+}
+
+// One in `share` cases of the full table.
+void RunShare(Device& device, const std::vector<DataType>& types, const PlanOptions& options,
+              uint32_t share) {
+  ConformanceRunner runner(device);
+  uint32_t turn = 0;
+  for (const DataType type : types) {
+    for (const ConformanceCase& c : SystematicCases(type, options)) {
+      if (turn++ % share == 0) runner.Run(c);
+    }
+  }
+  runner.Finish();
+}
+
+// One test a type, so that shards share no kernels.
+void RegisterTable() {
+  for (const DataType type : kAllDataTypes) {
+    Register(std::string(ToString(type)), flags().device, [type](Device& device) {
+      ConformanceRunner runner(device);
+      for (const ConformanceCase& c : SystematicCases(type, device.plan_options(), ChosenTable())) {
+        runner.Run(c);
+      }
+      runner.Finish();
+    });
+  }
+}
+
+// Bytes travel alike whatever the kernels do with them, so that a few cases will do.
+void RegisterCopies() {
+  Register("OverCopies", "SoftwareCopies", [](Device& device) {
+    RunShare(device, {DataType::kUint8, DataType::kFloat32}, device.plan_options(), 31);
+  });
+}
+
+// Lanes, groups and rows as they are chosen for a GPU.
+void RegisterHardwareOptions() {
+  Register("OptionsOfHardware", flags().device, [](Device& device) {
+    PlanOptions options = device.plan_options();
+    options.threads = 256;
+    options.parallel_groups = 512;
+    options.prefers_wide_rows = true;
+    RunShare(device, {DataType::kFloat32, DataType::kInt8}, options, 23);
+  });
+}
+
+void RegisterRandom() {
+  Register("Random", flags().device, [](Device& device) {
+    ConformanceRunner runner(device);
+    for (uint64_t i = 0; i < flags().random; ++i) {
+      runner.Run(RandomCase(flags().seed + i, device.plan_options()));
+    }
+    runner.Finish();
+  });
+}
+
+// What broke once.
+struct Regression {
+  const char* name;
+  const char* line;
+};
+constexpr Regression kRegressions[] = {
+    // Folding 16 slots in one chain took vkd3d's compiler exponential time.
+    {"FoldsSixteenSlotsInBearableTime",
+     "argmax input=UINT8[2,4097] output=UINT32[2,1] axes=1 direction=increasing "
+     "values=random_bits seed=1 view=134217728 groups=16 threads=64 wide=0"},
+    // An unrolled loop over Combine(states[i], states[i + 8]) was miscompiled.
+    {"FoldsSixteenSlotsOfShiftedRows",
+     "argmin input=INT8[7,1,1023] output=UINT32[7,1,1] axes=2 direction=increasing "
+     "values=random_bits seed=1 view=134217728 groups=16 threads=64 wide=0"},
+    {"FoldsEightSlotsFromTheLast",
+     "argmax input=FLOAT16[5] output=UINT32[1] axes=0 direction=decreasing "
+     "values=ties seed=1 view=134217728 groups=16 threads=64 wide=0"},
+    // A sequence cut into parts shorter than its tile, the tile shorter than k.
+    {"SortsPartsShorterThanATile",
+     "top_k input=INT64[2,1,1023] output=INT64[2,1,1023] indices=UINT32[2,1,1023] axis=0 k=2 "
+     "direction=decreasing values=random_bits seed=1 view=1024 groups=16 threads=64 wide=0"},
+};
+
+void RegisterRegressions() {
+  for (const Regression& regression : kRegressions) {
+    Register(regression.name, flags().device,
+             [&regression](Device& device) { RunLine(device, regression.line); });
+  }
+}
+
+// Takes "--name value" out of the arguments that GoogleTest left.
+bool ParseFlags(int argc, char** argv) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const std::string value = argv[i + 1];
+    if (name == "--case") {
+      flags().line = value;
+    } else if (name == "--device") {
+      flags().device = value;
+    } else if (name == "--random" && absl::SimpleAtoi(value, &flags().random)) {
+    } else if (name == "--seed" && absl::SimpleAtoi(value, &flags().seed)) {
+    } else {
+      return false;
+    }
+  }
+  return argc % 2 == 1;
+}
+
+void RegisterTests() {
+  if (!flags().line.empty()) {
+    Register("Case", flags().device, [](Device& device) { RunLine(device, flags().line); });
+  } else if (flags().random > 0) {
+    RegisterRandom();
+  } else {
+    RegisterTable();
+    RegisterHardwareOptions();
+    RegisterCopies();
+    RegisterRegressions();
+  }
+}
+
+}  // namespace
+}  // namespace opmill
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (!opmill::ParseFlags(argc, argv)) {
+    std::cerr << "conformance_test takes --case '<line>', --random <count>, --seed <number> and "
+                 "--device <name>.\n";
+    return 2;
+  }
+  opmill::RegisterTests();
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,45 @@
+// Whether a device's outputs are right: bit by bit where the law leaves no choice, within the bound
+// of docs/operators.md where rounding does.
+#ifndef OPMILL_TESTS_CONFORMANCE_VERDICT_H_
+#define OPMILL_TESTS_CONFORMANCE_VERDICT_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/operator_desc.h"
+#include "kernels/reference/reference_operators.h"
+#include "tests/conformance/conformance_case.h"
+
+namespace opmill {
+
+using Outputs = std::vector<std::vector<std::byte>>;
+
+// Empty when all is right, gaps and tails of the outputs included; else what is wrong first.
+// `input` holds the case's values.
+std::string FindMistake(const ConformanceCase& c, absl::Span<const std::byte> input,
+                        const Outputs& outputs);
+
+// The results that a float function may give.
+struct Accepted {
+  // Before the rounding to the output's type. Above each other: no number is accepted.
+  double low = 0;
+  double high = 0;
+  bool nan = false;
+  bool infinity = false;  // of either sign, beside the interval
+};
+
+// What else decides.
+struct TermFacts {
+  bool integers = false;         // sums up to 2^24 are exact
+  double finite_magnitudes = 0;  // the sum of the terms' magnitudes, without infinities and NaNs
+  double logarithms = 0;         // MULTIPLY: the sum of |log2|x|| over finite factors but 0
+};
+
+Accepted AcceptedResults(ReduceFunction function, const ExactReduction& exact,
+                         const TermFacts& facts);
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_CONFORMANCE_VERDICT_H_

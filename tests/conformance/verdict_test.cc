@@ -1,0 +1,243 @@
+// The conformance test's own parts: cases survive as text, the table covers what it should, and
+// verdicts find every kind of damage.
+#include "tests/conformance/verdict.h"
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/reference/reference_operators.h"
+#include "tests/conformance/case_generator.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/support/tensors.h"
+
+namespace opmill {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+ConformanceCase CaseOf(const std::string& fields) {
+  const auto c = ParseLine(fields + " seed=3 view=134217728 groups=16 threads=64 wide=0");
+  EXPECT_TRUE(c.ok()) << c.status();
+  return c.ok() ? *c : ConformanceCase();
+}
+
+Outputs ReferenceOutputs(const ConformanceCase& c, const std::vector<std::byte>& input) {
+  Outputs outputs;
+  std::vector<absl::Span<std::byte>> spans;
+  for (const TensorDesc& desc : OutputsOf(c.desc)) outputs.emplace_back(RequiredBytes(desc));
+  for (std::vector<std::byte>& output : outputs) spans.push_back(absl::MakeSpan(output));
+  EXPECT_TRUE(ReferenceRun(c.desc, input, spans).ok());
+  return outputs;
+}
+
+TEST(ConformanceCase, SurvivesItsOwnLine) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const ConformanceCase c = RandomCase(seed, PlanOptions());
+    const auto again = ParseLine(ToLine(c));
+    ASSERT_TRUE(again.ok()) << again.status() << " in " << ToLine(c);
+    EXPECT_EQ(ToLine(*again), ToLine(c));
+    EXPECT_TRUE(again->desc == c.desc) << ToLine(c);
+  }
+}
+
+TEST(ConformanceCase, SaysWhatItCannotRead) {
+  const std::string tail = " seed=1 view=64 groups=1 threads=64 wide=0";
+  const std::pair<std::string, std::string> kLines[] = {
+      {"", "input"},
+      {"argmax input=FLOAT32[2", "input"},
+      {"argmax input=FLOAT31[2] output=UINT32[1] axes=0" + tail, "input"},
+      {"sum input=FLOAT32[2] output=UINT32[1] axes=0" + tail, "operator"},
+      {"argmax input=FLOAT32[2] output=UINT32[1] axes=0 direction=up" + tail, "direction"},
+      {"reduce function=MEAN input=FLOAT32[2] output=FLOAT32[1] axes=0" + tail, "function"},
+      {"hardmax input=FLOAT32[2] output=FLOAT32[2] axes=0 values=odd" + tail, "values"},
+      {"hardmax input=FLOAT32[2] output=FLOAT32[2] axes=0 values=ties", "seed"},
+      {"hardmax input=FLOAT32[2] output=FLOAT32[2] axes=1 values=ties" + tail, "axes"},
+  };
+  for (const auto& [line, word] : kLines) {
+    const auto c = ParseLine(line);
+    ASSERT_FALSE(c.ok()) << line;
+    EXPECT_NE(std::string(c.status().message()).find(word), std::string::npos) << c.status();
+  }
+}
+
+class SystematicTable : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    for (const DataType type : kAllDataTypes) {
+      for (ConformanceCase& c : SystematicCases(type, PlanOptions())) cases().push_back(c);
+    }
+  }
+  static std::vector<ConformanceCase>& cases() {
+    static std::vector<ConformanceCase> cases;
+    return cases;
+  }
+};
+
+TEST_F(SystematicTable, HasMoreThanTwentyThousandCasesEachOnce) {
+  std::set<std::string> lines;
+  for (const ConformanceCase& c : cases()) lines.insert(ToLine(c));
+  EXPECT_GT(lines.size(), 20'000u);
+  EXPECT_EQ(lines.size(), cases().size());
+}
+
+TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides) {
+  struct Seen {
+    std::set<ValuePattern> values;
+    std::set<std::pair<bool, bool>> strided;  // input, output
+    std::set<uint64_t> views;
+    std::set<uint64_t> sizes;
+  };
+  std::map<std::pair<std::string, DataType>, Seen> seen;
+  std::map<DataType, std::set<uint64_t>> sizes_of_types;
+  for (const ConformanceCase& c : cases()) {
+    const TensorDesc& input = InputOf(c.desc);
+    Seen& s = seen[{OperatorLabel(c.desc), input.data_type}];
+    s.values.insert(c.values);
+    s.strided.insert({!IsPacked(input), !IsPacked(OutputsOf(c.desc)[0])});
+    s.views.insert(c.options.max_view_elements);
+    s.sizes.insert(input.sizes.begin(), input.sizes.end());
+    sizes_of_types[input.data_type].insert(input.sizes.begin(), input.sizes.end());
+  }
+  EXPECT_EQ(seen.size(), 104u);
+  std::map<std::string, std::set<std::pair<bool, bool>>> strides_of_functions;
+  for (const DataType type : kAllDataTypes) {
+    for (const uint32_t size : {32767, 32768, 32769, 65535, 65536, 65537, 70001}) {
+      EXPECT_EQ(sizes_of_types[type].count(size), 1u) << ToString(type) << " without " << size;
+    }
+  }
+  for (const auto& [key, s] : seen) {
+    const std::string name = key.first + " of " + std::string(ToString(key.second));
+    EXPECT_EQ(s.values.size(), kValuePatternCount) << name;
+    EXPECT_GE(s.strided.size(), 2u) << name;
+    strides_of_functions[key.first].insert(s.strided.begin(), s.strided.end());
+    EXPECT_GE(s.views.size(), 6u) << name;
+    for (const uint64_t size : {15, 16, 17, 255, 256, 257, 1023, 1024, 1025}) {
+      EXPECT_EQ(s.sizes.count(size), 1u) << name << " without " << size;
+    }
+  }
+  for (const auto& [label, strided] : strides_of_functions) EXPECT_EQ(strided.size(), 3u) << label;
+}
+
+TEST(FindMistake, FindsEveryBitOfExactOutputs) {
+  const ConformanceCase kCases[] = {
+      CaseOf("argmax input=FLOAT32[3,5] output=INT64[3,1]/[2,1] axes=1 direction=decreasing "
+             "values=specials"),
+      CaseOf("top_k input=INT8[3,7] output=INT8[3,3] indices=UINT32[3,3]/[4,1] axis=1 k=3 "
+             "direction=increasing values=random_bits"),
+      CaseOf("hardmax input=FLOAT16[3,3] output=FLOAT16[3,3]/[1,5] axes=0 values=ties"),
+      CaseOf("reduce function=MIN input=UINT8[5,3] output=UINT8[1,3] axes=0 values=random_bits"),
+  };
+  for (const ConformanceCase& c : kCases) {
+    const std::vector<std::byte> input = InputBytes(c);
+    Outputs outputs = ReferenceOutputs(c, input);
+    EXPECT_EQ(FindMistake(c, input, outputs), "") << ToLine(c);
+    for (std::vector<std::byte>& output : outputs) {
+      for (size_t bit = 0; bit < output.size() * 8; ++bit) {
+        const std::byte mask{static_cast<unsigned char>(1 << bit % 8)};
+        output[bit / 8] ^= mask;
+        EXPECT_NE(FindMistake(c, input, outputs), "") << "bit " << bit << " of " << ToLine(c);
+        output[bit / 8] ^= mask;
+      }
+    }
+  }
+}
+
+TEST(FindMistake, FindsAnElementThatASumLacks) {
+  for (const char* function : {"SUM", "L1", "SUM_SQUARE", "AVERAGE", "L2", "LOG_SUM_EXP"}) {
+    for (const char* type : {"FLOAT32", "FLOAT16"}) {
+      const ConformanceCase c =
+          CaseOf(std::string("reduce function=") + function + " input=" + type +
+                 "[2,33] output=" + type + "[2,1]/[3,1] axes=1 values=constant");
+      const std::vector<std::byte> input = InputBytes(c);
+      Outputs outputs = ReferenceOutputs(c, input);
+      EXPECT_EQ(FindMistake(c, input, outputs), "") << ToLine(c);
+      outputs[0][ElementBytes(InputOf(c.desc).data_type)] = std::byte{1};
+      EXPECT_NE(FindMistake(c, input, outputs), "") << "the gap of " << ToLine(c);
+
+      ReduceDesc shorter = std::get<ReduceDesc>(c.desc);
+      const double whole = shorter.function == ReduceFunction::kAverage ? 32.0 / 33 : 1;
+      shorter.input.strides = {33, 1};
+      shorter.input.sizes[1] = 32;
+      const auto exact = ReferenceReduceExact(shorter, input);
+      ASSERT_TRUE(exact.ok());
+      outputs = ReferenceOutputs(c, input);
+      const DataType data_type = shorter.input.data_type;
+      const uint64_t bits = BitsOf(data_type, static_cast<float>((*exact)[1].value * whole));
+      std::memcpy(outputs[0].data() + 3 * ElementBytes(data_type), &bits, ElementBytes(data_type));
+      EXPECT_NE(FindMistake(c, input, outputs), "") << ToLine(c);
+    }
+  }
+}
+
+struct Terms {
+  const char* what;
+  ReduceFunction function;
+  std::vector<double> elements;
+  double low, high;  // of FLOAT32; above each other: no number
+  bool nan, infinity;
+};
+
+TEST(AcceptedResults, FollowInfinitiesAndNans) {
+  const double max = FLT_MAX;
+  const Terms kTable[] = {
+      {"a NaN", ReduceFunction::kSum, {1, kNan}, 1, 0, true, false},
+      {"inf - inf", ReduceFunction::kSum, {kInf, -kInf}, 1, 0, true, false},
+      {"inf", ReduceFunction::kSum, {kInf, -1}, kInf, kInf, false, false},
+      {"inf beside sums that overflow",
+       ReduceFunction::kSum,
+       {kInf, -max, -max},
+       kInf,
+       kInf,
+       true,
+       true},
+      {"integers", ReduceFunction::kSum, {3, -3, 7}, 7, 7, false, false},
+      {"overflow", ReduceFunction::kSum, {max, max}, kInf, kInf, false, false},
+      {"mean of large ones",
+       ReduceFunction::kAverage,
+       {max, max, -kInf},
+       -kInf,
+       -kInf,
+       false,
+       false},
+      {"squares that overflow", ReduceFunction::kL2, {1e30, 1}, kInf, kInf, false, false},
+      {"log of nothing", ReduceFunction::kLogSum, {0, 0}, -kInf, -kInf, false, false},
+      {"log of a negative", ReduceFunction::kLogSum, {1, -5}, 1, 0, true, false},
+      {"all -inf", ReduceFunction::kLogSumExp, {-kInf, -kInf}, -kInf, -kInf, false, false},
+      {"0 * inf", ReduceFunction::kMultiply, {0, kInf}, 1, 0, true, false},
+      {"-2 * inf", ReduceFunction::kMultiply, {-2, kInf}, -kInf, -kInf, false, false},
+  };
+  for (const Terms& t : kTable) {
+    ReduceDesc desc;
+    desc.function = t.function;
+    desc.input = {DataType::kFloat32, {static_cast<uint32_t>(t.elements.size())}, {}};
+    desc.output = TensorDesc{DataType::kFloat32, {1}, {}};
+    desc.axes = {0};
+    const auto exact = ReferenceReduceExact(desc, BytesOfNumbers(desc.input, t.elements));
+    ASSERT_TRUE(exact.ok());
+    TermFacts facts = {.integers = true};
+    for (const double x : t.elements) {
+      if (!std::isfinite(x)) continue;
+      facts.finite_magnitudes += std::abs(x);
+      if (x != 0) facts.logarithms += std::abs(std::log2(std::abs(x)));
+    }
+    const Accepted accepted = AcceptedResults(t.function, (*exact)[0], facts);
+    EXPECT_EQ(accepted.nan, t.nan) << t.what;
+    EXPECT_EQ(accepted.infinity, t.infinity) << t.what;
+    EXPECT_EQ(accepted.low <= accepted.high, t.low <= t.high) << t.what;
+    if (t.low > t.high) continue;
+    EXPECT_EQ(static_cast<float>(accepted.low), static_cast<float>(t.low)) << t.what;
+    EXPECT_EQ(static_cast<float>(accepted.high), static_cast<float>(t.high)) << t.what;
+  }
+}
+
+}  // namespace
+}  // namespace opmill

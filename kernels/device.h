@@ -72,11 +72,11 @@ struct RunStatistics {
 struct DeviceCounters {
   uint64_t runs = 0;
   uint64_t submissions = 0;
-  uint64_t pipelines_created = 0;   // kernel permutations made live
-  uint64_t shaders_compiled = 0;    // of those, compiled from HLSL and not read from disk
-  uint64_t resets = 0;              // device losses survived
-  uint64_t buffer_bytes_in_use = 0; // handed out now
-  uint64_t buffer_bytes_pooled = 0; // held for reuse
+  uint64_t pipelines_created = 0;    // kernel permutations made live
+  uint64_t shaders_compiled = 0;     // of those, compiled from HLSL and not read from disk
+  uint64_t resets = 0;               // device losses survived
+  uint64_t buffer_bytes_in_use = 0;  // handed out now
+  uint64_t buffer_bytes_pooled = 0;  // held for reuse
 };
 
 // Safe to use from many threads.
@@ -89,8 +89,8 @@ class Device {
   virtual PlanOptions plan_options() const = 0;
 
   // `desc` has passed Validate; `plan` was made of it with this device's plan_options().
-  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc, OperatorPlan plan) = 0;
+  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                          OperatorPlan plan) = 0;
 
   virtual absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
                                                                BufferUse use) = 0;

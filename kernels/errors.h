@@ -20,8 +20,8 @@ std::optional<std::string> FieldOf(const absl::Status& status);
 #define OPMILL_CONCAT_INNER(a, b) a##b
 #define OPMILL_CONCAT(a, b) OPMILL_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expression)                      \
-  do {                                                   \
+#define RETURN_IF_ERROR(expression)                                         \
+  do {                                                                      \
     if (absl::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 

@@ -47,7 +47,8 @@ struct ArgReduceDesc {
   friend bool operator==(const ArgReduceDesc&, const ArgReduceDesc&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const ArgReduceDesc& d) {
-    return H::combine(std::move(h), d.extreme, d.input, d.output.value_or(TensorDesc{}), d.axes, d.axis_direction);
+    return H::combine(std::move(h), d.extreme, d.input, d.output.value_or(TensorDesc{}), d.axes,
+                      d.axis_direction);
   }
 };
 
@@ -77,8 +78,8 @@ struct TopKDesc {
   friend bool operator==(const TopKDesc&, const TopKDesc&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const TopKDesc& d) {
-    return H::combine(std::move(h), d.input, d.output_values.value_or(TensorDesc{}), d.output_indices.value_or(TensorDesc{}), d.axis, d.k,
-                      d.axis_direction);
+    return H::combine(std::move(h), d.input, d.output_values.value_or(TensorDesc{}),
+                      d.output_indices.value_or(TensorDesc{}), d.axis, d.k, d.axis_direction);
   }
 };
 
@@ -102,7 +103,7 @@ struct OperatorDescHash {
   size_t operator()(const OperatorDesc& desc) const;
 };
 
-absl::string_view ToString(ReduceFunction function);  // "LOG_SUM_EXP"
+absl::string_view ToString(ReduceFunction function);       // "LOG_SUM_EXP"
 absl::string_view OperatorName(const OperatorDesc& desc);  // "argmin", "reduce", "top_k", ...
 const TensorDesc& InputOf(const OperatorDesc& desc);
 // The outputs of a validated descriptor (all present): one, or values then indices for top_k.

@@ -78,8 +78,8 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(walk.items));
   } else {
     // As many lanes as it takes to keep each one's share of the walk short, or to fill the device.
-    const uint64_t filling = std::min(CeilDiv(lanes_wanted, walk.units),
-                                      CeilDiv(walk.items, tuning::kMinLaneItems));
+    const uint64_t filling =
+        std::min(CeilDiv(lanes_wanted, walk.units), CeilDiv(walk.items, tuning::kMinLaneItems));
     const uint64_t sharing = CeilDiv(walk.items, tuning::kLoneLaneItems);
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
   }

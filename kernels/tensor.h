@@ -36,7 +36,7 @@ inline constexpr uint64_t kMaxElements = 0xFFFF'FFFFull;  // 2^32 - 1
 
 uint32_t ElementBytes(DataType type);  // 0 for a type that no operator takes
 bool IsFloat(DataType type);
-bool IsSigned(DataType type);           // floats and I8..I64
+bool IsSigned(DataType type);               // floats and I8..I64
 absl::string_view ToString(DataType type);  // "FLOAT32"
 
 struct TensorDesc {

@@ -1,5 +1,5 @@
 // top_k. Long sequences: champions of blocks, then the blocks of the k best champions. What is left
-// is sorted in tiles, each cut to k, and the tiles are merged or sorted again.
+// is sorted in runs by single lanes, and the runs are merged, each cut to k.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -179,7 +179,7 @@ List TopKSlice::GatherBlocks(const List& winners, uint64_t block) {
 }
 
 uint64_t TopKSlice::RunLength(uint64_t length) const {
-  if (!LaneKeeps()) return std::min(std::bit_ceil(length), tuning::kMaxSortTile);
+  if (!LaneKeeps()) return std::min(length, tuning::kMaxLaneKeep);
   const PlanOptions& options = builder_.options();
   const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
   const uint64_t runs_wanted = std::max<uint64_t>(1, lanes / sequences_);
@@ -189,17 +189,11 @@ uint64_t TopKSlice::RunLength(uint64_t length) const {
 
 void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint64_t length,
                             uint64_t run, uint64_t kept, const List& into, uint64_t base) {
-  const uint64_t runs = CeilDiv(length, run);
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"SOURCE", source != nullptr ? 1u : 0u});
-  if (LaneKeeps()) {
-    macros.push_back({"KEEP", static_cast<uint32_t>(std::bit_ceil(k_))});
-  } else {
-    macros.push_back({"SORT_SIZE", static_cast<uint32_t>(run)});
-  }
+  macros.push_back({"KEEP", static_cast<uint32_t>(std::bit_ceil(kept))});
   Dispatch dispatch;
-  dispatch.kernel =
-      builder_.Kernel({"top_k", LaneKeeps() ? "KeepBest" : "SortTiles", std::move(macros)});
+  dispatch.kernel = builder_.Kernel({"top_k", "KeepBest", std::move(macros)});
   DispatchConstants& constants = dispatch.constants;
   if (source != nullptr) {
     dispatch.reads[1] = source->view;
@@ -218,11 +212,8 @@ void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint
   constants.list_length = static_cast<uint32_t>(length);
   constants.sequences = static_cast<uint32_t>(sequences_);
   constants.item_count = static_cast<uint32_t>(run);
-  constants.tiles = static_cast<uint32_t>(runs);
   constants.k = static_cast<uint32_t>(kept);
-  const uint64_t runs_per_group =
-      LaneKeeps() ? builder_.options().threads : std::max<uint64_t>(1, 256 / run);
-  SetUnits(dispatch, sequences_ * runs, runs_per_group);
+  SetUnits(dispatch, sequences_ * CeilDiv(length, run), builder_.options().threads);
   builder_.Add(std::move(dispatch));
 }
 
@@ -251,18 +242,22 @@ List TopKSlice::SortList(List list) {
     AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
     builder_.NextPass();
     if (run_count == 1) return runs;
-    // Sorting again shrinks the list by run / kept in one pass; merging by two.
-    if (!LaneKeeps() && kept * 4 > run) return MergeAll(runs, run_count);
+    if (!LaneKeeps()) return MergeAll(runs, run_count);
     list = runs;
   }
 }
 
 List TopKSlice::MergeAll(List runs, uint64_t run_count) {
   uint64_t run_length = runs.length / run_count;
+  List spare = NewList(runs.length);
   while (run_count > 1) {
     const uint64_t merged_length = std::min(run_length * 2, k_);
     const uint64_t merged_count = CeilDiv(run_count, 2);
-    const List merged = NewList(merged_count * merged_length);
+    // All merged runs are full but the last one, which takes what is left.
+    const uint64_t last = runs.length - (merged_count - 1) * 2 * run_length;
+    List merged = spare;
+    merged.length = (merged_count - 1) * merged_length + std::min(merged_length, last);
+    merged.sequence_stride = merged.length;
     Dispatch dispatch;
     dispatch.kernel = builder_.Kernel({"top_k", "MergeRuns", Macros(false)});
     dispatch.reads[1] = runs.view;
@@ -270,13 +265,15 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count) {
     DispatchConstants& constants = dispatch.constants;
     SetRead(constants, runs);
     constants.record_stride = static_cast<uint32_t>(merged.sequence_stride);
-    constants.tiles = static_cast<uint32_t>(run_count);
+    constants.list_length = static_cast<uint32_t>(runs.length);
+    constants.runs = static_cast<uint32_t>(merged_count);
     constants.item_count = static_cast<uint32_t>(run_length);
     constants.k = static_cast<uint32_t>(merged_length);
     SetUnits(dispatch, sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk),
              builder_.options().threads);
     builder_.Add(std::move(dispatch));
     builder_.NextPass();
+    spare = runs;
     runs = merged;
     run_count = merged_count;
     run_length = merged_length;
@@ -344,7 +341,7 @@ uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType typ
   const uint64_t block = ChooseBlockLength(length, k, vector_elements);
   // The longest list, whatever is made of it afterwards.
   if (block > 0) return std::max(CeilDiv(length, block) + 2, k * block);
-  const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxSortTile;
+  const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxLaneKeep;
   return CeilDiv(length, run) * std::min(run, k);
 }
 

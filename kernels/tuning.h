@@ -19,18 +19,16 @@ inline constexpr uint64_t kMinLaneItems = 8;
 // there are rows enough to fill the device.
 inline constexpr uint64_t kLoneLaneItems = 256;
 
-// top_k sorts so many candidates in one group: their keys and positions fill 24 KiB of the 32 KiB
-// that a group may share.
-inline constexpr uint64_t kMaxSortTile = 2048;
-
-// For k up to this, one lane keeps the best of a run in registers and no group sorts.
+// Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
+// no merge follows. A bitonic network in the memory of a group was 30 times slower on lavapipe,
+// which serves that memory lane by lane (docs/performance.md).
 inline constexpr uint64_t kMaxLaneKeep = 16;
 
 // Candidates that such a lane walks at most.
 inline constexpr uint64_t kMaxLaneCandidates = 1024;
 
 // Records that one lane merges.
-inline constexpr uint64_t kMergeChunk = 8;  // MERGE_CHUNK in top_k.hlsl
+inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
 
 // Sequences up to this length are sorted whole: a tournament would cost more passes than it saves.
 inline constexpr uint64_t kMinTournament = 64;

@@ -1,9 +1,8 @@
 // top_k. A sequence's blocks each send their best element, its champion; the blocks of the k best
-// champions hold the k best elements, so that only those are sorted. Short sequences, and large k,
-// are sorted in tiles and merged, each run cut to k.
+// champions hold the k best elements, so that only those are sorted: in short runs by lanes, which
+// are then merged, each run cut to k.
 //   LARGEST, NAN_FIRST=0  the order, as in candidate.hlsli
-//   SORT_SIZE             candidates of one tile, a power of two
-//   KEEP                  candidates that a lane keeps, at least k
+//   KEEP                  candidates that a lane keeps, a power of two up to 16
 //   SOURCE                SOURCE_ELEMENTS or SOURCE_RECORDS
 //   INDEX_WIDE            1 for 64-bit indices
 #include "include/candidate.hlsli"
@@ -51,6 +50,13 @@ bool Before(Candidate a, Candidate b) {
   return CandidateBefore(a.key, a.position, b.key, b.position);
 }
 
+Candidate Choose(bool first, Candidate a, Candidate b) {
+  Candidate chosen;
+  chosen.key = first ? a.key : b.key;
+  chosen.position = first ? a.position : b.position;
+  return chosen;
+}
+
 // Element `local` of this dispatch's part of the sequence that starts at `start`.
 BITS LoadElement(uint start, uint local) {
   uint at = start + local * c.reduced[0].input_stride;
@@ -66,82 +72,7 @@ Candidate LoadCandidate(uint start, uint local) {
 
 #if !WRITES_RESULTS
 
-// --- sorting in tiles: the first k of each are kept, in order ---
-
-#ifdef SORT_SIZE
-
-#define TILE_SLOTS (SORT_SIZE > 256 ? SORT_SIZE : 256)
-#define TILES_PER_GROUP (TILE_SLOTS / SORT_SIZE)
-
-groupshared BITS tile_keys[TILE_SLOTS];
-groupshared uint tile_positions[TILE_SLOTS];
-
-Candidate TileAt(uint slot) {
-  Candidate candidate;
-  candidate.key = tile_keys[slot];
-  candidate.position = tile_positions[slot];
-  return candidate;
-}
-
-void SetTile(uint slot, Candidate candidate) {
-  tile_keys[slot] = candidate.key;
-  tile_positions[slot] = candidate.position;
-}
-
-Candidate LoadSlot(uint unit, uint slot) {
-  Candidate candidate = NoCandidate();
-  uint sequence = unit / c.tiles;
-  uint item = (unit % c.tiles) * SORT_SIZE + slot;
-  if (unit < c.unit_count && item < c.list_length) {
-#if SOURCE == SOURCE_ELEMENTS
-    candidate = LoadCandidate(c.input_base + KeptOffsets(sequence).input, item);
-#else
-    candidate = FromRecord(
-        List[c.input_base + sequence * c.read_stride + item * c.read_item_stride]);
-#endif
-  }
-  return candidate;
-}
-
-[numthreads(THREADS, 1, 1)]
-void SortTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint first_unit = FlatGroup(group) * TILES_PER_GROUP;
-
-  [loop] for (uint slot = lane; slot < TILE_SLOTS; slot += THREADS) {
-    SetTile(slot, LoadSlot(first_unit + slot / SORT_SIZE, slot % SORT_SIZE));
-  }
-  GroupMemoryBarrierWithGroupSync();
-
-  // A bitonic network over every tile at once; the last stage leaves all of them best first.
-  [loop] for (uint size = 2; size <= SORT_SIZE; size *= 2) {
-    [loop] for (uint reach = size / 2; reach > 0; reach /= 2) {
-      [loop] for (uint pair = lane; pair < TILE_SLOTS / 2; pair += THREADS) {
-        uint low = ((pair & ~(reach - 1)) << 1) | (pair & (reach - 1));
-        Candidate a = TileAt(low);
-        Candidate b = TileAt(low + reach);
-        bool best_first = (low & (SORT_SIZE - 1) & size) == 0;
-        if (Before(b, a) == best_first) {
-          SetTile(low, b);
-          SetTile(low + reach, a);
-        }
-      }
-      GroupMemoryBarrierWithGroupSync();
-    }
-  }
-
-  [loop] for (uint sorted = lane; sorted < TILE_SLOTS; sorted += THREADS) {
-    uint unit = first_unit + sorted / SORT_SIZE;
-    uint rank = sorted % SORT_SIZE;
-    if (unit < c.unit_count && rank < c.k) {
-      uint at = (unit / c.tiles) * c.record_stride + (unit % c.tiles) * c.k + rank;
-      Records[c.record_base + at] = ToRecord(TileAt(sorted));
-    }
-  }
-}
-
-#endif  // SORT_SIZE
-
-// --- small k: a lane walks a run of candidates and keeps the best in registers ---
+// --- a lane walks a run of candidates and keeps the best, sorted, in registers ---
 
 #ifdef KEEP
 
@@ -187,9 +118,9 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 #endif  // KEEP
 
-// --- merging sorted runs in pairs; item_count records a run, k records a merged one ---
+// --- merging sorted runs in pairs: from item_count records a run to k, the last of them shorter ---
 
-#define MERGE_CHUNK 8
+#define MERGE_CHUNK 32
 
 Candidate RunAt(uint run_start, uint item, uint length) {
   Candidate candidate = NoCandidate();
@@ -202,15 +133,18 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = FlatGroup(group) * THREADS + lane;
   if (unit >= c.unit_count) return;
   uint chunks = (c.k + MERGE_CHUNK - 1) / MERGE_CHUNK;
-  uint merged_runs = (c.tiles + 1) / 2;
   uint first = (unit % chunks) * MERGE_CHUNK;
-  uint merged = (unit / chunks) % merged_runs;
-  uint sequence = unit / chunks / merged_runs;
+  uint merged = (unit / chunks) % c.runs;
+  uint sequence = unit / chunks / c.runs;
 
-  uint a_start = c.input_base + sequence * c.read_stride + merged * 2 * c.item_count;
-  uint b_start = a_start + c.item_count;
-  uint a_length = c.item_count;
-  uint b_length = merged * 2 + 1 < c.tiles ? c.item_count : 0;
+  uint a_begin = merged * 2 * c.item_count;
+  uint b_begin = min(a_begin + c.item_count, c.list_length);
+  uint a_length = b_begin - a_begin;
+  uint b_length = min(c.item_count, c.list_length - b_begin);
+  uint end = min(min(first + MERGE_CHUNK, a_length + b_length), c.k);
+  if (first >= end) return;
+  uint a_start = c.input_base + sequence * c.read_stride + a_begin;
+  uint b_start = a_start + a_length;
 
   // How many of the first `first` merged records come from run a.
   uint low = first > b_length ? first - b_length : 0;
@@ -229,14 +163,19 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Candidate a = RunAt(a_start, a_item, a_length);
   Candidate b = RunAt(b_start, b_item, b_length);
   uint out_start = c.record_base + sequence * c.record_stride + merged * c.k;
-  [loop] for (uint rank = first; rank < min(first + MERGE_CHUNK, c.k); ++rank) {
-    if (Before(a, b)) {
-      Records[out_start + rank] = ToRecord(a);
-      a = RunAt(a_start, ++a_item, a_length);
-    } else {
-      Records[out_start + rank] = ToRecord(b);
-      b = RunAt(b_start, ++b_item, b_length);
-    }
+  // One load and one store a step whichever run gives: a software device runs both sides of a branch.
+  [loop] for (uint rank = first; rank < end; ++rank) {
+    bool from_a = Before(a, b);
+    Candidate best = Choose(from_a, a, b);
+    Records[out_start + rank] = ToRecord(best);
+    a_item += from_a ? 1 : 0;
+    b_item += from_a ? 0 : 1;
+    bool more = from_a ? a_item < a_length : b_item < b_length;
+    uint at = from_a ? a_start + a_item : b_start + b_item;
+    Candidate next = FromRecord(List[more ? at : a_start]);
+    next = Choose(more, next, NoCandidate());
+    a = Choose(from_a, next, a);
+    b = Choose(from_a, b, next);
   }
 }
 

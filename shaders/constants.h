@@ -30,15 +30,15 @@ struct DispatchConstants {
   uint splits;       // groups that share one result
   uint lane_bits;    // log2 of the lanes that share one result inside a group
 
-  uint run_length;            // rows: elements in a run of neighbours
-  uint run_vectors;           // rows: vectors that cover a run, however it is aligned
-  uint columns;               // columns: elements of the innermost kept dimension
-  uint column_units;          // columns: units that cover it
+  uint run_length;    // rows: elements in a run of neighbours
+  uint run_vectors;   // rows: vectors that cover a run, however it is aligned
+  uint columns;       // columns: elements of the innermost kept dimension
+  uint column_units;  // columns: units that cover it
 
-  uint column_input_stride;   // columns: of the innermost kept dimension
+  uint column_input_stride;  // columns: of the innermost kept dimension
   uint column_output_stride;
-  uint last_vector;           // the last vector that may be read
-  uint reduced_count;         // elements reduced into one result, over all dispatches
+  uint last_vector;    // the last vector that may be read
+  uint reduced_count;  // elements reduced into one result, over all dispatches
 
   uint input_base;    // offset of the first element (or record) in the view that is read
   uint output_base;   // likewise in the first output

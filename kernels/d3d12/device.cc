@@ -74,8 +74,8 @@ class D3D12Device : public Device {
   PlanOptions plan_options() const override {
     PlanOptions plan;
     if (info_.kind == DeviceKind::kSoftware) {
-      // Groups are dealt to the host's threads; many for each even out their differences. A group of
-      // as many lanes as a SIMD register holds needs no switching at barriers and reads 128
+      // Groups are dealt to the host's threads; many for each even out their differences. A group
+      // of as many lanes as a SIMD register holds needs no switching at barriers and reads 128
       // neighbouring bytes a step: docs/performance.md has the numbers.
       plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
       plan.threads = 8;

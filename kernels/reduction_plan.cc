@@ -89,7 +89,7 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
   if (groups * splits < options.parallel_groups) {
     const uint64_t filling = CeilDiv(options.parallel_groups, groups);
     splits =
-        std::max(splits, std::min(filling, CeilDiv(walk.items, lanes * tuning::kMinLaneItems)));
+        std::max(splits, std::min(filling, CeilDiv(walk.items, lanes * tuning::kMinSplitItems)));
   }
   const uint64_t split_items = CeilDiv(walk.items, splits);
   return {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes)),

@@ -11,9 +11,11 @@ namespace opmill::tuning {
 // which some drivers end a loop.
 inline constexpr uint64_t kMaxLaneItems = 512;
 
-// A lane takes at least so many steps before a result is split over more lanes or groups to fill
-// the device.
+// A lane takes at least so many steps before other lanes of its group join in to fill the device.
 inline constexpr uint64_t kMinLaneItems = 8;
+
+// Likewise before other groups do: they cost a second pass, so that small tensors do without.
+inline constexpr uint64_t kMinSplitItems = 128;
 
 // Software devices: steps that one lane walks alone before other lanes of its group join in, where
 // there are rows enough to fill the device.

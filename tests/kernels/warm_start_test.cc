@@ -1,6 +1,8 @@
 // What a real device compiles, and above all what it does not compile a second time.
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -43,6 +45,14 @@ absl::StatusOr<std::vector<int32_t>> RunOnOnes(Device& device, CachedOperator ca
   return sums;
 }
 
+void SetEnvironment(const char* name, const std::string& value) {
+#ifdef _WIN32
+  _putenv_s(name, value.c_str());
+#else
+  setenv(name, value.c_str(), 1);
+#endif
+}
+
 // One start of the server, as far as kernels go: a device with its caches, on a bytecode directory
 // that outlives it.
 class WarmStart : public ::testing::Test {
@@ -56,7 +66,7 @@ class WarmStart : public ::testing::Test {
     cache_.reset();
     device_.reset();
     D3D12DeviceOptions options;
-    options.shader_cache_directory = scratch_.utf8();
+    options.shader_cache_directory = directory_;
     options.shader_sources = std::move(sources);
     absl::StatusOr<std::unique_ptr<Device>> device = CreateD3D12Device(options);
     if (!device.ok()) {
@@ -81,6 +91,7 @@ class WarmStart : public ::testing::Test {
   }
 
   ScratchDirectory scratch_;
+  std::string directory_ = scratch_.utf8();
   std::string absence_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<OperatorCache> cache_;
@@ -128,6 +139,24 @@ TEST_F(WarmStart, CompilesNothingAfterARestart) {
   ExpectSums(4, 9);
   EXPECT_EQ(device_->counters().pipelines_created, cold.pipelines_created);
   EXPECT_EQ(device_->counters().shaders_compiled, 0u);
+}
+
+TEST_F(WarmStart, CompilesNothingInAnotherProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ExpectSums(4, 9);
+  // The child runs this test from its start, so that it has a scratch directory of its own; the
+  // parent's reaches it through the environment.
+  static constexpr char kDirectory[] = "OPMILL_WARM_START_DIRECTORY";
+  if (std::getenv(kDirectory) == nullptr) SetEnvironment(kDirectory, scratch_.utf8());
+  const auto run_warm = [this] {
+    directory_ = std::getenv(kDirectory);
+    Start();
+    ExpectSums(4, 9);
+    std::cerr << "compiled " << device_->counters().shaders_compiled << " of "
+              << device_->counters().pipelines_created << " kernels\n";
+    std::_Exit(HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(run_warm(), ::testing::ExitedWithCode(0), "compiled 0 of [1-9][0-9]* kernels");
 }
 
 TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {

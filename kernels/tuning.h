@@ -1,4 +1,5 @@
-// Numbers that were measured, each with its evidence. Nothing else decides speed.
+// Numbers that decide speed, beside those of the device (PlanOptions). docs/performance.md has what
+// was measured, also what did not help.
 #ifndef OPMILL_KERNELS_TUNING_H_
 #define OPMILL_KERNELS_TUNING_H_
 

@@ -1,4 +1,4 @@
-// How near each operator comes to what the device can do: every operator over every axis of one
+// How near operators come to what the device can do: one of each kind over every axis of one
 // tensor, beside a kernel that only reads and one that only copies the same bytes, all interleaved
 // in one run. Prints a table of medians with their spread.
 #include <algorithm>

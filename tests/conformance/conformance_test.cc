@@ -107,7 +107,7 @@ void RegisterTable() {
 // Bytes travel alike whatever the kernels do with them, so that a few cases will do.
 void RegisterCopies() {
   Register("OverCopies", "SoftwareCopies", [](Device& device) {
-    RunShare(device, {DataType::kUint8, DataType::kFloat32}, device.plan_options(), 31);
+    RunShare(device, {DataType::kUint8, DataType::kFloat32}, device.plan_options(), 61);
   });
 }
 
@@ -118,7 +118,7 @@ void RegisterHardwareOptions() {
     options.threads = 256;
     options.parallel_groups = 512;
     options.prefers_wide_rows = true;
-    RunShare(device, {DataType::kFloat32, DataType::kInt8}, options, 23);
+    RunShare(device, {DataType::kFloat32, DataType::kInt8}, options, 47);
   });
 }
 

@@ -209,6 +209,15 @@ PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
 // Widens the views until the plan exists (top_k's lists have to fit into one) and is short enough
 // for a test of thousands.
 void FitOptions(ConformanceCase& c, uint64_t own_view) {
+  // What is far too small is known without planning millions of dispatches: each reads a view of
+  // vectors at most, and has records for a sixteenth of a view of results.
+  uint64_t view_elements = RequiredBytes(InputOf(c.desc)) / 16;
+  for (const TensorDesc& output : OutputsOf(c.desc)) {
+    view_elements = std::max(view_elements, ElementCount(output) * 16);
+  }
+  while (c.options.max_view_elements * kMostDispatches < view_elements) {
+    c.options.max_view_elements *= 4;
+  }
   while (c.options.max_view_elements < own_view) {
     const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
     if (plan.ok()) {

@@ -21,6 +21,7 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
   SliceLimits limits = LimitsFor(type, type, builder.options());
   limits.input_elements = ~uint64_t{0};
   for (const ReducedSlice& slice : slices) {
+    if (builder.full()) break;
     const uint64_t results = slice.space.results();
     for (const IterationSpace& part : SliceReduced(slice.space, limits)) {
       const PlacedView output = WriteElements(BufferRole::kOutput0, type, part.output_base,

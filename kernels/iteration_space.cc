@@ -59,6 +59,7 @@ size_t LargestBy(const std::vector<SpaceDim>& dims, uint64_t SpaceDim::*stride) 
 
 void AppendKept(const IterationSpace& space, const SliceLimits& limits,
                 std::vector<IterationSpace>& slices) {
+  if (slices.size() >= kMaxSlices) return;
   const std::vector<SpaceDim>& kept = space.kept;
   const std::vector<SpaceDim>& reduced = space.reduced;
   // The reduction may be sliced as well, so it claims half of a limit at most.
@@ -97,6 +98,7 @@ void AppendKept(const IterationSpace& space, const SliceLimits& limits,
 
 void AppendReduced(const IterationSpace& space, const SliceLimits& limits,
                    std::vector<IterationSpace>& slices) {
+  if (slices.size() >= kMaxSlices) return;
   const bool fits = InputSpan(space.kept) + InputSpan(space.reduced) < limits.input_elements &&
                     OutputSpan(space.kept) + OutputSpan(space.reduced) < limits.output_elements &&
                     IndexSpan(space.kept) + IndexSpan(space.reduced) < limits.index_elements &&

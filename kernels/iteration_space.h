@@ -3,6 +3,7 @@
 #ifndef OPMILL_KERNELS_ITERATION_SPACE_H_
 #define OPMILL_KERNELS_ITERATION_SPACE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -53,6 +54,9 @@ struct SliceLimits {
   uint64_t results = ~uint64_t{0};
   uint64_t reduced_elements = uint64_t{1} << 31;  // of one result
 };
+
+// Slicing ends here: a list this long is incomplete, and its operator is to be refused.
+inline constexpr size_t kMaxSlices = size_t{1} << 17;
 
 // Parts of the space that cover every result once, each within the limits of results and outputs.
 std::vector<IterationSpace> SliceKept(const IterationSpace& space, const SliceLimits& limits);

@@ -61,6 +61,12 @@ void PlanBuilder::NextPass() {
   if (!pass().dispatches.empty() || !pass().fills.empty()) plan_.passes.emplace_back();
 }
 
+void PlanBuilder::Add(Dispatch dispatch) {
+  if (full()) return;
+  ++dispatches_;
+  pass().dispatches.push_back(std::move(dispatch));
+}
+
 uint64_t PlanBuilder::ReserveRecords(uint64_t count) {
   const uint64_t offset = scratch_end_;
   scratch_end_ = RoundUp(offset + count * kVectorBytes, 256);
@@ -70,6 +76,11 @@ uint64_t PlanBuilder::ReserveRecords(uint64_t count) {
 
 absl::StatusOr<OperatorPlan> PlanBuilder::Finish(uint64_t input_bytes,
                                                  std::vector<uint64_t> output_bytes) {
+  if (full()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The strides reach so far that the operator needs ", kMaxSlices,
+                     " dispatches or more; the limit is ", kMaxSlices - 1, "."));
+  }
   if (scratch_high_ > options_.max_scratch_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("The operator needs ", scratch_high_,
                                                      " bytes of scratch memory; the limit is ",

@@ -30,8 +30,12 @@ class PlanBuilder {
 
   // Steps added from here on see what the earlier ones wrote.
   void NextPass();
-  void Add(Dispatch dispatch) { pass().dispatches.push_back(std::move(dispatch)); }
+  void Add(Dispatch dispatch);
   void Add(Fill fill) { pass().fills.push_back(fill); }
+
+  // True once the plan has more dispatches than it may: what is added from here on is dropped, and
+  // Finish refuses.
+  bool full() const { return dispatches_ >= kMaxSlices; }
 
   // Scratch for records, as its byte offset.
   uint64_t ReserveRecords(uint64_t count);
@@ -40,7 +44,7 @@ class PlanBuilder {
   uint64_t Mark() const { return scratch_end_; }
   void Release(uint64_t mark) { scratch_end_ = mark; }
 
-  // ResourceExhausted when the scratch is larger than the options allow.
+  // ResourceExhausted when the scratch is larger than the options allow, or the plan is full.
   absl::StatusOr<OperatorPlan> Finish(uint64_t input_bytes, std::vector<uint64_t> output_bytes);
 
  private:
@@ -48,6 +52,7 @@ class PlanBuilder {
 
   PlanOptions options_;
   OperatorPlan plan_;
+  uint64_t dispatches_ = 0;
   uint64_t scratch_end_ = 0;
   uint64_t scratch_high_ = 0;
 };

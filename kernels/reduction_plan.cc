@@ -181,11 +181,11 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
                 DataType output_type, const std::optional<BufferView>& records) {
   const PlanOptions& options = builder.options();
   const uint64_t results = space.results();
-  uint64_t lanes = 1;
-  if (results < uint64_t{options.threads} * options.parallel_groups) {
-    lanes =
-        std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, tuning::kMinLaneItems)));
-  }
+  // A lane combines few records where lanes are to spare, and never so many that a sum loses bits.
+  const bool lanes_to_spare = results < uint64_t{options.threads} * options.parallel_groups;
+  const uint64_t lane_records = lanes_to_spare ? tuning::kMinLaneItems : tuning::kMaxLaneItems;
+  const uint64_t lanes =
+      std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));
   Dispatch dispatch;
   dispatch.kernel =
       builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, records.has_value(),
@@ -256,7 +256,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     }
     combinings.clear();
   };
-  for (size_t s = 0; s < slices.size(); ++s) {
+  for (size_t s = 0; s < slices.size() && !builder.full(); ++s) {
     const ReducedSlice& slice = slices[s];
     const IterationSpace& kept = slice.space;
     const uint64_t result_count = kept.results();

@@ -370,6 +370,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   limits.results = std::max<uint64_t>(
       1, std::min(options.max_view_elements, tuning::kMaxListRecords) / per_sequence);
   for (const IterationSpace& slice : SliceKept(space, limits)) {
+    if (builder.full()) break;
     // Slices follow one another, so they may use the same scratch.
     const uint64_t mark = builder.Mark();
     TopKSlice(builder, desc, slice, limits).Plan();

@@ -246,6 +246,26 @@ TEST(Plan, RefusesMoreScratchThanAllowed) {
   EXPECT_EQ(MakePlan(*desc, options).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(Plan, RefusesStridesThatNeedADispatchForEachElement) {
+  const TensorDesc far = Tensor({0xFFFFFFFF, 1}, DataType::kInt8, {0xFFFFFFFF, 1});
+  const std::vector<OperatorDesc> descs = {
+      ReduceDesc{.function = ReduceFunction::kMax, .input = far, .axes = {1}},
+      ReduceDesc{.function = ReduceFunction::kMax, .input = far, .axes = {0}},
+      ArgReduceDesc{.input = far, .axes = {1}},
+      TopKDesc{.input = far, .axis = 1, .k = 1},
+  };
+  for (const OperatorDesc& desc : descs) {
+    SCOPED_TRACE(ToString(desc));
+    const absl::StatusOr<OperatorDesc> validated = Validate(desc);
+    ASSERT_TRUE(validated.ok()) << validated.status();
+    const absl::Status status = MakePlan(*validated, PlanOptions()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(status.message(),
+              "The strides reach so far that the operator needs 131072 dispatches or more; the "
+              "limit is 131071.");
+  }
+}
+
 TEST(Plan, ZeroesTheGapsOfAStridedOutputOnly) {
   ReduceDesc desc = {.function = ReduceFunction::kSum, .input = Tensor({8, 8}), .axes = {1}};
   EXPECT_THAT(Plan(desc).passes[0].fills, IsEmpty());

@@ -116,6 +116,14 @@ KernelPermutation Permutation(const Folding& folding, const char* entry, Load lo
   return kernel;
 }
 
+// The dispatch stores the results of `space` itself.
+void WriteOutput(Dispatch& dispatch, const IterationSpace& space, DataType output_type) {
+  const PlacedView output =
+      WriteElements(BufferRole::kOutput0, output_type, space.output_base, OutputSpan(space.kept));
+  dispatch.writes[0] = output.view;
+  dispatch.constants.output_base = output.base;
+}
+
 }  // namespace
 
 void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
@@ -143,10 +151,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.record_stride = static_cast<uint32_t>(records->result_stride);
     constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
-    const PlacedView output =
-        WriteElements(BufferRole::kOutput0, output_type, space.output_base, OutputSpan(space.kept));
-    dispatch.writes[0] = output.view;
-    constants.output_base = output.base;
+    WriteOutput(dispatch, space, output_type);
   }
   constants.index_base = static_cast<uint32_t>(space.index_base);
   constants.index_count = static_cast<uint32_t>(space.index_count());
@@ -195,10 +200,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   if (records.has_value()) {
     dispatch.writes[0] = *records;
   } else {
-    const PlacedView output =
-        WriteElements(BufferRole::kOutput0, output_type, space.output_base, OutputSpan(space.kept));
-    dispatch.writes[0] = output.view;
-    constants.output_base = output.base;
+    WriteOutput(dispatch, space, output_type);
   }
   constants.input_base = static_cast<uint32_t>(from.base);
   constants.read_stride = static_cast<uint32_t>(from.result_stride);

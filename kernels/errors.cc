@@ -7,12 +7,12 @@ namespace {
 
 constexpr char kFieldPayload[] = "opmill.dev/field";
 
+}  // namespace
+
 absl::Status WithField(absl::Status status, absl::string_view field) {
   status.SetPayload(kFieldPayload, absl::Cord(field));
   return status;
 }
-
-}  // namespace
 
 absl::Status InvalidField(absl::string_view field, absl::string_view sentence) {
   return WithField(absl::InvalidArgumentError(sentence), field);

@@ -13,6 +13,7 @@ namespace opmill {
 
 absl::Status InvalidField(absl::string_view field, absl::string_view sentence);
 absl::Status UnsupportedAtLevel(absl::string_view field, absl::string_view sentence);
+absl::Status WithField(absl::Status status, absl::string_view field);
 std::optional<std::string> FieldOf(const absl::Status& status);
 
 }  // namespace opmill

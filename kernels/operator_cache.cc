@@ -87,6 +87,17 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
   return CachedOperator{*compilation->result, was_cached, absl::Now() - start};
 }
 
+std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
+  const absl::Time start = absl::Now();
+  const OperatorDesc desc = Canonical(validated);
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(desc);
+  if (found == entries_.end() || !found->second.compiled) return std::nullopt;
+  found->second.last_use = ++clock_;
+  ++statistics_.hits;
+  return CachedOperator{*found->second.compilation->result, true, absl::Now() - start};
+}
+
 void OperatorCache::Invalidate() {
   absl::MutexLock lock(&mutex_);
   entries_.clear();

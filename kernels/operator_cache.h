@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -54,6 +55,9 @@ class OperatorCache {
   // DeadlineExceeded ends a wait for another caller; a compilation itself runs to its end.
   absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
                                      absl::Time deadline = absl::InfiniteFuture());
+
+  // A hit, or nothing: neither compiles nor waits, and counts only the hit.
+  std::optional<CachedOperator> Find(const OperatorDesc& validated);
 
   // After the loss of the device: forgets every operator. A compilation under way still answers its
   // own callers, but is not kept and not joined.

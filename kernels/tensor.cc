@@ -27,7 +27,7 @@ std::optional<uint64_t> CheckedMultiply(uint64_t a, uint64_t b) {
 }
 
 // Absent when the bytes do not fit into 64 bits.
-std::optional<uint64_t> CheckedRequiredBytes(const TensorDesc& desc) {
+std::optional<uint64_t> CheckedSpannedBytes(const TensorDesc& desc) {
   const std::vector<uint32_t> strides = EffectiveStrides(desc);
   uint64_t last_index = 0;
   for (size_t i = 0; i < desc.sizes.size(); ++i) {
@@ -39,7 +39,11 @@ std::optional<uint64_t> CheckedRequiredBytes(const TensorDesc& desc) {
   }
   const std::optional<uint64_t> elements = CheckedAdd(last_index, 1);
   if (!elements.has_value()) return std::nullopt;
-  const std::optional<uint64_t> bytes = CheckedMultiply(*elements, ElementBytes(desc.data_type));
+  return CheckedMultiply(*elements, ElementBytes(desc.data_type));
+}
+
+std::optional<uint64_t> CheckedRequiredBytes(const TensorDesc& desc) {
+  const std::optional<uint64_t> bytes = CheckedSpannedBytes(desc);
   if (!bytes.has_value()) return std::nullopt;
   const std::optional<uint64_t> padded = CheckedAdd(*bytes, 3);
   if (!padded.has_value()) return std::nullopt;
@@ -270,6 +274,8 @@ Overlap FindOverlap(const TensorDesc& desc) {
 }
 
 bool HasOverlap(const TensorDesc& desc) { return FindOverlap(desc) != Overlap::kNone; }
+
+uint64_t SpannedBytes(const TensorDesc& desc) { return CheckedSpannedBytes(desc).value_or(0); }
 
 uint64_t RequiredBytes(const TensorDesc& desc) { return CheckedRequiredBytes(desc).value_or(0); }
 

@@ -68,7 +68,8 @@ enum class Overlap : uint32_t { kNone, kSome, kUndecided };
 Overlap FindOverlap(const TensorDesc& desc);
 bool HasOverlap(const TensorDesc& desc);  // anything but kNone
 
-// (last element index + 1) * element size, rounded up to 4.
+uint64_t SpannedBytes(const TensorDesc& desc);  // (last element index + 1) * element size
+// That, rounded up to 4.
 uint64_t RequiredBytes(const TensorDesc& desc);
 
 std::string ToString(const TensorDesc& desc);  // "FLOAT32[2,3] strides [4,1]"

@@ -165,6 +165,25 @@ TEST(OperatorCache, EvictsTheLongestUnused) {
   EXPECT_EQ(in_use->desc(), SumOf(1));
 }
 
+TEST(OperatorCache, FindsWhatIsKeptAndCompilesNothing) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {.capacity = 2});
+  EXPECT_FALSE(cache->Find(SumOf(1)).has_value());
+  EXPECT_EQ(device.compiled, 0);
+  const auto first = cache->Get(SumOf(1));
+  ASSERT_TRUE(first.ok() && cache->Get(SumOf(2)).ok());
+  const auto found = cache->Find(SumOf(1));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(found->was_cached);
+  EXPECT_EQ(found->compiled, first->compiled);
+  // It counts as a use: the other one makes room.
+  ASSERT_TRUE(cache->Get(SumOf(3)).ok());
+  EXPECT_TRUE(cache->Find(SumOf(1)).has_value());
+  EXPECT_FALSE(cache->Find(SumOf(2)).has_value());
+  EXPECT_EQ(cache->statistics().hits, 2u);
+  EXPECT_EQ(cache->statistics().misses, 3u);
+}
+
 TEST(OperatorCache, KeepsNothingWithoutCapacity) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 0});

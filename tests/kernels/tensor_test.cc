@@ -82,6 +82,8 @@ TEST(Tensor, CountsBytesToTheLastElementRoundedUpTo4) {
       {{DataType::kUint8, {0xFFFF'FFFF}, {0xFFFF'FFFE}}, 0xFFFF'FFFC'0000'0008},
   };
   for (const Row& row : rows) EXPECT_EQ(RequiredBytes(row.desc), row.bytes) << ToString(row.desc);
+  EXPECT_EQ(SpannedBytes({DataType::kUint8, {5}, {}}), 5u);
+  EXPECT_EQ(SpannedBytes({DataType::kFloat16, {2, 3}, {4, 1}}), 14u);
 }
 
 TEST(Tensor, PacksRowMajor) {

@@ -1,0 +1,14 @@
+// How gRPC's large buffers are allocated.
+#ifndef OPMILL_PROTO_ALLOCATOR_H_
+#define OPMILL_PROTO_ALLOCATOR_H_
+
+namespace opmill {
+
+// For the first line of main(). glibc returns the top of the heap to the system whenever a large
+// message is freed, and faults it in again for the next one; this keeps it. Of no effect elsewhere.
+// One stream of 1 MiB chunks moves 1.6-1.85 GB/s with it and 1.0-1.1 without (2 cores, loopback).
+void TuneAllocatorForLargeMessages();
+
+}  // namespace opmill
+
+#endif  // OPMILL_PROTO_ALLOCATOR_H_

@@ -1,0 +1,28 @@
+#include "server/call_context.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace opmill {
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+  const std::chrono::system_clock::time_point deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
+  return absl::FromChrono(deadline);
+}
+
+absl::Status CallerIsGone(const grpc::CallbackServerContext& context) {
+  if (DeadlineOf(context) <= absl::Now()) {
+    return absl::DeadlineExceededError("The deadline of the call has passed.");
+  }
+  return absl::CancelledError("The caller cancelled the call or is gone.");
+}
+
+absl::Status NotAProtobuf(absl::string_view message_type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("The message is not a protobuf message of the type ", message_type, "."));
+}
+
+}  // namespace opmill

@@ -1,0 +1,22 @@
+// What every call reads of its context.
+#ifndef OPMILL_SERVER_CALL_CONTEXT_H_
+#define OPMILL_SERVER_CALL_CONTEXT_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+
+namespace opmill {
+
+// InfiniteFuture where the caller gave none.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
+
+// Why the call was cancelled: its deadline, or its caller's will or end.
+absl::Status CallerIsGone(const grpc::CallbackServerContext& context);
+
+absl::Status NotAProtobuf(absl::string_view message_type);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_CALL_CONTEXT_H_

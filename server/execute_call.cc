@@ -1,0 +1,115 @@
+#include "server/execute_call.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/errors.h"
+#include "opmill/v1/service.pb.h"
+#include "proto/payload.h"
+#include "server/call_context.h"
+#include "server/grpc_status.h"
+#include "server/request_decoder.h"
+
+namespace opmill {
+namespace {
+
+absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChunk>& inputs) {
+  if (inputs.size() != 1) {
+    return InvalidField("inputs", absl::StrCat("inputs has ", inputs.size(), " tensors; ",
+                                               OperatorName(desc), " takes 1."));
+  }
+  const uint64_t bytes = inputs[0].data.size();
+  const uint64_t least = SpannedBytes(InputOf(desc));
+  if (bytes >= least && bytes <= RequiredBytes(InputOf(desc))) return absl::OkStatus();
+  return InvalidField("inputs[0]", absl::StrCat("inputs[0] has ", bytes, " bytes; ",
+                                                ToString(InputOf(desc)), " takes ", least, "."));
+}
+
+}  // namespace
+
+ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+                         Executor& executor, OpenCalls& open_calls, uint64_t max_chunk_bytes)
+    : context_(context),
+      executor_(executor),
+      open_calls_(open_calls),
+      max_chunk_bytes_(max_chunk_bytes) {
+  open_calls_.Add(*this);
+  const absl::Status started = Start(request);
+  if (!started.ok()) Finish(ToGrpcStatus(started));
+}
+
+// An error is a request that did not become an execution.
+absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
+  const RequestOrigin origin{.rpc = "Execute", .peer = context_.peer()};
+  const auto refuse = [&](const absl::Status& why, const OperatorDesc* desc = nullptr) {
+    executor_.Refuse(origin, desc, why);
+    return why;
+  };
+  const absl::StatusOr<SplitMessage> split =
+      SplitMessage::Split(request, PayloadKind::kInputs);
+  if (!split.ok()) return refuse(split.status());
+  v1::ExecuteRequest header;
+  if (!header.ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
+  absl::StatusOr<OperatorDesc> desc = DecodeRequest(header);
+  if (!desc.ok()) return refuse(desc.status());
+  const absl::Status fits = CheckInputs(*desc, split->chunks());
+  if (!fits.ok()) return refuse(fits, &*desc);
+
+  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(
+      {.origin = origin,
+       .desc = *desc,
+       .deadline = DeadlineOf(context_),
+       .on_ready = [this](const std::shared_ptr<Execution>& execution) {
+         results_.emplace(execution, max_chunk_bytes_);
+         WriteNext();
+       }});
+  if (!begun.ok()) return refuse(begun.status(), &*desc);
+  {
+    const std::lock_guard lock(mutex_);
+    execution_ = *begun;
+  }
+  executor_.Receive(*begun, split->chunks()[0], "inputs[0]");
+  return absl::OkStatus();
+}
+
+void ExecuteCall::WriteNext() {
+  std::optional<grpc::ByteBuffer> next = results_->Next(v1::ExecuteResponse());
+  if (!next.has_value()) {
+    Finish(ToGrpcStatus(results_->execution()->status()));
+    return;
+  }
+  message_ = *std::move(next);
+  if (results_->done()) {
+    StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
+  } else {
+    StartWrite(&message_);
+  }
+}
+
+void ExecuteCall::OnWriteDone(bool ok) {
+  message_.Clear();
+  if (!ok) executor_.Cancel(results_->execution(), CallerIsGone(context_));
+  WriteNext();
+}
+
+void ExecuteCall::OnCancel() { Abort(CallerIsGone(context_)); }
+
+void ExecuteCall::Abort(const absl::Status& why) {
+  std::shared_ptr<Execution> execution;
+  {
+    const std::lock_guard lock(mutex_);
+    execution = execution_;
+  }
+  if (execution != nullptr) executor_.Cancel(execution, why);
+}
+
+void ExecuteCall::OnDone() {
+  message_.Clear();
+  if (results_.has_value()) executor_.Finish(results_->execution());
+  open_calls_.Remove(*this);
+  delete this;
+}
+
+}  // namespace opmill

@@ -1,0 +1,411 @@
+#include "server/execute_stream_call.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/errors.h"
+#include "server/call_context.h"
+#include "server/grpc_status.h"
+#include "server/request_decoder.h"
+
+namespace opmill {
+
+ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context,
+                                            Executor& executor, OpenCalls& open_calls,
+                                            DeadlineTimer& timer,
+                                            const ExecuteStreamOptions& options) {
+  const std::shared_ptr<ExecuteStreamCall> call(
+      new ExecuteStreamCall(context, executor, open_calls, timer, options));
+  call->self_ = call;
+  open_calls.Add(*call);
+  // Headers at once: a caller that waits for them before it sends is right to.
+  call->StartSendInitialMetadata();
+  call->Advance();
+  return call.get();
+}
+
+ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, Executor& executor,
+                                     OpenCalls& open_calls, DeadlineTimer& timer,
+                                     const ExecuteStreamOptions& options)
+    : context_(context),
+      executor_(executor),
+      open_calls_(open_calls),
+      timer_(timer),
+      options_(options),
+      peer_(context.peer()) {}
+
+void ExecuteStreamCall::OnReadDone(bool ok) {
+  if (ok) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (finished_) return;
+      reader_ = Reader::kHandling;
+    }
+    Handle();
+  } else {
+    EndReading();
+  }
+}
+
+// By whoever has the reader's role.
+void ExecuteStreamCall::Handle() {
+  if (!waiting_.has_value()) {
+    absl::StatusOr<Incoming> incoming = Parse();
+    incoming_.Clear();
+    if (!incoming.ok()) {
+      executor_.Refuse({.rpc = "ExecuteStream", .peer = peer_}, nullptr, incoming.status());
+      FailStream(incoming.status());
+      return;
+    }
+    waiting_ = *std::move(incoming);
+    waiting_since_ = absl::Now();
+  }
+  const bool handled = !waiting_->header.has_begin() || HandleBegin(*waiting_);
+  if (handled) {
+    HandleRest(*waiting_);
+    waiting_.reset();
+  } else {
+    timer_.Add(absl::Now() + kRetryInterval, [weak = weak_from_this()] {
+      const std::shared_ptr<ExecuteStreamCall> call = weak.lock();
+      if (call == nullptr) return;
+      {
+        const std::lock_guard lock(call->mutex_);
+        call->retry_ = true;
+      }
+      call->Advance();
+    });
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (reader_ == Reader::kHandling) reader_ = Reader::kNone;
+  }
+  Advance();
+}
+
+absl::StatusOr<ExecuteStreamCall::Incoming> ExecuteStreamCall::Parse() const {
+  ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Split(incoming_, PayloadKind::kChunks));
+  v1::ExecuteStreamRequest header;
+  if (!header.ParseFromString(message.header())) return NotAProtobuf("ExecuteStreamRequest");
+  return Incoming{std::move(header), std::move(message), absl::Now()};
+}
+
+bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
+  const uint64_t id = incoming.header.execution_id();
+  if (const std::shared_ptr<Execution> twin = Find(id)) {
+    executor_.Cancel(twin, InvalidField("execution_id",
+                                        absl::StrCat("execution_id (", id,
+                                                     ") is open on this stream already; neither of "
+                                                     "the two is computed.")));
+    const std::lock_guard lock(mutex_);
+    open_.erase(id);
+    Abandon(id);
+    return true;
+  }
+  absl::StatusOr<ExecutionRequest> request = MakeRequest(incoming);
+  if (!request.ok()) {
+    executor_.Refuse({.rpc = "ExecuteStream", .peer = peer_, .execution_id = id}, nullptr,
+                     request.status());
+    ReplyError(id, request.status(), true);
+    return true;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_.erase(id);
+    if (finished_ || failure_.has_value()) return true;
+  }
+  const RequestOrigin origin = request->origin;
+  const OperatorDesc desc = request->desc;
+  absl::StatusOr<std::shared_ptr<Execution>> begun =
+      HasRoom() ? executor_.Begin(*std::move(request))
+                : WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                                     "The stream has ", options_.max_executions,
+                                     " executions (max_executions_per_stream) under way.")),
+                                 absl::Milliseconds(500));
+  if (!begun.ok()) {
+    if (MayWait(begun.status())) return false;
+    executor_.Refuse(origin, &desc, begun.status());
+    ReplyError(id, begun.status(), true);
+    return true;
+  }
+  bool too_late = false;
+  {
+    const std::lock_guard lock(mutex_);
+    too_late = finished_ || failure_.has_value();
+    // It may have ended by now, on another thread; then Ready has been here.
+    if (!too_late && (*begun)->status().ok()) open_[id] = *begun;
+  }
+  if (too_late) executor_.Cancel(*begun, CallerIsGone(context_));
+  return true;
+}
+
+absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& incoming) {
+  const v1::BeginExecution& begin = incoming.header.begin();
+  const uint64_t id = incoming.header.execution_id();
+  absl::StatusOr<OperatorDesc> desc = DecodeRequest(begin);
+  if (!desc.ok()) return UnderPath("begin", desc.status());
+  absl::Time deadline = DeadlineOf(context_);
+  if (begin.has_timeout()) {
+    const absl::Duration timeout = absl::Seconds(begin.timeout().seconds()) +
+                                   absl::Nanoseconds(begin.timeout().nanos());
+    if (timeout <= absl::ZeroDuration()) {
+      return InvalidField("begin.timeout", absl::StrCat("begin.timeout (",
+                                                        absl::FormatDuration(timeout),
+                                                        ") is not longer than 0."));
+    }
+    deadline = std::min(deadline, incoming.arrived + timeout);
+  }
+  return ExecutionRequest{
+      .origin = {.rpc = "ExecuteStream", .peer = peer_, .execution_id = id},
+      .desc = *std::move(desc),
+      .deadline = deadline,
+      .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
+        call->Ready(id, execution);
+      }};
+}
+
+// Whether a begin that was refused for lack of room should be tried again.
+bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
+  if (!absl::IsResourceExhausted(refusal) || !IsRetryable(refusal)) return false;
+  const std::lock_guard lock(mutex_);
+  if (finished_ || failure_.has_value()) return false;
+  const bool progresses = std::any_of(open_.begin(), open_.end(), [](const auto& open) {
+    return !open.second->uploading();
+  });
+  if (progresses) waiting_since_ = absl::Now();
+  return absl::Now() - waiting_since_ < kPatience;
+}
+
+bool ExecuteStreamCall::HasRoom() {
+  const std::lock_guard lock(mutex_);
+  return open_.size() < options_.max_executions;
+}
+
+void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
+  const v1::ExecuteStreamRequest& header = incoming.header;
+  const std::shared_ptr<Execution> execution = Find(header.execution_id());
+  if (execution == nullptr) {
+    if (header.has_begin() || header.has_cancel()) return;  // it has ended, and so been answered
+    {
+      const std::lock_guard lock(mutex_);
+      if (abandoned_.contains(header.execution_id())) return;
+    }
+    const absl::Status unknown = InvalidField(
+        "execution_id",
+        absl::StrCat("execution_id (", header.execution_id(),
+                     ") is not open on this stream: no begin has come, or it has ended."));
+    executor_.Refuse({.rpc = "ExecuteStream", .peer = peer_, .execution_id = header.execution_id()},
+                     nullptr, unknown);
+    ReplyError(header.execution_id(), unknown, false);
+    return;
+  }
+  size_t index = 0;
+  for (const IncomingChunk& chunk : incoming.message.chunks()) {
+    executor_.Receive(execution, chunk, absl::StrCat("chunks[", index++, "]"));
+  }
+  if (header.end_of_inputs()) executor_.EndInputs(execution, "end_of_inputs came");
+  if (header.has_cancel()) {
+    executor_.Cancel(execution, absl::CancelledError("The caller cancelled the execution."));
+  }
+}
+
+void ExecuteStreamCall::EndReading() {
+  std::vector<std::shared_ptr<Execution>> executions;
+  {
+    const std::lock_guard lock(mutex_);
+    reader_ = Reader::kEnded;
+    for (const auto& [id, execution] : open_) executions.push_back(execution);
+  }
+  for (const auto& execution : executions) {
+    executor_.EndInputs(execution, "The stream was half-closed");
+  }
+  Advance();
+}
+
+std::shared_ptr<Execution> ExecuteStreamCall::Find(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = open_.find(id);
+  return found == open_.end() ? nullptr : found->second;
+}
+
+void ExecuteStreamCall::Ready(uint64_t id, const std::shared_ptr<Execution>& execution) {
+  const absl::Status status = execution->status();
+  if (!status.ok()) {
+    ReplyError(id, status, !execution->uploaded());
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    replies_.push_back(
+        {.id = id, .results = std::make_unique<ResultStream>(execution, options_.max_chunk_bytes)});
+  }
+  Advance();
+}
+
+void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_may_follow) {
+  {
+    const std::lock_guard lock(mutex_);
+    open_.erase(id);
+    if (finished_) return;
+    retry_ = true;
+    replies_.push_back({.id = id, .error = std::move(error)});
+    ++waiting_errors_;
+    if (input_may_follow) Abandon(id);
+  }
+  Advance();
+}
+
+// Under the lock.
+void ExecuteStreamCall::Abandon(uint64_t id) {
+  if (!abandoned_.insert(id).second) return;
+  abandoned_order_.push_back(id);
+  if (abandoned_order_.size() <= kMaxAbandoned) return;
+  abandoned_.erase(abandoned_order_.front());
+  abandoned_order_.pop_front();
+}
+
+void ExecuteStreamCall::FailStream(absl::Status error) {
+  {
+    const std::lock_guard lock(mutex_);
+    reader_ = Reader::kEnded;
+    if (!failure_.has_value()) failure_ = error;
+  }
+  CancelAll(error);
+  Advance();
+}
+
+void ExecuteStreamCall::CancelAll(const absl::Status& why) {
+  std::vector<std::shared_ptr<Execution>> executions;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, execution] : open_) executions.push_back(execution);
+  }
+  for (const auto& execution : executions) executor_.Cancel(execution, why);
+}
+
+// Under the lock: starts to write the next message. False when there is none or one is being written.
+bool ExecuteStreamCall::WriteNext() {
+  if (writing_ || failure_.has_value() || replies_.empty()) return false;
+  Reply reply = std::move(replies_.front());
+  replies_.pop_front();
+  v1::ExecuteStreamResponse header;
+  header.set_execution_id(reply.id);
+  if (reply.results != nullptr) {
+    std::optional<grpc::ByteBuffer> next = reply.results->Next(header);
+    if (next.has_value()) {
+      outgoing_ = *std::move(next);
+      if (reply.results->done()) {
+        last_written_ = reply.results->execution();
+        open_.erase(reply.id);
+      } else {
+        replies_.push_back(std::move(reply));  // the others' turn
+      }
+      writing_ = true;
+      StartWrite(&outgoing_);
+      return true;
+    }
+    reply.error = reply.results->execution()->status();
+    open_.erase(reply.id);
+  } else {
+    --waiting_errors_;
+  }
+  *header.mutable_status() = ToRpcStatus(reply.error);
+  outgoing_ = JoinChunks(header, {});
+  writing_ = true;
+  StartWrite(&outgoing_);
+  return true;
+}
+
+// gRPC calls no reaction from within the Start functions and Finish, so they are called under the
+// lock: nothing is started after Finish. Whoever calls this keeps the object alive.
+void ExecuteStreamCall::Advance() {
+  bool retry = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    const std::optional<absl::Status> end = WriteNext() ? std::nullopt : EndOfStream();
+    if (end.has_value()) {
+      finished_ = true;
+      Finish(ToGrpcStatus(*end));
+      return;
+    }
+    if (reader_ == Reader::kNone && waiting_errors_ < kMaxWaitingErrors && !failure_.has_value()) {
+      if (!waiting_.has_value()) {
+        reader_ = Reader::kReading;
+        StartRead(&incoming_);
+      } else if (retry_) {
+        reader_ = Reader::kHandling;
+        retry = true;
+      }
+      retry_ = false;
+    }
+  }
+  if (retry) Handle();
+}
+
+// Under the lock, with nothing to write.
+std::optional<absl::Status> ExecuteStreamCall::EndOfStream() const {
+  if (writing_) return std::nullopt;
+  if (failure_.has_value()) return failure_;
+  if (!open_.empty() || reader_ == Reader::kHandling) return std::nullopt;
+  if (reader_ == Reader::kEnded) return absl::OkStatus();
+  if (!draining_ || (reader_ == Reader::kNone && waiting_.has_value())) return std::nullopt;
+  return absl::UnavailableError("The server is draining, and the stream has nothing under way.");
+}
+
+void ExecuteStreamCall::OnWriteDone(bool ok) {
+  std::shared_ptr<Execution> written;
+  outgoing_.Clear();
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    written.swap(last_written_);
+    retry_ = true;
+    if (!ok && !failure_.has_value()) failure_ = CallerIsGone(context_);
+  }
+  if (!ok) CancelAll(CallerIsGone(context_));
+  if (written != nullptr) {
+    if (ok) {
+      executor_.Finish(written);
+    } else {
+      executor_.Cancel(written, CallerIsGone(context_));
+    }
+  }
+  Advance();
+}
+
+void ExecuteStreamCall::OnCancel() { Abort(CallerIsGone(context_)); }
+
+void ExecuteStreamCall::Abort(const absl::Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.has_value()) failure_ = why;
+  }
+  CancelAll(why);
+  Advance();
+}
+
+void ExecuteStreamCall::Drain() {
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+  Advance();
+}
+
+void ExecuteStreamCall::OnDone() {
+  open_calls_.Remove(*this);
+  CancelAll(CallerIsGone(context_));
+  std::shared_ptr<ExecuteStreamCall> self;
+  {
+    const std::lock_guard lock(mutex_);
+    open_.clear();
+    replies_.clear();
+    self.swap(self_);
+  }
+}
+
+}  // namespace opmill

@@ -1,0 +1,441 @@
+#include "server/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/errors.h"
+#include "server/grpc_status.h"
+#include "server/log.h"
+
+namespace opmill {
+namespace {
+
+// The device takes what it is given in order. So of the large executions one at a time goes there,
+// and small ones need not wait for more than that one; of the small ones as many as fill some
+// submissions, so that those who are cancelled wait here, where they cost the device nothing.
+constexpr uint64_t kLargeBytes = uint64_t{16} << 20;
+constexpr uint32_t kMaxRunningLarge = 1;
+constexpr uint32_t kMaxRunningSmall = 192;
+
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+
+absl::Status Missing(const Execution& execution, uint64_t received, absl::string_view what) {
+  return InvalidField(
+      "chunks", absl::StrCat(what, " with ", received, " of the ", execution.input_bytes(),
+                             " bytes of input 0; ", execution.input_bytes() - received,
+                             " are missing."));
+}
+
+// `received` bytes have come before it.
+absl::Status CheckChunk(const Execution& execution, uint64_t received, uint64_t buffer_bytes,
+                        const IncomingChunk& chunk, absl::string_view field) {
+  if (chunk.tensor_index != 0) {
+    const std::string path = absl::StrCat(field, ".tensor_index");
+    return InvalidField(path, absl::StrCat(path, " (", chunk.tensor_index,
+                                           ") is not below the number of inputs (1) of ",
+                                           OperatorName(execution.desc()), "."));
+  }
+  if (received == execution.input_bytes()) {
+    return InvalidField(field, absl::StrCat(field, " comes after the end of input 0: all of its ",
+                                            received, " bytes have arrived."));
+  }
+  if (chunk.offset > received) {
+    const std::string path = absl::StrCat(field, ".offset");
+    return InvalidField(path, absl::StrCat(path, " (", chunk.offset, ") leaves out bytes ",
+                                           received, " to ", chunk.offset - 1,
+                                           " of input 0; chunks of a tensor come in order."));
+  }
+  if (chunk.offset < received) {
+    const std::string path = absl::StrCat(field, ".offset");
+    return InvalidField(path, absl::StrCat(path, " (", chunk.offset,
+                                           ") overlaps bytes that have arrived: the next chunk of "
+                                           "input 0 starts at byte ",
+                                           received, "."));
+  }
+  if (chunk.data.size() > buffer_bytes - received) {
+    return InvalidField(
+        absl::StrCat(field, ".data"),
+        absl::StrCat(field, " ends at byte ", received + chunk.data.size(),
+                     ", past the end of input 0, which has ", execution.input_bytes(), " bytes."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
+                   const Limits& limits)
+    : device_(device),
+      cache_(cache),
+      statistics_(statistics),
+      limits_(limits),
+      memory_(limits.max_bytes_in_flight),
+      workers_(std::max(2u, std::thread::hardware_concurrency())) {}
+
+Executor::~Executor() {
+  std::unique_lock lock(mutex_);
+  all_runs_ended_.wait(lock, [this] { return runs_ == 0; });
+}
+
+absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest request) {
+  const TensorDesc& input = InputOf(request.desc);
+  std::vector<TensorDesc> outputs = OutputsOf(request.desc);
+  uint64_t total_bytes = RequiredBytes(input);
+  RETURN_IF_ERROR(Admit(request, total_bytes, outputs));
+  const uint64_t input_buffer_bytes = total_bytes;
+  for (const TensorDesc& output : outputs) total_bytes += RequiredBytes(output);
+  RETURN_IF_ERROR(memory_.Check(total_bytes));
+
+  auto buffer = std::make_shared<BudgetedBuffer>();
+  std::vector<std::shared_ptr<BudgetedBuffer>> bound;
+  ASSIGN_OR_RETURN(buffer->share, memory_.Take(input_buffer_bytes));
+  for (const TensorDesc& output : outputs) {
+    bound.push_back(std::make_shared<BudgetedBuffer>());
+    ASSIGN_OR_RETURN(bound.back()->share, memory_.Take(RequiredBytes(output)));
+  }
+  absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
+      device_.Allocate(input_buffer_bytes, BufferUse::kInput);
+  if (!allocated.ok()) return WithRetryDelay(allocated.status(), kRetryDelay);
+  buffer->buffer = *std::move(allocated);
+
+  const absl::Time deadline = request.deadline;
+  auto execution = std::make_shared<Execution>(std::move(request), input, std::move(outputs));
+  execution->input_ = std::move(buffer);
+  execution->outputs_bound_ = std::move(bound);
+  if (open_.fetch_add(1) >= limits_.max_executions) {
+    --open_;
+    return WithRetryDelay(
+        absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_executions,
+                                                  " executions (max_executions) under way.")),
+        kRetryDelay);
+  }
+  statistics_.Enter(Stage::kUploading);
+  {
+    // The timer may call back before the handle is stored: then there is nothing left to remove.
+    const std::weak_ptr<Execution> weak = execution;
+    const DeadlineTimer::Handle handle = timer_.Add(deadline, [this, weak] {
+      if (const std::shared_ptr<Execution> late = weak.lock()) {
+        Cancel(late, absl::DeadlineExceededError("The execution's time is over."));
+      }
+    });
+    const std::lock_guard lock(execution->mutex_);
+    execution->deadline_ = handle;
+  }
+  Prepare(execution);
+  return execution;
+}
+
+absl::Status Executor::Admit(const ExecutionRequest& request, uint64_t input_bytes,
+                             const std::vector<TensorDesc>& outputs) {
+  if (draining_) {
+    return absl::UnavailableError(
+        "The server is draining: it ends what it has begun and takes nothing new.");
+  }
+  if (request.deadline <= absl::Now()) {
+    return absl::DeadlineExceededError("The execution's time was over when it arrived.");
+  }
+  uint64_t largest = input_bytes;
+  for (const TensorDesc& output : outputs) largest = std::max(largest, RequiredBytes(output));
+  if (largest > limits_.max_tensor_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
+                                                     " bytes is larger than max_tensor_bytes (",
+                                                     limits_.max_tensor_bytes, ")."));
+  }
+  return absl::OkStatus();
+}
+
+void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
+  if (std::optional<CachedOperator> found = cache_.Find(execution->desc())) {
+    Prepared(execution, *std::move(found));
+    return;
+  }
+  workers_.Post([this, execution] {
+    if (!execution->status().ok()) return;
+    Prepared(execution, cache_.Get(execution->desc(), execution->request().deadline));
+  });
+}
+
+void Executor::Prepared(const std::shared_ptr<Execution>& execution,
+                        absl::StatusOr<CachedOperator> found) {
+  if (!found.ok()) {
+    End(execution, found.status());
+    return;
+  }
+  bool uploaded = false;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    execution->compiled_ = std::move(found->compiled);
+    execution->report_.was_cached = found->was_cached;
+    if (!found->was_cached) execution->report_.times.compile = found->duration;
+    uploaded = execution->stage_ == Stage::kQueued;
+  }
+  if (uploaded) Enqueue(execution);
+}
+
+void Executor::Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+                       absl::string_view field) {
+  std::shared_ptr<BudgetedBuffer> input;
+  uint64_t received = 0;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    input = execution->input_;
+    received = execution->received_bytes_;
+  }
+  const absl::Status fits =
+      CheckChunk(*execution, received, execution->input_buffer_bytes_, chunk, field);
+  if (!fits.ok()) {
+    End(execution, fits);
+    return;
+  }
+  chunk.data.CopyTo(input->buffer->bytes().data() + received);
+  received = std::min(received + chunk.data.size(), execution->input_bytes());
+  {
+    const std::lock_guard lock(execution->mutex_);
+    execution->received_bytes_ = received;
+  }
+  if (received == execution->input_bytes()) Uploaded(execution);
+}
+
+void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {
+  uint64_t received = 0;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ != Stage::kUploading) return;
+    received = execution->received_bytes_;
+  }
+  End(execution, Missing(*execution, received, what));
+}
+
+void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
+  bool prepared = false;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ != Stage::kUploading) return;
+    execution->stage_ = Stage::kQueued;
+    execution->uploaded_at_ = absl::Now();
+    execution->report_.times.upload = execution->uploaded_at_ - execution->begun_at_;
+    prepared = execution->compiled_ != nullptr;
+    statistics_.Leave(Stage::kUploading);
+    statistics_.Enter(Stage::kQueued);
+  }
+  if (prepared) Enqueue(execution);
+}
+
+// Comes once: from whichever of Prepared and Uploaded is the second.
+void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
+  for (size_t i = 0; i < execution->outputs_.size(); ++i) {
+    absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
+        device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
+    if (!allocated.ok()) {
+      End(execution, WithRetryDelay(allocated.status(), kRetryDelay));
+      return;
+    }
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    execution->outputs_bound_[i]->buffer = *std::move(allocated);
+  }
+  {
+    const std::lock_guard execution_lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    execution->ready_at_ = absl::Now();
+    const std::lock_guard lock(mutex_);
+    Queue& queue = IsLarge(*execution) ? large_ : small_;
+    execution->queue_position_ = queue.insert(queue.end(), execution);
+  }
+  SubmitReady();
+}
+
+bool Executor::IsLarge(const Execution& execution) const {
+  uint64_t bytes = execution.input_bytes();
+  for (const uint64_t output : execution.output_bytes()) bytes += output;
+  return bytes >= kLargeBytes;
+}
+
+std::shared_ptr<Execution> Executor::NextReady() {
+  const std::lock_guard lock(mutex_);
+  Queue* queue = nullptr;
+  if (!small_.empty() && running_small_ < kMaxRunningSmall) {
+    queue = &small_;
+    ++running_small_;
+  } else if (!large_.empty() && running_large_ < kMaxRunningLarge) {
+    queue = &large_;
+    ++running_large_;
+  } else {
+    return nullptr;
+  }
+  std::shared_ptr<Execution> next = std::move(queue->front());
+  queue->pop_front();
+  next->queue_position_.reset();
+  return next;
+}
+
+void Executor::SubmitReady() {
+  while (const std::shared_ptr<Execution> next = NextReady()) Submit(next);
+}
+
+void Executor::Submit(const std::shared_ptr<Execution>& execution) {
+  Bindings bindings;
+  std::shared_ptr<const CompiledOperator> compiled;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ == Stage::kQueued) {
+      execution->stage_ = Stage::kRunning;
+      execution->report_.times.queue = absl::Now() - execution->ready_at_;
+      compiled = std::move(execution->compiled_);
+      // The run holds a buffer and its share of the budget as one.
+      const auto shared = [](const std::shared_ptr<BudgetedBuffer>& buffer) {
+        return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
+      };
+      bindings.input = shared(execution->input_);
+      for (const auto& output : execution->outputs_bound_) bindings.outputs.push_back(shared(output));
+      execution->input_ = nullptr;
+      statistics_.Leave(Stage::kQueued);
+      statistics_.Enter(Stage::kRunning);
+    }
+  }
+  const bool ended = compiled == nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended) {
+      --(IsLarge(*execution) ? running_large_ : running_small_);
+    } else {
+      ++runs_;
+    }
+  }
+  if (ended) return;
+  device_.Run(std::move(compiled), std::move(bindings),
+              [this, execution](const absl::StatusOr<RunStatistics>& result) {
+                Computed(execution, result);
+                const std::lock_guard lock(mutex_);
+                if (--runs_ == 0) all_runs_ended_.notify_all();
+              });
+}
+
+void Executor::Computed(const std::shared_ptr<Execution>& execution,
+                        const absl::StatusOr<RunStatistics>& result) {
+  {
+    const std::lock_guard lock(mutex_);
+    --(IsLarge(*execution) ? running_large_ : running_small_);
+  }
+  SubmitReady();
+  if (!result.ok()) {
+    // What was compiled for a lost device is of no use to the next.
+    if (absl::IsUnavailable(result.status())) workers_.Post([this] { cache_.Invalidate(); });
+    End(execution, result.status());
+    return;
+  }
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ != Stage::kRunning) return;
+    execution->stage_ = Stage::kStreaming;
+    execution->computed_at_ = absl::Now();
+    execution->report_.times.queue += result->queued;
+    execution->report_.times.compute = result->executed;
+    execution->report_.batch_size = result->batch_size;
+    statistics_.Leave(Stage::kRunning);
+    statistics_.Enter(Stage::kStreaming);
+  }
+  execution->request().on_ready(execution);
+}
+
+void Executor::Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why) {
+  End(execution, why);
+}
+
+void Executor::Finish(const std::shared_ptr<Execution>& execution) {
+  End(execution, absl::OkStatus());
+}
+
+void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Status& status) {
+  Stage stage = Stage::kEnded;
+  DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
+  // Let go outside the lock.
+  std::shared_ptr<BudgetedBuffer> input;
+  std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
+  std::shared_ptr<const CompiledOperator> compiled;
+  {
+    const std::lock_guard execution_lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    stage = execution->stage_;
+    if (stage == Stage::kStreaming) {
+      execution->report_.times.download = absl::Now() - execution->computed_at_;
+    }
+    execution->stage_ = Stage::kEnded;
+    execution->status_ = status;
+    deadline = execution->deadline_;
+    input.swap(execution->input_);
+    outputs.swap(execution->outputs_bound_);
+    compiled.swap(execution->compiled_);
+    statistics_.Leave(stage);
+    const std::lock_guard lock(mutex_);
+    if (execution->queue_position_.has_value()) {
+      (IsLarge(*execution) ? large_ : small_).erase(*execution->queue_position_);
+      execution->queue_position_.reset();
+    }
+  }
+  timer_.Remove(deadline);
+  input = nullptr;
+  outputs.clear();
+  Settle(*execution, status);
+  if (stage != Stage::kStreaming) execution->request().on_ready(execution);
+  --open_;
+}
+
+void Executor::Settle(Execution& execution, const absl::Status& status) {
+  const Execution::Report report = execution.report();
+  uint64_t input_bytes = 0;
+  {
+    const std::lock_guard lock(execution.mutex_);
+    input_bytes = execution.received_bytes_;
+  }
+  uint64_t output_bytes = 0;
+  if (status.ok()) {
+    for (const uint64_t bytes : execution.output_bytes()) output_bytes += bytes;
+  }
+  statistics_.AddEnd(OperatorName(execution.desc()), status, report.times, input_bytes,
+                     output_bytes);
+  const RequestOrigin& origin = execution.request().origin;
+  LogLine(LogLevel::kInfo, "execute")
+      .Add("rpc", origin.rpc)
+      .Add("peer", origin.peer)
+      .Add("execution_id", origin.execution_id)
+      .Add("operator", ToString(execution.desc()))
+      .Add(status)
+      .Add("upload", report.times.upload)
+      .Add("compile", report.times.compile)
+      .Add("queue", report.times.queue)
+      .Add("compute", report.times.compute)
+      .Add("download", report.times.download)
+      .Add("input_bytes", input_bytes)
+      .Add("output_bytes", output_bytes)
+      .Add("batch_size", uint64_t{report.batch_size});
+}
+
+void Executor::Compile(OperatorDesc desc, absl::Time deadline,
+                       std::function<void(absl::StatusOr<CachedOperator>)> done) {
+  workers_.Post([this, desc = std::move(desc), deadline, done = std::move(done)] {
+    done(cache_.Get(desc, deadline));
+  });
+}
+
+void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
+                      const absl::Status& why) {
+  if (desc == nullptr) {
+    statistics_.AddRefusal();
+  } else {
+    statistics_.AddEnd(OperatorName(*desc), why, {}, 0, 0);
+  }
+  LogLine line(LogLevel::kInfo, "refuse");
+  line.Add("rpc", origin.rpc).Add("peer", origin.peer).Add("execution_id", origin.execution_id);
+  if (desc != nullptr) line.Add("operator", ToString(*desc));
+  line.Add(why);
+}
+
+}  // namespace opmill

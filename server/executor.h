@@ -1,0 +1,115 @@
+// Operators from the first byte of their input to the last byte of their output: admission, upload,
+// compilation, the queue to the device, and the end, at whatever stage it comes.
+#ifndef OPMILL_SERVER_EXECUTOR_H_
+#define OPMILL_SERVER_EXECUTOR_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/device.h"
+#include "kernels/operator_cache.h"
+#include "proto/payload.h"
+#include "server/deadline_timer.h"
+#include "server/execution.h"
+#include "server/memory_budget.h"
+#include "server/options.h"
+#include "server/statistics.h"
+#include "server/worker_pool.h"
+
+namespace opmill {
+
+// Safe to use from many threads; one thread at a time gives the chunks of an execution. Callers hold
+// no lock that an on_ready takes.
+class Executor {
+ public:
+  // `device`, `cache` and `statistics` outlive the executor.
+  Executor(Device& device, OperatorCache& cache, Statistics& statistics, const Limits& limits);
+  // Every execution has ended; waits for runs that nobody waits for any more.
+  ~Executor();
+
+  // Makes room for the execution and looks for its operator, compiling it if need be while the input
+  // comes. ResourceExhausted when there is no room, with a retry delay where there may be later;
+  // Unavailable while draining.
+  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest request);
+
+  // Copies the chunk to its place; the last one sends the execution to the device. A chunk that does
+  // not fit ends the execution. `field` is the chunk's path in its message: "chunks[0]".
+  void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+               absl::string_view field);
+
+  // No more chunks follow, says `what` ("end_of_inputs came"): one that lacks bytes ends.
+  void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what);
+
+  // Ends it with this error wherever it is, unless it has ended. A run that the device has begun goes
+  // on, and its result is dropped.
+  void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why);
+
+  // All of its output has left.
+  void Finish(const std::shared_ptr<Execution>& execution);
+
+  // Plans and compiles on a thread of the executor, which also calls back.
+  void Compile(OperatorDesc desc, absl::Time deadline,
+               std::function<void(absl::StatusOr<CachedOperator>)> done);
+
+  // Counts and logs a request that did not become an execution; without a descriptor, one that could
+  // not be read.
+  void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why);
+
+  // From now on Begin refuses.
+  void Drain() { draining_ = true; }
+  bool draining() const { return draining_; }
+
+  uint32_t open_executions() const { return open_; }
+  const MemoryBudget& memory() const { return memory_; }
+  DeadlineTimer& timer() { return timer_; }
+
+ private:
+  using Queue = std::list<std::shared_ptr<Execution>>;
+
+  absl::Status Admit(const ExecutionRequest& request, uint64_t input_bytes,
+                     const std::vector<TensorDesc>& outputs);
+  void Prepare(const std::shared_ptr<Execution>& execution);
+  void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
+  void Uploaded(const std::shared_ptr<Execution>& execution);
+  void Enqueue(const std::shared_ptr<Execution>& execution);
+  void SubmitReady();
+  std::shared_ptr<Execution> NextReady();
+  bool IsLarge(const Execution& execution) const;
+  void Submit(const std::shared_ptr<Execution>& execution);
+  void Computed(const std::shared_ptr<Execution>& execution,
+                const absl::StatusOr<RunStatistics>& result);
+  void End(const std::shared_ptr<Execution>& execution, const absl::Status& status);
+  void Settle(Execution& execution, const absl::Status& status);
+
+  Device& device_;
+  OperatorCache& cache_;
+  Statistics& statistics_;
+  const Limits limits_;
+  MemoryBudget memory_;
+  std::atomic<bool> draining_ = false;
+  std::atomic<uint32_t> open_ = 0;
+
+  std::mutex mutex_;  // of all below it; taken while an execution's own is held, never before
+  Queue small_;
+  Queue large_;
+  uint32_t running_small_ = 0;  // of those slots on the device that may be given out
+  uint32_t running_large_ = 0;
+  uint32_t runs_ = 0;  // whose callbacks have not returned
+  std::condition_variable all_runs_ended_;
+
+  DeadlineTimer timer_;  // last: their threads use everything above
+  WorkerPool workers_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTOR_H_

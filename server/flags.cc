@@ -1,0 +1,177 @@
+#include "server/flags.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/reflection.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "kernels/bytecode_cache.h"
+#include "kernels/errors.h"
+#include "server/server_info.h"
+
+ABSL_FLAG(std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
+          "Where to listen, as host:port; several are separated by commas. Port 0 takes a free one.");
+ABSL_FLAG(std::string, device, "auto",
+          "What computes: auto (hardware, or else software), hardware, software, or reference (exact "
+          "and slow, needs no driver).");
+ABSL_FLAG(std::string, adapter, "",
+          "The adapter: its index in --list_adapters, or a part of its name. Empty: the best one.");
+ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
+ABSL_FLAG(std::string, shader_cache, "default",
+          "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
+          "opmill in the user's cache directory.");
+ABSL_FLAG(uint64_t, max_message_bytes, opmill::Limits().max_message_bytes,
+          "The longest message that the server takes.");
+ABSL_FLAG(uint64_t, max_response_chunk_bytes, opmill::Limits().max_response_chunk_bytes,
+          "The most tensor bytes in one message of a result.");
+ABSL_FLAG(uint64_t, max_tensor_bytes, opmill::Limits().max_tensor_bytes, "The largest tensor.");
+ABSL_FLAG(uint64_t, max_bytes_in_flight, opmill::Limits().max_bytes_in_flight,
+          "Inputs and outputs of all executions under way. 0: half of the machine's memory.");
+ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions under way.");
+ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
+          "Executions under way on one ExecuteStream call.");
+ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "ExecuteStream calls open.");
+ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
+          "Compiled operators that are kept.");
+ABSL_FLAG(uint64_t, max_idle_bytes, opmill::Limits().max_idle_bytes,
+          "Memory of ended executions that is kept for the next ones.");
+ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
+          "After SIGTERM or SIGINT, how long what is under way may take.");
+ABSL_FLAG(std::string, log_format, "text", "text or json.");
+ABSL_FLAG(std::string, log_level, "info",
+          "The least that is logged: debug, info (a line for each request), warning or error.");
+
+namespace opmill {
+namespace {
+
+// Words of a flag, and what they mean.
+template <typename T>
+using Words = std::vector<std::pair<std::string, T>>;
+
+template <typename T>
+absl::Status ReadWord(absl::string_view flag, const std::string& word, const Words<T>& words,
+                      T& value) {
+  for (const auto& [name, meaning] : words) {
+    if (word != name) continue;
+    value = meaning;
+    return absl::OkStatus();
+  }
+  const auto name = [](std::string* out, const auto& pair) { out->append(pair.first); };
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is \"", word, "\"; it is one of ",
+                                                 absl::StrJoin(words, ", ", name), "."));
+}
+
+absl::Status CheckRange(absl::string_view flag, uint64_t value, uint64_t least, uint64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " is ", value, "; it is at least ", least, " and at most ", most,
+                   "."));
+}
+
+bool IsOurs(absl::string_view file) { return absl::EndsWith(file, "server/flags.cc"); }
+
+// Before the command line is parsed, which then overrides.
+absl::Status ReadEnvironment() {
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (!IsOurs(flag->Filename())) continue;
+    const std::string variable = absl::StrCat("OPMILL_", absl::AsciiStrToUpper(name));
+    const char* value = std::getenv(variable.c_str());
+    if (value == nullptr) continue;
+    std::string error;
+    if (!flag->ParseFrom(value, &error)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(variable, " is \"", value, "\", which --", name, " does not take. ", error));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(Limits& limits) {
+  limits = {.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes),
+            .max_response_chunk_bytes = absl::GetFlag(FLAGS_max_response_chunk_bytes),
+            .max_tensor_bytes = absl::GetFlag(FLAGS_max_tensor_bytes),
+            .max_bytes_in_flight = absl::GetFlag(FLAGS_max_bytes_in_flight),
+            .max_executions = absl::GetFlag(FLAGS_max_executions),
+            .max_executions_per_stream = absl::GetFlag(FLAGS_max_executions_per_stream),
+            .max_streams = absl::GetFlag(FLAGS_max_streams),
+            .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
+            .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes)};
+  // gRPC counts message bytes in an int.
+  constexpr uint64_t kMostMessageBytes = std::numeric_limits<int32_t>::max() - (uint64_t{1} << 20);
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  RETURN_IF_ERROR(CheckRange("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
+  RETURN_IF_ERROR(CheckRange("max_response_chunk_bytes", limits.max_response_chunk_bytes, 4096,
+                             kMostMessageBytes));
+  RETURN_IF_ERROR(CheckRange("max_executions", limits.max_executions, 1, kMost));
+  RETURN_IF_ERROR(CheckRange("max_executions_per_stream", limits.max_executions_per_stream, 1, kMost));
+  return CheckRange("max_streams", limits.max_streams, 1, kMost);
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
+  absl::FlagsUsageConfig usage;
+  usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
+      IsOurs;
+  usage.version_string = [] { return absl::StrCat("opmill-server ", kVersion, "\n"); };
+  absl::SetFlagsUsageConfig(usage);
+  absl::SetProgramUsageMessage(
+      "serves DirectML's operators over gRPC.\n\n"
+      "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
+      "Every flag may also stand in the environment (--log_format as OPMILL_LOG_FORMAT) or in a file "
+      "(--flagfile=FILE).");
+  RETURN_IF_ERROR(ReadEnvironment());
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", rest[1], "\" is no flag; opmill-server takes flags only."));
+  }
+
+  CommandLine line;
+  line.list_adapters = absl::GetFlag(FLAGS_list_adapters);
+  RETURN_IF_ERROR(ReadWord("log_format", absl::GetFlag(FLAGS_log_format),
+                           {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+                           line.log_format));
+  RETURN_IF_ERROR(ReadWord("log_level", absl::GetFlag(FLAGS_log_level),
+                           {{"debug", LogLevel::kDebug},
+                            {"info", LogLevel::kInfo},
+                            {"warning", LogLevel::kWarning},
+                            {"error", LogLevel::kError}},
+                           line.log_level));
+  RETURN_IF_ERROR(ReadWord("device", absl::GetFlag(FLAGS_device),
+                           {{"auto", DeviceChoice::kAuto},
+                            {"hardware", DeviceChoice::kHardware},
+                            {"software", DeviceChoice::kSoftware},
+                            {"reference", DeviceChoice::kReference}},
+                           line.server.device.choice));
+  line.server.addresses = absl::GetFlag(FLAGS_address);
+  if (line.server.addresses.empty()) {
+    return absl::InvalidArgumentError("--address is empty; it names at least one host:port.");
+  }
+  line.server.device.adapter = absl::GetFlag(FLAGS_adapter);
+  const std::string shader_cache = absl::GetFlag(FLAGS_shader_cache);
+  line.server.device.shader_cache_directory =
+      shader_cache == "default" ? DefaultCacheDirectory() : shader_cache;
+  line.server.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  if (line.server.drain_timeout < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--drain_timeout is ", absl::FormatDuration(line.server.drain_timeout),
+        "; it is at least 0."));
+  }
+  RETURN_IF_ERROR(ReadLimits(line.server.limits));
+  return line;
+}
+
+}  // namespace opmill

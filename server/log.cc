@@ -1,0 +1,112 @@
+#include "server/log.h"
+
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/errors.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace opmill {
+namespace {
+
+LogFormat g_format = LogFormat::kText;
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+// As JSON has it. What is no UTF-8 cannot get here: protobuf refuses it in strings.
+std::string Quoted(absl::string_view value) {
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&quoted, "\\u%04x", c);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+bool IsPlainWord(absl::string_view value) {
+  return !value.empty() && value.find_first_of(" \t\r\n\"\\=") == absl::string_view::npos;
+}
+
+}  // namespace
+
+void StartLog(LogFormat format, LogLevel least) {
+  g_format = format;
+  auto logger =
+      std::make_shared<spdlog::logger>("opmill", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  // Both patterns end before the fields, which LogLine writes.
+  logger->set_pattern(format == LogFormat::kJson
+                          ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})"
+                          : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
+                      spdlog::pattern_time_type::utc);
+  logger->set_level(ToSpdlog(least));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+LogLine::LogLine(LogLevel level, absl::string_view event)
+    : level_(level), enabled_(spdlog::should_log(ToSpdlog(level))) {
+  if (!enabled_) return;
+  text_ = g_format == LogFormat::kJson ? absl::StrCat("\"event\":", Quoted(event))
+                                       : std::string(event);
+}
+
+LogLine::~LogLine() {
+  if (enabled_) spdlog::default_logger_raw()->log(ToSpdlog(level_), text_);
+}
+
+LogLine& LogLine::Add(absl::string_view key, absl::string_view value) {
+  if (!enabled_) return *this;
+  AddRaw(key, g_format == LogFormat::kText && IsPlainWord(value) ? std::string(value)
+                                                                 : Quoted(value));
+  return *this;
+}
+
+LogLine& LogLine::Add(absl::string_view key, uint64_t value) {
+  if (enabled_) AddRaw(key, absl::StrCat(value));
+  return *this;
+}
+
+LogLine& LogLine::Add(absl::string_view key, absl::Duration value) {
+  if (enabled_) AddRaw(absl::StrCat(key, "_us"), absl::StrCat(absl::ToInt64Microseconds(value)));
+  return *this;
+}
+
+LogLine& LogLine::Add(const absl::Status& status) {
+  if (!enabled_) return *this;
+  Add("code", absl::StatusCodeToString(status.code()));
+  if (status.ok()) return *this;
+  Add("error", status.message());
+  if (const std::optional<std::string> field = FieldOf(status)) Add("field", *field);
+  return *this;
+}
+
+void LogLine::AddRaw(absl::string_view key, absl::string_view value) {
+  if (g_format == LogFormat::kJson) {
+    absl::StrAppend(&text_, ",\"", key, "\":", value);
+  } else {
+    absl::StrAppend(&text_, " ", key, "=", value);
+  }
+}
+
+}  // namespace opmill

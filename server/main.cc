@@ -1,0 +1,60 @@
+// flags -> options -> Server::Create -> wait for the signal -> drain.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "kernels/d3d12/adapters.h"
+#include "proto/allocator.h"
+#include "server/flags.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "server/stop_signal.h"
+
+namespace {
+
+int ListAdapters() {
+  const auto adapters = opmill::ListAdapters();
+  if (!adapters.ok()) {
+    std::fprintf(stderr, "opmill-server: %s\n", std::string(adapters.status().message()).c_str());
+    return EXIT_FAILURE;
+  }
+  for (const opmill::AdapterInfo& adapter : *adapters) {
+    std::printf("%u  %s  (%s, %s)\n", adapter.index, adapter.name.c_str(),
+                adapter.kind == opmill::DeviceKind::kHardware ? "hardware" : "software",
+                adapter.driver.c_str());
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  opmill::TuneAllocatorForLargeMessages();
+  const std::unique_ptr<opmill::StopSignal> stop = opmill::StopSignal::Install();
+  const auto line = opmill::ParseCommandLine(argc, argv);
+  if (!line.ok()) {
+    std::fprintf(stderr, "opmill-server: %s\n", std::string(line.status().message()).c_str());
+    return 2;
+  }
+  if (line->list_adapters) return ListAdapters();
+
+  opmill::StartLog(line->log_format, line->log_level);
+  auto server = opmill::Server::Create(line->server);
+  if (!server.ok()) {
+    opmill::LogLine(opmill::LogLevel::kError, "not_started").Add(server.status());
+    return EXIT_FAILURE;
+  }
+  stop->Wait();
+  std::thread impatience([&] {
+    stop->Wait();
+    (*server)->HurryUp();
+  });
+  const absl::Status drained = (*server)->Drain();
+  stop->Release();
+  impatience.join();
+  server->reset();
+  opmill::LogLine(opmill::LogLevel::kInfo, "stopped").Add(drained);
+  stop->Done();
+  return drained.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,58 @@
+// The RPCs of opmill.v1.OperatorService.
+#ifndef OPMILL_SERVER_OPERATOR_SERVICE_H_
+#define OPMILL_SERVER_OPERATOR_SERVICE_H_
+
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "kernels/device.h"
+#include "kernels/operator_cache.h"
+#include "opmill/v1/service.grpc.pb.h"
+#include "server/executor.h"
+#include "server/open_calls.h"
+#include "server/options.h"
+#include "server/statistics.h"
+
+namespace opmill {
+
+// Raw methods get their messages as bytes: payload never passes through protobuf.
+using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_Execute<
+    v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
+        v1::OperatorService::WithCallbackMethod_GetServerInfo<
+            v1::OperatorService::WithCallbackMethod_CompileOperator<
+                v1::OperatorService::WithCallbackMethod_GetStatistics<
+                    v1::OperatorService::Service>>>>>;
+
+class OperatorService final : public OperatorServiceBase {
+ public:
+  // All parts outlive the service.
+  struct Parts {
+    Device& device;
+    OperatorCache& cache;
+    Executor& executor;
+    Statistics& statistics;
+    OpenCalls& open_calls;
+    const Limits& limits;
+  };
+  explicit OperatorService(Parts parts) : parts_(parts) {}
+
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
+                                          const v1::GetServerInfoRequest* request,
+                                          v1::GetServerInfoResponse* response) override;
+  grpc::ServerUnaryReactor* CompileOperator(grpc::CallbackServerContext* context,
+                                            const v1::CompileOperatorRequest* request,
+                                            v1::CompileOperatorResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Execute(grpc::CallbackServerContext* context,
+                                                      const grpc::ByteBuffer* request) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ExecuteStream(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
+                                          const v1::GetStatisticsRequest* request,
+                                          v1::GetStatisticsResponse* response) override;
+
+ private:
+  const Parts parts_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_OPERATOR_SERVICE_H_

@@ -1,0 +1,43 @@
+// What an operator of the server can set. server/flags.h makes it of the command line.
+#ifndef OPMILL_SERVER_OPTIONS_H_
+#define OPMILL_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace opmill {
+
+enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference };
+
+// What is past one of these is refused with a sentence that names it.
+struct Limits {
+  uint64_t max_message_bytes = uint64_t{64} << 20;
+  uint64_t max_response_chunk_bytes = uint64_t{1} << 20;
+  uint64_t max_tensor_bytes = uint64_t{16} << 30;
+  uint64_t max_bytes_in_flight = 0;  // inputs and outputs; 0: half of the host's memory
+  uint32_t max_executions = 16384;
+  uint32_t max_executions_per_stream = 4096;
+  uint32_t max_streams = 1024;
+  uint32_t operator_cache_capacity = 1024;
+  uint64_t max_idle_bytes = uint64_t{2} << 30;  // of memory kept for the next executions
+};
+
+struct DeviceOptions {
+  DeviceChoice choice = DeviceChoice::kAuto;
+  std::string adapter;                 // an index or a part of the name; empty: the best
+  std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
+};
+
+struct ServerOptions {
+  std::vector<std::string> addresses = {"127.0.0.1:50051"};
+  DeviceOptions device;
+  Limits limits;
+  absl::Duration drain_timeout = absl::Seconds(30);
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_OPTIONS_H_

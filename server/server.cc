@@ -1,0 +1,137 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "kernels/d3d12/device.h"
+#include "kernels/errors.h"
+#include "kernels/reference/reference_device.h"
+#include "server/host_memory.h"
+#include "server/log.h"
+
+namespace opmill {
+namespace {
+
+// What a message has beside its tensor bytes fits as well.
+constexpr uint64_t kMessageOverhead = 64 << 10;
+// For the last bytes of calls that have ended, and for watchers of health, who never end by
+// themselves.
+constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
+
+absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& options) {
+  AdapterChoice choice = AdapterChoice::kAuto;
+  switch (options.device.choice) {
+    case DeviceChoice::kReference:
+      return CreateReferenceDevice({.max_buffer_bytes = options.limits.max_bytes_in_flight});
+    case DeviceChoice::kHardware:
+      choice = AdapterChoice::kHardware;
+      break;
+    case DeviceChoice::kSoftware:
+      choice = AdapterChoice::kSoftware;
+      break;
+    case DeviceChoice::kAuto:
+      break;
+  }
+  return CreateD3D12Device({.choice = choice,
+                            .adapter = options.device.adapter,
+                            .shader_cache_directory = options.device.shader_cache_directory,
+                            .max_idle_bytes = options.limits.max_idle_bytes});
+}
+
+int MessageLimit(uint64_t bytes) {
+  return static_cast<int>(
+      std::min<uint64_t>(bytes + kMessageOverhead, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server(options));
+  RETURN_IF_ERROR(server->Initialize());
+  return server;
+}
+
+absl::Status Server::Initialize() {
+  Limits& limits = options_.limits;
+  if (limits.max_bytes_in_flight == 0) limits.max_bytes_in_flight = HostMemoryBytes() / 2;
+  ASSIGN_OR_RETURN(device_, CreateDevice(options_));
+  cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity});
+  executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
+  service_ = std::make_unique<OperatorService>(OperatorService::Parts{
+      *device_, *cache_, *executor_, statistics_, open_calls_, limits});
+  RETURN_IF_ERROR(Listen());
+  grpc_server_->GetHealthCheckService()->SetServingStatus(
+      v1::OperatorService::service_full_name(), true);
+  const DeviceInfo& info = device_->info();
+  LogLine(LogLevel::kInfo, "serving")
+      .Add("address", absl::StrJoin(addresses_, ","))
+      .Add("adapter", info.name)
+      .Add("driver", info.driver)
+      .Add("max_message_bytes", limits.max_message_bytes)
+      .Add("max_bytes_in_flight", limits.max_bytes_in_flight);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Listen() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.RegisterService(service_.get());
+  builder.SetMaxReceiveMessageSize(MessageLimit(options_.limits.max_message_bytes));
+  builder.SetMaxSendMessageSize(-1);
+  // A port of another's is refused, not shared.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  std::vector<int> ports(options_.addresses.size());
+  for (size_t i = 0; i < options_.addresses.size(); ++i) {
+    builder.AddListeningPort(options_.addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  grpc_server_ = builder.BuildAndStart();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const std::string& address = options_.addresses[i];
+    if (grpc_server_ == nullptr || ports[i] == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "The server cannot listen at ", absl::StrJoin(options_.addresses, ", "),
+          ": an address is malformed, not this machine's, or taken."));
+    }
+    addresses_.push_back(absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
+  }
+  return absl::OkStatus();
+}
+
+Server::~Server() {
+  if (grpc_server_ == nullptr) return;
+  HurryUp();
+  open_calls_.WaitUntilNone(absl::Now() + absl::Seconds(10));
+  grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + kGoodbye));
+  grpc_server_->Wait();
+}
+
+absl::Status Server::Drain() {
+  const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  grpc_server_->GetHealthCheckService()->SetServingStatus(false);
+  executor_->Drain();
+  LogLine(LogLevel::kInfo, "draining")
+      .Add("executions", uint64_t{executor_->open_executions()})
+      .Add("streams", uint64_t{open_calls_.streams()});
+  open_calls_.DrainAll();
+  if (open_calls_.WaitUntilNone(deadline)) return absl::OkStatus();
+  const absl::Status late = absl::DeadlineExceededError(
+      absl::StrCat("The drain timeout (", absl::FormatDuration(options_.drain_timeout),
+                   ") passed with ", executor_->open_executions(), " executions under way."));
+  HurryUp();
+  open_calls_.WaitUntilNone(absl::Now() + kGoodbye);
+  return late;
+}
+
+void Server::HurryUp() {
+  executor_->Drain();
+  open_calls_.AbortAll(absl::UnavailableError("The server stopped before the execution ended."));
+}
+
+}  // namespace opmill

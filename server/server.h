@@ -1,0 +1,56 @@
+// The server: owns all parts, in the order of their construction.
+#ifndef OPMILL_SERVER_SERVER_H_
+#define OPMILL_SERVER_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/grpcpp.h"
+#include "kernels/device.h"
+#include "kernels/operator_cache.h"
+#include "server/executor.h"
+#include "server/open_calls.h"
+#include "server/operator_service.h"
+#include "server/options.h"
+#include "server/statistics.h"
+
+namespace opmill {
+
+class Server {
+ public:
+  // Serves when this returns.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
+  ~Server();
+
+  // Where it listens: the addresses asked for, a port of 0 replaced by the one that was free.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  // From now on health is NOT_SERVING, and what is new is refused; returns when what was begun has
+  // ended. DeadlineExceeded when the drain timeout passed before: the rest was ended with
+  // Unavailable.
+  absl::Status Drain();
+  // Ends what is under way with Unavailable; from another thread, while that one drains.
+  void HurryUp();
+
+ private:
+  explicit Server(const ServerOptions& options) : options_(options) {}
+  absl::Status Initialize();
+  absl::Status Listen();
+
+  ServerOptions options_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<OperatorCache> cache_;
+  Statistics statistics_;
+  OpenCalls open_calls_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<OperatorService> service_;
+  std::unique_ptr<grpc::Server> grpc_server_;
+  std::vector<std::string> addresses_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_SERVER_H_

@@ -1,0 +1,44 @@
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "server/stop_signal.h"
+
+namespace opmill {
+namespace {
+
+// All threads inherit the mask, so the signals wait for sigwait.
+class PosixStopSignal final : public StopSignal {
+ public:
+  PosixStopSignal() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+
+  void Wait() override {
+    if (released_) return;
+    int signal = 0;
+    sigwait(&signals_, &signal);
+  }
+
+  void Release() override {
+    released_ = true;
+    kill(getpid(), SIGTERM);  // for the one who waits; blocked, it harms nobody
+  }
+
+  void Done() override {}
+
+ private:
+  sigset_t signals_;
+  std::atomic<bool> released_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<StopSignal> StopSignal::Install() { return std::make_unique<PosixStopSignal>(); }
+
+}  // namespace opmill

@@ -2,12 +2,11 @@
 
 namespace opmill {
 
-Execution::Execution(ExecutionRequest request, const TensorDesc& input,
-                     std::vector<TensorDesc> outputs)
+Execution::Execution(ExecutionRequest request)
     : request_(std::move(request)),
-      input_bytes_(SpannedBytes(input)),
-      input_buffer_bytes_(RequiredBytes(input)),
-      outputs_(std::move(outputs)) {
+      input_bytes_(SpannedBytes(InputOf(request_.desc))),
+      input_buffer_bytes_(RequiredBytes(InputOf(request_.desc))),
+      outputs_(OutputsOf(request_.desc)) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 

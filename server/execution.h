@@ -45,7 +45,7 @@ struct ExecutionRequest {
 // The executor moves it from stage to stage; others read it. Safe to use from many threads.
 class Execution {
  public:
-  Execution(ExecutionRequest request, const TensorDesc& input, std::vector<TensorDesc> outputs);
+  explicit Execution(ExecutionRequest request);
 
   const ExecutionRequest& request() const { return request_; }
   const OperatorDesc& desc() const { return request_.desc; }

@@ -84,30 +84,18 @@ Executor::~Executor() {
 }
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest request) {
-  const TensorDesc& input = InputOf(request.desc);
-  std::vector<TensorDesc> outputs = OutputsOf(request.desc);
-  uint64_t total_bytes = RequiredBytes(input);
-  RETURN_IF_ERROR(Admit(request, total_bytes, outputs));
-  const uint64_t input_buffer_bytes = total_bytes;
-  for (const TensorDesc& output : outputs) total_bytes += RequiredBytes(output);
-  RETURN_IF_ERROR(memory_.Check(total_bytes));
-
-  auto buffer = std::make_shared<BudgetedBuffer>();
-  std::vector<std::shared_ptr<BudgetedBuffer>> bound;
-  ASSIGN_OR_RETURN(buffer->share, memory_.Take(input_buffer_bytes));
-  for (const TensorDesc& output : outputs) {
-    bound.push_back(std::make_shared<BudgetedBuffer>());
-    ASSIGN_OR_RETURN(bound.back()->share, memory_.Take(RequiredBytes(output)));
+  RETURN_IF_ERROR(Admit(request));
+  auto execution = std::make_shared<Execution>(std::move(request));
+  execution->input_ = std::make_shared<BudgetedBuffer>();
+  ASSIGN_OR_RETURN(execution->input_->share, memory_.Take(execution->input_buffer_bytes_));
+  for (const TensorDesc& output : execution->outputs_) {
+    execution->outputs_bound_.push_back(std::make_shared<BudgetedBuffer>());
+    ASSIGN_OR_RETURN(execution->outputs_bound_.back()->share, memory_.Take(RequiredBytes(output)));
   }
   absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
-      device_.Allocate(input_buffer_bytes, BufferUse::kInput);
+      device_.Allocate(execution->input_buffer_bytes_, BufferUse::kInput);
   if (!allocated.ok()) return WithRetryDelay(allocated.status(), kRetryDelay);
-  buffer->buffer = *std::move(allocated);
-
-  const absl::Time deadline = request.deadline;
-  auto execution = std::make_shared<Execution>(std::move(request), input, std::move(outputs));
-  execution->input_ = std::move(buffer);
-  execution->outputs_bound_ = std::move(bound);
+  execution->input_->buffer = *std::move(allocated);
   if (open_.fetch_add(1) >= limits_.max_executions) {
     --open_;
     return WithRetryDelay(
@@ -119,7 +107,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest requ
   {
     // The timer may call back before the handle is stored: then there is nothing left to remove.
     const std::weak_ptr<Execution> weak = execution;
-    const DeadlineTimer::Handle handle = timer_.Add(deadline, [this, weak] {
+    const DeadlineTimer::Handle handle = timer_.Add(execution->request().deadline, [this, weak] {
       if (const std::shared_ptr<Execution> late = weak.lock()) {
         Cancel(late, absl::DeadlineExceededError("The execution's time is over."));
       }
@@ -131,8 +119,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest requ
   return execution;
 }
 
-absl::Status Executor::Admit(const ExecutionRequest& request, uint64_t input_bytes,
-                             const std::vector<TensorDesc>& outputs) {
+absl::Status Executor::Admit(const ExecutionRequest& request) const {
   if (draining_) {
     return absl::UnavailableError(
         "The server is draining: it ends what it has begun and takes nothing new.");
@@ -140,14 +127,20 @@ absl::Status Executor::Admit(const ExecutionRequest& request, uint64_t input_byt
   if (request.deadline <= absl::Now()) {
     return absl::DeadlineExceededError("The execution's time was over when it arrived.");
   }
-  uint64_t largest = input_bytes;
-  for (const TensorDesc& output : outputs) largest = std::max(largest, RequiredBytes(output));
+  uint64_t largest = RequiredBytes(InputOf(request.desc));
+  uint64_t total = largest;
+  for (const TensorDesc& output : OutputsOf(request.desc)) {
+    const uint64_t bytes = RequiredBytes(output);
+    largest = std::max(largest, bytes);
+    if (bytes > limits_.max_tensor_bytes) break;
+    total += bytes;
+  }
   if (largest > limits_.max_tensor_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
                                                      " bytes is larger than max_tensor_bytes (",
                                                      limits_.max_tensor_bytes, ")."));
   }
-  return absl::OkStatus();
+  return memory_.Check(total);
 }
 
 void Executor::Prepare(const std::shared_ptr<Execution>& execution) {

@@ -75,8 +75,7 @@ class Executor {
  private:
   using Queue = std::list<std::shared_ptr<Execution>>;
 
-  absl::Status Admit(const ExecutionRequest& request, uint64_t input_bytes,
-                     const std::vector<TensorDesc>& outputs);
+  absl::Status Admit(const ExecutionRequest& request) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
   void Uploaded(const std::shared_ptr<Execution>& execution);

@@ -47,8 +47,7 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
     executor_.Refuse(origin, desc, why);
     return why;
   };
-  const absl::StatusOr<SplitMessage> split =
-      SplitMessage::Split(request, PayloadKind::kInputs);
+  const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request, PayloadKind::kInputs);
   if (!split.ok()) return refuse(split.status());
   v1::ExecuteRequest header;
   if (!header.ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
@@ -71,6 +70,8 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
     execution_ = *begun;
   }
   executor_.Receive(*begun, split->chunks()[0], "inputs[0]");
+  // gRPC would hold the message until the call is done. It is gRPC's own variable, const only here.
+  const_cast<grpc::ByteBuffer&>(request).Clear();
   return absl::OkStatus();
 }
 

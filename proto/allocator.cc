@@ -1,6 +1,8 @@
 #include "proto/allocator.h"
 
+#include <algorithm>
 #include <cstdlib>  // defines __GLIBC__ where it is
+#include <thread>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -14,6 +16,9 @@ void TuneAllocatorForLargeMessages() {
   constexpr int kTopPadBytes = 64 << 20;
   mallopt(M_TRIM_THRESHOLD, kTrimThresholdBytes);
   mallopt(M_TOP_PAD, kTopPadBytes);
+  // What is kept is kept by each arena. glibc's eight a core kept 100 MB more after some gigabytes
+  // each way, and were not faster.
+  mallopt(M_ARENA_MAX, static_cast<int>(std::max(2u, std::thread::hardware_concurrency())));
 #endif
 }
 

@@ -42,9 +42,9 @@ class Reader {
   size_t remaining() const { return remaining_; }
   size_t position() const { return position_; }
 
-  std::optional<uint64_t> ReadVarint() {
+  std::optional<uint64_t> ReadVarint(int max_bytes = 10) {
     uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
+    for (int shift = 0; shift < 7 * max_bytes; shift += 7) {
       if (remaining_ == 0) return std::nullopt;
       const uint8_t byte = slices_[slice_].begin()[offset_];
       Advance(1);
@@ -54,16 +54,26 @@ class Reader {
     return std::nullopt;
   }
 
+  // Takes what protobuf takes: five bytes, of which it drops the bits past 32.
   std::optional<Tag> ReadTag() {
-    const std::optional<uint64_t> tag = ReadVarint();
-    if (!tag || *tag > 0xFFFF'FFFF || *tag < 8) return std::nullopt;
-    return Tag{static_cast<uint32_t>(*tag >> 3), static_cast<uint32_t>(*tag & 7)};
+    const std::optional<uint64_t> varint = ReadVarint(5);
+    if (!varint) return std::nullopt;
+    const uint32_t tag = static_cast<uint32_t>(*varint);
+    if (tag < 8) return std::nullopt;
+    return Tag{tag >> 3, tag & 7};
+  }
+
+  // Of a length-delimited field: no more than what remains.
+  std::optional<uint64_t> ReadSize() {
+    const std::optional<uint64_t> size = ReadVarint(5);
+    if (!size || *size > remaining_) return std::nullopt;
+    return size;
   }
 
   // The bytes of a length-delimited field, whose tag has been read. Stands behind them after.
   std::optional<Payload> ReadBytes() {
-    const std::optional<uint64_t> size = ReadVarint();
-    if (!size || *size > remaining_) return std::nullopt;
+    const std::optional<uint64_t> size = ReadSize();
+    if (!size) return std::nullopt;
     const Payload payload(&slices_, slice_, offset_, static_cast<size_t>(*size));
     Advance(static_cast<size_t>(*size));
     return payload;
@@ -131,8 +141,8 @@ class Reader {
 
 // As protobuf does: of a field given twice the last counts, unknown ones are passed over.
 bool ReadChunk(Reader& reader, IncomingChunk& chunk) {
-  const std::optional<uint64_t> size = reader.ReadVarint();
-  if (!size || *size > reader.remaining()) return false;
+  const std::optional<uint64_t> size = reader.ReadSize();
+  if (!size) return false;
   const size_t end = reader.position() + static_cast<size_t>(*size);
   while (reader.position() < end) {
     const std::optional<Tag> tag = reader.ReadTag();
@@ -167,7 +177,6 @@ void AppendVarint(std::string& to, uint64_t value) {
   to.push_back(static_cast<char>(value));
 }
 
-
 void AppendTag(std::string& to, uint32_t field, WireType type) {
   AppendVarint(to, uint64_t{field} << 3 | type);
 }
@@ -175,9 +184,7 @@ void AppendTag(std::string& to, uint32_t field, WireType type) {
 // Slices in the order of the wire. Short runs of bytes gather in one slice.
 class Joiner {
  public:
-  explicit Joiner(const google::protobuf::MessageLite& header) {
-    header.AppendToString(&pending_);
-  }
+  explicit Joiner(const google::protobuf::MessageLite& header) { header.AppendToString(&pending_); }
 
   std::string& pending() { return pending_; }
 

@@ -212,6 +212,10 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
 }
 
 void ExecuteStreamCall::EndReading() {
+  if (context_.IsCancelled()) {  // no half-close: the caller is gone
+    Abort(CallerIsGone(context_));
+    return;
+  }
   std::vector<std::shared_ptr<Execution>> executions;
   {
     const std::lock_guard lock(mutex_);

@@ -153,8 +153,9 @@ absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
   const Decoded decoded = DecodeOneof(desc);
   if (!decoded.desc.ok()) return UnderPath(decoded.path, decoded.desc.status());
   absl::StatusOr<OperatorDesc> valid = Validate(*decoded.desc, level);
-  if (!valid.ok()) return UnderPath(decoded.path, valid.status());
-  return valid;
+  // The level stands beside the operator, not in it.
+  if (valid.ok() || FieldOf(valid.status()) == "feature_level") return valid;
+  return UnderPath(decoded.path, valid.status());
 }
 
 v1::TensorDesc EncodeTensor(const TensorDesc& desc) {

@@ -1,7 +1,7 @@
 // Messages whose tensor bytes protobuf never touches. Field 100 of a message holds them, either as
-// TensorChunks or as plain bytes; everything else is small and is protobuf's. So a message that comes
-// is split into the small fields, which protobuf parses, and views of the tensor bytes where they
-// arrived; a message that goes is the small fields, and slices over memory that is not copied.
+// TensorChunks or as plain bytes; everything else is small and is protobuf's. So a message that
+// comes is split into the small fields, which protobuf parses, and views of the tensor bytes where
+// they arrived; a message that goes is the small fields, and slices over memory that is not copied.
 #ifndef OPMILL_PROTO_PAYLOAD_H_
 #define OPMILL_PROTO_PAYLOAD_H_
 

@@ -56,14 +56,14 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
   const absl::Status fits = CheckInputs(*desc, split->chunks());
   if (!fits.ok()) return refuse(fits, &*desc);
 
-  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(
-      {.origin = origin,
-       .desc = *desc,
-       .deadline = DeadlineOf(context_),
-       .on_ready = [this](const std::shared_ptr<Execution>& execution) {
-         results_.emplace(execution, max_chunk_bytes_);
-         WriteNext();
-       }});
+  absl::StatusOr<std::shared_ptr<Execution>> begun =
+      executor_.Begin({.origin = origin,
+                       .desc = *desc,
+                       .deadline = DeadlineOf(context_),
+                       .on_ready = [this](const std::shared_ptr<Execution>& execution) {
+                         results_.emplace(execution, max_chunk_bytes_);
+                         WriteNext();
+                       }});
   if (!begun.ok()) return refuse(begun.status(), &*desc);
   {
     const std::lock_guard lock(mutex_);

@@ -148,12 +148,12 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
   if (!desc.ok()) return UnderPath("begin", desc.status());
   absl::Time deadline = DeadlineOf(context_);
   if (begin.has_timeout()) {
-    const absl::Duration timeout = absl::Seconds(begin.timeout().seconds()) +
-                                   absl::Nanoseconds(begin.timeout().nanos());
+    const absl::Duration timeout =
+        absl::Seconds(begin.timeout().seconds()) + absl::Nanoseconds(begin.timeout().nanos());
     if (timeout <= absl::ZeroDuration()) {
-      return InvalidField("begin.timeout", absl::StrCat("begin.timeout (",
-                                                        absl::FormatDuration(timeout),
-                                                        ") is not longer than 0."));
+      return InvalidField("begin.timeout",
+                          absl::StrCat("begin.timeout (", absl::FormatDuration(timeout),
+                                       ") is not longer than 0."));
     }
     deadline = std::min(deadline, incoming.arrived + timeout);
   }
@@ -171,9 +171,8 @@ bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
   if (!absl::IsResourceExhausted(refusal) || !IsRetryable(refusal)) return false;
   const std::lock_guard lock(mutex_);
   if (finished_ || failure_.has_value()) return false;
-  const bool progresses = std::any_of(open_.begin(), open_.end(), [](const auto& open) {
-    return !open.second->uploading();
-  });
+  const bool progresses = std::any_of(open_.begin(), open_.end(),
+                                      [](const auto& open) { return !open.second->uploading(); });
   if (progresses) waiting_since_ = absl::Now();
   return absl::Now() - waiting_since_ < kPatience;
 }
@@ -237,7 +236,7 @@ std::shared_ptr<Execution> ExecuteStreamCall::Find(uint64_t id) {
 void ExecuteStreamCall::Ready(uint64_t id, const std::shared_ptr<Execution>& execution) {
   const absl::Status status = execution->status();
   if (!status.ok()) {
-    ReplyError(id, status, !execution->uploaded());
+    ReplyError(id, status, !execution->uploaded(), execution.get());
     return;
   }
   {
@@ -249,10 +248,11 @@ void ExecuteStreamCall::Ready(uint64_t id, const std::shared_ptr<Execution>& exe
   Advance();
 }
 
-void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_may_follow) {
+void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_may_follow,
+                                   const Execution* ended) {
   {
     const std::lock_guard lock(mutex_);
-    open_.erase(id);
+    Forget(id, ended);
     if (finished_) return;
     retry_ = true;
     replies_.push_back({.id = id, .error = std::move(error)});
@@ -260,6 +260,12 @@ void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_m
     if (input_may_follow) Abandon(id);
   }
   Advance();
+}
+
+// Under the lock. The id may be another's by now, where the caller has begun it twice.
+void ExecuteStreamCall::Forget(uint64_t id, const Execution* ended) {
+  const auto found = open_.find(id);
+  if (found != open_.end() && found->second.get() == ended) open_.erase(found);
 }
 
 // Under the lock.
@@ -271,7 +277,7 @@ void ExecuteStreamCall::Abandon(uint64_t id) {
   abandoned_order_.pop_front();
 }
 
-void ExecuteStreamCall::FailStream(absl::Status error) {
+void ExecuteStreamCall::FailStream(const absl::Status& error) {
   {
     const std::lock_guard lock(mutex_);
     reader_ = Reader::kEnded;
@@ -290,7 +296,8 @@ void ExecuteStreamCall::CancelAll(const absl::Status& why) {
   for (const auto& execution : executions) executor_.Cancel(execution, why);
 }
 
-// Under the lock: starts to write the next message. False when there is none or one is being written.
+// Under the lock: starts to write the next message. False when there is none or one is being
+// written.
 bool ExecuteStreamCall::WriteNext() {
   if (writing_ || failure_.has_value() || replies_.empty()) return false;
   Reply reply = std::move(replies_.front());
@@ -303,7 +310,7 @@ bool ExecuteStreamCall::WriteNext() {
       outgoing_ = *std::move(next);
       if (reply.results->done()) {
         last_written_ = reply.results->execution();
-        open_.erase(reply.id);
+        Forget(reply.id, last_written_.get());
       } else {
         replies_.push_back(std::move(reply));  // the others' turn
       }
@@ -312,7 +319,7 @@ bool ExecuteStreamCall::WriteNext() {
       return true;
     }
     reply.error = reply.results->execution()->status();
-    open_.erase(reply.id);
+    Forget(reply.id, reply.results->execution().get());
   } else {
     --waiting_errors_;
   }

@@ -34,8 +34,8 @@ struct ExecuteStreamOptions {
 // read at a time. Keeps itself alive until the call is done and no execution can call it any more.
 //
 // A begin for which there is no room waits, and with it all reading, as long as executions of this
-// stream are being computed or streamed, and for kPatience after; then it is refused. So a caller who
-// begins faster than the server ends is slowed down and not refused.
+// stream are being computed or streamed, and for kPatience after; then it is refused. So a caller
+// who begins faster than the server ends is slowed down and not refused.
 class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                 public OpenCalls::Call,
                                 public std::enable_shared_from_this<ExecuteStreamCall> {
@@ -73,9 +73,8 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
     absl::Time arrived;
   };
 
-  ExecuteStreamCall(grpc::CallbackServerContext& context, Executor& executor,
-                    OpenCalls& open_calls, DeadlineTimer& timer,
-                    const ExecuteStreamOptions& options);
+  ExecuteStreamCall(grpc::CallbackServerContext& context, Executor& executor, OpenCalls& open_calls,
+                    DeadlineTimer& timer, const ExecuteStreamOptions& options);
 
   enum class Reader {
     kNone,      // nobody reads: what was read waits for room, or errors wait to be written
@@ -95,9 +94,11 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   std::shared_ptr<Execution> Find(uint64_t id);
 
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution);
-  void ReplyError(uint64_t id, absl::Status error, bool input_may_follow);
+  void ReplyError(uint64_t id, absl::Status error, bool input_may_follow,
+                  const Execution* ended = nullptr);
+  void Forget(uint64_t id, const Execution* ended);
   void Abandon(uint64_t id);
-  void FailStream(absl::Status error);
+  void FailStream(const absl::Status& error);
   void CancelAll(const absl::Status& why);
 
   void Advance();

@@ -26,10 +26,9 @@ constexpr uint32_t kMaxRunningSmall = 192;
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 
 absl::Status Missing(const Execution& execution, uint64_t received, absl::string_view what) {
-  return InvalidField(
-      "chunks", absl::StrCat(what, " with ", received, " of the ", execution.input_bytes(),
-                             " bytes of input 0; ", execution.input_bytes() - received,
-                             " are missing."));
+  return InvalidField("chunks", absl::StrCat(what, " with ", received, " of the ",
+                                             execution.input_bytes(), " bytes of input 0; ",
+                                             execution.input_bytes() - received, " are missing."));
 }
 
 // `received` bytes have come before it.
@@ -47,9 +46,9 @@ absl::Status CheckChunk(const Execution& execution, uint64_t received, uint64_t 
   }
   if (chunk.offset > received) {
     const std::string path = absl::StrCat(field, ".offset");
-    return InvalidField(path, absl::StrCat(path, " (", chunk.offset, ") leaves out bytes ",
-                                           received, " to ", chunk.offset - 1,
-                                           " of input 0; chunks of a tensor come in order."));
+    return InvalidField(
+        path, absl::StrCat(path, " (", chunk.offset, ") leaves out bytes ", received, " to ",
+                           chunk.offset - 1, " of input 0; chunks of a tensor come in order."));
   }
   if (chunk.offset < received) {
     const std::string path = absl::StrCat(field, ".offset");
@@ -287,7 +286,8 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
         return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
       };
       bindings.input = shared(execution->input_);
-      for (const auto& output : execution->outputs_bound_) bindings.outputs.push_back(shared(output));
+      for (const auto& output : execution->outputs_bound_)
+        bindings.outputs.push_back(shared(output));
       execution->input_ = nullptr;
       statistics_.Leave(Stage::kQueued);
       statistics_.Enter(Stage::kRunning);

@@ -27,8 +27,8 @@
 
 namespace opmill {
 
-// Safe to use from many threads; one thread at a time gives the chunks of an execution. Callers hold
-// no lock that an on_ready takes.
+// Safe to use from many threads; one thread at a time gives the chunks of an execution. Callers
+// hold no lock that an on_ready takes.
 class Executor {
  public:
   // `device`, `cache` and `statistics` outlive the executor.
@@ -36,21 +36,21 @@ class Executor {
   // Every execution has ended; waits for runs that nobody waits for any more.
   ~Executor();
 
-  // Makes room for the execution and looks for its operator, compiling it if need be while the input
-  // comes. ResourceExhausted when there is no room, with a retry delay where there may be later;
-  // Unavailable while draining.
+  // Makes room for the execution and looks for its operator, compiling it if need be while the
+  // input comes. ResourceExhausted when there is no room, with a retry delay where there may be
+  // later; Unavailable while draining.
   absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest request);
 
-  // Copies the chunk to its place; the last one sends the execution to the device. A chunk that does
-  // not fit ends the execution. `field` is the chunk's path in its message: "chunks[0]".
+  // Copies the chunk to its place; the last one sends the execution to the device. A chunk that
+  // does not fit ends the execution. `field` is the chunk's path in its message: "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field);
 
   // No more chunks follow, says `what` ("end_of_inputs came"): one that lacks bytes ends.
   void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what);
 
-  // Ends it with this error wherever it is, unless it has ended. A run that the device has begun goes
-  // on, and its result is dropped.
+  // Ends it with this error wherever it is, unless it has ended. A run that the device has begun
+  // goes on, and its result is dropped.
   void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why);
 
   // All of its output has left.
@@ -60,8 +60,8 @@ class Executor {
   void Compile(OperatorDesc desc, absl::Time deadline,
                std::function<void(absl::StatusOr<CachedOperator>)> done);
 
-  // Counts and logs a request that did not become an execution; without a descriptor, one that could
-  // not be read.
+  // Counts and logs a request that did not become an execution; without a descriptor, one that
+  // could not be read.
   void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why);
 
   // From now on Begin refuses.

@@ -21,17 +21,20 @@
 #include "kernels/errors.h"
 #include "server/server_info.h"
 
-ABSL_FLAG(std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
-          "Where to listen, as host:port; several are separated by commas. Port 0 takes a free one.");
-ABSL_FLAG(std::string, device, "auto",
-          "What computes: auto (hardware, or else software), hardware, software, or reference (exact "
-          "and slow, needs no driver).");
+ABSL_FLAG(
+    std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
+    "Where to listen, as host:port; several are separated by commas. Port 0 takes a free one.");
+ABSL_FLAG(
+    std::string, device, "auto",
+    "What computes: auto (hardware, or else software), hardware, software, or reference (exact "
+    "and slow, needs no driver).");
 ABSL_FLAG(std::string, adapter, "",
           "The adapter: its index in --list_adapters, or a part of its name. Empty: the best one.");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
-ABSL_FLAG(std::string, shader_cache, "default",
-          "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
-          "opmill in the user's cache directory.");
+ABSL_FLAG(
+    std::string, shader_cache, "default",
+    "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
+    "opmill in the user's cache directory.");
 ABSL_FLAG(uint64_t, max_message_bytes, opmill::Limits().max_message_bytes,
           "The longest message that the server takes.");
 ABSL_FLAG(uint64_t, max_response_chunk_bytes, opmill::Limits().max_response_chunk_bytes,
@@ -75,9 +78,8 @@ absl::Status ReadWord(absl::string_view flag, const std::string& word, const Wor
 
 absl::Status CheckRange(absl::string_view flag, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, " is ", value, "; it is at least ", least, " and at most ", most,
-                   "."));
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", value, "; it is at least ",
+                                                 least, " and at most ", most, "."));
 }
 
 bool IsOurs(absl::string_view file) { return absl::EndsWith(file, "server/flags.cc"); }
@@ -111,11 +113,13 @@ absl::Status ReadLimits(Limits& limits) {
   // gRPC counts message bytes in an int.
   constexpr uint64_t kMostMessageBytes = std::numeric_limits<int32_t>::max() - (uint64_t{1} << 20);
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
-  RETURN_IF_ERROR(CheckRange("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
+  RETURN_IF_ERROR(
+      CheckRange("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
   RETURN_IF_ERROR(CheckRange("max_response_chunk_bytes", limits.max_response_chunk_bytes, 4096,
                              kMostMessageBytes));
   RETURN_IF_ERROR(CheckRange("max_executions", limits.max_executions, 1, kMost));
-  RETURN_IF_ERROR(CheckRange("max_executions_per_stream", limits.max_executions_per_stream, 1, kMost));
+  RETURN_IF_ERROR(
+      CheckRange("max_executions_per_stream", limits.max_executions_per_stream, 1, kMost));
   return CheckRange("max_streams", limits.max_streams, 1, kMost);
 }
 
@@ -130,7 +134,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "serves DirectML's operators over gRPC.\n\n"
       "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
-      "Every flag may also stand in the environment (--log_format as OPMILL_LOG_FORMAT) or in a file "
+      "Every flag may also stand in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
+      "file "
       "(--flagfile=FILE).");
   RETURN_IF_ERROR(ReadEnvironment());
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
@@ -166,9 +171,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
       shader_cache == "default" ? DefaultCacheDirectory() : shader_cache;
   line.server.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   if (line.server.drain_timeout < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--drain_timeout is ", absl::FormatDuration(line.server.drain_timeout),
-        "; it is at least 0."));
+    return absl::InvalidArgumentError(absl::StrCat("--drain_timeout is ",
+                                                   absl::FormatDuration(line.server.drain_timeout),
+                                                   "; it is at least 0."));
   }
   RETURN_IF_ERROR(ReadLimits(line.server.limits));
   return line;

@@ -1,6 +1,6 @@
 // The command line of opmill-server. Every flag is also read from the environment (--drain_timeout
-// from OPMILL_DRAIN_TIMEOUT) and from files (--flagfile); the command line goes before the file, the
-// file before the environment.
+// from OPMILL_DRAIN_TIMEOUT) and from files (--flagfile); the command line goes before the file,
+// the file before the environment.
 #ifndef OPMILL_SERVER_FLAGS_H_
 #define OPMILL_SERVER_FLAGS_H_
 

@@ -67,8 +67,8 @@ void StartLog(LogFormat format, LogLevel least) {
 LogLine::LogLine(LogLevel level, absl::string_view event)
     : level_(level), enabled_(spdlog::should_log(ToSpdlog(level))) {
   if (!enabled_) return;
-  text_ = g_format == LogFormat::kJson ? absl::StrCat("\"event\":", Quoted(event))
-                                       : std::string(event);
+  text_ =
+      g_format == LogFormat::kJson ? absl::StrCat("\"event\":", Quoted(event)) : std::string(event);
 }
 
 LogLine::~LogLine() {
@@ -77,8 +77,8 @@ LogLine::~LogLine() {
 
 LogLine& LogLine::Add(absl::string_view key, absl::string_view value) {
   if (!enabled_) return *this;
-  AddRaw(key, g_format == LogFormat::kText && IsPlainWord(value) ? std::string(value)
-                                                                 : Quoted(value));
+  AddRaw(key,
+         g_format == LogFormat::kText && IsPlainWord(value) ? std::string(value) : Quoted(value));
   return *this;
 }
 

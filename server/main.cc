@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "grpcpp/grpcpp.h"
 #include "kernels/d3d12/adapters.h"
 #include "proto/allocator.h"
 #include "server/flags.h"
@@ -32,6 +33,7 @@ int ListAdapters() {
 int main(int argc, char** argv) {
   opmill::TuneAllocatorForLargeMessages();
   const std::unique_ptr<opmill::StopSignal> stop = opmill::StopSignal::Install();
+  grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
   const auto line = opmill::ParseCommandLine(argc, argv);
   if (!line.ok()) {
     std::fprintf(stderr, "opmill-server: %s\n", std::string(line.status().message()).c_str());

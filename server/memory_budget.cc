@@ -9,13 +9,14 @@ namespace opmill {
 
 absl::Status MemoryBudget::Check(uint64_t bytes) const {
   if (bytes <= limit_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "The execution needs ", bytes, " bytes for its inputs and outputs, more than "
-      "max_bytes_in_flight (", limit_, ")."));
+  return absl::ResourceExhaustedError(absl::StrCat("The execution needs ", bytes,
+                                                   " bytes for its inputs and outputs, more than "
+                                                   "max_bytes_in_flight (",
+                                                   limit_, ")."));
 }
 
 absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes) {
-  uint64_t used = used_.load();
+  uint64_t used = used_->load();
   do {
     if (bytes > limit_ - used) {
       return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
@@ -23,8 +24,8 @@ absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes) {
                                 " of ", limit_, " bytes (max_bytes_in_flight) are in use.")),
                             absl::Milliseconds(500));
     }
-  } while (!used_.compare_exchange_weak(used, used + bytes));
-  return Share(this, bytes);
+  } while (!used_->compare_exchange_weak(used, used + bytes));
+  return Share(used_, bytes);
 }
 
 }  // namespace opmill

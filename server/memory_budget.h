@@ -16,23 +16,25 @@ namespace opmill {
 // Safe to use from many threads.
 class MemoryBudget {
  public:
-  // A share of the budget, given back in the end.
+  // A share of the budget, given back in the end. It may outlive the budget: the device and the
+  // transport let go of a buffer a moment after they have said that they are done.
   class Share {
    public:
     Share() = default;
-    Share(MemoryBudget* budget, uint64_t bytes) : budget_(budget), bytes_(bytes) {}
+    Share(std::shared_ptr<std::atomic<uint64_t>> used, uint64_t bytes)
+        : used_(std::move(used)), bytes_(bytes) {}
     Share(Share&& other) noexcept { *this = std::move(other); }
     Share& operator=(Share&& other) noexcept {
-      std::swap(budget_, other.budget_);
+      std::swap(used_, other.used_);
       std::swap(bytes_, other.bytes_);
       return *this;
     }
     ~Share() {
-      if (budget_ != nullptr) budget_->used_ -= bytes_;
+      if (used_ != nullptr) *used_ -= bytes_;
     }
 
    private:
-    MemoryBudget* budget_ = nullptr;
+    std::shared_ptr<std::atomic<uint64_t>> used_;
     uint64_t bytes_ = 0;
   };
 
@@ -44,11 +46,11 @@ class MemoryBudget {
   absl::StatusOr<Share> Take(uint64_t bytes);
 
   uint64_t limit() const { return limit_; }
-  uint64_t used() const { return used_; }
+  uint64_t used() const { return *used_; }
 
  private:
   const uint64_t limit_;
-  std::atomic<uint64_t> used_ = 0;
+  const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 // A buffer together with its share of the budget. Whoever uses the bytes holds it: the device while

@@ -69,18 +69,17 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
     reactor->Finish(ToGrpcStatus(desc.status()));
     return reactor;
   }
-  parts_.executor.Compile(
-      *desc, DeadlineOf(*context),
-      [this, reactor, response, origin, desc = *desc,
-       call = std::make_shared<CompileCall>(parts_.open_calls)](
-          const absl::StatusOr<CachedOperator>& found) {
-        if (found.ok()) {
-          EncodeCompiled(desc, *found, *response);
-        } else {
-          parts_.executor.Refuse(origin, &desc, found.status());
-        }
-        reactor->Finish(ToGrpcStatus(found.status()));
-      });
+  parts_.executor.Compile(*desc, DeadlineOf(*context),
+                          [this, reactor, response, origin, desc = *desc,
+                           call = std::make_shared<CompileCall>(parts_.open_calls)](
+                              const absl::StatusOr<CachedOperator>& found) {
+                            if (found.ok()) {
+                              EncodeCompiled(desc, *found, *response);
+                            } else {
+                              parts_.executor.Refuse(origin, &desc, found.status());
+                            }
+                            reactor->Finish(ToGrpcStatus(found.status()));
+                          });
   return reactor;
 }
 
@@ -101,10 +100,10 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OperatorService::Ex
     parts_.executor.Refuse(origin, nullptr, full);
     return new RefusedStream(full);
   }
-  return ExecuteStreamCall::Start(
-      *context, parts_.executor, parts_.open_calls, parts_.executor.timer(),
-      {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,
-       .max_executions = parts_.limits.max_executions_per_stream});
+  return ExecuteStreamCall::Start(*context, parts_.executor, parts_.open_calls,
+                                  parts_.executor.timer(),
+                                  {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,
+                                   .max_executions = parts_.limits.max_executions_per_stream});
 }
 
 grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerContext* context,

@@ -134,15 +134,15 @@ absl::StatusOr<FeatureLevel> DecodeFeatureLevel(std::optional<v1::FeatureLevel> 
   if (!level.has_value()) return kNewestFeatureLevel;
   const FeatureLevel decoded = static_cast<FeatureLevel>(*level);
   if (IsKnown(decoded)) return decoded;
-  return InvalidField(
-      "feature_level",
-      absl::StrCat("feature_level (", static_cast<int>(*level), ") is none of ",
-                   absl::StrJoin(kAllFeatureLevels, ", ",
-                                 [](std::string* out, FeatureLevel known) {
-                                   absl::StrAppend(out, ToString(known), " (",
-                                                   static_cast<uint32_t>(known), ")");
-                                 }),
-                   "; leave it out for the newest."));
+  return InvalidField("feature_level",
+                      absl::StrCat("feature_level (", static_cast<int>(*level), ") is none of ",
+                                   absl::StrJoin(kAllFeatureLevels, ", ",
+                                                 [](std::string* out, FeatureLevel known) {
+                                                   absl::StrAppend(out, ToString(known), " (",
+                                                                   static_cast<uint32_t>(known),
+                                                                   ")");
+                                                 }),
+                                   "; leave it out for the newest."));
 }
 
 }  // namespace

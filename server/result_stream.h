@@ -25,8 +25,8 @@ class ResultStream {
   const std::shared_ptr<Execution>& execution() const { return execution_; }
   bool done() const { return output_ == execution_->outputs().size(); }
 
-  // The next message: `started` with the first, `statistics` with the last. Absent when the execution
-  // has ended in the meantime; its status says why. `Response` is ExecuteResponse or
+  // The next message: `started` with the first, `statistics` with the last. Absent when the
+  // execution has ended in the meantime; its status says why. `Response` is ExecuteResponse or
   // ExecuteStreamResponse.
   template <typename Response>
   std::optional<grpc::ByteBuffer> Next(Response response) {

@@ -1,12 +1,13 @@
 #include "server/server.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "grpc/health/v1/health.pb.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "kernels/d3d12/device.h"
@@ -18,8 +19,6 @@
 namespace opmill {
 namespace {
 
-// What a message has beside its tensor bytes fits as well.
-constexpr uint64_t kMessageOverhead = 64 << 10;
 constexpr int kStreamLookaheadBytes = 8 << 20;
 // For the last bytes of calls that have ended, and for watchers of health, who never end by
 // themselves.
@@ -45,11 +44,6 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& option
                             .max_idle_bytes = options.limits.max_idle_bytes});
 }
 
-int MessageLimit(uint64_t bytes) {
-  return static_cast<int>(
-      std::min<uint64_t>(bytes + kMessageOverhead, std::numeric_limits<int>::max()));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
@@ -64,11 +58,11 @@ absl::Status Server::Initialize() {
   ASSIGN_OR_RETURN(device_, CreateDevice(options_));
   cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
-  service_ = std::make_unique<OperatorService>(OperatorService::Parts{
-      *device_, *cache_, *executor_, statistics_, open_calls_, limits});
+  service_ = std::make_unique<OperatorService>(
+      OperatorService::Parts{*device_, *cache_, *executor_, statistics_, open_calls_, limits});
   RETURN_IF_ERROR(Listen());
-  grpc_server_->GetHealthCheckService()->SetServingStatus(
-      v1::OperatorService::service_full_name(), true);
+  grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
+                                                          true);
   const DeviceInfo& info = device_->info();
   LogLine(LogLevel::kInfo, "serving")
       .Add("address", absl::StrJoin(addresses_, ","))
@@ -82,12 +76,13 @@ absl::Status Server::Initialize() {
 absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::health::v1::HealthCheckRequest::descriptor();  // links what reflection tells of health
   grpc::ServerBuilder builder;
   builder.RegisterService(service_.get());
-  builder.SetMaxReceiveMessageSize(MessageLimit(options_.limits.max_message_bytes));
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
-  // How far a stream may be ahead of us. gRPC would estimate the network and, on loopback, hold 100 MB
-  // for a stream that it reads faster than we copy; in speed there was no difference.
+  // How far a stream may be ahead of us. gRPC would estimate the network and, on loopback, hold 100
+  // MB for a stream that it reads faster than we copy; in speed there was no difference.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamLookaheadBytes);
   // A port of another's is refused, not shared.
@@ -100,11 +95,13 @@ absl::Status Server::Listen() {
   for (size_t i = 0; i < ports.size(); ++i) {
     const std::string& address = options_.addresses[i];
     if (grpc_server_ == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "The server cannot listen at ", absl::StrJoin(options_.addresses, ", "),
-          ": an address is malformed, not this machine's, or taken."));
+      return absl::UnavailableError(
+          absl::StrCat("The server cannot listen at ", absl::StrJoin(options_.addresses, ", "),
+                       ": an address is malformed, not this machine's, or taken."));
     }
-    addresses_.push_back(absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
+    addresses_.push_back(absl::EndsWith(address, ":0")
+                             ? absl::StrCat(absl::StripSuffix(address, "0"), ports[i])
+                             : address);
   }
   return absl::OkStatus();
 }
@@ -112,7 +109,7 @@ absl::Status Server::Listen() {
 Server::~Server() {
   if (grpc_server_ == nullptr) return;
   HurryUp();
-  open_calls_.WaitUntilNone(absl::Now() + absl::Seconds(10));
+  // Cancels what does not end by itself: writes to callers who do not read.
   grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + kGoodbye));
   grpc_server_->Wait();
 }
@@ -126,7 +123,7 @@ absl::Status Server::Drain() {
       .Add("streams", uint64_t{open_calls_.streams()});
   open_calls_.DrainAll();
   if (open_calls_.WaitUntilNone(deadline)) return absl::OkStatus();
-  const absl::Status late = absl::DeadlineExceededError(
+  absl::Status late = absl::DeadlineExceededError(
       absl::StrCat("The drain timeout (", absl::FormatDuration(options_.drain_timeout),
                    ") passed with ", executor_->open_executions(), " executions under way."));
   HurryUp();

@@ -37,8 +37,8 @@ class ConsoleStopSignal final : public StopSignal {
   }
 
  private:
-  // On a thread of the system's. The process dies when it returns from a close or shutdown event, so
-  // it waits until all is drained.
+  // On a thread of the system's. The process dies when it returns from a close or shutdown event,
+  // so it waits until all is drained.
   static BOOL WINAPI Handle(DWORD event) {
     std::unique_lock lock(g_signal->mutex_);
     ++g_signal->events_;

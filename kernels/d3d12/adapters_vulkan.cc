@@ -104,8 +104,9 @@ class Vulkan {
   static absl::StatusOr<Vulkan> Create() {
     // Whoever asks vkd3d to speak wants to hear all of it.
     if (std::getenv("VKD3D_DEBUG") == nullptr) vkd3d_utils_set_log_callback(KeepErrors);
-    // Descriptors are put into Vulkan sets as dispatches need them, and not into one set of a million
-    // for the heap: on lavapipe that took 500 MB and 0.3 s, and a tiny run 263 us instead of 221.
+    // Descriptors are put into Vulkan sets as dispatches need them, and not into one set of a
+    // million for the heap: on lavapipe that took 500 MB and 0.3 s, and a tiny run 263 us instead
+    // of 221.
     setenv("VKD3D_CONFIG", "virtual_heaps", /*overwrite=*/0);
     static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loader == nullptr) {

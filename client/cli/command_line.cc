@@ -1,0 +1,136 @@
+#include "client/cli/command_line.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace opmill {
+namespace {
+
+// Letters changed, left out, put in, or swapped with their neighbour.
+size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<std::vector<size_t>> distance(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) distance[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) distance[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t& least = distance[i][j];
+      least = std::min({distance[i - 1][j] + 1, distance[i][j - 1] + 1,
+                        distance[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        least = std::min(least, distance[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return distance[a.size()][b.size()];
+}
+
+std::string FlagTable(absl::Span<const Flag> flags) {
+  std::string page;
+  for (const Flag& flag : flags) {
+    const std::string left =
+        absl::StrCat("--", flag.name, flag.value.empty() ? "" : " ", flag.value);
+    absl::StrAppendFormat(&page, "  %-28s %s\n", left, flag.help);
+  }
+  return page;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> CommandLine::Parse(const Verb& verb,
+                                               absl::Span<const std::string> words) {
+  CommandLine line(verb);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!absl::StartsWith(word, "--")) {
+      if (verb.arguments.empty() || line.argument_) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("opmill ", verb.name, " takes no argument \"", word, "\"."));
+      }
+      line.argument_ = word;
+      continue;
+    }
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const auto flag = std::find_if(verb.flags.begin(), verb.flags.end(),
+                                   [&](const Flag& known) { return known.name == name; });
+    if (flag == verb.flags.end()) {
+      std::vector<std::string> names;
+      for (const Flag& known : verb.flags) names.push_back(known.name);
+      return absl::InvalidArgumentError(absl::StrCat("opmill ", verb.name, " has no flag --", name,
+                                                     ".", DidYouMean(name, names, "--")));
+    }
+    std::string value;
+    if (flag->value.empty()) {
+      if (equals != std::string::npos) {
+        return absl::InvalidArgumentError(absl::StrCat("--", name, " takes no value."));
+      }
+    } else if (equals != std::string::npos) {
+      value = word.substr(equals + 1);
+    } else if (i + 1 < words.size()) {
+      value = words[++i];
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, " needs a value: --", name, " ", flag->value, "."));
+    }
+    if (!line.flags_.emplace(name, value).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice."));
+    }
+  }
+  return line;
+}
+
+std::optional<std::string> CommandLine::Get(const std::string& flag) const {
+  const auto found = flags_.find(flag);
+  if (found == flags_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates) {
+  std::string nearest;
+  size_t least = std::numeric_limits<size_t>::max();
+  for (const std::string& candidate : candidates) {
+    const size_t distance = EditDistance(word, candidate);
+    // More than a third of it changed is another word.
+    if (distance < least && distance <= std::max<size_t>(1, candidate.size() / 3)) {
+      least = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates,
+                       absl::string_view prefix) {
+  const std::string nearest = Nearest(word, candidates);
+  return nearest.empty() ? "" : absl::StrCat(" Did you mean ", prefix, nearest, "?");
+}
+
+std::string HelpPage(absl::Span<const Verb* const> verbs) {
+  std::string page =
+      "opmill VERB [--flag value ...]   DirectML's operators, computed by an OpMill server\n\n";
+  for (const Verb* verb : verbs) {
+    absl::StrAppendFormat(
+        &page, "  %-18s %s\n",
+        absl::StrCat(verb->name, verb->arguments.empty() ? "" : " ", verb->arguments),
+        verb->summary);
+  }
+  absl::StrAppendFormat(&page, "  %-18s %s\n", "help [VERB]", "this page, or a verb's");
+  absl::StrAppendFormat(&page, "  %-18s %s\n", "--version", "the version of this program");
+  absl::StrAppend(&page,
+                  "\nExit codes: 0 done; 1 refused or failed; 2 bad command line; 3 no server at "
+                  "that address.\nThe server's address comes from --server, else from "
+                  "OPMILL_SERVER, else it is 127.0.0.1:50051.\n");
+  return page;
+}
+
+std::string HelpPage(const Verb& verb) {
+  return absl::StrCat("opmill ", verb.name, verb.arguments.empty() ? "" : " ", verb.arguments,
+                      " [--flag value ...]   ", verb.summary, "\n\n", verb.details, "\n",
+                      FlagTable(verb.flags));
+}
+
+}  // namespace opmill

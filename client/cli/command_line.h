@@ -1,0 +1,67 @@
+// The command line as a table: verbs, their flags, and what a user typed.
+#ifndef OPMILL_CLIENT_CLI_COMMAND_LINE_H_
+#define OPMILL_CLIENT_CLI_COMMAND_LINE_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace opmill {
+
+enum ExitCode { kDone = 0, kFailed = 1, kBadCommandLine = 2, kNoServer = 3 };
+
+struct Flag {
+  std::string name;
+  std::string value;  // what follows it, as help names it; "" for one that is given or not
+  std::string help;
+};
+
+class CommandLine;
+
+struct Verb {
+  std::string name;
+  std::string arguments;  // "OPERATOR", or "" where it takes none
+  std::string summary;    // one line
+  std::string details;    // paragraphs of help
+  std::vector<Flag> flags;
+  int (*run)(const CommandLine&);  // an ExitCode
+};
+
+// What followed the verb.
+class CommandLine {
+ public:
+  // Takes `--flag value`, `--flag=value` and `--flag`. InvalidArgument for a flag that the verb has
+  // not, one without its value, one given twice, or arguments that the verb does not take.
+  static absl::StatusOr<CommandLine> Parse(const Verb& verb, absl::Span<const std::string> words);
+
+  const Verb& verb() const { return *verb_; }
+  const std::optional<std::string>& argument() const { return argument_; }
+  bool Has(const std::string& flag) const { return flags_.count(flag) > 0; }
+  std::optional<std::string> Get(const std::string& flag) const;
+
+ private:
+  explicit CommandLine(const Verb& verb) : verb_(&verb) {}
+
+  const Verb* verb_;
+  std::optional<std::string> argument_;
+  std::map<std::string, std::string> flags_;
+};
+
+// The candidate that `word` was probably meant to be, or "".
+std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates);
+// " Did you mean X?", or "".
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates,
+                       absl::string_view prefix = "");
+
+// The pages of `opmill help` and `opmill help VERB`.
+std::string HelpPage(absl::Span<const Verb* const> verbs);
+std::string HelpPage(const Verb& verb);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_COMMAND_LINE_H_

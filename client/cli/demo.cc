@@ -1,0 +1,159 @@
+// opmill demo: the worked examples of DirectML's reference pages against a server.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/array_text.h"
+#include "client/cli/common.h"
+#include "client/cli/json.h"
+#include "client/cli/verbs.h"
+#include "client/error.h"
+#include "client/names.h"
+#include "client/worked_examples.h"
+
+namespace opmill {
+namespace {
+
+v1::TensorDesc Packed(v1::DataType type, const std::vector<uint32_t>& sizes) {
+  v1::TensorDesc desc;
+  desc.set_data_type(type);
+  for (const uint32_t size : sizes) desc.add_sizes(size);
+  return desc;
+}
+
+v1::TensorDesc OutputDesc(const ExampleOutput& output) {
+  return Packed(output.is_index ? v1::DATA_TYPE_UINT32 : v1::DATA_TYPE_FLOAT32, output.sizes);
+}
+
+template <typename Desc>
+void FillAxes(const WorkedExample& example, Desc& desc) {
+  *desc.mutable_input() = Packed(v1::DATA_TYPE_FLOAT32, example.sizes);
+  *desc.mutable_output() = OutputDesc(example.outputs[0]);
+  for (const uint32_t axis : example.axes) desc.add_axes(axis);
+}
+
+// As the page spells it, outputs and all.
+v1::OperatorDesc DescOf(const WorkedExample& example) {
+  v1::OperatorDesc desc;
+  const std::string op = example.op;
+  const v1::AxisDirection direction =
+      ParseAxisDirection(example.direction).value_or(v1::AXIS_DIRECTION_UNSPECIFIED);
+  if (op == "argmin") {
+    FillAxes(example, *desc.mutable_arg_min());
+    desc.mutable_arg_min()->set_axis_direction(direction);
+  } else if (op == "reduce") {
+    FillAxes(example, *desc.mutable_reduce());
+    desc.mutable_reduce()->set_function(
+        ParseReduceFunction(example.function).value_or(v1::REDUCE_FUNCTION_UNSPECIFIED));
+  } else if (op == "hardmax") {
+    FillAxes(example, *desc.mutable_hardmax());
+  } else {
+    v1::TopKDesc& top_k = *desc.mutable_top_k();
+    *top_k.mutable_input() = Packed(v1::DATA_TYPE_FLOAT32, example.sizes);
+    *top_k.mutable_output_values() = OutputDesc(example.outputs[0]);
+    *top_k.mutable_output_indices() = OutputDesc(example.outputs[1]);
+    top_k.set_axis(example.axes[0]);
+    top_k.set_k(example.k);
+    top_k.set_axis_direction(direction);
+  }
+  return desc;
+}
+
+template <typename Element>
+std::vector<std::byte> BytesAs(const std::vector<double>& numbers) {
+  std::vector<std::byte> bytes(numbers.size() * sizeof(Element));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const Element element = static_cast<Element>(numbers[i]);
+    std::memcpy(&bytes[i * sizeof(Element)], &element, sizeof(Element));
+  }
+  return bytes;
+}
+
+std::vector<std::byte> ExpectedBytes(const ExampleOutput& output) {
+  return output.is_index ? BytesAs<uint32_t>(output.elements) : BytesAs<float>(output.elements);
+}
+
+std::string Indented(const std::string& text) {
+  return absl::StrCat("      ", absl::StrReplaceAll(text, {{"\n", "\n      "}}), "\n");
+}
+
+// Empty where the server gives what the page says; else what it gave, and what was expected.
+absl::StatusOr<std::string> Difference(Client& client, const WorkedExample& example) {
+  const absl::StatusOr<ExecutionResult> result =
+      client.Execute(DescOf(example), BytesAs<float>(example.input));
+  if (!result.ok()) return result.status();
+  std::string difference;
+  for (size_t i = 0; i < example.outputs.size(); ++i) {
+    const ExampleOutput& output = example.outputs[i];
+    const std::vector<std::byte> expected = ExpectedBytes(output);
+    if (i < result->outputs.size() && result->outputs[i].bytes == expected) continue;
+    const v1::DataType type = OutputDesc(output).data_type();
+    absl::StrAppend(&difference, "    output ", i, " should be\n",
+                    Indented(ArrayText(type, output.sizes, expected)), "    and is\n");
+    if (i < result->outputs.size() && result->outputs[i].bytes.size() == expected.size()) {
+      absl::StrAppend(&difference,
+                      Indented(ArrayText(type, output.sizes, result->outputs[i].bytes)));
+    } else {
+      absl::StrAppend(&difference, "      of another size\n");
+    }
+  }
+  return difference;
+}
+
+int Demo(const CommandLine& line) {
+  FlagReader flags(line);
+  int exit_code = kDone;
+  std::optional<Client> client = ConnectOrExplain(flags, exit_code);
+  if (!client) return exit_code;
+  const bool json = line.Has("json");
+  const absl::StatusOr<v1::GetServerInfoResponse> info = client->GetServerInfo();
+  if (!info.ok()) return Fail(info.status());
+  if (!json) {
+    Print(absl::StrCat("The worked examples of DirectML's reference pages, on ",
+                       info->device().adapter(), ":\n"));
+  }
+  size_t right = 0;
+  std::string page;
+  std::vector<std::string> verdicts;
+  for (const WorkedExample& example : WorkedExamples()) {
+    const absl::StatusOr<std::string> difference = Difference(*client, example);
+    const bool is_right = difference.ok() && difference->empty();
+    right += is_right ? 1 : 0;
+    verdicts.push_back(absl::StrCat("{\"page\":", JsonString(example.page),
+                                    ",\"title\":", JsonString(example.title),
+                                    ",\"call\":", JsonString(DescribeCall(example)),
+                                    ",\"ok\":", is_right ? "true}" : "false}"));
+    if (json) continue;
+    if (page != example.page) Print(absl::StrCat("\n", example.page, "\n"));
+    page = example.page;
+    Print(absl::StrCat(is_right ? "  ok      " : "  WRONG   ", example.title, "\n          ",
+                       DescribeCall(example), "\n"));
+    if (!difference.ok()) Print(Indented(Describe(difference.status())));
+    if (difference.ok()) Print(*difference);
+  }
+  const size_t count = WorkedExamples().size();
+  if (json) {
+    Print(absl::StrCat("{\"right\":", right, ",\"count\":", count, ",\"examples\":[",
+                       absl::StrJoin(verdicts, ","), "]}\n"));
+  } else {
+    Print(absl::StrCat("\n", right, " of ", count, " examples give what their page says.\n"));
+  }
+  return right == count ? kDone : kFailed;
+}
+
+}  // namespace
+
+const Verb& DemoVerb() {
+  static const Verb* const verb = new Verb{
+      .name = "demo",
+      .summary = "runs the worked examples of DirectML's pages, each with its verdict",
+      .details = "Exit code 1 where one of them gives another result than its page says.\n",
+      .flags = WithCommonFlags({}),
+      .run = &Demo};
+  return *verb;
+}
+
+}  // namespace opmill

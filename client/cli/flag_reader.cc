@@ -1,0 +1,70 @@
+#include "client/cli/flag_reader.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace opmill {
+
+std::string FlagReader::Required(const std::string& flag) {
+  const std::optional<std::string> text = line_.Get(flag);
+  if (!text || text->empty()) Fail(flag, "It is needed here.");
+  return text.value_or("");
+}
+
+uint32_t FlagReader::RequiredNumber(const std::string& flag) {
+  Required(flag);
+  return Number(flag, 0);
+}
+
+uint32_t FlagReader::Number(const std::string& flag, uint32_t absent) {
+  const std::optional<std::string> text = line_.Get(flag);
+  uint32_t value = absent;
+  if (text && !absl::SimpleAtoi(*text, &value)) {
+    Fail(flag, absl::StrCat("\"", *text, "\" is no number from 0 to 4294967295."));
+  }
+  return value;
+}
+
+std::vector<int64_t> FlagReader::RequiredIntegers(const std::string& flag) {
+  std::vector<int64_t> values;
+  for (const absl::string_view part : absl::StrSplit(Required(flag), ',')) {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(part, &value)) {
+      Fail(flag, absl::StrCat("\"", part, "\" is no integer; several go as 0,1."));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<uint32_t> FlagReader::RequiredSizes(const std::string& flag) {
+  std::vector<uint32_t> values;
+  for (const absl::string_view part : absl::StrSplit(Required(flag), ',')) {
+    uint32_t value = 0;
+    if (!absl::SimpleAtoi(part, &value)) {
+      Fail(flag, absl::StrCat("\"", part, "\" is no size; several go as 1024,1024."));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+absl::Duration FlagReader::Time(const std::string& flag, absl::Duration absent) {
+  const std::optional<std::string> text = line_.Get(flag);
+  absl::Duration value = absent;
+  if (text && (!absl::ParseDuration(*text, &value) || value <= absl::ZeroDuration())) {
+    Fail(flag, absl::StrCat("\"", *text, "\" is no time; write it as 5s, 250ms or 2m."));
+  }
+  return value;
+}
+
+void FlagReader::Fail(absl::string_view flag, absl::string_view sentence) {
+  FailPlain(absl::StrCat("--", flag, ": ", sentence));
+}
+
+void FlagReader::FailPlain(absl::string_view sentence) {
+  if (status_.ok()) status_ = absl::InvalidArgumentError(sentence);
+}
+
+}  // namespace opmill

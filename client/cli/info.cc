@@ -1,0 +1,115 @@
+// opmill info: what a server is and can do.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/common.h"
+#include "client/cli/json.h"
+#include "client/cli/text_table.h"
+#include "client/cli/verbs.h"
+#include "client/names.h"
+
+namespace opmill {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string KindText(v1::DeviceInfo::Kind kind) {
+  switch (kind) {
+    case v1::DeviceInfo::KIND_HARDWARE:
+      return "hardware";
+    case v1::DeviceInfo::KIND_SOFTWARE:
+      return "software";
+    case v1::DeviceInfo::KIND_REFERENCE:
+      return "reference";
+    default:
+      return "unknown";
+  }
+}
+
+std::string ServerText(const v1::GetServerInfoResponse& info) {
+  const v1::DeviceInfo& device = info.device();
+  Rows rows = {
+      {"version", info.version()},
+      {"adapter", device.adapter()},
+      {"kind", KindText(device.kind())},
+      {"driver", device.driver()},
+      {"shader model", device.shader_model().empty() ? "-" : device.shader_model()},
+      {"memory", device.memory_bytes() == 0 ? "unknown" : BytesText(device.memory_bytes())},
+      {"unified memory", device.unified_memory() ? "yes" : "no"},
+      {"feature level", NameOf(info.feature_level())}};
+  return TextTable(rows, /*align_right=*/false);
+}
+
+std::string LimitsText(const v1::ServerLimits& limits) {
+  return TextTable({{"message to the server", BytesText(limits.max_message_bytes())},
+                    {"chunk of an output", BytesText(limits.max_response_chunk_bytes())},
+                    {"tensor", BytesText(limits.max_tensor_bytes())},
+                    {"bytes in flight", BytesText(limits.max_bytes_in_flight())},
+                    {"scratch of an operator", BytesText(limits.max_scratch_bytes())},
+                    {"executions", absl::StrCat(limits.max_executions())},
+                    {"executions of a stream", absl::StrCat(limits.max_executions_per_stream())},
+                    {"streams", absl::StrCat(limits.max_streams())},
+                    {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},
+                   /*align_right=*/false);
+}
+
+template <typename Values, typename Name>
+std::string List(const Values& values, Name name) {
+  return absl::StrJoin(values, " ",
+                       [&](std::string* out, int value) { absl::StrAppend(out, name(value)); });
+}
+
+std::string OperatorsText(const v1::GetServerInfoResponse& info) {
+  const auto type_name = [](int type) { return NameOf(static_cast<v1::DataType>(type)); };
+  const auto function_name = [](int function) {
+    return NameOf(static_cast<v1::ReduceFunction>(function));
+  };
+  Rows rows = {{"operator", "level", "ranks", "types", "index types"}};
+  for (const v1::OperatorSupport& row : info.operators()) {
+    std::string name = row.operator_();
+    if (row.functions_size() > 0) {
+      absl::StrAppend(&name, " ", List(row.functions(), function_name));
+    }
+    if (!row.condition().empty()) absl::StrAppend(&name, " (", row.condition(), ")");
+    const std::string ranks = row.min_rank() == row.max_rank()
+                                  ? absl::StrCat(row.min_rank())
+                                  : absl::StrCat(row.min_rank(), "-", row.max_rank());
+    rows.push_back({name, NameOf(row.feature_level()), ranks, List(row.data_types(), type_name),
+                    List(row.index_data_types(), type_name)});
+  }
+  return TextTable(rows, /*align_right=*/false);
+}
+
+int Info(const CommandLine& line) {
+  FlagReader flags(line);
+  int exit_code = kDone;
+  std::optional<Client> client = ConnectOrExplain(flags, exit_code);
+  if (!client) return exit_code;
+  const absl::StatusOr<v1::GetServerInfoResponse> info = client->GetServerInfo();
+  if (!info.ok()) return Fail(info.status());
+  if (line.Has("json")) {
+    Print(JsonOf(*info) + "\n");
+  } else {
+    Print(absl::StrCat(ServerText(*info), "\nAt most:\n", LimitsText(info->limits()),
+                       "\nOperators, from a feature level on:\n", OperatorsText(*info)));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+const Verb& InfoVerb() {
+  static const Verb* const verb = new Verb{
+      .name = "info",
+      .summary = "tells what the server is, what it computes, and its limits",
+      .details =
+          "Version, device, feature level, limits, and the types and ranks of every operator.\n",
+      .flags = WithCommonFlags({}),
+      .run = &Info};
+  return *verb;
+}
+
+}  // namespace opmill

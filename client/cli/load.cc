@@ -1,0 +1,168 @@
+#include "client/cli/load.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/text_table.h"
+
+namespace opmill {
+namespace {
+
+// Keeps the measurements, and says when to stop. Any thread may call.
+class Recorder {
+ public:
+  Recorder(const LoadOptions& options, std::vector<OutputTensor> expected,
+           const std::atomic<bool>& interrupted)
+      : expected_(std::move(expected)),
+        interrupted_(interrupted),
+        record_from_(absl::Now() + options.warm_up),
+        stop_at_(record_from_ + options.duration) {}
+
+  bool ShouldGoOn() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return failure_.ok() && !interrupted_.load() && absl::Now() < stop_at_;
+  }
+
+  void Record(absl::Time begun, const absl::StatusOr<v1::ExecutionStatistics>& end,
+              const std::vector<OutputTensor>& outputs) {
+    const absl::Time now = absl::Now();
+    absl::Status failure = end.ok() ? Compare(outputs) : end.status();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure.ok()) {
+      if (failure_.ok()) failure_ = std::move(failure);
+      return;
+    }
+    if (begun < record_from_) return;
+    report_.latencies.push_back(now - begun);
+    report_.measured = now - record_from_;
+    report_.upload += FromProto(end->upload());
+    report_.queue += FromProto(end->queue());
+    report_.compute += FromProto(end->compute());
+    report_.download += FromProto(end->download());
+    report_.batch_size += end->batch_size();
+  }
+
+  absl::StatusOr<LoadReport> Take() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    std::sort(report_.latencies.begin(), report_.latencies.end());
+    return std::move(report_);
+  }
+
+ private:
+  absl::Status Compare(const std::vector<OutputTensor>& outputs) const {
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      if (i < outputs.size() && outputs[i].bytes == expected_[i].bytes) continue;
+      return absl::DataLossError(
+          absl::StrCat("Output ", i, " of an execution differs from that of the first one."));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<OutputTensor> expected_;
+  const std::atomic<bool>& interrupted_;
+  const absl::Time record_from_;
+  const absl::Time stop_at_;
+  std::mutex mutex_;
+  absl::Status failure_;
+  LoadReport report_;
+};
+
+// As many executions under way on one stream as there are lanes: each end begins the next.
+class Lane {
+ public:
+  Lane(ExecutionStream& stream, const LoadOptions& options, Recorder& recorder)
+      : stream_(stream), options_(options), recorder_(recorder) {}
+
+  void Begin() {
+    begun_ = absl::Now();
+    stream_.Begin(
+        options_.desc, options_.input, sink_,
+        [this](const absl::StatusOr<v1::ExecutionStatistics>& end) {
+          recorder_.Record(begun_, end, sink_.outputs());
+          if (recorder_.ShouldGoOn()) return Begin();
+          std::lock_guard<std::mutex> lock(mutex_);
+          is_done_ = true;
+          done_.notify_all();
+        },
+        options_.execution);
+  }
+  void AwaitEnd() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [&] { return is_done_; });
+  }
+
+ private:
+  ExecutionStream& stream_;
+  const LoadOptions& options_;
+  Recorder& recorder_;
+  MemorySink sink_;
+  absl::Time begun_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool is_done_ = false;
+};
+
+absl::Status RunStream(Client& client, const LoadOptions& options, Recorder& recorder) {
+  absl::StatusOr<std::unique_ptr<ExecutionStream>> stream = client.OpenStream();
+  if (!stream.ok()) return stream.status();
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (uint32_t i = 0; i < options.concurrency; ++i) {
+    lanes.push_back(std::make_unique<Lane>(**stream, options, recorder));
+    lanes.back()->Begin();
+  }
+  for (const std::unique_ptr<Lane>& lane : lanes) lane->AwaitEnd();
+  return (*stream)->Finish();
+}
+
+void RunThreads(Client& client, const LoadOptions& options, Recorder& recorder) {
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < options.concurrency; ++i) {
+    threads.emplace_back([&] {
+      do {
+        MemorySink sink;
+        const absl::Time begun = absl::Now();
+        const absl::StatusOr<v1::ExecutionStatistics> end =
+            client.ExecuteInOneMessage(options.desc, options.input, sink, options.execution);
+        recorder.Record(begun, end, sink.outputs());
+      } while (recorder.ShouldGoOn());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
+                                   const std::atomic<bool>& interrupted) {
+  MemorySink first;
+  const absl::Time begun = absl::Now();
+  const absl::StatusOr<v1::ExecutionStatistics> statistics =
+      client.Execute(options.desc, options.input, first, options.execution);
+  if (!statistics.ok()) return statistics.status();
+  const absl::Duration first_call = absl::Now() - begun;
+  uint64_t bytes_per_call = options.input.size;
+  for (const OutputTensor& output : first.outputs()) bytes_per_call += output.bytes.size();
+
+  Recorder recorder(options, std::move(first.outputs()), interrupted);
+  absl::Status status;
+  if (options.in_one_message) {
+    RunThreads(client, options, recorder);
+  } else {
+    status = RunStream(client, options, recorder);
+  }
+  absl::StatusOr<LoadReport> report = recorder.Take();
+  if (!report.ok()) return report.status();  // an execution's failure tells more than the stream's
+  if (!status.ok()) return status;
+  report->first_call = first_call;
+  report->bytes_per_call = bytes_per_call;
+  return report;
+}
+
+}  // namespace opmill

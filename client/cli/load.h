@@ -1,0 +1,45 @@
+// The same execution again and again, many at a time, and what it took.
+#ifndef OPMILL_CLIENT_CLI_LOAD_H_
+#define OPMILL_CLIENT_CLI_LOAD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/client.h"
+
+namespace opmill {
+
+struct LoadOptions {
+  v1::OperatorDesc desc;
+  InputBytes input;
+  ExecutionOptions execution;
+  uint32_t concurrency = 1;
+  bool in_one_message = false;  // Execute, a thread each; else one ExecuteStream
+  absl::Duration warm_up = absl::ZeroDuration();
+  absl::Duration duration = absl::Seconds(1);
+};
+
+struct LoadReport {
+  absl::Duration first_call;  // alone, compiling where the server had to
+  absl::Duration measured;
+  std::vector<absl::Duration> latencies;  // ascending, of executions begun after the warm-up
+  uint64_t bytes_per_call = 0;            // input and outputs
+  // Sums of what the server said of them.
+  absl::Duration upload;
+  absl::Duration queue;
+  absl::Duration compute;
+  absl::Duration download;
+  uint64_t batch_size = 0;
+};
+
+// Fails with the first execution that fails, or whose outputs are not those of the first one, to
+// the bit. Ends early, with what it has, when `interrupted` becomes true.
+absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
+                                   const std::atomic<bool>& interrupted);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_LOAD_H_

@@ -1,0 +1,32 @@
+// A progress bar for long uploads, on a terminal.
+#ifndef OPMILL_CLIENT_CLI_PROGRESS_H_
+#define OPMILL_CLIENT_CLI_PROGRESS_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace opmill {
+
+// Draws on stderr; its destructor removes the bar.
+class ProgressBar {
+ public:
+  explicit ProgressBar(uint64_t total_bytes);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // Below 64 MiB, or where stderr is a file, a bar would only be in the way.
+  static bool IsWanted(uint64_t total_bytes);
+
+  void Show(uint64_t done_bytes);
+
+ private:
+  const uint64_t total_bytes_;
+  const absl::Time started_;
+  absl::Time shown_ = absl::InfinitePast();
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_PROGRESS_H_

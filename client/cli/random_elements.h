@@ -1,0 +1,17 @@
+// Elements to measure with.
+#ifndef OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
+#define OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "opmill/v1/tensor.pb.h"
+
+namespace opmill {
+
+// The same ones every time: any integers, and floats of both signs between 0.03 and 1.
+std::vector<std::byte> RandomElements(v1::DataType type, size_t count);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_

@@ -1,0 +1,83 @@
+// opmill stats: what a server has done.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/common.h"
+#include "client/cli/json.h"
+#include "client/cli/text_table.h"
+#include "client/cli/verbs.h"
+
+namespace opmill {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// The mean over executions that went well, which are the ones whose time counts.
+std::string Mean(const google::protobuf::Duration& sum, uint64_t count) {
+  return count == 0 ? "-" : DurationText(FromProto(sum) / static_cast<double>(count));
+}
+
+std::string OperatorsText(const v1::GetStatisticsResponse& statistics) {
+  Rows rows = {{"operator", "done", "failed", "cancelled", "in", "out", "upload", "queue",
+                "compute", "download"}};
+  for (const v1::OperatorStatistics& op : statistics.operators()) {
+    const uint64_t count = op.succeeded() + op.failed() + op.cancelled();
+    rows.push_back({op.operator_(), absl::StrCat(op.succeeded()), absl::StrCat(op.failed()),
+                    absl::StrCat(op.cancelled()), BytesText(op.input_bytes()),
+                    BytesText(op.output_bytes()), Mean(op.upload(), count), Mean(op.queue(), count),
+                    Mean(op.compute(), count), Mean(op.download(), count)});
+  }
+  return rows.size() == 1 ? "No executions yet.\n" : TextTable(rows, /*align_right=*/true);
+}
+
+std::string Text(const v1::GetStatisticsResponse& statistics) {
+  const v1::CacheStatistics& cache = statistics.cache();
+  const v1::InFlight& flight = statistics.in_flight();
+  const v1::DeviceStatistics& device = statistics.device();
+  const Rows rows = {
+      {"up for",
+       absl::FormatDuration(absl::Trunc(FromProto(statistics.uptime()), absl::Seconds(1)))},
+      {"in flight", absl::StrCat(flight.executions(), " executions (", flight.uploading(),
+                                 " uploading, ", flight.queued(), " queued, ", flight.running(),
+                                 " running, ", flight.streaming(), " streaming), ",
+                                 flight.streams(), " streams, ", BytesText(flight.bytes()))},
+      {"operator cache",
+       absl::StrCat(cache.entries(), " entries, ", cache.hits(), " hits, ", cache.misses(),
+                    " misses, ", cache.waits(), " waits, ", cache.evictions(), " evictions, ",
+                    cache.failures(), " failures")},
+      {"device", absl::StrCat(device.runs(), " runs in ", device.submissions(), " submissions, ",
+                              device.pipelines_created(), " pipelines, ", device.shaders_compiled(),
+                              " shaders compiled, ", device.resets(), " resets")},
+      {"device memory", absl::StrCat(BytesText(device.buffer_bytes_in_use()), " in use, ",
+                                     BytesText(device.buffer_bytes_pooled()), " pooled")},
+      {"refused unread", absl::StrCat(statistics.refused_requests())}};
+  return absl::StrCat(TextTable(rows, /*align_right=*/false),
+                      "\nTimes are means of an execution:\n", OperatorsText(statistics));
+}
+
+int Stats(const CommandLine& line) {
+  FlagReader flags(line);
+  int exit_code = kDone;
+  std::optional<Client> client = ConnectOrExplain(flags, exit_code);
+  if (!client) return exit_code;
+  const absl::StatusOr<v1::GetStatisticsResponse> statistics = client->GetStatistics();
+  if (!statistics.ok()) return Fail(statistics.status());
+  Print(line.Has("json") ? JsonOf(*statistics) + "\n" : Text(*statistics));
+  return kDone;
+}
+
+}  // namespace
+
+const Verb& StatsVerb() {
+  static const Verb* const verb = new Verb{
+      .name = "stats",
+      .summary = "tells what the server has done since its start, and is doing",
+      .details =
+          "Counts, times and bytes of each operator; cache, device, and what is in flight.\n",
+      .flags = WithCommonFlags({}),
+      .run = &Stats};
+  return *verb;
+}
+
+}  // namespace opmill

@@ -1,0 +1,25 @@
+// Columns and units for people.
+#ifndef OPMILL_CLIENT_CLI_TEXT_TABLE_H_
+#define OPMILL_CLIENT_CLI_TEXT_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "google/protobuf/duration.pb.h"
+
+namespace opmill {
+
+// Rows of equal length, padded into columns; all but the first column to the right where
+// `align_right` says so.
+std::string TextTable(const std::vector<std::vector<std::string>>& rows, bool align_right);
+
+std::string BytesText(uint64_t bytes);              // "512 B", "64 MiB", "1.5 GiB"
+std::string DurationText(absl::Duration duration);  // "13.2 us", "1.50 ms", "2.5 s"
+
+absl::Duration FromProto(const google::protobuf::Duration& duration);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_TEXT_TABLE_H_

@@ -1,0 +1,19 @@
+// What `opmill` can be told to do; one file each.
+#ifndef OPMILL_CLIENT_CLI_VERBS_H_
+#define OPMILL_CLIENT_CLI_VERBS_H_
+
+#include "client/cli/command_line.h"
+
+namespace opmill {
+
+const Verb& RunVerb();
+const Verb& DemoVerb();
+const Verb& BenchVerb();
+const Verb& InfoVerb();
+const Verb& StatsVerb();
+const Verb& HealthVerb();
+const Verb& CompileVerb();
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_VERBS_H_

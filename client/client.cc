@@ -1,0 +1,225 @@
+#include "client/client.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "client/error.h"
+#include "client/health.h"
+#include "client/one_message.h"
+#include "client/wire.h"
+#include "grpcpp/grpcpp.h"
+#include "opmill/v1/service.grpc.pb.h"
+
+namespace opmill {
+namespace {
+
+// Above it a message of its own costs more in memory than chunks cost in time.
+constexpr size_t kMaxInlineBytes = size_t{1} << 20;
+constexpr size_t kChunkBytes = size_t{1} << 20;
+// What a message takes beside its tensor bytes.
+constexpr size_t kHeaderBytes = 4096;
+// The server's own timer has the better sentence, so it gets the time to send it.
+constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
+                                           const ClientOptions& options) {
+  grpc::ChannelArguments arguments;
+  const size_t max_bytes =
+      std::min<size_t>(options.max_received_message_bytes, std::numeric_limits<int>::max());
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(max_bytes));
+  arguments.SetMaxSendMessageSize(-1);  // the server's limit is the one that counts
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (options.tls) {
+    grpc::SslCredentialsOptions ssl;
+    ssl.pem_root_certs = options.tls->authorities;
+    ssl.pem_cert_chain = options.tls->certificate;
+    ssl.pem_private_key = options.tls->key;
+    credentials = grpc::SslCredentials(ssl);
+  }
+  return grpc::CreateCustomChannel(target, credentials, arguments);
+}
+
+// Signals when gRPC has dropped every reference to the caller's memory.
+class Loan {
+ public:
+  InputBytes Lend(absl::Span<const std::byte> bytes) {
+    is_out_ = true;
+    return {bytes.data(), bytes.size(), std::shared_ptr<const void>(this, [this](const void*) {
+              std::lock_guard<std::mutex> lock(mutex_);
+              is_out_ = false;
+              returned_.notify_all();
+            })};
+  }
+  void AwaitReturn() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    returned_.wait(lock, [&] { return !is_out_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  bool is_out_ = false;
+};
+
+}  // namespace
+
+struct Client::Connection {
+  Connection(std::shared_ptr<grpc::Channel> to, const ClientOptions& client_options)
+      : channel(std::move(to)),
+        stub(v1::OperatorService::NewStub(channel)),
+        generic(channel),
+        options(client_options) {}
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (v1::OperatorService::Stub::*method)(
+                                    grpc::ClientContext*, const Request&, Response*),
+                                const Request& request) {
+    grpc::ClientContext context;
+    SetDeadline(context, options.timeout);
+    Response response;
+    const grpc::Status status = ((*stub).*method)(&context, request, &response);
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response;
+  }
+
+  absl::Duration TimeoutOf(const ExecutionOptions& execution) const {
+    return std::min(execution.timeout, options.timeout);
+  }
+
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::OperatorService::Stub> stub;
+  grpc::GenericStub generic;
+  ClientOptions options;
+  std::mutex mutex;
+  size_t max_message_bytes = 0;  // 0: not asked yet
+};
+
+Client::Client(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+Client::~Client() = default;
+
+absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOptions& options) {
+  Client client(std::make_unique<Connection>(MakeChannel(target, options), options));
+  grpc::Channel& channel = *client.connection_->channel;
+  const auto deadline = absl::ToChronoTime(absl::Now() + options.connect_timeout);
+  for (grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+       state != GRPC_CHANNEL_READY; state = channel.GetState(/*try_to_connect=*/true)) {
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
+      // A call that fails at once brings the reason, behind much that tells nothing.
+      const absl::Status failure = client.CheckHealth().status();
+      const std::vector<std::string> parts = absl::StrSplit(failure.message(), "last error: ");
+      return absl::UnavailableError(
+          absl::StrCat("No server answers at ", target, ": ", parts.back()));
+    }
+    if (!channel.WaitForStateChange(state, deadline)) {
+      return absl::UnavailableError(absl::StrCat("No server answered at ", target, " within ",
+                                                 absl::FormatDuration(options.connect_timeout),
+                                                 "."));
+    }
+  }
+  return client;
+}
+
+absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
+  return connection_->Call(&v1::OperatorService::Stub::GetServerInfo, v1::GetServerInfoRequest());
+}
+
+absl::StatusOr<v1::GetStatisticsResponse> Client::GetStatistics() {
+  return connection_->Call(&v1::OperatorService::Stub::GetStatistics, v1::GetStatisticsRequest());
+}
+
+absl::StatusOr<v1::CompileOperatorResponse> Client::Compile(
+    const v1::OperatorDesc& desc, std::optional<v1::FeatureLevel> feature_level) {
+  v1::CompileOperatorRequest request;
+  *request.mutable_operator_() = desc;
+  if (feature_level) request.set_feature_level(*feature_level);
+  return connection_->Call(&v1::OperatorService::Stub::CompileOperator, request);
+}
+
+absl::StatusOr<std::string> Client::CheckHealth(absl::string_view service) {
+  return opmill::CheckHealth(connection_->generic, service, connection_->options.timeout);
+}
+
+absl::StatusOr<size_t> Client::MaxMessageBytes() {
+  std::lock_guard<std::mutex> lock(connection_->mutex);
+  if (connection_->max_message_bytes == 0) {
+    const absl::StatusOr<v1::GetServerInfoResponse> info = GetServerInfo();
+    if (!info.ok()) return info.status();
+    const uint64_t limit = info->limits().max_message_bytes();
+    if (limit <= kHeaderBytes) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "The server takes messages of ", limit, " bytes; one chunk needs ", kHeaderBytes, "."));
+    }
+    connection_->max_message_bytes = static_cast<size_t>(limit);
+  }
+  return connection_->max_message_bytes;
+}
+
+absl::StatusOr<ExecutionResult> Client::Execute(const v1::OperatorDesc& desc,
+                                                absl::Span<const std::byte> input,
+                                                const ExecutionOptions& options) {
+  Loan loan;
+  MemorySink sink;
+  absl::StatusOr<v1::ExecutionStatistics> statistics =
+      Execute(desc, loan.Lend(input), sink, options);
+  loan.AwaitReturn();
+  if (!statistics.ok()) return statistics.status();
+  return ExecutionResult{std::move(sink.outputs()), *std::move(statistics)};
+}
+
+absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& desc,
+                                                        InputBytes input, OutputSink& sink,
+                                                        const ExecutionOptions& options) {
+  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes();
+  if (!max_message_bytes.ok()) return max_message_bytes.status();
+  if (input.size <= std::min(kMaxInlineBytes, *max_message_bytes - kHeaderBytes)) {
+    return ExecuteInOneMessage(desc, input, sink, options);
+  }
+  return ExecuteInChunks(desc, std::move(input), sink, options);
+}
+
+absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
+    const v1::OperatorDesc& desc, const InputBytes& input, OutputSink& sink,
+    const ExecutionOptions& options) {
+  v1::ExecuteRequest request;
+  *request.mutable_operator_() = desc;
+  if (options.feature_level) request.set_feature_level(*options.feature_level);
+  return opmill::ExecuteInOneMessage(connection_->generic, request, input, sink,
+                                     connection_->TimeoutOf(options));
+}
+
+absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,
+                                                                InputBytes input, OutputSink& sink,
+                                                                const ExecutionOptions& options) {
+  ExecutionOptions bounded = options;
+  bounded.timeout = connection_->TimeoutOf(options);
+  absl::StatusOr<std::unique_ptr<ExecutionStream>> stream =
+      OpenStream(bounded.timeout + kDeadlineSlack);
+  if (!stream.ok()) return stream.status();
+  absl::StatusOr<v1::ExecutionStatistics> result = absl::UnknownError("");
+  (*stream)->Begin(
+      desc, std::move(input), sink,
+      [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, bounded);
+  const absl::Status status = (*stream)->Finish();
+  // A stream that fails after the execution's good end changes nothing about it.
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<ExecutionStream>> Client::OpenStream(absl::Duration timeout) {
+  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes();
+  if (!max_message_bytes.ok()) return max_message_bytes.status();
+  return std::make_unique<ExecutionStream>(
+      connection_->generic,
+      ExecutionStream::Options{
+          .chunk_bytes = std::min(kChunkBytes, *max_message_bytes - kHeaderBytes),
+          .timeout = timeout});
+}
+
+}  // namespace opmill

@@ -1,0 +1,306 @@
+#include "client/execution_stream.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/error.h"
+#include "client/output_receiver.h"
+#include "client/wire.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/client_callback.h"
+#include "proto/payload.h"
+
+namespace opmill {
+namespace {
+
+constexpr char kMethod[] = "/opmill.v1.OperatorService/ExecuteStream";
+
+struct Execution {
+  Execution(OutputSink& sink, ExecutionStream::Done execution_done)
+      : receiver(sink), done(std::move(execution_done)) {}
+
+  v1::ExecuteStreamRequest begin;  // sent with the first chunk
+  InputBytes input;
+  size_t sent_bytes = 0;
+  bool is_begun = false;
+  std::function<void(uint64_t)> progress;
+  OutputReceiver receiver;  // of the thread that reads, alone
+  ExecutionStream::Done done;
+};
+
+}  // namespace
+
+// Reading, and everything that it leads to, happens in OnReadDone, one message after the other; so
+// an execution ends there, or in OnDone after it. Writing goes round: WriteNext starts one message,
+// and its OnWriteDone calls WriteNext again. `hold_` keeps gRPC from OnDone while Begin may still
+// write.
+class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  Call(grpc::GenericStub& stub, const Options& options) : chunk_bytes_(options.chunk_bytes) {
+    SetDeadline(context_, options.timeout);
+    stub.PrepareBidiStreamingCall(&context_, kMethod, {}, this);
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  uint64_t Begin(std::shared_ptr<Execution> execution) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t id = ++last_id_;
+    if (reads_ended_ || is_finishing_) {
+      const absl::Status status =
+          reads_ended_
+              ? absl::UnavailableError("The stream has ended.")
+              : absl::FailedPreconditionError("Finish was called; no execution can begin.");
+      lock.unlock();
+      execution->done(status);
+      return id;
+    }
+    execution->begin.set_execution_id(id);
+    executions_[id] = std::move(execution);
+    uploads_.push_back(id);
+    WriteNext(lock);
+    return id;
+  }
+
+  void Cancel(uint64_t id) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto found = executions_.find(id);
+    if (found == executions_.end()) return;
+    if (found->second->is_begun) {
+      cancellations_.push_back(id);
+      return WriteNext(lock);
+    }
+    // The server has not heard of it.
+    const std::shared_ptr<Execution> execution = std::move(found->second);
+    executions_.erase(found);
+    WriteNext(lock);
+    execution->done(absl::CancelledError("The execution was cancelled before it began."));
+  }
+
+  absl::Status Finish() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_finishing_ = true;
+    WriteNext(lock);
+    lock.lock();
+    ended_.wait(lock, [&] { return is_done_; });
+    return status_;
+  }
+
+  void Abort() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (is_done_) return;
+      is_aborted_ = true;
+    }
+    context_.TryCancel();
+    std::ignore = Finish();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      reads_ended_ = true;
+      ReleaseHold(lock);
+      return;
+    }
+    Receive();
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool) override {
+    // Nobody else looks at these two before GoOn.
+    outgoing_.Clear();
+    if (written_ && written_->progress) written_->progress(written_->sent_bytes);
+    written_.reset();
+    GoOn();
+  }
+
+  void OnWritesDoneDone(bool) override { GoOn(); }
+
+  void OnDone(const grpc::Status& status) override {
+    std::map<uint64_t, std::shared_ptr<Execution>> left;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      left.swap(executions_);
+      if (is_aborted_) failure_ = absl::CancelledError("The stream was given up.");
+    }
+    absl::Status end = failure_.ok() ? FromGrpcStatus(status) : failure_;
+    const absl::Status lost =
+        end.ok() ? absl::InternalError("The server closed the stream before the execution's end.")
+                 : end;
+    for (auto& [id, execution] : left) execution->done(lost);
+
+    std::lock_guard<std::mutex> lock(mutex_);
+    status_ = std::move(end);
+    is_done_ = true;
+    ended_.notify_all();
+  }
+
+ private:
+  void GoOn() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_writing_ = false;
+    if (reads_ended_) {
+      ReleaseHold(lock);
+    } else {
+      WriteNext(lock);
+    }
+  }
+
+  // Unlocks; gRPC may free slices, and with them a caller's memory, before StartWrite returns.
+  void WriteNext(std::unique_lock<std::mutex>& lock) {
+    if (is_writing_ || writes_done_ || reads_ended_) return lock.unlock();
+    if (!cancellations_.empty()) {
+      v1::ExecuteStreamRequest request;
+      request.set_execution_id(cancellations_.front());
+      request.mutable_cancel();
+      cancellations_.pop_front();
+      return Write(lock, JoinChunks(request, {}));
+    }
+    while (!uploads_.empty()) {
+      const uint64_t id = uploads_.front();
+      uploads_.pop_front();
+      const auto found = executions_.find(id);
+      if (found == executions_.end()) continue;  // ended by the server before its last byte
+      written_ = found->second;
+      const grpc::ByteBuffer message = NextChunk(*written_);
+      if (written_->sent_bytes < written_->input.size) uploads_.push_back(id);
+      return Write(lock, message);
+    }
+    // With the half-close cancelling would end, so it waits for the last execution.
+    if (!is_finishing_ || !executions_.empty()) return lock.unlock();
+    writes_done_ = true;
+    is_writing_ = true;
+    lock.unlock();
+    StartWritesDone();
+  }
+
+  grpc::ByteBuffer NextChunk(Execution& execution) const {
+    v1::ExecuteStreamRequest request;
+    if (execution.is_begun) {
+      request.set_execution_id(execution.begin.execution_id());
+    } else {
+      request.Swap(&execution.begin);
+      execution.begin.set_execution_id(request.execution_id());
+      execution.is_begun = true;
+    }
+    const size_t count = std::min(chunk_bytes_, execution.input.size - execution.sent_bytes);
+    std::vector<OutgoingChunk> chunks;
+    if (count > 0) {
+      chunks.push_back({.tensor_index = 0,
+                        .offset = execution.sent_bytes,
+                        .data = SliceOf(execution.input, execution.sent_bytes, count)});
+    }
+    execution.sent_bytes += count;
+    request.set_end_of_inputs(execution.sent_bytes == execution.input.size);
+    return JoinChunks(request, std::move(chunks));
+  }
+
+  void Write(std::unique_lock<std::mutex>& lock, const grpc::ByteBuffer& message) {
+    is_writing_ = true;
+    outgoing_ = message;
+    lock.unlock();
+    StartWrite(&outgoing_);
+  }
+
+  void ReleaseHold(std::unique_lock<std::mutex>& lock) {
+    const bool release = hold_ && !is_writing_;
+    if (release) hold_ = false;
+    lock.unlock();
+    if (release) RemoveHold();
+  }
+
+  void Receive() {
+    const absl::StatusOr<SplitMessage> message =
+        SplitMessage::Split(incoming_, PayloadKind::kChunks);
+    v1::ExecuteStreamResponse response;
+    if (!message.ok() || !response.ParseFromString(message->header())) {
+      failure_ = absl::InternalError("The server sent what is no ExecuteStreamResponse.");
+      context_.TryCancel();
+      return;
+    }
+    std::shared_ptr<Execution> execution;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = executions_.find(response.execution_id());
+      if (found == executions_.end()) return;  // one that ended here already, by its sink's failure
+      execution = found->second;
+    }
+    absl::Status status;
+    if (response.has_started()) status = execution->receiver.Start(response.started());
+    if (status.ok()) status = execution->receiver.Write(message->chunks());
+    if (status.ok() && response.has_statistics()) status = execution->receiver.End();
+    if (!status.ok()) {
+      Cancel(response.execution_id());
+    } else if (response.has_status()) {
+      status = FromRpcStatus(response.status());
+      if (status.ok()) status = absl::InternalError("The server failed an execution with OK.");
+    } else if (!response.has_statistics()) {
+      return;
+    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    executions_.erase(response.execution_id());
+    WriteNext(lock);
+    if (status.ok()) {
+      execution->done(response.statistics());
+    } else {
+      execution->done(status);
+    }
+  }
+
+  const size_t chunk_bytes_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;
+  absl::Status failure_;  // of the thread that reads
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::map<uint64_t, std::shared_ptr<Execution>> executions_;
+  std::deque<uint64_t> uploads_;  // each once, while it has bytes to send
+  std::deque<uint64_t> cancellations_;
+  std::shared_ptr<Execution> written_;  // whose chunk is on its way; with outgoing_ of who writes
+  uint64_t last_id_ = 0;
+  bool is_writing_ = false;
+  bool is_finishing_ = false;
+  bool writes_done_ = false;
+  bool reads_ended_ = false;
+  bool hold_ = true;
+  bool is_aborted_ = false;
+  bool is_done_ = false;
+  absl::Status status_;
+};
+
+ExecutionStream::ExecutionStream(grpc::GenericStub& stub, const Options& options)
+    : call_(std::make_unique<Call>(stub, options)) {}
+
+ExecutionStream::~ExecutionStream() { call_->Abort(); }
+
+uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, InputBytes input, OutputSink& sink,
+                                Done done, const ExecutionOptions& options) {
+  auto execution = std::make_shared<Execution>(sink, std::move(done));
+  v1::BeginExecution& begin = *execution->begin.mutable_begin();
+  *begin.mutable_operator_() = std::move(desc);
+  if (options.feature_level) begin.set_feature_level(*options.feature_level);
+  if (options.timeout != absl::InfiniteDuration()) {
+    *begin.mutable_timeout() = ToProto(options.timeout);
+  }
+  execution->input = std::move(input);
+  execution->progress = options.progress;
+  return call_->Begin(std::move(execution));
+}
+
+void ExecutionStream::Cancel(uint64_t execution_id) { call_->Cancel(execution_id); }
+
+absl::Status ExecutionStream::Finish() { return call_->Finish(); }
+
+}  // namespace opmill

@@ -1,0 +1,63 @@
+#include "client/health.h"
+
+#include <utility>
+#include <vector>
+
+#include "client/error.h"
+#include "client/wire.h"
+#include "google/protobuf/wrappers.pb.h"
+#include "grpcpp/grpcpp.h"
+
+namespace opmill {
+namespace {
+
+constexpr char kMethod[] = "/grpc.health.v1.Health/Check";
+
+}  // namespace
+
+// The two messages hold one field with number 1 each, a string and an enumeration, as StringValue
+// and Int32Value do. Code of their own would end a process that links another copy of health.proto.
+absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_view service,
+                                        absl::Duration timeout) {
+  google::protobuf::StringValue request;
+  request.set_value(std::string(service));
+  const grpc::Slice request_slice(request.SerializeAsString());
+  const grpc::ByteBuffer request_bytes(&request_slice, 1);
+
+  grpc::ClientContext context;
+  SetDeadline(context, timeout);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(&context, kMethod, request_bytes, &queue);
+  call->StartCall();
+  grpc::ByteBuffer response_bytes;
+  grpc::Status status;
+  call->Finish(&response_bytes, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  if (!status.ok()) return FromGrpcStatus(status);
+
+  std::string text;
+  std::vector<grpc::Slice> slices;
+  if (response_bytes.Dump(&slices).ok()) {
+    for (const grpc::Slice& slice : slices) {
+      text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+  }
+  google::protobuf::Int32Value response;
+  if (!response.ParseFromString(text)) {
+    return absl::InternalError("The server sent what is no HealthCheckResponse.");
+  }
+  switch (response.value()) {
+    case 1:
+      return "SERVING";
+    case 2:
+      return "NOT_SERVING";
+    case 3:
+      return "SERVICE_UNKNOWN";
+    default:
+      return "UNKNOWN";
+  }
+}
+
+}  // namespace opmill

@@ -1,0 +1,35 @@
+// The contract's enumerations as people write them: "float32", "log_sum_exp", "5.0".
+#ifndef OPMILL_CLIENT_NAMES_H_
+#define OPMILL_CLIENT_NAMES_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "opmill/v1/operator.pb.h"
+#include "opmill/v1/tensor.pb.h"
+
+namespace opmill {
+
+// The ten types that operators take, as a list for sentences.
+inline constexpr char kDataTypeNames[] =
+    "float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8";
+
+std::string NameOf(v1::DataType type);            // "float32", as NumPy has it
+std::string NameOf(v1::ReduceFunction function);  // "log_sum_exp"
+std::string NameOf(v1::FeatureLevel level);       // "5.0"
+std::string NameOf(v1::AxisDirection direction);  // "increasing"
+
+// These refuse with a sentence that lists what there is.
+absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
+absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name);
+absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);
+absl::StatusOr<v1::AxisDirection> ParseAxisDirection(absl::string_view name);
+
+// Of one of the ten types; 0 for another.
+size_t ElementBytes(v1::DataType type);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_NAMES_H_

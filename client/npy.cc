@@ -1,0 +1,283 @@
+#include "client/npy.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "client/names.h"
+
+namespace opmill {
+namespace {
+
+constexpr absl::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kVersionBytes = 2;
+constexpr size_t kHeaderAlignment = 64;
+constexpr size_t kMaxDimensions = 8;
+
+struct Dtype {
+  absl::string_view code;  // what follows the byte order in 'descr'
+  v1::DataType type;
+};
+constexpr Dtype kDtypes[] = {
+    {"f4", v1::DATA_TYPE_FLOAT32}, {"f2", v1::DATA_TYPE_FLOAT16}, {"i8", v1::DATA_TYPE_INT64},
+    {"i4", v1::DATA_TYPE_INT32},   {"i2", v1::DATA_TYPE_INT16},   {"i1", v1::DATA_TYPE_INT8},
+    {"u8", v1::DATA_TYPE_UINT64},  {"u4", v1::DATA_TYPE_UINT32},  {"u2", v1::DATA_TYPE_UINT16},
+    {"u1", v1::DATA_TYPE_UINT8},
+};
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("The .npy header is malformed: ", what, "."));
+}
+
+// The header is a Python literal, of which NumPy writes this much:
+// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+class LiteralReader {
+ public:
+  explicit LiteralReader(absl::string_view text) : text_(text) {}
+
+  bool Take(char c) {
+    SkipSpace();
+    if (text_.empty() || text_.front() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  bool TakeWord(absl::string_view word) {
+    SkipSpace();
+    if (!absl::StartsWith(text_, word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+  std::optional<absl::string_view> TakeString() {
+    SkipSpace();
+    if (text_.empty() || (text_.front() != '\'' && text_.front() != '"')) return std::nullopt;
+    const size_t end = text_.find(text_.front(), 1);
+    if (end == absl::string_view::npos) return std::nullopt;
+    const absl::string_view content = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return content;
+  }
+  // With the L that Python 2 wrote behind long integers.
+  std::optional<uint64_t> TakeInteger() {
+    SkipSpace();
+    if (text_.empty() || !absl::ascii_isdigit(text_.front())) return std::nullopt;
+    uint64_t value = 0;
+    while (!text_.empty() && absl::ascii_isdigit(text_.front())) {
+      const uint64_t digit = static_cast<uint64_t>(text_.front() - '0');
+      if (value > (std::numeric_limits<uint64_t>::max() - digit) / 10) return std::nullopt;
+      value = value * 10 + digit;
+      text_.remove_prefix(1);
+    }
+    if (!text_.empty() && text_.front() == 'L') text_.remove_prefix(1);
+    return value;
+  }
+  bool AtEnd() {
+    SkipSpace();
+    return text_.empty();
+  }
+
+ private:
+  void SkipSpace() {
+    while (!text_.empty() && absl::ascii_isspace(text_.front())) text_.remove_prefix(1);
+  }
+
+  absl::string_view text_;
+};
+
+absl::StatusOr<v1::DataType> TypeOf(absl::string_view descr) {
+  const absl::string_view code = descr.empty() ? descr : descr.substr(1);
+  for (const Dtype& dtype : kDtypes) {
+    if (code != dtype.code) continue;
+    const char order = descr.front();
+    const bool has_order = ElementBytes(dtype.type) > 1;
+    if (order == '<' || order == '=' || (!has_order && (order == '|' || order == '>'))) {
+      return dtype.type;
+    }
+    if (order != '>') break;
+    return absl::InvalidArgumentError(
+        absl::StrCat("The array's dtype '", descr,
+                     "' is big-endian, and OpMill takes little-endian elements; convert it with "
+                     "x.astype('<",
+                     code, "')."));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("The array's dtype '", descr, "' is none of those that OpMill computes with: ",
+                   kDataTypeNames, ". Convert it with x.astype(...)."));
+}
+
+absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
+  if (!reader.Take('(')) return Malformed("'shape' is no tuple");
+  std::vector<uint32_t> sizes;
+  bool has_comma = true;
+  while (!reader.Take(')')) {
+    const std::optional<uint64_t> size = reader.TakeInteger();
+    if (!size || !has_comma) return Malformed("'shape' is no tuple of sizes");
+    if (*size > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("The array's dimension ", sizes.size(),
+                                                     " has size ", *size,
+                                                     "; at most 4294967295 is possible."));
+    }
+    if (sizes.size() == kMaxDimensions) {
+      return absl::InvalidArgumentError(absl::StrCat("The array has more than ", kMaxDimensions,
+                                                     " dimensions, which is the most "
+                                                     "that operators take."));
+    }
+    sizes.push_back(static_cast<uint32_t>(*size));
+    has_comma = reader.Take(',');
+  }
+  if (sizes.empty()) {
+    return absl::InvalidArgumentError(
+        "The array has no dimensions, and operators take 1 to 8; save it with x.reshape(1).");
+  }
+  return sizes;
+}
+
+absl::Status ReadDictionary(absl::string_view text, NpyHeader& header) {
+  LiteralReader reader(text);
+  if (!reader.Take('{')) return Malformed("it is no dictionary");
+  bool has_descr = false;
+  bool has_order = false;
+  bool has_shape = false;
+  bool has_comma = true;
+  while (!reader.Take('}')) {
+    const std::optional<absl::string_view> key = reader.TakeString();
+    if (!key || !has_comma || !reader.Take(':')) return Malformed("it is no dictionary");
+    if (*key == "descr" && !std::exchange(has_descr, true)) {
+      const std::optional<absl::string_view> descr = reader.TakeString();
+      if (!descr && !reader.Take('[')) return Malformed("'descr' is no string");
+      if (!descr) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "The array's dtype is structured, and OpMill computes with: ", kDataTypeNames,
+            ". Save one field of it, as x['name']."));
+      }
+      absl::StatusOr<v1::DataType> type = TypeOf(*descr);
+      if (!type.ok()) return type.status();
+      header.data_type = *type;
+    } else if (*key == "fortran_order" && !std::exchange(has_order, true)) {
+      header.fortran_order = reader.TakeWord("True");
+      if (!header.fortran_order && !reader.TakeWord("False")) {
+        return Malformed("'fortran_order' is neither True nor False");
+      }
+    } else if (*key == "shape" && !std::exchange(has_shape, true)) {
+      absl::StatusOr<std::vector<uint32_t>> sizes = ReadShape(reader);
+      if (!sizes.ok()) return sizes.status();
+      header.sizes = *std::move(sizes);
+    } else {
+      return Malformed(absl::StrCat("the key '", *key, "' is unknown or given twice"));
+    }
+    has_comma = reader.Take(',');
+  }
+  if (!reader.AtEnd()) return Malformed("something follows its dictionary");
+  if (!has_descr || !has_order || !has_shape) {
+    return Malformed("one of 'descr', 'fortran_order' and 'shape' is missing");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Truncated(uint64_t needed, size_t size) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("The .npy file is cut off: it needs ", needed, " bytes and has ", size, "."));
+}
+
+// The bytes of the elements, or nothing past 2^64.
+std::optional<uint64_t> BytesOf(const NpyHeader& header) {
+  uint64_t bytes = ElementBytes(header.data_type);
+  for (const uint32_t size : header.sizes) {
+    if (size == 0) return 0;
+  }
+  for (const uint32_t size : header.sizes) {
+    if (bytes > std::numeric_limits<uint64_t>::max() / size) return std::nullopt;
+    bytes *= size;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file) {
+  const absl::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (!absl::StartsWith(text, kMagic)) {
+    return absl::InvalidArgumentError(
+        "The file is no .npy file: it does not begin with \"\\x93NUMPY\".");
+  }
+  const size_t version_end = kMagic.size() + kVersionBytes;
+  if (text.size() < version_end) return Truncated(version_end, text.size());
+  const int major = static_cast<int>(file[kMagic.size()]);
+  const int minor = static_cast<int>(file[kMagic.size() + 1]);
+  if (major < 1 || major > 3 || minor != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("The .npy file has format ", major, ".", minor,
+                                                   "; 1.0, 2.0 and 3.0 are known."));
+  }
+  const size_t length_bytes = major == 1 ? 2 : 4;
+  NpyHeader header;
+  if (text.size() < version_end + length_bytes) {
+    return Truncated(version_end + length_bytes, text.size());
+  }
+  uint64_t length = 0;
+  for (size_t i = 0; i < length_bytes; ++i) {
+    length |= static_cast<uint64_t>(file[version_end + i]) << (8 * i);
+  }
+  const uint64_t data_offset = version_end + length_bytes + length;
+  if (text.size() < data_offset) return Truncated(data_offset, text.size());
+  header.data_offset = static_cast<size_t>(data_offset);
+
+  absl::Status status =
+      ReadDictionary(text.substr(version_end + length_bytes, static_cast<size_t>(length)), header);
+  if (!status.ok()) return status;
+  const std::optional<uint64_t> data_bytes = BytesOf(header);
+  if (!data_bytes || *data_bytes > std::numeric_limits<uint64_t>::max() - data_offset) {
+    return absl::InvalidArgumentError(absl::StrCat("The array's shape (",
+                                                   absl::StrJoin(header.sizes, ", "),
+                                                   ") takes more bytes than can be counted."));
+  }
+  if (text.size() < data_offset + *data_bytes) {
+    return Truncated(data_offset + *data_bytes, text.size());
+  }
+  header.data_bytes = static_cast<size_t>(*data_bytes);
+  return header;
+}
+
+absl::StatusOr<v1::TensorDesc> NpyHeader::ToTensorDesc() const {
+  v1::TensorDesc desc;
+  desc.set_data_type(data_type);
+  for (const uint32_t size : sizes) desc.add_sizes(size);
+  if (!fortran_order || sizes.size() == 1) return desc;
+  uint64_t stride = 1;
+  for (const uint32_t size : sizes) {
+    if (stride > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("The array is in Fortran order, and a stride of its ", stride,
+                       " elements is more than 4294967295; save it with "
+                       "numpy.ascontiguousarray(x)."));
+    }
+    desc.add_strides(static_cast<uint32_t>(stride));
+    stride *= size;
+  }
+  return desc;
+}
+
+std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes) {
+  const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                                   [&](const Dtype& d) { return d.type == data_type; });
+  const absl::string_view code = dtype == std::end(kDtypes) ? "" : dtype->code;
+  std::string dictionary =
+      absl::StrCat("{'descr': '", ElementBytes(data_type) == 1 ? "|" : "<", code,
+                   "', 'fortran_order': False, 'shape': (", absl::StrJoin(sizes, ", "),
+                   sizes.size() == 1 ? ",), }" : "), }");
+  constexpr size_t kPrefix = kMagic.size() + kVersionBytes + 2;
+  const size_t unpadded = kPrefix + dictionary.size() + 1;
+  dictionary.append((kHeaderAlignment - unpadded % kHeaderAlignment) % kHeaderAlignment, ' ');
+  dictionary.push_back('\n');
+
+  std::string header = absl::StrCat(kMagic, absl::string_view("\x01\x00", 2));
+  header.push_back(static_cast<char>(dictionary.size() & 0xFF));
+  header.push_back(static_cast<char>(dictionary.size() >> 8));
+  return header + dictionary;
+}
+
+}  // namespace opmill

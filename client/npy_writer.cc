@@ -1,0 +1,69 @@
+#include "client/npy_writer.h"
+
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/npy.h"
+
+namespace opmill {
+namespace {
+
+absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view why) {
+  const std::u8string name = path.u8string();
+  return absl::UnknownError(
+      absl::StrCat(std::string(name.begin(), name.end()), " cannot be written: ", why, "."));
+}
+
+}  // namespace
+
+NpyWriter::NpyWriter(std::filesystem::path path, std::filesystem::path temporary)
+    : path_(std::move(path)),
+      temporary_(std::move(temporary)),
+      stream_(temporary_, std::ios::binary | std::ios::trunc) {}
+
+absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path,
+                                                             const v1::TensorDesc& desc) {
+  if (desc.strides_size() > 0) {
+    return absl::UnimplementedError(
+        absl::StrCat(path, " cannot be written: the result has strides, a .npy file has none."));
+  }
+  const std::filesystem::path target(std::u8string(path.begin(), path.end()));
+  std::filesystem::path temporary = target;
+  temporary += absl::StrCat(".", absl::Hex(std::random_device()()), ".part");
+  std::unique_ptr<NpyWriter> writer(new NpyWriter(target, std::move(temporary)));
+  if (!writer->stream_) return CannotWrite(target, "the file cannot be opened");
+  const std::vector<uint32_t> sizes(desc.sizes().begin(), desc.sizes().end());
+  const std::string header = MakeNpyHeader(desc.data_type(), sizes);
+  absl::Status status = writer->Append(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(header.data()), header.size()));
+  if (!status.ok()) return status;
+  return writer;
+}
+
+NpyWriter::~NpyWriter() {
+  if (is_committed_) return;
+  stream_.close();
+  std::error_code ignored;
+  std::filesystem::remove(temporary_, ignored);
+}
+
+absl::Status NpyWriter::Append(absl::Span<const std::byte> bytes) {
+  stream_.write(reinterpret_cast<const char*>(bytes.data()),
+                static_cast<std::streamsize>(bytes.size()));
+  return stream_ ? absl::OkStatus() : CannotWrite(path_, "the disk does not take it");
+}
+
+absl::Status NpyWriter::Commit() {
+  stream_.close();
+  if (!stream_) return CannotWrite(path_, "the disk does not take it");
+  std::error_code error;
+  std::filesystem::rename(temporary_, path_, error);
+  if (error) return CannotWrite(path_, error.message());
+  is_committed_ = true;
+  return absl::OkStatus();
+}
+
+}  // namespace opmill

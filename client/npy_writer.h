@@ -1,0 +1,45 @@
+// A .npy file that comes into being whole or not at all.
+#ifndef OPMILL_CLIENT_NPY_WRITER_H_
+#define OPMILL_CLIENT_NPY_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "opmill/v1/tensor.pb.h"
+
+namespace opmill {
+
+// Written under another name beside `path`, and renamed by Commit. Without that nothing is left of
+// it.
+class NpyWriter {
+ public:
+  // A packed tensor in row-major order; Unimplemented for one with strides. `path` is UTF-8.
+  static absl::StatusOr<std::unique_ptr<NpyWriter>> Create(const std::string& path,
+                                                           const v1::TensorDesc& desc);
+  ~NpyWriter();
+  NpyWriter(const NpyWriter&) = delete;
+  NpyWriter& operator=(const NpyWriter&) = delete;
+
+  // The next bytes of the elements.
+  absl::Status Append(absl::Span<const std::byte> bytes);
+  absl::Status Commit();
+
+ private:
+  NpyWriter(std::filesystem::path path, std::filesystem::path temporary);
+
+  const std::filesystem::path path_;
+  const std::filesystem::path temporary_;
+  std::ofstream stream_;
+  bool is_committed_ = false;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_NPY_WRITER_H_

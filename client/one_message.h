@@ -1,0 +1,22 @@
+// The RPC Execute: a request of one message, its answer in chunks.
+#ifndef OPMILL_CLIENT_ONE_MESSAGE_H_
+#define OPMILL_CLIENT_ONE_MESSAGE_H_
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/execution.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "opmill/v1/service.pb.h"
+
+namespace opmill {
+
+// `request` without its inputs.
+absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(grpc::GenericStub& stub,
+                                                            const v1::ExecuteRequest& request,
+                                                            const InputBytes& input,
+                                                            OutputSink& sink,
+                                                            absl::Duration timeout);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_ONE_MESSAGE_H_

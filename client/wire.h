@@ -1,0 +1,40 @@
+// Values as they go to gRPC.
+#ifndef OPMILL_CLIENT_WIRE_H_
+#define OPMILL_CLIENT_WIRE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/execution.h"
+#include "google/protobuf/duration.pb.h"
+#include "grpcpp/grpcpp.h"
+
+namespace opmill {
+
+// Part of `input`, with a reference to its owner for as long as gRPC keeps the slice.
+inline grpc::Slice SliceOf(const InputBytes& input, size_t offset, size_t size) {
+  using Owner = std::shared_ptr<const void>;
+  // gRPC does not write through what it is given to send.
+  auto* bytes = const_cast<std::byte*>(input.data + offset);
+  return grpc::Slice(
+      bytes, size, [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(input.owner));
+}
+
+inline google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration proto;
+  proto.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  proto.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return proto;
+}
+
+inline void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
+  if (timeout == absl::InfiniteDuration()) return;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_WIRE_H_

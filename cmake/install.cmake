@@ -1,0 +1,34 @@
+# cmake --install: the two programs, and the client library for
+#
+#   find_package(opmill CONFIG REQUIRED)
+#   target_link_libraries(app PRIVATE opmill::client)     #include "opmill/client/client.h"
+#
+# Headers name each other from the root of this tree, which is include/opmill there.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(root "${CMAKE_INSTALL_INCLUDEDIR}/opmill")
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/opmill")
+
+set_target_properties(opmill_client PROPERTIES EXPORT_NAME client)
+set_target_properties(opmill_proto PROPERTIES EXPORT_NAME proto)
+target_include_directories(opmill_proto PUBLIC
+  "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>" "$<INSTALL_INTERFACE:${root}>")
+
+install(TARGETS opmill opmill-server)
+install(TARGETS opmill_client opmill_proto EXPORT opmill)
+foreach(header array_text client error execution execution_stream mapped_file names npy npy_writer)
+  install(FILES "client/${header}.h" DESTINATION "${root}/client")
+endforeach()
+install(FILES proto/allocator.h proto/payload.h DESTINATION "${root}/proto")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/opmill/" DESTINATION "${root}"
+  FILES_MATCHING PATTERN "*.pb.h")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/google" DESTINATION "${root}"
+  FILES_MATCHING PATTERN "*.pb.h")
+install(DIRECTORY proto/opmill proto/google DESTINATION "${CMAKE_INSTALL_DATADIR}/opmill/proto"
+  FILES_MATCHING PATTERN "*.proto")
+install(EXPORT opmill NAMESPACE opmill:: FILE opmillTargets.cmake DESTINATION "${package}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/opmillConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES cmake/opmillConfig.cmake "${PROJECT_BINARY_DIR}/opmillConfigVersion.cmake"
+  DESTINATION "${package}")

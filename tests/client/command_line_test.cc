@@ -1,0 +1,175 @@
+#include "client/cli/command_line.h"
+
+#include <string>
+#include <vector>
+
+#include "client/cli/flag_reader.h"
+#include "client/cli/operator_flags.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Verb RunLike() {
+  return {.name = "run",
+          .arguments = "OPERATOR",
+          .summary = "computes",
+          .details = "More about it.\n",
+          .flags = OperatorFlags({{"input", "FILE", "what to read"}, {"json", "", "print JSON"}}),
+          .run = nullptr};
+}
+
+absl::StatusOr<CommandLine> Parse(const Verb& verb, const std::vector<std::string>& words) {
+  return CommandLine::Parse(verb, words);
+}
+
+std::string RefusalOf(const std::vector<std::string>& words) {
+  const Verb verb = RunLike();
+  return std::string(Parse(verb, words).status().message());
+}
+
+TEST(CommandLine, TakesValuesBehindASpaceOrAnEqualsSign) {
+  const Verb verb = RunLike();
+  const auto line =
+      Parse(verb, {"--input", "a=b.npy", "argmin", "--axes=0,1", "--axis", "-1", "--json"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->argument(), "argmin");
+  EXPECT_EQ(line->Get("input"), "a=b.npy");
+  EXPECT_EQ(line->Get("axes"), "0,1");
+  EXPECT_EQ(line->Get("axis"), "-1");
+  EXPECT_TRUE(line->Has("json"));
+  EXPECT_FALSE(line->Has("k"));
+  EXPECT_EQ(line->Get("k"), std::nullopt);
+}
+
+TEST(CommandLine, RefusesWithASentence) {
+  EXPECT_EQ(RefusalOf({"--inptu", "x"}), "opmill run has no flag --inptu. Did you mean --input?");
+  EXPECT_EQ(RefusalOf({"--colour=red"}), "opmill run has no flag --colour.");
+  EXPECT_EQ(RefusalOf({"--input"}), "--input needs a value: --input FILE.");
+  EXPECT_EQ(RefusalOf({"--json=yes"}), "--json takes no value.");
+  EXPECT_EQ(RefusalOf({"--input", "x", "--input=y"}), "--input is given twice.");
+  EXPECT_EQ(RefusalOf({"argmin", "argmax"}), "opmill run takes no argument \"argmax\".");
+  EXPECT_EQ(RefusalOf({"-x"}), "");
+}
+
+TEST(Nearest, FindsOneOrTwoSlipsAndNoOtherWord) {
+  const std::vector<std::string> verbs = {"run", "stats", "health", "compile", "bench"};
+  EXPECT_EQ(Nearest("rnu", verbs), "run");
+  EXPECT_EQ(Nearest("stat", verbs), "stats");
+  EXPECT_EQ(Nearest("complie", verbs), "compile");
+  EXPECT_EQ(Nearest("heatlh", verbs), "health");
+  EXPECT_EQ(Nearest("serve", verbs), "");
+  EXPECT_EQ(Nearest("", verbs), "");
+}
+
+TEST(HelpPage, NamesEveryFlagOfAVerb) {
+  const Verb verb = RunLike();
+  const std::string page = HelpPage(verb);
+  for (const Flag& flag : verb.flags) EXPECT_THAT(page, HasSubstr("  --" + flag.name));
+  EXPECT_THAT(page, HasSubstr("More about it."));
+}
+
+// What ReadOperator makes of a command line, or the refusal.
+absl::StatusOr<v1::OperatorDesc> Read(const std::string& op, const std::vector<uint32_t>& sizes,
+                                      const std::vector<std::string>& words) {
+  const Verb verb = RunLike();
+  const auto line = Parse(verb, words);
+  if (!line.ok()) return line.status();
+  v1::TensorDesc input;
+  input.set_data_type(v1::DATA_TYPE_FLOAT32);
+  for (const uint32_t size : sizes) input.add_sizes(size);
+  FlagReader flags(*line);
+  v1::OperatorDesc desc = ReadOperator(op, input, flags);
+  if (!flags.status().ok()) return flags.status();
+  return desc;
+}
+
+std::string RefusalOf(const std::string& op, const std::vector<std::string>& words) {
+  return std::string(Read(op, {3, 4}, words).status().message());
+}
+
+TEST(ReadOperator, CountsNegativeAxesFromTheEnd) {
+  const auto desc = Read("argmin", {3, 4, 5}, {"--axes", "-1,0"});
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_THAT(desc->arg_min().axes(), ElementsAre(2, 0));
+  EXPECT_EQ(desc->arg_min().axis_direction(), v1::AXIS_DIRECTION_INCREASING);
+  EXPECT_FALSE(desc->arg_min().has_output());
+}
+
+TEST(ReadOperator, GivesTheIndexTypeItsShape) {
+  const auto argmax = Read("argmax", {3, 4, 5}, {"--axes=1", "--index_type=int64"});
+  ASSERT_TRUE(argmax.ok()) << argmax.status();
+  EXPECT_EQ(argmax->arg_max().output().data_type(), v1::DATA_TYPE_INT64);
+  EXPECT_THAT(argmax->arg_max().output().sizes(), ElementsAre(3, 1, 5));
+
+  const auto top_k = Read("top_k", {3, 4},
+                          {"--axis=-1", "--k=2", "--index_type=uint64", "--direction=increasing"});
+  ASSERT_TRUE(top_k.ok()) << top_k.status();
+  EXPECT_THAT(top_k->top_k().output_indices().sizes(), ElementsAre(3, 2));
+  EXPECT_FALSE(top_k->top_k().has_output_values());
+  EXPECT_EQ(top_k->top_k().axis_direction(), v1::AXIS_DIRECTION_INCREASING);
+
+  const auto reduce =
+      Read("reduce", {3, 4}, {"--function=argmin", "--axes=0", "--index_type=int32"});
+  ASSERT_TRUE(reduce.ok()) << reduce.status();
+  EXPECT_THAT(reduce->reduce().output().sizes(), ElementsAre(1, 4));
+}
+
+TEST(ReadOperator, TakesTheLargestByDefaultInTopK) {
+  const auto desc = Read("top_k", {9}, {"--axis=0", "--k=2"});
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_EQ(desc->top_k().axis_direction(), v1::AXIS_DIRECTION_DECREASING);
+}
+
+TEST(ReadOperator, LeavesAxesThatAreTooLargeToTheServer) {
+  const auto desc = Read("reduce", {3, 4}, {"--function=sum", "--axes=7"});
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_THAT(desc->reduce().axes(), ElementsAre(7));
+}
+
+TEST(ReadOperator, RefusesWithASentence) {
+  EXPECT_EQ(
+      RefusalOf("argmim", {}),
+      "There is no operator \"argmim\"; there are argmin, argmax, reduce, top_k, hardmax. Did "
+      "you mean argmin?");
+  EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is needed"));
+  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is needed here.");
+  EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),
+            "--axes: Axis -3 is none of the input's; with 2 dimensions they go from -2 to 1.");
+  EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}), "--axes: \"x\" is no integer; several go as 0,1.");
+  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: It is needed here.");
+  EXPECT_THAT(RefusalOf("reduce", {"--axes=0", "--function=median"}),
+              HasSubstr("no reduce function \"median\"; there are argmax, argmin, average"));
+  EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take it.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axes=0", "--k=3"}), "--axes: top_k does not take it.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: It is needed here.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
+            "--k: \"-1\" is no number from 0 to 4294967295.");
+  EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--direction=up"}),
+            "--direction: There is no direction \"up\"; there are increasing and decreasing.");
+  EXPECT_THAT(RefusalOf("argmin", {"--axes=0", "--index_type=float64"}),
+              HasSubstr("no element type \"float64\""));
+  EXPECT_EQ(RefusalOf("reduce", {"--axes=0", "--function=sum", "--index_type=int32"}),
+            "--index_type: Of the functions, only argmin and argmax give indices.");
+}
+
+TEST(FlagReader, ReadsTimes) {
+  Verb verb = RunLike();
+  verb.flags = {{"deadline", "TIME", ""}};
+  const auto good = Parse(verb, {"--deadline=250ms"});
+  FlagReader flags(*good);
+  EXPECT_EQ(flags.Time("deadline", absl::ZeroDuration()), absl::Milliseconds(250));
+  for (const char* text : {"5", "soon", "-1s", "0s", ""}) {
+    const auto bad = Parse(verb, {std::string("--deadline=") + text});
+    FlagReader refused(*bad);
+    refused.Time("deadline", absl::ZeroDuration());
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("is no time")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace opmill

@@ -1,0 +1,124 @@
+"""The real opmill-server as a child process."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_RELEASE = ROOT / "build" / "release"
+SERVER = os.environ.get("OPMILL_SERVER_BINARY", str(_RELEASE / "server" / "opmill-server"))
+CLI = os.environ.get("OPMILL_CLI_BINARY", str(_RELEASE / "client" / "opmill"))
+SANITIZED = bool(os.environ.get("OPMILL_SANITIZER"))
+
+_START_SECONDS = 60
+_STOP_SECONDS = 60
+
+
+def plain_environment():
+    """The environment without OPMILL_*, where both programs look for values of their flags."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OPMILL_")}
+
+
+class ServerProcess:
+    """Serves on a free port from its construction on. Use it in `with`: leaving it sends SIGTERM
+    and expects exit status 0, unless the process has been waited for by then."""
+
+    def __init__(self, *flags, device="software"):
+        self._changed = threading.Condition()
+        self._lines = []
+        self._ended = False
+        self._waited_for = False
+        self._process = subprocess.Popen(
+            [SERVER, "--address=127.0.0.1:0", f"--device={device}", "--log_format=json",
+             "--shader_cache=", *flags],
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            env=plain_environment(),
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            self.address = self.wait_for(lambda line: line.get("event") == "serving")["address"]
+        except AssertionError:
+            self.kill()
+            raise
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def lines(self, event=None):
+        """The log so far, one dictionary a line; what was no JSON is under "text"."""
+        with self._changed:
+            return [line for line in self._lines if event in (None, line.get("event"))]
+
+    def wait_for(self, accepts, seconds=_START_SECONDS):
+        """The first line of the log, past or to come, that `accepts` returns true for."""
+        seen = 0
+        found = []
+
+        def search():
+            nonlocal seen
+            found.extend(line for line in self._lines[seen:] if accepts(line))
+            seen = len(self._lines)
+            return found or self._ended
+
+        with self._changed:
+            self._changed.wait_for(search, seconds)
+            if not found:
+                raise AssertionError(f"the server logged no such line, only {self._lines}")
+            return found[0]
+
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def wait(self, seconds=_STOP_SECONDS):
+        """The exit status; negative for a signal that ended it."""
+        status = self._process.wait(seconds)
+        self._reader.join(seconds)
+        self._waited_for = True
+        return status
+
+    def kill(self):
+        self._process.kill()
+        self.wait()
+
+    def status_bytes(self, field):
+        """A field of /proc/PID/status, such as VmRSS or VmHWM, in bytes."""
+        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError(f"/proc/{self.pid}/status has no {field}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if self._waited_for:
+            return
+        self.signal(signal.SIGTERM)
+        try:
+            status = self.wait()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        if status != 0 and kind is None:
+            raise AssertionError(f"the server's exit status is {status}; its last lines: "
+                                 f"{self.lines()[-20:]}")
+
+    def _read(self):
+        for text in self._process.stderr:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                line = {"text": text.rstrip("\n")}
+            with self._changed:
+                self._lines.append(line)
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()

@@ -1,0 +1,247 @@
+// How executions and streams end before their time, through the wire.
+#include <signal.h>
+
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "tests/end_to_end/stream_fixture.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+
+enum class Where { kUploading, kQueued, kRunning, kStreaming };
+constexpr Where kAll[] = {Where::kUploading, Where::kQueued, Where::kRunning, Where::kStreaming};
+constexpr uint64_t kId = 7;
+
+class StreamEnd : public StreamTest {
+ protected:
+  // A server for which what its stages do is known to be compiled.
+  void SetUp() override {
+    StartServer();
+    for (const v1::OperatorDesc& desc : {SlowSum(), Streamed(), SumOf(5)}) {
+      grpc::ClientContext context;
+      v1::CompileOperatorRequest request;
+      v1::CompileOperatorResponse response;
+      *request.mutable_operator_() = desc;
+      ASSERT_TRUE(stub().CompileOperator(&context, request, &response).ok());
+    }
+  }
+
+  // Begins execution kId on `caller`, and waits until it is there; with a timeout, until it should
+  // be.
+  void Reach(Where where, StreamCaller& caller, absl::Duration timeout = absl::InfiniteDuration()) {
+    switch (where) {
+      case Where::kUploading:
+        ASSERT_TRUE(caller.Begin(kId, SumOf(1000), 100, timeout));
+        Wait([](const v1::InFlight& now) { return now.uploading() == 1; });
+        break;
+      case Where::kQueued:  // behind another large one
+        blocker_.emplace(stub());
+        ASSERT_TRUE(blocker_->Begin(1, SlowSum()));
+        Wait([](const v1::InFlight& now) { return now.running() == 1; });
+        ASSERT_TRUE(caller.Begin(kId, SlowSum(), std::nullopt, timeout));
+        Wait([](const v1::InFlight& now) { return now.queued() == 1; });
+        break;
+      case Where::kRunning:
+        ASSERT_TRUE(caller.Begin(kId, SlowSum(), std::nullopt, timeout));
+        Wait([](const v1::InFlight& now) { return now.running() == 1; });
+        break;
+      case Where::kStreaming:  // to a caller that does not read
+        ASSERT_TRUE(caller.Begin(kId, Streamed(), std::nullopt, timeout));
+        Wait([](const v1::InFlight& now) { return now.streaming() == 1; });
+        break;
+    }
+  }
+
+  void Wait(const std::function<bool(const v1::InFlight&)>& condition) {
+    WaitForStatistics([&condition](const v1::GetStatisticsResponse& statistics) {
+      return condition(statistics.in_flight());
+    });
+  }
+
+  static v1::OperatorDesc Streamed() { return HardmaxOf(8 << 20); }
+
+  std::optional<StreamCaller> blocker_;
+};
+
+TEST_F(StreamEnd, CancelExecutionEndsItWhereverItIs) {
+  for (const Where where : kAll) {
+    SCOPED_TRACE(static_cast<int>(where));
+    StreamCaller caller(stub());
+    Reach(where, caller);
+    const absl::Time cancelled = absl::Now();
+    caller.Cancel(kId);
+    const v1::ExecuteStreamResponse end = caller.ReadEnd();
+    EXPECT_LT(absl::Now() - cancelled, absl::Seconds(2));
+    EXPECT_EQ(end.execution_id(), kId);
+    EXPECT_EQ(end.status().code(), grpc::StatusCode::CANCELLED) << end.ShortDebugString();
+    EXPECT_EQ(end.status().message(), "The caller cancelled the execution.");
+    // The id is free again, and the stream goes on.
+    caller.Cancel(kId);
+    caller.Begin(kId, SumOf(5));
+    EXPECT_TRUE(caller.ReadEnd().has_statistics());
+    caller.WritesDone();
+    EXPECT_TRUE(caller.Finish().ok());
+    blocker_.reset();
+    WaitUntilIdle();
+  }
+}
+
+TEST_F(StreamEnd, ATimeoutEndsItWhereverItIs) {
+  for (const Where where : kAll) {
+    SCOPED_TRACE(static_cast<int>(where));
+    StreamCaller caller(stub());
+    const absl::Time begun = absl::Now();
+    Reach(where, caller, absl::Milliseconds(900));
+    if (where == Where::kStreaming) absl::SleepFor(begun + absl::Seconds(1) - absl::Now());
+    const v1::ExecuteStreamResponse end = caller.ReadEnd();
+    EXPECT_GE(absl::Now() - begun, absl::Milliseconds(900));
+    EXPECT_EQ(end.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED) << end.ShortDebugString();
+    EXPECT_EQ(end.status().message(), "The execution's time is over.");
+    caller.WritesDone();
+    EXPECT_TRUE(caller.Finish().ok());
+    blocker_.reset();
+    WaitUntilIdle();
+  }
+}
+
+TEST_F(StreamEnd, TheDeadlineOfTheCallEndsAllOfIt) {
+  for (const Where where : kAll) {
+    SCOPED_TRACE(static_cast<int>(where));
+    const absl::Time begun = absl::Now();
+    StreamCaller caller(stub(), absl::Milliseconds(900));
+    Reach(where, caller);
+    absl::SleepFor(begun + absl::Seconds(1) - absl::Now());
+    EXPECT_EQ(caller.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    blocker_.reset();
+    WaitUntilIdle();
+  }
+  EXPECT_GT(Statistics().operators(0).cancelled(), 0u);
+}
+
+TEST_F(StreamEnd, ACallThatIsCancelledLeavesNothing) {
+  for (const Where where : kAll) {
+    SCOPED_TRACE(static_cast<int>(where));
+    StreamCaller caller(stub());
+    Reach(where, caller);
+    caller.TryCancel();
+    EXPECT_EQ(caller.Finish().error_code(), grpc::StatusCode::CANCELLED);
+    blocker_.reset();
+    WaitUntilIdle();
+  }
+}
+
+TEST_F(StreamEnd, HalfCloseEndsWhatIsCompleteAndRefusesWhatIsNot) {
+  StreamCaller caller(stub());
+  caller.Begin(1, SumOf(1000), 100);
+  caller.Begin(2, SlowSum());
+  caller.WritesDone();
+  const v1::ExecuteStreamResponse refused = caller.ReadEnd();
+  EXPECT_EQ(refused.execution_id(), 1u);
+  EXPECT_EQ(refused.status().message(),
+            "The stream was half-closed with 100 of the 4000 bytes of input 0; 3900 are missing.");
+  EXPECT_EQ(FieldOf(refused.status()), "chunks");
+  const v1::ExecuteStreamResponse complete = caller.ReadEnd();
+  EXPECT_EQ(complete.execution_id(), 2u);
+  EXPECT_TRUE(complete.has_statistics());
+  EXPECT_TRUE(caller.Finish().ok());
+}
+
+TEST_F(StreamEnd, AnIdThatIsBegunTwiceIsRefusedOnceAndIsFreeAfter) {
+  StreamCaller caller(stub());
+  caller.Begin(kId, SumOf(1000), 100);
+  caller.Begin(kId, SumOf(5));
+  const v1::ExecuteStreamResponse refused = caller.ReadEnd();
+  EXPECT_EQ(FieldOf(refused.status()), "execution_id");
+  EXPECT_EQ(refused.status().message(),
+            "execution_id (7) is open on this stream already; neither of the two is computed.");
+  caller.Begin(kId, SumOf(5));
+  EXPECT_TRUE(caller.ReadEnd().has_statistics());
+  caller.WritesDone();
+  EXPECT_TRUE(caller.Finish().ok());
+}
+
+// The second begin ends the first execution while its results wait to be written; the third opens
+// another under the same id before that.
+TEST_F(StreamEnd, AnIdThatIsBegunThriceIsNotForgotten) {
+  StreamCaller caller(stub());
+  caller.Begin(1, Streamed());  // fills the connection
+  Wait([](const v1::InFlight& now) { return now.streaming() == 1; });
+  caller.Begin(kId, SumOf(5));
+  Wait([](const v1::InFlight& now) { return now.streaming() == 2; });
+  caller.Begin(kId, SumOf(5));
+  caller.Begin(kId, SumOf(5), 8);
+  Wait([](const v1::InFlight& now) { return now.uploading() == 1; });
+  const auto ends = [&caller](uint64_t id) {
+    while (true) {
+      const v1::ExecuteStreamResponse end = caller.ReadEnd();
+      if (end.execution_id() == id) return end;
+    }
+  };
+  EXPECT_EQ(FieldOf(ends(kId).status()), "execution_id");
+  caller.SendZeros(kId, 8, 12);
+  EXPECT_TRUE(ends(kId).has_statistics());
+  caller.WritesDone();
+  EXPECT_TRUE(caller.Finish().ok());
+}
+
+TEST_F(StreamEnd, DrainingEndsWhatWasBegunAndThenTheStream) {
+  StreamCaller caller(stub());
+  StreamCaller idle(stub());
+  idle.Begin(1, SumOf(5));
+  idle.ReadEnd();
+  Reach(Where::kUploading, caller);
+  server().Signal(SIGTERM);
+  ASSERT_TRUE(server().WaitForLine(R"("event":"draining")").has_value());
+  const grpc::Status idle_end = idle.Finish();
+  EXPECT_EQ(idle_end.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(idle_end.error_message(),
+            "The server is draining, and the stream has nothing under way.");
+  caller.Begin(kId + 1, SumOf(5));
+  const v1::ExecuteStreamResponse refused = caller.ReadEnd();
+  EXPECT_EQ(refused.execution_id(), kId + 1);
+  EXPECT_EQ(refused.status().code(), grpc::StatusCode::UNAVAILABLE);
+  caller.SendZeros(kId, 100, 3900);
+  const v1::ExecuteStreamResponse end = caller.ReadEnd();
+  EXPECT_EQ(end.execution_id(), kId);
+  EXPECT_TRUE(end.has_statistics()) << end.ShortDebugString();
+  EXPECT_EQ(caller.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(server().WaitForExit(), 0);
+}
+
+TEST_F(StreamEnd, DrainingPastItsTimeoutCutsWhatIsLeft) {
+  for (const Where where : {Where::kUploading, Where::kRunning, Where::kStreaming}) {
+    SCOPED_TRACE(static_cast<int>(where));
+    StartServer({"--drain_timeout=500ms"});
+    StreamCaller caller(stub());
+    Reach(where, caller);
+    const absl::Time start = absl::Now();
+    server().Signal(SIGTERM);
+    EXPECT_EQ(server().WaitForExit(), 1);
+    std::printf("cut at stage %d: exit after %s\n", static_cast<int>(where),
+                absl::FormatDuration(absl::Now() - start).c_str());
+    EXPECT_GE(absl::Now() - start, absl::Milliseconds(500));
+    // A run on the device cannot be cut short, and gRPC looks every 10 s only at a connection whose
+    // other side does not read.
+    EXPECT_LT(absl::Now() - start, absl::Seconds(where == Where::kUploading ? 5 : 15));
+    const grpc::Status end = caller.Finish();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE) << end.error_message();
+    if (where != Where::kStreaming) {
+      EXPECT_EQ(end.error_message(), "The server stopped before the execution ended.");
+    }
+    const auto stopped = server().WaitForLine(R"("event":"stopped")");
+    ASSERT_TRUE(stopped.has_value());
+    EXPECT_THAT(*stopped,
+                HasSubstr("The drain timeout (500ms) passed with 1 executions under way."));
+  }
+}
+
+}  // namespace
+}  // namespace opmill

@@ -1,0 +1,234 @@
+"""SIGTERM: what has begun ends well, what is new is refused, and the server is gone in time."""
+
+import collections
+import signal
+import threading
+import time
+import unittest
+
+import grpc
+import numpy as np
+from grpc_status import rpc_status
+
+import api
+import arrays
+from api import Refusal, sv
+from server_process import ServerProcess
+
+ARRAY = arrays.awkward("float32", (64, 256), seed=1)
+DATA = arrays.data_of(ARRAY)
+EXPECTED = arrays.expect_hardmax(ARRAY, [1])
+# One row, repeated: 16 KiB that become 20 MiB.
+ROW = np.zeros(4096, np.float32)
+ROW_DATA = arrays.data_of(ROW)
+LARGE_RESULT = arrays.hardmax(np.lib.stride_tricks.as_strided(ROW, (1280, 4096), (0, 4)), [1])
+
+
+class Load:
+    """Clients that execute until they are refused, and count what came of it."""
+
+    def __init__(self, server, streams, callers):
+        self.good = 0
+        self.refused = 0
+        self.wrong = []
+        self._server = server
+        self._lock = threading.Lock()
+        bodies = [self._stream] * streams + [self._call] * callers
+        self._threads = [threading.Thread(target=self._run, args=(body,)) for body in bodies]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self):
+        for thread in self._threads:
+            thread.join(60)
+            if thread.is_alive():
+                self.wrong.append("a client hangs")
+
+    def _run(self, body):
+        try:
+            with api.connect(self._server.address) as channel:
+                body(api.stub_of(channel))
+        except Exception as error:  # pylint: disable=broad-except
+            self._note(wrong=repr(error))
+
+    def _note(self, outcome=None, refusal=None, wrong=None):
+        with self._lock:
+            if wrong is not None:
+                self.wrong.append(wrong)
+            elif refusal is not None:
+                self.refused += 1
+                if refusal.code != grpc.StatusCode.UNAVAILABLE or refusal.retry_seconds is None:
+                    self.wrong.append(refusal)
+            elif np.array_equal(arrays.array_of(outcome), EXPECTED):
+                self.good += 1
+            else:
+                self.wrong.append("a wrong result")
+
+    def _call(self, stub):
+        while True:
+            try:
+                self._note(api.execute(stub, arrays.hardmax(ARRAY, [1]), DATA))
+            except grpc.RpcError as error:
+                # What arrives in the moment that the server closes, gRPC cancels by itself.
+                by_grpc = rpc_status.from_call(error) is None
+                if error.code() != grpc.StatusCode.UNAVAILABLE and not (
+                        by_grpc and error.code() == grpc.StatusCode.CANCELLED):
+                    self._note(wrong=repr(error))
+                return
+
+    def _stream(self, stub):
+        stream = api.Stream(stub)
+        began, ended = set(), set()
+        try:
+            for key in range(8):
+                self._begin(stream, key)
+                began.add(key)
+            while (end := stream.next_end()) is not None:
+                key, outcome = end
+                ended.add(key)
+                if outcome.status is not None:
+                    self._note(refusal=Refusal.of(outcome.status))
+                    if began == ended:
+                        stream.half_close()
+                    continue
+                self._note(outcome)
+                following = len(began)
+                self._begin(stream, following)
+                began.add(following)
+        except grpc.RpcError as error:
+            # It ends so when it had nothing under way; what was sent after that was not accepted.
+            if error.code() != grpc.StatusCode.UNAVAILABLE:
+                self._note(wrong=repr(error))
+
+    @staticmethod
+    def _begin(stream, key):
+        stream.begin(key, arrays.hardmax(ARRAY, [1]), [(0, 0, DATA[:20000])])
+        stream.send(key, [(0, 20000, DATA[20000:])])
+
+
+class Drain(unittest.TestCase):
+    def test_no_accepted_execution_is_lost_under_load(self):
+        server = self.enterContext(ServerProcess("--drain_timeout=20s"))
+        load = Load(server, streams=4, callers=4)
+        until = time.monotonic() + 60
+        while load.good < 200 and time.monotonic() < until:
+            time.sleep(0.01)
+        started = time.monotonic()
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(30), 0)
+        seconds = time.monotonic() - started
+        load.join()
+        codes = [line["code"] for line in server.lines("execute")]
+        print(f"drained in {seconds:.2f} s: {load.good} good, {load.refused} refused with a "
+              f"status; logged: {collections.Counter(codes)}")
+        self.assertEqual(load.wrong, [])
+        self.assertGreaterEqual(load.good, 200)
+        self.assertEqual(set(codes) - {"OK", "UNAVAILABLE"}, set())
+        self.assertEqual(codes.count("OK"), load.good)
+        self.assertLess(seconds, 15)
+
+    def hanging_upload(self, *flags):
+        """A server with an execution whose input never comes to its end."""
+        server = self.enterContext(ServerProcess(*flags, device="reference"))
+        channel = self.enterContext(api.connect(server.address))
+        stream = api.Stream(api.stub_of(channel))
+        stream.begin(1, arrays.hardmax(ARRAY, [1]), [(0, 0, DATA[:100])])
+        small = np.ones(3, np.float32)
+        stream.begin(2, arrays.argmax(small, [0]), [(0, 0, arrays.data_of(small))])
+        self.assertEqual(stream.next_end()[0], 2)  # so the first has begun
+        return server, channel, stream
+
+    def test_new_work_is_refused_while_what_has_begun_goes_on(self):
+        server, channel, stream = self.hanging_upload()
+        server.signal(signal.SIGTERM)
+        server.wait_for(lambda line: line.get("event") == "draining")
+        stream.begin(3, arrays.hardmax(ARRAY, [1]), [(0, 0, DATA)])
+        key, outcome = stream.next_end()
+        refusal = Refusal.of(outcome.status)
+        print(refusal.sentence)
+        self.assertEqual((key, refusal.code, refusal.reason),
+                         (3, grpc.StatusCode.UNAVAILABLE, "NOT_AVAILABLE"))
+        self.assertGreater(refusal.retry_seconds, 0)
+        stub = api.stub_of(channel)
+        with self.assertRaises(grpc.RpcError) as raised:
+            api.execute(stub, arrays.hardmax(ARRAY, [1]), DATA)
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        stream.send(1, [(0, 100, DATA[100:])])
+        key, outcome = stream.next_end()
+        self.assertEqual(key, 1)
+        np.testing.assert_array_equal(arrays.array_of(outcome), EXPECTED)
+        self.assertEqual(server.wait(10), 0)
+
+    def test_an_idle_stream_does_not_keep_the_server(self):
+        server = self.enterContext(ServerProcess(device="reference"))
+        channel = self.enterContext(api.connect(server.address))
+        stream = api.Stream(api.stub_of(channel))
+        small = np.ones(3, np.float32)
+        stream.begin(1, arrays.argmax(small, [0]), [(0, 0, arrays.data_of(small))])
+        self.assertEqual(stream.next_end()[0], 1)
+        server.signal(signal.SIGTERM)
+        with self.assertRaises(grpc.RpcError) as raised:
+            stream.next_end()
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(server.wait(5), 0)
+
+    def test_the_drain_timeout_ends_what_hangs(self):
+        server, _, stream = self.hanging_upload("--drain_timeout=500ms")
+        started = time.monotonic()
+        server.signal(signal.SIGTERM)
+        self.expect_unavailable(stream)
+        status = server.wait(10)
+        seconds = time.monotonic() - started
+        self.assertEqual(status, 1)
+        self.assertTrue(0.5 <= seconds < 5, seconds)
+
+    def test_a_second_signal_cuts_it_short(self):
+        server, _, stream = self.hanging_upload("--drain_timeout=60s")
+        server.signal(signal.SIGTERM)
+        server.wait_for(lambda line: line.get("event") == "draining")
+        started = time.monotonic()
+        server.signal(signal.SIGTERM)
+        self.expect_unavailable(stream)
+        server.wait(10)
+        self.assertLess(time.monotonic() - started, 5)
+
+    def test_a_slow_reader_gets_its_result_to_the_last_byte(self):
+        server = self.enterContext(ServerProcess(device="reference"))
+        stub = api.stub_of(self.enterContext(api.connect(server.address)))
+        outcome = api.Outcome()
+        request = sv.ExecuteRequest(operator=LARGE_RESULT, inputs=[ROW_DATA])
+        for message in stub.Execute(request, timeout=60):
+            outcome.add(message)
+            if outcome.messages == 2:
+                server.signal(signal.SIGTERM)
+            time.sleep(0.1)
+        marked = np.zeros((1280, 4096), np.float32)
+        marked[:, 0] = 1
+        self.assertEqual(outcome.output(0), marked.tobytes())
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_large_result_just_before_does_not_delay_the_end(self):
+        # Writes that fill the socket leave a poller of gRPC's behind, which sleeps up to 10 s.
+        for _ in range(4):
+            server = self.enterContext(ServerProcess(device="reference"))
+            channel = self.enterContext(api.connect(server.address))
+            stream = api.Stream(api.stub_of(channel))
+            stream.begin(1, LARGE_RESULT, [(0, 0, ROW_DATA)])
+            self.assertIsNotNone(stream.rest()[1].statistics)
+            started = time.monotonic()
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.wait(30), 0)
+            self.assertLess(time.monotonic() - started, 5)
+
+    def test_interrupt_drains_too(self):
+        server = self.enterContext(ServerProcess(device="reference"))
+        server.signal(signal.SIGINT)
+        self.assertEqual(server.wait(5), 0)
+
+    def expect_unavailable(self, stream):
+        """Of the execution on it, or of the stream with it."""
+        try:
+            _, outcome = stream.next_end()
+            self.assertEqual(outcome.status.code, grpc.StatusCode.UNAVAILABLE.value[0])
+        except grpc.RpcError as error:
+            self.assertEqual(error.code(), grpc.StatusCode.UNAVAILABLE)

@@ -1,0 +1,74 @@
+"""2 GiB through the command line: right, and in no more of the server's memory than one copy of
+input and output and 256 MiB."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+
+from server_process import CLI, ServerProcess, plain_environment
+
+ROWS, COLUMNS, BLOCK = 32768, 16384, 1024
+INPUT_BYTES = 4 * ROWS * COLUMNS
+ALLOWANCE_BYTES = 256 << 20
+
+
+def blocks():
+    """The input, some rows at a time; small integers, whose sums are exact in FLOAT32."""
+    random = np.random.default_rng(7)
+    block = random.integers(0, 100, (BLOCK, COLUMNS)).astype(np.float32)
+    for start in range(0, ROWS, BLOCK):
+        yield start, np.roll(block, start // BLOCK * 37, axis=1)
+
+
+class LargeTensors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+        cls.input = cls.path / "x.npy"
+        array = np.lib.format.open_memmap(cls.input, "w+", np.float32, (ROWS, COLUMNS))
+        for start, block in blocks():
+            array[start:start + BLOCK] = block
+        array.flush()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_cli(self, output_bytes, *arguments):
+        """The output array. A fresh server, so that the peak is this execution's alone."""
+        output = self.path / "y.npy"
+        with ServerProcess() as server:
+            idle = server.status_bytes("VmHWM")
+            subprocess.run([CLI, "run", *arguments, "--input", self.input, "--output", output,
+                            "--server", server.address], check=True, env=plain_environment())
+            peak = server.status_bytes("VmHWM")
+            execute = server.wait_for(lambda line: line.get("event") == "execute")
+        beyond = peak - INPUT_BYTES - output_bytes
+        print(f"{arguments[0]}: server's peak {peak >> 20} MiB, {beyond >> 20} MiB beyond input and "
+              f"output (idle {idle >> 20} MiB); upload {execute['upload_us'] / 1e6:.2f} s, compute "
+              f"{execute['compute_us'] / 1e6:.2f} s, download {execute['download_us'] / 1e6:.2f} s",
+              flush=True)
+        self.assertLessEqual(beyond, ALLOWANCE_BYTES)
+        return np.load(output, mmap_mode="r")
+
+    def test_reduce(self):
+        sums = self.run_cli(4 * ROWS, "reduce", "--function", "sum", "--axes", "1")
+        for start, block in blocks():
+            np.testing.assert_array_equal(sums[start:start + BLOCK],
+                                          block.sum(axis=1, keepdims=True))
+
+    def test_hardmax(self):
+        ones = self.run_cli(INPUT_BYTES, "hardmax", "--axes", "1")
+        self.assertEqual(ones.shape, (ROWS, COLUMNS))
+        columns = np.arange(COLUMNS)
+        for start, block in blocks():
+            expected = columns == block.argmax(axis=1)[:, np.newaxis]
+            self.assertTrue(np.array_equal(ones[start:start + BLOCK], expected), f"rows {start}...")
+
+
+if __name__ == "__main__":
+    unittest.main()

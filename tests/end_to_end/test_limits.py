@@ -1,0 +1,105 @@
+"""What is past a limit is refused with its number, and what waits for room waits in bounds."""
+
+import time
+import unittest
+
+import grpc
+import numpy as np
+
+import api
+import arrays
+from api import Refusal
+from server_process import SANITIZED, ServerProcess
+
+MAX_BYTES_IN_FLIGHT = 32 << 20
+MAX_TENSOR_BYTES = 24 << 20
+MAX_STREAMS = 2
+
+
+class Limits(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(ServerProcess(
+            f"--max_bytes_in_flight={MAX_BYTES_IN_FLIGHT}", f"--max_streams={MAX_STREAMS}",
+            f"--max_tensor_bytes={MAX_TENSOR_BYTES}", device="reference"))
+        self.stub = api.stub_of(self.enterContext(api.connect(self.server.address)))
+        # One row, repeated: of its 16 KiB hardmax makes as many times 16 KiB.
+        self.row = np.zeros(4096, np.float32)
+        self.data = arrays.data_of(self.row)
+
+    def repeated(self, rows):
+        return np.lib.stride_tricks.as_strided(self.row, (rows, len(self.row)), (0, 4))
+
+    def operator(self, rows):
+        return arrays.hardmax(self.repeated(rows), [1])
+
+    def refused(self, operator):
+        with self.assertRaises(grpc.RpcError) as raised:
+            api.execute(self.stub, operator, self.data)
+        refusal = Refusal.of_error(raised.exception)
+        print(refusal.sentence)
+        self.assertEqual((refusal.code, refusal.reason),
+                         (grpc.StatusCode.RESOURCE_EXHAUSTED, "LIMIT_REACHED"))
+        return refusal
+
+    def test_what_never_fits_is_refused_for_good(self):
+        refusal = self.refused(self.operator(rows=1700))
+        self.assertIsNone(refusal.retry_seconds)
+        self.assertIn(str(1700 << 14), refusal.sentence)
+        self.assertIn(str(MAX_TENSOR_BYTES), refusal.sentence)
+        # Values and indices, of 20 MiB each.
+        refusal = self.refused(arrays.top_k(self.repeated(1280), 1, len(self.row)))
+        self.assertIsNone(refusal.retry_seconds)
+        self.assertIn(str((40 << 20) + (16 << 10)), refusal.sentence)
+        self.assertIn(str(MAX_BYTES_IN_FLIGHT), refusal.sentence)
+
+    def test_what_finds_no_room_now_may_come_again(self):
+        stream = api.Stream(self.stub)
+        stream.begin(1, self.operator(rows=1280), [(0, 0, self.data[:8])])  # 20 MiB
+        stream.begin(2, self.operator(rows=1), [(0, 0, self.data)])
+        self.assertEqual(stream.next_end()[0], 2)  # so the first has begun
+        refusal = self.refused(self.operator(rows=1280))
+        self.assertGreater(refusal.retry_seconds, 0)
+        self.assertIn(str(MAX_BYTES_IN_FLIGHT), refusal.sentence)
+        stream.send(1, [(0, 8, self.data[8:])])
+        self.assertIsNotNone(stream.rest()[1].statistics)
+        api.wait_until_idle(self.stub, 0)
+        api.execute(self.stub, self.operator(rows=1280), self.data)
+
+    def test_a_stream_too_many_may_come_again(self):
+        streams = [api.Stream(self.stub) for _ in range(MAX_STREAMS)]
+        for stream in streams:
+            stream.begin(1, self.operator(rows=1), [(0, 0, self.data)])
+            self.assertEqual(stream.next_end()[0], 1)
+        third = api.Stream(self.stub)
+        with self.assertRaises(grpc.RpcError) as raised:
+            third.next_end()
+        refusal = Refusal.of_error(raised.exception)
+        print(refusal.sentence)
+        self.assertEqual(refusal.code, grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertGreater(refusal.retry_seconds, 0)
+        self.assertIn(str(MAX_STREAMS), refusal.sentence)
+        self.assertEqual(streams[0].rest(), {})
+        streams[1].half_close()
+        self.assertIsNone(streams[1].next_end())
+        api.wait_until_idle(self.stub)
+        fourth = api.Stream(self.stub)
+        fourth.begin(1, self.operator(rows=1), [(0, 0, self.data)])
+        self.assertIsNotNone(fourth.rest()[1].statistics)
+
+    def test_a_caller_that_does_not_read_holds_no_more_than_the_limit(self):
+        count = 40  # 160 MiB of results
+        before = self.server.status_bytes("VmHWM")
+        stream = api.Stream(self.stub)
+        for key in range(count):
+            stream.begin(key, self.operator(rows=256), [(0, 0, self.data)])
+        time.sleep(1)
+        ends = stream.rest()
+        self.assertEqual(len(ends), count)
+        marked = np.zeros((256, 4096), np.float32)
+        marked[:, 0] = 1
+        for outcome in ends.values():
+            self.assertEqual(outcome.output(0), marked.tobytes())
+        peak = self.server.status_bytes("VmHWM") - before
+        print(f"at most {peak >> 20} MiB, of {MAX_BYTES_IN_FLIGHT >> 20} MiB allowed in flight")
+        if not SANITIZED:
+            self.assertLess(peak, MAX_BYTES_IN_FLIGHT + (64 << 20))

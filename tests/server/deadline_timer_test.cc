@@ -1,0 +1,88 @@
+#include "server/deadline_timer.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(20);  // that nothing here takes unless it hangs
+
+TEST(DeadlineTimer, CallsBackInTheOrderOfTheTimesAndNotBeforeThem) {
+  DeadlineTimer timer;
+  std::vector<int> order;  // of the timer's thread, until `last`
+  absl::Notification last;
+  const absl::Time start = absl::Now();
+  timer.Add(start + absl::Milliseconds(60), [&] {
+    EXPECT_GE(absl::Now(), start + absl::Milliseconds(60));
+    order.push_back(3);
+    last.Notify();
+  });
+  timer.Add(start + absl::Milliseconds(30), [&] { order.push_back(1); });
+  timer.Add(start + absl::Milliseconds(30), [&] { order.push_back(2); });
+  timer.Add(start - absl::Seconds(1), [&] { order.push_back(0); });
+  ASSERT_TRUE(last.WaitForNotificationWithTimeout(kLong));
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(DeadlineTimer, NeverCallsBackForATimeThatNeverComes) {
+  DeadlineTimer timer;
+  const auto held = std::make_shared<int>(7);
+  EXPECT_EQ(timer.Add(absl::InfiniteFuture(), [held] { FAIL(); }), DeadlineTimer::kNone);
+  EXPECT_EQ(held.use_count(), 1);
+  timer.Remove(DeadlineTimer::kNone);
+}
+
+TEST(DeadlineTimer, WaitsForTheNearerTimeThoughAFarOneWasFirst) {
+  DeadlineTimer timer;
+  // Past what the system's clock can say.
+  timer.Add(absl::Now() + absl::Hours(24 * 365 * 1000), [] { FAIL(); });
+  absl::SleepFor(absl::Milliseconds(20));
+  absl::Notification called;
+  timer.Add(absl::Now() + absl::Milliseconds(20), [&called] { called.Notify(); });
+  EXPECT_TRUE(called.WaitForNotificationWithTimeout(kLong));
+}
+
+TEST(DeadlineTimer, LetsGoOfWhatIsRemoved) {
+  DeadlineTimer timer;
+  const auto held = std::make_shared<int>(7);
+  const auto handle =
+      timer.Add(absl::Now() + absl::Milliseconds(50), [held] { FAIL() << "was removed"; });
+  EXPECT_EQ(held.use_count(), 2);
+  timer.Remove(handle);
+  EXPECT_EQ(held.use_count(), 1);
+  timer.Remove(handle);
+  absl::Notification later;
+  timer.Add(absl::Now() + absl::Milliseconds(80), [&later] { later.Notify(); });
+  EXPECT_TRUE(later.WaitForNotificationWithTimeout(kLong));
+}
+
+TEST(DeadlineTimer, LetsCallbacksUseIt) {
+  DeadlineTimer timer;
+  absl::Notification called;
+  const auto victim = timer.Add(absl::Now() + absl::Milliseconds(100), [] { FAIL(); });
+  timer.Add(absl::Now(), [&] {
+    timer.Remove(victim);
+    timer.Add(absl::Now(), [&called] { called.Notify(); });
+  });
+  EXPECT_TRUE(called.WaitForNotificationWithTimeout(kLong));
+  absl::SleepFor(absl::Milliseconds(120));
+}
+
+TEST(DeadlineTimer, IsDestroyedWithoutCallingWhatStillWaits) {
+  const auto held = std::make_shared<int>(7);
+  {
+    DeadlineTimer timer;
+    for (int i = 0; i < 100; ++i) timer.Add(absl::Now() + absl::Hours(1), [held] { FAIL(); });
+  }
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace opmill

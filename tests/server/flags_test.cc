@@ -1,0 +1,135 @@
+// The command line of the real server: what it takes, from where, and how it refuses.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/scratch_directory.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Ended {
+  int code = 0;
+  std::string text;  // of stdout and stderr
+};
+
+// Runs the server in a shell, as "NAME=value ... opmill-server flags".
+Ended RunServer(absl::string_view environment, absl::string_view flags) {
+  const std::string command =
+      absl::StrCat(environment, " \"", OPMILL_SERVER_PATH, "\" ", flags, " 2>&1");
+  Ended ended;
+  FILE* const pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> bytes;
+  for (size_t count = 1; count > 0;) {
+    count = std::fread(bytes.data(), 1, bytes.size(), pipe);
+    ended.text.append(bytes.data(), count);
+  }
+  const int status = pclose(pipe);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ended;
+}
+
+// Parses the flags, and then only lists adapters.
+Ended Parse(absl::string_view environment, absl::string_view flags) {
+  return RunServer(environment, absl::StrCat("--list_adapters ", flags));
+}
+
+void ExpectRefusal(const Ended& ended, absl::string_view sentence) {
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_EQ(ended.text, absl::StrCat("opmill-server: ", sentence, "\n"));
+}
+
+TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
+  ExpectRefusal(Parse("", "--max_message_bytes=4095"),
+                "--max_message_bytes is 4095; it is at least 4096 and at most 2146435071.");
+  ExpectRefusal(Parse("", "--max_message_bytes=2147483648"),
+                "--max_message_bytes is 2147483648; it is at least 4096 and at most 2146435071.");
+  ExpectRefusal(Parse("", "--max_response_chunk_bytes=1"),
+                "--max_response_chunk_bytes is 1; it is at least 4096 and at most 2146435071.");
+  ExpectRefusal(Parse("", "--max_executions=0"),
+                "--max_executions is 0; it is at least 1 and at most 4294967295.");
+  ExpectRefusal(Parse("", "--max_executions_per_stream=0"),
+                "--max_executions_per_stream is 0; it is at least 1 and at most 4294967295.");
+  ExpectRefusal(Parse("", "--max_streams=0"),
+                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it is at least 0.");
+  ExpectRefusal(Parse("", "--address="), "--address is empty; it names at least one host:port.");
+}
+
+TEST(Flags, OfWordsSayWhichWordsThereAre) {
+  ExpectRefusal(Parse("", "--log_format=xml"), "--log_format is \"xml\"; it is one of text, json.");
+  ExpectRefusal(Parse("", "--log_level=loud"),
+                "--log_level is \"loud\"; it is one of debug, info, warning, error.");
+  ExpectRefusal(Parse("", "--device=quantum"),
+                "--device is \"quantum\"; it is one of auto, hardware, software, reference.");
+}
+
+TEST(Flags, AreAllThatTheServerTakes) {
+  ExpectRefusal(Parse("", "serve"), "\"serve\" is no flag; opmill-server takes flags only.");
+  const Ended unknown = Parse("", "--no_such_flag=1");
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_THAT(unknown.text, HasSubstr("no_such_flag"));
+}
+
+TEST(Flags, ComeFromTheEnvironmentToo) {
+  ExpectRefusal(Parse("OPMILL_MAX_STREAMS=0", ""),
+                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+  EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=7 OPMILL_LOG_FORMAT=json OPMILL_DRAIN_TIMEOUT=2m", "").code,
+            0);
+  const Ended unreadable = Parse("OPMILL_MAX_STREAMS=many", "");
+  EXPECT_EQ(unreadable.code, 2);
+  EXPECT_THAT(unreadable.text,
+              StartsWith("opmill-server: OPMILL_MAX_STREAMS is \"many\", which --max_streams does "
+                         "not take."));
+}
+
+// Of a value that is refused and one that is not, the exit code tells which one counted.
+TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
+  const ScratchDirectory directory;
+  const auto file = [&directory](absl::string_view name, absl::string_view text) {
+    const std::string path = (directory.path() / std::string(name)).string();
+    std::ofstream(path) << text;
+    return absl::StrCat("--flagfile=", path);
+  };
+  const std::string bad_file = file("bad", "--max_streams=0\n");
+  const std::string good_file = file("good", "# a comment\n--max_streams=8\n--log_format=json\n");
+  EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=0", "--max_streams=8").code, 0);
+  EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=8", "--max_streams=0").code, 2);
+  EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=0", good_file).code, 0);
+  EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=8", bad_file).code, 2);
+  EXPECT_EQ(Parse("", bad_file + " --max_streams=8").code, 0);
+  EXPECT_EQ(Parse("", good_file + " --max_streams=0").code, 2);
+}
+
+TEST(Flags, HelpListsThemAndVersionSaysIt) {
+  const Ended help = RunServer("", "--help");
+  EXPECT_THAT(help.text, HasSubstr("serves DirectML's operators over gRPC."));
+  for (const char* flag : {"--address", "--device", "--max_bytes_in_flight", "--drain_timeout",
+                           "--operator_cache_capacity", "--log_level"}) {
+    EXPECT_THAT(help.text, HasSubstr(flag));
+  }
+  const Ended version = RunServer("", "--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.text, StartsWith("opmill-server 0."));
+}
+
+TEST(Flags, AnAddressThatCannotBeHadEndsTheServerWithASentence) {
+  const Ended ended = RunServer("", "--device=reference --address=256.0.0.1:1");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.text,
+              HasSubstr("The server cannot listen at 256.0.0.1:1: an address is malformed, not "
+                        "this machine's, or taken."));
+}
+
+}  // namespace
+}  // namespace opmill

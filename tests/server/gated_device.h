@@ -1,0 +1,138 @@
+// A device whose compilations and runs last until the test lets them go, so that executions can be
+// held at a stage.
+#ifndef OPMILL_TESTS_SERVER_GATED_DEVICE_H_
+#define OPMILL_TESTS_SERVER_GATED_DEVICE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/device.h"
+
+namespace opmill {
+
+class GatedDevice final : public Device {
+ public:
+  class Compiled final : public CompiledOperator {
+   public:
+    Compiled(OperatorDesc desc, OperatorPlan plan)
+        : CompiledOperator(std::move(desc), std::move(plan)) {}
+  };
+  struct PendingRun {
+    std::shared_ptr<const CompiledOperator> compiled;
+    Bindings bindings;
+    RunCallback done;
+  };
+
+  const DeviceInfo& info() const override { return info_; }
+  PlanOptions plan_options() const override { return {}; }
+  DeviceCounters counters() const override { return {}; }
+
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                  OperatorPlan plan) override {
+    std::unique_lock lock(mutex_);
+    ++compiling_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !compiler_held_; });
+    --compiling_;
+    ++compiled_;
+    changed_.notify_all();
+    if (!compile_status_.ok()) return compile_status_;
+    return std::make_shared<const Compiled>(desc, std::move(plan));
+  }
+
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
+                                                       BufferUse use) override {
+    const std::lock_guard lock(mutex_);
+    if (use == refused_use_) return absl::ResourceExhaustedError("The device has no memory.");
+    return std::make_shared<Buffer>(size_bytes);
+  }
+
+  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+           RunCallback done) override {
+    const std::lock_guard lock(mutex_);
+    runs_.push_back({std::move(compiled), std::move(bindings), std::move(done)});
+    changed_.notify_all();
+  }
+
+  void HoldCompiler() { SetHeld(true); }
+  void ReleaseCompiler() { SetHeld(false); }
+  void FailCompilations(absl::Status status) {
+    const std::lock_guard lock(mutex_);
+    compile_status_ = std::move(status);
+  }
+  void RefuseBuffers(std::optional<BufferUse> use) {
+    const std::lock_guard lock(mutex_);
+    refused_use_ = use;
+  }
+
+  void WaitUntilCompiling(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this, count] { return compiling_ == count; });
+  }
+  int compiled() const {
+    const std::lock_guard lock(mutex_);
+    return compiled_;
+  }
+
+  size_t pending_runs() const {
+    const std::lock_guard lock(mutex_);
+    return runs_.size();
+  }
+  // The oldest run that has not been taken; waits for it.
+  PendingRun Take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !runs_.empty(); });
+    PendingRun run = std::move(runs_.front());
+    runs_.pop_front();
+    return run;
+  }
+  // Writes `fill` into every output of the oldest run and ends it.
+  void Complete(std::byte fill = std::byte{0}) {
+    PendingRun run = Take();
+    for (const auto& output : run.bindings.outputs) {
+      for (std::byte& byte : output->bytes()) byte = fill;
+    }
+    run.done(RunStatistics{.batch_size = 1});
+  }
+  void Fail(const absl::Status& status) { Take().done(status); }
+
+ private:
+  class Buffer final : public HostBuffer {
+   public:
+    explicit Buffer(uint64_t size) : bytes_(size) {}
+    absl::Span<std::byte> bytes() override { return absl::MakeSpan(bytes_); }
+
+   private:
+    std::vector<std::byte> bytes_;
+  };
+
+  void SetHeld(bool held) {
+    const std::lock_guard lock(mutex_);
+    compiler_held_ = held;
+    changed_.notify_all();
+  }
+
+  const DeviceInfo info_{};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool compiler_held_ = false;
+  absl::Status compile_status_;
+  std::optional<BufferUse> refused_use_;
+  int compiling_ = 0;
+  int compiled_ = 0;
+  std::deque<PendingRun> runs_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_SERVER_GATED_DEVICE_H_

@@ -1,0 +1,233 @@
+#include "server/request_decoder.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "kernels/errors.h"
+#include "opmill/v1/service.pb.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <typename Message>
+Message FromText(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+absl::StatusOr<OperatorDesc> Decode(const std::string& text,
+                                    std::optional<v1::FeatureLevel> level = std::nullopt) {
+  return DecodeOperator(FromText<v1::OperatorDesc>(text), level);
+}
+
+constexpr char kInput[] = "input { data_type: DATA_TYPE_FLOAT32 sizes: [2, 3, 4] } ";
+
+TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
+  const TensorDesc input{DataType::kFloat32, {2, 3, 4}, {}};
+  const TensorDesc strided{DataType::kInt64, {2, 1, 4}, {8, 8, 2}};
+  const std::string strided_text =
+      "{ data_type: DATA_TYPE_INT64 sizes: [2, 1, 4] strides: [8, 8, 2] }";
+  const std::string in = kInput;
+
+  auto desc = Decode("arg_min { " + in + "axes: 1 axis_direction: AXIS_DIRECTION_INCREASING }");
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_EQ(*desc,
+            OperatorDesc(ArgReduceDesc{.extreme = Extreme::kMin,
+                                       .input = input,
+                                       .output = TensorDesc{DataType::kUint32, {2, 1, 4}, {}},
+                                       .axes = {1},
+                                       .axis_direction = AxisDirection::kIncreasing}));
+
+  desc = Decode("arg_max { " + in + "axes: 1 axis_direction: AXIS_DIRECTION_DECREASING output " +
+                strided_text + "}");
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_EQ(*desc, OperatorDesc(ArgReduceDesc{.extreme = Extreme::kMax,
+                                              .input = input,
+                                              .output = strided,
+                                              .axes = {1},
+                                              .axis_direction = AxisDirection::kDecreasing}));
+
+  desc = Decode("top_k { " + in +
+                "axis: 2 k: 3 axis_direction: AXIS_DIRECTION_DECREASING output_indices { "
+                "data_type: DATA_TYPE_UINT64 sizes: [2, 3, 3] } }");
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_EQ(*desc,
+            OperatorDesc(TopKDesc{.input = input,
+                                  .output_values = TensorDesc{DataType::kFloat32, {2, 3, 3}, {}},
+                                  .output_indices = TensorDesc{DataType::kUint64, {2, 3, 3}, {}},
+                                  .axis = 2,
+                                  .k = 3,
+                                  .axis_direction = AxisDirection::kDecreasing}));
+
+  desc = Decode("hardmax { " + in + "axes: [0, 2] }");
+  ASSERT_TRUE(desc.ok()) << desc.status();
+  EXPECT_EQ(*desc, OperatorDesc(HardmaxDesc{.input = input, .output = input, .axes = {0, 2}}));
+}
+
+TEST(DecodeOperator, ReadsEveryReduceFunctionByItsName) {
+  for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
+    const ReduceFunction function = static_cast<ReduceFunction>(i);
+    EXPECT_EQ(v1::ReduceFunction_Name(EncodeReduceFunction(function)),
+              "REDUCE_FUNCTION_" + std::string(ToString(function)));
+    const auto desc = Decode("reduce { " + std::string(kInput) + "axes: 1 function: " +
+                             v1::ReduceFunction_Name(EncodeReduceFunction(function)) + "}");
+    ASSERT_TRUE(desc.ok()) << desc.status();
+    EXPECT_EQ(std::get<ReduceDesc>(*desc).function, function);
+  }
+}
+
+TEST(DecodeOperator, NamesDataTypesAndLevelsAsTheEngineDoes) {
+  for (const DataType type : kAllDataTypes) {
+    EXPECT_EQ(v1::DataType_Name(EncodeDataType(type)), "DATA_TYPE_" + std::string(ToString(type)));
+  }
+  for (const FeatureLevel level : kAllFeatureLevels) {
+    std::string name = "FEATURE_LEVEL_" + ToString(level);
+    name[name.size() - 2] = '_';
+    EXPECT_EQ(v1::FeatureLevel_Name(EncodeFeatureLevel(level)), name);
+  }
+}
+
+TEST(EncodeTensor, WritesWhatTheDecoderReads) {
+  for (const TensorDesc& input :
+       {TensorDesc{DataType::kInt8, {7}, {}}, TensorDesc{DataType::kFloat16, {2, 3}, {0, 1}},
+        TensorDesc{DataType::kUint64, {1, 2, 3, 1, 2, 3, 1, 4}, {}}}) {
+    v1::OperatorDesc desc;
+    v1::ReduceDesc& reduce = *desc.mutable_reduce();
+    *reduce.mutable_input() = EncodeTensor(input);
+    reduce.set_function(v1::REDUCE_FUNCTION_MAX);
+    reduce.add_axes(0);
+    const auto decoded = DecodeOperator(desc, std::nullopt);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(InputOf(*decoded), input);
+  }
+}
+
+struct Refusal {
+  std::string name;
+  std::string desc;
+  std::string field;
+  std::string sentence;
+  int level = 0;  // 0: none is given
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+};
+
+void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.desc; }
+
+class DecodeRefusals : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(DecodeRefusals, NameTheFieldAndSayWhy) {
+  const Refusal& refusal = GetParam();
+  const auto level = refusal.level == 0
+                         ? std::nullopt
+                         : std::optional(static_cast<v1::FeatureLevel>(refusal.level));
+  const absl::Status status = Decode(refusal.desc, level).status();
+  EXPECT_EQ(status.code(), refusal.code);
+  EXPECT_EQ(FieldOf(status).value_or("no field"), refusal.field);
+  EXPECT_EQ(std::string(status.message()), refusal.sentence);
+}
+
+const std::string& In() {
+  static const std::string* const text = new std::string(kInput);
+  return *text;
+}
+
+constexpr char kUp[] = "axis_direction: AXIS_DIRECTION_INCREASING ";
+
+INSTANTIATE_TEST_SUITE_P(
+    , DecodeRefusals,
+    ::testing::ValuesIn(std::vector<Refusal>{
+        {"NoOperator", "", "operator.desc",
+         "operator names none of the operators of this server: arg_min, arg_max, reduce, top_k, "
+         "hardmax."},
+        {"NoInput", "hardmax { axes: 0 }", "operator.hardmax.input", "input is not given."},
+        {"NoInputOfTopK", "top_k { k: 1 }", "operator.top_k.input", "input is not given."},
+        {"NoDataType", "arg_min { input { sizes: 3 } axes: 0 }", "operator.arg_min.input.data_type",
+         "input.data_type is not given."},
+        {"NoDataTypeOfTheOutput", "arg_max { " + In() + "output { sizes: 3 } axes: 0 }",
+         "operator.arg_max.output.data_type", "output.data_type is not given."},
+        {"NoDataTypeOfTheValues", "top_k { " + In() + "output_values { } k: 1 }",
+         "operator.top_k.output_values.data_type", "output_values.data_type is not given."},
+        {"NoDataTypeOfTheIndices", "top_k { " + In() + "output_indices { } k: 1 }",
+         "operator.top_k.output_indices.data_type", "output_indices.data_type is not given."},
+        {"UnknownDataType", "hardmax { input { data_type: 99 sizes: 3 } axes: 0 }",
+         "operator.hardmax.input.data_type",
+         "input.data_type (99) is not a data type that DirectML names."},
+        {"NegativeDataType", "hardmax { input { data_type: -1 sizes: 3 } axes: 0 }",
+         "operator.hardmax.input.data_type",
+         "input.data_type (4294967295) is not a data type that DirectML names."},
+        {"Float64", "hardmax { input { data_type: DATA_TYPE_FLOAT64 sizes: 3 } axes: 0 }",
+         "operator.hardmax.input.data_type", "input.data_type FLOAT64 is taken by no operator."},
+        {"NoFunction", "reduce { " + In() + "axes: 0 }", "operator.reduce.function",
+         "function is not given."},
+        {"UnknownFunction", "reduce { " + In() + "axes: 0 function: 13 }",
+         "operator.reduce.function", "function (13) is unknown to this server; 1 to 12 are known."},
+        {"NegativeFunction", "reduce { " + In() + "axes: 0 function: -1 }",
+         "operator.reduce.function", "function (-1) is unknown to this server; 1 to 12 are known."},
+        {"NoDirection", "arg_min { " + In() + "axes: 0 }", "operator.arg_min.axis_direction",
+         "axis_direction is not given."},
+        {"UnknownDirection", "arg_max { " + In() + "axes: 0 axis_direction: 3 }",
+         "operator.arg_max.axis_direction",
+         "axis_direction (3) is unknown to this server; 1 to 2 are known."},
+        {"NoDirectionOfTopK", "top_k { " + In() + "axis: 0 k: 1 }", "operator.top_k.axis_direction",
+         "axis_direction is not given."},
+        {"NoAxes", "hardmax { " + In() + "}", "operator.hardmax.axes",
+         "axes is empty; at least 1 axis is needed."},
+        {"AxisTooLarge", "arg_min { " + In() + "axes: [0, 3] " + kUp + "}",
+         "operator.arg_min.axes[1]", "axes[1] (3) is not below the dimension count (3) of input."},
+        {"AxisTwice", "reduce { " + In() + "function: REDUCE_FUNCTION_SUM axes: [1, 0, 1] }",
+         "operator.reduce.axes[2]", "axes[2] (1) repeats axes[0]."},
+        {"KOfZero", "top_k { " + In() + "axis: 0 k: 0 " + kUp + "}", "operator.top_k.k",
+         "k (0) is below 1."},
+        {"KTooLarge", "top_k { " + In() + "axis: 1 k: 4 " + kUp + "}", "operator.top_k.k",
+         "k (4) is larger than the size (3) of axis (1)."},
+        {"TopKAxisTooLarge", "top_k { " + In() + "axis: 3 k: 1 " + kUp + "}", "operator.top_k.axis",
+         "axis (3) is not below the dimension count (3) of input."},
+        {"OutputOfAnotherSize",
+         "hardmax { " + In() + "axes: 0 output { data_type: DATA_TYPE_FLOAT32 sizes: [2, 3, 5] } }",
+         "operator.hardmax.output.sizes[2]",
+         "output.sizes[2] is 5, but 4 is what the operator writes there."},
+        {"LevelUnspecified", "hardmax { " + In() + "axes: 0 }", "feature_level",
+         "feature_level (1) is none of 1.0 (4096), 2.0 (8192), 2.1 (8448), 3.0 (12288), 3.1 "
+         "(12544), 4.0 (16384), 4.1 (16640), 5.0 (20480), 5.1 (20736), 5.2 (20992), 6.0 (24576), "
+         "6.1 (24832), 6.2 (25088), 6.3 (25344), 6.4 (25600); leave it out for the newest.",
+         1},
+        {"TypeNewerThanTheLevel",
+         "reduce { input { data_type: DATA_TYPE_INT64 sizes: 3 } axes: 0 function: "
+         "REDUCE_FUNCTION_SUM }",
+         "operator.reduce.input.data_type",
+         "At feature level 3.0 reduce SUM takes FLOAT32, FLOAT16, INT32, UINT32, but "
+         "input.data_type is INT64; feature level 5.0 allows this request.",
+         v1::FEATURE_LEVEL_3_0, absl::StatusCode::kFailedPrecondition},
+        {"OperatorNewerThanTheLevel", "arg_min { " + In() + "axes: 0 " + kUp + "}", "feature_level",
+         "At feature level 1.0 argmin does not exist; feature level 3.0 allows this request.",
+         v1::FEATURE_LEVEL_1_0, absl::StatusCode::kFailedPrecondition},
+    }),
+    [](const ::testing::TestParamInfo<Refusal>& row) { return row.param.name; });
+
+TEST(DecodeOperator, RefusesAFeatureLevelThatIsGivenAsUnspecified) {
+  const absl::Status status =
+      Decode("hardmax { " + In() + "axes: 0 }", v1::FEATURE_LEVEL_UNSPECIFIED).status();
+  EXPECT_EQ(FieldOf(status), "feature_level");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("feature_level (0) is none of 1.0 (4096)"));
+}
+
+TEST(DecodeRequest, HoldsTheDescriptorToTheLevelOfItsMessage) {
+  const std::string text =
+      "operator { reduce { input { data_type: DATA_TYPE_INT64 sizes: 3 } axes: 0 function: "
+      "REDUCE_FUNCTION_SUM } } ";
+  const auto begin = FromText<v1::BeginExecution>(text + "feature_level: FEATURE_LEVEL_4_1");
+  EXPECT_EQ(DecodeRequest(begin).status().code(), absl::StatusCode::kFailedPrecondition);
+  const auto execute = FromText<v1::ExecuteRequest>(text + "feature_level: FEATURE_LEVEL_5_0");
+  EXPECT_TRUE(DecodeRequest(execute).ok());
+  EXPECT_TRUE(DecodeRequest(FromText<v1::CompileOperatorRequest>(text)).ok());
+}
+
+}  // namespace
+}  // namespace opmill

@@ -1,0 +1,185 @@
+#include "tests/support/server_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+
+extern char** environ;
+
+namespace opmill {
+namespace {
+
+constexpr char kServingEvent[] = R"("event":"serving")";
+constexpr char kAddressKey[] = R"("address":")";
+constexpr absl::Duration kExitPoll = absl::Milliseconds(5);
+
+std::string ServerPath() {
+  const char* path = std::getenv("OPMILL_SERVER_BINARY");
+  return path != nullptr ? path : OPMILL_SERVER_PATH;
+}
+
+// Without OPMILL_*, where the server looks for values of its flags.
+std::vector<char*> PlainEnvironment() {
+  std::vector<char*> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!absl::StartsWith(*variable, "OPMILL_")) kept.push_back(*variable);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
+// Starts the server with `log_end` as its standard error.
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, int log_end) {
+  std::vector<char*> arguments;
+  for (std::string& argument : command) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, log_end, STDERR_FILENO);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, command[0].c_str(), &actions, nullptr, arguments.data(),
+                                PlainEnvironment().data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    return absl::NotFoundError(
+        absl::StrCat(command[0], " could not be started: ", std::strerror(error), "."));
+  }
+  return pid;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
+    std::vector<std::string> flags) {
+  std::vector<std::string> command = {ServerPath(), "--address=127.0.0.1:0", "--log_format=json",
+                                      "--shader_cache="};
+  command.insert(command.end(), std::make_move_iterator(flags.begin()),
+                 std::make_move_iterator(flags.end()));
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
+    return absl::InternalError(
+        absl::StrCat("No pipe for the server's log: ", std::strerror(errno), "."));
+  }
+  const absl::StatusOr<pid_t> pid = Spawn(std::move(command), pipe_ends[1]);
+  close(pipe_ends[1]);
+  if (!pid.ok()) {
+    close(pipe_ends[0]);
+    return pid.status();
+  }
+  std::unique_ptr<ServerProcess> process(new ServerProcess(*pid, pipe_ends[0]));
+  const std::optional<std::string> line = process->WaitForLine(kServingEvent);
+  const size_t key = line.has_value() ? line->find(kAddressKey) : std::string::npos;
+  if (key == std::string::npos) {
+    std::string log;
+    for (const std::string& each : process->log_lines()) absl::StrAppend(&log, "\n", each);
+    return absl::InternalError(absl::StrCat("The server did not come to serve. Its log:", log));
+  }
+  const size_t start = key + std::strlen(kAddressKey);
+  process->address_ = line->substr(start, line->find('"', start) - start);
+  return process;
+}
+
+ServerProcess::ServerProcess(pid_t pid, int log_descriptor)
+    : pid_(pid), log_descriptor_(log_descriptor), reader_([this] { ReadLog(); }) {}
+
+ServerProcess::~ServerProcess() {
+  if (!WaitForExit(absl::ZeroDuration())) {
+    Signal(SIGKILL);
+    WaitForExit();
+  }
+  reader_.join();
+  close(log_descriptor_);
+}
+
+void ServerProcess::Signal(int number) const {
+  if (!exit_status_.has_value()) kill(pid_, number);
+}
+
+std::optional<int> ServerProcess::WaitForExit(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!exit_status_.has_value()) {
+    int status = 0;
+    const pid_t ended = waitpid(pid_, &status, WNOHANG);
+    if (ended == pid_) {
+      exit_status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    } else if (absl::Now() >= deadline) {
+      return std::nullopt;
+    } else {
+      absl::SleepFor(kExitPoll);
+    }
+  }
+  return exit_status_;
+}
+
+uint64_t ServerProcess::PeakMemoryBytes() const {
+  std::ifstream file(absl::StrCat("/proc/", pid_, "/status"));
+  std::string line;
+  while (std::getline(file, line)) {
+    absl::string_view value = line;
+    uint64_t kibibytes = 0;
+    if (absl::ConsumePrefix(&value, "VmHWM:") && absl::ConsumeSuffix(&value, " kB") &&
+        absl::SimpleAtoi(value, &kibibytes)) {
+      return kibibytes << 10;
+    }
+  }
+  return 0;
+}
+
+std::vector<std::string> ServerProcess::log_lines() const {
+  const std::lock_guard lock(mutex_);
+  return lines_;
+}
+
+std::optional<std::string> ServerProcess::WaitForLine(absl::string_view text,
+                                                      absl::Duration timeout) {
+  const std::chrono::steady_clock::time_point deadline =
+      std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(timeout);
+  std::unique_lock lock(mutex_);
+  for (size_t seen = 0;;) {
+    for (; seen < lines_.size(); ++seen) {
+      if (absl::StrContains(lines_[seen], text)) return lines_[seen];
+    }
+    if (log_ended_) return std::nullopt;
+    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && seen == lines_.size()) {
+      return std::nullopt;
+    }
+  }
+}
+
+void ServerProcess::ReadLog() {
+  std::string line;
+  char buffer[4096];
+  for (bool more = true; more;) {
+    const ssize_t count = read(log_descriptor_, buffer, sizeof(buffer));
+    more = count > 0 || (count < 0 && errno == EINTR);
+    const std::lock_guard lock(mutex_);
+    for (ssize_t i = 0; i < count; ++i) {
+      if (buffer[i] == '\n') {
+        lines_.push_back(std::exchange(line, {}));
+      } else {
+        line += buffer[i];
+      }
+    }
+    log_ended_ = !more;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace opmill

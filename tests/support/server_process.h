@@ -1,0 +1,67 @@
+// The real server as a child process. POSIX only.
+#ifndef OPMILL_TESTS_SUPPORT_SERVER_PROCESS_H_
+#define OPMILL_TESTS_SUPPORT_SERVER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace opmill {
+
+class ServerProcess {
+ public:
+  // Starts opmill-server on a free port, with these flags, and waits until it serves. The binary is
+  // the one that was built beside the test, unless OPMILL_SERVER_BINARY names another.
+  static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(std::vector<std::string> flags);
+  // Kills it if it runs still.
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  const std::string& address() const { return address_; }
+  pid_t pid() const { return pid_; }
+
+  void Signal(int number) const;
+  // The exit status, or minus the number of the signal that ended it; nothing when it runs on. May
+  // be called again.
+  std::optional<int> WaitForExit(absl::Duration timeout = absl::Seconds(60));
+
+  // The largest resident set so far (VmHWM); 0 once it has ended.
+  uint64_t PeakMemoryBytes() const;
+
+  // The lines of its log so far: JSON objects.
+  std::vector<std::string> log_lines() const;
+  // The first line, past or to come, that holds `text`; nothing when none comes in time.
+  std::optional<std::string> WaitForLine(absl::string_view text,
+                                         absl::Duration timeout = absl::Seconds(60));
+
+ private:
+  ServerProcess(pid_t pid, int log_descriptor);
+  void ReadLog();
+
+  const pid_t pid_;
+  const int log_descriptor_;
+  std::string address_;
+  std::optional<int> exit_status_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;  // guarded by mutex_
+  bool log_ended_ = false;          // guarded by mutex_
+  std::thread reader_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_SUPPORT_SERVER_PROCESS_H_

@@ -252,6 +252,10 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(const grpc::ByteBuffer& message
         chunk.tensor_index = static_cast<uint32_t>(split.chunks_.size());
         chunk.data = *data;
       }
+      if (split.chunks_.size() == kMaxChunksPerMessage) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "The message holds more than ", kMaxChunksPerMessage, " runs of tensor bytes."));
+      }
       split.chunks_.push_back(chunk);
       continue;
     }

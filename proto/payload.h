@@ -22,6 +22,8 @@ namespace opmill {
 inline constexpr uint32_t kPayloadField = 100;
 // Of the fields that are not tensor bytes; a descriptor takes some hundred bytes.
 inline constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
+// Views take memory too, and empty ones cost their sender nothing.
+inline constexpr size_t kMaxChunksPerMessage = 4096;
 
 // What field 100 is: `repeated TensorChunk chunks` or `repeated bytes inputs`.
 enum class PayloadKind { kChunks, kInputs };

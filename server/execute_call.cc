@@ -65,10 +65,13 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
                          WriteNext();
                        }});
   if (!begun.ok()) return refuse(begun.status(), &*desc);
+  absl::Status aborted;
   {
     const std::lock_guard lock(mutex_);
     execution_ = *begun;
+    aborted = aborted_;
   }
+  if (!aborted.ok()) executor_.Cancel(*begun, aborted);
   executor_.Receive(*begun, split->chunks()[0], "inputs[0]");
   // gRPC would hold the message until the call is done. It is gRPC's own variable, const only here.
   const_cast<grpc::ByteBuffer&>(request).Clear();
@@ -102,6 +105,7 @@ void ExecuteCall::Abort(const absl::Status& why) {
   {
     const std::lock_guard lock(mutex_);
     execution = execution_;
+    aborted_ = why;
   }
   if (execution != nullptr) executor_.Cancel(execution, why);
 }

@@ -40,7 +40,8 @@ class ExecuteCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer message_;             // likewise
 
   std::mutex mutex_;
-  std::shared_ptr<Execution> execution_;  // guarded by mutex_
+  std::shared_ptr<Execution> execution_;  // guarded by mutex_, as the next
+  absl::Status aborted_;                  // why, where it was before there was an execution
 };
 
 }  // namespace opmill

@@ -9,6 +9,7 @@
 #include "kernels/errors.h"
 #include "server/call_context.h"
 #include "server/grpc_status.h"
+#include "server/log.h"
 #include "server/request_decoder.h"
 
 namespace opmill {
@@ -48,6 +49,7 @@ void ExecuteStreamCall::OnReadDone(bool ok) {
   } else {
     EndReading();
   }
+  Advance();
 }
 
 // By whoever has the reader's role.
@@ -62,27 +64,32 @@ void ExecuteStreamCall::Handle() {
     }
     waiting_ = *std::move(incoming);
     waiting_since_ = absl::Now();
+    if (waiting_->header.has_begin()) ++begins_;
   }
   const bool handled = !waiting_->header.has_begin() || HandleBegin(*waiting_);
   if (handled) {
     HandleRest(*waiting_);
     waiting_.reset();
-  } else {
-    timer_.Add(absl::Now() + kRetryInterval, [weak = weak_from_this()] {
-      const std::shared_ptr<ExecuteStreamCall> call = weak.lock();
-      if (call == nullptr) return;
-      {
-        const std::lock_guard lock(call->mutex_);
-        call->retry_ = true;
-      }
-      call->Advance();
-    });
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (reader_ == Reader::kHandling) reader_ = Reader::kNone;
-  }
-  Advance();
+  const std::lock_guard lock(mutex_);
+  if (reader_ == Reader::kHandling) reader_ = Reader::kNone;
+  if (!handled) WakeLater();
+}
+
+// Under the lock: tries the begin again soon, if nothing does before.
+void ExecuteStreamCall::WakeLater() {
+  if (wakes_later_) return;
+  wakes_later_ = true;
+  timer_.Add(absl::Now() + kRetryInterval, [weak = weak_from_this()] {
+    const std::shared_ptr<ExecuteStreamCall> call = weak.lock();
+    if (call == nullptr) return;
+    {
+      const std::lock_guard lock(call->mutex_);
+      call->wakes_later_ = false;
+      call->retry_ = true;
+    }
+    call->Advance();
+  });
 }
 
 absl::StatusOr<ExecuteStreamCall::Incoming> ExecuteStreamCall::Parse() const {
@@ -119,11 +126,12 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
   const RequestOrigin origin = request->origin;
   const OperatorDesc desc = request->desc;
   absl::StatusOr<std::shared_ptr<Execution>> begun =
-      HasRoom() ? executor_.Begin(*std::move(request))
-                : WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                                     "The stream has ", options_.max_executions,
-                                     " executions (max_executions_per_stream) under way.")),
-                                 absl::Milliseconds(500));
+      HasRoom() || request->deadline <= absl::Now()
+          ? executor_.Begin(*std::move(request))
+          : WithRetryDelay(absl::ResourceExhaustedError(
+                               absl::StrCat("The stream has ", options_.max_executions,
+                                            " executions (max_executions_per_stream) under way.")),
+                           absl::Milliseconds(500));
   if (!begun.ok()) {
     if (MayWait(begun.status())) return false;
     executor_.Refuse(origin, &desc, begun.status());
@@ -186,7 +194,11 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
   const v1::ExecuteStreamRequest& header = incoming.header;
   const std::shared_ptr<Execution> execution = Find(header.execution_id());
   if (execution == nullptr) {
-    if (header.has_begin() || header.has_cancel()) return;  // it has ended, and so been answered
+    // It has ended, and so been answered; what says nothing new is no mistake then.
+    const auto& chunks = incoming.message.chunks();
+    const bool has_bytes = std::any_of(chunks.begin(), chunks.end(),
+                                       [](const IncomingChunk& c) { return c.data.size() > 0; });
+    if (header.has_begin() || header.has_cancel() || !has_bytes) return;
     {
       const std::lock_guard lock(mutex_);
       if (abandoned_.contains(header.execution_id())) return;
@@ -224,7 +236,6 @@ void ExecuteStreamCall::EndReading() {
   for (const auto& execution : executions) {
     executor_.EndInputs(execution, "The stream was half-closed");
   }
-  Advance();
 }
 
 std::shared_ptr<Execution> ExecuteStreamCall::Find(uint64_t id) {
@@ -330,38 +341,49 @@ bool ExecuteStreamCall::WriteNext() {
   return true;
 }
 
-// gRPC calls no reaction from within the Start functions and Finish, so they are called under the
-// lock: nothing is started after Finish. Whoever calls this keeps the object alive.
 void ExecuteStreamCall::Advance() {
-  bool retry = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (finished_) return;
-    const std::optional<absl::Status> end = WriteNext() ? std::nullopt : EndOfStream();
-    if (end.has_value()) {
-      finished_ = true;
-      Finish(ToGrpcStatus(*end));
-      return;
-    }
-    if (reader_ == Reader::kNone && waiting_errors_ < kMaxWaitingErrors && !failure_.has_value()) {
-      if (!waiting_.has_value()) {
-        reader_ = Reader::kReading;
-        StartRead(&incoming_);
-      } else if (retry_) {
-        reader_ = Reader::kHandling;
-        retry = true;
-      }
-      retry_ = false;
-    }
+  while (Step()) Handle();
+}
+
+// Does what the state allows; true when the caller now has to handle the message that waits. gRPC
+// calls no reaction from within the Start functions and Finish, so they are called under the lock:
+// nothing is started after Finish. Whoever calls this keeps the object alive.
+bool ExecuteStreamCall::Step() {
+  const std::lock_guard lock(mutex_);
+  if (finished_) return false;
+  const std::optional<absl::Status> end = WriteNext() ? std::nullopt : EndOfStream();
+  if (end.has_value()) {
+    finished_ = true;
+    LogLine(LogLevel::kInfo, "stream")
+        .Add("rpc", "ExecuteStream")
+        .Add("peer", peer_)
+        .Add(*end)
+        .Add("begins", begins_)
+        .Add("open", absl::Now() - opened_at_);
+    Finish(ToGrpcStatus(*end));
+    return false;
   }
-  if (retry) Handle();
+  if (reader_ != Reader::kNone || waiting_errors_ >= kMaxWaitingErrors || failure_.has_value()) {
+    return false;
+  }
+  if (!waiting_.has_value()) {
+    reader_ = Reader::kReading;
+    StartRead(&incoming_);
+    return false;
+  }
+  if (!retry_) return false;
+  retry_ = false;
+  reader_ = Reader::kHandling;
+  return true;
 }
 
 // Under the lock, with nothing to write.
 std::optional<absl::Status> ExecuteStreamCall::EndOfStream() const {
-  if (writing_) return std::nullopt;
+  // While somebody works on a message, maybe on a thread that gRPC does not know, the call's
+  // context must live.
+  if (writing_ || reader_ == Reader::kHandling) return std::nullopt;
   if (failure_.has_value()) return failure_;
-  if (!open_.empty() || reader_ == Reader::kHandling) return std::nullopt;
+  if (!open_.empty()) return std::nullopt;
   if (reader_ == Reader::kEnded) return absl::OkStatus();
   if (!draining_ || (reader_ == Reader::kNone && waiting_.has_value())) return std::nullopt;
   return absl::UnavailableError("The server is draining, and the stream has nothing under way.");

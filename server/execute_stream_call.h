@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_EXECUTE_STREAM_CALL_H_
 #define OPMILL_SERVER_EXECUTE_STREAM_CALL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -86,6 +88,7 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   void Handle();
   absl::StatusOr<Incoming> Parse() const;
   bool HandleBegin(const Incoming& incoming);  // false: there is no room yet
+  void WakeLater();
   void HandleRest(const Incoming& incoming);
   void EndReading();
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
@@ -102,6 +105,7 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   void CancelAll(const absl::Status& why);
 
   void Advance();
+  bool Step();
   bool WriteNext();
   std::optional<absl::Status> EndOfStream() const;
 
@@ -111,6 +115,8 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   DeadlineTimer& timer_;
   const ExecuteStreamOptions options_;
   const std::string peer_;
+  const absl::Time opened_at_ = absl::Now();
+  std::atomic<uint64_t> begins_ = 0;  // that have come
 
   grpc::ByteBuffer incoming_;        // of the reader
   std::optional<Incoming> waiting_;  // of the reader, and readable while there is none
@@ -127,7 +133,8 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   size_t waiting_errors_ = 0;                // of the replies
   std::shared_ptr<Execution> last_written_;  // whose last message is in flight
   Reader reader_ = Reader::kNone;
-  bool retry_ = false;  // there may be room for what waits
+  bool retry_ = false;        // there may be room for what waits
+  bool wakes_later_ = false;  // the timer will say so
   bool writing_ = false;
   bool draining_ = false;
   bool finished_ = false;

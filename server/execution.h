@@ -97,6 +97,7 @@ class Execution {
   std::shared_ptr<BudgetedBuffer> input_;
   uint64_t received_bytes_ = 0;
   std::shared_ptr<const CompiledOperator> compiled_;
+  uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_;
   Report report_;
   absl::Time uploaded_at_;

@@ -16,14 +16,30 @@
 namespace opmill {
 namespace {
 
-// The device takes what it is given in order. So of the large executions one at a time goes there,
-// and small ones need not wait for more than that one; of the small ones as many as fill some
-// submissions, so that those who are cancelled wait here, where they cost the device nothing.
-constexpr uint64_t kLargeBytes = uint64_t{16} << 20;
-constexpr uint32_t kMaxRunningLarge = 1;
+// The device takes what it is given in order, and gives each its scratch. So of the large
+// executions it gets some that are not too much together, or one, and small ones wait for no more
+// than those; of the small ones it gets as many as fill some submissions. The others wait here,
+// where those who are cancelled cost the device nothing.
+constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
+constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
 constexpr uint32_t kMaxRunningSmall = 192;
+constexpr uint32_t kMaxWaitingCompilations = 256;
 
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+
+absl::Status Draining() {
+  return absl::UnavailableError(
+      "The server is draining: it ends what it has begun and takes nothing new.");
+}
+
+// What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
+uint64_t WorkBytes(const Execution& execution, const OperatorPlan& plan) {
+  const TensorDesc& input = InputOf(execution.desc());
+  uint64_t bytes =
+      std::max(execution.input_bytes(), ElementCount(input) * ElementBytes(input.data_type));
+  for (const uint64_t output : execution.output_bytes()) bytes += output;
+  return bytes + plan.scratch_bytes;
+}
 
 absl::Status Missing(const Execution& execution, uint64_t received, absl::string_view what) {
   return InvalidField("chunks", absl::StrCat(what, " with ", received, " of the ",
@@ -119,25 +135,25 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest requ
 }
 
 absl::Status Executor::Admit(const ExecutionRequest& request) const {
-  if (draining_) {
-    return absl::UnavailableError(
-        "The server is draining: it ends what it has begun and takes nothing new.");
-  }
+  if (draining_) return Draining();
   if (request.deadline <= absl::Now()) {
-    return absl::DeadlineExceededError("The execution's time was over when it arrived.");
+    return absl::DeadlineExceededError("The execution's time is over before it could begin.");
   }
-  uint64_t largest = RequiredBytes(InputOf(request.desc));
-  uint64_t total = largest;
-  for (const TensorDesc& output : OutputsOf(request.desc)) {
-    const uint64_t bytes = RequiredBytes(output);
-    largest = std::max(largest, bytes);
-    if (bytes > limits_.max_tensor_bytes) break;
+  return CheckSize(request.desc);
+}
+
+absl::Status Executor::CheckSize(const OperatorDesc& desc) const {
+  std::vector<TensorDesc> tensors = OutputsOf(desc);
+  tensors.push_back(InputOf(desc));
+  uint64_t total = 0;
+  for (const TensorDesc& tensor : tensors) {
+    const uint64_t bytes = RequiredBytes(tensor);
+    if (bytes > limits_.max_tensor_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", bytes,
+                                                       " bytes is larger than max_tensor_bytes (",
+                                                       limits_.max_tensor_bytes, ")."));
+    }
     total += bytes;
-  }
-  if (largest > limits_.max_tensor_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
-                                                     " bytes is larger than max_tensor_bytes (",
-                                                     limits_.max_tensor_bytes, ")."));
   }
   return memory_.Check(total);
 }
@@ -162,6 +178,7 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
   bool uploaded = false;
   {
     const std::lock_guard lock(execution->mutex_);
+    execution->work_bytes_ = WorkBytes(*execution, found->compiled->plan());
     execution->compiled_ = std::move(found->compiled);
     execution->report_.was_cached = found->was_cached;
     if (!found->was_cached) execution->report_.times.compile = found->duration;
@@ -238,16 +255,23 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     if (execution->stage_ == Stage::kEnded) return;
     execution->ready_at_ = absl::Now();
     const std::lock_guard lock(mutex_);
-    Queue& queue = IsLarge(*execution) ? large_ : small_;
+    Queue& queue = QueueOf(*execution);
     execution->queue_position_ = queue.insert(queue.end(), execution);
   }
   SubmitReady();
 }
 
-bool Executor::IsLarge(const Execution& execution) const {
-  uint64_t bytes = execution.input_bytes();
-  for (const uint64_t output : execution.output_bytes()) bytes += output;
-  return bytes >= kLargeBytes;
+// This and the next under the lock.
+Executor::Queue& Executor::QueueOf(const Execution& execution) {
+  return execution.work_bytes_ >= kLargeBytes ? large_ : small_;
+}
+
+void Executor::GiveBackPlace(const Execution& execution) {
+  if (execution.work_bytes_ >= kLargeBytes) {
+    running_large_bytes_ -= execution.work_bytes_;
+  } else {
+    --running_small_;
+  }
 }
 
 std::shared_ptr<Execution> Executor::NextReady() {
@@ -256,9 +280,11 @@ std::shared_ptr<Execution> Executor::NextReady() {
   if (!small_.empty() && running_small_ < kMaxRunningSmall) {
     queue = &small_;
     ++running_small_;
-  } else if (!large_.empty() && running_large_ < kMaxRunningLarge) {
+  } else if (!large_.empty() &&
+             (running_large_bytes_ == 0 ||
+              running_large_bytes_ + large_.front()->work_bytes_ <= kMaxRunningLargeBytes)) {
     queue = &large_;
-    ++running_large_;
+    running_large_bytes_ += large_.front()->work_bytes_;
   } else {
     return nullptr;
   }
@@ -297,7 +323,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   {
     const std::lock_guard lock(mutex_);
     if (ended) {
-      --(IsLarge(*execution) ? running_large_ : running_small_);
+      GiveBackPlace(*execution);
     } else {
       ++runs_;
     }
@@ -315,7 +341,7 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   {
     const std::lock_guard lock(mutex_);
-    --(IsLarge(*execution) ? running_large_ : running_small_);
+    GiveBackPlace(*execution);
   }
   SubmitReady();
   if (!result.ok()) {
@@ -369,7 +395,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     statistics_.Leave(stage);
     const std::lock_guard lock(mutex_);
     if (execution->queue_position_.has_value()) {
-      (IsLarge(*execution) ? large_ : small_).erase(*execution->queue_position_);
+      QueueOf(*execution).erase(*execution->queue_position_);
       execution->queue_position_.reset();
     }
   }
@@ -411,11 +437,27 @@ void Executor::Settle(Execution& execution, const absl::Status& status) {
       .Add("batch_size", uint64_t{report.batch_size});
 }
 
-void Executor::Compile(OperatorDesc desc, absl::Time deadline,
-                       std::function<void(absl::StatusOr<CachedOperator>)> done) {
-  workers_.Post([this, desc = std::move(desc), deadline, done = std::move(done)] {
-    done(cache_.Get(desc, deadline));
+absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
+                               std::shared_ptr<const std::atomic<bool>> cancelled,
+                               std::function<void(absl::StatusOr<CachedOperator>)> done) {
+  if (draining_) return Draining();
+  RETURN_IF_ERROR(CheckSize(desc));
+  if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
+    --compilations_;
+    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                              kMaxWaitingCompilations, " CompileOperator calls wait already.")),
+                          kRetryDelay);
+  }
+  workers_.PostPatient([this, desc = std::move(desc), deadline, cancelled = std::move(cancelled),
+                        done = std::move(done)] {
+    if (*cancelled) {
+      done(absl::CancelledError("The caller cancelled the call or is gone."));
+    } else {
+      done(cache_.Get(desc, deadline));
+    }
+    --compilations_;
   });
+  return absl::OkStatus();
 }
 
 void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,

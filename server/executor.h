@@ -56,9 +56,12 @@ class Executor {
   // All of its output has left.
   void Finish(const std::shared_ptr<Execution>& execution);
 
-  // Plans and compiles on a thread of the executor, which also calls back.
-  void Compile(OperatorDesc desc, absl::Time deadline,
-               std::function<void(absl::StatusOr<CachedOperator>)> done);
+  // Plans and compiles on a thread of the executor, which also calls back; after the operators that
+  // executions wait for, and not at all if `cancelled` by then. An error is a refusal, and no call
+  // back comes.
+  absl::Status Compile(OperatorDesc desc, absl::Time deadline,
+                       std::shared_ptr<const std::atomic<bool>> cancelled,
+                       std::function<void(absl::StatusOr<CachedOperator>)> done);
 
   // Counts and logs a request that did not become an execution; without a descriptor, one that
   // could not be read.
@@ -69,6 +72,11 @@ class Executor {
   bool draining() const { return draining_; }
 
   uint32_t open_executions() const { return open_; }
+  // Does the device still work for an execution that has ended?
+  bool has_runs() {
+    const std::lock_guard lock(mutex_);
+    return runs_ > 0;
+  }
   const MemoryBudget& memory() const { return memory_; }
   DeadlineTimer& timer() { return timer_; }
 
@@ -76,13 +84,15 @@ class Executor {
   using Queue = std::list<std::shared_ptr<Execution>>;
 
   absl::Status Admit(const ExecutionRequest& request) const;
+  absl::Status CheckSize(const OperatorDesc& desc) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
   void Uploaded(const std::shared_ptr<Execution>& execution);
   void Enqueue(const std::shared_ptr<Execution>& execution);
   void SubmitReady();
+  Queue& QueueOf(const Execution& execution);
+  void GiveBackPlace(const Execution& execution);
   std::shared_ptr<Execution> NextReady();
-  bool IsLarge(const Execution& execution) const;
   void Submit(const std::shared_ptr<Execution>& execution);
   void Computed(const std::shared_ptr<Execution>& execution,
                 const absl::StatusOr<RunStatistics>& result);
@@ -96,12 +106,13 @@ class Executor {
   MemoryBudget memory_;
   std::atomic<bool> draining_ = false;
   std::atomic<uint32_t> open_ = 0;
+  std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
 
   std::mutex mutex_;  // of all below it; taken while an execution's own is held, never before
   Queue small_;
   Queue large_;
-  uint32_t running_small_ = 0;  // of those slots on the device that may be given out
-  uint32_t running_large_ = 0;
+  uint32_t running_small_ = 0;
+  uint64_t running_large_bytes_ = 0;
   uint32_t runs_ = 0;  // whose callbacks have not returned
   std::condition_variable all_runs_ended_;
 

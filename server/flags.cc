@@ -14,6 +14,7 @@
 #include "absl/flags/usage_config.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
@@ -80,6 +81,19 @@ absl::Status CheckRange(absl::string_view flag, uint64_t value, uint64_t least, 
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", value, "; it is at least ",
                                                  least, " and at most ", most, "."));
+}
+
+absl::Status CheckAddress(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon != std::string::npos && colon > 0 &&
+      absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--address is \"", address,
+                   "\"; it is host:port with a port from 0 to 65535, or unix:path."));
 }
 
 bool IsOurs(absl::string_view file) { return absl::EndsWith(file, "server/flags.cc"); }
@@ -165,6 +179,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   if (line.server.addresses.empty()) {
     return absl::InvalidArgumentError("--address is empty; it names at least one host:port.");
   }
+  for (const std::string& address : line.server.addresses) RETURN_IF_ERROR(CheckAddress(address));
   line.server.device.adapter = absl::GetFlag(FLAGS_adapter);
   const std::string shader_cache = absl::GetFlag(FLAGS_shader_cache);
   line.server.device.shader_cache_directory =

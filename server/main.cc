@@ -55,8 +55,12 @@ int main(int argc, char** argv) {
   const absl::Status drained = (*server)->Drain();
   stop->Release();
   impatience.join();
-  server->reset();
+  const int exit_code = drained.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+  // What callers have left behind may keep the device longer than anyone would wait.
+  const bool leave_at_once = !drained.ok() || (*server)->device_is_busy();
+  if (!leave_at_once) server->reset();
   opmill::LogLine(opmill::LogLevel::kInfo, "stopped").Add(drained);
   stop->Done();
-  return drained.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (leave_at_once) std::_Exit(exit_code);
+  return exit_code;
 }

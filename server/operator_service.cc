@@ -1,5 +1,6 @@
 #include "server/operator_service.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "server/execute_call.h"
 #include "server/execute_stream_call.h"
 #include "server/grpc_status.h"
+#include "server/log.h"
 #include "server/request_decoder.h"
 #include "server/server_info.h"
 
@@ -22,16 +24,33 @@ class RefusedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void OnDone() override { delete this; }
 };
 
-// A compilation cannot be cut short; a draining server waits for it.
-class CompileCall final : public OpenCalls::Call {
+// A CompileOperator call. A compilation that has begun cannot be cut short, and a draining server
+// waits for it; one that waits is not begun for a caller who is gone. Deletes itself when the call
+// is done.
+class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
  public:
   explicit CompileCall(OpenCalls& open_calls) : open_calls_(open_calls) { open_calls_.Add(*this); }
-  ~CompileCall() override { open_calls_.Remove(*this); }
-  void Abort(const absl::Status&) override {}
+
+  const std::shared_ptr<std::atomic<bool>>& cancelled() const { return cancelled_; }
+
+  void OnCancel() override { *cancelled_ = true; }
+  void Abort(const absl::Status&) override { *cancelled_ = true; }
+  void OnDone() override {
+    open_calls_.Remove(*this);
+    delete this;
+  }
 
  private:
   OpenCalls& open_calls_;
+  const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
+
+void LogAnswer(absl::string_view rpc, const grpc::CallbackServerContext& context) {
+  LogLine(LogLevel::kInfo, "answer")
+      .Add("rpc", rpc)
+      .Add("peer", context.peer())
+      .Add(absl::OkStatus());
+}
 
 void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
                     v1::CompileOperatorResponse& to) {
@@ -53,6 +72,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
                                                          const v1::GetServerInfoRequest*,
                                                          v1::GetServerInfoResponse* response) {
   EncodeServerInfo(parts_.device, parts_.limits, *response);
+  LogAnswer("GetServerInfo", *context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
@@ -61,26 +81,32 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* OperatorService::CompileOperator(
     grpc::CallbackServerContext* context, const v1::CompileOperatorRequest* request,
     v1::CompileOperatorResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const RequestOrigin origin{.rpc = "CompileOperator", .peer = context->peer()};
+  auto* call = new CompileCall(parts_.open_calls);
+  const auto refuse = [this, origin, call](const OperatorDesc* desc, const absl::Status& why) {
+    parts_.executor.Refuse(origin, desc, why);
+    call->Finish(ToGrpcStatus(why));
+    return call;
+  };
   absl::StatusOr<OperatorDesc> desc = DecodeRequest(*request);
-  if (!desc.ok()) {
-    parts_.executor.Refuse(origin, nullptr, desc.status());
-    reactor->Finish(ToGrpcStatus(desc.status()));
-    return reactor;
-  }
-  parts_.executor.Compile(*desc, DeadlineOf(*context),
-                          [this, reactor, response, origin, desc = *desc,
-                           call = std::make_shared<CompileCall>(parts_.open_calls)](
-                              const absl::StatusOr<CachedOperator>& found) {
-                            if (found.ok()) {
-                              EncodeCompiled(desc, *found, *response);
-                            } else {
-                              parts_.executor.Refuse(origin, &desc, found.status());
-                            }
-                            reactor->Finish(ToGrpcStatus(found.status()));
-                          });
-  return reactor;
+  if (!desc.ok()) return refuse(nullptr, desc.status());
+  const absl::Status posted = parts_.executor.Compile(
+      *desc, DeadlineOf(*context), call->cancelled(),
+      [refuse, call, response, origin, desc = *desc](const absl::StatusOr<CachedOperator>& found) {
+        if (!found.ok()) {
+          refuse(&desc, found.status());
+          return;
+        }
+        EncodeCompiled(desc, *found, *response);
+        LogLine(LogLevel::kInfo, "compile")
+            .Add("rpc", origin.rpc)
+            .Add("peer", origin.peer)
+            .Add("operator", ToString(desc))
+            .Add(absl::OkStatus())
+            .Add("compile", found->duration);
+        call->Finish(grpc::Status::OK);
+      });
+  return posted.ok() ? call : refuse(&*desc, posted);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* OperatorService::Execute(
@@ -116,6 +142,7 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
   in_flight.set_executions(parts_.executor.open_executions());
   in_flight.set_bytes(parts_.executor.memory().used());
   in_flight.set_streams(parts_.open_calls.streams());
+  LogAnswer("GetStatistics", *context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

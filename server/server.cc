@@ -20,6 +20,7 @@ namespace opmill {
 namespace {
 
 constexpr int kStreamLookaheadBytes = 8 << 20;
+constexpr int kKeepaliveMilliseconds = 30'000;
 // For the last bytes of calls that have ended, and for watchers of health, who never end by
 // themselves.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
@@ -85,6 +86,9 @@ absl::Status Server::Listen() {
   // MB for a stream that it reads faster than we copy; in speed there was no difference.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamLookaheadBytes);
+  // A caller whose machine or network is gone is noticed, and its executions end.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMilliseconds);
   // A port of another's is refused, not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<int> ports(options_.addresses.size());
@@ -92,18 +96,18 @@ absl::Status Server::Listen() {
     builder.AddListeningPort(options_.addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
   grpc_server_ = builder.BuildAndStart();
+  std::vector<std::string> failed;
   for (size_t i = 0; i < ports.size(); ++i) {
     const std::string& address = options_.addresses[i];
-    if (grpc_server_ == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("The server cannot listen at ", absl::StrJoin(options_.addresses, ", "),
-                       ": an address is malformed, not this machine's, or taken."));
-    }
-    addresses_.push_back(absl::EndsWith(address, ":0")
-                             ? absl::StrCat(absl::StripSuffix(address, "0"), ports[i])
-                             : address);
+    if (ports[i] == 0) failed.push_back(address);
+    const bool had_any_port = absl::EndsWith(address, ":0") && !absl::StartsWith(address, "unix:");
+    addresses_.push_back(had_any_port ? absl::StrCat(absl::StripSuffix(address, "0"), ports[i])
+                                      : address);
   }
-  return absl::OkStatus();
+  if (grpc_server_ != nullptr && failed.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("The server cannot listen at ",
+                                             absl::StrJoin(failed, ", "),
+                                             ": not this machine's, or taken."));
 }
 
 Server::~Server() {

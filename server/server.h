@@ -32,6 +32,8 @@ class Server {
   // ended. DeadlineExceeded when the drain timeout passed before: the rest was ended with
   // Unavailable.
   absl::Status Drain();
+  // Does the device still work for callers who have cancelled? Waiting for it may take long.
+  bool device_is_busy() const { return executor_->has_runs(); }
   // Ends what is under way with Unavailable; from another thread, while that one drains.
   void HurryUp();
 

@@ -25,13 +25,22 @@ void WorkerPool::Post(std::function<void()> work) {
   changed_.notify_one();
 }
 
+void WorkerPool::PostPatient(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    patient_.push_back(std::move(work));
+  }
+  changed_.notify_one();
+}
+
 void WorkerPool::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !posted_.empty(); });
-    if (posted_.empty()) return;
-    std::function<void()> work = std::move(posted_.front());
-    posted_.pop_front();
+    changed_.wait(lock, [this] { return stopping_ || !posted_.empty() || !patient_.empty(); });
+    std::deque<std::function<void()>>& queue = posted_.empty() ? patient_ : posted_;
+    if (queue.empty()) return;
+    std::function<void()> work = std::move(queue.front());
+    queue.pop_front();
     lock.unlock();
     work();
     work = nullptr;

@@ -19,6 +19,7 @@ class WorkerPool {
   ~WorkerPool();
 
   void Post(std::function<void()> work);
+  void PostPatient(std::function<void()> work);  // after all that Post has been given
 
  private:
   void Run();
@@ -26,6 +27,7 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> posted_;
+  std::deque<std::function<void()>> patient_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

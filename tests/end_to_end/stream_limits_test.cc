@@ -117,6 +117,36 @@ TEST_F(StreamLimits, WhatItsOwnHalfUploadsLeaveNoRoomForIsRefusedAfterAWhile) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
+TEST_F(StreamLimits, ABeginThatWaitsForRoomKeepsItsTimeout) {
+  StartServer({"--max_executions_per_stream=1"});
+  StreamCaller caller(stub());
+  ASSERT_TRUE(caller.Begin(0, SumOf(1000), 100));
+  const absl::Time start = absl::Now();
+  ASSERT_TRUE(caller.Begin(1, SumOf(1000), 100, absl::Milliseconds(200)));
+  const v1::ExecuteStreamResponse late = caller.ReadEnd();
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(1500));
+  EXPECT_EQ(late.execution_id(), 1u);
+  EXPECT_EQ(late.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  caller.SendZeros(0, 100, 3900);
+  EXPECT_TRUE(caller.ReadEnd().has_statistics());
+  caller.WritesDone();
+  EXPECT_TRUE(caller.Finish().ok());
+}
+
+TEST_F(StreamLimits, ACallThatIsCancelledWhileABeginWaitsLeavesNothing) {
+  StartServer({"--max_executions_per_stream=1"});
+  for (int i = 0; i < 50; ++i) {
+    StreamCaller caller(stub());
+    ASSERT_TRUE(caller.Begin(0, SumOf(1000), 100));
+    ASSERT_TRUE(caller.Begin(1, SumOf(1000), 100));
+    absl::SleepFor(absl::Milliseconds(i));
+    caller.TryCancel();
+    EXPECT_EQ(caller.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  WaitUntilIdle();
+  ExpectServes();
+}
+
 TEST_F(StreamLimits, WhatIsTooLargeForEverIsRefusedAtOnce) {
   StartServer({"--max_tensor_bytes=1000000", "--max_bytes_in_flight=1500000"});
   StreamCaller caller(stub());

@@ -1,4 +1,5 @@
 // What the executor takes at a time, in which order, and how it ends.
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/validate.h"
 #include "server/executor.h"
 #include "server/grpc_status.h"
 #include "tests/server/executor_fixture.h"
@@ -240,15 +242,61 @@ TEST_F(ExecutorLimits, IsDestroyedAfterTheRunsThatNobodyWaitsFor) {
 
 TEST_F(ExecutorLimits, CompilesForThoseWhoOnlyAskForThat) {
   std::atomic<int> done = 0;
-  executor_->Compile(SumOf(5), absl::InfiniteFuture(),
-                     [&done](const absl::StatusOr<CachedOperator>& found) {
-                       EXPECT_TRUE(found.ok());
-                       ++done;
-                     });
+  const auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  const absl::Status posted =
+      executor_->Compile(SumOf(5), absl::InfiniteFuture(), cancelled,
+                         [&done](const absl::StatusOr<CachedOperator>& found) {
+                           EXPECT_TRUE(found.ok());
+                           ++done;
+                         });
+  EXPECT_TRUE(posted.ok()) << posted;
   WaitUntil([&done] { return done == 1; });
   EXPECT_EQ(device_.compiled(), 1);
   ExpectNextOneWorks();
   EXPECT_EQ(device_.compiled(), 1);
+}
+
+TEST_F(ExecutorLimits, CompilesNothingForACallerWhoIsGone) {
+  std::atomic<int> done = 0;
+  const auto cancelled = std::make_shared<std::atomic<bool>>(true);
+  const absl::Status posted =
+      executor_->Compile(SumOf(5), absl::InfiniteFuture(), cancelled,
+                         [&done](const absl::StatusOr<CachedOperator>& found) {
+                           EXPECT_TRUE(absl::IsCancelled(found.status()));
+                           ++done;
+                         });
+  EXPECT_TRUE(posted.ok()) << posted;
+  WaitUntil([&done] { return done == 1; });
+  EXPECT_EQ(device_.compiled(), 0);
+}
+
+TEST_F(ExecutorLimits, CompilesNothingNewWhileDraining) {
+  executor_->Drain();
+  const auto never = [](const absl::StatusOr<CachedOperator>&) { FAIL() << "It was refused."; };
+  EXPECT_TRUE(absl::IsUnavailable(executor_->Compile(
+      SumOf(5), absl::InfiniteFuture(), std::make_shared<std::atomic<bool>>(false), never)));
+}
+
+// Four bytes, and 16 MiB of reading.
+TEST_F(ExecutorLimits, ABroadcastIsAsLargeAsTheWorkItMakes) {
+  const absl::StatusOr<OperatorDesc> broadcast =
+      Validate(ReduceDesc{.function = ReduceFunction::kSum,
+                          .input = {DataType::kFloat32, {5u << 20}, {0}},
+                          .axes = {0}});
+  ASSERT_TRUE(broadcast.ok()) << broadcast.status();
+  Warm(*broadcast);
+  Caller callers[2];
+  std::vector<std::shared_ptr<Execution>> executions;
+  for (Caller& caller : callers) {
+    executions.push_back(Begin(caller, *broadcast));
+    SendAll(executions.back());
+  }
+  EXPECT_EQ(device_.pending_runs(), 1u);
+  for (Caller& caller : callers) {
+    device_.Complete();
+    EXPECT_EQ(caller.ready, 1);
+  }
+  for (const auto& execution : executions) executor_->Finish(execution);
 }
 
 }  // namespace

@@ -361,6 +361,21 @@ TEST(Payload, TakesAHeaderOfOneMebibyteAndNoMore) {
                                        "more than 1048576 bytes."));
 }
 
+// Each takes three bytes of the message and far more of the reader.
+TEST(Payload, TakesSoManyRunsOfTensorBytesAndNoMore) {
+  Random random(9);
+  std::string most;
+  for (size_t i = 0; i < kMaxChunksPerMessage; ++i) most += Delimited(kPayloadField, "");
+  for (const PayloadKind kind : {PayloadKind::kChunks, PayloadKind::kInputs}) {
+    const auto split = SplitMessage::Split(Sliced(random, most), kind);
+    ASSERT_TRUE(split.ok()) << split.status();
+    EXPECT_EQ(split->chunks().size(), kMaxChunksPerMessage);
+    EXPECT_EQ(
+        SplitMessage::Split(Sliced(random, most + Delimited(kPayloadField, "")), kind).status(),
+        absl::InvalidArgumentError("The message holds more than 4096 runs of tensor bytes."));
+  }
+}
+
 TEST(Payload, NamesTheByteWhereAMessageStopsBeingOne) {
   Random random(8);
   const auto status = SplitMessage::Split(Sliced(random, "\x08\x07\xFF"), PayloadKind::kChunks);

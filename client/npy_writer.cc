@@ -1,5 +1,6 @@
 #include "client/npy_writer.h"
 
+#include <cerrno>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -17,7 +18,26 @@ absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view wh
       absl::StrCat(std::string(name.begin(), name.end()), " cannot be written: ", why, "."));
 }
 
+std::filesystem::path PathOf(const std::string& path) {
+  return std::filesystem::path(std::u8string(path.begin(), path.end()));
+}
+
 }  // namespace
+
+absl::Status NpyWriter::CheckPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path target = PathOf(path);
+  const std::filesystem::file_status status = std::filesystem::status(target, error);
+  if (std::filesystem::exists(status)) {
+    if (std::filesystem::is_regular_file(status)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not a regular file; an output takes the name of one."));
+  }
+  const std::filesystem::path folder = target.parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " cannot be written: there is no folder of that name."));
+}
 
 NpyWriter::NpyWriter(std::filesystem::path path, std::filesystem::path temporary)
     : path_(std::move(path)),
@@ -30,11 +50,17 @@ absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& 
     return absl::UnimplementedError(
         absl::StrCat(path, " cannot be written: the result has strides, a .npy file has none."));
   }
-  const std::filesystem::path target(std::u8string(path.begin(), path.end()));
+  absl::Status possible = CheckPath(path);
+  if (!possible.ok()) return possible;
+  std::error_code error;
+  std::filesystem::path target = std::filesystem::weakly_canonical(PathOf(path), error);
+  if (error) return CannotWrite(PathOf(path), error.message());
   std::filesystem::path temporary = target;
   temporary += absl::StrCat(".", absl::Hex(std::random_device()()), ".part");
   std::unique_ptr<NpyWriter> writer(new NpyWriter(target, std::move(temporary)));
-  if (!writer->stream_) return CannotWrite(target, "the file cannot be opened");
+  if (!writer->stream_) {
+    return CannotWrite(target, std::generic_category().message(errno));
+  }
   const std::vector<uint32_t> sizes(desc.sizes().begin(), desc.sizes().end());
   const std::string header = MakeNpyHeader(desc.data_type(), sizes);
   absl::Status status = writer->Append(

@@ -16,10 +16,14 @@
 
 namespace opmill {
 
-// Written under another name beside `path`, and renamed by Commit. Without that nothing is left of
-// it.
+// Written under another name beside `path` (or beside what that links to), and renamed by Commit.
+// Without that nothing is left of it.
 class NpyWriter {
  public:
+  // InvalidArgument where a file of that name cannot be written: a folder, a device, no such
+  // folder.
+  static absl::Status CheckPath(const std::string& path);
+
   // A packed tensor in row-major order; Unimplemented for one with strides. `path` is UTF-8.
   static absl::StatusOr<std::unique_ptr<NpyWriter>> Create(const std::string& path,
                                                            const v1::TensorDesc& desc);

@@ -32,6 +32,12 @@ absl::Status Draining() {
       "The server is draining: it ends what it has begun and takes nothing new.");
 }
 
+// Where nobody else uses memory, there will not be more of it later.
+absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
+  if (other_executions == 0) return status;
+  return WithRetryDelay(std::move(status), kRetryDelay);
+}
+
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
 uint64_t WorkBytes(const Execution& execution, const OperatorPlan& plan) {
   const TensorDesc& input = InputOf(execution.desc());
@@ -109,7 +115,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest requ
   }
   absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
       device_.Allocate(execution->input_buffer_bytes_, BufferUse::kInput);
-  if (!allocated.ok()) return WithRetryDelay(allocated.status(), kRetryDelay);
+  if (!allocated.ok()) return NoMemory(allocated.status(), open_);
   execution->input_->buffer = *std::move(allocated);
   if (open_.fetch_add(1) >= limits_.max_executions) {
     --open_;
@@ -243,7 +249,7 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
         device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
     if (!allocated.ok()) {
-      End(execution, WithRetryDelay(allocated.status(), kRetryDelay));
+      End(execution, NoMemory(allocated.status(), open_ - 1));
       return;
     }
     const std::lock_guard lock(execution->mutex_);

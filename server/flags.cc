@@ -96,7 +96,8 @@ absl::Status CheckAddress(const std::string& address) {
                    "\"; it is host:port with a port from 0 to 65535, or unix:path."));
 }
 
-bool IsOurs(absl::string_view file) { return absl::EndsWith(file, "server/flags.cc"); }
+constexpr absl::string_view kThisFile = "server/flags.cc";
+bool IsOurs(absl::string_view file) { return absl::EndsWith(file, kThisFile); }
 
 // Before the command line is parsed, which then overrides.
 absl::Status ReadEnvironment() {
@@ -126,11 +127,13 @@ absl::Status ReadLimits(Limits& limits) {
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes)};
   // gRPC counts message bytes in an int.
   constexpr uint64_t kMostMessageBytes = std::numeric_limits<int32_t>::max() - (uint64_t{1} << 20);
+  constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
   RETURN_IF_ERROR(
       CheckRange("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
   RETURN_IF_ERROR(CheckRange("max_response_chunk_bytes", limits.max_response_chunk_bytes, 4096,
                              kMostMessageBytes));
+  RETURN_IF_ERROR(CheckRange("max_tensor_bytes", limits.max_tensor_bytes, 4, kMostBytes));
   RETURN_IF_ERROR(CheckRange("max_executions", limits.max_executions, 1, kMost));
   RETURN_IF_ERROR(
       CheckRange("max_executions_per_stream", limits.max_executions_per_stream, 1, kMost));
@@ -143,6 +146,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
   absl::FlagsUsageConfig usage;
   usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
       IsOurs;
+  usage.normalize_filename = [](absl::string_view file) {  // not the folder that it was built in
+    return std::string(IsOurs(file) ? kThisFile : file);
+  };
   usage.version_string = [] { return absl::StrCat("opmill-server ", kVersion, "\n"); };
   absl::SetFlagsUsageConfig(usage);
   absl::SetProgramUsageMessage(

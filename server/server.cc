@@ -126,7 +126,11 @@ absl::Status Server::Drain() {
       .Add("executions", uint64_t{executor_->open_executions()})
       .Add("streams", uint64_t{open_calls_.streams()});
   open_calls_.DrainAll();
-  if (open_calls_.WaitUntilNone(deadline)) return absl::OkStatus();
+  if (open_calls_.WaitUntilNone(deadline)) {
+    if (cut_executions_ == 0) return absl::OkStatus();
+    return absl::CancelledError(absl::StrCat("A second signal ended ", cut_executions_.load(),
+                                             " executions that were under way."));
+  }
   absl::Status late = absl::DeadlineExceededError(
       absl::StrCat("The drain timeout (", absl::FormatDuration(options_.drain_timeout),
                    ") passed with ", executor_->open_executions(), " executions under way."));
@@ -137,6 +141,7 @@ absl::Status Server::Drain() {
 
 void Server::HurryUp() {
   executor_->Drain();
+  cut_executions_ = executor_->open_executions();
   open_calls_.AbortAll(absl::UnavailableError("The server stopped before the execution ended."));
 }
 

@@ -2,6 +2,8 @@
 #ifndef OPMILL_SERVER_SERVER_H_
 #define OPMILL_SERVER_SERVER_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +31,8 @@ class Server {
   const std::vector<std::string>& addresses() const { return addresses_; }
 
   // From now on health is NOT_SERVING, and what is new is refused; returns when what was begun has
-  // ended. DeadlineExceeded when the drain timeout passed before: the rest was ended with
-  // Unavailable.
+  // ended. DeadlineExceeded when the drain timeout passed before, Cancelled when HurryUp was
+  // called: the rest was ended with Unavailable.
   absl::Status Drain();
   // Does the device still work for callers who have cancelled? Waiting for it may take long.
   bool device_is_busy() const { return executor_->has_runs(); }
@@ -51,6 +53,7 @@ class Server {
   std::unique_ptr<OperatorService> service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::vector<std::string> addresses_;
+  std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp
 };
 
 }  // namespace opmill

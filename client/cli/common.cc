@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/platform.h"
 #include "client/error.h"
@@ -29,6 +31,20 @@ absl::StatusOr<TlsOptions> ReadTls(const CommandLine& line) {
     *text = *std::move(content);
   }
   return tls;
+}
+
+// gRPC would take a port that is missing for 443, and one that is too large for another.
+absl::Status CheckServer(const std::string& server) {
+  if (absl::StartsWith(server, "unix:")) return absl::OkStatus();
+  const size_t colon = server.rfind(':');
+  uint32_t port = 0;
+  if (colon != std::string::npos && colon > 0 &&
+      absl::SimpleAtoi(server.substr(colon + 1), &port) && port > 0 && port <= 65535 &&
+      !absl::StartsWith(server, "http")) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("The server is \"", server, "\"; it is host:port, as ", kDefaultServer, "."));
 }
 
 }  // namespace
@@ -79,6 +95,11 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
     options.tls = *std::move(tls);
   }
   const std::string server = ServerOf(line);
+  const absl::Status readable = CheckServer(server);
+  if (!readable.ok()) {
+    exit_code = BadCommandLine(line, readable);
+    return std::nullopt;
+  }
   absl::StatusOr<Client> client = Client::Connect(server, options);
   if (client.ok()) return *std::move(client);
   std::fprintf(stderr,

@@ -35,7 +35,7 @@ int UnknownVerb(const std::string& name) {
 }
 
 int Help(const std::vector<std::string>& words) {
-  if (words.empty()) {
+  if (words.empty() || words[0] == "help") {
     Print(HelpPage(Verbs()));
     return kDone;
   }

@@ -13,6 +13,7 @@
 #include "client/cli/verbs.h"
 #include "client/mapped_file.h"
 #include "client/npy.h"
+#include "client/npy_writer.h"
 
 namespace opmill {
 namespace {
@@ -52,6 +53,11 @@ int Run(const CommandLine& line) {
   if (line.Has("indices") && op != "top_k") flags.Fail("indices", "Only top_k has it.");
   if (line.Has("output") && line.Get("output") == line.Get("indices")) {
     flags.Fail("indices", "It names the same file as --output.");
+  }
+  for (const char* const output : {"output", "indices"}) {
+    if (!line.Has(output)) continue;
+    const absl::Status writable = NpyWriter::CheckPath(*line.Get(output));
+    if (!writable.ok()) return Fail(writable);
   }
   int exit_code = kDone;
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);

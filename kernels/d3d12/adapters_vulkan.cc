@@ -132,8 +132,13 @@ class Vulkan {
     info.pfn_signal_event = SignalEvent;
     info.wchar_size = sizeof(WCHAR);
     info.pfn_vkGetInstanceProcAddr = vulkan.get_proc_;
-    RETURN_IF_ERROR(
-        ToStatus(vkd3d_create_instance(&info, &vulkan.instance_), "vkd3d_create_instance"));
+    const absl::Status created =
+        ToStatus(vkd3d_create_instance(&info, &vulkan.instance_), "vkd3d_create_instance");
+    if (!created.ok()) {
+      return absl::NotFoundError(
+          absl::StrCat("No Vulkan driver of this machine answers (", created.message(),
+                       ") A software one is in the package mesa-vulkan-drivers."));
+    }
     return vulkan;
   }
 

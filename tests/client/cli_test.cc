@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -130,6 +131,23 @@ TEST_F(CommandTest, LeavesNothingOfARunThatFails) {
   EXPECT_THAT(Files(), UnorderedElementsAre("x.npy", "old.npy"));
 }
 
+TEST_F(CommandTest, WritesToRegularFilesAloneAndThroughLinks) {
+  Save("x.npy", {3}, {1, 2, 3});
+  std::filesystem::create_directory(Path("folder"));
+  for (const char* const output : {"folder", "/dev/full"}) {
+    const Finished refused =
+        Run(absl::StrCat("run reduce --function sum --input x.npy --axes 0 --output ", output));
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr(absl::StrCat(output, " is not a regular file")));
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  std::ofstream(Path("old.npy")) << "old";
+  std::filesystem::create_symlink("old.npy", Path("link.npy"));
+  EXPECT_EQ(Run("run reduce --function sum --input x.npy --axes 0 --output link.npy").exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("link.npy")));
+  EXPECT_EQ(Run("run reduce --function sum --input old.npy --axes 0").out, "[6.]\n");
+}
+
 TEST_F(CommandTest, TellsBadCommandLines) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
@@ -148,6 +166,9 @@ TEST_F(CommandTest, TellsBadCommandLines) {
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
       {"compile", "An operator is needed"},
       {"info extra", "takes no argument \"extra\""},
+      {"info --server localhost", "The server is \"localhost\"; it is host:port"},
+      {"info --server 127.0.0.1:99999", "it is host:port"},
+      {"info --server http://127.0.0.1:50051", "it is host:port"},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(arguments);

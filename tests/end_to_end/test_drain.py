@@ -189,8 +189,10 @@ class Drain(unittest.TestCase):
         started = time.monotonic()
         server.signal(signal.SIGTERM)
         self.expect_unavailable(stream)
-        server.wait(10)
+        self.assertEqual(server.wait(10), 1)
         self.assertLess(time.monotonic() - started, 5)
+        self.assertEqual(server.lines("stopped")[0]["error"],
+                         "A second signal ended 1 executions that were under way.")
 
     def test_a_slow_reader_gets_its_result_to_the_last_byte(self):
         server = self.enterContext(ServerProcess(device="reference"))

@@ -142,8 +142,11 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
   {
     const std::lock_guard lock(mutex_);
     too_late = finished_ || failure_.has_value();
-    // It may have ended by now, on another thread; then Ready has been here.
-    if (!too_late && (*begun)->status().ok()) open_[id] = *begun;
+    if ((*begun)->status().ok()) {
+      if (!too_late) open_[id] = *begun;
+    } else {  // it has ended on another thread, and Ready has been here or is on its way
+      Abandon(id);
+    }
   }
   if (too_late) executor_.Cancel(*begun, CallerIsGone(context_));
   return true;

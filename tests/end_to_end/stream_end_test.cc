@@ -154,6 +154,28 @@ TEST_F(StreamEnd, HalfCloseEndsWhatIsCompleteAndRefusesWhatIsNot) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
+// Some end while they are begun, some while their input is on its way: each has its one end.
+TEST_F(StreamEnd, ATimeoutAtAnyMomentOfTheUploadIsTheOnlyEnd) {
+  StreamCaller caller(stub());
+  constexpr int kExecutions = 400;
+  for (int id = 0; id < kExecutions; ++id) {
+    ASSERT_TRUE(caller.Begin(id, SumOf(1000), 100, absl::Microseconds(1 + id)));
+    ASSERT_TRUE(caller.SendZeros(id, 100, 1900));
+    ASSERT_TRUE(caller.SendZeros(id, 2000, 2000));
+  }
+  caller.WritesDone();
+  int ends = 0;
+  while (const std::optional<v1::ExecuteStreamResponse> response = caller.Read()) {
+    if (response->has_status()) {
+      EXPECT_EQ(response->status().code(), grpc::StatusCode::DEADLINE_EXCEEDED)
+          << response->status().message();
+    }
+    ends += response->has_statistics() || response->has_status();
+  }
+  EXPECT_EQ(ends, kExecutions);
+  EXPECT_TRUE(caller.Finish().ok());
+}
+
 // The execution may have ended by the time that the caller says what it need not say.
 TEST_F(StreamEnd, WhatSaysNothingNewAfterTheLastByteIsNoMistake) {
   StreamCaller caller(stub());

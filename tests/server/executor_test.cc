@@ -95,6 +95,7 @@ class EndAtStage : public ExecutorTest {
       SendAll(blocker_);
     }
     const auto execution = Begin(caller, desc, deadline);
+    if (execution == nullptr) return nullptr;  // Begin has told why
     if (held) device_.WaitUntilCompiling(1);
     if (where == Where::kUploading || where == Where::kUploadingAndCompiling) {
       Send(execution, 0, 8);
@@ -135,6 +136,7 @@ TEST_F(EndAtStage, CancelTellsTheCallerOnceAndLeavesNothing) {
     Restart({});
     Caller caller;
     const auto execution = Reach(where, caller, absl::InfiniteFuture());
+    ASSERT_NE(execution, nullptr);
     executor_->Cancel(execution, Cancelled());
     EXPECT_EQ(execution->status(), Cancelled());
     // A caller whose results were ready has been told; it sees the end when it writes.
@@ -163,6 +165,7 @@ TEST_F(EndAtStage, TheDeadlineEndsItWhereverItIs) {
     const absl::Time deadline =
         absl::Now() + absl::Milliseconds(800);  // that Reach keeps on a busy machine
     const auto execution = Reach(where, caller, deadline);
+    ASSERT_NE(execution, nullptr);
     WaitUntil([&] { return !execution->status().ok(); });
     EXPECT_GE(absl::Now(), deadline);
     EXPECT_EQ(execution->status(), absl::DeadlineExceededError("The execution's time is over."));

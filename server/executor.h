@@ -69,7 +69,6 @@ class Executor {
 
   // From now on Begin refuses.
   void Drain() { draining_ = true; }
-  bool draining() const { return draining_; }
 
   uint32_t open_executions() const { return open_; }
   // Does the device still work for an execution that has ended?

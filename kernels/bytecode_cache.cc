@@ -5,8 +5,9 @@
 #include <fstream>
 #include <random>
 #include <system_error>
-#include <vector>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -95,22 +96,43 @@ BytecodeCache::BytecodeCache(absl::string_view directory, uint64_t max_bytes)
 
 std::optional<std::string> BytecodeCache::Read(absl::string_view key) {
   if (directory_.empty()) return std::nullopt;
-  const fs::path path = PathOf(key, kSuffix);
-  std::optional<std::string> file = ReadFile(path);
-  if (file.has_value()) {
-    const absl::string_view payload =
-        absl::string_view(*file).substr(std::min(kHeaderBytes, file->size()));
-    if (absl::StartsWith(*file, Header(key, payload))) {
-      hits_.fetch_add(1, std::memory_order_relaxed);
-      // The time of the last use, for RemoveOldest; a read-only directory keeps the old one.
-      std::error_code ignored;
-      fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
-      return std::string(payload);
-    }
-    rejected_files_.fetch_add(1, std::memory_order_relaxed);
+  std::optional<std::string> bytecode = Peek(key);
+  if (!bytecode.has_value()) {
+    misses_.fetch_add(1, std::memory_order_relaxed);
+    return std::nullopt;
   }
-  misses_.fetch_add(1, std::memory_order_relaxed);
+  hits_.fetch_add(1, std::memory_order_relaxed);
+  // The time of the last use; a read-only directory keeps the old one.
+  std::error_code ignored;
+  fs::last_write_time(PathOf(key, kSuffix), fs::file_time_type::clock::now(), ignored);
+  return bytecode;
+}
+
+std::optional<std::string> BytecodeCache::Peek(absl::string_view key) const {
+  const std::optional<std::string> file = ReadFile(PathOf(key, kSuffix));
+  if (!file.has_value()) return std::nullopt;
+  const absl::string_view payload =
+      absl::string_view(*file).substr(std::min(kHeaderBytes, file->size()));
+  if (absl::StartsWith(*file, Header(key, payload))) return std::string(payload);
+  rejected_files_.fetch_add(1, std::memory_order_relaxed);
   return std::nullopt;
+}
+
+std::vector<std::string> BytecodeCache::Keys(size_t max_keys) const {
+  std::vector<File> files = Files();
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.last_use > b.last_use; });
+  std::vector<std::string> keys;
+  for (const File& file : files) {
+    if (keys.size() == max_keys) break;
+    const std::string name = file.path.stem().string();
+    const bool is_key = name.size() == 2 * kSha256Bytes &&
+                        std::all_of(name.begin(), name.end(), absl::ascii_isxdigit);
+    if (is_key && file.path.extension() == PathFromUtf8(kSuffix)) {
+      keys.push_back(absl::HexStringToBytes(name));
+    }
+  }
+  return keys;
 }
 
 void BytecodeCache::Write(absl::string_view key, absl::string_view bytecode) {
@@ -151,19 +173,12 @@ bool BytecodeCache::TryWrite(absl::string_view key, absl::string_view bytecode) 
   return false;
 }
 
-void BytecodeCache::RemoveOldest() {
-  struct File {
-    fs::file_time_type last_use;
-    uint64_t size;
-    fs::path path;
-  };
-  absl::MutexLock lock(&removal_mutex_);
+// Unfinished files too: those of a process that died have no other way out.
+std::vector<BytecodeCache::File> BytecodeCache::Files() const {
   std::vector<File> files;
-  uint64_t total = 0;
   std::error_code error;
   for (fs::directory_iterator entry(directory_, error), end; !error && entry != end;
        entry.increment(error)) {
-    // Unfinished files count too: those of a process that died have no other way out.
     const fs::path extension = entry->path().extension();
     if (extension != PathFromUtf8(kSuffix) && extension != PathFromUtf8(kUnfinishedSuffix)) {
       continue;
@@ -171,10 +186,16 @@ void BytecodeCache::RemoveOldest() {
     std::error_code gone;  // another process removes as well
     File file = {entry->last_write_time(gone), 0, entry->path()};
     if (!gone) file.size = entry->file_size(gone);
-    if (gone) continue;
-    total += file.size;
-    files.push_back(std::move(file));
+    if (!gone) files.push_back(std::move(file));
   }
+  return files;
+}
+
+void BytecodeCache::RemoveOldest() {
+  absl::MutexLock lock(&removal_mutex_);
+  std::vector<File> files = Files();
+  uint64_t total = 0;
+  for (const File& file : files) total += file.size;
   if (total <= max_bytes_) return;
   std::sort(files.begin(), files.end(),
             [](const File& a, const File& b) { return a.last_use < b.last_use; });

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -35,12 +36,23 @@ class BytecodeCache {
 
   // Keys are Sha256 digests, raw.
   std::optional<std::string> Read(absl::string_view key);
+  // What Read would give; neither counts nor is a use.
+  std::optional<std::string> Peek(absl::string_view key) const;
+  // Of the files that are there, the latest used first; at most `max_keys`.
+  std::vector<std::string> Keys(size_t max_keys) const;
   void Write(absl::string_view key, absl::string_view bytecode);
 
   Counters counters() const;
 
  private:
+  struct File {
+    std::filesystem::file_time_type last_use;
+    uint64_t size;
+    std::filesystem::path path;
+  };
+
   std::filesystem::path PathOf(absl::string_view key, absl::string_view suffix) const;
+  std::vector<File> Files() const;
   bool TryWrite(absl::string_view key, absl::string_view bytecode);
   void RemoveOldest();
 
@@ -49,7 +61,7 @@ class BytecodeCache {
   absl::Mutex removal_mutex_;
   std::atomic<uint64_t> hits_{0};
   std::atomic<uint64_t> misses_{0};
-  std::atomic<uint64_t> rejected_files_{0};
+  mutable std::atomic<uint64_t> rejected_files_{0};
   std::atomic<uint64_t> failed_writes_{0};
 };
 

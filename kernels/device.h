@@ -92,6 +92,10 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
                                                                           OperatorPlan plan) = 0;
 
+  // Makes live what earlier processes compiled and left on disk, the latest used first, so that no
+  // request waits for it. Ends when all is, or begins nothing more after `deadline`.
+  virtual void Preload(absl::Time /*deadline*/) {}
+
   virtual absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
                                                                BufferUse use) = 0;
 

@@ -1,10 +1,12 @@
 #include "kernels/shader_library.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -93,6 +95,47 @@ void AppendField(std::string& out, absl::string_view field) {
   absl::StrAppend(&out, field.size(), ":", field);
 }
 
+std::optional<absl::string_view> TakeField(absl::string_view& in) {
+  const size_t colon = in.find(':');
+  uint32_t size = 0;
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(in.substr(0, colon), &size) ||
+      size > in.size() - colon - 1) {
+    return std::nullopt;
+  }
+  const absl::string_view field = in.substr(colon + 1, size);
+  in.remove_prefix(colon + 1 + size);
+  return field;
+}
+
+// A file of the cache holds the kernel's name as one field, and then its bytecode.
+std::string NameOf(const KernelPermutation& kernel) {
+  std::string name;
+  AppendField(name, kernel.shader);
+  AppendField(name, kernel.entry);
+  for (const ShaderMacro& macro : kernel.macros) {
+    AppendField(name, macro.name);
+    AppendField(name, absl::StrCat(macro.value));
+  }
+  return name;
+}
+
+std::optional<KernelPermutation> KernelOf(absl::string_view name) {
+  const std::optional<absl::string_view> shader = TakeField(name);
+  const std::optional<absl::string_view> entry = TakeField(name);
+  if (!shader.has_value() || !entry.has_value()) return std::nullopt;
+  KernelPermutation kernel = {.shader = std::string(*shader), .entry = std::string(*entry)};
+  while (!name.empty()) {
+    const std::optional<absl::string_view> macro = TakeField(name);
+    const std::optional<absl::string_view> value = TakeField(name);
+    uint32_t number = 0;
+    if (!macro.has_value() || !value.has_value() || !absl::SimpleAtoi(*value, &number)) {
+      return std::nullopt;
+    }
+    kernel.macros.push_back({std::string(*macro), number});
+  }
+  return kernel;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FlattenShader(const ShaderSources& sources, absl::string_view path) {
@@ -122,13 +165,33 @@ absl::StatusOr<std::shared_ptr<const std::string>> ShaderLibrary::Get(
   ASSIGN_OR_RETURN(const std::shared_ptr<const FlatShader> flat, Flat(path));
   const std::string key = KeyOf(*flat, kernel);
   if (std::optional<std::string> found = disk_.Read(key); found.has_value()) {
-    return std::make_shared<const std::string>(*std::move(found));
+    absl::string_view bytecode = *found;
+    if (TakeField(bytecode).has_value()) return std::make_shared<const std::string>(bytecode);
   }
   ASSIGN_OR_RETURN(std::string bytecode,
                    compiler_.Compile(flat->text, path, kernel.entry, kernel.macros));
   compiled_.fetch_add(1, std::memory_order_relaxed);
-  disk_.Write(key, bytecode);
+  std::string file;
+  AppendField(file, NameOf(kernel));
+  absl::StrAppend(&file, bytecode);
+  disk_.Write(key, file);
   return std::make_shared<const std::string>(std::move(bytecode));
+}
+
+std::vector<KernelPermutation> ShaderLibrary::Remembered(size_t max_kernels) {
+  std::vector<KernelPermutation> kernels;
+  for (const std::string& key : disk_.Keys(max_kernels)) {
+    const std::optional<std::string> file = disk_.Peek(key);
+    if (!file.has_value()) continue;
+    absl::string_view rest = *file;
+    const std::optional<absl::string_view> name = TakeField(rest);
+    std::optional<KernelPermutation> kernel = name.has_value() ? KernelOf(*name) : std::nullopt;
+    if (!kernel.has_value()) continue;
+    // Those of other sources and of other compilers stay where they are.
+    const auto flat = Flat(absl::StrCat(kernel->shader, ".hlsl"));
+    if (flat.ok() && KeyOf(**flat, *kernel) == key) kernels.push_back(*std::move(kernel));
+  }
+  return kernels;
 }
 
 ShaderLibraryCounters ShaderLibrary::counters() const {
@@ -149,13 +212,10 @@ absl::StatusOr<std::shared_ptr<const ShaderLibrary::FlatShader>> ShaderLibrary::
 
 std::string ShaderLibrary::KeyOf(const FlatShader& flat, const KernelPermutation& kernel) const {
   std::string fields;
+  AppendField(fields, "name and bytecode");
   AppendField(fields, compiler_identity_);
   AppendField(fields, flat.digest);
-  AppendField(fields, kernel.entry);
-  for (const ShaderMacro& macro : kernel.macros) {
-    AppendField(fields, macro.name);
-    absl::StrAppend(&fields, macro.value, ";");
-  }
+  AppendField(fields, NameOf(kernel));
   return Sha256(fields);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -46,6 +47,9 @@ class ShaderLibrary {
                                                ShaderCompiler& compiler);
 
   absl::StatusOr<std::shared_ptr<const std::string>> Get(const KernelPermutation& kernel);
+
+  // The kernels whose bytecode Get would find on disk, the latest used first.
+  std::vector<KernelPermutation> Remembered(size_t max_kernels);
 
   ShaderLibraryCounters counters() const;
 

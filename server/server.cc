@@ -21,6 +21,8 @@ namespace {
 
 constexpr int kStreamLookaheadBytes = 8 << 20;
 constexpr int kKeepaliveMilliseconds = 30'000;
+// What was compiled before a restart is made live before the first request, as far as this allows.
+constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // For the last bytes of calls that have ended, and for watchers of health, who never end by
 // themselves.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
@@ -57,6 +59,7 @@ absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   if (limits.max_bytes_in_flight == 0) limits.max_bytes_in_flight = HostMemoryBytes() / 2;
   ASSIGN_OR_RETURN(device_, CreateDevice(options_));
+  device_->Preload(absl::Now() + kPreload);
   cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   service_ = std::make_unique<OperatorService>(
@@ -69,6 +72,7 @@ absl::Status Server::Initialize() {
       .Add("address", absl::StrJoin(addresses_, ","))
       .Add("adapter", info.name)
       .Add("driver", info.driver)
+      .Add("preloaded_kernels", device_->counters().pipelines_created)
       .Add("max_message_bytes", limits.max_message_bytes)
       .Add("max_bytes_in_flight", limits.max_bytes_in_flight);
   return absl::OkStatus();

@@ -27,6 +27,11 @@ struct AdapterInfo {
 
 enum class AdapterChoice : uint32_t { kAuto, kHardware, kSoftware };
 
+// Drivers that compile for themselves and ask the environment where to keep that (Mesa's do) keep
+// it under `directory`, UTF-8. Where the environment already says so, it is obeyed. Before the
+// first adapter is listed; later it does nothing.
+void KeepDriverCacheIn(const std::string& directory);
+
 // In the system's own order.
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters();
 

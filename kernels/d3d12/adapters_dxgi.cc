@@ -80,6 +80,8 @@ absl::StatusOr<std::vector<AdapterPointer>> Adapters() {
 
 }  // namespace
 
+void KeepDriverCacheIn(const std::string& /*directory*/) {}  // Direct3D keeps its own
+
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
   ASSIGN_OR_RETURN(const std::vector<AdapterPointer> adapters, Adapters());
   std::vector<AdapterInfo> infos;

@@ -3,6 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -154,6 +156,15 @@ class Vulkan {
 };
 
 }  // namespace
+
+void KeepDriverCacheIn(const std::string& directory) {
+  constexpr char kMesa[] = "MESA_SHADER_CACHE_DIR";
+  if (std::getenv(kMesa) != nullptr) return;
+  const std::filesystem::path path = std::filesystem::path(directory) / "mesa";
+  std::error_code ignored;  // without the directory Mesa keeps nothing
+  std::filesystem::create_directories(path, ignored);
+  setenv(kMesa, path.c_str(), /*overwrite=*/1);
+}
 
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
   ASSIGN_OR_RETURN(const Vulkan* const vulkan, Vulkan::Get());

@@ -1,6 +1,7 @@
 #include "kernels/d3d12/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "kernels/d3d12/compiled_operator.h"
 #include "kernels/d3d12/generation.h"
 #include "kernels/d3d12/host_buffer.h"
@@ -19,6 +21,8 @@
 
 namespace opmill {
 namespace {
+
+constexpr size_t kMaxPreloadedKernels = 512;
 
 absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::string_view name,
                          BufferUse use, uint64_t needed_bytes, uint64_t generation) {
@@ -95,6 +99,24 @@ class D3D12Device : public Device {
     ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
     return D3D12CompiledOperator::Create(desc, std::move(plan), generation->pipelines(),
                                          generation->pool(), generation->number());
+  }
+
+  // On all cores: drivers take milliseconds for a pipeline.
+  void Preload(absl::Time deadline) override {
+    const absl::StatusOr<std::shared_ptr<Generation>> generation = Living();
+    if (!generation.ok()) return;
+    const std::vector<KernelPermutation> kernels = shaders_->Remembered(kMaxPreloadedKernels);
+    std::atomic<size_t> next = 0;
+    const auto create = [&] {
+      for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {
+        // Who fails here fails again, and says why, when an operator asks for it.
+        (*generation)->pipelines().Get(kernels[i]).IgnoreError();
+      }
+    };
+    std::vector<std::thread> helpers;
+    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(create);
+    create();
+    for (std::thread& helper : helpers) helper.join();
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
@@ -212,6 +234,7 @@ class D3D12Device : public Device {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options) {
+  if (!options.shader_cache_directory.empty()) KeepDriverCacheIn(options.shader_cache_directory);
   ASSIGN_OR_RETURN(const std::vector<AdapterInfo> adapters, ListAdapters());
   ASSIGN_OR_RETURN(const std::vector<AdapterInfo> candidates,
                    ChooseAdapters(adapters, options.choice, options.adapter));

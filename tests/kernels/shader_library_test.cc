@@ -17,6 +17,7 @@ namespace opmill {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -253,6 +254,37 @@ TEST(ShaderLibrary, RejectsAnotherKernelsFile) {
   const Answer after = AskFreshLibrary(scratch.path(), other);
   EXPECT_EQ(after.bytecode, answer.bytecode);
   EXPECT_EQ(after.counters.disk.rejected_files, 1u);
+}
+
+TEST(ShaderLibrary, RemembersTheLatestUsedOfItsOwnKernels) {
+  ScratchDirectory scratch;
+  const KernelPermutation kernels[] = {Sum({}), Sum({{"THREADS", 64}, {"TYPE", 4294967295}}),
+                                       Sum({{"A:", 1}}, "1:")};
+  const auto now = fs::file_time_type::clock::now();
+  for (int i = 0; i < 3; ++i) {
+    AskFreshLibrary(scratch.path(), kernels[i]);
+    for (const fs::path& file : FilesIn(scratch.path())) {
+      if (fs::last_write_time(file) > now - std::chrono::hours(1)) {
+        fs::last_write_time(file, now - std::chrono::hours(9 - i));
+      }
+    }
+  }
+  AskFreshLibrary(scratch.path(), Sum(), {{"sum.hlsl", "another version's"}});
+  AskFreshLibrary(scratch.path(), Sum(), OneShader(), "another compiler");
+  WriteAll(scratch.path() / (std::string(64, 'a') + ".dxbc"), "damaged");
+  WriteAll(scratch.path() / "notes.dxbc", "foreign");
+  AskFreshLibrary(scratch.path(), kernels[0]);  // the oldest, but used now
+
+  SpellingCompiler compiler;
+  const auto library =
+      ShaderLibrary::Create({.cache_directory = scratch.utf8(), .sources = OneShader()}, compiler);
+  EXPECT_THAT(library->Remembered(100), ElementsAre(kernels[0], kernels[2], kernels[1]));
+  EXPECT_THAT(library->Remembered(0), IsEmpty());
+  const ShaderLibraryCounters counters = library->counters();
+  EXPECT_EQ(counters.disk.hits + counters.disk.misses + counters.compiled, 0u);
+
+  const auto elsewhere = ShaderLibrary::Create({.sources = OneShader()}, compiler);
+  EXPECT_THAT(elsewhere->Remembered(100), IsEmpty());
 }
 
 TEST(ShaderLibrary, LivesWithADirectoryThatCannotBeWritten) {

@@ -87,7 +87,11 @@ class WarmStart : public ::testing::Test {
   }
 
   std::vector<fs::path> Files() const {
-    return {fs::directory_iterator(scratch_.path()), fs::directory_iterator()};
+    std::vector<fs::path> files;
+    for (const fs::directory_entry& entry : fs::directory_iterator(scratch_.path())) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+    return files;
   }
 
   ScratchDirectory scratch_;
@@ -137,6 +141,22 @@ TEST_F(WarmStart, CompilesNothingAfterARestart) {
   Start();
   ASSERT_NE(device_, nullptr);
   ExpectSums(4, 9);
+  EXPECT_EQ(device_->counters().pipelines_created, cold.pipelines_created);
+  EXPECT_EQ(device_->counters().shaders_compiled, 0u);
+}
+
+TEST_F(WarmStart, PreloadsWhatWasCompiledBefore) {
+  ExpectSums(4, 9);
+  ExpectSums(4, 1000);
+  const DeviceCounters cold = device_->counters();
+  Start();
+  ASSERT_NE(device_, nullptr);
+  device_->Preload(absl::InfinitePast());
+  EXPECT_EQ(device_->counters().pipelines_created, 0u);
+  device_->Preload(absl::InfiniteFuture());
+  EXPECT_EQ(device_->counters().pipelines_created, cold.pipelines_created);
+  ExpectSums(4, 9);
+  ExpectSums(4, 1000);
   EXPECT_EQ(device_->counters().pipelines_created, cold.pipelines_created);
   EXPECT_EQ(device_->counters().shaders_compiled, 0u);
 }

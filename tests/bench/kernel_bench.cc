@@ -1,29 +1,27 @@
-// How near operators come to what the device can do: one of each kind over every axis of one
-// tensor, beside a kernel that only reads and one that only copies the same bytes, all interleaved
-// in one run. Prints a table of medians with their spread.
+// How near operators come to what the device can do. With flags: a table of the operators of one
+// tensor. With --commands: in the hands of bench.py.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <iostream>
-#include <map>
 #include <memory>
-#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "kernels/d3d12/device.h"
 #include "kernels/errors.h"
-#include "kernels/half.h"
-#include "kernels/plan_builder.h"
-#include "kernels/validate.h"
+#include "tests/bench/kernel_rows.h"
+#include "tests/bench/tool.h"
 
 ABSL_FLAG(std::string, sizes, "8192,8192", "sizes of the input");
 ABSL_FLAG(std::string, type, "FLOAT32", "its data type");
@@ -31,198 +29,187 @@ ABSL_FLAG(std::string, only, "", "run the rows whose name holds this");
 ABSL_FLAG(int, repetitions, 7, "interleaved runs of each row");
 ABSL_FLAG(std::string, device, "auto", "auto, hardware or software");
 ABSL_FLAG(std::string, k, "10", "values of k for top_k");
+ABSL_FLAG(bool, check, true, "hold a sample of every row's outputs to the reference");
+ABSL_FLAG(bool, commands, false, "take commands from the standard input");
 
 namespace opmill {
 namespace {
 
-struct Row {
-  std::string name;
-  bool writes_all = false;  // measured against the copy, not the read
-  std::shared_ptr<const CompiledOperator> compiled;
-  std::vector<std::shared_ptr<HostBuffer>> outputs;
-  std::vector<double> seconds;
-
-  double Quantile(double q) const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[static_cast<size_t>(std::lround(q * static_cast<double>(sorted.size() - 1)))];
-  }
-};
-
-// `entry` of shaders/bandwidth.hlsl over the whole input.
-OperatorPlan BandwidthPlan(const char* entry, uint64_t bytes, bool copies,
-                           const PlanOptions& options) {
-  constexpr uint64_t kLaneVectors = 512;
-  PlanBuilder builder(options);
-  const uint64_t vectors = bytes / kVectorBytes;
-  const uint64_t groups = CeilDiv(vectors, options.threads * kLaneVectors);
-  const uint64_t written = copies ? vectors : groups * options.threads;
-  Dispatch dispatch;
-  dispatch.kernel = builder.Kernel({"bandwidth", entry, {{"THREADS", options.threads}}});
-  dispatch.reads[0] = {.role = BufferRole::kInput, .element_count = vectors};
-  dispatch.writes[0] = {.role = BufferRole::kOutput0, .element_count = written};
-  dispatch.constants.split_items = kLaneVectors;
-  dispatch.constants.item_count = static_cast<uint32_t>(vectors);
-  SetGroups(dispatch, groups);
-  builder.Add(std::move(dispatch));
-  return *builder.Finish(bytes, {written * kVectorBytes});
+double Quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
-class Bench {
+struct TableRow {
+  std::string name;
+  size_t number = 0;
+  size_t limit = 0;  // the read-only kernel, or the copy for what writes as much as it reads
+  std::vector<double> executed = {};
+  std::vector<double> device = {};
+  std::vector<double> shares = {};  // of the limit's speed, run just before
+};
+
+// One of each kind over every axis of one tensor.
+class Table {
  public:
-  Bench(Device& device, TensorDesc input) : device_(device), input_(std::move(input)) {}
+  explicit Table(KernelRows& rows) : rows_(rows) {}
 
   absl::Status Run() {
-    bytes_ = RequiredBytes(input_);
-    ASSIGN_OR_RETURN(input_buffer_, device_.Allocate(bytes_, BufferUse::kInput));
-    FillInput();
-    RETURN_IF_ERROR(AddBandwidth());
+    ASSIGN_OR_RETURN(const size_t read_only, rows_.AddReadOnly());
+    ASSIGN_OR_RETURN(const size_t copy, rows_.AddCopy());
+    table_.push_back({.name = "read only", .number = read_only, .limit = read_only});
+    table_.push_back({.name = "copy", .number = copy, .limit = copy});
     RETURN_IF_ERROR(AddOperators());
-    for (Row& row : rows_) RETURN_IF_ERROR(Once(row));
-    for (Row& row : rows_) row.seconds.clear();  // the first run of each warmed up
     for (int i = 0; i < absl::GetFlag(FLAGS_repetitions); ++i) {
-      for (Row& row : rows_) RETURN_IF_ERROR(Once(row));
+      for (TableRow& row : table_) RETURN_IF_ERROR(Measure(row));
     }
     Print();
     return absl::OkStatus();
   }
 
  private:
-  void FillInput() {
-    std::mt19937_64 random(1);
-    absl::Span<std::byte> bytes = input_buffer_->bytes();
-    if (input_.data_type == DataType::kFloat32) {
-      auto* values = reinterpret_cast<float*>(bytes.data());
-      for (size_t i = 0; i < bytes.size() / 4; ++i) {
-        values[i] = static_cast<float>(static_cast<int64_t>(random() % 2000001) - 1000000) / 1000;
-      }
-    } else if (input_.data_type == DataType::kFloat16) {
-      auto* values = reinterpret_cast<uint16_t*>(bytes.data());
-      for (size_t i = 0; i < bytes.size() / 2; ++i) {
-        values[i] = FloatToHalf(static_cast<float>(static_cast<int>(random() % 2001) - 1000));
-      }
-    } else {
-      for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
-        const uint64_t bits = random();
-        std::memcpy(bytes.data() + i, &bits, 8);
-      }
-    }
-  }
-
-  absl::Status AddPlanned(std::string name, bool writes_all, const OperatorDesc& desc,
-                          OperatorPlan plan) {
-    const std::string& only = absl::GetFlag(FLAGS_only);
-    if (!rows_.empty() && rows_.size() > 1 && !absl::StrContains(name, only)) {
-      return absl::OkStatus();
-    }
-    Row row = {.name = std::move(name), .writes_all = writes_all};
-    ASSIGN_OR_RETURN(row.compiled, device_.Compile(desc, std::move(plan)));
-    for (uint64_t size : row.compiled->plan().output_bytes) {
-      // Rows run one after another, so that equal outputs may share a buffer.
-      std::shared_ptr<HostBuffer>& buffer = buffers_[{size, row.outputs.size()}];
-      if (buffer == nullptr) {
-        ASSIGN_OR_RETURN(buffer, device_.Allocate(size, BufferUse::kOutput));
-      }
-      row.outputs.push_back(buffer);
-    }
-    rows_.push_back(std::move(row));
-    return absl::OkStatus();
-  }
-
-  absl::Status AddBandwidth() {
-    const OperatorDesc stand_in = HardmaxDesc{.input = input_, .output = input_, .axes = {0}};
-    RETURN_IF_ERROR(AddPlanned("read only", false, stand_in,
-                               BandwidthPlan("ReadOnly", bytes_, false, device_.plan_options())));
-    return AddPlanned("copy", true, stand_in,
-                      BandwidthPlan("Copy", bytes_, true, device_.plan_options()));
-  }
-
-  // A row for the operator, unless its pages do not allow the type.
-  absl::Status Add(const std::string& name, bool writes_all, const OperatorDesc& desc) {
-    const absl::StatusOr<OperatorDesc> validated = Validate(desc);
-    if (!validated.ok()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(*validated, device_.plan_options()));
-    return AddPlanned(name, writes_all, *validated, std::move(plan));
-  }
-
   absl::Status AddOperators() {
     std::vector<std::vector<uint32_t>> patterns;
     std::vector<uint32_t> all;
-    for (uint32_t axis = 0; axis < input_.sizes.size(); ++axis) {
+    for (uint32_t axis = 0; axis < rows_.input().sizes.size(); ++axis) {
       patterns.push_back({axis});
       all.push_back(axis);
     }
     if (all.size() > 1) patterns.push_back(all);
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> ks, ParseNumbers(absl::GetFlag(FLAGS_k)));
     for (const std::vector<uint32_t>& axes : patterns) {
-      const std::string where = absl::StrCat(" over axes ", absl::StrJoin(axes, ","));
-      for (ReduceFunction function :
-           {ReduceFunction::kSum, ReduceFunction::kMax, ReduceFunction::kL2,
-            ReduceFunction::kAverage, ReduceFunction::kLogSumExp}) {
-        RETURN_IF_ERROR(Add(absl::StrCat("reduce ", ToString(function), where), false,
-                            ReduceDesc{.function = function, .input = input_, .axes = axes}));
+      for (const char* function : {"SUM", "MAX", "L2", "AVERAGE", "LOG_SUM_EXP"}) {
+        RETURN_IF_ERROR(Add(absl::StrCat("reduce ", function), "reduce", function, axes, 0));
       }
-      RETURN_IF_ERROR(
-          Add(absl::StrCat("argmax", where), false, ArgReduceDesc{.input = input_, .axes = axes}));
-      RETURN_IF_ERROR(
-          Add(absl::StrCat("hardmax", where), true, HardmaxDesc{.input = input_, .axes = axes}));
+      RETURN_IF_ERROR(Add("argmax", "argmax", "", axes, 0));
+      RETURN_IF_ERROR(Add("hardmax", "hardmax", "", axes, 0));
       if (axes.size() > 1) continue;
-      for (absl::string_view text : absl::StrSplit(absl::GetFlag(FLAGS_k), ',')) {
-        TopKDesc desc = {.input = input_, .axis = axes[0]};
-        if (!absl::SimpleAtoi(text, &desc.k)) return absl::InvalidArgumentError("--k");
-        RETURN_IF_ERROR(Add(absl::StrCat("top_k k=", text, where), false, desc));
+      for (const uint32_t k : ks) {
+        RETURN_IF_ERROR(Add(absl::StrCat("top_k k=", k), "top_k", "", axes, k));
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status Once(Row& row) {
-    ASSIGN_OR_RETURN(const RunStatistics statistics,
-                     device_.RunAndWait(row.compiled, {input_buffer_, row.outputs}));
-    row.seconds.push_back(absl::ToDoubleSeconds(statistics.executed));
+  // Unless the operator's pages do not allow the type.
+  absl::Status Add(const std::string& what, const std::string& name, const std::string& function,
+                   const std::vector<uint32_t>& axes, uint32_t k) {
+    TableRow row = {.name = absl::StrCat(what, " over axes ", absl::StrJoin(axes, ","))};
+    if (!absl::StrContains(row.name, absl::GetFlag(FLAGS_only))) return absl::OkStatus();
+    const auto desc = ParseOperator(rows_.input(), name, function, axes, k);
+    if (!desc.ok()) return absl::OkStatus();
+    row.limit = table_[name == "hardmax" ? 1 : 0].number;
+    ASSIGN_OR_RETURN(row.number, rows_.Add(*desc));
+    if (absl::GetFlag(FLAGS_check)) RETURN_IF_ERROR(rows_.Check(row.number));
+    table_.push_back(std::move(row));
+    return absl::OkStatus();
+  }
+
+  absl::Status Measure(TableRow& row) {
+    ASSIGN_OR_RETURN(const RunStatistics limit, rows_.Run(row.limit));
+    ASSIGN_OR_RETURN(const RunStatistics run, rows_.Run(row.number));
+    row.executed.push_back(absl::ToDoubleSeconds(run.executed));
+    row.device.push_back(absl::ToDoubleSeconds(run.device));
+    row.shares.push_back(absl::FDivDuration(limit.executed, run.executed));
     return absl::OkStatus();
   }
 
   void Print() const {
-    std::cout << "device: " << device_.info().name << " (" << device_.info().driver << ")\n"
-              << "input:  " << ToString(input_) << ", " << bytes_ << " bytes\n"
-              << absl::StrFormat("%-36s %10s %19s %8s %7s\n", "", "median ms", "10%..90% ms",
-                                 "GB/s", "share");
-    for (const Row& row : rows_) {
-      const double median = row.Quantile(0.5);
-      const Row& limit = rows_[row.writes_all ? 1 : 0];
-      std::cout << absl::StrFormat("%-36s %10.2f %9.2f..%8.2f %8.2f %7.2f\n", row.name,
-                                   median * 1e3, row.Quantile(0.1) * 1e3, row.Quantile(0.9) * 1e3,
-                                   static_cast<double>(bytes_) / median / 1e9,
-                                   limit.Quantile(0.5) / median);
+    std::cout << "input:  " << ToString(rows_.input()) << ", " << rows_.bytes() << " bytes\n"
+              << absl::StrFormat("%-36s %10s %19s %10s %8s %7s %13s\n", "", "median ms",
+                                 "10%..90% ms", "device ms", "GB/s", "share", "10%..90%");
+    for (const TableRow& row : table_) {
+      const double median = Quantile(row.executed, 0.5);
+      std::cout << absl::StrFormat(
+          "%-36s %10.2f %9.2f..%8.2f %10.2f %8.2f %7.2f %6.2f..%5.2f\n", row.name, median * 1e3,
+          Quantile(row.executed, 0.1) * 1e3, Quantile(row.executed, 0.9) * 1e3,
+          Quantile(row.device, 0.5) * 1e3, static_cast<double>(rows_.bytes()) / median / 1e9,
+          Quantile(row.shares, 0.5), Quantile(row.shares, 0.1), Quantile(row.shares, 0.9));
     }
-    std::cout << "share: of the read-only kernel's speed; of the copy's for hardmax\n";
+    std::cout << "share: of the read-only kernel's speed, run just before; of the copy's for "
+                 "hardmax\n";
   }
 
-  Device& device_;
-  TensorDesc input_;
-  uint64_t bytes_ = 0;
-  std::shared_ptr<HostBuffer> input_buffer_;
-  std::map<std::pair<uint64_t, size_t>, std::shared_ptr<HostBuffer>> buffers_;
-  std::vector<Row> rows_;
+  KernelRows& rows_;
+  std::vector<TableRow> table_;
 };
 
+// device | input type= sizes= [file=] | row operator= [function=] [axes=] [k=] | run row= |
+// check row= | submit row= times=
+absl::StatusOr<Json> Handle(Device& device, KernelRows& rows, const Command& command) {
+  ASSIGN_OR_RETURN(const uint64_t row, command.Number("row"));
+  if (command.verb() == "device") {
+    return Json()
+        .Add("name", device.info().name)
+        .Add("driver", device.info().driver)
+        .Add("kind", device.info().kind == DeviceKind::kHardware ? "hardware" : "software");
+  }
+  if (command.verb() == "input") {
+    ASSIGN_OR_RETURN(TensorDesc input, ParseTensor(command.Text("type"), command.Text("sizes")));
+    RETURN_IF_ERROR(rows.SetInput(std::move(input), command.Text("file")));
+    return Json().Add("bytes", static_cast<double>(rows.bytes()));
+  }
+  if (command.verb() == "row") {
+    const std::string name = command.Text("operator");
+    if (name == "read") {
+      ASSIGN_OR_RETURN(const size_t number, rows.AddReadOnly());
+      return Json().Add("row", static_cast<double>(number));
+    }
+    if (name == "copy") {
+      ASSIGN_OR_RETURN(const size_t number, rows.AddCopy());
+      return Json().Add("row", static_cast<double>(number));
+    }
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> axes, command.Numbers("axes"));
+    ASSIGN_OR_RETURN(const uint64_t k, command.Number("k"));
+    ASSIGN_OR_RETURN(const OperatorDesc desc,
+                     ParseOperator(rows.input(), name, command.Text("function"), axes,
+                                   static_cast<uint32_t>(k)));
+    ASSIGN_OR_RETURN(const size_t number, rows.Add(desc));
+    return Json().Add("row", static_cast<double>(number));
+  }
+  if (command.verb() == "run") {
+    const absl::Time begun = absl::Now();
+    ASSIGN_OR_RETURN(const RunStatistics run, rows.Run(row));
+    return Json()
+        .Add("wall_s", absl::ToDoubleSeconds(absl::Now() - begun))
+        .Add("executed_s", absl::ToDoubleSeconds(run.executed))
+        .Add("device_s", absl::ToDoubleSeconds(run.device));
+  }
+  if (command.verb() == "check") {
+    RETURN_IF_ERROR(rows.Check(row));
+    return Json();
+  }
+  if (command.verb() == "submit") {
+    ASSIGN_OR_RETURN(const uint64_t times, command.Number("times"));
+    std::vector<double> seconds;
+    for (uint64_t i = 0; i < times; ++i) {
+      const absl::Time begun = absl::Now();
+      RETURN_IF_ERROR(rows.Run(row).status());
+      seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begun));
+    }
+    if (seconds.empty()) return absl::InvalidArgumentError("times is 0.");
+    return Json().Add("p50_s", Quantile(seconds, 0.5)).Add("p99_s", Quantile(seconds, 0.99));
+  }
+  return absl::NotFoundError(absl::StrCat("There is no command ", command.verb(), "."));
+}
+
 absl::Status Main() {
-  TensorDesc input;
-  for (DataType type : kAllDataTypes) {
-    if (ToString(type) == absl::GetFlag(FLAGS_type)) input.data_type = type;
-  }
-  for (absl::string_view text : absl::StrSplit(absl::GetFlag(FLAGS_sizes), ',')) {
-    uint32_t size = 0;
-    if (!absl::SimpleAtoi(text, &size)) return absl::InvalidArgumentError("--sizes");
-    input.sizes.push_back(size);
-  }
-  RETURN_IF_ERROR(CheckTensor(input, "input"));
   D3D12DeviceOptions options;
   const std::string choice = absl::GetFlag(FLAGS_device);
   if (choice == "hardware") options.choice = AdapterChoice::kHardware;
   if (choice == "software") options.choice = AdapterChoice::kSoftware;
-  ASSIGN_OR_RETURN(std::unique_ptr<Device> device, CreateD3D12Device(options));
-  return Bench(*device, std::move(input)).Run();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, CreateD3D12Device(options));
+  KernelRows rows(*device);
+  if (absl::GetFlag(FLAGS_commands)) {
+    ServeCommands([&](const Command& command) { return Handle(*device, rows, command); });
+    return absl::OkStatus();
+  }
+  if (absl::GetFlag(FLAGS_repetitions) < 1) return absl::InvalidArgumentError("--repetitions");
+  ASSIGN_OR_RETURN(TensorDesc input,
+                   ParseTensor(absl::GetFlag(FLAGS_type), absl::GetFlag(FLAGS_sizes)));
+  RETURN_IF_ERROR(rows.SetInput(std::move(input), ""));
+  std::cout << "device: " << device->info().name << " (" << device->info().driver << ")\n";
+  return Table(rows).Run();
 }
 
 }  // namespace
@@ -233,5 +220,5 @@ int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   const absl::Status status = opmill::Main();
   if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? 0 : 1;
+  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,0 +1,164 @@
+#include "tests/bench/kernel_rows.h"
+
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/errors.h"
+#include "kernels/half.h"
+#include "kernels/plan_builder.h"
+#include "kernels/validate.h"
+#include "tests/bench/line_check.h"
+#include "tests/bench/tool.h"
+
+namespace opmill {
+namespace {
+
+// `entry` of shaders/bandwidth.hlsl over the whole input.
+absl::StatusOr<OperatorPlan> BandwidthPlan(const char* entry, uint64_t bytes, bool copies,
+                                           const PlanOptions& options) {
+  constexpr uint64_t kLaneVectors = 512;
+  PlanBuilder builder(options);
+  const uint64_t vectors = CeilDiv(bytes, kVectorBytes);
+  const uint64_t groups = CeilDiv(vectors, options.threads * kLaneVectors);
+  const uint64_t written = copies ? vectors : groups * options.threads;
+  Dispatch dispatch;
+  dispatch.kernel = builder.Kernel({"bandwidth", entry, {{"THREADS", options.threads}}});
+  dispatch.reads[0] = {.role = BufferRole::kInput, .element_count = vectors};
+  dispatch.writes[0] = {.role = BufferRole::kOutput0, .element_count = written};
+  dispatch.constants.split_items = kLaneVectors;
+  dispatch.constants.item_count = static_cast<uint32_t>(vectors);
+  SetGroups(dispatch, groups);
+  builder.Add(std::move(dispatch));
+  return builder.Finish(bytes, {written * kVectorBytes});
+}
+
+// Floats of 2 million values from -10 to 10, any integers.
+void FillRandom(DataType type, absl::Span<std::byte> bytes) {
+  std::mt19937_64 random(1);
+  const auto number = [&] {
+    return static_cast<float>(static_cast<int64_t>(random() % 2000001) - 1000000) / 100000;
+  };
+  const uint32_t element_bytes = ElementBytes(type);
+  if (type == DataType::kFloat32) {
+    for (size_t i = 0; i + element_bytes <= bytes.size(); i += element_bytes) {
+      const float value = number();
+      std::memcpy(bytes.data() + i, &value, element_bytes);
+    }
+  } else if (type == DataType::kFloat16) {
+    for (size_t i = 0; i + element_bytes <= bytes.size(); i += element_bytes) {
+      const uint16_t value = FloatToHalf(number());
+      std::memcpy(bytes.data() + i, &value, element_bytes);
+    }
+  } else {
+    for (size_t i = 0; i < bytes.size(); i += sizeof(uint64_t)) {
+      const uint64_t bits = random();
+      std::memcpy(bytes.data() + i, &bits, std::min(sizeof(bits), bytes.size() - i));
+    }
+  }
+}
+
+absl::Status FillFromFile(const std::string& path, absl::Span<std::byte> bytes) {
+  std::ifstream file(path, std::ios::binary);
+  const auto size = static_cast<std::streamsize>(bytes.size());
+  if (file.read(reinterpret_cast<char*>(bytes.data()), size)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(path, " does not hold ", size, " bytes."));
+}
+
+}  // namespace
+
+absl::Status KernelRows::SetInput(TensorDesc input, const std::string& file) {
+  rows_.clear();
+  output_buffers_.clear();
+  input_buffer_ = nullptr;
+  input_ = std::move(input);
+  ASSIGN_OR_RETURN(input_buffer_, device_.Allocate(bytes(), BufferUse::kInput));
+  if (!file.empty()) return FillFromFile(file, input_buffer_->bytes());
+  FillRandom(input_.data_type, input_buffer_->bytes());
+  return absl::OkStatus();
+}
+
+uint64_t KernelRows::bytes() const { return RequiredBytes(input_); }
+
+absl::StatusOr<size_t> KernelRows::AddReadOnly() { return AddBandwidth("ReadOnly", false); }
+
+absl::StatusOr<size_t> KernelRows::AddCopy() { return AddBandwidth("Copy", true); }
+
+absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) {
+  const OperatorDesc stand_in = HardmaxDesc{.input = input_, .output = input_, .axes = {0}};
+  ASSIGN_OR_RETURN(OperatorPlan plan,
+                   BandwidthPlan(entry, bytes(), copies, device_.plan_options()));
+  return AddPlanned(stand_in, std::move(plan), false);
+}
+
+absl::StatusOr<size_t> KernelRows::Add(const OperatorDesc& validated) {
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, device_.plan_options()));
+  return AddPlanned(validated, std::move(plan), true);
+}
+
+absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, OperatorPlan plan,
+                                              bool is_operator) {
+  Row row = {.is_operator = is_operator};
+  ASSIGN_OR_RETURN(row.compiled, device_.Compile(desc, std::move(plan)));
+  for (const uint64_t size : row.compiled->plan().output_bytes) {
+    std::shared_ptr<HostBuffer>& buffer = output_buffers_[{size, row.outputs.size()}];
+    if (buffer == nullptr) {
+      ASSIGN_OR_RETURN(buffer, device_.Allocate(size, BufferUse::kOutput));
+    }
+    row.outputs.push_back(buffer);
+  }
+  rows_.push_back(std::move(row));
+  RETURN_IF_ERROR(Run(rows_.size() - 1).status());
+  return rows_.size() - 1;
+}
+
+absl::StatusOr<RunStatistics> KernelRows::Run(size_t row) {
+  if (row >= rows_.size()) return absl::NotFoundError(absl::StrCat("There is no row ", row, "."));
+  return device_.RunAndWait(rows_[row].compiled, {input_buffer_, rows_[row].outputs});
+}
+
+absl::Status KernelRows::Check(size_t row) {
+  RETURN_IF_ERROR(Run(row).status());
+  if (!rows_[row].is_operator) return absl::OkStatus();
+  std::vector<absl::Span<const std::byte>> outputs;
+  for (const std::shared_ptr<HostBuffer>& output : rows_[row].outputs) {
+    outputs.push_back(output->bytes());
+  }
+  const OperatorDesc& desc = rows_[row].compiled->desc();
+  const std::string mistake = FindMistakeInLines(desc, input_buffer_->bytes(), outputs);
+  if (mistake.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(ToString(desc), " is wrong. ", mistake));
+}
+
+absl::StatusOr<OperatorDesc> ParseOperator(const TensorDesc& input, const std::string& name,
+                                           const std::string& function,
+                                           const std::vector<uint32_t>& axes, uint32_t k) {
+  if (name == "argmin" || name == "argmax") {
+    const Extreme extreme = name == "argmin" ? Extreme::kMin : Extreme::kMax;
+    return Validate(ArgReduceDesc{.extreme = extreme, .input = input, .axes = axes});
+  }
+  if (name == "hardmax") return Validate(HardmaxDesc{.input = input, .axes = axes});
+  if (name == "top_k" && axes.size() == 1) {
+    return Validate(TopKDesc{.input = input, .axis = axes[0], .k = k});
+  }
+  for (uint32_t i = 0; name == "reduce" && i < kReduceFunctionCount; ++i) {
+    const auto candidate = static_cast<ReduceFunction>(i);
+    if (ToString(candidate) != function) continue;
+    return Validate(ReduceDesc{.function = candidate, .input = input, .axes = axes});
+  }
+  return absl::NotFoundError(
+      absl::StrCat("There is no operator ", name, " ", function, " over ", axes.size(), " axes."));
+}
+
+absl::StatusOr<TensorDesc> ParseTensor(const std::string& type, const std::string& sizes) {
+  TensorDesc tensor;
+  for (const DataType candidate : kAllDataTypes) {
+    if (ToString(candidate) == type) tensor.data_type = candidate;
+  }
+  ASSIGN_OR_RETURN(tensor.sizes, ParseNumbers(sizes));
+  RETURN_IF_ERROR(CheckTensor(tensor, "input"));
+  return tensor;
+}
+
+}  // namespace opmill

@@ -1,0 +1,64 @@
+// Operators over one tensor on one device, beside kernels that do nothing but read, or copy, the
+// same bytes (shaders/bandwidth.hlsl): what the device can do at most.
+#ifndef OPMILL_TESTS_BENCH_KERNEL_ROWS_H_
+#define OPMILL_TESTS_BENCH_KERNEL_ROWS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/operator_desc.h"
+
+namespace opmill {
+
+class KernelRows {
+ public:
+  explicit KernelRows(Device& device) : device_(device) {}
+
+  // Of random elements, or of the bytes of the file where one is named. Forgets all rows.
+  absl::Status SetInput(TensorDesc input, const std::string& file);
+  const TensorDesc& input() const { return input_; }
+  uint64_t bytes() const;
+
+  // Rows by number; each has run once when this returns.
+  absl::StatusOr<size_t> AddReadOnly();
+  absl::StatusOr<size_t> AddCopy();
+  absl::StatusOr<size_t> Add(const OperatorDesc& validated);
+
+  absl::StatusOr<RunStatistics> Run(size_t row);
+  // Runs it; Internal with the first mistake where a sample of its outputs is not the reference's.
+  absl::Status Check(size_t row);
+
+ private:
+  struct Row {
+    std::shared_ptr<const CompiledOperator> compiled;
+    std::vector<std::shared_ptr<HostBuffer>> outputs;
+    bool is_operator = false;
+  };
+
+  absl::StatusOr<size_t> AddBandwidth(const char* entry, bool copies);
+  absl::StatusOr<size_t> AddPlanned(const OperatorDesc& desc, OperatorPlan plan, bool is_operator);
+
+  Device& device_;
+  TensorDesc input_;
+  std::shared_ptr<HostBuffer> input_buffer_;
+  // By size and place: rows run one after another, so equal outputs may share a buffer.
+  std::map<std::pair<uint64_t, size_t>, std::shared_ptr<HostBuffer>> output_buffers_;
+  std::vector<Row> rows_;
+};
+
+// operator=reduce function=SUM axes=0,1, operator=top_k axes=0 k=10, and the like, validated.
+absl::StatusOr<OperatorDesc> ParseOperator(const TensorDesc& input, const std::string& name,
+                                           const std::string& function,
+                                           const std::vector<uint32_t>& axes, uint32_t k);
+
+absl::StatusOr<TensorDesc> ParseTensor(const std::string& type, const std::string& sizes);
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_BENCH_KERNEL_ROWS_H_

@@ -1,0 +1,21 @@
+// Whether an operator's outputs over a large tensor are right, by a sample: some of the lines that
+// it reduces, each computed anew by the reference.
+#ifndef OPMILL_TESTS_BENCH_LINE_CHECK_H_
+#define OPMILL_TESTS_BENCH_LINE_CHECK_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/operator_desc.h"
+
+namespace opmill {
+
+// Empty where they are right; else what is wrong first. `validated` has packed tensors.
+std::string FindMistakeInLines(const OperatorDesc& validated, absl::Span<const std::byte> input,
+                               const std::vector<absl::Span<const std::byte>>& outputs);
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_BENCH_LINE_CHECK_H_

@@ -1,0 +1,206 @@
+"""Operators on the device, beside kernels that only read, or only copy, the same bytes."""
+
+import dataclasses
+import itertools
+
+from results import Chart, Part, Table, Target, between, bytes_text, number
+from tools import Program, spread
+
+# Shares of the read-only kernel's speed, of the copy's for hardmax, on the software adapter of a
+# machine with 2 cores.
+REDUCE, ARG_REDUCE, HARDMAX, LOG_SUM_EXP = 0.8, 0.65, 0.7, 0.35
+NARROW = 0.5  # reduce and arg-reduce of FLOAT16 and INT8, in bytes
+
+FUNCTIONS = {"sum": "SUM", "max": "MAX", "l2": "L2", "log_sum_exp": "LOG_SUM_EXP"}
+
+
+@dataclasses.dataclass
+class Row:
+    operator: str  # sum, argmin, top_k, ...
+    axes: tuple
+    k: int = 0
+    target: float = None
+
+    @property
+    def name(self):
+        k = f" k={self.k}" if self.k else ""
+        return f"{self.operator}{k} over {','.join(map(str, self.axes))}"
+
+    def words(self):
+        words = {"axes": ",".join(map(str, self.axes))}
+        if self.operator in FUNCTIONS:
+            return {"operator": "reduce", "function": FUNCTIONS[self.operator], **words}
+        return {"operator": self.operator, **words, **({"k": self.k} if self.k else {})}
+
+
+@dataclasses.dataclass
+class Group:
+    type: str
+    sizes: tuple
+    rows: list
+    quick: bool = True  # measured by --quick too
+
+    @property
+    def name(self):
+        return f"{self.type}[{','.join(map(str, self.sizes))}]"
+
+
+def cross(operators, axes_of_rows, target=None):
+    return [Row(operator, axes, target=target)
+            for operator, axes in itertools.product(operators, axes_of_rows)]
+
+
+def _float32(axes_of_rows):
+    return (cross(["sum", "max", "l2"], axes_of_rows, REDUCE)
+            + cross(["argmin"], axes_of_rows, ARG_REDUCE)
+            + cross(["log_sum_exp"], axes_of_rows, LOG_SUM_EXP)
+            + cross(["hardmax"], axes_of_rows, HARDMAX))
+
+
+def _float16(axes_of_rows):
+    return (cross(["sum", "max", "l2", "argmin"], axes_of_rows, NARROW)
+            + cross(["log_sum_exp", "hardmax"], axes_of_rows))
+
+
+def _int8(axes_of_rows):
+    return cross(["max", "argmin"], axes_of_rows, NARROW)
+
+
+FIRST, LAST, ALL = (0,), (1,), (0, 1)
+MIDDLE = (1,)  # of three
+
+GROUPS = [
+    Group("FLOAT32", (8192, 8192), _float32([LAST, FIRST, ALL])
+          + [Row("top_k", FIRST, 10, 0.25), Row("top_k", LAST, 10)]),
+    Group("FLOAT32", (64, 1024, 1024), _float32([MIDDLE]) + [Row("top_k", MIDDLE, 10)]),
+    Group("FLOAT32", (1024, 50257), [Row("top_k", LAST, 10, 0.4), Row("top_k", LAST, 1000, 0.25)]),
+    Group("FLOAT32", (64, 1048576), [Row("top_k", LAST, 10, 0.4),
+                                     Row("top_k", LAST, 1000, 0.25)]),
+    Group("FLOAT32", (1, 67108864), [Row("top_k", LAST, 10, 0.4),
+                                     Row("top_k", LAST, 1000, 0.25)]),
+    Group("FLOAT16", (8192, 16384), _float16([LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
+    Group("FLOAT16", (64, 2048, 1024), _float16([MIDDLE]), quick=False),
+    Group("INT8", (16384, 16384), _int8([LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
+    Group("INT8", (64, 4096, 1024), _int8([MIDDLE]), quick=False),
+    *[Group(name, (4096, 16384 // element_bytes),
+            (cross(["sum"], [LAST, FIRST, ALL]) if element_bytes >= 4 else [])
+            + cross(["max", "argmin"], [LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)], quick=False)
+      for name, element_bytes in (("INT32", 4), ("UINT32", 4), ("INT64", 8), ("UINT64", 8),
+                                  ("INT16", 2), ("UINT16", 2), ("UINT8", 1))],
+]
+
+# 4 KiB to 1 GiB of FLOAT32.
+SIZES = [(1, 1024), (16, 1024), (256, 1024), (4096, 1024), (16384, 4096), (65536, 4096)]
+SIZE_ROWS = [Row("sum", LAST), Row("sum", FIRST), Row("argmin", LAST), Row("hardmax", LAST),
+             Row("top_k", LAST, 10)]
+
+
+def measure(bench, group, repetitions, seconds=0.0):
+    """Rows of results. Each run stands behind one of its limit; a row takes at least `seconds`."""
+    size = bench.ask("input", type=group.type, sizes=",".join(map(str, group.sizes)))["bytes"]
+    limits = {"read": bench.ask("row", operator="read")["row"]}
+    if any(row.operator == "hardmax" for row in group.rows):
+        limits["copy"] = bench.ask("row", operator="copy")["row"]
+    found = []
+    for row in group.rows:
+        limit_name = "copy" if row.operator == "hardmax" else "read"
+        number_of_row = bench.ask("row", **row.words())["row"]
+        bench.ask("check", row=number_of_row)
+        runs, limits_of_runs = [], []
+        while len(runs) < repetitions or sum(run["wall_s"] for run in runs) < seconds:
+            limits_of_runs.append(bench.ask("run", row=limits[limit_name]))
+            runs.append(bench.ask("run", row=number_of_row))
+        # By the device's own timestamps, where it has them.
+        clock = "device_s" if all(run["device_s"] > 0 for run in runs) else "executed_s"
+        found.append({
+            "group": group.name, "name": row.name, "limit": limit_name, "bytes": size,
+            "clock": clock, "target": row.target,
+            "executed_s": spread([run["executed_s"] for run in runs]),
+            "device_s": spread([run["device_s"] for run in runs]),
+            "limit_s": spread([run[clock] for run in limits_of_runs]),
+            "share": spread([limit[clock] / run[clock]
+                             for limit, run in zip(limits_of_runs, runs)])})
+    return found
+
+
+def table_of(group, found):
+    size = found[0]["bytes"]
+    table = Table(f"{group.name}, {bytes_text(size)}: read only "
+                  f"{min(row['limit_s']['median'] for row in found) * 1e3:.3f} ms",
+                  ["", "wall ms", "10%..90%", "device ms", "GB/s", "share", "10%..90%", "target",
+                   ""])
+    for row in found:
+        target = None
+        if row["target"]:
+            target = Target("", row["target"], row["share"])
+        seconds = row["executed_s"]
+        table.rows.append([
+            row["name"], number(seconds, 1e3, 3), between(seconds, 1e3, 3),
+            number(row["device_s"], 1e3, 3), f"{size / seconds['median'] / 1e9:.2f}",
+            number(row["share"]), between(row["share"]),
+            target.sentence if target else "", target.verdict if target else ""])
+    return table
+
+
+def run(options):
+    part = Part("kernels", data={"rows": [], "sizes": []})
+    groups = [group for group in GROUPS if group.quick or not options.quick]
+    scaled = SIZES[:-1] if options.quick else SIZES
+    seconds = 0.1  # so that small rows are run often enough
+    if options.tiny:
+        groups, scaled, seconds = [tiny(group) for group in groups], SIZES[:2], 0
+    if options.sizes:
+        groups = [custom(options)]
+        scaled = []
+    with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
+        part.data["device"] = bench.ask("device")
+        for group in groups:
+            group = dataclasses.replace(group, rows=[
+                row for row in group.rows if options.only in f"{group.name} {row.name}"])
+            if not group.rows:
+                continue
+            found = measure(bench, group, options.repetitions)
+            part.data["rows"] += found
+            options.show(part, table_of(group, found))
+            part.targets += [Target(f"{row['group']} {row['name']} / {row['limit']}",
+                                    row["target"], row["share"]) for row in found if row["target"]]
+        for sizes in scaled:
+            found = measure(bench, Group("FLOAT32", sizes, SIZE_ROWS), options.repetitions, seconds)
+            part.data["sizes"] += found
+            options.show(part, table_of(Group("FLOAT32", sizes, []), found))
+    part.charts = charts(part.data)
+    return part
+
+
+def tiny(group):
+    """As little as runs the same code: some rows of a few elements."""
+    return Group(group.type, tuple(min(size, 64) for size in group.sizes),
+                 [dataclasses.replace(row, k=min(row.k, 16)) for row in group.rows[::6]])
+
+
+def custom(options):
+    """The group of --sizes, --type and --k."""
+    sizes = tuple(map(int, options.sizes.split(",")))
+    axes = [(axis,) for axis in range(len(sizes))]
+    patterns = axes + ([tuple(range(len(sizes)))] if len(sizes) > 1 else [])
+    operators = ["sum", "max", "l2", "log_sum_exp", "argmin", "hardmax"]
+    if not options.type.startswith("FLOAT"):
+        operators = ["max", "argmin"]
+    rows = cross(operators, patterns)
+    rows += [Row("top_k", axis, int(k)) for axis in axes for k in options.k.split(",")]
+    return Group(options.type, sizes, rows)
+
+
+def charts(data):
+    drawn = []
+    for group, rows in itertools.groupby(data["rows"], key=lambda row: row["group"]):
+        drawn.append(Chart(f"{group}: share of the limit", "bars", "", {
+            row["name"]: (row["share"]["median"], row["target"]) for row in rows}))
+    lines = {}
+    for row in data["sizes"]:
+        rate = row["bytes"] / row["executed_s"]["median"] / 1e9
+        lines.setdefault(row["name"], []).append((row["bytes"], rate))
+    if lines:
+        drawn.append(Chart("Operators on the device: throughput against size", "lines", "GB/s",
+                           lines, "bytes"))
+    return drawn

@@ -1,0 +1,180 @@
+"""The same operators on the same data by NumPy and by ONNX Runtime's CPU provider, in process."""
+
+import time
+
+from kernels import ALL, FIRST, LAST, MIDDLE, Group, Row, cross, tiny
+from results import Chart, Part, Table, Target, number
+from tools import OUTPUT, BenchError, Program, ratios, spread
+
+THREADS = 2
+# A peer that takes longer than this is measured only as often as fits into it, at least twice.
+SLOW_SECONDS = 8
+
+OPERATORS = ["sum", "max", "l2", "argmin", "log_sum_exp", "hardmax"]
+GROUPS = [
+    Group("FLOAT32", (8192, 8192), cross(OPERATORS, [LAST, FIRST, ALL]) + [Row("top_k", FIRST, 10)]),
+    Group("FLOAT32", (64, 1024, 1024), cross(OPERATORS, [MIDDLE]) + [Row("top_k", MIDDLE, 10)]),
+    Group("FLOAT32", (1024, 50257), [Row("top_k", LAST, 10), Row("top_k", LAST, 1000)]),
+    Group("FLOAT32", (64, 1048576), [Row("top_k", LAST, 10), Row("top_k", LAST, 1000)]),
+    Group("FLOAT32", (1, 67108864), [Row("top_k", LAST, 10), Row("top_k", LAST, 1000)]),
+]
+MUST_LEAD = ("argmin", "hardmax", "top_k", "log_sum_exp")  # over a first or a middle axis
+
+
+def must_lead(row, sizes):
+    return row.operator in MUST_LEAD and len(row.axes) == 1 and row.axes[0] < len(sizes) - 1
+
+
+def numpy_call(row, array):
+    """A function of no arguments that computes the row."""
+    import numpy as np  # pylint: disable=import-outside-toplevel
+    axis = row.axes if len(row.axes) > 1 else row.axes[0]
+
+    def argmin(pick=np.argmin):
+        if isinstance(axis, tuple):
+            return pick(array.reshape(-1))
+        return np.expand_dims(pick(array, axis=axis), axis)
+
+    def log_sum_exp():
+        top = array.max(axis=axis, keepdims=True)
+        return np.log(np.exp(array - top).sum(axis=axis, keepdims=True)) + top
+
+    def hardmax():
+        ones = np.zeros_like(array)
+        if isinstance(axis, tuple):
+            ones.reshape(-1)[argmin(np.argmax)] = 1
+        else:
+            np.put_along_axis(ones, argmin(np.argmax), 1, axis)
+        return ones
+
+    def top_k():
+        size = array.shape[axis]
+        order = np.argpartition(array, size - row.k, axis=axis)
+        order = np.take(order, np.arange(size - row.k, size), axis=axis)
+        values = np.take_along_axis(array, order, axis)
+        sorted_order = np.flip(np.argsort(values, axis=axis), axis)
+        return np.take_along_axis(values, sorted_order, axis)
+
+    return {
+        "sum": lambda: array.sum(axis=axis, keepdims=True),
+        "max": lambda: array.max(axis=axis, keepdims=True),
+        "l2": lambda: np.sqrt(np.square(array).sum(axis=axis, keepdims=True)),
+        "argmin": argmin, "log_sum_exp": log_sum_exp, "hardmax": hardmax, "top_k": top_k,
+    }[row.operator]
+
+
+def onnx_call(row, array):
+    """The same by a model of one node."""
+    import numpy as np  # pylint: disable=import-outside-toplevel
+    import onnx  # pylint: disable=import-outside-toplevel
+    import onnxruntime as ort  # pylint: disable=import-outside-toplevel
+    helper, kinds = onnx.helper, onnx.TensorProto
+    flat = len(row.axes) > 1 and row.operator in ("argmin", "hardmax")
+    data = array.reshape(1, -1) if flat else array  # these take one axis only
+    axis = 1 if flat else row.axes[0]
+    constants, inputs, outputs, attributes = [], ["x"], ["y"], {}
+    if row.operator == "top_k":
+        constants = [helper.make_tensor("k", kinds.INT64, [1], [row.k])]
+        inputs, outputs, attributes = ["x", "k"], ["y", "i"], {"axis": axis}
+    elif row.operator in ("argmin", "hardmax"):
+        attributes = {"axis": axis}
+    else:
+        constants = [helper.make_tensor("a", kinds.INT64, [len(row.axes)], row.axes)]
+        inputs = ["x", "a"]
+    name = {"sum": "ReduceSum", "max": "ReduceMax", "l2": "ReduceL2", "argmin": "ArgMin",
+            "log_sum_exp": "ReduceLogSumExp", "hardmax": "Hardmax", "top_k": "TopK"}[row.operator]
+    element = helper.np_dtype_to_tensor_dtype(array.dtype)
+    types = {"y": kinds.INT64 if row.operator == "argmin" else element, "i": kinds.INT64}
+    graph = helper.make_graph(
+        [helper.make_node(name, inputs, outputs, **attributes)], "row",
+        [helper.make_tensor_value_info("x", element, data.shape)],
+        [helper.make_tensor_value_info(output, types[output], None) for output in outputs],
+        constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 9
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    # Its threads would spin on into the measurement of the others.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = ort.InferenceSession(model.SerializeToString(), options,
+                                   providers=["CPUExecutionProvider"])
+    return lambda: np.asarray(session.run(["y"], {"x": data})[0]).reshape(
+        array.shape if row.operator == "hardmax" else -1)
+
+
+def agree(row, one, other):
+    import numpy as np  # pylint: disable=import-outside-toplevel
+    exact = row.operator in ("max", "argmin", "hardmax", "top_k")
+    one, other = np.ravel(one), np.ravel(other)
+    if not (np.array_equal(one, other) if exact else np.allclose(one, other, 1e-3, 10)):
+        raise BenchError(f"NumPy and ONNX Runtime disagree about {row.name}.")
+
+
+def timed(call):
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
+
+
+def measure(bench, row, array, repetitions):
+    number_of_row = bench.ask("row", **row.words())["row"]
+    bench.ask("check", row=number_of_row)
+    calls = {"NumPy": numpy_call(row, array), "ONNX Runtime": onnx_call(row, array)}
+    agree(row, calls["NumPy"](), calls["ONNX Runtime"]())
+    measurements = {
+        "OpMill": lambda: bench.ask("run", row=number_of_row)["wall_s"],
+        **{name: lambda call=call: timed(call) for name, call in calls.items()}}
+    seconds = {name: [] for name in measurements}
+    for _ in range(repetitions):
+        for name, measurement in measurements.items():
+            if len(seconds[name]) < 2 or sum(seconds[name]) < SLOW_SECONDS:
+                seconds[name].append(measurement())
+    return seconds
+
+
+def run(options):
+    part = Part("peers", data={"rows": []})
+    if not options.has_peers:
+        part.data["skipped"] = "NumPy and ONNX Runtime could not be installed."
+        print(f"\npeers: not measured. {part.data['skipped']}")
+        return part
+    import numpy as np  # pylint: disable=import-outside-toplevel
+    file = OUTPUT / "input.bin"
+    with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
+        for group in GROUPS:
+            if options.tiny:
+                group = tiny(group)
+            rows = [row for row in group.rows if options.only in f"{group.name} {row.name}"]
+            if not rows:
+                continue
+            array = np.random.default_rng(1).random(group.sizes, np.float32) * 20 - 10
+            array.tofile(file)
+            bench.ask("input", type=group.type, sizes=",".join(map(str, group.sizes)), file=file)
+            table = Table(f"{group.name}: the same data, {THREADS} threads each but NumPy's one",
+                          ["", "OpMill ms", "ONNX Runtime ms", "NumPy ms", "ONNX Runtime /", "NumPy /",
+                           "", ""])
+            for row in rows:
+                add(part, table, group, row, measure(bench, row, array, options.repetitions))
+            options.show(part, table)
+    file.unlink(missing_ok=True)
+    part.charts.append(Chart("Times faster than ONNX Runtime", "bars", "x", {
+        f"{row['group']} {row['name']}": (row["onnx_runtime"]["median"],
+                                          1 if row["must_lead"] else None)
+        for row in part.data["rows"]}))
+    return part
+
+
+def add(part, table, group, row, seconds):
+    ours = seconds["OpMill"]
+    onnx, numpy = (ratios(seconds[name], ours) for name in ("ONNX Runtime", "NumPy"))
+    leads = must_lead(row, group.sizes)
+    target = Target(f"{group.name} {row.name}: speed / ONNX Runtime", 1, onnx)
+    if leads:
+        part.targets.append(target)
+    table.rows.append([row.name, *(number(spread(seconds[name]), 1e3)
+                                   for name in ("OpMill", "ONNX Runtime", "NumPy")),
+                       number(onnx), number(numpy), target.sentence if leads else "",
+                       target.verdict if leads else "ahead" if target.met else "behind"])
+    part.data["rows"].append({
+        "group": group.name, "name": row.name, "must_lead": leads, "onnx_runtime": onnx,
+        "numpy": numpy, "seconds": {name: spread(values) for name, values in seconds.items()}})

@@ -1,0 +1,158 @@
+"""Child processes that measure and that are measured; medians and spreads."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("OPMILL_BENCH_BUILD", ROOT / "build" / "release"))
+OUTPUT = pathlib.Path(os.environ.get("OPMILL_BENCH_OUTPUT", ROOT / "build" / "bench"))
+STUBS = OUTPUT / "stubs"
+_START_SECONDS = 60
+
+
+class BenchError(Exception):
+    """Something cannot run, or answers wrongly."""
+
+
+def environment(**more):
+    """Without OPMILL_*, where opmill-server looks for values of its flags."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("OPMILL_")}
+    return {**plain, "GRPC_VERBOSITY": "ERROR", **more}
+
+
+class Program:
+    """A program of this folder that takes commands. Use it in `with`."""
+
+    def __init__(self, name, *flags):
+        self._name = name
+        self._process = subprocess.Popen(
+            [BUILD / "tests" / "bench" / name, *flags], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, env=environment(), text=True)
+
+    def ask(self, verb, **words):
+        line = " ".join([verb, *(f"{name}={value}" for name, value in words.items())])
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # what it printed says why
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise BenchError(f"{self._name} ended at '{line}' with {self._process.wait()}.")
+        answer = json.loads(answer)
+        if "error" in answer:
+            raise BenchError(f"{self._name}, at '{line}': {answer['error']}")
+        return answer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class Server:
+    """A server that logs {"event": "serving", "address": ...}, from then on. Its log goes to a file:
+    a reader of a pipe would compete for the processor. Use it in `with`."""
+
+    def __init__(self, *command, **more_environment):
+        self._log = tempfile.TemporaryFile("w+", dir=OUTPUT)
+        begun = time.monotonic()
+        self._process = subprocess.Popen([str(word) for word in command], stderr=self._log,
+                                         stdin=subprocess.DEVNULL,
+                                         env=environment(**more_environment))
+        while (address := self._address()) is None:
+            if self._process.poll() is not None or time.monotonic() - begun > _START_SECONDS:
+                self._process.kill()
+                self._log.seek(0)
+                raise BenchError(f"{command[0]} does not serve: {self._log.read()[-2000:]}")
+            time.sleep(0.001)
+        self.start_seconds = time.monotonic() - begun
+        self.address = address
+
+    def _address(self):
+        self._log.seek(0)
+        for line in self._log:
+            if '"serving"' in line and line.endswith("\n"):
+                return json.loads(line)["address"]
+        return None
+
+    def memory(self, field="VmRSS"):
+        """A field of /proc/PID/status in bytes."""
+        for line in pathlib.Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+        raise BenchError(f"There is no {field}.")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+def opmill_server(options, cache=None, **more_environment):
+    """With the defaults of its flags, but for the cache, which the bench owns."""
+    cache = cache or OUTPUT / "cache"
+    return Server(BUILD / "server" / "opmill-server", "--address=127.0.0.1:0",
+                  f"--device={options.device}", "--log_format=json", f"--shader_cache={cache}",
+                  **more_environment)
+
+
+def bare_server(allocator):
+    return Server(BUILD / "tests" / "bench" / "bare_server", f"--allocator={allocator}")
+
+
+def afternoon_server():
+    STUBS.mkdir(parents=True, exist_ok=True)
+    here = pathlib.Path(__file__).parent
+    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{here}", f"--python_out={STUBS}",
+                    f"--grpc_python_out={STUBS}", "afternoon.proto"], check=True, cwd=here)
+    return Server(sys.executable, here / "afternoon_server.py", STUBS)
+
+
+def server_statistics(server):
+    done = subprocess.run([BUILD / "client" / "opmill", "stats", "--json", "--server",
+                           server.address], check=True, capture_output=True, env=environment())
+    return json.loads(done.stdout)
+
+
+def quantile(values, q):
+    ordered = sorted(values)
+    return ordered[round(q * (len(ordered) - 1))]
+
+
+def spread(values):
+    """The median, and what lies 10 % from the ends."""
+    return {"median": quantile(values, 0.5), "low": quantile(values, 0.1),
+            "high": quantile(values, 0.9), "count": len(values)}
+
+
+def ratios(numerators, denominators):
+    """Of neighbours, which ran in the same round."""
+    return spread([a / b for a, b in zip(numerators, denominators)])
+
+
+def rounds(repetitions, measurements):
+    """{name: a call that answers a number} to {name: numbers}: all of them once a round, every
+    other round backwards."""
+    found = {name: [] for name in measurements}
+    for i in range(repetitions):
+        order = list(measurements)
+        for name in order if i % 2 == 0 else reversed(order):
+            found[name].append(measurements[name]())
+    return found

@@ -1,0 +1,63 @@
+// One call to any of the measured servers, with prepared messages: what the client does is the same
+// for all of them.
+#ifndef OPMILL_TESTS_BENCH_TRANSFER_H_
+#define OPMILL_TESTS_BENCH_TRANSFER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "opmill/v1/operator.pb.h"
+#include "opmill/v1/service.pb.h"
+
+namespace opmill {
+
+enum class Answer { kBytes, kExecute, kExecuteStream, kAfternoon };
+
+struct Outgoing {
+  std::string method;
+  std::vector<grpc::ByteBuffer> messages;
+  Answer answer = Answer::kBytes;
+};
+
+// `bytes` bytes of floats 512, ..., 1023, 0, ..., 511, and so on; in messages of `chunk_bytes`.
+// Both are multiples of 4096, or `bytes` is less than the chunk.
+struct Shape {
+  uint64_t bytes = 0;
+  uint64_t chunk_bytes = uint64_t{1} << 20;
+};
+constexpr uint64_t kPatternElements = 1024;
+grpc::Slice PatternSlice(uint64_t bytes);  // of the first, at most 4 MiB
+
+Outgoing BareMessages(const std::string& method, const Shape& shape);
+Outgoing SourceMessage(uint64_t bytes);
+Outgoing ExecuteMessage(const v1::OperatorDesc& desc, const Shape& shape);
+Outgoing ExecuteStreamMessages(const v1::OperatorDesc& desc, const Shape& shape);
+// `operation` over the last axis of [bytes / 4 / columns, columns]; in one message, or streamed.
+Outgoing AfternoonMessages(const std::string& operation, uint64_t columns, bool streamed,
+                           const Shape& shape);
+
+// What a message from the server tells. A failure that it reports, or a message that cannot be
+// read, is an error.
+struct Seen {
+  uint64_t payload_bytes = 0;
+  v1::ExecutionStatistics statistics;  // the last one
+  bool ended = false;                  // with them, or it needs none
+  std::string payload;                 // where it is kept
+};
+absl::Status Look(Answer answer, grpc::ByteBuffer& message, bool keep, Seen& seen);
+
+// Sends all, reads all, waits for the end.
+struct Transferred {
+  absl::Duration duration;
+  Seen seen;
+};
+absl::StatusOr<Transferred> Transfer(grpc::GenericStub& stub, Outgoing& outgoing, bool keep);
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_BENCH_TRANSFER_H_

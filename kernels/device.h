@@ -72,6 +72,7 @@ struct RunStatistics {
 struct DeviceCounters {
   uint64_t runs = 0;
   uint64_t submissions = 0;
+  uint64_t dispatches = 0;           // one may serve many runs
   uint64_t pipelines_created = 0;    // kernel permutations made live
   uint64_t shaders_compiled = 0;     // of those, compiled from HLSL and not read from disk
   uint64_t resets = 0;               // device losses survived

@@ -9,15 +9,17 @@ RWBuffer<uint4> Output : register(u0);
 [numthreads(THREADS, 1, 1)]
 void ReadOnly(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint4 seen = 0;
-  uint first = FlatGroup(group) * c.split_items * THREADS + lane;
+  uint flat_group = EnterGroup(group);
+  uint first = flat_group * c.split_items * THREADS + lane;
   uint end = min(first + c.split_items * THREADS, c.item_count);
   [loop] for (uint i = first; i < end; i += THREADS) seen ^= Input[i];
-  Output[FlatGroup(group) * THREADS + lane] = seen;
+  Output[flat_group * THREADS + lane] = seen;
 }
 
 [numthreads(THREADS, 1, 1)]
 void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint first = FlatGroup(group) * c.split_items * THREADS + lane;
+  uint flat_group = EnterGroup(group);
+  uint first = flat_group * c.split_items * THREADS + lane;
   uint end = min(first + c.split_items * THREADS, c.item_count);
   [loop] for (uint i = first; i < end; i += THREADS) Output[i] = Input[i];
 }

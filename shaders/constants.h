@@ -69,7 +69,19 @@ struct DispatchConstants {
   struct Dim reduced[OPMILL_MAX_DIMS];
 };
 
+// Runs of one operator that a dispatch may serve at once, each with its own layer of groups.
+#define OPMILL_MAX_INSTANCES 64
+
+// Where the buffers of one of them start in the views of t0, t1, u0 and u1, in elements of the view.
+struct Instance {
+  uint read0;
+  uint read1;
+  uint write0;
+  uint write1;
+};
+
 #ifdef __cplusplus
+static_assert(sizeof(Instance) == 16);
 static_assert(sizeof(DispatchConstants) == 9 * 16 + 2 * OPMILL_MAX_DIMS * 16);
 }  // namespace opmill
 #endif

@@ -13,10 +13,11 @@ RWBuffer<uint> Output : register(u0);
 
 [numthreads(THREADS, 1, 1)]
 void ScatterOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint result = FlatGroup(group) * THREADS + lane;
+  uint result = EnterGroup(group) * THREADS + lane;
   if (result >= c.unit_count) return;
   // Below zero wraps: one comparison tells whether the position lies in this dispatch's part.
-  uint position = Records[c.input_base + result].z - c.index_base;
+  uint position = Records[instance.read0 + c.input_base + result].z - c.index_base;
   if (position >= c.index_count) return;
-  Output[c.output_base + KeptOffsets(result).output + ReducedOutputOffset(position)] = ONE_BITS;
+  uint at = c.output_base + KeptOffsets(result).output + ReducedOutputOffset(position);
+  Output[instance.write0 + at] = ONE_BITS;
 }

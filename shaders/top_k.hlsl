@@ -59,7 +59,7 @@ Candidate Choose(bool first, Candidate a, Candidate b) {
 
 // Element `local` of this dispatch's part of the sequence that starts at `start`.
 BITS LoadElement(uint start, uint local) {
-  uint at = start + local * c.reduced[0].input_stride;
+  uint at = instance.read0 * VECTOR_ELEMENTS + start + local * c.reduced[0].input_stride;
   return ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS);
 }
 
@@ -78,7 +78,7 @@ Candidate LoadCandidate(uint start, uint local) {
 
 [numthreads(THREADS, 1, 1)]
 void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = FlatGroup(group) * THREADS + lane;
+  uint unit = EnterGroup(group) * THREADS + lane;
   if (unit >= c.unit_count) return;
   // Neighbouring lanes walk neighbouring sequences: their lists lie side by side after columns.
   uint sequence = unit % c.sequences;
@@ -91,7 +91,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #if SOURCE == SOURCE_ELEMENTS
   uint start = c.input_base + KeptOffsets(sequence).input;
 #else
-  uint start = c.input_base + sequence * c.read_stride;
+  uint start = instance.read1 + c.input_base + sequence * c.read_stride;
 #endif
   [loop] for (uint item = begin; item < end; ++item) {
 #if SOURCE == SOURCE_ELEMENTS
@@ -110,7 +110,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       best[j].position ^= position_change;
     }
   }
-  uint at = c.record_base + sequence * c.record_stride + run * c.k;
+  uint at = instance.write0 + c.record_base + sequence * c.record_stride + run * c.k;
   [unroll] for (uint rank = 0; rank < KEEP; ++rank) {
     if (rank < c.k) Records[at + rank] = ToRecord(best[rank]);
   }
@@ -130,7 +130,7 @@ Candidate RunAt(uint run_start, uint item, uint length) {
 
 [numthreads(THREADS, 1, 1)]
 void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = FlatGroup(group) * THREADS + lane;
+  uint unit = EnterGroup(group) * THREADS + lane;
   if (unit >= c.unit_count) return;
   uint chunks = (c.k + MERGE_CHUNK - 1) / MERGE_CHUNK;
   uint first = (unit % chunks) * MERGE_CHUNK;
@@ -143,7 +143,7 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint b_length = min(c.item_count, c.list_length - b_begin);
   uint end = min(min(first + MERGE_CHUNK, a_length + b_length), c.k);
   if (first >= end) return;
-  uint a_start = c.input_base + sequence * c.read_stride + a_begin;
+  uint a_start = instance.read1 + c.input_base + sequence * c.read_stride + a_begin;
   uint b_start = a_start + a_length;
 
   // How many of the first `first` merged records come from run a.
@@ -162,7 +162,8 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint b_item = first - low;
   Candidate a = RunAt(a_start, a_item, a_length);
   Candidate b = RunAt(b_start, b_item, b_length);
-  uint out_start = c.record_base + sequence * c.record_stride + merged * c.k;
+  uint out_start =
+      instance.write0 + c.record_base + sequence * c.record_stride + merged * c.k;
   // One load and one store a step whichever run gives: a software device runs both sides of a branch.
   [loop] for (uint rank = first; rank < end; ++rank) {
     bool from_a = Before(a, b);
@@ -183,13 +184,13 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 [numthreads(THREADS, 1, 1)]
 void GatherBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = FlatGroup(group) * THREADS + lane;
+  uint unit = EnterGroup(group) * THREADS + lane;
   if (unit >= c.unit_count) return;
   uint item = unit % c.list_length;
   uint sequence = unit / c.list_length;
   uint winner = item / c.block_length;
   // Every winner lies in the part of exactly one dispatch; wrapping makes that one comparison.
-  uint local = List[c.read_stride * sequence + winner].z - c.index_base;
+  uint local = List[instance.read1 + c.read_stride * sequence + winner].z - c.index_base;
   if (local >= c.index_count) return;
   uint start = c.input_base + KeptOffsets(sequence).input;
   uint before = start % c.block_align;
@@ -197,7 +198,8 @@ void GatherBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint element = block_start + item % c.block_length - before;
   Candidate candidate = NoCandidate();
   if (element < c.index_count) candidate = LoadCandidate(start, element);
-  Records[c.record_base + sequence * c.record_stride + item] = ToRecord(candidate);
+  uint at = instance.write0 + c.record_base + sequence * c.record_stride + item;
+  Records[at] = ToRecord(candidate);
 }
 
 #else
@@ -206,20 +208,21 @@ void GatherBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 [numthreads(THREADS, 1, 1)]
 void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = FlatGroup(group) * THREADS + lane;
+  uint unit = EnterGroup(group) * THREADS + lane;
   if (unit >= c.unit_count) return;
   uint rank = unit % c.item_count;
   uint sequence = unit / c.item_count;
-  uint position = List[c.read_stride * sequence + c.rank_base + rank].z;
+  uint position = List[instance.read1 + c.read_stride * sequence + c.rank_base + rank].z;
   uint local = position - c.index_base;
   if (local >= c.index_count) return;
   Offsets at = KeptOffsets(sequence);
-  Values[c.output_base + at.output + rank * c.reduced[0].output_stride] =
-      LoadElement(c.input_base + at.input, local);
+  uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
+  Values[instance.write0 + value_at] = LoadElement(c.input_base + at.input, local);
+  uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
 #if INDEX_WIDE
-  Indices[c.output2_base + at.index + rank * c.reduced[0].index_stride] = uint2(position, 0);
+  Indices[instance.write1 + index_at] = uint2(position, 0);
 #else
-  Indices[c.output2_base + at.index + rank * c.reduced[0].index_stride] = position;
+  Indices[instance.write1 + index_at] = position;
 #endif
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint64_t kAlignment = 256;  // what constant buffers ask for, and a multiple of every view
 constexpr uint64_t kSharedBlockBytes = uint64_t{32} << 20;
-constexpr uint64_t kMaxSharedSliceBytes = uint64_t{4} << 20;
 
 uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 

@@ -32,6 +32,8 @@ enum class Placement : uint32_t {
 };
 inline constexpr size_t kPlacements = 4;
 
+inline constexpr uint64_t kMaxSharedSliceBytes = uint64_t{4} << 20;
+
 class BufferPool;
 
 // A part of a resource, given back to its pool in the end. Empty when default-made or moved from.
@@ -47,6 +49,8 @@ class BufferSlice {
   uint64_t offset() const { return offset_; }          // in the resource; a multiple of 256
   uint64_t size_bytes() const { return size_bytes_; }  // asked for, rounded up to 256
   std::byte* data() const { return data_; }            // null where the host cannot reach
+  // Its resource has no more than 32 MiB, and other slices.
+  bool is_shared() const { return size_bytes_ <= kMaxSharedSliceBytes; }
   uint64_t gpu_address() const { return resource_->GetGPUVirtualAddress() + offset_; }
 
  private:

@@ -12,8 +12,13 @@ namespace {
 
 constexpr uint64_t kMaxViewElements = uint64_t{1} << D3D12_REQ_BUFFER_RESOURCE_TEXEL_COUNT_2_TO_EXP;
 constexpr uint64_t kMaxGroups = D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION;
+// Those of a dispatch for one run, which starts at the start of its views.
+struct LoneConstants {
+  DispatchConstants constants;
+  Instance instance = {};
+};
 constexpr uint64_t kConstantsStride =
-    (sizeof(DispatchConstants) + D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT - 1) /
+    (sizeof(LoneConstants) + D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT - 1) /
     D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT * D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT;
 
 // Views reach to the end of the last vector; buffers are cut so that they may.
@@ -131,7 +136,8 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   std::byte* next = compiled->constants_.data();
   for (const Pass& pass : compiled->plan().passes) {
     for (const Dispatch& dispatch : pass.dispatches) {
-      std::memcpy(next, &dispatch.constants, sizeof(dispatch.constants));
+      const LoneConstants lone = {.constants = dispatch.constants};
+      std::memcpy(next, &lone, sizeof(lone));
       next += kConstantsStride;
     }
   }

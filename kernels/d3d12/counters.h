@@ -10,6 +10,7 @@ namespace opmill {
 struct Counters {
   std::atomic<uint64_t> runs{0};
   std::atomic<uint64_t> submissions{0};
+  std::atomic<uint64_t> dispatches{0};
   std::atomic<uint64_t> pipelines_created{0};
   std::atomic<uint64_t> resets{0};
 };

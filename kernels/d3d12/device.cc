@@ -161,6 +161,7 @@ class D3D12Device : public Device {
     const BufferPool::Usage usage = Newest()->pool().usage();
     return {.runs = counters_.runs,
             .submissions = counters_.submissions,
+            .dispatches = counters_.dispatches,
             .pipelines_created = counters_.pipelines_created,
             .shaders_compiled = shaders_->counters().compiled,
             .resets = counters_.resets,

@@ -1,6 +1,7 @@
 #include "kernels/d3d12/recorder.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace opmill {
 namespace {
@@ -39,6 +40,29 @@ size_t LevelsOf(const RunPart& part) {
   return past_end - part.begin.pass;
 }
 
+// In the same resource, and in one that views reach over from end to end.
+bool CanShareView(const BufferSlice& a, const BufferSlice& b) {
+  if (!a || !b) return !a && !b;
+  return a.resource() == b.resource() && a.is_shared() && b.is_shared();
+}
+
+bool GoTogether(const RunPart& a, const RunPart& b) {
+  const QueuedRun& run = *a.run;
+  const QueuedRun& other = *b.run;
+  if (run.compiled != other.compiled || !a.is_whole() || !b.is_whole()) return false;
+  if (!CanShareView(run.scratch, other.scratch) ||
+      !CanShareView(run.BufferOf(BufferRole::kInput), other.BufferOf(BufferRole::kInput))) {
+    return false;
+  }
+  for (size_t i = 0; i < run.outputs.size(); ++i) {
+    const BufferRole role = i == 0 ? BufferRole::kOutput0 : BufferRole::kOutput1;
+    if (!CanShareView(run.BufferOf(role), other.BufferOf(role))) return false;
+  }
+  return true;
+}
+
+uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
 template <typename Function>
 void ForEachOutput(const QueuedRun& run, const Function& function) {
   for (size_t i = 0; i < run.outputs.size(); ++i) {
@@ -62,14 +86,14 @@ PlanCursor Advance(const OperatorPlan& plan, PlanCursor begin, uint64_t max_disp
 }
 
 Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
-                   DescriptorHeap& heap, uint32_t first_table, const BufferSlice& zeros)
-    : list_(list), heap_(heap), next_table_(first_table), zeros_(zeros) {
-  ID3D12DescriptorHeap* heaps[] = {heap.heap()};
+                   const RecordingMemory& memory)
+    : list_(list), memory_(memory), next_table_(memory.first_table) {
+  ID3D12DescriptorHeap* heaps[] = {memory_.heap.heap()};
   list_->SetDescriptorHeaps(1, heaps);
   list_->SetComputeRootSignature(root_signature);
 }
 
-void Recorder::Record(absl::Span<const RunPart> parts) {
+uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   size_t levels = 0;
   bool continues = false;
   for (const RunPart& part : parts) {
@@ -80,13 +104,31 @@ void Recorder::Record(absl::Span<const RunPart> parts) {
       Track(output.resource()).is_reread |= part.run->compiled->reads_outputs();
     });
   }
+  const std::vector<Cohort> cohorts = FormCohorts(parts);
   UploadInputs(parts);
   for (size_t level = 0; level < levels; ++level) {
     if (level > 0 || continues) MakeWritesVisible();
     RecordFills(parts, level);
-    RecordDispatches(parts, level);
+    RecordDispatches(cohorts, level);
   }
   DownloadOutputs(parts);
+  return next_table_ - memory_.first_table;
+}
+
+std::vector<Recorder::Cohort> Recorder::FormCohorts(absl::Span<const RunPart> parts) {
+  std::vector<Cohort> cohorts;
+  for (const RunPart& part : parts) {
+    const auto cohort =
+        std::find_if(cohorts.begin(), cohorts.end(), [&part](const Cohort& candidate) {
+          return candidate.runs.size() < OPMILL_MAX_INSTANCES && GoTogether(candidate.part, part);
+        });
+    if (cohort == cohorts.end()) {
+      cohorts.push_back({.part = part, .runs = {part.run.get()}});
+    } else {
+      cohort->runs.push_back(part.run.get());
+    }
+  }
+  return cohorts;
 }
 
 void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
@@ -130,48 +172,72 @@ void Recorder::RecordFill(const QueuedRun& run, const Fill& fill) {
   const BufferSlice& target = run.BufferOf(fill.role);
   for (uint64_t done = 0; done < fill.size_bytes; done += kZeroBytes) {
     list_->CopyBufferRegion(target.resource(), target.offset() + fill.offset_bytes + done,
-                            zeros_.resource(), zeros_.offset(),
+                            memory_.zeros.resource(), memory_.zeros.offset(),
                             std::min(kZeroBytes, fill.size_bytes - done));
   }
 }
 
-void Recorder::RecordDispatches(absl::Span<const RunPart> parts, size_t level) {
+void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) {
   for (Tracked& tracked : tracked_) {
     if (tracked.state != D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE) {
       Require(tracked.resource, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
     }
   }
   Flush();
-  for (const RunPart& part : parts) {
-    const PassPart pass = PassOf(part, level);
+  for (const Cohort& cohort : cohorts) {
+    const PassPart pass = PassOf(cohort.part, level);
     if (!pass.is_present) continue;
-    for (size_t i = pass.begin; i < pass.end; ++i) RecordDispatch(*part.run, pass.pass, i);
+    for (size_t i = pass.begin; i < pass.end; ++i) RecordDispatch(cohort, pass.pass, i);
   }
 }
 
-void Recorder::RecordDispatch(const QueuedRun& run, size_t pass, size_t index) {
-  const D3D12CompiledOperator& compiled = *run.compiled;
+void Recorder::RecordDispatch(const Cohort& cohort, size_t pass, size_t index) {
+  const D3D12CompiledOperator& compiled = *cohort.part.run->compiled;
   const Dispatch& dispatch = compiled.plan().passes[pass].dispatches[index];
-  const auto place = [&run](const BufferView& view) -> ResourceView {
+  const size_t count = cohort.runs.size();
+  std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};
+  // One view over the buffers of all, and where each run's starts in it.
+  const auto place = [&](const BufferView& view, uint32_t Instance::*start) -> ResourceView {
     if (view.element_count == 0) return {.format = view.format};
-    const BufferSlice& buffer = run.BufferOf(view.role);
-    return {.resource = buffer.resource(),
+    std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets;
+    for (size_t i = 0; i < count; ++i) offsets[i] = cohort.runs[i]->BufferOf(view.role).offset();
+    const auto [first, last] = std::minmax_element(offsets.begin(), offsets.begin() + count);
+    const uint64_t element_bytes = ViewElementBytes(view.format);
+    for (size_t i = 0; i < count; ++i) {
+      instances[i].*start = static_cast<uint32_t>((offsets[i] - *first) / element_bytes);
+    }
+    return {.resource = cohort.runs[0]->BufferOf(view.role).resource(),
             .format = view.format,
-            .offset_bytes = buffer.offset() + view.offset_bytes,
-            .element_count = view.element_count};
+            .offset_bytes = *first + view.offset_bytes,
+            .element_count = view.element_count + (*last - *first) / element_bytes};
   };
-  std::array<ResourceView, kReadSlots> reads;
-  std::array<ResourceView, kWriteSlots> writes;
-  std::transform(dispatch.reads.begin(), dispatch.reads.end(), reads.begin(), place);
-  std::transform(dispatch.writes.begin(), dispatch.writes.end(), writes.begin(), place);
+  const std::array<ResourceView, kReadSlots> reads = {place(dispatch.reads[0], &Instance::read0),
+                                                      place(dispatch.reads[1], &Instance::read1)};
+  const std::array<ResourceView, kWriteSlots> writes = {
+      place(dispatch.writes[0], &Instance::write0), place(dispatch.writes[1], &Instance::write1)};
 
   if (ID3D12PipelineState* pipeline = compiled.pipeline(dispatch.kernel); pipeline != pipeline_) {
     list_->SetPipelineState(pipeline);
     pipeline_ = pipeline;
   }
-  list_->SetComputeRootConstantBufferView(kRootConstants, compiled.constants(pass, index));
-  list_->SetComputeRootDescriptorTable(kRootTable, heap_.WriteTable(next_table_++, reads, writes));
-  list_->Dispatch(dispatch.groups[0], dispatch.groups[1], 1);
+  list_->SetComputeRootConstantBufferView(
+      kRootConstants,
+      count == 1 ? compiled.constants(pass, index)
+                 : WriteConstants(dispatch.constants, absl::MakeConstSpan(instances).first(count)));
+  list_->SetComputeRootDescriptorTable(kRootTable,
+                                       memory_.heap.WriteTable(next_table_++, reads, writes));
+  list_->Dispatch(dispatch.groups[0], dispatch.groups[1], static_cast<UINT>(count));
+}
+
+D3D12_GPU_VIRTUAL_ADDRESS Recorder::WriteConstants(const DispatchConstants& constants,
+                                                   absl::Span<const Instance> instances) {
+  const uint64_t start = constants_used_;
+  std::byte* const to = memory_.constants.data() + start;
+  std::memcpy(to, &constants, sizeof(constants));
+  std::memcpy(to + sizeof(constants), instances.data(), instances.size() * sizeof(Instance));
+  constants_used_ += RoundUp(sizeof(constants) + instances.size() * sizeof(Instance),
+                             D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
+  return memory_.constants.gpu_address() + start;
 }
 
 void Recorder::DownloadOutputs(absl::Span<const RunPart> parts) {

@@ -1,5 +1,5 @@
 // Writes runs into a command list. Runs of one list go side by side, pass by pass, so that a
-// barrier serves all of them.
+// barrier serves all of them, and a dispatch all those of one operator.
 #ifndef OPMILL_KERNELS_D3D12_RECORDER_H_
 #define OPMILL_KERNELS_D3D12_RECORDER_H_
 
@@ -22,6 +22,7 @@ struct RunPart {
 
   bool is_first() const { return begin.pass == 0 && begin.dispatch == 0; }
   bool is_last() const { return end.pass == run->compiled->plan().passes.size(); }
+  bool is_whole() const { return is_first() && is_last(); }
 };
 
 // The furthest place from `begin` with no more than `max_dispatches` between.
@@ -29,14 +30,27 @@ PlanCursor Advance(const OperatorPlan& plan, PlanCursor begin, uint64_t max_disp
 
 inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 
+// Constants that a list needs for each of the dispatches that its runs consist of: what a dispatch
+// of n > 1 of them takes is no more than n times this.
+inline constexpr uint64_t kConstantBytesPerDispatch = 256;
+static_assert(sizeof(DispatchConstants) + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
+
+// Of one list, until the device is done with it.
+struct RecordingMemory {
+  DescriptorHeap& heap;  // its tables from first_table on, one for each dispatch
+  uint32_t first_table = 0;
+  const BufferSlice& constants;  // kConstantBytesPerDispatch for each dispatch
+  // kZeroBytes that fills copy: driver's copies outrun typed stores (0.7 GB/s on lavapipe) by far.
+  const BufferSlice& zeros;
+};
+
 class Recorder {
  public:
-  // Uses the heap's tables from `first_table` on, one for each dispatch. `zeros` are kZeroBytes
-  // that fills copy: driver's copies outrun typed stores (0.7 GB/s on lavapipe) by far.
   Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
-           DescriptorHeap& heap, uint32_t first_table, const BufferSlice& zeros);
+           const RecordingMemory& memory);
 
-  void Record(absl::Span<const RunPart> parts);
+  // Once. Returns the number of dispatches.
+  uint32_t Record(absl::Span<const RunPart> parts);
 
  private:
   // A resource that kernels write, or that is copied to; others stay in the state that reading
@@ -47,12 +61,22 @@ class Recorder {
     bool is_reread = false;  // by later passes
   };
 
+  // Runs that go through their dispatches together: whole ones of one operator, whose buffers lie
+  // in the same resources, or one part of one.
+  struct Cohort {
+    RunPart part;  // the same of all
+    std::vector<const QueuedRun*> runs;
+  };
+  static std::vector<Cohort> FormCohorts(absl::Span<const RunPart> parts);
+
   void UploadInputs(absl::Span<const RunPart> parts);
   void RecordFills(absl::Span<const RunPart> parts, size_t level);
-  void RecordDispatches(absl::Span<const RunPart> parts, size_t level);
+  void RecordDispatches(absl::Span<const Cohort> cohorts, size_t level);
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
-  void RecordDispatch(const QueuedRun& run, size_t pass, size_t dispatch);
+  void RecordDispatch(const Cohort& cohort, size_t pass, size_t dispatch);
+  D3D12_GPU_VIRTUAL_ADDRESS WriteConstants(const DispatchConstants& constants,
+                                           absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);
 
   Tracked& Track(ID3D12Resource* resource);
@@ -61,9 +85,9 @@ class Recorder {
   void MakeWritesVisible();
 
   ID3D12GraphicsCommandList* const list_;
-  DescriptorHeap& heap_;
+  const RecordingMemory memory_;
   uint32_t next_table_;
-  const BufferSlice& zeros_;
+  uint64_t constants_used_ = 0;              // bytes
   ID3D12PipelineState* pipeline_ = nullptr;  // set in the list
   std::vector<Tracked> tracked_;
   std::vector<D3D12_RESOURCE_BARRIER> barriers_;  // not in the list yet

@@ -53,6 +53,9 @@ absl::Status Submission::Initialize() {
   for (uint32_t i = 0; i < options_.frames_in_flight; ++i) {
     frames_[i].first_table = i * kFrameTables;
     frames_[i].first_timestamp = i * 2;
+    ASSIGN_OR_RETURN(
+        frames_[i].constants,
+        pool_->Allocate(Placement::kHostInput, kFrameTables * kConstantBytesPerDispatch));
     RETURN_IF_ERROR(
         health_->Check(device_->CreateCommandAllocator(
                            D3D12_COMMAND_LIST_TYPE_COMPUTE, __uuidof(ID3D12CommandAllocator),
@@ -244,8 +247,12 @@ absl::Status Submission::Submit(Batch& batch) {
   if (timestamps_) {
     list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp);
   }
-  Recorder(list_.Get(), root_signature_.Get(), *heap_, frame.first_table, zeros_)
-      .Record(batch.parts);
+  counters_.dispatches += Recorder(list_.Get(), root_signature_.Get(),
+                                   {.heap = *heap_,
+                                    .first_table = frame.first_table,
+                                    .constants = frame.constants,
+                                    .zeros = zeros_})
+                              .Record(batch.parts);
   if (timestamps_) {
     list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp + 1);
     list_->ResolveQueryData(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp, 2,

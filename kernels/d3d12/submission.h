@@ -55,6 +55,7 @@ class Submission {
     ComPtr<ID3D12CommandAllocator> allocator;
     uint32_t first_table = 0;
     uint32_t first_timestamp = 0;
+    BufferSlice constants;
   };
 
   // A submission, or (without a frame) runs that failed before theirs.

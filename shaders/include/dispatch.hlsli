@@ -4,9 +4,19 @@
 
 #include "constants.h"
 
-cbuffer Constants : register(b0) { DispatchConstants c; };
+cbuffer Constants : register(b0) {
+  DispatchConstants c;
+  Instance instances[OPMILL_MAX_INSTANCES];
+};
 
-uint FlatGroup(uint3 group) { return group.y * c.group_columns + group.x; }
+// The group's own. Whoever indexes a buffer adds the start of its slot, once.
+static Instance instance;
+
+// The first thing that a kernel does: finds its instance and its place in it, the flat group.
+uint EnterGroup(uint3 group) {
+  instance = instances[group.z];
+  return group.y * c.group_columns + group.x;
+}
 
 // Offsets of one position in each tensor, in elements, from the dispatch's own bases.
 struct Offsets {

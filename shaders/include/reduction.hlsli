@@ -101,7 +101,7 @@ void AccumulateRowItem(inout State states[SLOTS], uint base, uint item) {
   UnpackVector(Input[at.vector_index], bits);
   [unroll] for (uint i = 0; i < SLOTS; ++i) Accumulate(states[i], bits[i], item, true);
 #else
-  UnpackVector(Input[min(at.vector_index, c.last_vector)], bits);
+  UnpackVector(Input[min(at.vector_index, instance.read0 + c.last_vector)], bits);
   [unroll] for (uint i = 0; i < SLOTS; ++i) {
     Accumulate(states[i], bits[i], item, at.first + i < c.run_length);
   }
@@ -208,7 +208,7 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
 uint4 LoadShifted(uint element) {
   uint index = element / VECTOR_ELEMENTS;
   uint4 a = Input[index];
-  uint4 b = Input[min(index + 1, c.last_vector)];
+  uint4 b = Input[min(index + 1, instance.read0 + c.last_vector)];
   uint bit = (element % VECTOR_ELEMENTS) * (128 / VECTOR_ELEMENTS);
   if ((bit & 64) != 0) {
     a = uint4(a.zw, b.xy);
@@ -301,15 +301,16 @@ void ShareAcrossLanes(inout State state, uint lane, uint part, uint stride) {
 
 void StoreResult(State state, uint result, uint output_offset, uint split) {
 #if RESULT == RESULT_FINAL
-  Output[c.output_base + output_offset] = Finish(state);
+  Output[instance.write0 + c.output_base + output_offset] = Finish(state);
 #else
-  Records[c.record_base + result * c.record_stride + split * c.split_stride] = Pack(state);
+  uint at = c.record_base + result * c.record_stride + split * c.split_stride;
+  Records[instance.write0 + at] = Pack(state);
 #endif
 }
 
 [numthreads(THREADS, 1, 1)]
 void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = FlatGroup(group);
+  uint flat_group = EnterGroup(group);
   uint split = flat_group % c.splits;
   uint lanes = 1u << c.lane_bits;
   uint part = lane & (lanes - 1);
@@ -323,9 +324,9 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint begin = split * c.split_items;
     uint end = min(begin + c.split_items, c.item_count);
 #if LOAD == LOAD_RECORD
-    uint base = c.input_base + result * c.read_stride;
+    uint base = instance.read0 + c.input_base + result * c.read_stride;
 #else
-    uint base = c.input_base + at.input;
+    uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
 #endif
     state = WalkRow(base, begin + part, end, lanes);
   }
@@ -337,7 +338,7 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 [numthreads(THREADS, 1, 1)]
 void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = FlatGroup(group);
+  uint flat_group = EnterGroup(group);
   uint split = flat_group % c.splits;
   uint units = THREADS >> c.lane_bits;
   uint part = lane / units;
@@ -351,7 +352,8 @@ void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   if (unit < c.unit_count) {
     Offsets at = KeptOffsets(outer);
     output_offset = at.output;
-    uint base = c.input_base + at.input + column * c.column_input_stride;
+    uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input +
+                column * c.column_input_stride;
     uint begin = split * c.split_items;
     uint end = min(begin + c.split_items, c.item_count);
     WalkColumns(states, base, begin + part, end, 1u << c.lane_bits);

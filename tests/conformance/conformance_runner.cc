@@ -25,38 +25,55 @@ std::vector<std::byte> BytesOf(HostBuffer& buffer) {
 ConformanceRunner::ConformanceRunner(Device& device)
     : device_(device), before_(device.counters()), began_(absl::Now()) {}
 
-void ConformanceRunner::Run(const ConformanceCase& c) {
+void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   if (failures_ >= kMostFailures) {
-    ++skipped_;
+    skipped_ += cases.size();
     return;
   }
-  ++counts_[OperatorLabel(c.desc)];
-  auto started = std::make_unique<Started>();
-  started->c = c;
-  if (const absl::Status status = Start(*started); !status.ok()) {
-    Fail(c, status.ToString());
+  counts_[OperatorLabel(cases[0].desc)] += cases.size();
+  const auto compiled = Compile(cases[0]);
+  if (!compiled.ok()) {
+    Fail(cases[0], compiled.status().ToString());
     return;
   }
-  started_.push_back(std::move(started));
-  if (started_.size() > kMostStarted) FinishOldest();
+  const size_t first = started_.size();
+  for (const ConformanceCase& c : cases) {
+    auto started = std::make_unique<Started>();
+    started->c = c;
+    if (const absl::Status status = Bind((*compiled)->plan(), *started); !status.ok()) {
+      Fail(c, status.ToString());
+      continue;
+    }
+    started_.push_back(std::move(started));
+  }
+  for (size_t i = first; i < started_.size(); ++i) Start(*compiled, *started_[i]);
+  while (started_.size() > kMostStarted) FinishOldest();
 }
 
-absl::Status ConformanceRunner::Start(Started& started) {
-  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(started.c.desc, started.c.options));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const CompiledOperator> compiled,
-                   device_.Compile(started.c.desc, std::move(plan)));
+absl::StatusOr<std::shared_ptr<const CompiledOperator>> ConformanceRunner::Compile(
+    const ConformanceCase& c) {
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(c.desc, c.options));
+  return device_.Compile(c.desc, std::move(plan));
+}
+
+absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started) {
   started.input = InputBytes(started.c);
   for (int i = 0; i < (IsInexact(started.c.desc) ? 2 : 1); ++i) {
-    ASSIGN_OR_RETURN(Bindings bindings, Bind(compiled->plan(), started.input));
+    ASSIGN_OR_RETURN(Bindings bindings, Bind(plan, started.input));
     started.attempts.emplace_back().bindings = std::move(bindings);
   }
+  return absl::OkStatus();
+}
+
+void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& compiled,
+                              Started& started) {
   for (Started::Attempt& attempt : started.attempts) {
+    for (const Pass& pass : compiled->plan().passes) planned_dispatches_ += pass.dispatches.size();
     device_.Run(compiled, attempt.bindings, [&attempt](absl::StatusOr<RunStatistics> result) {
       attempt.result = std::move(result);
       attempt.done->Notify();
     });
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan,
@@ -117,10 +134,11 @@ void ConformanceRunner::Finish() {
   }
   std::cout << absl::StrFormat(
                    "%d cases in %.1f s, %.0f a second; %d kernel permutations, %d runs in %d "
-                   "submissions, on %s\n",
+                   "dispatches and %d submissions, on %s\n",
                    total, seconds, static_cast<double>(total) / seconds,
                    after.pipelines_created - before_.pipelines_created, after.runs - before_.runs,
-                   after.submissions - before_.submissions, device_.info().name)
+                   after.dispatches - before_.dispatches, after.submissions - before_.submissions,
+                   device_.info().name)
             << text << std::endl;
   if (skipped_ > 0) {
     ADD_FAILURE() << skipped_ << " cases were not run after " << failures_ << " failures";

@@ -26,9 +26,14 @@ class ConformanceRunner {
   explicit ConformanceRunner(Device& device);
 
   // Starts the case, and waits for the oldest when enough are under way.
-  void Run(const ConformanceCase& c);
+  void Run(const ConformanceCase& c) { RunTogether({c}); }
+  // Likewise several that differ in nothing but their seeds, as runs of one compiled operator.
+  void RunTogether(const std::vector<ConformanceCase>& cases);
   // Waits for all, and prints the count of each operator, the kernels and the time.
   void Finish();
+
+  // Of all runs, were each alone.
+  uint64_t planned_dispatches() const { return planned_dispatches_; }
 
  private:
   // One case under way. Float sums run twice: the same bytes are expected.
@@ -43,7 +48,9 @@ class ConformanceRunner {
     std::deque<Attempt> attempts;  // whose places do not move
   };
 
-  absl::Status Start(Started& started);
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const ConformanceCase& c);
+  absl::Status Bind(const OperatorPlan& plan, Started& started);
+  void Start(const std::shared_ptr<const CompiledOperator>& compiled, Started& started);
   absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const std::vector<std::byte>& input);
   void FinishOldest();
   std::string Verdict(Started& started);
@@ -54,6 +61,7 @@ class ConformanceRunner {
   const absl::Time began_;
   std::deque<std::unique_ptr<Started>> started_;
   std::map<std::string, uint64_t> counts_;
+  uint64_t planned_dispatches_ = 0;
   uint64_t failures_ = 0;
   uint64_t skipped_ = 0;
 };

@@ -122,6 +122,26 @@ void RegisterHardwareOptions() {
   });
 }
 
+// Runs of one operator over seven inputs, which share its dispatches, beside those of others.
+void RegisterTogether() {
+  Register("Together", flags().device, [](Device& device) {
+    const DeviceCounters before = device.counters();
+    ConformanceRunner runner(device);
+    uint32_t turn = 0;
+    for (const DataType type : {DataType::kFloat32, DataType::kInt8, DataType::kUint64}) {
+      for (ConformanceCase c : SystematicCases(type, device.plan_options())) {
+        if (turn++ % 173 != 0) continue;
+        std::vector<ConformanceCase> cases;
+        for (; cases.size() < 7; ++c.seed) cases.push_back(c);
+        runner.RunTogether(cases);
+      }
+    }
+    runner.Finish();
+    const DeviceCounters after = device.counters();
+    EXPECT_LT(after.dispatches - before.dispatches, runner.planned_dispatches());
+  });
+}
+
 void RegisterRandom() {
   Register("Random", flags().device, [](Device& device) {
     ConformanceRunner runner(device);
@@ -189,6 +209,7 @@ void RegisterTests() {
     RegisterTable();
     RegisterHardwareOptions();
     RegisterCopies();
+    RegisterTogether();
     RegisterRegressions();
   }
 }

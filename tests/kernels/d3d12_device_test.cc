@@ -152,6 +152,34 @@ TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
   EXPECT_LE(device_->counters().submissions, 50);
 }
 
+// Two operators take turns; every fifth run is refused.
+TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
+  constexpr uint32_t kRuns = 200;
+  const OperatorPlan plans[] = {ShiftPlan(100, 3), CopyPlan(ViewFormat::kUint8, 1601)};
+  const std::shared_ptr<const CompiledOperator> compiled[] = {Compiled(plans[0]),
+                                                              Compiled(plans[1])};
+  std::vector<std::vector<uint8_t>> inputs;
+  std::vector<Bindings> bindings;
+  for (uint32_t i = 0; i < kRuns; ++i) {
+    inputs.push_back(Noise(plans[i % 2].input_bytes, i));
+    bindings.push_back(Bound(plans[i % 2], inputs[i]));
+    if (i % 5 == 0) bindings[i].input = nullptr;
+  }
+  const uint64_t dispatches_before = device_->counters().dispatches;
+  Runs runs;
+  for (uint32_t i = 0; i < kRuns; ++i) runs.Start(*device_, compiled[i % 2], bindings[i]);
+  int refused = 0;
+  for (const absl::StatusOr<RunStatistics>& result : runs.Wait()) refused += !result.ok();
+  EXPECT_EQ(refused, kRuns / 5);
+  for (uint32_t i = 0; i < kRuns; ++i) {
+    if (i % 5 == 0) continue;
+    const std::vector<uint8_t> expected = i % 2 == 0 ? Shifted(inputs[i], 3) : inputs[i];
+    EXPECT_TRUE(BytesOf(*bindings[i].outputs[0]) == expected) << i;
+  }
+  // 3 and 1 for each run, were each alone.
+  EXPECT_LT(device_->counters().dispatches - dispatches_before, kRuns);
+}
+
 TEST_F(D3D12DeviceTest, CompilesAKernelOnceForAllWhoAskForIt) {
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 16; ++t) {

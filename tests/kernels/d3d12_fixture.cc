@@ -12,7 +12,10 @@ namespace {
 
 constexpr char kShader[] = R"(
 #include "constants.h"
-cbuffer Constants : register(b0) { DispatchConstants c; };
+cbuffer Constants : register(b0) {
+  DispatchConstants c;
+  Instance instances[OPMILL_MAX_INSTANCES];
+};
 Buffer<uint4> source : register(t0);
 #if ELEMENT_BYTES == 16
 #define ELEMENT uint4
@@ -28,18 +31,20 @@ RWBuffer<ELEMENT> target : register(u0);
 void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint i = (group.y * c.group_columns + group.x) * 64 + lane;
   if (i >= c.item_count) return;
+  Instance instance = instances[group.z];
+  uint to = instance.write0 + i;
 #if ELEMENT_BYTES == 16
-  target[i] = source[i];
+  target[to] = source[instance.read0 + i];
 #elif ELEMENT_BYTES == 8
-  uint4 v = source[i / 2];
-  target[i] = i % 2 == 0 ? v.xy : v.zw;
+  uint4 v = source[instance.read0 + i / 2];
+  target[to] = i % 2 == 0 ? v.xy : v.zw;
 #else
   uint first = i * ELEMENT_BYTES;
-  uint4 v = source[first / 16];
+  uint4 v = source[instance.read0 + first / 16];
   uint2 half = first % 16 < 8 ? v.xy : v.zw;
   uint word = first % 8 < 4 ? half.x : half.y;
   // Masked: what a narrow format makes of more bits is the driver's own affair.
-  target[i] = (word >> (first % 4 * 8)) & (0xFFFFFFFFu >> (32 - 8 * ELEMENT_BYTES));
+  target[to] = (word >> (first % 4 * 8)) & (0xFFFFFFFFu >> (32 - 8 * ELEMENT_BYTES));
 #endif
 }
 
@@ -48,7 +53,9 @@ void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 [numthreads(64, 1, 1)]
 void ShiftAndIncrement(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint i = group.x * 64 + lane;
-  if (i < c.item_count) target[i] = source[(i + 1) % c.item_count] + 1;
+  if (i >= c.item_count) return;
+  Instance instance = instances[group.z];
+  target[instance.write0 + i] = source[instance.read0 + (i + 1) % c.item_count] + 1;
 }
 #endif
 )";

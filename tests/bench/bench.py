@@ -113,21 +113,24 @@ def main(arguments):
         begun = time.monotonic()
         try:
             parts.append(PARTS[name](options))
-        except BenchError as error:
+        except (BenchError, OSError, subprocess.SubprocessError) as error:
             failures.append(f"{name}: {error}")
             print(f"\n{failures[-1]}", file=sys.stderr)
         print(f"\n{name}: {time.monotonic() - begun:.0f} s", flush=True)
-    targets = [target for part in parts for target in part.targets]
-    if targets:
+        write(state, parts, failures)
+    if targets := [target for part in parts for target in part.targets]:
         print(f"\n{target_table(targets).text()}")
-    results = {"machine": state, "failures": failures,
-               "parts": {part.name: part.as_data() for part in parts}}
-    (OUTPUT / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    (OUTPUT / "report.html").write_text(report.page(state, parts), encoding="utf-8")
     print(f"\n{OUTPUT / 'results.json'}\n{OUTPUT / 'report.html'}")
     if failures:
         print("\nFailed:", *failures, sep="\n  ", file=sys.stderr)
     return 1 if failures else 0
+
+
+def write(state, parts, failures):
+    results = {"machine": state, "failures": failures,
+               "parts": {part.name: part.as_data() for part in parts}}
+    (OUTPUT / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (OUTPUT / "report.html").write_text(report.page(state, parts), encoding="utf-8")
 
 
 if __name__ == "__main__":

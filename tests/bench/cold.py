@@ -96,7 +96,9 @@ def memory(part, options):
     for their input."""
     count = 16 if options.tiny else 512
     table = Table("Memory of the server", ["", "count", "idle server", "with them", "of each",
-                                           "after"])
+                                           "reserved by each", "after"],
+                  notes=["Tensor memory is reserved at the begin and resident once bytes come.",
+                         "How many there may be, --max_streams and --max_executions say."])
     for what, words in (
             ("idle ExecuteStream", {"streams": count}),
             ("execution of 4 KiB in flight", {"streams": 1, "executions": 4 * count,
@@ -121,6 +123,7 @@ def memory(part, options):
                                      "in_flight": statistics}
         table.rows.append([what, str(held), bytes_text(idle >> 20 << 20),
                            bytes_text(full >> 20 << 20), f"{each / 1024:.1f} KiB",
+                           bytes_text(int(statistics["bytes"]) // held),
                            bytes_text(after >> 20 << 20)])
     options.show(part, table)
 

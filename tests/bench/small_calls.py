@@ -33,12 +33,11 @@ def run(options):
         client = stack.enter_context(Program("load_client", "--allocator=tuned"))
         engine = stack.enter_context(Program("kernel_bench", "--commands",
                                              f"--device={options.device}"))
-        servers = {"opmill": opmill_server(options), "bare": bare_server("tuned")}
+        starts = {"opmill": lambda: opmill_server(options), "bare": lambda: bare_server("tuned")}
         if options.has_afternoon:
-            servers["afternoon"] = afternoon_server()
-        for name, server in servers.items():
-            stack.enter_context(server)
-            client.ask("connect", server=name, target=server.address)
+            starts["afternoon"] = afternoon_server
+        for name, start in starts.items():
+            client.ask("connect", server=name, target=stack.enter_context(start()).address)
         engine.ask("input", type="FLOAT32", sizes="1,1024")
         row = engine.ask("row", operator="argmin", axes="1")["row"]
         engine.ask("check", row=row)

@@ -147,6 +147,15 @@ def ratios(numerators, denominators):
     return spread([a / b for a, b in zip(numerators, denominators)])
 
 
+# What takes longer than this in all is measured less often, but at least three times.
+SLOW_SECONDS = 10
+
+
+def is_enough(seconds, repetitions):
+    """Whether these runs will do."""
+    return len(seconds) >= repetitions or (len(seconds) >= 3 and sum(seconds) > SLOW_SECONDS)
+
+
 def rounds(repetitions, measurements):
     """{name: a call that answers a number} to {name: numbers}: all of them once a round, every
     other round backwards."""

@@ -65,7 +65,7 @@ struct Bindings {
 struct RunStatistics {
   absl::Duration queued;    // from Run to the submission
   absl::Duration executed;  // from the submission to the fence
-  absl::Duration device;    // between the device's own timestamps; zero where it has none
+  absl::Duration device;    // between the device's own timestamps; zero where not measured
   uint32_t batch_size = 0;  // runs in the same submission
 };
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/d3d12/adapters.h"
 #include "proto/allocator.h"
@@ -32,6 +33,9 @@ int ListAdapters() {
 
 int main(int argc, char** argv) {
   opmill::TuneAllocatorForLargeMessages();
+  // gRPC's locks are abseil's too, and Debian's abseil looks for deadlocks at each: several percent
+  // of a small call.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::unique_ptr<opmill::StopSignal> stop = opmill::StopSignal::Install();
   grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
   const auto line = opmill::ParseCommandLine(argc, argv);

@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& option
   return CreateD3D12Device({.choice = choice,
                             .adapter = options.device.adapter,
                             .shader_cache_directory = options.device.shader_cache_directory,
-                            .max_idle_bytes = options.limits.max_idle_bytes});
+                            .max_idle_bytes = options.limits.max_idle_bytes,
+                            .measure_device_time = false});
 }
 
 }  // namespace

@@ -28,6 +28,10 @@ struct D3D12DeviceOptions {
 
   uint32_t frames_in_flight = 3;  // submissions at a time, at least 1
   uint32_t max_batch_runs = 64;   // runs in one submission
+
+  // RunStatistics::device. Two timestamps and their copy cost a submission about as much as a small
+  // kernel on lavapipe, which waits for all of its threads at each.
+  bool measure_device_time = true;
 };
 
 // NotFound when no adapter fits the options; the last adapter's own error when none opens.

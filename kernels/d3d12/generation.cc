@@ -46,7 +46,8 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(const AdapterInfo
       Submission::Create(device, generation->health_, root_signature, generation->pool_, counters,
                          {.unified_memory = generation->unified_memory_,
                           .frames_in_flight = options.frames_in_flight,
-                          .max_batch_runs = options.max_batch_runs}));
+                          .max_batch_runs = options.max_batch_runs,
+                          .measure_device_time = options.measure_device_time}));
   return generation;
 }
 

@@ -268,6 +268,10 @@ Recorder::Tracked& Recorder::Track(ID3D12Resource* resource) {
 void Recorder::Require(ID3D12Resource* resource, D3D12_RESOURCE_STATES state) {
   Tracked& tracked = Track(resource);
   if (tracked.state == state) return;
+  if (tracked.state == D3D12_RESOURCE_STATE_COMMON) {
+    tracked.state = state;
+    return;
+  }
   barriers_.push_back(Transition(resource, tracked.state, state));
   tracked.state = state;
 }

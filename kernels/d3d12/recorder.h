@@ -54,7 +54,8 @@ class Recorder {
 
  private:
   // A resource that kernels write, or that is copied to; others stay in the state that reading
-  // them promotes them to.
+  // them promotes them to. Its own first use in a list does the same: buffers need no barrier to
+  // leave the common state, and decay to it when the list has ended.
   struct Tracked {
     ID3D12Resource* resource = nullptr;
     D3D12_RESOURCE_STATES state = D3D12_RESOURCE_STATE_COMMON;

@@ -72,7 +72,7 @@ absl::Status Submission::Initialize() {
       heap_, DescriptorHeap::Create(device_, *health_, options_.frames_in_flight * kFrameTables));
   ASSIGN_OR_RETURN(zeros_, pool_->Allocate(Placement::kHostInput, kZeroBytes));
   std::memset(zeros_.data(), 0, kZeroBytes);
-  RETURN_IF_ERROR(CreateTimestamps());
+  if (options_.measure_device_time) RETURN_IF_ERROR(CreateTimestamps());
 
   {
     absl::MutexLock lock(&mutex_);

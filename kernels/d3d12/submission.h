@@ -29,6 +29,7 @@ struct SubmissionOptions {
   bool unified_memory = true;
   uint32_t frames_in_flight = 3;
   uint32_t max_batch_runs = 64;
+  bool measure_device_time = true;
 };
 
 class Submission {
@@ -100,7 +101,7 @@ class Submission {
   ComPtr<ID3D12CommandQueue> queue_;
   ComPtr<ID3D12GraphicsCommandList> list_;
   ComPtr<ID3D12Fence> fence_;
-  ComPtr<ID3D12QueryHeap> timestamps_;  // null where the queue has none
+  ComPtr<ID3D12QueryHeap> timestamps_;  // null where the queue has none, or nobody asks
   ComPtr<ID3D12Resource> timestamp_buffer_;
   const uint64_t* timestamp_values_ = nullptr;
   uint64_t timestamp_frequency_ = 0;

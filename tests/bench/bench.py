@@ -89,6 +89,7 @@ def machine(options, arguments):
         "device": device["name"],
         "driver": device["driver"],
         "processor": f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores",
+        "load": f"{os.getloadavg()[0]:.2f} in the minute before",
         "system": platform.platform(),
         "gRPC": output_of("pkg-config", "--modversion", "grpc++"),
         "peers": versions(),

@@ -78,10 +78,10 @@ GROUPS = [
                                      Row("top_k", LAST, 1000, 0.25)]),
     Group("FLOAT32", (1, 67108864), [Row("top_k", LAST, 10, 0.4),
                                      Row("top_k", LAST, 1000, 0.25)]),
-    Group("FLOAT16", (8192, 16384), _float16([LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
-    Group("FLOAT16", (64, 2048, 1024), _float16([MIDDLE]), quick=False),
-    Group("INT8", (16384, 16384), _int8([LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
-    Group("INT8", (64, 4096, 1024), _int8([MIDDLE]), quick=False),
+    Group("FLOAT16", (8192, 8192), _float16([LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
+    Group("FLOAT16", (64, 1024, 1024), _float16([MIDDLE]), quick=False),
+    Group("INT8", (8192, 16384), _int8([LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
+    Group("INT8", (64, 2048, 1024), _int8([MIDDLE]), quick=False),
     *[Group(name, (4096, 16384 // element_bytes),
             (cross(["sum"], [LAST, FIRST, ALL]) if element_bytes >= 4 else [])
             + cross(["max", "argmin"], [LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)], quick=False)

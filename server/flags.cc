@@ -1,8 +1,8 @@
 #include "server/flags.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +21,7 @@
 #include "kernels/bytecode_cache.h"
 #include "kernels/errors.h"
 #include "server/server_info.h"
+#include "system/process.h"
 
 ABSL_FLAG(
     std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
@@ -53,9 +54,13 @@ ABSL_FLAG(uint64_t, max_idle_bytes, opmill::Limits().max_idle_bytes,
           "Memory of ended executions that is kept for the next ones.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
           "After SIGTERM or SIGINT, how long what is under way may take.");
+ABSL_FLAG(std::string, log_file, "", "The file that the log is appended to; empty: stderr.");
 ABSL_FLAG(std::string, log_format, "text", "text or json.");
 ABSL_FLAG(std::string, log_level, "info",
           "The least that is logged: debug, info (a line for each request), warning or error.");
+ABSL_FLAG(std::string, service, "none",
+          "Windows: install (with the other flags) or uninstall the service OpMill, or, as the "
+          "service manager does, run as it.");
 
 namespace opmill {
 namespace {
@@ -104,12 +109,12 @@ absl::Status ReadEnvironment() {
   for (const auto& [name, flag] : absl::GetAllFlags()) {
     if (!IsOurs(flag->Filename())) continue;
     const std::string variable = absl::StrCat("OPMILL_", absl::AsciiStrToUpper(name));
-    const char* value = std::getenv(variable.c_str());
-    if (value == nullptr) continue;
+    const std::optional<std::string> value = Environment(variable.c_str());
+    if (!value) continue;
     std::string error;
-    if (!flag->ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(variable, " is \"", value, "\", which --", name, " does not take. ", error));
+    if (!flag->ParseFrom(*value, &error)) {
+      return absl::InvalidArgumentError(absl::StrCat(variable, " is \"", *value, "\", which --",
+                                                     name, " does not take. ", error));
     }
   }
   return absl::OkStatus();
@@ -142,7 +147,7 @@ absl::Status ReadLimits(Limits& limits) {
 
 }  // namespace
 
-absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
+absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments) {
   absl::FlagsUsageConfig usage;
   usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
       IsOurs;
@@ -158,13 +163,24 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv) {
       "file "
       "(--flagfile=FILE).");
   RETURN_IF_ERROR(ReadEnvironment());
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  std::string program = "opmill-server";
+  std::vector<char*> argv = {program.data()};
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  const std::vector<char*> rest =
+      absl::ParseCommandLine(static_cast<int>(argv.size()), argv.data());
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", rest[1], "\" is no flag; opmill-server takes flags only."));
   }
 
   CommandLine line;
+  line.log_file = absl::GetFlag(FLAGS_log_file);
+  RETURN_IF_ERROR(ReadWord("service", absl::GetFlag(FLAGS_service),
+                           {{"none", ServiceAction::kNone},
+                            {"install", ServiceAction::kInstall},
+                            {"uninstall", ServiceAction::kUninstall},
+                            {"run", ServiceAction::kRun}},
+                           line.service));
   line.list_adapters = absl::GetFlag(FLAGS_list_adapters);
   RETURN_IF_ERROR(ReadWord("log_format", absl::GetFlag(FLAGS_log_format),
                            {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},

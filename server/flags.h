@@ -4,9 +4,13 @@
 #ifndef OPMILL_SERVER_FLAGS_H_
 #define OPMILL_SERVER_FLAGS_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "server/log.h"
 #include "server/options.h"
+#include "server/service.h"
 
 namespace opmill {
 
@@ -14,12 +18,15 @@ struct CommandLine {
   ServerOptions server;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  std::string log_file;  // UTF-8; empty: stderr
   bool list_adapters = false;
+  ServiceAction service = ServiceAction::kNone;
 };
 
-// InvalidArgument with a sentence that names the flag. Ends the process on --help, --version and on
-// flags that do not exist, as abseil does.
-absl::StatusOr<CommandLine> ParseCommandLine(int argc, char** argv);
+// Of main's arguments, in UTF-8 and without the program's name. InvalidArgument with a sentence
+// that names the flag. Ends the process on --help, --version and on flags that do not exist, as
+// abseil does.
+absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments);
 
 }  // namespace opmill
 

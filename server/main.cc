@@ -1,8 +1,10 @@
 // flags -> options -> Server::Create -> wait for the signal -> drain.
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/grpcpp.h"
@@ -11,16 +13,20 @@
 #include "server/flags.h"
 #include "server/log.h"
 #include "server/server.h"
+#include "server/service.h"
 #include "server/stop_signal.h"
+#include "system/process.h"
 
 namespace {
 
+int Fail(const absl::Status& status, int exit_code = EXIT_FAILURE) {
+  std::fprintf(stderr, "opmill-server: %s\n", std::string(status.message()).c_str());
+  return exit_code;
+}
+
 int ListAdapters() {
   const auto adapters = opmill::ListAdapters();
-  if (!adapters.ok()) {
-    std::fprintf(stderr, "opmill-server: %s\n", std::string(adapters.status().message()).c_str());
-    return EXIT_FAILURE;
-  }
+  if (!adapters.ok()) return Fail(adapters.status());
   for (const opmill::AdapterInfo& adapter : *adapters) {
     std::printf("%u  %s  (%s, %s)\n", adapter.index, adapter.name.c_str(),
                 adapter.kind == opmill::DeviceKind::kHardware ? "hardware" : "software",
@@ -29,42 +35,83 @@ int ListAdapters() {
   return EXIT_SUCCESS;
 }
 
+struct End {
+  int exit_code = EXIT_SUCCESS;
+  // What callers have left behind may keep the device longer than anyone would wait.
+  bool at_once = false;
+};
+
+// Until `stop` and drained. Calls `serving` when it begins to.
+End Serve(const opmill::ServerOptions& options, opmill::StopSignal& stop,
+          const std::function<void()>& serving) {
+  auto server = opmill::Server::Create(options);
+  if (!server.ok()) {
+    opmill::LogLine(opmill::LogLevel::kError, "not_started").Add(server.status());
+    return {EXIT_FAILURE};
+  }
+  serving();
+  stop.Wait();
+  std::thread impatience([&] {
+    stop.Wait();
+    (*server)->HurryUp();
+  });
+  const absl::Status drained = (*server)->Drain();
+  stop.Release();
+  impatience.join();
+  End end = {drained.ok() ? EXIT_SUCCESS : EXIT_FAILURE,
+             !drained.ok() || (*server)->device_is_busy()};
+  if (end.at_once) {
+    static_cast<void>(server->release());
+  } else {
+    server->reset();
+  }
+  opmill::LogLine(opmill::LogLevel::kInfo, "stopped").Add(drained);
+  return end;
+}
+
+int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
+  const auto line = opmill::ParseCommandLine(arguments);
+  if (!line.ok()) return Fail(line.status(), 2);
+  if (line->list_adapters) return ListAdapters();
+  const absl::Duration drain_timeout = line->server.drain_timeout;
+  if (line->service == opmill::ServiceAction::kInstall) {
+    const absl::Status installed = opmill::InstallService(arguments, drain_timeout);
+    return installed.ok() ? EXIT_SUCCESS : Fail(installed);
+  }
+  if (line->service == opmill::ServiceAction::kUninstall) {
+    const absl::Status uninstalled = opmill::UninstallService();
+    return uninstalled.ok() ? EXIT_SUCCESS : Fail(uninstalled);
+  }
+
+  if (!line->log_file.empty()) {
+    const absl::Status opened = opmill::AppendStderrTo(line->log_file);
+    if (!opened.ok()) return Fail(opened, 2);
+  }
+  opmill::StartLog(line->log_format, line->log_level);
+  End end;
+  const auto serve = [&](const std::function<void()>& serving) {
+    end = Serve(line->server, stop, serving);
+    return end.exit_code;
+  };
+  if (line->service == opmill::ServiceAction::kRun) {
+    const absl::StatusOr<int> ran = opmill::RunService(stop, drain_timeout, serve);
+    if (!ran.ok()) return Fail(ran.status());
+  } else {
+    serve([] {});
+  }
+  if (end.at_once) std::_Exit(end.exit_code);
+  return end.exit_code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  opmill::WriteUtf8ToConsole();
   opmill::TuneAllocatorForLargeMessages();
   // gRPC's locks are abseil's too, and Debian's abseil looks for deadlocks at each: several percent
   // of a small call.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const std::unique_ptr<opmill::StopSignal> stop = opmill::StopSignal::Install();
+  opmill::StopSignal& stop = opmill::StopSignal::Install();
   grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
-  const auto line = opmill::ParseCommandLine(argc, argv);
-  if (!line.ok()) {
-    std::fprintf(stderr, "opmill-server: %s\n", std::string(line.status().message()).c_str());
-    return 2;
-  }
-  if (line->list_adapters) return ListAdapters();
-
-  opmill::StartLog(line->log_format, line->log_level);
-  auto server = opmill::Server::Create(line->server);
-  if (!server.ok()) {
-    opmill::LogLine(opmill::LogLevel::kError, "not_started").Add(server.status());
-    return EXIT_FAILURE;
-  }
-  stop->Wait();
-  std::thread impatience([&] {
-    stop->Wait();
-    (*server)->HurryUp();
-  });
-  const absl::Status drained = (*server)->Drain();
-  stop->Release();
-  impatience.join();
-  const int exit_code = drained.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-  // What callers have left behind may keep the device longer than anyone would wait.
-  const bool leave_at_once = !drained.ok() || (*server)->device_is_busy();
-  if (!leave_at_once) server->reset();
-  opmill::LogLine(opmill::LogLevel::kInfo, "stopped").Add(drained);
-  stop->Done();
-  if (leave_at_once) std::_Exit(exit_code);
-  return exit_code;
+  return Main(opmill::Arguments(argc, argv), stop);
 }

@@ -27,6 +27,15 @@ constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // themselves.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
 
+void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
+  LogLine(opened.ok() ? LogLevel::kInfo : LogLevel::kWarning, "adapter")
+      .Add("index", uint64_t{adapter.index})
+      .Add("name", adapter.name)
+      .Add("kind", adapter.kind == DeviceKind::kHardware ? "hardware" : "software")
+      .Add("driver", adapter.driver)
+      .Add(opened);
+}
+
 absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& options) {
   AdapterChoice choice = AdapterChoice::kAuto;
   switch (options.device.choice) {
@@ -43,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& option
   }
   return CreateD3D12Device({.choice = choice,
                             .adapter = options.device.adapter,
+                            .on_adapter = &LogAdapter,
                             .shader_cache_directory = options.device.shader_cache_directory,
                             .max_idle_bytes = options.limits.max_idle_bytes,
                             .measure_device_time = false});

@@ -25,12 +25,12 @@ class PosixStopSignal final : public StopSignal {
     sigwait(&signals_, &signal);
   }
 
+  void Request() override { kill(getpid(), SIGTERM); }
+
   void Release() override {
     released_ = true;
-    kill(getpid(), SIGTERM);  // for the one who waits; blocked, it harms nobody
+    Request();  // for the one who waits; blocked, it harms nobody
   }
-
-  void Done() override {}
 
  private:
   sigset_t signals_;
@@ -39,6 +39,9 @@ class PosixStopSignal final : public StopSignal {
 
 }  // namespace
 
-std::unique_ptr<StopSignal> StopSignal::Install() { return std::make_unique<PosixStopSignal>(); }
+StopSignal& StopSignal::Install() {
+  static PosixStopSignal& signal = *new PosixStopSignal();
+  return signal;
+}
 
 }  // namespace opmill

@@ -8,20 +8,33 @@
 namespace opmill {
 namespace {
 
-class ConsoleStopSignal;
-ConsoleStopSignal* g_signal = nullptr;  // the handler has no argument of its own
-
 class ConsoleStopSignal final : public StopSignal {
  public:
-  ConsoleStopSignal() {
-    g_signal = this;
-    SetConsoleCtrlHandler(&Handle, TRUE);
+  static ConsoleStopSignal& Get() {
+    static ConsoleStopSignal& signal = *new ConsoleStopSignal();
+    return signal;
+  }
+
+  // On a thread of the system's.
+  static BOOL WINAPI Handle(DWORD event) {
+    if (event == CTRL_LOGOFF_EVENT) return TRUE;  // comes to services, and is not about them
+    Get().Request();
+    // The system ends the process when this returns from a close or a shutdown. main does so when
+    // all is drained, if the system gives it the time.
+    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) Sleep(INFINITE);
+    return TRUE;
   }
 
   void Wait() override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return released_ || events_ > seen_; });
+    changed_.wait(lock, [this] { return released_ || requests_ > seen_; });
     ++seen_;
+  }
+
+  void Request() override {
+    const std::lock_guard lock(mutex_);
+    ++requests_;
+    changed_.notify_all();
   }
 
   void Release() override {
@@ -30,35 +43,22 @@ class ConsoleStopSignal final : public StopSignal {
     changed_.notify_all();
   }
 
-  void Done() override {
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-    changed_.notify_all();
-  }
-
  private:
-  // On a thread of the system's. The process dies when it returns from a close or shutdown event,
-  // so it waits until all is drained.
-  static BOOL WINAPI Handle(DWORD event) {
-    std::unique_lock lock(g_signal->mutex_);
-    ++g_signal->events_;
-    g_signal->changed_.notify_all();
-    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) {
-      g_signal->changed_.wait(lock, [] { return g_signal->done_; });
-    }
-    return TRUE;
-  }
-
   std::mutex mutex_;
   std::condition_variable changed_;
-  int events_ = 0;
+  int requests_ = 0;
   int seen_ = 0;
   bool released_ = false;
-  bool done_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<StopSignal> StopSignal::Install() { return std::make_unique<ConsoleStopSignal>(); }
+StopSignal& StopSignal::Install() {
+  ConsoleStopSignal& signal = ConsoleStopSignal::Get();
+  // A process that was started with Ctrl-C turned off, as one in a group of its own, wants it back.
+  SetConsoleCtrlHandler(nullptr, FALSE);
+  SetConsoleCtrlHandler(&ConsoleStopSignal::Handle, TRUE);
+  return signal;
+}
 
 }  // namespace opmill

@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/platform.h"
 #include "client/error.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
+#include "system/process.h"
 
 namespace opmill {
 namespace {

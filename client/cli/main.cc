@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/common.h"
-#include "client/cli/platform.h"
 #include "client/cli/verbs.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/allocator.h"
+#include "system/process.h"
 
 namespace opmill {
 namespace {
@@ -77,6 +77,7 @@ int Main(std::vector<std::string> words) {
 // gRPC is not shut down: the last poller of a connection may keep that waiting for 10 s, and on
 // Windows its threads have been seen to hang the end of a process.
 int main(int argc, char** argv) {
+  opmill::WriteUtf8ToConsole();
   opmill::TuneAllocatorForLargeMessages();
   opmill::SetDefaultEnvironment("GRPC_VERBOSITY",
                                 "NONE");  // what matters of its log is in its statuses

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "client/cli/platform.h"
+#include "system/process.h"
 
 namespace opmill {
 namespace {

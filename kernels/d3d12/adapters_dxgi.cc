@@ -3,32 +3,26 @@
 // After windows.h.
 #include <dxgi1_4.h>
 
-#include <array>
-#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/d3d12/adapters.h"
 #include "kernels/d3d12/adapters_dxgi.h"
 #include "kernels/errors.h"
+#include "system/utf16.h"
 
 namespace opmill {
 namespace {
 
 constexpr UINT kMicrosoft = 0x1414;
 constexpr UINT kBasicRenderDriver = 0x8C;  // WARP
+constexpr UINT kMesa = 0x10005;            // the vendor of llvmpipe, as Wine passes it on
+constexpr char kDefaultAdapter[] = "Default adapter";
 
 struct Releaser {
   void operator()(IUnknown* object) const { object->Release(); }
 };
 using AdapterPointer = std::unique_ptr<IDXGIAdapter1, Releaser>;
-
-std::string Utf8(const wchar_t* text) {
-  std::array<char, 512> bytes = {};
-  WideCharToMultiByte(CP_UTF8, 0, text, -1, bytes.data(), static_cast<int>(bytes.size()) - 1,
-                      nullptr, nullptr);
-  return bytes.data();
-}
 
 std::string DriverVersion(IDXGIAdapter1* adapter) {
   LARGE_INTEGER version = {};
@@ -40,7 +34,7 @@ std::string DriverVersion(IDXGIAdapter1* adapter) {
 AdapterInfo Describe(IDXGIAdapter1* adapter, uint32_t index) {
   DXGI_ADAPTER_DESC1 desc = {};
   adapter->GetDesc1(&desc);
-  const bool software = (desc.Flags & DXGI_ADAPTER_FLAG_SOFTWARE) != 0 ||
+  const bool software = (desc.Flags & DXGI_ADAPTER_FLAG_SOFTWARE) != 0 || desc.VendorId == kMesa ||
                         (desc.VendorId == kMicrosoft && desc.DeviceId == kBasicRenderDriver);
   AdapterInfo info;
   info.index = index;
@@ -52,28 +46,39 @@ AdapterInfo Describe(IDXGIAdapter1* adapter, uint32_t index) {
   return info;
 }
 
-// EnumAdapters1 names WARP last where it names it at all; EnumWarpAdapter knows it in any case.
-absl::StatusOr<std::vector<AdapterPointer>> Adapters() {
+struct Adapters {
+  std::vector<AdapterPointer> listed;
+  std::string warp_error;  // why WARP is not among them, where it is not
+};
+
+std::string Describe(HRESULT result) {
+  return absl::StrCat("fails with 0x", absl::Hex(static_cast<uint32_t>(result)));
+}
+
+// EnumAdapters1 names WARP last where it names it at all; EnumWarpAdapter knows it in any case, but
+// in Wine, which has none.
+absl::StatusOr<Adapters> FindAdapters() {
   IDXGIFactory4* raw_factory = nullptr;
-  const HRESULT result =
+  HRESULT result =
       CreateDXGIFactory1(__uuidof(IDXGIFactory4), reinterpret_cast<void**>(&raw_factory));
   if (FAILED(result)) {
     return absl::NotFoundError(
-        absl::StrCat("This machine has no DXGI 1.4: CreateDXGIFactory1 fails "
-                     "with 0x",
-                     absl::Hex(static_cast<uint32_t>(result)), "."));
+        absl::StrCat("This machine has no DXGI 1.4: CreateDXGIFactory1 ", Describe(result), "."));
   }
   const std::unique_ptr<IDXGIFactory4, Releaser> factory(raw_factory);
-  std::vector<AdapterPointer> adapters;
+  Adapters adapters;
   bool has_software = false;
   IDXGIAdapter1* adapter = nullptr;
   for (UINT i = 0; SUCCEEDED(factory->EnumAdapters1(i, &adapter)); ++i) {
-    adapters.emplace_back(adapter);
+    adapters.listed.emplace_back(adapter);
     has_software |= Describe(adapter, i).kind == DeviceKind::kSoftware;
   }
-  if (!has_software && SUCCEEDED(factory->EnumWarpAdapter(__uuidof(IDXGIAdapter1),
-                                                          reinterpret_cast<void**>(&adapter)))) {
-    adapters.emplace_back(adapter);
+  if (has_software) return adapters;
+  result = factory->EnumWarpAdapter(__uuidof(IDXGIAdapter1), reinterpret_cast<void**>(&adapter));
+  if (SUCCEEDED(result)) {
+    adapters.listed.emplace_back(adapter);
+  } else {
+    adapters.warp_error = absl::StrCat("EnumWarpAdapter ", Describe(result));
   }
   return adapters;
 }
@@ -83,25 +88,28 @@ absl::StatusOr<std::vector<AdapterPointer>> Adapters() {
 void KeepDriverCacheIn(const std::string& /*directory*/) {}  // Direct3D keeps its own
 
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
-  ASSIGN_OR_RETURN(const std::vector<AdapterPointer> adapters, Adapters());
+  ASSIGN_OR_RETURN(const Adapters adapters, FindAdapters());
   std::vector<AdapterInfo> infos;
-  for (const AdapterPointer& adapter : adapters) {
+  for (const AdapterPointer& adapter : adapters.listed) {
     infos.push_back(Describe(adapter.get(), static_cast<uint32_t>(infos.size())));
   }
-  // Without an adapter that DXGI names, whatever D3D12CreateDevice takes for the default.
-  if (infos.empty()) infos.push_back({.name = "Default adapter", .driver = "d3d12.dll"});
+  if (!adapters.warp_error.empty()) {  // the last resort: what D3D12CreateDevice takes by itself
+    infos.push_back({.index = static_cast<uint32_t>(infos.size()),
+                     .name = kDefaultAdapter,
+                     .driver = absl::StrCat("d3d12.dll; ", adapters.warp_error)});
+  }
   return infos;
 }
 
 absl::StatusOr<std::unique_ptr<IUnknown, AdapterReleaser>> FindAdapter(const AdapterInfo& wanted) {
-  ASSIGN_OR_RETURN(std::vector<AdapterPointer> adapters, Adapters());
-  if (adapters.empty()) return std::unique_ptr<IUnknown, AdapterReleaser>();
-  if (wanted.index >= adapters.size() ||
-      Describe(adapters[wanted.index].get(), wanted.index).name != wanted.name) {
+  if (wanted.name == kDefaultAdapter) return std::unique_ptr<IUnknown, AdapterReleaser>();
+  ASSIGN_OR_RETURN(Adapters adapters, FindAdapters());
+  if (wanted.index >= adapters.listed.size() ||
+      Describe(adapters.listed[wanted.index].get(), wanted.index).name != wanted.name) {
     return absl::UnavailableError(
         absl::StrCat("Adapter ", wanted.index, " is no longer ", wanted.name, "."));
   }
-  return std::unique_ptr<IUnknown, AdapterReleaser>(adapters[wanted.index].release());
+  return std::unique_ptr<IUnknown, AdapterReleaser>(adapters.listed[wanted.index].release());
 }
 
 void AdapterReleaser::operator()(IUnknown* adapter) const { adapter->Release(); }

@@ -242,6 +242,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptio
   absl::Status status;
   for (const AdapterInfo& adapter : candidates) {
     absl::StatusOr<std::unique_ptr<Device>> device = D3D12Device::Create(adapter, options);
+    if (options.on_adapter) options.on_adapter(adapter, device.status());
     if (device.ok()) return device;
     status = absl::Status(device.status().code(),
                           absl::StrCat("Adapter ", adapter.index, " (", adapter.name,

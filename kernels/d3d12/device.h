@@ -3,6 +3,7 @@
 #define OPMILL_KERNELS_D3D12_DEVICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,8 @@ namespace opmill {
 struct D3D12DeviceOptions {
   AdapterChoice choice = AdapterChoice::kAuto;
   std::string adapter;  // an index or a part of the name; empty: the best that opens
+  // Told of each adapter tried, in order, and what came of it. The last is the device's.
+  std::function<void(const AdapterInfo& adapter, const absl::Status& opened)> on_adapter;
 
   // False copies through upload and readback heaps even where the adapter shares the host's memory.
   bool allow_unified_memory = true;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -118,6 +119,39 @@ TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
   EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=8", bad_file).code, 2);
   EXPECT_EQ(Parse("", bad_file + " --max_streams=8").code, 0);
   EXPECT_EQ(Parse("", good_file + " --max_streams=0").code, 2);
+}
+
+// Windows' side of it is tested under Wine: tests/windows.
+TEST(Flags, AServiceIsForWindows) {
+  ExpectRefusal(Parse("", "--service=start"),
+                "--service is \"start\"; it is one of none, install, uninstall, run.");
+  for (const char* action : {"install", "uninstall", "run"}) {
+    const Ended ended = RunServer("", absl::StrCat("--device=reference --service=", action));
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.text, StartsWith("opmill-server: --service is for Windows;"));
+  }
+}
+
+TEST(Flags, TheLogGoesToTheFileThatIsNamed) {
+  const ScratchDirectory directory;
+  const std::string path = (directory.path() / "a log").string();
+  const std::string flags =
+      absl::StrCat("--device=reference --address=256.0.0.1:1 --log_file='", path, "'");
+  for (int lines = 1; lines <= 2; ++lines) {  // it is appended to
+    const Ended ended = RunServer("", flags);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_EQ(ended.text, "");
+    std::ifstream file(path);
+    int found = 0;
+    for (std::string line; std::getline(file, line);) {
+      if (absl::StrContains(line, " not_started ")) ++found;
+    }
+    EXPECT_EQ(found, lines);
+  }
+  const Ended ended = RunServer("", "--log_file=/nowhere/at/all");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text,
+              StartsWith("opmill-server: /nowhere/at/all cannot be opened for writing"));
 }
 
 TEST(Flags, HelpListsThemAndVersionSaysIt) {

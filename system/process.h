@@ -1,12 +1,17 @@
-// What differs between systems in how a program is started. Texts are UTF-8.
-#ifndef OPMILL_CLIENT_CLI_PLATFORM_H_
-#define OPMILL_CLIENT_CLI_PLATFORM_H_
+// What differs between systems in how a program is started and speaks. Texts are UTF-8.
+#ifndef OPMILL_SYSTEM_PROCESS_H_
+#define OPMILL_SYSTEM_PROCESS_H_
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace opmill {
+
+// First thing in main: a console shows what is written to it as UTF-8.
+void WriteUtf8ToConsole();
 
 // main's arguments, without the program's name.
 std::vector<std::string> Arguments(int argc, char** argv);
@@ -17,7 +22,9 @@ void SetDefaultEnvironment(const char* name, const char* value);
 
 // A terminal that takes escape sequences.
 bool StderrIsTerminal();
+// From now on what is written to stderr is appended to the file.
+absl::Status AppendStderrTo(const std::string& path);
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_CLI_PLATFORM_H_
+#endif  // OPMILL_SYSTEM_PROCESS_H_

@@ -1,24 +1,20 @@
 #include <windows.h>
+
+#include "system/process.h"
 // clang-format off: it needs windows.h before it
 #include <shellapi.h>
-#include <stdlib.h>
 // clang-format on
 
-#include "client/cli/platform.h"
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "system/utf16.h"
 
 namespace opmill {
-namespace {
 
-// `wide` ends with a zero.
-std::string Utf8(const wchar_t* wide) {
-  const int size = WideCharToMultiByte(CP_UTF8, 0, wide, -1, nullptr, 0, nullptr, nullptr);
-  std::string text(static_cast<size_t>(size), '\0');
-  WideCharToMultiByte(CP_UTF8, 0, wide, -1, text.data(), size, nullptr, nullptr);
-  text.pop_back();  // the zero
-  return text;
-}
-
-}  // namespace
+void WriteUtf8ToConsole() { SetConsoleOutputCP(CP_UTF8); }
 
 // argv is in the code page of the day; the wide command line loses nothing.
 std::vector<std::string> Arguments(int, char**) {
@@ -31,9 +27,13 @@ std::vector<std::string> Arguments(int, char**) {
 }
 
 std::optional<std::string> Environment(const char* name) {
-  const std::wstring wide_name(name, name + std::char_traits<char>::length(name));
+  const std::wstring wide_name = Utf16(name);
+  SetLastError(ERROR_SUCCESS);
   const DWORD size = GetEnvironmentVariableW(wide_name.c_str(), nullptr, 0);
-  if (size == 0) return std::nullopt;
+  if (size == 0) {
+    if (GetLastError() == ERROR_ENVVAR_NOT_FOUND) return std::nullopt;
+    return "";
+  }
   std::wstring value(size, L'\0');
   GetEnvironmentVariableW(wide_name.c_str(), value.data(), size);
   return Utf8(value.c_str());
@@ -50,6 +50,11 @@ bool StderrIsTerminal() {
   DWORD mode = 0;
   return GetConsoleMode(console, &mode) != 0 &&
          SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING) != 0;
+}
+
+absl::Status AppendStderrTo(const std::string& path) {
+  if (_wfreopen(Utf16(path).c_str(), L"a", stderr) != nullptr) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened for writing"));
 }
 
 }  // namespace opmill

@@ -1,0 +1,21 @@
+#include "server/service.h"
+
+namespace opmill {
+namespace {
+
+absl::Status Unimplemented() {
+  return absl::UnimplementedError(
+      "--service is for Windows; service managers of other systems run opmill-server as it is.");
+}
+
+}  // namespace
+
+absl::Status InstallService(std::vector<std::string>, absl::Duration) { return Unimplemented(); }
+
+absl::Status UninstallService() { return Unimplemented(); }
+
+absl::StatusOr<int> RunService(StopSignal&, absl::Duration, const ServeFunction&) {
+  return Unimplemented();
+}
+
+}  // namespace opmill

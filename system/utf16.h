@@ -1,0 +1,16 @@
+// UTF-8, which this project speaks, and Windows' UTF-16. What is neither becomes U+FFFD.
+#ifndef OPMILL_SYSTEM_UTF16_H_
+#define OPMILL_SYSTEM_UTF16_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace opmill {
+
+std::wstring Utf16(absl::string_view text);
+std::string Utf8(const wchar_t* text);  // ends with a zero
+
+}  // namespace opmill
+
+#endif  // OPMILL_SYSTEM_UTF16_H_

@@ -1,0 +1,75 @@
+// console_host PROGRAM [ARGUMENT...]: starts the program in a console, as a user or a container's
+// host would, and sends it the console events that lines on stdin name: "break" or "c". Ends with
+// the program's exit code; at the end of stdin it ends the program at once.
+#include <windows.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "console_host: %s fails with %lu.\n", what, GetLastError());
+  std::exit(127);
+}
+
+// The command line after the program's own name, as it stands.
+wchar_t* Rest(wchar_t* line) {
+  bool quoted = false;
+  while (*line != L'\0' && (quoted || *line != L' ')) quoted ^= *line++ == L'"';
+  while (*line == L' ') ++line;
+  return line;
+}
+
+BOOL WINAPI Ignore(DWORD) { return TRUE; }
+
+struct Wishes {
+  HANDLE input;
+  PROCESS_INFORMATION process;
+};
+
+DWORD WINAPI PassOn(void* argument) {
+  const Wishes& wishes = *static_cast<Wishes*>(argument);
+  std::string line;
+  char byte = 0;
+  DWORD count = 0;
+  while (ReadFile(wishes.input, &byte, 1, &count, nullptr) && count == 1) {
+    if (byte != '\n') {
+      line += byte;
+      continue;
+    }
+    // Ctrl-C goes to all of the console or to nobody; this process does not mind.
+    const bool is_break = line == "break";
+    if (!GenerateConsoleCtrlEvent(is_break ? CTRL_BREAK_EVENT : CTRL_C_EVENT,
+                                  is_break ? wishes.process.dwProcessId : 0)) {
+      Fail("GenerateConsoleCtrlEvent");
+    }
+    line.clear();
+  }
+  TerminateProcess(wishes.process.hProcess, 126);
+  return 0;
+}
+
+}  // namespace
+
+int main() {
+  STARTUPINFOW startup = {};
+  startup.cb = sizeof(startup);
+  startup.dwFlags = STARTF_USESTDHANDLES;
+  startup.hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE);
+  startup.hStdError = GetStdHandle(STD_ERROR_HANDLE);
+  Wishes wishes = {};
+  wishes.input = GetStdHandle(STD_INPUT_HANDLE);
+  AllocConsole();  // fails where there is one
+  SetConsoleCtrlHandler(&Ignore, TRUE);
+  if (!CreateProcessW(nullptr, Rest(GetCommandLineW()), nullptr, nullptr, TRUE,
+                      CREATE_NEW_PROCESS_GROUP, nullptr, nullptr, &startup, &wishes.process)) {
+    Fail("CreateProcess");
+  }
+  CreateThread(nullptr, 0, &PassOn, &wishes, 0, nullptr);
+  WaitForSingleObject(wishes.process.hProcess, INFINITE);
+  DWORD exit_code = 0;
+  GetExitCodeProcess(wishes.process.hProcess, &exit_code);
+  ExitProcess(exit_code);
+}

@@ -20,8 +20,8 @@
 #include "absl/time/time.h"
 #include "kernels/bytecode_cache.h"
 #include "kernels/errors.h"
+#include "proto/process.h"
 #include "server/server_info.h"
-#include "system/process.h"
 
 ABSL_FLAG(
     std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),

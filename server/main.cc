@@ -10,12 +10,12 @@
 #include "grpcpp/grpcpp.h"
 #include "kernels/d3d12/adapters.h"
 #include "proto/allocator.h"
+#include "proto/process.h"
 #include "server/flags.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "server/service.h"
 #include "server/stop_signal.h"
-#include "system/process.h"
 
 namespace {
 

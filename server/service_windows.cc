@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "proto/utf16.h"
 #include "server/service.h"
-#include "system/utf16.h"
 
 namespace opmill {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/error.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
-#include "system/process.h"
+#include "proto/process.h"
 
 namespace opmill {
 namespace {

@@ -9,7 +9,7 @@
 #include "client/cli/verbs.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/allocator.h"
-#include "system/process.h"
+#include "proto/process.h"
 
 namespace opmill {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "system/process.h"
+#include "proto/process.h"
 
 namespace opmill {
 namespace {

@@ -3,13 +3,13 @@
 // After windows.h.
 #include <dxgi1_4.h>
 
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/d3d12/adapters.h"
 #include "kernels/d3d12/adapters_dxgi.h"
 #include "kernels/errors.h"
-#include "system/utf16.h"
 
 namespace opmill {
 namespace {
@@ -18,6 +18,13 @@ constexpr UINT kMicrosoft = 0x1414;
 constexpr UINT kBasicRenderDriver = 0x8C;  // WARP
 constexpr UINT kMesa = 0x10005;            // the vendor of llvmpipe, as Wine passes it on
 constexpr char kDefaultAdapter[] = "Default adapter";
+
+std::string Utf8(const wchar_t* text) {
+  std::array<char, 512> bytes = {};  // a description has 128 units at most
+  WideCharToMultiByte(CP_UTF8, 0, text, -1, bytes.data(), static_cast<int>(bytes.size()) - 1,
+                      nullptr, nullptr);
+  return bytes.data();
+}
 
 struct Releaser {
   void operator()(IUnknown* object) const { object->Release(); }

@@ -1,11 +1,11 @@
-// console_host PROGRAM [ARGUMENT...]: starts the program in a console, as a user or a container's
-// host would, and sends it the console events that lines on stdin name: "break" or "c". Ends with
-// the program's exit code; at the end of stdin it ends the program at once.
+// console_host PROGRAM [ARGUMENT...]: starts the program in a console, as a user would, and sends
+// it Ctrl-C for each line of stdin; at the end of stdin it ends the program at once. Ends with its
+// exit code. For Wine 8, which sends no other event than Ctrl-C, and that one, unlike Windows, to a
+// group of processes too.
 #include <windows.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 
 namespace {
 
@@ -22,8 +22,6 @@ wchar_t* Rest(wchar_t* line) {
   return line;
 }
 
-BOOL WINAPI Ignore(DWORD) { return TRUE; }
-
 struct Wishes {
   HANDLE input;
   PROCESS_INFORMATION process;
@@ -31,21 +29,12 @@ struct Wishes {
 
 DWORD WINAPI PassOn(void* argument) {
   const Wishes& wishes = *static_cast<Wishes*>(argument);
-  std::string line;
   char byte = 0;
   DWORD count = 0;
   while (ReadFile(wishes.input, &byte, 1, &count, nullptr) && count == 1) {
-    if (byte != '\n') {
-      line += byte;
-      continue;
-    }
-    // Ctrl-C goes to all of the console or to nobody; this process does not mind.
-    const bool is_break = line == "break";
-    if (!GenerateConsoleCtrlEvent(is_break ? CTRL_BREAK_EVENT : CTRL_C_EVENT,
-                                  is_break ? wishes.process.dwProcessId : 0)) {
+    if (byte == '\n' && !GenerateConsoleCtrlEvent(CTRL_C_EVENT, wishes.process.dwProcessId)) {
       Fail("GenerateConsoleCtrlEvent");
     }
-    line.clear();
   }
   TerminateProcess(wishes.process.hProcess, 126);
   return 0;
@@ -61,8 +50,8 @@ int main() {
   startup.hStdError = GetStdHandle(STD_ERROR_HANDLE);
   Wishes wishes = {};
   wishes.input = GetStdHandle(STD_INPUT_HANDLE);
-  AllocConsole();  // fails where there is one
-  SetConsoleCtrlHandler(&Ignore, TRUE);
+  FreeConsole();  // of Wine: none that takes events
+  if (!AllocConsole()) Fail("AllocConsole");
   if (!CreateProcessW(nullptr, Rest(GetCommandLineW()), nullptr, nullptr, TRUE,
                       CREATE_NEW_PROCESS_GROUP, nullptr, nullptr, &startup, &wishes.process)) {
     Fail("CreateProcess");

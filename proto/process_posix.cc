@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "system/process.h"
+#include "proto/process.h"
 
 namespace opmill {
 

@@ -1,4 +1,4 @@
-#include "system/utf16.h"
+#include "proto/utf16.h"
 
 #include <windows.h>
 

@@ -1,6 +1,6 @@
 // What differs between systems in how a program is started and speaks. Texts are UTF-8.
-#ifndef OPMILL_SYSTEM_PROCESS_H_
-#define OPMILL_SYSTEM_PROCESS_H_
+#ifndef OPMILL_PROTO_PROCESS_H_
+#define OPMILL_PROTO_PROCESS_H_
 
 #include <optional>
 #include <string>
@@ -27,4 +27,4 @@ absl::Status AppendStderrTo(const std::string& path);
 
 }  // namespace opmill
 
-#endif  // OPMILL_SYSTEM_PROCESS_H_
+#endif  // OPMILL_PROTO_PROCESS_H_

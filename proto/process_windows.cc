@@ -1,6 +1,6 @@
 #include <windows.h>
 
-#include "system/process.h"
+#include "proto/process.h"
 // clang-format off: it needs windows.h before it
 #include <shellapi.h>
 // clang-format on
@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "system/utf16.h"
+#include "proto/utf16.h"
 
 namespace opmill {
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "kernels/d3d12/device.h"
 #include "kernels/errors.h"
@@ -30,6 +31,8 @@ ABSL_FLAG(int, repetitions, 7, "interleaved runs of each row");
 ABSL_FLAG(std::string, device, "auto", "auto, hardware or software");
 ABSL_FLAG(std::string, k, "10", "values of k for top_k");
 ABSL_FLAG(bool, check, true, "hold a sample of every row's outputs to the reference");
+ABSL_FLAG(bool, timestamps, true,
+          "measure the device's own time; without, submissions are as light as the server's");
 ABSL_FLAG(bool, commands, false, "take commands from the standard input");
 
 namespace opmill {
@@ -194,7 +197,7 @@ absl::StatusOr<Json> Handle(Device& device, KernelRows& rows, const Command& com
 }
 
 absl::Status Main() {
-  D3D12DeviceOptions options;
+  D3D12DeviceOptions options = {.measure_device_time = absl::GetFlag(FLAGS_timestamps)};
   const std::string choice = absl::GetFlag(FLAGS_device);
   if (choice == "hardware") options.choice = AdapterChoice::kHardware;
   if (choice == "software") options.choice = AdapterChoice::kSoftware;
@@ -218,6 +221,7 @@ absl::Status Main() {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("Measures operators against the device's own limits.");
   absl::ParseCommandLine(argc, argv);
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as the server
   const absl::Status status = opmill::Main();
   if (!status.ok()) std::cerr << status << "\n";
   return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -23,6 +23,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/client.h"
 #include "google/protobuf/text_format.h"
@@ -34,7 +35,7 @@
 #include "tests/bench/tool.h"
 #include "tests/bench/transfer.h"
 
-ABSL_FLAG(std::string, allocator, "tuned", "tuned as opmill's, or default");
+ABSL_FLAG(std::string, allocator, "tuned", "tuned as bare_server's, or default");
 
 namespace opmill {
 namespace {
@@ -186,7 +187,10 @@ class LoadClient {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  if (absl::GetFlag(FLAGS_allocator) == "tuned") opmill::TuneAllocatorForLargeMessages();
+  if (absl::GetFlag(FLAGS_allocator) == "tuned") {
+    opmill::TuneAllocatorForLargeMessages();
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  }
   grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
   opmill::LoadClient client;
   opmill::ServeCommands([&](const opmill::Command& command) { return client.Handle(command); });

@@ -31,7 +31,7 @@ def run(options):
     milliseconds = 50 if options.tiny else 400 if options.quick else 800
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(Program("load_client", "--allocator=tuned"))
-        engine = stack.enter_context(Program("kernel_bench", "--commands",
+        engine = stack.enter_context(Program("kernel_bench", "--commands", "--timestamps=false",
                                              f"--device={options.device}"))
         starts = {"opmill": lambda: opmill_server(options), "bare": lambda: bare_server("tuned")}
         if options.has_afternoon:

@@ -93,7 +93,7 @@ def large(part, options, transfers):
     measurements = {
         "opmill reduce": transfers.reduce(upload),
         "bare sink": transfers.sink(upload),
-        "bare sink, default allocator": transfers.seconds(transfers.default, "bare", "Sink", upload),
+        "bare sink, defaults": transfers.seconds(transfers.default, "bare", "Sink", upload),
         "opmill hardmax": transfers.seconds(tuned, "opmill", "stream", both, both,
                                             desc=hardmax_of(both)),
         "bare in, then out": transfers.seconds(tuned, "bare", "InOut", both, both),
@@ -123,7 +123,7 @@ def large(part, options, transfers):
         part.targets.append(Target(f"rate of {ours} / {other}", bound,
                                    ratios(seconds[other], seconds[ours])))
     target("opmill reduce", "bare sink", 0.9)
-    target("opmill reduce", "bare sink, default allocator", 1.3)
+    target("opmill reduce", "bare sink, defaults", 1.3)
     target("opmill hardmax", "bare in, then out", 0.85)
     for name in seconds:
         if name.startswith("afternoon"):

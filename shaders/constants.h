@@ -72,7 +72,8 @@ struct DispatchConstants {
 // Runs of one operator that a dispatch may serve at once, each with its own layer of groups.
 #define OPMILL_MAX_INSTANCES 64
 
-// Where the buffers of one of them start in the views of t0, t1, u0 and u1, in elements of the view.
+// Where the buffers of one of them start in the views of t0, t1, u0 and u1, in elements of the
+// view.
 struct Instance {
   uint read0;
   uint read1;

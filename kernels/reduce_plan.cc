@@ -36,7 +36,8 @@ void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
   const Folding folding = {.shader = "reduce",
                            .input_type = desc.input.data_type,
-                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
+                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}},
+                           .heavy = desc.function == ReduceFunction::kLogSumExp};
   AddReduction(builder, folding, space, desc.output->data_type, Results::kOutput);
 }
 

@@ -68,7 +68,7 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
   return walk;
 }
 
-Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
+Sharing ChooseSharing(const Walk& walk, const Folding& folding, const PlanOptions& options) {
   const uint64_t lanes_wanted = uint64_t{options.threads} * options.parallel_groups;
   uint64_t lanes = 1;
   if (walk.columns) {
@@ -80,12 +80,24 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
     // As many lanes as it takes to keep each one's share of the walk short, or to fill the device.
     const uint64_t filling =
         std::min(CeilDiv(lanes_wanted, walk.units), CeilDiv(walk.items, tuning::kMinLaneItems));
-    const uint64_t sharing = CeilDiv(walk.items, tuning::kLoneLaneItems);
+    // Lone elements are fewer than vectors of them, and so is what rounding may cost their sum.
+    const uint64_t lone = tuning::kLoneLaneItems / (walk.load == Load::kScalar ? 2 : 1);
+    const uint64_t sharing = CeilDiv(walk.items, lone);
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
   }
-  const uint64_t units_per_group = options.threads / lanes;
+  // Neighbouring vectors, as long as groups enough are left to fill the device.
+  uint64_t tile = 1;
+  if (walk.columns && walk.load != Load::kScalar && lanes == 1 && !folding.heavy &&
+      !options.prefers_wide_rows) {
+    const uint64_t wide = std::max<uint64_t>(1, tuning::kColumnTileSlots / walk.vector_elements);
+    const uint64_t most_groups =
+        walk.units / options.threads * CeilDiv(walk.items, tuning::kMinSplitItems);
+    if (most_groups >= wide * options.parallel_groups) tile = wide;
+  }
+  const uint64_t units_per_group = options.threads / lanes * tile;
   const uint64_t groups = CeilDiv(walk.units, units_per_group);
-  uint64_t splits = CeilDiv(walk.items, lanes * tuning::kMaxLaneItems);
+  uint64_t splits =
+      CeilDiv(walk.items, lanes * (walk.columns ? tuning::kMaxColumnItems : tuning::kMaxLaneItems));
   if (groups * splits < options.parallel_groups) {
     const uint64_t filling = CeilDiv(options.parallel_groups, groups);
     splits =
@@ -94,23 +106,25 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
   const uint64_t split_items = CeilDiv(walk.items, splits);
   return {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes)),
           .splits = CeilDiv(walk.items, split_items),
-          .split_items = split_items};
+          .split_items = split_items,
+          .tile = static_cast<uint32_t>(tile)};
 }
 
 namespace {
 
 KernelPermutation Permutation(const Folding& folding, const char* entry, Load load, size_t dims,
-                              bool record_result, bool share, uint32_t threads,
-                              DataType output_type) {
+                              bool record_result, const Sharing& sharing,
+                              const PlanOptions& options, DataType output_type) {
   KernelPermutation kernel = {
       .shader = folding.shader,
       .entry = entry,
       .macros = {{"DATA_TYPE", static_cast<uint32_t>(folding.input_type)},
-                 {"THREADS", threads},
+                 {"THREADS", options.threads},
                  {"LOAD", static_cast<uint32_t>(load)},
                  {"DIMS", static_cast<uint32_t>(std::min<size_t>(dims, 2))},
                  {"RESULT", record_result ? 1u : 0u},
-                 {"SHARE", share ? 1u : 0u},
+                 {"SHARE", sharing.lane_bits > 0 ? 1u : 0u},
+                 {"TILE", sharing.tile},
                  {"OUTPUT_WIDE", !record_result && ElementBytes(output_type) == 8 ? 1u : 0u}}};
   kernel.macros.insert(kernel.macros.end(), folding.macros.begin(), folding.macros.end());
   return kernel;
@@ -137,7 +151,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   Dispatch dispatch;
   dispatch.kernel = builder.Kernel(
       Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load, dims,
-                  records.has_value(), sharing.lane_bits > 0, threads, output_type));
+                  records.has_value(), sharing, builder.options(), output_type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -173,7 +187,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
     SetDims(constants, space, space.kept.size(), dims);
   }
-  const uint64_t units_per_group = threads >> sharing.lane_bits;
+  const uint64_t units_per_group = uint64_t{threads >> sharing.lane_bits} * sharing.tile;
   SetGroups(dispatch, CeilDiv(walk.units, units_per_group) * sharing.splits);
   builder.Add(std::move(dispatch));
 }
@@ -188,13 +202,13 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   const uint64_t results = space.results();
   // A lane combines few records where lanes are to spare, and never so many that a sum loses bits.
   const bool lanes_to_spare = results < uint64_t{options.threads} * options.parallel_groups;
-  const uint64_t lane_records = lanes_to_spare ? tuning::kMinLaneItems : tuning::kMaxLaneItems;
+  const uint64_t lane_records = lanes_to_spare ? tuning::kMinLaneItems : tuning::kMaxLaneRecords;
   const uint64_t lanes =
       std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));
+  const Sharing sharing = {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes))};
   Dispatch dispatch;
-  dispatch.kernel =
-      builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, records.has_value(),
-                                 lanes > 1, options.threads, output_type));
+  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0,
+                                               records.has_value(), sharing, options, output_type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;
   if (records.has_value()) {
@@ -211,7 +225,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.item_count = static_cast<uint32_t>(splits);
   constants.split_items = constants.item_count;
   constants.splits = 1;
-  constants.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes));
+  constants.lane_bits = sharing.lane_bits;
   SetDims(constants, space, space.kept.size(), 0);
   SetGroups(dispatch, CeilDiv(results, options.threads / lanes));
   builder.Add(std::move(dispatch));
@@ -269,7 +283,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
       const Walk walk = ChooseWalk(part, folding.input_type);
-      Sharing sharing = ChooseSharing(walk, options);
+      Sharing sharing = ChooseSharing(walk, folding, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
         sharing.splits = CeilDiv(walk.items, sharing.split_items);

@@ -17,7 +17,8 @@ namespace opmill {
 struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
-  std::vector<ShaderMacro> macros;  // beyond DATA_TYPE, THREADS, LOAD, RESULT, SHARE
+  std::vector<ShaderMacro> macros;  // beyond those that reduction.hlsli names
+  bool heavy = false;               // an element costs far more than its load
 };
 
 // How the items of one kept and reduced slice are read. Numbers match LOAD_* in reduction.hlsli.
@@ -40,8 +41,9 @@ struct Sharing {
   uint32_t lane_bits = 0;
   uint64_t splits = 1;
   uint64_t split_items = 0;
+  uint32_t tile = 1;  // columns: units that one lane walks side by side
 };
-Sharing ChooseSharing(const Walk& walk, const PlanOptions& options);
+Sharing ChooseSharing(const Walk& walk, const Folding& folding, const PlanOptions& options);
 
 // Limits of one slice for elements of this type.
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options);

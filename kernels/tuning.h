@@ -7,10 +7,19 @@
 
 namespace opmill::tuning {
 
-// Steps that one lane takes at most before a result is split over more groups. It bounds the time
-// of a group and the error of a sum (three levels of 8), and stays far below the 65535 rounds after
-// which some drivers end a loop.
-inline constexpr uint64_t kMaxLaneItems = 512;
+// Steps that one lane of a row takes at most before a result is split over more groups. It bounds
+// the time of a group and the error of a sum (blocks of 2, chains of 32 blocks, 32 chains), and
+// stays far below the 65535 rounds after which some drivers end a loop. 512 -> 2048: SUM over all
+// axes of [8192,4096] FLOAT32 from 0.77 to 0.95 of the read, fewer groups (lavapipe,
+// docs/performance.md).
+inline constexpr uint64_t kMaxLaneItems = 2048;
+
+// Likewise of columns, where groups that follow one another share these rows' pages. 256, 1024:
+// 0.59, 0.63 of the read for SUM over axis 0 of [8192,4096]; 512: 0.64.
+inline constexpr uint64_t kMaxColumnItems = 512;
+
+// Records of splits that one lane combines at most.
+inline constexpr uint64_t kMaxLaneRecords = 512;
 
 // A lane takes at least so many steps before other lanes of its group join in to fill the device.
 inline constexpr uint64_t kMinLaneItems = 8;
@@ -19,8 +28,14 @@ inline constexpr uint64_t kMinLaneItems = 8;
 inline constexpr uint64_t kMinSplitItems = 128;
 
 // Software devices: steps that one lane walks alone before other lanes of its group join in, where
-// there are rows enough to fill the device.
-inline constexpr uint64_t kLoneLaneItems = 256;
+// there are rows enough to fill the device. A group whose lanes share costs as much as 400 loads:
+// 256 -> 2048 took SUM over axis 1 of [8192,4096] from 0.55 to 0.83 of the read.
+inline constexpr uint64_t kLoneLaneItems = 2048;
+
+// Software devices: neighbouring results whose columns one lane walks side by side. A row of the tensor
+// is another page, and a miss there costs as much as many loads; but every result is a state to keep.
+// 4, 8, 16, 32: 0.44, 0.43, 0.64, 0.46 of the read for SUM over axis 0 of [8192,4096] FLOAT32.
+inline constexpr uint64_t kColumnTileSlots = 16;
 
 // Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
 // no merge follows. A bitonic network in the memory of a group was 30 times slower on lavapipe,

@@ -3,13 +3,13 @@
 //   FROM_LAST    1 for the last of equals (AXIS_DIRECTION_DECREASING)
 //   NAN_FIRST    1 when NaN comes before every number
 //   OUTPUT_WIDE  1 for 64-bit indices
-#include "include/candidate.hlsli"
+#include "include/extreme.hlsli"
 
 #define CASCADE 0
-#define HEAVY 0
 #define TRACKS_POSITION 1
 
-// A candidate whose position is found after the walk, from the item that it was met in.
+// The walk keeps the best key and the item whose block had it; a second look at that block alone
+// finds the position, so that most elements cost no more than for MAX.
 struct State {
   BITS key;
   uint item;
@@ -22,24 +22,31 @@ State Identity() {
   return s;
 }
 
-void Accumulate(inout State s, BITS bits, uint item, bool valid) {
-  BITS key = CandidateKeyOf(bits);
+void Take(inout State s, Part p, uint item) {
+  BITS key = KeyOfPart(p);
 #if FROM_LAST
   bool better = !KeyAbove(s.key, key);
 #else
   bool better = KeyAbove(key, s.key) || s.item == NOWHERE;
 #endif
-  if (valid && better) {
+  if (better) {
     s.key = key;
     s.item = item;
   }
 }
 
-void Settle(inout State s, uint position) {
+// A position as records hold it: the smaller comes first.
+uint Ordered(uint position) {
 #if FROM_LAST
-  position = ~position;
+  return ~position;
+#else
+  return position;
 #endif
-  if (s.item != NOWHERE) s.item = position;
+}
+
+// The second look: at an element of the block that may be the best one. `found` starts NOWHERE.
+void Look(inout uint found, State s, BITS bits, uint position, bool valid) {
+  if (valid && KeyEqual(CandidateKeyOf(bits), s.key)) found = min(found, Ordered(position));
 }
 
 void Combine(inout State s, State other) {
@@ -55,18 +62,10 @@ State Unpack(uint4 record) {
   return s;
 }
 
-uint FinishPosition(State s) {
-#if FROM_LAST
-  return ~s.item;
-#else
-  return s.item;
-#endif
-}
-
 #if OUTPUT_WIDE
-uint2 Finish(State s) { return uint2(FinishPosition(s), 0); }
+uint2 Finish(State s) { return uint2(Ordered(s.item), 0); }
 #else
-uint Finish(State s) { return FinishPosition(s); }
+uint Finish(State s) { return Ordered(s.item); }
 #endif
 
 #include "include/reduction.hlsli"

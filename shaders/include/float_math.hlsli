@@ -4,26 +4,27 @@
 #define OPMILL_FLOAT_MATH_HLSLI_
 
 #define FLOAT_INFINITY asfloat(0x7F800000u)
+#define FLOAT_LARGEST asfloat(0x7F7FFFFFu)
 #define FLOAT_NAN asfloat(0x7FC00000u)
 
 bool IsFiniteFloat(float x) { return (asuint(x) & 0x7F800000u) != 0x7F800000u; }
 bool IsNanFloat(float x) { return (asuint(x) & 0x7FFFFFFFu) > 0x7F800000u; }
 
-// e^x for x <= 0, within 2 ulp; 0 below the smallest normal number; NaN for NaN.
-float ExpNegative(float x) {
-  float n = floor(x * 1.44269504f + 0.5f);
-  // ln 2 in two parts: n times the first one is exact.
-  float r = x - n * 0.693359375f;
-  r = r + n * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 0.5f;
-  p = p * r * r + r + 1.0f;
-  float scale = asfloat((uint)((int)max(n, -126.0f) + 127) << 23);
-  return x < -87.0f ? 0.0f : p * scale;
+// e^x for x <= 0, within |x| / 2 + 2 ulp; 0 below the smallest normal number; NaN for NaN.
+float ExpNotAbove(float x) {
+  float t = x * 1.44269504f;
+  float n = round(t);
+  float f = t - n;
+  float p = 1.326472731e-03f;
+  p = p * f + 9.671513923e-03f;
+  p = p * f + 5.550733581e-02f;
+  p = p * f + 2.402224243e-01f;
+  p = p * f + 6.931470037e-01f;
+  p = p * f + 1.0f;
+  // 2^n, its exponent read off the low bits of n + 1.5 * 2^23: conversions to integers, which clamp,
+  // are made one by one on software devices.
+  float scale = asfloat((asuint(n + 12582912.0f) << 23) + 0x3F800000u);
+  return t < -126.0f ? 0.0f : p * scale;
 }
 
 // ln x, within 2 ulp, denormals included.

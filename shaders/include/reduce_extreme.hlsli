@@ -1,62 +1,52 @@
-// MIN and MAX over keys: every driver agrees on NaN, denormals and -0 (below +0).
+// MIN and MAX: every driver agrees on NaN, denormals and -0 (below +0).
+#define LARGEST (FUNCTION == FUNCTION_MAX)
+#define NAN_FIRST 1
+#include "include/extreme.hlsli"
+
 #define CASCADE 0
-#define HEAVY 0
 
 struct State {
-  BITS key;
+  Part part;
 };
 
 State Identity() {
   State s;
-  s.key = (BITS)0;
+  s.part = EmptyPart();
   return s;
 }
 
-void Combine(inout State s, State other) {
-#if IS_WIDE
-  if (KeyAbove(other.key, s.key)) s.key = other.key;
-#else
-  s.key = max(s.key, other.key);
-#endif
-}
+void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
-void Accumulate(inout State s, BITS bits, uint item, bool valid) {
-  State other;
-  other.key = NumberKey(bits);
-#if FUNCTION == FUNCTION_MIN
-  other.key = Flip(other.key);
-#endif
-#if IS_FLOAT
-  if (IsNan(bits)) other.key = ELEMENT_MASK;
-#endif
-  if (valid) Combine(s, other);
-}
+void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
 uint4 Pack(State s) {
-#if IS_WIDE
-  return uint4(s.key, 0, 0);
+#if EXTREME_OF_KEYS
+  return uint4(s.part.key, 0, 0);
+#elif IS_FLOAT
+  return uint4((uint)s.part.highest, s.part.lowest, s.part.farthest, 0);
 #else
-  return uint4(s.key, 0, 0, 0);
+  return uint4((uint)s.part.best, 0, 0, 0);
 #endif
 }
 
 State Unpack(uint4 record) {
   State s;
-#if IS_WIDE
-  s.key = record.xy;
+#if EXTREME_OF_KEYS
+  s.part.key = record.xy;
+#elif IS_FLOAT
+  s.part.highest = (int)record.x;
+  s.part.lowest = record.y;
+  s.part.farthest = record.z;
 #else
-  s.key = record.x;
+  s.part.best = (ORDERED)record.x;
 #endif
   return s;
 }
 
 BITS Finish(State s) {
-#if IS_FLOAT
-  if (s.key == ELEMENT_MASK) return QUIET_NAN_BITS;
-#endif
-#if FUNCTION == FUNCTION_MIN
-  return NumberOfKey(Flip(s.key));
+#if EXTREME_OF_KEYS
+  return NumberOfKey(LARGEST ? s.part.key : Flip(s.part.key));
 #else
-  return NumberOfKey(s.key);
+  return BitsOfPart(s.part);
 #endif
 }

@@ -2,15 +2,11 @@
 #include "include/float_math.hlsli"
 
 #define CASCADE 1
-#define HEAVY (FUNCTION == FUNCTION_LOG_SUM_EXP)
+#define HIGH_ELEMENTS 0
+#define FOLDS_GROUPS (FUNCTION == FUNCTION_LOG_SUM_EXP)
 
 // AVERAGE keeps a second sum, scaled by 2^-32, for means whose plain sum overflows.
-// LOG_SUM_EXP keeps the largest element in `value` and the sum of e^(x - largest) in `other`.
-struct State {
-  float value;
-  float other;
-};
-
+#define HAS_SCALED (FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32)
 #define AVERAGE_SCALE (1.0f / 4294967296.0f)
 
 float FloatOf(BITS bits) {
@@ -21,85 +17,99 @@ float FloatOf(BITS bits) {
 #endif
 }
 
+#if FUNCTION == FUNCTION_LOG_SUM_EXP
+#include "include/log_sum_exp.hlsli"
+#else
+
+#if FUNCTION != FUNCTION_MULTIPLY
+#define EMPTY_ELEMENT 0u
+#elif DATA_TYPE == TYPE_FLOAT16
+#define EMPTY_ELEMENT 0x3C00u
+#else
+#define EMPTY_ELEMENT 0x3F800000u
+#endif
+
+struct Part {
+  float value;
+  float scaled;
+};
+
+Part EmptyPart() {
+  Part p;
+  p.value = FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f;
+  p.scaled = 0.0f;
+  return p;
+}
+
+Part PartOf(BITS bits) {
+  Part p;
+  p.value = FloatOf(bits);
+#if FUNCTION == FUNCTION_L1
+  p.value = abs(p.value);
+#elif FUNCTION == FUNCTION_L2 || FUNCTION == FUNCTION_SUM_SQUARE
+  p.value *= p.value;
+#endif
+#if HAS_SCALED
+  // The zero, which compilers do not know, keeps them from adding before they scale.
+  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.padding2);
+#else
+  p.scaled = 0.0f;
+#endif
+  return p;
+}
+
+Part Join(Part a, Part b) {
+#if FUNCTION == FUNCTION_MULTIPLY
+  a.value *= b.value;
+#else
+  a.value += b.value;
+#endif
+#if HAS_SCALED
+  a.scaled += b.scaled;
+#endif
+  return a;
+}
+
+struct State {
+  Part part;
+};
+
 State Identity() {
   State s;
-#if FUNCTION == FUNCTION_MULTIPLY
-  s.value = 1.0f;
-#elif FUNCTION == FUNCTION_LOG_SUM_EXP
-  s.value = -FLOAT_INFINITY;
-#else
-  s.value = 0.0f;
-#endif
-  s.other = 0.0f;
+  s.part = EmptyPart();
   return s;
 }
 
-// e^-|a - b|, with e^0 for equal infinities; NaN when either is NaN.
-float ExpOfDistance(float a, float b) { return a == b ? 1.0f : ExpNegative(-abs(a - b)); }
+void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
-void Combine(inout State s, State other) {
-#if FUNCTION == FUNCTION_MULTIPLY
-  s.value *= other.value;
-#elif FUNCTION == FUNCTION_LOG_SUM_EXP
-  float scale = ExpOfDistance(s.value, other.value);
-  bool higher = other.value > s.value;
-  s.other = higher ? s.other * scale + other.other : s.other + other.other * scale;
-  s.value = higher ? other.value : s.value;
-#else
-  s.value += other.value;
-  s.other += other.other;
-#endif
-}
+void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
-void Accumulate(inout State s, BITS bits, uint item, bool valid) {
-  float x = FloatOf(bits);
-#if FUNCTION == FUNCTION_LOG_SUM_EXP
-  State one;
-  one.value = x;
-  one.other = 1.0f;
-  if (valid) Combine(s, one);
-#elif FUNCTION == FUNCTION_MULTIPLY
-  s.value *= valid ? x : 1.0f;
-#else
-#if FUNCTION == FUNCTION_L1
-  x = abs(x);
-#elif FUNCTION == FUNCTION_L2 || FUNCTION == FUNCTION_SUM_SQUARE
-  x = x * x;
-#endif
-  if (!valid) x = 0.0f;
-  s.value += x;
-#if FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32
-  s.other += x * AVERAGE_SCALE;
-#endif
-#endif
-}
-
-uint4 Pack(State s) { return uint4(asuint(s.value), asuint(s.other), 0, 0); }
+uint4 Pack(State s) { return uint4(asuint(s.part.value), asuint(s.part.scaled), 0, 0); }
 
 State Unpack(uint4 record) {
   State s;
-  s.value = asfloat(record.x);
-  s.other = asfloat(record.y);
+  s.part.value = asfloat(record.x);
+  s.part.scaled = asfloat(record.y);
   return s;
 }
 
 float FinishFloat(State s) {
 #if FUNCTION == FUNCTION_AVERAGE
   float count = (float)c.reduced_count;
-#if DATA_TYPE == TYPE_FLOAT32
-  if (!IsFiniteFloat(s.value)) return s.other / (count * AVERAGE_SCALE);
+#if HAS_SCALED
+  if (!IsFiniteFloat(s.part.value)) return s.part.scaled / (count * AVERAGE_SCALE);
 #endif
-  return s.value / count;
+  return s.part.value / count;
 #elif FUNCTION == FUNCTION_L2
-  return sqrt(s.value);
+  return sqrt(s.part.value);
 #elif FUNCTION == FUNCTION_LOG_SUM
-  return Log(s.value);
-#elif FUNCTION == FUNCTION_LOG_SUM_EXP
-  return s.value + Log(s.other);
+  return Log(s.part.value);
 #else
-  return s.value;
+  return s.part.value;
 #endif
 }
+
+#endif
 
 BITS Finish(State s) {
 #if DATA_TYPE == TYPE_FLOAT16

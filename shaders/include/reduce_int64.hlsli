@@ -1,8 +1,10 @@
 // SUM, MULTIPLY, L1 and SUM_SQUARE of 64-bit integers, as pairs of words, wrap.
 #define CASCADE 0
-#define HEAVY 0
+#define HIGH_ELEMENTS 0
 
-struct State {
+#define EMPTY_ELEMENT uint2(FUNCTION == FUNCTION_MULTIPLY ? 1u : 0u, 0u)
+
+struct Part {
   uint2 value;
 };
 
@@ -28,37 +30,52 @@ uint2 Multiply64(uint2 a, uint2 b) {
   return uint2(product.x, product.y + a.x * b.y + a.y * b.x);
 }
 
+Part EmptyPart() {
+  Part p;
+  p.value = EMPTY_ELEMENT;
+  return p;
+}
+
+Part PartOf(uint2 bits) {
+  Part p;
+  p.value = bits;
+#if FUNCTION == FUNCTION_L1 && IS_SIGNED_INT
+  if ((bits.y & SIGN_BIT) != 0) p.value = Negate64(bits);
+#elif FUNCTION == FUNCTION_SUM_SQUARE
+  p.value = Multiply64(bits, bits);
+#endif
+  return p;
+}
+
+Part Join(Part a, Part b) {
+#if FUNCTION == FUNCTION_MULTIPLY
+  a.value = Multiply64(a.value, b.value);
+#else
+  a.value = Add64(a.value, b.value);
+#endif
+  return a;
+}
+
+struct State {
+  Part part;
+};
+
 State Identity() {
   State s;
-  s.value = uint2(FUNCTION == FUNCTION_MULTIPLY ? 1u : 0u, 0u);
+  s.part = EmptyPart();
   return s;
 }
 
-void Combine(inout State s, State other) {
-#if FUNCTION == FUNCTION_MULTIPLY
-  s.value = Multiply64(s.value, other.value);
-#else
-  s.value = Add64(s.value, other.value);
-#endif
-}
+void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
-void Accumulate(inout State s, BITS bits, uint item, bool valid) {
-  State x;
-  x.value = bits;
-#if FUNCTION == FUNCTION_L1 && IS_SIGNED_INT
-  if ((bits.y & SIGN_BIT) != 0) x.value = Negate64(bits);
-#elif FUNCTION == FUNCTION_SUM_SQUARE
-  x.value = Multiply64(bits, bits);
-#endif
-  if (valid) Combine(s, x);
-}
+void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
-uint4 Pack(State s) { return uint4(s.value, 0, 0); }
+uint4 Pack(State s) { return uint4(s.part.value, 0, 0); }
 
 State Unpack(uint4 record) {
   State s;
-  s.value = record.xy;
+  s.part.value = record.xy;
   return s;
 }
 
-uint2 Finish(State s) { return s.value; }
+uint2 Finish(State s) { return s.part.value; }

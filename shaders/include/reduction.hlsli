@@ -1,22 +1,29 @@
-// The skeleton of every reduction. A lane walks items of one result (rows) or of one vector of
+// The skeleton of every reduction. A lane walks items of one result (rows) or of some vectors of
 // neighbouring results (columns), the lanes that share a result combine, one of them stores.
 //
-// The including shader first defines what is folded:
+// The including shader first defines what is folded. Elements become parts, the parts of a block of
+// items join, and only then does the state of the walk change:
+//   Part, Join(Part, Part)                     what elements fold into
+//   PartOf(BITS)                               one element
+//   EMPTY_ELEMENT                              an element whose part changes no other
+//   HIGH_ELEMENTS                              1 when PartOf takes UnpackVectorHigh's words
 //   State                                      what a lane carries
 //   Identity()                                 a state that has seen nothing
-//   Accumulate(inout State, BITS, item, valid) one element; `valid` is false outside the run
+//   Take(inout State, Part, item)              a block that starts with this item
 //   Combine(inout State, State)                two walks
 //   Pack(State) / Unpack(uint4)                a state as a record between passes
 //   Finish(State)                              the output's bits, as OUTPUT_BITS
 //   CASCADE                                    1 when the order of additions costs accuracy
-//   HEAVY                                      1 when an element costs more than its load
 //   TRACKS_POSITION                            1 when State remembers its item; then also
-//   Settle(inout State, uint position)         after a walk: the item becomes a position
+//   Look(inout uint found, State, BITS, position, valid)   finds the position in the item's block
+// or, with FOLDS_GROUPS 1, in place of parts, Take and Look:
+//   TakeGroup(inout State, float[GROUP])       elements, -inf where there is none
 //
 // Macros from the plan:
 //   LOAD     how an item is read, below
 //   RESULT   RESULT_FINAL stores outputs, RESULT_RECORD stores states for a later pass
 //   SHARE    1 when several lanes of a group share a result
+//   TILE     columns: vectors that a lane walks side by side
 //   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
 //            here, they cost nothing; asked at run time, they cost a software device half its speed
 //   THREADS  lanes of a group
@@ -33,6 +40,10 @@
 
 #define RESULT_FINAL 0
 #define RESULT_RECORD 1
+
+#ifndef FOLDS_GROUPS
+#define FOLDS_GROUPS 0
+#endif
 
 #if LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD
 #define SLOTS 1
@@ -63,224 +74,53 @@ uint ItemOffset(uint item) {
 #endif
 }
 
-// --- rows: all slots of an item belong to one result ---
-
-// Where slot 0 of an item stands in its run. Wraps below zero for the part of the first vector that
-// lies before the run, so that one unsigned comparison tells what is inside.
-struct RowItem {
-  uint vector_index;
-  uint run;
-  uint first;
-};
-
-RowItem FindRowItem(uint base, uint item) {
-  RowItem at;
-#if DIMS == 0
-  at.run = 0;
-  uint vector_in_run = item;
+// Items whose elements are folded in registers before the walk's state changes. Rows: more than two
+// are only spilled and read again; columns: the states of all slots change, which costs more.
+#if FOLDS_GROUPS
+#define ROW_BLOCK (GROUP / SLOTS)
+#define COLUMN_BLOCK GROUP
 #else
-  at.run = item / c.run_vectors;
-  uint vector_in_run = item % c.run_vectors;
-#endif
-  uint start = base + ItemOffset(at.run);
-  at.vector_index = start / VECTOR_ELEMENTS + vector_in_run;
-  at.first = vector_in_run * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS;
-  return at;
-}
-
-void AccumulateRowItem(inout State states[SLOTS], uint base, uint item) {
-#if LOAD == LOAD_RECORD
-  Combine(states[0], Unpack(Input[base + item * c.read_item_stride]));
-#elif LOAD == LOAD_SCALAR
-  uint at = base + ItemOffset(item);
-  Accumulate(states[0], ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS), item, true);
-#else
-  RowItem at = FindRowItem(base, item);
-  BITS bits[VECTOR_ELEMENTS];
-#if LOAD == LOAD_ALIGNED
-  UnpackVector(Input[at.vector_index], bits);
-  [unroll] for (uint i = 0; i < SLOTS; ++i) Accumulate(states[i], bits[i], item, true);
-#else
-  UnpackVector(Input[min(at.vector_index, instance.read0 + c.last_vector)], bits);
-  [unroll] for (uint i = 0; i < SLOTS; ++i) {
-    Accumulate(states[i], bits[i], item, at.first + i < c.run_length);
-  }
-#endif
-#endif
-}
-
-uint RowPosition(uint base, uint item, uint slot) {
-#if LOAD == LOAD_SCALAR
-  return c.index_base + item;
-#else
-  RowItem at = FindRowItem(base, item);
-  return c.index_base + at.run * c.run_length + at.first + slot;
-#endif
-}
-
-// The states of one item's slots become one. A tree, since vkd3d's compiler takes exponential time
-// for a chain of 16; spelled out, since it miscompiles an unrolled loop whose passes depend on each
-// other through an array (tests/conformance holds the case).
-State FoldSlots(State states[SLOTS], uint base) {
-#if TRACKS_POSITION && LOAD != LOAD_RECORD
-  [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
-    Settle(states[slot], RowPosition(base, states[slot].item, slot));
-  }
-#endif
-#if SLOTS > 8
-  Combine(states[0], states[8]);
-  Combine(states[1], states[9]);
-  Combine(states[2], states[10]);
-  Combine(states[3], states[11]);
-  Combine(states[4], states[12]);
-  Combine(states[5], states[13]);
-  Combine(states[6], states[14]);
-  Combine(states[7], states[15]);
-#endif
-#if SLOTS > 4
-  Combine(states[0], states[4]);
-  Combine(states[1], states[5]);
-  Combine(states[2], states[6]);
-  Combine(states[3], states[7]);
-#endif
-#if SLOTS > 2
-  Combine(states[0], states[2]);
-  Combine(states[1], states[3]);
-#endif
-#if SLOTS > 1
-  Combine(states[0], states[1]);
-#endif
-  return states[0];
-}
-
-// Items that a lane loads before it looks whether more are to come.
-#if HEAVY
-#define UNROLL 1
-#elif LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD || SLOTS == 16
-#define UNROLL 2
-#elif SLOTS == 8
-#define UNROLL 4
-#else
-#define UNROLL 8
+#define ROW_BLOCK 2
+#define COLUMN_BLOCK 8
 #endif
 
-void AccumulateRow(inout State states[SLOTS], uint base, uint begin, uint end, uint step) {
-  uint item = begin;
-  [loop] while (item < end && end - item > (UNROLL - 1) * step) {
-    [unroll] for (uint u = 0; u < UNROLL; ++u) AccumulateRowItem(states, base, item + u * step);
-    item += UNROLL * step;
-  }
-  [loop] for (; item < end; item += step) AccumulateRowItem(states, base, item);
-}
+// Sums fold blocks, then chains of so many blocks, then those: the error grows with the logarithm of
+// the length, whatever the values (docs/operators.md has the bound).
+#define CHAIN_BLOCKS 32
 
 uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
 
-// Sums fold blocks of 8 items, then blocks of 8 of those: the error grows with the logarithm of the
-// length, whatever the values (docs/operators.md has the bound).
-State WalkRow(uint base, uint begin, uint end, uint step) {
-#if CASCADE
-  uint item = begin;
-  State total = Identity();
-  [loop] while (item < end) {
-    State middle = Identity();
-    uint middle_end = StopAfter(item, 64 * step, end);
-    [loop] while (item < middle_end) {
-      State inner[SLOTS];
-      [unroll] for (uint i = 0; i < SLOTS; ++i) inner[i] = Identity();
-      AccumulateRow(inner, base, item, StopAfter(item, 8 * step, middle_end), step);
-      item += 8 * step;
-      Combine(middle, FoldSlots(inner, base));
-    }
-    Combine(total, middle);
-  }
-  return total;
-#else
-  State states[SLOTS];
-  [unroll] for (uint i = 0; i < SLOTS; ++i) states[i] = Identity();
-  AccumulateRow(states, base, begin, end, step);
-  return FoldSlots(states, base);
-#endif
-}
+#if LOAD != LOAD_RECORD
 
-// --- columns: every slot of an item belongs to a result of its own ---
-
-// The vector that starts at any element.
-uint4 LoadShifted(uint element) {
-  uint index = element / VECTOR_ELEMENTS;
-  uint4 a = Input[index];
-  uint4 b = Input[min(index + 1, instance.read0 + c.last_vector)];
-  uint bit = (element % VECTOR_ELEMENTS) * (128 / VECTOR_ELEMENTS);
-  if ((bit & 64) != 0) {
-    a = uint4(a.zw, b.xy);
-    b = uint4(b.zw, 0, 0);
-  }
-  if ((bit & 32) != 0) {
-    a = uint4(a.yzw, b.x);
-    b.x = b.y;
-  }
-#if VECTOR_ELEMENTS > 4
-  uint shift = bit & 31;
-  uint4 next = uint4(a.yzw, b.x);
-  if (shift != 0) a = (a >> shift) | (next << (32 - shift));
-#endif
-  return a;
-}
-
-void AccumulateColumnItem(inout State states[SLOTS], uint base, uint item) {
-  uint at = base + ItemOffset(item);
+// The elements of an item as PartOf wants them.
+void ItemElements(uint4 v, uint at, out BITS elements[SLOTS]) {
 #if LOAD == LOAD_SCALAR
-  Accumulate(states[0], ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS), item, true);
-#else
-  BITS bits[VECTOR_ELEMENTS];
-#if LOAD == LOAD_ALIGNED
-  UnpackVector(Input[at / VECTOR_ELEMENTS], bits);
-#else
-  UnpackVector(LoadShifted(at), bits);
+  elements[0] = ElementOf(v, at % VECTOR_ELEMENTS);
+#if HIGH_ELEMENTS
+  elements[0] <<= ELEMENT_SHIFT;
 #endif
-  [unroll] for (uint i = 0; i < SLOTS; ++i) Accumulate(states[i], bits[i], item, true);
+#elif HIGH_ELEMENTS
+  UnpackVectorHigh(v, elements);
+#else
+  UnpackVector(v, elements);
 #endif
 }
 
-void AccumulateColumns(inout State states[SLOTS], uint base, uint begin, uint end, uint step) {
-  uint item = begin;
-  [loop] while (item < end && end - item > (UNROLL - 1) * step) {
-    [unroll] for (uint u = 0; u < UNROLL; ++u) AccumulateColumnItem(states, base, item + u * step);
-    item += UNROLL * step;
-  }
-  [loop] for (; item < end; item += step) AccumulateColumnItem(states, base, item);
-}
-
-void CombineSlots(inout State into[SLOTS], State other[SLOTS]) {
-  [unroll] for (uint i = 0; i < SLOTS; ++i) Combine(into[i], other[i]);
-}
-
-void WalkColumns(inout State states[SLOTS], uint base, uint begin, uint end, uint step) {
-#if CASCADE
-  uint item = begin;
-  [loop] while (item < end) {
-    State middle[SLOTS];
-    [unroll] for (uint i = 0; i < SLOTS; ++i) middle[i] = Identity();
-    uint middle_end = StopAfter(item, 64 * step, end);
-    [loop] while (item < middle_end) {
-      State inner[SLOTS];
-      [unroll] for (uint j = 0; j < SLOTS; ++j) inner[j] = Identity();
-      AccumulateColumns(inner, base, item, StopAfter(item, 8 * step, middle_end), step);
-      item += 8 * step;
-      CombineSlots(middle, inner);
-    }
-    CombineSlots(states, middle);
-  }
-#else
-  AccumulateColumns(states, base, begin, end, step);
-#if TRACKS_POSITION
-  [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
-    Settle(states[slot], c.index_base + states[slot].item);
-  }
 #endif
+
+#include "include/reduce_rows.hlsli"
+#if LOAD != LOAD_RECORD
+#include "include/reduce_columns.hlsli"
 #endif
-}
 
 // --- what lanes of a group do together ---
+
+// Lanes that share a result.
+#if SHARE
+#define LANES (1u << c.lane_bits)
+#else
+#define LANES 1u
+#endif
 
 #if SHARE
 groupshared uint4 shared_states[THREADS];
@@ -312,9 +152,8 @@ void StoreResult(State state, uint result, uint output_offset, uint split) {
 void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
   uint split = flat_group % c.splits;
-  uint lanes = 1u << c.lane_bits;
-  uint part = lane & (lanes - 1);
-  uint result = (flat_group / c.splits) * (THREADS >> c.lane_bits) + (lane >> c.lane_bits);
+  uint part = lane & (LANES - 1);
+  uint result = (flat_group / c.splits) * (THREADS / LANES) + lane / LANES;
 
   State state = Identity();
   uint output_offset = 0;
@@ -328,7 +167,7 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #else
     uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
 #endif
-    state = WalkRow(base, begin + part, end, lanes);
+    state = WalkRow(base, begin + part, end, LANES);
   }
 #if SHARE
   ShareAcrossLanes(state, lane, part, 1);
@@ -336,37 +175,48 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   if (result < c.unit_count && part == 0) StoreResult(state, result, output_offset, split);
 }
 
+#if LOAD != LOAD_RECORD
 [numthreads(THREADS, 1, 1)]
 void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
-  uint split = flat_group % c.splits;
-  uint units = THREADS >> c.lane_bits;
+  uint units = THREADS / LANES;
   uint part = lane / units;
-  uint unit = (flat_group / c.splits) * units + lane % units;
-  uint outer = unit / c.column_units;
-  uint column = (unit % c.column_units) * SLOTS;
+  // Neighbouring columns of the same items come one after another: they share pages.
+  uint unit_groups = (c.unit_count + units * TILE - 1) / (units * TILE);
+  uint split = flat_group / unit_groups;
+  uint first_unit = (flat_group % unit_groups) * units * TILE + lane % units;
 
-  State states[SLOTS];
-  [unroll] for (uint i = 0; i < SLOTS; ++i) states[i] = Identity();
-  uint output_offset = 0;
-  if (unit < c.unit_count) {
-    Offsets at = KeptOffsets(outer);
-    output_offset = at.output;
-    uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input +
-                column * c.column_input_stride;
-    uint begin = split * c.split_items;
-    uint end = min(begin + c.split_items, c.item_count);
-    WalkColumns(states, base, begin + part, end, 1u << c.lane_bits);
+  State states[TILE_SLOTS];
+  [unroll] for (uint i = 0; i < TILE_SLOTS; ++i) states[i] = Identity();
+  uint bases[TILE];
+  uint output_offsets[TILE];
+  // Lanes beyond the last unit walk it as well, and store nothing.
+  [unroll] for (uint t = 0; t < TILE; ++t) {
+    uint unit = min(first_unit + t * units, c.unit_count - 1);
+    Offsets at = KeptOffsets(unit / c.column_units);
+    bases[t] = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input +
+               (unit % c.column_units) * SLOTS * c.column_input_stride;
+    output_offsets[t] = at.output;
   }
-  [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
+  uint begin = split * c.split_items;
+  uint end = min(begin + c.split_items, c.item_count);
+  WalkColumns(states, bases, begin + part, end, LANES);
+
+  [unroll] for (uint tile = 0; tile < TILE; ++tile) {
+    uint unit = first_unit + tile * units;
+    uint outer = unit / c.column_units;
+    uint column = (unit % c.column_units) * SLOTS;
+    [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
 #if SHARE
-    ShareAcrossLanes(states[slot], lane, part, units);
+      ShareAcrossLanes(states[tile * SLOTS + slot], lane, part, units);
 #endif
-    if (unit < c.unit_count && part == 0 && column + slot < c.columns) {
-      StoreResult(states[slot], outer * c.columns + column + slot,
-                  output_offset + (column + slot) * c.column_output_stride, split);
+      if (unit < c.unit_count && part == 0 && column + slot < c.columns) {
+        StoreResult(states[tile * SLOTS + slot], outer * c.columns + column + slot,
+                    output_offsets[tile] + (column + slot) * c.column_output_stride, split);
+      }
     }
   }
 }
+#endif
 
 #endif  // OPMILL_REDUCTION_HLSLI_

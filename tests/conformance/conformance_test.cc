@@ -169,6 +169,18 @@ constexpr Regression kRegressions[] = {
     {"FoldsEightSlotsFromTheLast",
      "argmax input=FLOAT16[5] output=UINT32[1] axes=0 direction=decreasing "
      "values=ties seed=1 view=134217728 groups=16 threads=64 wide=0"},
+    // An item of a shifted row without elements passed for one with the least key.
+    {"SkipsItemsWithoutElements",
+     "argmax input=INT8[3,5,17]/[1024,32,1] output=UINT32[3,1,1] axes=1,2 direction=decreasing "
+     "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
+    // A driver took x * 2^-32 + y * 2^-32 for (x + y) * 2^-32, which overflows.
+    {"ScalesBeforeItAdds",
+     "reduce input=FLOAT32[70001] function=AVERAGE output=FLOAT32[1] axes=0 values=extremes seed=4 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    // Blocks of rows, what is left of them, and lanes beyond the last column.
+    {"WalksTilesOfColumns",
+     "argmax input=FLOAT32[75,515] output=UINT32[1,515] axes=0 direction=increasing "
+     "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
     // A sequence cut into parts shorter than its tile, the tile shorter than k.
     {"SortsPartsShorterThanATile",
      "top_k input=INT64[2,1,1023] output=INT64[2,1,1023] indices=UINT32[2,1,1023] axis=0 k=2 "

@@ -144,6 +144,38 @@ TEST(PlanReduce, GivesShortRowsALaneEachAndNoBarrier) {
   EXPECT_EQ(plan.passes[0].dispatches[0].constants.splits, 1u);
 }
 
+TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkNeighbouringColumns) {
+  PlanOptions software;
+  software.threads = 8;
+  software.parallel_groups = 64;
+  PlanOptions hardware;
+  hardware.threads = 256;
+  hardware.parallel_groups = 512;
+  hardware.prefers_wide_rows = true;
+  const auto tile_of = [](const OperatorDesc& desc, const PlanOptions& options) {
+    return Macro(Plan(desc, options).kernels[0], "TILE");
+  };
+  const auto over_columns = [](ReduceFunction function, std::vector<uint32_t> sizes,
+                               DataType type) -> OperatorDesc {
+    return ReduceDesc{.function = function, .input = Tensor(std::move(sizes), type), .axes = {0}};
+  };
+  using enum ReduceFunction;
+  EXPECT_EQ(tile_of(over_columns(kSum, {8192, 8192}, DataType::kFloat32), software), 4u);
+  EXPECT_EQ(tile_of(over_columns(kSum, {8192, 8192}, DataType::kFloat16), software), 2u);
+  EXPECT_EQ(tile_of(over_columns(kMax, {8192, 8192}, DataType::kInt8), software), 1u);
+  EXPECT_EQ(tile_of(over_columns(kLogSumExp, {8192, 8192}, DataType::kFloat32), software), 1u);
+  EXPECT_EQ(tile_of(over_columns(kSum, {64, 256}, DataType::kFloat32), software), 1u);
+  EXPECT_EQ(tile_of(over_columns(kSum, {8192, 8192}, DataType::kFloat32), hardware), 1u);
+}
+
+TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkALongRowAloneWhereRowsAreMany) {
+  PlanOptions software;
+  software.threads = 8;
+  software.parallel_groups = 64;
+  EXPECT_EQ(Macro(Plan(Sum(Tensor({8192, 8192}), {1}), software).kernels[0], "SHARE"), 0u);
+  EXPECT_EQ(Macro(Plan(Sum(Tensor({64, 8192}), {1}), software).kernels[0], "SHARE"), 1u);
+}
+
 TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
   const std::vector<OperatorDesc> descs = {
       Sum(Tensor({300, 700}), {1}),

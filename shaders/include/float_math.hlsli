@@ -1,5 +1,6 @@
 // Float functions made of additions, multiplications and integer steps, so that their accuracy is
-// ours and not the driver's: some drivers' exp2 and log2 are good to 2^-16 only.
+// ours and not the driver's: some drivers' exp2 and log2 are good to 2^-16 only. One return each, at
+// the end: of an earlier one FXC says that it leaves the result uninitialised (X4000).
 #ifndef OPMILL_FLOAT_MATH_HLSLI_
 #define OPMILL_FLOAT_MATH_HLSLI_
 
@@ -30,10 +31,6 @@ float ExpNotAbove(float x) {
 // ln x, within 2 ulp, denormals included.
 float Log(float x) {
   uint bits = asuint(x);
-  if (IsNanFloat(x)) return x;
-  if ((bits & 0x7FFFFFFFu) == 0) return -FLOAT_INFINITY;
-  if ((bits & 0x80000000u) != 0) return FLOAT_NAN;
-  if (bits == 0x7F800000u) return x;
   int exponent = (int)(bits >> 23) - 127;
   uint mantissa = bits & 0x007FFFFFu;
   if ((bits >> 23) == 0) {
@@ -53,7 +50,10 @@ float Log(float x) {
   float e = (float)exponent;
   // 2s + s * series, with f's own bits kept: log(1 + f) = f - (f - 2s) + s * series.
   float low = s * series - (f - 2.0f * s) + e * -2.12194440e-4f;
-  return e * 0.693359375f + (f + low);
+  float result = e * 0.693359375f + (f + low);
+  if (bits >= 0x7F800000u) result = bits == 0x7F800000u || IsNanFloat(x) ? x : FLOAT_NAN;
+  if ((bits & 0x7FFFFFFFu) == 0) result = -FLOAT_INFINITY;
+  return result;
 }
 
 // The nearest half, ties to even, in the low 16 bits: f16tof32's inverse without a driver's rounding.
@@ -61,8 +61,6 @@ uint HalfBits(float x) {
   uint bits = asuint(x);
   uint sign = (bits >> 16) & 0x8000u;
   uint magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return sign | 0x7E00u;
-  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // 65520 and more round to infinity
   uint half;
   if (magnitude < 0x38800000u) {
     // Below 2^-14: a multiple of 2^-24.
@@ -78,6 +76,8 @@ uint HalfBits(float x) {
     uint rest = rebased & 0x1FFFu;
     if (rest > 0x1000u || (rest == 0x1000u && (half & 1u) != 0)) half += 1u;
   }
+  if (magnitude >= 0x477FF000u) half = 0x7C00u;  // 65520 and more round to infinity
+  if (magnitude > 0x7F800000u) half = 0x7E00u;
   return sign | half;
 }
 

@@ -96,10 +96,11 @@ State Unpack(uint4 record) {
 float FinishFloat(State s) {
 #if FUNCTION == FUNCTION_AVERAGE
   float count = (float)c.reduced_count;
+  float mean = s.part.value / count;
 #if HAS_SCALED
-  if (!IsFiniteFloat(s.part.value)) return s.part.scaled / (count * AVERAGE_SCALE);
+  if (!IsFiniteFloat(s.part.value)) mean = s.part.scaled / (count * AVERAGE_SCALE);
 #endif
-  return s.part.value / count;
+  return mean;
 #elif FUNCTION == FUNCTION_L2
   return sqrt(s.part.value);
 #elif FUNCTION == FUNCTION_LOG_SUM

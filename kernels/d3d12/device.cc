@@ -76,18 +76,7 @@ class D3D12Device : public Device {
   const DeviceInfo& info() const override { return info_; }
 
   PlanOptions plan_options() const override {
-    PlanOptions plan;
-    if (info_.kind == DeviceKind::kSoftware) {
-      // Groups are dealt to the host's threads; many for each even out their differences. A group
-      // of as many lanes as a SIMD register holds needs no switching at barriers and reads 128
-      // neighbouring bytes a step: docs/performance.md has the numbers.
-      plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
-      plan.threads = 8;
-    } else {
-      plan.parallel_groups = 512;
-      plan.threads = 256;
-      plan.prefers_wide_rows = true;
-    }
+    PlanOptions plan = PlanOptionsFor(info_.kind);
     if (info_.memory_bytes != 0) {
       plan.max_scratch_bytes = std::min(plan.max_scratch_bytes, info_.memory_bytes / 2);
     }
@@ -233,6 +222,22 @@ class D3D12Device : public Device {
 };
 
 }  // namespace
+
+PlanOptions PlanOptionsFor(DeviceKind kind) {
+  PlanOptions plan;
+  if (kind == DeviceKind::kSoftware) {
+    // Groups are dealt to the host's threads; many for each even out their differences. A group
+    // of as many lanes as a SIMD register holds needs no switching at barriers and reads 128
+    // neighbouring bytes a step: docs/performance.md has the numbers.
+    plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
+    plan.threads = 8;
+  } else {
+    plan.parallel_groups = 512;
+    plan.threads = 256;
+    plan.prefers_wide_rows = true;
+  }
+  return plan;
+}
 
 absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options) {
   if (!options.shader_cache_directory.empty()) KeepDriverCacheIn(options.shader_cache_directory);

@@ -41,6 +41,10 @@ struct D3D12DeviceOptions {
 // Callbacks of its runs may call Run, and nothing else of it.
 absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options);
 
+// What plans may assume of such an adapter, before its memory is looked at. Every device has these
+// `threads`, which are in the names of kernels.
+PlanOptions PlanOptionsFor(DeviceKind kind);
+
 // Makes the device behave as if the driver had reported its loss: what is in flight ends
 // Unavailable, and the next Compile or Allocate rebuilds. `device` is one of CreateD3D12Device.
 void InjectDeviceLossForTest(Device& device);

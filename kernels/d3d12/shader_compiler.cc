@@ -7,13 +7,10 @@
 #include "absl/strings/strip.h"
 #include "kernels/d3d12/adapters.h"
 #include "kernels/d3d12/platform.h"
+#include "kernels/d3d12/shader_options.h"
 
 namespace opmill {
 namespace {
-
-constexpr char kTarget[] = "cs_5_1";
-// Infinities and NaN mean what they say, and sums keep their order.
-constexpr UINT kIeeeStrictness = 1 << 13;
 
 absl::string_view Text(ID3DBlob* blob) {
   if (blob == nullptr) return {};
@@ -40,7 +37,7 @@ absl::StatusOr<std::string> D3DShaderCompiler::Compile(absl::string_view source,
   ComPtr<ID3DBlob> messages;
   const HRESULT result =
       D3DCompile(source.data(), source.size(), std::string(name).c_str(), defines.data(), nullptr,
-                 std::string(entry).c_str(), kTarget, kIeeeStrictness, 0, code.GetAddressOf(),
+                 std::string(entry).c_str(), kShaderTarget, kShaderFlags, 0, code.GetAddressOf(),
                  messages.GetAddressOf());
   if (FAILED(result)) {
     return absl::InternalError(absl::StrCat("Shader ", name, " does not compile at entry ", entry,
@@ -50,7 +47,7 @@ absl::StatusOr<std::string> D3DShaderCompiler::Compile(absl::string_view source,
 }
 
 std::string D3DShaderCompiler::identity() const {
-  return absl::StrCat(ShaderCompilerName(), " ", kTarget, " flags ", kIeeeStrictness);
+  return absl::StrCat(ShaderCompilerName(), " ", kShaderTarget, " flags ", kShaderFlags);
 }
 
 }  // namespace opmill

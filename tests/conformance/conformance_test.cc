@@ -5,6 +5,8 @@
 //   conformance_test --case '<line>'             one case, as a failure printed it
 //   conformance_test --random 100000 --seed 7    so many random cases
 //   conformance_test --device Hardware           in place of Software; see test_devices.h
+//   conformance_test --shader_cache <folder>     the systematic table alone; fails where the folder
+//                                                lacks a kernel and the device compiles it
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +18,7 @@
 
 #include "absl/strings/numbers.h"
 #include "gtest/gtest.h"
+#include "kernels/d3d12/device.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/conformance_runner.h"
@@ -29,6 +32,7 @@ struct Flags {
   std::string line;
   uint64_t random = 0;
   uint64_t seed = 1;
+  std::string shader_cache;
 };
 
 Flags& flags() {
@@ -104,6 +108,14 @@ void RegisterTable() {
   }
 }
 
+// Bytecode of another compiler is what ran, then, and not the engine's own.
+void RegisterNoCompilation() {
+  Register("CompiledNothing", flags().device, [](Device& device) {
+    EXPECT_GT(device.counters().pipelines_created, 0u);
+    EXPECT_EQ(device.counters().shaders_compiled, 0u);
+  });
+}
+
 // Bytes travel alike whatever the kernels do with them, so that a few cases will do.
 void RegisterCopies() {
   Register("OverCopies", "SoftwareCopies", [](Device& device) {
@@ -114,11 +126,8 @@ void RegisterCopies() {
 // Lanes, groups and rows as they are chosen for a GPU.
 void RegisterHardwareOptions() {
   Register("OptionsOfHardware", flags().device, [](Device& device) {
-    PlanOptions options = device.plan_options();
-    options.threads = 256;
-    options.parallel_groups = 512;
-    options.prefers_wide_rows = true;
-    RunShare(device, {DataType::kFloat32, DataType::kInt8}, options, 47);
+    RunShare(device, {DataType::kFloat32, DataType::kInt8}, PlanOptionsFor(DeviceKind::kHardware),
+             47);
   });
 }
 
@@ -203,6 +212,8 @@ bool ParseFlags(int argc, char** argv) {
       flags().line = value;
     } else if (name == "--device") {
       flags().device = value;
+    } else if (name == "--shader_cache") {
+      flags().shader_cache = value;
     } else if (name == "--random" && absl::SimpleAtoi(value, &flags().random)) {
     } else if (name == "--seed" && absl::SimpleAtoi(value, &flags().seed)) {
     } else {
@@ -217,6 +228,9 @@ void RegisterTests() {
     Register("Case", flags().device, [](Device& device) { RunLine(device, flags().line); });
   } else if (flags().random > 0) {
     RegisterRandom();
+  } else if (!flags().shader_cache.empty()) {
+    RegisterTable();
+    RegisterNoCompilation();
   } else {
     RegisterTable();
     RegisterHardwareOptions();
@@ -232,10 +246,12 @@ void RegisterTests() {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (!opmill::ParseFlags(argc, argv)) {
-    std::cerr << "conformance_test takes --case '<line>', --random <count>, --seed <number> and "
-                 "--device <name>.\n";
+    std::cerr
+        << "conformance_test takes --case '<line>', --random <count>, --seed <number>, --device "
+           "<name> and --shader_cache <folder>.\n";
     return 2;
   }
+  opmill::SetTestShaderCache(opmill::flags().shader_cache);
   opmill::RegisterTests();
   return RUN_ALL_TESTS();
 }

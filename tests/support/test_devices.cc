@@ -28,13 +28,15 @@ class Devices : public ::testing::Environment {
     if (found == devices_.end()) found = devices_.emplace(name, Open(name)).first;
     return found->second;
   }
+  void SetShaderCache(std::string directory) { shader_cache_ = std::move(directory); }
   void TearDown() override { devices_.clear(); }
 
  private:
-  static OpenedDevice Open(const std::string& name) {
+  OpenedDevice Open(const std::string& name) const {
     if (name == "Reference") return CreateReferenceDevice();
     D3D12DeviceOptions options;
     options.choice = name == "Hardware" ? AdapterChoice::kHardware : AdapterChoice::kSoftware;
+    options.shader_cache_directory = shader_cache_;
     options.allow_unified_memory = name != "SoftwareCopies";
     if (name == "Software" || name == "SoftwareCopies" || name == "Hardware") {
       return CreateD3D12Device(options);
@@ -42,6 +44,7 @@ class Devices : public ::testing::Environment {
     return absl::NotFoundError(absl::StrCat("No test device is called ", name, "."));
   }
 
+  std::string shader_cache_;
   std::map<std::string, OpenedDevice> devices_;
 };
 
@@ -68,6 +71,8 @@ absl::StatusOr<Device*> OpenTestDevice(const std::string& name) {
   if (!device.ok()) return device.status();
   return device->get();
 }
+
+void SetTestShaderCache(std::string directory) { devices->SetShaderCache(std::move(directory)); }
 
 bool RequiresDevices() {
   const char* value = std::getenv("OPMILL_REQUIRE_DEVICE");

@@ -22,6 +22,9 @@ bool HasHardwareAdapter();
 // adapter as if its memory were not the host's.
 absl::StatusOr<Device*> OpenTestDevice(const std::string& name);
 
+// The folder that devices opened from here on keep bytecode in; without it they keep none.
+void SetTestShaderCache(std::string directory);
+
 // True when an absent device is a failure: OPMILL_REQUIRE_DEVICE=1.
 bool RequiresDevices();
 

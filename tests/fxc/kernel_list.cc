@@ -1,0 +1,300 @@
+#include "tests/fxc/kernel_list.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/d3d12/device.h"
+#include "kernels/validate.h"
+#include "tests/conformance/random.h"
+
+namespace opmill {
+namespace {
+
+// The sides of the product that every function is planned over.
+enum class Spacing { kPacked, kPadded, kScaled };
+constexpr std::array<Spacing, 3> kSpacings = {Spacing::kPacked, Spacing::kPadded, Spacing::kScaled};
+enum class Twist { kNone, kRepeated, kSliding, kFar };
+constexpr std::array<Twist, 4> kTwists = {Twist::kNone, Twist::kRepeated, Twist::kSliding,
+                                          Twist::kFar};
+// Kept and reduced dimensions, outermost first. The last of each has the length that is tried.
+constexpr std::array<std::string_view, 9> kOrders = {"KR",   "RK",   "R",     "RKR",    "KRK",
+                                                     "KRKR", "RKRK", "RKRKR", "KRKRKRK"};
+
+constexpr std::array<uint32_t, 34> kReducedLengths = {
+    1,       2,      3,       4,       5,     8,       15,      16,
+    17,      31,     32,      33,      64,    65,      100,     128,
+    129,     256,    257,     1000,    1024,  1025,    4096,    4097,
+    8192,    9999,   1 << 14, 1 << 16, 70001, 1 << 18, 1 << 20, (1 << 20) + 1,
+    1 << 25, 1 << 30};
+constexpr std::array<uint32_t, 19> kKeptLengths = {
+    1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 65, 256, 1000, 1024, 4096, 70001, 1 << 16, 1 << 20, 1 << 24};
+constexpr std::array<uint32_t, 22> kTopKs = {1,  2,  3,  4,  5,   7,   8,   9,   10,  15,   16,
+                                             17, 31, 32, 33, 100, 128, 129, 256, 257, 1000, 1024};
+
+constexpr int kQuietRounds = 1500;  // the list is done after so many that brought nothing new
+constexpr uint64_t kMostRepeated = 1 << 22;
+constexpr uint64_t kMostViews = 6;  // of a plan: it shall take microseconds
+
+// One shape, for any function and type.
+struct Draw {
+  std::string_view order;
+  Spacing spacing = Spacing::kPacked;
+  Twist twist = Twist::kNone;
+  uint32_t reduced = 1;
+  uint32_t kept = 1;
+  uint64_t max_view_elements = 0;
+  uint64_t seed = 0;  // of the other lengths
+};
+
+struct Shape {
+  std::vector<uint32_t> sizes;
+  std::vector<uint32_t> strides;
+  std::vector<uint32_t> axes;
+};
+
+// Absent where there would be more elements than a tensor may have.
+std::optional<Shape> ShapeOf(const Draw& draw) {
+  Random random(draw.seed);
+  Shape shape;
+  const size_t last_kept = draw.order.rfind('K');
+  const size_t last_reduced = draw.order.rfind('R');
+  uint64_t count = 1;
+  for (size_t d = 0; d < draw.order.size(); ++d) {
+    uint32_t size = 1 + static_cast<uint32_t>(random.Below(8));
+    if (d == last_kept) size = draw.kept;
+    if (d == last_reduced) size = draw.reduced;
+    if (draw.order[d] == 'R') shape.axes.push_back(static_cast<uint32_t>(d));
+    shape.sizes.push_back(size);
+    count *= size;
+    if (count > kMaxElements) return std::nullopt;
+  }
+  shape.strides = PackedStrides(shape.sizes);
+  const uint32_t unit = 2 + static_cast<uint32_t>(random.Below(8));
+  for (size_t d = 0; d < shape.strides.size(); ++d) {
+    if (draw.spacing == Spacing::kScaled) shape.strides[d] *= unit;
+    if (draw.spacing == Spacing::kPadded && d + 1 < shape.strides.size()) shape.strides[d] += unit;
+  }
+  switch (draw.twist) {
+    case Twist::kNone:
+      break;
+    case Twist::kRepeated:
+      shape.strides[random.Below(shape.sizes.size())] = 0;
+      break;
+    case Twist::kSliding:
+      std::fill(shape.strides.begin(), shape.strides.end(), 1u);
+      break;
+    case Twist::kFar:  // every step of the outermost dimension leaves the view
+      if (shape.sizes[0] > kMostViews) return std::nullopt;
+      shape.strides[0] += static_cast<uint32_t>(16 * draw.max_view_elements);
+      break;
+  }
+  return shape;
+}
+
+// One function of an operator, as a maker of its descriptors.
+using MakeDesc = OperatorDesc (*)(TensorDesc input, const Shape& shape, uint32_t choice,
+                                  Random& random);
+struct Function {
+  MakeDesc make;
+  OperatorGroup group;
+  uint32_t choice = 0;  // which function of the operator
+};
+
+constexpr DataType kIndexTypes[] = {DataType::kUint32, DataType::kInt32, DataType::kUint64,
+                                    DataType::kInt64};
+
+std::optional<TensorDesc> IndexOutput(std::vector<uint32_t> sizes,
+                                      const std::vector<uint32_t>& axes, DataType type) {
+  for (const uint32_t axis : axes) sizes[axis] = 1;
+  return TensorDesc{type, std::move(sizes), {}};
+}
+
+OperatorDesc MakeArgReduce(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {
+  ArgReduceDesc desc = {.extreme = choice % 2 == 0 ? Extreme::kMin : Extreme::kMax,
+                        .input = std::move(input),
+                        .axes = shape.axes};
+  desc.axis_direction = choice < 2 ? AxisDirection::kIncreasing : AxisDirection::kDecreasing;
+  desc.output = IndexOutput(shape.sizes, shape.axes, random.Pick(kIndexTypes));
+  return desc;
+}
+
+OperatorDesc MakeReduce(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {
+  ReduceDesc desc = {.function = static_cast<ReduceFunction>(choice),
+                     .input = std::move(input),
+                     .axes = shape.axes};
+  if (desc.function == ReduceFunction::kArgMax || desc.function == ReduceFunction::kArgMin) {
+    desc.output = IndexOutput(shape.sizes, shape.axes, random.Pick(kIndexTypes));
+  }
+  return desc;
+}
+
+OperatorDesc MakeTopK(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {
+  TopKDesc desc = {.input = std::move(input), .axis = shape.axes.back()};
+  const uint32_t length = shape.sizes[desc.axis];
+  desc.k = std::min(length, random.OneIn(6) ? length / 2 + 1 : random.Pick(kTopKs));
+  desc.axis_direction = choice == 0 ? AxisDirection::kIncreasing : AxisDirection::kDecreasing;
+  std::vector<uint32_t> sizes = shape.sizes;
+  sizes[desc.axis] = desc.k;
+  desc.output_indices =
+      TensorDesc{random.OneIn(2) ? DataType::kUint32 : DataType::kUint64, std::move(sizes), {}};
+  return desc;
+}
+
+OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice*/,
+                         Random& /*random*/) {
+  return HardmaxDesc{.input = std::move(input), .axes = shape.axes};
+}
+
+std::vector<Function> FunctionsOf(DataType type) {
+  std::vector<Function> functions = {{MakeHardmax, OperatorGroup::kHardmax1}};
+  for (uint32_t choice = 0; choice < 4; ++choice) {
+    functions.push_back({MakeArgReduce, OperatorGroup::kArgReduce, choice});
+  }
+  for (uint32_t choice = 0; choice < kReduceFunctionCount; ++choice) {
+    functions.push_back({MakeReduce, GroupOf(static_cast<ReduceFunction>(choice)), choice});
+  }
+  for (uint32_t choice = 0; choice < 2; ++choice) {
+    functions.push_back({MakeTopK, OperatorGroup::kTopK1, choice});
+  }
+  std::erase_if(functions, [type](const Function& function) {
+    return !RowAt(function.group, kNewestFeatureLevel)->types.Contains(type);
+  });
+  return functions;
+}
+
+class Collector {
+ public:
+  // Whole rounds over the orders and spacings, at lengths that chance picks, of any function and
+  // type. A shape that brings one of them a new kernel is planned for all.
+  void Collect(const PlanOptions& own) {
+    Random random(own.threads);
+    for (int quiet = 0; quiet < kQuietRounds; ++quiet) {
+      const size_t known = kernels_.size();
+      for (const std::string_view order : kOrders) {
+        for (const Spacing spacing : kSpacings) {
+          for (const Twist twist : kTwists) {
+            const Draw draw = {.order = order,
+                               .spacing = spacing,
+                               .twist = twist,
+                               .reduced = random.Pick(kReducedLengths),
+                               .kept = random.Pick(kKeptLengths),
+                               // Small views cut small tensors as those are cut that are larger
+                               // than any view.
+                               .max_view_elements = random.OneIn(3) ? 512 << random.Below(12)
+                                                                    : own.max_view_elements,
+                               .seed = random.Bits()};
+            const DataType type = random.Pick(kAllDataTypes);
+            if (Plan(random.Pick(FunctionsOf(type)), type, own, draw, random)) {
+              PlanAll(own, draw, random);
+            }
+          }
+        }
+      }
+      if (kernels_.size() > known) quiet = 0;
+    }
+  }
+
+  KernelList Take() && {
+    KernelList list = {.plans = plans_};
+    for (auto& [line, kernel] : kernels_) list.kernels.push_back(std::move(kernel));
+    return list;
+  }
+
+ private:
+  void PlanAll(const PlanOptions& own, const Draw& draw, Random& random) {
+    constexpr int kAttempts = 6;  // for the types of indices to differ, and k
+    for (const DataType type : kAllDataTypes) {
+      for (const Function& function : FunctionsOf(type)) {
+        for (int i = 0; i < kAttempts; ++i) Plan(function, type, own, draw, random);
+      }
+    }
+  }
+
+  // True when the plan has a kernel that no earlier one had.
+  bool Plan(const Function& function, DataType type, const PlanOptions& own, const Draw& draw,
+            Random& random) {
+    const std::optional<Shape> shape = ShapeOf(draw);
+    if (!shape.has_value()) return false;
+    const absl::StatusOr<OperatorDesc> desc = Validate(
+        function.make({type, shape->sizes, shape->strides}, *shape, function.choice, random));
+    if (!desc.ok()) return false;  // such as more bytes than a tensor may have
+    const TensorDesc& input = InputOf(*desc);
+    // What repeats a few elements without end is planned as slowly.
+    if (draw.twist == Twist::kRepeated && ElementCount(input) > kMostRepeated) return false;
+    // A view holds so many vectors of the input, or records for a sixteenth of so many results.
+    uint64_t reach = draw.twist == Twist::kFar
+                         ? ElementCount(input) * 16
+                         : std::max(RequiredBytes(input), ElementCount(input)) / 16;
+    for (const TensorDesc& output : OutputsOf(*desc)) {
+      reach = std::max(reach, ElementCount(output) * 16);
+    }
+    PlanOptions options = own;
+    options.max_view_elements = draw.max_view_elements;
+    if (reach / draw.max_view_elements > kMostViews) return false;
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(*desc, options);
+    if (!plan.ok()) return false;
+    ++plans_;
+    const size_t known = kernels_.size();
+    for (const KernelPermutation& kernel : plan->kernels) {
+      kernels_.try_emplace(ToLine(kernel), kernel);
+    }
+    return kernels_.size() > known;
+  }
+
+  std::map<std::string, KernelPermutation> kernels_;
+  uint64_t plans_ = 0;
+};
+
+}  // namespace
+
+std::string ToLine(const KernelPermutation& kernel) {
+  std::string line = absl::StrCat(kernel.shader, " ", kernel.entry);
+  for (const ShaderMacro& macro : kernel.macros) {
+    absl::StrAppend(&line, " ", macro.name, "=", macro.value);
+  }
+  return line;
+}
+
+std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels) {
+  std::set<std::string> covered;
+  const auto uncovered = [&covered](const KernelPermutation& kernel) {
+    std::vector<std::string> pairs;
+    for (const ShaderMacro& a : kernel.macros) {
+      for (const ShaderMacro& b : kernel.macros) {
+        const std::string pair = absl::StrCat(kernel.shader, " ", kernel.entry, " ", a.name, "=",
+                                              a.value, " ", b.name, "=", b.value);
+        if (a.name <= b.name && !covered.contains(pair)) pairs.push_back(pair);
+      }
+    }
+    return pairs;
+  };
+  std::vector<KernelPermutation> chosen;
+  // Those that cover much go first.
+  for (size_t least = 16; least > 0; least /= 2) {
+    for (const KernelPermutation& kernel : kernels) {
+      const std::vector<std::string> pairs = uncovered(kernel);
+      if (pairs.size() < least) continue;
+      covered.insert(pairs.begin(), pairs.end());
+      chosen.push_back(kernel);
+    }
+  }
+  return chosen;
+}
+
+KernelList ListKernels() {
+  Collector collector;
+  for (const DeviceKind kind : {DeviceKind::kSoftware, DeviceKind::kHardware}) {
+    collector.Collect(PlanOptionsFor(kind));
+  }
+  return std::move(collector).Take();
+}
+
+}  // namespace opmill

@@ -1,0 +1,157 @@
+// What stands between the engine and a shader compiler that runs elsewhere.
+//
+//   kernel_list write FOLDER [all]    kernels.txt, one line a kernel, and their sources without
+//                                     includes: a sample that covers every pair of macros' values
+//                                     and the conformance test's table, or all
+//   kernel_list cache FOLDER CACHE    the bytecode that the compiler left in FOLDER, as a shader
+//   cache
+//                                     of this machine's engine, which then compiles nothing itself
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "kernels/d3d12/device.h"
+#include "kernels/d3d12/shader_compiler.h"
+#include "kernels/embedded_shaders.h"
+#include "kernels/errors.h"
+#include "kernels/shader_library.h"
+#include "tests/conformance/case_generator.h"
+#include "tests/fxc/kernel_list.h"
+
+namespace opmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Write(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file.fail()) return absl::UnknownError(absl::StrCat(path.string(), " cannot be written."));
+  return absl::OkStatus();
+}
+
+// The kernels of `conformance_test --shader_cache`.
+void AddConformanceTable(std::map<std::string, KernelPermutation>& kernels) {
+  const PlanOptions own = PlanOptionsFor(DeviceKind::kSoftware);
+  for (const DataType type : kAllDataTypes) {
+    for (const ConformanceCase& c : SystematicCases(type, own, Table::kShort)) {
+      const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
+      if (!plan.ok()) continue;  // the conformance test will say so
+      for (const KernelPermutation& kernel : plan->kernels) {
+        kernels.try_emplace(ToLine(kernel), kernel);
+      }
+    }
+  }
+}
+
+absl::Status WriteList(const fs::path& folder, bool all) {
+  const auto began = std::chrono::steady_clock::now();
+  const KernelList list = ListKernels();
+  std::map<std::string, KernelPermutation> kernels;
+  for (const KernelPermutation& kernel : all ? list.kernels : CoverPairs(list.kernels)) {
+    kernels.try_emplace(ToLine(kernel), kernel);
+  }
+  const size_t covering = kernels.size();
+  AddConformanceTable(kernels);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+
+  ShaderSources sources;
+  for (const EmbeddedShaderFile& file : EmbeddedShaders()) {
+    sources.emplace(std::string(file.path), std::string(file.text));
+  }
+  std::string lines;
+  std::map<std::string, size_t> counts;
+  for (const auto& [line, kernel] : kernels) {
+    absl::StrAppend(&lines, line, "\n");
+    ++counts[kernel.shader];
+  }
+  RETURN_IF_ERROR(Write(folder / "kernels.txt", lines));
+  for (const auto& [shader, count] : counts) {
+    const std::string path = absl::StrCat(shader, ".hlsl");
+    ASSIGN_OR_RETURN(const std::string text, FlattenShader(sources, path));
+    RETURN_IF_ERROR(Write(folder / path, text));
+    std::cout << absl::StrFormat("%6d  %s\n", count, path);
+  }
+  std::cout << absl::StrFormat(
+      "%d kernels: %d of the %d that %d plans ask for, and %d more of the conformance table (%.1f "
+      "s)\n",
+      kernels.size(), covering, list.kernels.size(), list.plans, kernels.size() - covering,
+      seconds.count());
+  return absl::OkStatus();
+}
+
+// Gives what the other compiler made, under the name of the engine's own.
+class CompiledElsewhere : public ShaderCompiler {
+ public:
+  explicit CompiledElsewhere(fs::path folder) : folder_(std::move(folder)) {
+    std::ifstream list(folder_ / "kernels.txt");
+    size_t number = 0;
+    for (std::string line; std::getline(list, line); ++number) numbers_.emplace(line, number);
+  }
+
+  absl::StatusOr<std::string> Compile(absl::string_view /*source*/, absl::string_view name,
+                                      absl::string_view entry,
+                                      absl::Span<const ShaderMacro> macros) override {
+    const std::string line = ToLine({std::string(absl::StripSuffix(name, ".hlsl")),
+                                     std::string(entry),
+                                     {macros.begin(), macros.end()}});
+    const auto number = numbers_.find(line);
+    if (number == numbers_.end()) return absl::NotFoundError(absl::StrCat("No list has ", line));
+    const fs::path path = folder_ / absl::StrFormat("%05d.dxbc", number->second);
+    std::ifstream file(path, std::ios::binary);
+    std::string bytecode(std::istreambuf_iterator<char>(file), {});
+    if (!absl::StartsWith(bytecode, "DXBC")) {
+      return absl::NotFoundError(absl::StrCat(path.string(), " holds no bytecode of ", line));
+    }
+    return bytecode;
+  }
+
+  std::string identity() const override { return D3DShaderCompiler().identity(); }
+
+ private:
+  const fs::path folder_;
+  absl::flat_hash_map<std::string, size_t> numbers_;
+};
+
+absl::Status FillCache(const fs::path& folder, const std::string& cache) {
+  CompiledElsewhere compiler(folder);
+  const auto library = ShaderLibrary::Create({.cache_directory = cache}, compiler);
+  std::map<std::string, KernelPermutation> kernels;
+  AddConformanceTable(kernels);
+  for (const auto& [line, kernel] : kernels) RETURN_IF_ERROR(library->Get(kernel).status());
+  if (library->counters().disk.failed_writes > 0) {
+    return absl::UnknownError(absl::StrCat(cache, " cannot be written."));
+  }
+  std::cout << absl::StrFormat("%d kernels in %s\n", kernels.size(), cache);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const std::vector<std::string>& words) {
+  if (words.size() == 2 && words[0] == "write") return WriteList(words[1], false);
+  if (words.size() == 3 && words[0] == "write" && words[2] == "all") {
+    return WriteList(words[1], true);
+  }
+  if (words.size() == 3 && words[0] == "cache") return FillCache(words[1], words[2]);
+  return absl::InvalidArgumentError("usage: kernel_list write FOLDER [all] | cache FOLDER CACHE");
+}
+
+}  // namespace
+}  // namespace opmill
+
+int main(int argc, char** argv) {
+  const absl::Status status = opmill::Run({argv + 1, argv + argc});
+  if (!status.ok()) std::cerr << "kernel_list: " << status.message() << "\n";
+  return status.ok() ? 0 : 1;
+}

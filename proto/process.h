@@ -2,11 +2,12 @@
 #ifndef OPMILL_PROTO_PROCESS_H_
 #define OPMILL_PROTO_PROCESS_H_
 
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace opmill {
 
@@ -22,8 +23,8 @@ void SetDefaultEnvironment(const char* name, const char* value);
 
 // A terminal that takes escape sequences.
 bool StderrIsTerminal();
-// From now on what is written to stderr is appended to the file.
-absl::Status AppendStderrTo(const std::string& path);
+
+absl::StatusOr<FILE*> OpenForAppending(const std::string& path);
 
 }  // namespace opmill
 

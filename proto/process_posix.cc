@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,12 +26,10 @@ void SetDefaultEnvironment(const char* name, const char* value) {
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
-absl::Status AppendStderrTo(const std::string& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  const int error = file < 0 || dup2(file, STDERR_FILENO) < 0 ? errno : 0;
-  if (file >= 0) close(file);
-  if (error == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat(path, " cannot be opened for writing"));
+absl::StatusOr<FILE*> OpenForAppending(const std::string& path) {
+  FILE* const file = fopen(path.c_str(), "ae");
+  if (file != nullptr) return file;
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened for writing"));
 }
 
 }  // namespace opmill

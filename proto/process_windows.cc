@@ -52,8 +52,9 @@ bool StderrIsTerminal() {
          SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING) != 0;
 }
 
-absl::Status AppendStderrTo(const std::string& path) {
-  if (_wfreopen(Utf16(path).c_str(), L"a", stderr) != nullptr) return absl::OkStatus();
+absl::StatusOr<FILE*> OpenForAppending(const std::string& path) {
+  FILE* const file = _wfopen(Utf16(path).c_str(), L"a");
+  if (file != nullptr) return file;
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened for writing"));
 }
 

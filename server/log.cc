@@ -50,10 +50,10 @@ bool IsPlainWord(absl::string_view value) {
 
 }  // namespace
 
-void StartLog(LogFormat format, LogLevel least) {
+void StartLog(LogFormat format, LogLevel least, std::FILE* file) {
   g_format = format;
-  auto logger =
-      std::make_shared<spdlog::logger>("opmill", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  using Sink = spdlog::sinks::stdout_sink_base<spdlog::details::console_mutex>;
+  auto logger = std::make_shared<spdlog::logger>("opmill", std::make_shared<Sink>(file));
   // Both patterns end before the fields, which LogLine writes.
   logger->set_pattern(format == LogFormat::kJson
                           ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})"

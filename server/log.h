@@ -1,8 +1,10 @@
-// Structured log lines on stderr: an event and its fields, as text or as one JSON object a line.
+// Structured log lines, on stderr or in a file: an event and its fields, as text or as one JSON
+// object a line.
 #ifndef OPMILL_SERVER_LOG_H_
 #define OPMILL_SERVER_LOG_H_
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,7 +17,8 @@ enum class LogFormat : uint32_t { kText, kJson };
 enum class LogLevel : uint32_t { kDebug, kInfo, kWarning, kError };
 
 // Before the first line, once.
-void StartLog(LogFormat format, LogLevel least);
+// `file` stays open.
+void StartLog(LogFormat format, LogLevel least, std::FILE* file = stderr);
 
 // A line, written when it goes out of scope.
 //

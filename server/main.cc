@@ -83,11 +83,10 @@ int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
     return uninstalled.ok() ? EXIT_SUCCESS : Fail(uninstalled);
   }
 
-  if (!line->log_file.empty()) {
-    const absl::Status opened = opmill::AppendStderrTo(line->log_file);
-    if (!opened.ok()) return Fail(opened, 2);
-  }
-  opmill::StartLog(line->log_format, line->log_level);
+  absl::StatusOr<FILE*> log = stderr;
+  if (!line->log_file.empty()) log = opmill::OpenForAppending(line->log_file);
+  if (!log.ok()) return Fail(log.status(), 2);
+  opmill::StartLog(line->log_format, line->log_level, *log);
   End end;
   const auto serve = [&](const std::function<void()>& serving) {
     end = Serve(line->server, stop, serving);

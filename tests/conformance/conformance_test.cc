@@ -2,6 +2,7 @@
 //
 //   conformance_test                             a part of the systematic table;
 //                                                all of it with OPMILL_CONFORMANCE=full
+//   conformance_test --share 4                   one in four cases of the systematic table alone
 //   conformance_test --case '<line>'             one case, as a failure printed it
 //   conformance_test --random 100000 --seed 7    so many random cases
 //   conformance_test --device Hardware           in place of Software; see test_devices.h
@@ -30,6 +31,7 @@ namespace {
 struct Flags {
   std::string device = "Software";
   std::string line;
+  uint64_t share = 1;
   uint64_t random = 0;
   uint64_t seed = 1;
   std::string shader_cache;
@@ -100,8 +102,9 @@ void RegisterTable() {
   for (const DataType type : kAllDataTypes) {
     Register(std::string(ToString(type)), flags().device, [type](Device& device) {
       ConformanceRunner runner(device);
+      uint64_t turn = 0;
       for (const ConformanceCase& c : SystematicCases(type, device.plan_options(), ChosenTable())) {
-        runner.Run(c);
+        if (turn++ % flags().share == 0) runner.Run(c);
       }
       runner.Finish();
     });
@@ -214,6 +217,7 @@ bool ParseFlags(int argc, char** argv) {
       flags().device = value;
     } else if (name == "--shader_cache") {
       flags().shader_cache = value;
+    } else if (name == "--share" && absl::SimpleAtoi(value, &flags().share) && flags().share > 0) {
     } else if (name == "--random" && absl::SimpleAtoi(value, &flags().random)) {
     } else if (name == "--seed" && absl::SimpleAtoi(value, &flags().seed)) {
     } else {
@@ -231,6 +235,8 @@ void RegisterTests() {
   } else if (!flags().shader_cache.empty()) {
     RegisterTable();
     RegisterNoCompilation();
+  } else if (flags().share > 1) {
+    RegisterTable();
   } else {
     RegisterTable();
     RegisterHardwareOptions();
@@ -247,8 +253,8 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (!opmill::ParseFlags(argc, argv)) {
     std::cerr
-        << "conformance_test takes --case '<line>', --random <count>, --seed <number>, --device "
-           "<name> and --shader_cache <folder>.\n";
+        << "conformance_test takes --case '<line>', --share <number>, --random <count>, --seed "
+           "<number>, --device <name> and --shader_cache <folder>.\n";
     return 2;
   }
   opmill::SetTestShaderCache(opmill::flags().shader_cache);

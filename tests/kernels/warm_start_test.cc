@@ -172,11 +172,11 @@ TEST_F(WarmStart, CompilesNothingInAnotherProcess) {
     directory_ = std::getenv(kDirectory);
     Start();
     ExpectSums(4, 9);
-    std::cerr << "compiled " << device_->counters().shaders_compiled << " of "
-              << device_->counters().pipelines_created << " kernels\n";
-    std::_Exit(HasFailure() ? 1 : 0);
+    const DeviceCounters counters = device_->counters();
+    std::cerr << "compiled " << counters.shaders_compiled << " of its kernels\n";
+    std::_Exit(HasFailure() || counters.pipelines_created == 0 ? 1 : 0);
   };
-  EXPECT_EXIT(run_warm(), ::testing::ExitedWithCode(0), "compiled 0 of [1-9][0-9]* kernels");
+  EXPECT_EXIT(run_warm(), ::testing::ExitedWithCode(0), "compiled 0 of its kernels");
 }
 
 TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {

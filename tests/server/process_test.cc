@@ -24,22 +24,22 @@ TEST(Process, TakesTheEnvironmentAsItIs) {
   EXPECT_EQ(Environment(kName), "first");
 }
 
-TEST(Process, FilesAreNoTerminals) {
+TEST(Process, AppendsToFilesOfAnyName) {
   const ScratchDirectory directory;
   const std::string path = directory.utf8() + "/l\xc3\xb6g";
   for (const char* line : {"one\n", "two\n"}) {
-    ASSERT_TRUE(AppendStderrTo(path).ok());
-    std::fputs(line, stderr);
-    std::fflush(stderr);
+    const absl::StatusOr<FILE*> file = OpenForAppending(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    std::fputs(line, *file);
+    std::fclose(*file);
   }
-  EXPECT_FALSE(StderrIsTerminal());
   std::ifstream file(directory.path() / std::filesystem::path(u8"l\u00f6g"));
   std::string text;
   ASSERT_TRUE(std::getline(file, text));
   EXPECT_EQ(text.substr(0, 3), "one");
   ASSERT_TRUE(std::getline(file, text));
   EXPECT_EQ(text.substr(0, 3), "two");
-  EXPECT_FALSE(AppendStderrTo(directory.utf8() + "/no/such/folder").ok());
+  EXPECT_FALSE(OpenForAppending(directory.utf8() + "/no/such/folder").ok());
 }
 
 #ifdef _WIN32

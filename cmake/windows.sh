@@ -1,0 +1,157 @@
+# Sourced by dev, for its verb windows: builds the programs for Windows with mingw-w64 and tests them
+# under Wine.
+# shellcheck shell=bash disable=SC2154  # what dev sets
+
+readonly windows=$PWD/build/windows
+readonly windows_packages=(
+  g++-mingw-w64-x86-64-posix libz-mingw-w64-dev googletest libgtest-dev  # of what links them
+  patch perl python3 unicode-data                                        # of what it is made with
+)
+readonly wine=/usr/lib/wine/wine64 wineserver=/usr/lib/wine/wineserver  # where Debian has them
+readonly wine_packages=(wine64 xvfb)
+readonly webgpu_version=0.6.2  # the npm package that carries Microsoft's d3dcompiler_47.dll
+readonly compiler_sha256=289767b49dc8525bce262ea06fee4ef9fced2e131a55b25654ce871c1f0498b2
+
+# What a Windows Server has by itself, and the DLL that stands beside the programs.
+readonly windows_dlls=" advapi32 bcrypt crypt32 d3d12 d3dcompiler_47 dbghelp dxgi gdi32 iphlpapi kernel32 \
+msvcrt ntdll ole32 shell32 user32 ws2_32 "
+
+windows_deps() {
+  setup
+  install "${windows_packages[@]}"
+  windows_deps=$(OPMILL_JOBS=$jobs cmake/windows/deps.sh)
+  echo "Libraries for Windows: $windows_deps"
+}
+
+windows_build() {
+  windows_deps
+  mkdir -p "$windows"
+  local log=$windows/configure.log program
+  configure windows-cross -DOPMILL_WINDOWS_DEPS="$windows_deps" >"$log" 2>&1 ||
+    { cat "$log" >&2 && fail "cmake did not configure windows-cross."; }
+  cmake --build "$windows" --parallel "$jobs" ${1+--target "$@"}
+  for program in "$windows"/server/opmill-server.exe "$windows"/client/opmill.exe; do
+    [[ ! -e $program ]] || check_imports "$program"
+  done
+}
+
+# check_imports PROGRAM: it needs nothing but Windows' own DLLs and d3dcompiler_47.dll.
+check_imports() {
+  local dll dlls
+  dlls=$(x86_64-w64-mingw32-objdump -p "$1" | sed -n 's/^\tDLL Name: //p')
+  [[ -n $dlls ]] || fail "${1##*/} has no table of imports."
+  echo "${1##*/}: $(stat -c %s "$1") bytes, imports ${dlls//$'\n'/ }"
+  for dll in ${dlls,,}; do
+    [[ $windows_dlls == *" ${dll%.dll} "* ]] ||
+      fail "${1##*/} needs $dll, which Windows does not bring."
+  done
+}
+
+# Microsoft's HLSL compiler; Wine's own takes no compute shaders.
+windows_compiler() {
+  local dll=$windows/redist/d3dcompiler_47.dll work
+  if [[ ! -e $dll ]]; then
+    install_for npm nodejs npm
+    mkdir -p "${dll%/*}"
+    work=$(mktemp -d "$windows/npm.XXXXXX")
+    (cd "$work" && npm pack --silent "webgpu@$webgpu_version" >/dev/null) ||
+      fail "npm cannot fetch webgpu $webgpu_version; the tests under Wine need an npm registry."
+    tar -xzf "$work"/webgpu-*.tgz -C "$work" package/dist/win32-x64/d3dcompiler_47.dll
+    mv "$work/package/dist/win32-x64/d3dcompiler_47.dll" "$dll.new"
+    rm -r "$work"
+    echo "$compiler_sha256  $dll.new" | sha256sum --check --quiet ||
+      fail "d3dcompiler_47.dll of webgpu $webgpu_version is another than was tested."
+    mv "$dll.new" "$dll"
+  fi
+}
+
+# A display, which Direct3D 12 of Wine wants, and a Windows of this build's own. Sets what programs
+# under Wine need.
+wine_begin() {
+  install "${wine_packages[@]}"
+  windows_compiler
+  device_environment
+  export WINEPREFIX=$windows/wine WINEDEBUG=${WINEDEBUG--all} WINE_D3D_CONFIG=renderer=vulkan
+  export WINEDLLOVERRIDES="d3dcompiler_47=n;mscoree,mshtml=;winemenubuilder.exe="
+  export LC_ALL=C.UTF-8  # of it Wine takes the code of arguments and of names of files
+  export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$windows/runtime}
+  mkdir -p "$XDG_RUNTIME_DIR"
+  chmod 700 "$XDG_RUNTIME_DIR"
+
+  local display=$windows/display
+  rm -f "$display"
+  Xvfb -displayfd 3 -screen 0 640x480x24 -nolisten tcp 3>"$display" 2>/dev/null &
+  xvfb=$!
+  trap wine_end EXIT
+  until [[ -s $display ]]; do
+    kill -0 "$xvfb" 2>/dev/null || fail "Xvfb did not start."
+    sleep 0.1
+  done
+  DISPLAY=:$(<"$display")
+  export DISPLAY
+  if [[ ! -e $WINEPREFIX/system.reg ]]; then
+    "$wine" wineboot --init 2>/dev/null
+  fi
+  cp "$windows/redist/d3dcompiler_47.dll" "$WINEPREFIX/drive_c/windows/system32/"
+}
+
+# The tests' own programs under Wine; then the product's programs against callers and servers of this
+# system, which start them by scripts that look like programs of it.
+windows_test() {
+  windows_build
+  build release opmill client_test stream_test
+  test_clients
+  wine_begin
+  local name failed=()
+  step() {
+    local started=$SECONDS
+    echo "== $*"
+    "$@" || failed+=("$*")
+    echo "== $((SECONDS - started)) s"
+  }
+  step ctest --preset windows-cross --parallel "$jobs" --label-exclude "big|conformance" "$@"
+  step "$wine" "$windows/tests/conformance/conformance_test.exe" --share 4
+
+  export OPMILL_WINE=$wine
+  export OPMILL_WINDOWS_SERVER=$windows/bin/server OPMILL_WINDOWS_CLI=$windows/bin/opmill
+  mkdir -p "$windows/bin"
+  program bin/opmill-server "$PWD/tests/windows/in_console.sh" "$wine" \
+    "$windows/tests/windows/console_host.exe" "$windows/server/opmill-server.exe"
+  program bin/server "$wine" "$windows/server/opmill-server.exe"
+  program bin/opmill "$wine" "$windows/client/opmill.exe"
+  export OPMILL_SERVER_BINARY=$windows/bin/opmill-server OPMILL_CLI_BINARY=$PWD/build/release/client/opmill
+  for name in client/client_test end_to_end/stream_test; do
+    step "build/release/tests/$name"
+  done
+  for name in windows_programs execute execute_stream drain limits other_clients; do
+    step env PYTHONPATH=tests/windows "$venv/bin/python" tests/end_to_end/suite.py "test_$name"
+  done
+  ((${#failed[@]} == 0)) || fail "under Wine failed: $(printf '%s; ' "${failed[@]}")"
+  echo "Under Wine all is right."
+}
+
+# program FILE COMMAND...: a script under build/windows that runs the command.
+program() {
+  printf '#!/bin/sh\nexec %s "$@"\n' "${*:2}" >"$windows/$1"
+  chmod +x "$windows/$1"
+}
+
+wine_end() {
+  trap - EXIT
+  "$wineserver" --kill 2>/dev/null || true
+  kill "$xvfb" 2>/dev/null || true
+  wait "$xvfb" || true
+}
+
+windows_verb() {
+  local verb=${1-}
+  shift || true
+  case $verb in
+    deps) windows_deps ;;
+    build) windows_build "$@" ;;
+    test) windows_test "$@" ;;
+    shaders) windows_shaders "$@" ;;
+    exec) wine_begin && "$wine" "$@" ;;
+    *) fail "windows knows deps, build, test, shaders and exec, not '$verb'." ;;
+  esac
+}

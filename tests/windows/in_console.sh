@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# in_console.sh WINE CONSOLE_HOST.exe PROGRAM.exe [ARGUMENT...]: runs it under Wine as if it were a
+# program of this system: SIGTERM and SIGINT become Ctrl-C, and whoever kills this script ends it.
+set -u
+
+exec {out}>&1
+exec {wishes}> >(exec "$@" >&"$out" {out}>&-)
+program=$!
+trap 'signalled=1; echo >&"$wishes"' TERM INT
+# A trap ends a wait early.
+while true; do
+  signalled=
+  wait "$program"
+  status=$?
+  [[ $signalled ]] || exit "$status"
+done

@@ -43,7 +43,7 @@ inline constexpr uint64_t kColumnTileSlots = 16;
 inline constexpr uint64_t kMaxLaneKeep = 16;
 
 // Candidates that such a lane walks at most.
-inline constexpr uint64_t kMaxLaneCandidates = 1024;
+inline constexpr uint64_t kMaxLaneCandidates = 4096;
 
 // Records that one lane merges.
 inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
@@ -51,7 +51,22 @@ inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
 // Sequences up to this length are sorted whole: a tournament would cost more passes than it saves.
 inline constexpr uint64_t kMinTournament = 64;
 
-// Elements behind one champion at most.
+// Comparing the key of a block costs as much as testing so many elements against a threshold.
+inline constexpr double kKeyWorth = 8;
+
+// Likewise where a cut is searched among them, in several readings of each.
+inline constexpr double kSelectWorth = 32;
+
+// Vectors of a row that a lane reads at a time, and how often it does so in one group, where
+// sequences are columns.
+inline constexpr uint64_t kColumnTile = 4;
+inline constexpr uint64_t kColumnTiles = 8;
+
+// Bytes that a group of top_k reads where there are enough of them: starting a group costs.
+inline constexpr uint64_t kGroupBytes = 64 << 10;
+
+// Elements behind one champion at least and at most.
+inline constexpr uint64_t kMinBlockElements = 16;
 inline constexpr uint64_t kMaxBlockElements = 4096;
 
 // Records in scratch at a time, top_k's candidates or what splits leave to combine: 256 MiB.

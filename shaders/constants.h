@@ -57,13 +57,18 @@ struct DispatchConstants {
 
   uint k;             // top_k: ranks of a sequence
   uint rank_base;     // top_k: first rank that this dispatch writes
-  uint block_length;  // top_k: elements that one champion stands for
-  uint block_align;   // top_k: blocks start at offsets that this divides
+  uint block_length;  // top_k: elements of a block
+  uint block_base;    // top_k: number of the first block of this dispatch's part
 
-  uint sequences;  // top_k: results of this dispatch's slice
+  uint block_count;      // top_k: blocks of that part
+  uint key_stride;       // top_k: keys of blocks from a sequence to the next
+  uint key_item_stride;  // top_k: keys of blocks from a block to the next
+  uint sequences;        // top_k: results of this dispatch's slice
+
   uint padding0;
   uint padding1;
   uint padding2;
+  uint padding3;
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];
@@ -83,7 +88,7 @@ struct Instance {
 
 #ifdef __cplusplus
 static_assert(sizeof(Instance) == 16);
-static_assert(sizeof(DispatchConstants) == 9 * 16 + 2 * OPMILL_MAX_DIMS * 16);
+static_assert(sizeof(DispatchConstants) == 10 * 16 + 2 * OPMILL_MAX_DIMS * 16);
 }  // namespace opmill
 #endif
 

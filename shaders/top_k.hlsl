@@ -1,15 +1,20 @@
-// top_k. A sequence's blocks each send their best element, its champion; the blocks of the k best
-// champions hold the k best elements, so that only those are sorted: in short runs by lanes, which
-// are then merged, each run cut to k.
-//   LARGEST, NAN_FIRST=0  the order, as in candidate.hlsli
-//   KEEP                  candidates that a lane keeps, a power of two up to 16
-//   SOURCE                SOURCE_ELEMENTS or SOURCE_RECORDS
-//   INDEX_WIDE            1 for 64-bit indices
+// top_k: lanes that keep the best of a run, sorted, in registers; merges of such runs; the results.
+//   LARGEST         1 when the largest element comes first
+//   KEEP            candidates that a lane keeps, up to 16
+//   SOURCE          what it walks: SOURCE_*
+//   LAYOUT          how sequences lie in memory: LAYOUT_*
+//   WRITES_RESULTS  1 for the operator's outputs, 0 for lists in scratch
+//   INDEX_WIDE      1 for 64-bit indices
 #include "include/candidate.hlsli"
 #include "include/dispatch.hlsli"
+#include "include/top_k_key.hlsli"
+#include "include/top_k_layout.hlsli"
 
 #define SOURCE_ELEMENTS 0
 #define SOURCE_RECORDS 1
+#define SOURCE_KEYS 2    // of blocks
+#define SOURCE_BLOCKS 3  // the elements of the blocks that a list names
+#define ASCENDING (SOURCE == SOURCE_ELEMENTS || SOURCE == SOURCE_KEYS)
 
 Buffer<uint4> Input : register(t0);  // elements
 Buffer<uint4> List : register(t1);   // records
@@ -23,6 +28,7 @@ RWBuffer<uint> Indices : register(u1);
 #endif
 #else
 RWBuffer<uint4> Records : register(u0);
+RWBuffer<uint> Runners : register(u1);  // of columns' blocks: see top_k_blocks.hlsl
 #endif
 
 struct Candidate {
@@ -59,15 +65,8 @@ Candidate Choose(bool first, Candidate a, Candidate b) {
 
 // Element `local` of this dispatch's part of the sequence that starts at `start`.
 BITS LoadElement(uint start, uint local) {
-  uint at = instance.read0 * VECTOR_ELEMENTS + start + local * c.reduced[0].input_stride;
+  uint at = start + local * c.reduced[0].input_stride;
   return ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS);
-}
-
-Candidate LoadCandidate(uint start, uint local) {
-  Candidate candidate;
-  candidate.key = CandidateKeyOf(LoadElement(start, local));
-  candidate.position = c.index_base + local;
-  return candidate;
 }
 
 #if !WRITES_RESULTS
@@ -75,6 +74,119 @@ Candidate LoadCandidate(uint start, uint local) {
 // --- a lane walks a run of candidates and keeps the best, sorted, in registers ---
 
 #ifdef KEEP
+
+#define BLOCK_KEYS List
+#include "include/top_k_block_keys.hlsli"
+
+// Places that are not wanted hold candidates that nothing comes before, so that the last place is
+// the worst that is kept, whatever k.
+void StartKeeping(out Candidate best[KEEP]) {
+  [unroll] for (uint i = 0; i < KEEP; ++i) {
+    bool wanted = i + c.k >= KEEP;
+    best[i].key = wanted ? (BITS)0 : (BITS)0xFFFFFFFFu;
+    best[i].position = wanted ? NOWHERE : 0;
+  }
+}
+
+void Insert(inout Candidate best[KEEP], Candidate candidate) {
+  [unroll] for (uint j = 0; j < KEEP; ++j) {
+    // A swap by masks: vkd3d's compiler takes exponential time for a chain of choices.
+    uint mask = 0u - (uint)Before(candidate, best[j]);
+    BITS key_change = (candidate.key ^ best[j].key) & mask;
+    uint position_change = (candidate.position ^ best[j].position) & mask;
+    candidate.key ^= key_change;
+    candidate.position ^= position_change;
+    best[j].key ^= key_change;
+    best[j].position ^= position_change;
+  }
+}
+
+void Offer(inout Candidate best[KEEP], Candidate candidate) {
+  [branch] if (Before(candidate, best[KEEP - 1])) Insert(best, candidate);
+}
+
+#if SOURCE == SOURCE_KEYS
+
+#define STEP KEY_STEP
+uint4 LoadStep(uint base, uint item) { return LoadKeys(base, item); }
+BITS StepKey(uint4 v, uint i) { return KeyOfStep(v, i); }
+#if IS_WIDE
+BITS StepBest(uint4 v) { return LargerKey(v.xy, v.zw); }
+#else
+BITS StepBest(uint4 v) { return max(max(v.x, v.y), max(v.z, v.w)); }
+#endif
+
+#elif SOURCE != SOURCE_RECORDS
+
+#if LAYOUT == LAYOUT_ROWS
+#define STEP VECTOR_ELEMENTS
+BITS StepBest(uint4 v) { return BestKey(v); }
+BITS StepKey(uint4 v, uint i) { return KeyOf(ElementOf(v, i)); }
+#elif IS_WIDE
+#define STEP 2
+BITS StepBest(uint4 v) { return BestKey(v); }
+BITS StepKey(uint4 v, uint i) { return KeyOf(i == 0 ? v.xy : v.zw); }
+#else
+#define STEP 4
+BITS StepBest(uint4 v) { return BestOfKeys(RawKeysOf(v << WORD_SHIFT)); }
+BITS StepKey(uint4 v, uint i) { return KeyOf(v[i]); }
+#endif
+
+// The elements of a step; those of columns past the sequence's end are its last.
+uint4 LoadStep(uint start, uint item) {
+#if LAYOUT == LAYOUT_ROWS
+  return Input[(start + item) / VECTOR_ELEMENTS];
+#elif IS_WIDE
+  return uint4(LoadElement(start, item), LoadElement(start, min(item + 1, c.index_count - 1)));
+#else
+  uint last = c.index_count - 1;
+  return uint4(LoadElement(start, item), LoadElement(start, min(item + 1, last)),
+               LoadElement(start, min(item + 2, last)), LoadElement(start, min(item + 3, last)));
+#endif
+}
+
+#endif
+
+#ifdef STEP
+
+// Candidates [begin, end), a step at a time: most steps hold nothing that is kept, which one
+// question tells. Candidates that come in ascending position must beat the worst that is kept
+// (ASCENDING); others may equal it, and are no worse than `least`.
+void KeepRun(inout Candidate best[KEEP], uint base, uint begin, uint end, BITS least) {
+#if SOURCE != SOURCE_KEYS && LAYOUT == LAYOUT_ROWS
+  // Steps are vectors of the tensor; the first may begin before `begin`, and then wraps below zero.
+  uint item = begin - (base + begin) % VECTOR_ELEMENTS;
+  uint steps = (end - item + STEP - 1) / STEP;
+#else
+  uint item = begin;
+  uint steps = (end - begin + STEP - 1) / STEP;
+#endif
+  [loop] for (; steps > 0; --steps) {
+    uint4 v = LoadStep(base, item);
+    BITS step_best = StepBest(v);
+#if ASCENDING
+    bool enters = KeyAbove(step_best, best[KEEP - 1].key) || best[KEEP - 1].position == NOWHERE;
+#else
+    bool enters = !KeyAbove(best[KEEP - 1].key, step_best) && !KeyAbove(least, step_best);
+#endif
+    [branch] if (enters) {
+      [loop] for (uint i = 0; i < STEP; ++i) {
+        Candidate candidate;
+        candidate.key = StepKey(v, i);
+        candidate.position = item + i;
+        [branch] if (item + i - begin < end - begin) {
+#if SOURCE != SOURCE_KEYS
+          candidate.position += c.index_base;
+#endif
+          Offer(best, candidate);
+        }
+      }
+    }
+    item += STEP;
+  }
+}
+
+#endif
 
 [numthreads(THREADS, 1, 1)]
 void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
@@ -87,38 +199,69 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint end = min(begin + c.item_count, c.list_length);
 
   Candidate best[KEEP];
-  [unroll] for (uint i = 0; i < KEEP; ++i) best[i] = NoCandidate();
+  StartKeeping(best);
 #if SOURCE == SOURCE_ELEMENTS
-  uint start = c.input_base + KeptOffsets(sequence).input;
+  KeepRun(best, FirstElement(KeptOffsets(sequence).input), begin, end, (BITS)0);
+#elif SOURCE == SOURCE_KEYS
+  KeepRun(best, KeyBase(sequence), begin, end, (BITS)0);
+#elif SOURCE == SOURCE_BLOCKS
+  // Items are the elements of the winning blocks, one block after another.
+  uint start = FirstElement(KeptOffsets(sequence).input);
+#if LAYOUT == LAYOUT_ROWS
+  uint before = start % VECTOR_ELEMENTS;
+#else
+  uint before = 0;
+#endif
+  uint winners = instance.read1 + sequence * c.read_stride;
+  BITS least = RecordKey(List[winners + c.runs - 1]);
+  bool holds_any = false;
+  [loop] while (begin < end) {
+    uint first = begin % c.block_length;
+    uint count = min(c.block_length - first, end - begin);
+    uint block = List[winners + begin / c.block_length].z - c.block_base;
+    bool is_searched = block < c.block_count;
+    holds_any = holds_any || is_searched;
+#if LAYOUT == LAYOUT_COLUMNS
+    if (is_searched) {
+      uint key_at = KeyBase(sequence) - instance.read1 * KEY_STEP +
+                    (block + c.block_base) * c.key_item_stride;
+      uint runner_at = instance.write1 + key_at / 4 * 8 + key_at % 4;
+      // Alone in its block, and known. The run that has the row takes it.
+      if (KeyAbove(least, (BITS)Runners[runner_at])) {
+        is_searched = false;
+        Candidate candidate;
+        candidate.key = RecordKey(List[winners + begin / c.block_length]);
+        uint row = Runners[runner_at + 4];
+        candidate.position = c.index_base + row;
+        if (row - block * c.block_length - first < count) Offer(best, candidate);
+      }
+    }
+#endif
+    if (is_searched) {
+      uint from = block * c.block_length + first;
+      uint to = min(from + count - before, c.index_count);
+      from = max(from, before) - before;
+      if (from < to) KeepRun(best, start, from, to, least);
+    }
+    begin += count;
+  }
+  // Where sequences have several parts, a run lies in one block, and one dispatch has that.
+  if (!holds_any && c.item_count <= c.block_length) return;
 #else
   uint start = instance.read1 + c.input_base + sequence * c.read_stride;
-#endif
   [loop] for (uint item = begin; item < end; ++item) {
-#if SOURCE == SOURCE_ELEMENTS
-    Candidate candidate = LoadCandidate(start, item);
-#else
-    Candidate candidate = FromRecord(List[start + item * c.read_item_stride]);
-#endif
-    [unroll] for (uint j = 0; j < KEEP; ++j) {
-      // A swap by masks: vkd3d's compiler takes exponential time for a chain of choices.
-      uint mask = 0u - (uint)Before(candidate, best[j]);
-      BITS key_change = (candidate.key ^ best[j].key) & mask;
-      uint position_change = (candidate.position ^ best[j].position) & mask;
-      candidate.key ^= key_change;
-      candidate.position ^= position_change;
-      best[j].key ^= key_change;
-      best[j].position ^= position_change;
-    }
+    Offer(best, FromRecord(List[start + item * c.read_item_stride]));
   }
+#endif
   uint at = instance.write0 + c.record_base + sequence * c.record_stride + run * c.k;
-  [unroll] for (uint rank = 0; rank < KEEP; ++rank) {
-    if (rank < c.k) Records[at + rank] = ToRecord(best[rank]);
+  [unroll] for (uint place = 0; place < KEEP; ++place) {
+    if (place + c.k >= KEEP) Records[at + (place + c.k - KEEP)] = ToRecord(best[place]);
   }
 }
 
 #endif  // KEEP
 
-// --- merging sorted runs in pairs: from item_count records a run to k, the last of them shorter ---
+// --- merging sorted runs in pairs: from item_count records a run to k, the last one shorter ---
 
 #define MERGE_CHUNK 32
 
@@ -164,7 +307,7 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Candidate b = RunAt(b_start, b_item, b_length);
   uint out_start =
       instance.write0 + c.record_base + sequence * c.record_stride + merged * c.k;
-  // One load and one store a step whichever run gives: a software device runs both sides of a branch.
+  // One load and one store a step whichever run gives: software devices run both sides of a branch.
   [loop] for (uint rank = first; rank < end; ++rank) {
     bool from_a = Before(a, b);
     Candidate best = Choose(from_a, a, b);
@@ -178,28 +321,6 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     a = Choose(from_a, next, a);
     b = Choose(from_a, b, next);
   }
-}
-
-// --- the elements of the winning champions' blocks ---
-
-[numthreads(THREADS, 1, 1)]
-void GatherBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit >= c.unit_count) return;
-  uint item = unit % c.list_length;
-  uint sequence = unit / c.list_length;
-  uint winner = item / c.block_length;
-  // Every winner lies in the part of exactly one dispatch; wrapping makes that one comparison.
-  uint local = List[instance.read1 + c.read_stride * sequence + winner].z - c.index_base;
-  if (local >= c.index_count) return;
-  uint start = c.input_base + KeptOffsets(sequence).input;
-  uint before = start % c.block_align;
-  uint block_start = (local + before) / c.block_length * c.block_length;
-  uint element = block_start + item % c.block_length - before;
-  Candidate candidate = NoCandidate();
-  if (element < c.index_count) candidate = LoadCandidate(start, element);
-  uint at = instance.write0 + c.record_base + sequence * c.record_stride + item;
-  Records[at] = ToRecord(candidate);
 }
 
 #else
@@ -217,7 +338,7 @@ void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   if (local >= c.index_count) return;
   Offsets at = KeptOffsets(sequence);
   uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
-  Values[instance.write0 + value_at] = LoadElement(c.input_base + at.input, local);
+  Values[instance.write0 + value_at] = LoadElement(FirstElement(at.input), local);
   uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
 #if INDEX_WIDE
   Indices[instance.write1 + index_at] = uint2(position, 0);

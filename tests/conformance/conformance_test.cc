@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/d3d12/device.h"
 #include "tests/conformance/case_generator.h"
@@ -164,12 +165,13 @@ void RegisterRandom() {
   });
 }
 
-// What broke once.
-struct Regression {
+struct NamedCase {
   const char* name;
   const char* line;
 };
-constexpr Regression kRegressions[] = {
+
+// What broke once.
+constexpr NamedCase kRegressions[] = {
     // Folding 16 slots in one chain took vkd3d's compiler exponential time.
     {"FoldsSixteenSlotsInBearableTime",
      "argmax input=UINT8[2,4097] output=UINT32[2,1] axes=1 direction=increasing "
@@ -199,10 +201,42 @@ constexpr Regression kRegressions[] = {
      "direction=decreasing values=random_bits seed=1 view=1024 groups=16 threads=64 wide=0"},
 };
 
-void RegisterRegressions() {
-  for (const Regression& regression : kRegressions) {
-    Register(regression.name, flags().device,
-             [&regression](Device& device) { RunLine(device, regression.line); });
+// Each way that top_k takes, on values that lead it there.
+constexpr NamedCase kTopKPaths[] = {
+    {"TopKOfRowsThatStartInsideVectors",
+     "top_k input=FLOAT32[5,3001] output=FLOAT32[5,16] indices=UINT32[5,16] axis=1 k=16 "
+     "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfRowsInParts",
+     "top_k input=UINT64[2,5001] output=UINT64[2,3] indices=UINT32[2,3] axis=1 k=3 "
+     "direction=increasing values=ties seed=3 view=1024 groups=64 threads=8 wide=0"},
+    {"TopKOfRowsByManyLanes",
+     "top_k input=INT16[1,20001] output=INT16[1,5] indices=UINT32[1,5] axis=1 k=5 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKOfColumnsFewInABlock",
+     "top_k input=FLOAT32[2,3000,160] output=FLOAT32[2,10,160] indices=UINT32[2,10,160] axis=1 "
+     "k=10 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfColumnsAllEqual",
+     "top_k input=FLOAT32[2100,64] output=FLOAT32[10,64] indices=UINT32[10,64] axis=0 k=10 "
+     "direction=decreasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfColumnsManyInABlock",
+     "top_k input=FLOAT32[2100,64] output=FLOAT32[10,64] indices=UINT32[10,64] axis=0 k=10 "
+     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfColumnsOfHalves",
+     "top_k input=FLOAT16[3000,2,520] output=FLOAT16[5,2,520] indices=UINT32[5,2,520] axis=0 k=5 "
+     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfColumnsOfBytesInParts",
+     "top_k input=INT8[3000,528] output=INT8[3,528] indices=UINT32[3,528] axis=0 k=3 "
+     "direction=decreasing values=random_bits seed=3 view=65536 groups=64 threads=8 wide=0"},
+    {"TopKOfScatteredElements",
+     "top_k input=UINT8[3000,17] output=UINT8[4,17] indices=UINT32[4,17] axis=0 k=4 "
+     "direction=decreasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+};
+
+void RegisterCases(absl::Span<const NamedCase> cases) {
+  for (const NamedCase& c : cases) {
+    Register(c.name, flags().device, [&c](Device& device) { RunLine(device, c.line); });
   }
 }
 
@@ -242,7 +276,8 @@ void RegisterTests() {
     RegisterHardwareOptions();
     RegisterCopies();
     RegisterTogether();
-    RegisterRegressions();
+    RegisterCases(kRegressions);
+    RegisterCases(kTopKPaths);
   }
 }
 

@@ -227,11 +227,35 @@ TEST(PlanHardmax, ZeroesTheOutputAndScattersOnes) {
   EXPECT_THAT(Entries(plan), ElementsAre("ReduceRows", "ScatterOnes"));
 }
 
-TEST(PlanTopK, RunsATournamentForFewOfMany) {
+TEST(PlanTopK, SearchesTheBlocksOfTheBestKeysForFewOfMany) {
   EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({1000, 8192}), .axis = 1, .k = 10})),
-              ElementsAre("ReduceRows", "KeepBest", "GatherBlocks", "KeepBest", "WriteResults"));
-  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({8192, 1000}), .axis = 0, .k = 10}))[0],
-              "ReduceColumns");
+              ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"));
+}
+
+TEST(PlanTopK, PicksTheLayoutThatMemoryWants) {
+  constexpr uint32_t kRows = 0, kColumns = 1, kStrided = 2;
+  struct LayoutCase {
+    TensorDesc input;
+    uint32_t axis;
+    uint32_t layout;
+  };
+  const std::vector<LayoutCase> cases = {
+      {Tensor({64, 4096}), 1, kRows},
+      {Tensor({63, 4095}), 1, kRows},
+      {Tensor({4096, 64}), 0, kColumns},
+      {Tensor({2, 4096, 64}), 1, kColumns},
+      {Tensor({4096, 63}), 0, kStrided},
+      {Tensor({4096, 2}), 0, kStrided},
+      {Tensor({4096, 64}, DataType::kInt64), 0, kStrided},
+      {Tensor({64, 4096}, DataType::kFloat32, {8192, 2}), 1, kStrided},
+      {Tensor({4096, 64}, DataType::kFloat32, {1, 4096}), 0, kRows},
+  };
+  for (const LayoutCase& c : cases) {
+    const OperatorPlan plan = Plan(TopKDesc{.input = c.input, .axis = c.axis, .k = 10});
+    SCOPED_TRACE(ToString(c.input));
+    EXPECT_EQ(plan.kernels[0].entry, "BestOfBlocks");
+    EXPECT_EQ(Macro(plan.kernels[0], "LAYOUT"), c.layout);
+  }
 }
 
 TEST(PlanTopK, ReadsEveryElementOnceInATournament) {

@@ -1,0 +1,151 @@
+// How top_k plans one slice of sequences (top_k_plan.cc walks the slices). Long sequences are cut
+// into blocks, of which only those with the best keys can hold what is wanted. For few ranks a lane
+// keeps the best in registers; for many, a cut in the order of elements is searched, those above it
+// are collected and sorted: in short runs by lanes, which are then merged.
+#ifndef OPMILL_KERNELS_TOP_K_SLICE_H_
+#define OPMILL_KERNELS_TOP_K_SLICE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/iteration_space.h"
+#include "kernels/plan_builder.h"
+#include "kernels/tuning.h"
+
+namespace opmill::top_k {
+
+// Keys of blocks that a kernel reads at a time: KEY_STEP in top_k_block_keys.hlsli, or twice that.
+inline constexpr uint64_t kKeyStep = 4;
+
+// How a sequence lies in memory. Numbers match LAYOUT_* in top_k_layout.hlsli.
+enum class Layout : uint32_t { kRows = 0, kColumns = 1, kStrided = 2 };
+
+// What KeepBest reads. Numbers match SOURCE_* in top_k.hlsl.
+enum class Source : uint32_t { kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3 };
+
+// The best key of every block of every sequence.
+struct Keys {
+  BufferView view;
+  BufferView runners;  // columns: the second best key and the row of the best
+  Layout layout = Layout::kRows;
+  uint64_t length = 0;  // keys of a sequence, those of blocks without elements included
+  uint64_t stride = 0;  // keys from a sequence (columns: from a row of sequences) to the next
+  uint64_t item_stride = 1;
+  uint64_t columns = 1;                // columns: sequences in a row
+  std::vector<uint64_t> part_lengths;  // of the length, by part
+};
+
+// Records of every sequence of a slice, `length` each.
+struct List {
+  BufferView view;
+  uint64_t length = 0;
+  uint64_t sequence_stride = 0;
+  uint64_t item_stride = 1;
+};
+
+// Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
+inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
+
+// Words of a candidate in a selection's scratch: CANDIDATE_WORDS in top_k_select.hlsl.
+inline uint64_t CandidateWords(DataType type) { return ElementBytes(type) == 8 ? 3 : 2; }
+
+// A view of records as one of smaller elements.
+inline BufferView InFormat(BufferView view, ViewFormat format) {
+  view.element_count *= ViewElementBytes(view.format) / ViewElementBytes(format);
+  view.format = format;
+  return view;
+}
+
+// One slice of sequences, planned from its elements to its results.
+class TopKSlice {
+ public:
+  TopKSlice(PlanBuilder& builder, const TopKDesc& desc, const IterationSpace& space,
+            const SliceLimits& limits)
+      : builder_(builder),
+        desc_(desc),
+        type_(desc.input.data_type),
+        space_(space),
+        parts_(SliceReduced(space, limits)),
+        sequences_(space.results()),
+        length_(space.index_count()),
+        k_(desc.k) {}
+
+  void Plan();
+
+  // Records that one sequence may have in scratch at a time.
+  static uint64_t RecordsPerSequence(uint64_t length, uint64_t k, DataType type, uint64_t parts);
+
+ private:
+  Layout LayoutOf(const IterationSpace& part) const;
+  uint64_t VectorElements() const { return kVectorBytes / ElementBytes(type_); }
+
+  std::vector<ShaderMacro> Macros(bool writes_results) const {
+    return {{"DATA_TYPE", static_cast<uint32_t>(type_)},
+            {"THREADS", builder_.options().threads},
+            {"LARGEST", desc_.axis_direction == AxisDirection::kDecreasing ? 1u : 0u},
+            {"NAN_FIRST", 0},
+            {"WRITES_RESULTS", writes_results ? 1u : 0u}};
+  }
+
+  List NewList(uint64_t length) {
+    const uint64_t count = sequences_ * length;
+    return {.view = Records(builder_.ReserveRecords(count), count),
+            .length = length,
+            .sequence_stride = length};
+  }
+
+  void SetUnits(Dispatch& dispatch, uint64_t units, uint64_t units_per_group) {
+    dispatch.constants.unit_count = static_cast<uint32_t>(units);
+    SetGroups(dispatch, CeilDiv(units, units_per_group));
+  }
+
+  static void SetRead(DispatchConstants& constants, const List& list) {
+    constants.read_stride = static_cast<uint32_t>(list.sequence_stride);
+    constants.read_item_stride = static_cast<uint32_t>(list.item_stride);
+  }
+
+  static void SetKeys(DispatchConstants& constants, const Keys& keys) {
+    constants.key_stride = static_cast<uint32_t>(keys.stride);
+    constants.key_item_stride = static_cast<uint32_t>(keys.item_stride);
+    constants.columns = static_cast<uint32_t>(keys.columns);
+  }
+
+  Keys BlockKeys(uint64_t block);
+  void AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_t length, uint64_t base,
+                    const Keys& keys);
+  List KeepOfKeys(const Keys& keys);
+  List SelectFromBlocks(const Keys& keys, uint64_t block);
+  List KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block);
+  Dispatch KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run, uint64_t kept,
+                        const List& into, uint64_t base);
+  void ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
+
+  List SortElements();
+  List SortList(List list);
+  List MergeAll(List runs, uint64_t run_count);
+  void WriteResults(const List& list);
+
+  // How many candidates are sorted at a time, out of a list of `length`: by one group in a tile,
+  // or, for small k, by one lane that keeps the best.
+  bool LaneKeeps() const { return k_ <= tuning::kMaxLaneKeep; }
+  uint64_t RunLength(uint64_t length) const;
+
+  // Sorts runs of `source`, or of the elements of one part, and writes the first `kept` of each to
+  // `into` from record `base` on.
+  void AddSortRuns(const List* source, const IterationSpace* part, uint64_t length, uint64_t run,
+                   uint64_t kept, const List& into, uint64_t base);
+
+  PlanBuilder& builder_;
+  const TopKDesc& desc_;
+  const DataType type_;
+  const IterationSpace& space_;
+  const std::vector<IterationSpace> parts_;  // of each sequence
+  const uint64_t sequences_;
+  const uint64_t length_;
+  const uint64_t k_;
+};
+
+}  // namespace opmill::top_k
+
+#endif  // OPMILL_KERNELS_TOP_K_SLICE_H_

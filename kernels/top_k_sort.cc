@@ -1,0 +1,129 @@
+// Runs that lanes keep sorted in registers, and merges of them.
+#include <bit>
+
+#include "kernels/top_k_slice.h"
+
+namespace opmill::top_k {
+namespace {
+
+// Places for candidates in a lane's registers: few numbers, since each is a kernel of its own.
+uint64_t LanePlaces(uint64_t kept) {
+  return kept <= 4 ? std::bit_ceil(kept) : CeilDiv(kept, 4) * 4;
+}
+
+}  // namespace
+
+uint64_t TopKSlice::RunLength(uint64_t length) const {
+  if (!LaneKeeps()) return std::min(length, tuning::kMaxLaneKeep);
+  const PlanOptions& options = builder_.options();
+  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
+  const uint64_t runs_wanted = std::max<uint64_t>(1, lanes / sequences_);
+  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, 4 * k_),
+                    tuning::kMaxLaneCandidates);
+}
+
+// Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`
+// from record `base` on.
+Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run,
+                                 uint64_t kept, const List& into, uint64_t base) {
+  std::vector<ShaderMacro> macros = Macros(false);
+  macros.push_back({"SOURCE", static_cast<uint32_t>(source)});
+  macros.push_back({"LAYOUT", static_cast<uint32_t>(layout)});
+  macros.push_back({"KEEP", static_cast<uint32_t>(LanePlaces(kept))});
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel({"top_k", "KeepBest", std::move(macros)});
+  dispatch.writes[0] = into.view;
+  DispatchConstants& constants = dispatch.constants;
+  constants.record_base = static_cast<uint32_t>(base);
+  constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
+  constants.list_length = static_cast<uint32_t>(length);
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.item_count = static_cast<uint32_t>(run);
+  constants.k = static_cast<uint32_t>(kept);
+  SetUnits(dispatch, sequences_ * CeilDiv(length, run), builder_.options().threads);
+  return dispatch;
+}
+
+void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint64_t length,
+                            uint64_t run, uint64_t kept, const List& into, uint64_t base) {
+  if (source != nullptr) {
+    // One kernel serves the lists of every layout.
+    Dispatch dispatch =
+        KeepDispatch(Source::kRecords, Layout::kStrided, length, run, kept, into, base);
+    dispatch.reads[1] = source->view;
+    SetRead(dispatch.constants, *source);
+    builder_.Add(std::move(dispatch));
+  } else {
+    const Layout layout = LayoutOf(*part) == Layout::kRows ? Layout::kRows : Layout::kStrided;
+    Dispatch dispatch = KeepDispatch(Source::kElements, layout, length, run, kept, into, base);
+    ReadPart(dispatch, *part);
+    SetDims(dispatch.constants, *part, part->kept.size(), part->reduced.size());
+    builder_.Add(std::move(dispatch));
+  }
+}
+
+List TopKSlice::SortElements() {
+  const uint64_t run = RunLength(length_);
+  const uint64_t kept = std::min(run, k_);
+  uint64_t run_count = 0;
+  for (const IterationSpace& part : parts_) run_count += CeilDiv(part.index_count(), run);
+  const List runs = NewList(run_count * kept);
+  uint64_t base = 0;
+  for (const IterationSpace& part : parts_) {
+    AddSortRuns(nullptr, &part, part.index_count(), run, kept, runs, base);
+    base += CeilDiv(part.index_count(), run) * kept;
+  }
+  builder_.NextPass();
+  if (run_count == 1) return runs;
+  return LaneKeeps() ? SortList(runs) : MergeAll(runs, run_count);
+}
+
+List TopKSlice::SortList(List list) {
+  for (;;) {
+    const uint64_t run = RunLength(list.length);
+    const uint64_t run_count = CeilDiv(list.length, run);
+    const uint64_t kept = std::min(run, k_);
+    const List runs = NewList(run_count * kept);
+    AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
+    builder_.NextPass();
+    if (run_count == 1) return runs;
+    if (!LaneKeeps()) return MergeAll(runs, run_count);
+    list = runs;
+  }
+}
+
+List TopKSlice::MergeAll(List runs, uint64_t run_count) {
+  uint64_t run_length = runs.length / run_count;
+  List spare = NewList(runs.length);
+  while (run_count > 1) {
+    const uint64_t merged_length = std::min(run_length * 2, k_);
+    const uint64_t merged_count = CeilDiv(run_count, 2);
+    // All merged runs are full but the last one, which takes what is left.
+    const uint64_t last = runs.length - (merged_count - 1) * 2 * run_length;
+    List merged = spare;
+    merged.length = (merged_count - 1) * merged_length + std::min(merged_length, last);
+    merged.sequence_stride = merged.length;
+    Dispatch dispatch;
+    dispatch.kernel = builder_.Kernel({"top_k", "MergeRuns", Macros(false)});
+    dispatch.reads[1] = runs.view;
+    dispatch.writes[0] = merged.view;
+    DispatchConstants& constants = dispatch.constants;
+    SetRead(constants, runs);
+    constants.record_stride = static_cast<uint32_t>(merged.sequence_stride);
+    constants.list_length = static_cast<uint32_t>(runs.length);
+    constants.runs = static_cast<uint32_t>(merged_count);
+    constants.item_count = static_cast<uint32_t>(run_length);
+    constants.k = static_cast<uint32_t>(merged_length);
+    SetUnits(dispatch, sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk),
+             builder_.options().threads);
+    builder_.Add(std::move(dispatch));
+    builder_.NextPass();
+    spare = runs;
+    runs = merged;
+    run_count = merged_count;
+    run_length = merged_length;
+  }
+  return runs;
+}
+
+}  // namespace opmill::top_k

@@ -1,0 +1,15 @@
+// How top_k's sequences lie in memory (Layout of kernels/top_k_slice.h).
+#ifndef OPMILL_TOP_K_LAYOUT_HLSLI_
+#define OPMILL_TOP_K_LAYOUT_HLSLI_
+
+#include "include/dispatch.hlsli"
+#include "include/elements.hlsli"
+
+#define LAYOUT_ROWS 0     // the elements of a sequence are neighbours
+#define LAYOUT_COLUMNS 1  // sequences are neighbours, and every row of them starts a vector
+#define LAYOUT_STRIDED 2  // anything else
+
+// The first element of a sequence in the view of the input, from its offset.
+uint FirstElement(uint offset) { return instance.read0 * VECTOR_ELEMENTS + c.input_base + offset; }
+
+#endif  // OPMILL_TOP_K_LAYOUT_HLSLI_

@@ -1,0 +1,206 @@
+// top_k's first reading: a sequence is cut into blocks of neighbours, and the best key of each is
+// stored. Only the blocks of the k best keys, the earlier among equal ones, can hold the k best
+// elements.
+//   LAYOUT  how sequences lie in memory: LAYOUT_*
+//   TEAM    rows: lanes that read a block together
+//   TILE    columns: vectors of a row that a lane reads at a time
+#include "include/dispatch.hlsli"
+#include "include/top_k_key.hlsli"
+#include "include/top_k_layout.hlsli"
+
+Buffer<uint4> Input : register(t0);
+
+#if LAYOUT == LAYOUT_ROWS
+
+RWBuffer<BITS> Keys : register(u0);
+
+// The best key among the elements of one vector that lie in the sequence; `first` is the position
+// of the vector's first element and wraps below zero.
+BITS BestInside(uint4 v, uint first) {
+  BITS best = (BITS)0;
+  [loop] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
+    if (first + i < c.index_count) best = LargerKey(best, KeyOf(ElementOf(v, i)));
+  }
+  return best;
+}
+
+#if TEAM > 1
+groupshared BITS shared_best[THREADS * TEAM];
+#endif
+
+// The best key of a block, as far as one member of its team reads it.
+BITS BestOfShare(uint start, uint block, uint member) {
+  uint vectors = start / VECTOR_ELEMENTS;
+  uint before = start % VECTOR_ELEMENTS;
+  uint begin = block * (c.block_length / VECTOR_ELEMENTS);
+  uint stop = begin + c.block_length / VECTOR_ELEMENTS;
+  uint past = before + c.index_count;
+  uint whole_end = min(stop, past / VECTOR_ELEMENTS);
+  BITS best = (BITS)0;
+  uint at = begin + member;
+  if (at == 0 && before != 0) {
+    if (whole_end > 0) best = BestInside(Input[vectors], 0u - before);
+    at = TEAM;
+  }
+  // The vector that the sequence ends inside of.
+  if (member == 0 && whole_end < stop && begin <= whole_end && whole_end * VECTOR_ELEMENTS < past) {
+    best = LargerKey(best, BestInside(Input[vectors + whole_end],
+                                      whole_end * VECTOR_ELEMENTS - before));
+  }
+#if IS_WIDE
+  [loop] for (; at < whole_end; at += TEAM) best = LargerKey(best, BestKey(Input[vectors + at]));
+#else
+  if (at < whole_end) {
+    uint4 keys = BestRawKeys(Input[vectors + at]);
+    at += TEAM;
+    [loop] for (; at + 3 * TEAM < whole_end; at += 4 * TEAM) {
+      keys = max(max(max(keys, BestRawKeys(Input[vectors + at])),
+                     max(BestRawKeys(Input[vectors + at + TEAM]),
+                         BestRawKeys(Input[vectors + at + 2 * TEAM]))),
+                 BestRawKeys(Input[vectors + at + 3 * TEAM]));
+    }
+    [loop] for (; at < whole_end; at += TEAM) keys = max(keys, BestRawKeys(Input[vectors + at]));
+    best = LargerKey(best, BestOfKeys(keys));
+  }
+#endif
+  return best;
+}
+
+// A team of neighbouring lanes reads TEAM blocks, one after another, side by side; then each of its
+// lanes combines one block. A team of one reads on from where it was. So several times over, since
+// a group costs a software device as much as reading some thousand bytes.
+[numthreads(THREADS, 1, 1)]
+void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint member = lane % TEAM;
+  uint team = EnterGroup(group) * (THREADS / TEAM) + lane / TEAM;
+  uint sequence = team / c.runs;
+  uint first_block = team % c.runs * c.splits * TEAM;
+  bool is_used = team < c.unit_count;
+  uint start = 0;
+  if (is_used) start = FirstElement(KeptOffsets(sequence).input);
+  uint out_at = instance.write0 + c.record_base + sequence * c.record_stride;
+  [loop] for (uint turn = 0; turn < c.splits; ++turn) {
+#if TEAM > 1
+    if (is_used) {
+      [loop] for (uint j = 0; j < TEAM; ++j) {
+        shared_best[(lane - member + j) * TEAM + member] =
+            BestOfShare(start, first_block + j, member);
+      }
+    }
+    GroupMemoryBarrierWithGroupSync();
+    BITS best = shared_best[lane * TEAM];
+    [loop] for (uint i = 1; i < TEAM; ++i) best = LargerKey(best, shared_best[lane * TEAM + i]);
+    GroupMemoryBarrierWithGroupSync();
+#else
+    BITS best = (BITS)0;
+    if (is_used) best = BestOfShare(start, first_block, 0);
+#endif
+    if (is_used && first_block + member < c.block_count) {
+      Keys[out_at + first_block + member] = best;
+    }
+    first_block += TEAM;
+  }
+}
+
+#elif LAYOUT == LAYOUT_COLUMNS && !IS_WIDE
+
+RWBuffer<uint4> Keys : register(u0);
+// For each vector of Keys the second best keys, and the rows of the best.
+RWBuffer<uint4> Runners : register(u1);
+
+// Lanes take neighbouring vectors of a row, TILE of them each, and a group one such tile after
+// another: rows are pages apart, and each page's translation is to serve much. The best key's row
+// and the second best key spare the search of most blocks, which would read one element from each
+// of many pages.
+[numthreads(THREADS, 1, 1)]
+void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint unit = EnterGroup(group) * THREADS + lane;
+  if (unit >= c.unit_count) return;
+  uint row_lane = unit % c.runs;
+  uint block = unit / c.runs % c.block_count;
+  uint outer = unit / c.runs / c.block_count;
+  uint start = FirstElement(KeptOffsets(outer).input) / VECTOR_ELEMENTS;
+  uint stride = c.reduced[0].input_stride / VECTOR_ELEMENTS;
+  uint begin = block * c.block_length;
+  uint end = min(begin + c.block_length, c.index_count);
+  uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
+
+  uint first = row_lane / THREADS * (THREADS * TILE * c.splits) + row_lane % THREADS;
+  [loop] for (uint tile = 0; tile < c.splits; ++tile) {
+    uint4 best[TILE * WORD_SETS];
+    uint4 second[TILE * WORD_SETS];
+    uint4 best_row[TILE * WORD_SETS];
+    [unroll] for (uint i = 0; i < TILE * WORD_SETS; ++i) {
+      best[i] = (uint4)0;
+      second[i] = (uint4)0;
+      best_row[i] = (uint4)begin;
+    }
+    // Four rows at a time: what is carried from step to step does not fit into registers.
+    [loop] for (uint row = begin; row < end; row += 4) {
+      uint4 rows = min(uint4(row, row + 1, row + 2, row + 3), end - 1) * stride;
+      [unroll] for (uint u = 0; u < TILE; ++u) {
+        uint column = start + min(first + u * THREADS, c.column_units - 1);
+        uint4 v0 = Input[column + rows.x];
+        uint4 v1 = Input[column + rows.y];
+        uint4 v2 = Input[column + rows.z];
+        uint4 v3 = Input[column + rows.w];
+        [unroll] for (uint s = 0; s < WORD_SETS; ++s) {
+          uint at = u * WORD_SETS + s;
+          uint4 k0 = FoldNans(RawKeysOf(WordsOf(v0, s)));
+          uint4 k1 = FoldNans(RawKeysOf(WordsOf(v1, s)));
+          uint4 k2 = FoldNans(RawKeysOf(WordsOf(v2, s)));
+          uint4 k3 = FoldNans(RawKeysOf(WordsOf(v3, s)));
+          uint4 low = max(k0, k1);
+          uint4 high = max(k2, k3);
+          uint4 step_best = max(low, high);
+          // A last row that is repeated may seem its own second: then its block is searched.
+          uint4 step_second = max(max(min(k0, k1), min(k2, k3)), min(low, high));
+          // How many rows stand before the best: each mask is all ones where its row is worse.
+          uint4 skip = (0u - (uint4)(k2 < step_best)) & 1;
+          skip = (0u - (uint4)(k1 < step_best)) & (skip + 1);
+          skip = (0u - (uint4)(k0 < step_best)) & (skip + 1);
+          uint4 above = 0u - (uint4)(step_best > best[at]);
+          second[at] = max(max(second[at], step_second), min(best[at], step_best));
+          best[at] = max(best[at], step_best);
+          best_row[at] ^= (best_row[at] ^ (skip + row)) & above;
+        }
+      }
+    }
+    [unroll] for (uint o = 0; o < TILE; ++o) {
+      if (first + o * THREADS < c.column_units) {
+        // Words of set s are elements s, s + WORD_SETS, ... of their vector.
+        [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
+          uint at = (out_row + first + o * THREADS) * WORD_SETS + w;
+          Keys[instance.write0 + at] = best[o * WORD_SETS + w];
+          Runners[instance.write1 + 2 * at] = second[o * WORD_SETS + w];
+          Runners[instance.write1 + 2 * at + 1] = best_row[o * WORD_SETS + w];
+        }
+      }
+    }
+    first += THREADS * TILE;
+  }
+}
+
+#else
+
+RWBuffer<BITS> Keys : register(u0);
+
+// One lane takes one block, element by element; lanes take neighbouring sequences.
+[numthreads(THREADS, 1, 1)]
+void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint unit = EnterGroup(group) * THREADS + lane;
+  if (unit >= c.unit_count) return;
+  uint sequence = unit % c.sequences;
+  uint block = unit / c.sequences;
+  uint start = FirstElement(KeptOffsets(sequence).input);
+  uint item = block * c.block_length;
+  uint end = min(item + c.block_length, c.index_count);
+  BITS best = (BITS)0;
+  [loop] for (; item < end; ++item) {
+    uint at = start + item * c.reduced[0].input_stride;
+    best = LargerKey(best, KeyOf(ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS)));
+  }
+  Keys[instance.write0 + c.record_base + block * c.split_stride + sequence] = best;
+}
+
+#endif

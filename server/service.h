@@ -19,7 +19,8 @@ enum class ServiceAction : uint32_t { kNone, kInstall, kUninstall, kRun };
 
 // Registers this program as the service OpMill, which starts with the machine, with these arguments
 // and --service=run, under an account with few rights. It is not started.
-absl::Status InstallService(std::vector<std::string> arguments, absl::Duration drain_timeout);
+absl::Status InstallService(const std::vector<std::string>& arguments,
+                            absl::Duration drain_timeout);
 absl::Status UninstallService();
 
 // Serves until stopped, calls `serving` when it begins to, and returns the exit code.

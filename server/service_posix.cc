@@ -10,7 +10,9 @@ absl::Status Unimplemented() {
 
 }  // namespace
 
-absl::Status InstallService(std::vector<std::string>, absl::Duration) { return Unimplemented(); }
+absl::Status InstallService(const std::vector<std::string>& /*arguments*/, absl::Duration) {
+  return Unimplemented();
+}
 
 absl::Status UninstallService() { return Unimplemented(); }
 

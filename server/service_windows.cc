@@ -136,10 +136,11 @@ Service* Service::running_ = nullptr;
 
 }  // namespace
 
-absl::Status InstallService(std::vector<std::string> arguments, absl::Duration drain_timeout) {
+absl::Status InstallService(const std::vector<std::string>& arguments,
+                            absl::Duration drain_timeout) {
   std::string command = Quoted(ProgramPath());
-  arguments.push_back("--service=run");  // of a flag given twice the later counts
   for (const std::string& argument : arguments) absl::StrAppend(&command, " ", Quoted(argument));
+  absl::StrAppend(&command, " --service=run");  // of a flag given twice the later counts
 
   const Handle manager(OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CREATE_SERVICE));
   if (manager == nullptr) return LastError("installed");

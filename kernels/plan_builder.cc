@@ -7,8 +7,6 @@
 namespace opmill {
 namespace {
 
-uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
-
 ViewFormat FormatOf(DataType type) {
   switch (ElementBytes(type)) {
     case 1:

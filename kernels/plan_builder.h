@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/iteration_space.h"
 #include "kernels/plan.h"
+#include "kernels/rounding.h"
 
 namespace opmill {
 
@@ -62,8 +63,6 @@ PlacedView ReadElements(DataType type, uint64_t base, uint64_t span);
 // Elements [base, base + span] of an output.
 PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t span);
 BufferView Records(uint64_t scratch_offset, uint64_t count);
-
-inline uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 // The first `kept` and `reduced` dimensions of a space, for the kernel to walk.
 void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,

@@ -1,4 +1,5 @@
 // From the keys of blocks to the k best elements: in registers, or by a cut.
+#include "kernels/rounding.h"
 #include "kernels/top_k_slice.h"
 
 namespace opmill::top_k {
@@ -6,8 +7,6 @@ namespace {
 
 // Words of a selection's scratch before its candidates: CANDIDATES_AT in top_k_select.hlsl.
 constexpr uint64_t kSelectHeaderWords = 4;
-
-uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 

@@ -5,14 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/errors.h"
+#include "kernels/rounding.h"
 
 namespace opmill {
 namespace {
 
 constexpr uint64_t kAlignment = 256;  // what constant buffers ask for, and a multiple of every view
 constexpr uint64_t kSharedBlockBytes = uint64_t{32} << 20;
-
-uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 // Eight sizes to an octave, so that blocks of tensors of about one size serve each other.
 uint64_t DedicatedBlockBytes(uint64_t size_bytes) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/errors.h"
+#include "kernels/rounding.h"
 
 namespace opmill {
 namespace {
@@ -18,8 +19,7 @@ struct LoneConstants {
   Instance instance = {};
 };
 constexpr uint64_t kConstantsStride =
-    (sizeof(LoneConstants) + D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT - 1) /
-    D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT * D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT;
+    RoundUp(sizeof(LoneConstants), D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
 
 // Views reach to the end of the last vector; buffers are cut so that they may.
 uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
@@ -38,7 +38,7 @@ uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
       break;
     }
   }
-  return (size_bytes + 15) / 16 * 16;
+  return RoundUp(size_bytes, 16);
 }
 
 absl::Status CheckRange(const OperatorPlan& plan, BufferRole role, uint64_t offset, uint64_t size,

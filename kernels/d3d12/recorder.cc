@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/rounding.h"
+
 namespace opmill {
 namespace {
 
@@ -60,8 +62,6 @@ bool GoTogether(const RunPart& a, const RunPart& b) {
   }
   return true;
 }
-
-uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 template <typename Function>
 void ForEachOutput(const QueuedRun& run, const Function& function) {

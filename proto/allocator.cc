@@ -4,6 +4,8 @@
 #include <cstdlib>  // defines __GLIBC__ where it is
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -20,6 +22,11 @@ void TuneAllocatorForLargeMessages() {
   // each way, and were not faster.
   mallopt(M_ARENA_MAX, static_cast<int>(std::max(2u, std::thread::hardware_concurrency())));
 #endif
+}
+
+void TuneForServing() {
+  TuneAllocatorForLargeMessages();
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
 }  // namespace opmill

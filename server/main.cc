@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/d3d12/adapters.h"
 #include "proto/allocator.h"
@@ -106,10 +105,7 @@ int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
 
 int main(int argc, char** argv) {
   opmill::WriteUtf8ToConsole();
-  opmill::TuneAllocatorForLargeMessages();
-  // gRPC's locks are abseil's too, and Debian's abseil looks for deadlocks at each: several percent
-  // of a small call.
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  opmill::TuneForServing();
   opmill::StopSignal& stop = opmill::StopSignal::Install();
   grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
   return Main(opmill::Arguments(argc, argv), stop);

@@ -19,7 +19,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/allocator.h"
@@ -130,10 +129,7 @@ class BareService : public grpc::CallbackGenericService {
 // Serves until it is killed. Logs as opmill-server does.
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  if (absl::GetFlag(FLAGS_allocator) == "tuned") {
-    opmill::TuneAllocatorForLargeMessages();
-    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  }
+  if (absl::GetFlag(FLAGS_allocator) == "tuned") opmill::TuneForServing();
   opmill::BareService service;
   grpc::ServerBuilder builder;
   int port = 0;

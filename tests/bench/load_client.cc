@@ -23,7 +23,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/client.h"
 #include "google/protobuf/text_format.h"
@@ -187,10 +186,7 @@ class LoadClient {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  if (absl::GetFlag(FLAGS_allocator) == "tuned") {
-    opmill::TuneAllocatorForLargeMessages();
-    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  }
+  if (absl::GetFlag(FLAGS_allocator) == "tuned") opmill::TuneForServing();
   grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
   opmill::LoadClient client;
   opmill::ServeCommands([&](const opmill::Command& command) { return client.Handle(command); });

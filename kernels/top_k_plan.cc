@@ -35,7 +35,7 @@ void TopKSlice::Plan() {
     const Keys keys = BlockKeys(block);
     WriteResults(KeepOfBlocks(KeepOfKeys(keys), keys, block));
   } else if (block > 0) {
-    WriteResults(SortList(SelectFromBlocks(BlockKeys(block), block)));
+    WriteResults(SortSelection(SelectFromBlocks(BlockKeys(block), block)));
   } else {
     WriteResults(SortElements());
   }
@@ -89,11 +89,20 @@ void TopKSlice::WriteResults(const List& list) {
       constants.index_count = static_cast<uint32_t>(part.index_count());
       constants.item_count = static_cast<uint32_t>(rank_count);
       constants.rank_base = static_cast<uint32_t>(rank_part.index_base);
-      SetUnits(dispatch, sequences_ * rank_count, options.threads);
+      const uint64_t results = sequences_ * rank_count;
+      const uint64_t turns = TurnsOf(results, tuning::kMaxLaneResults);
+      constants.splits = static_cast<uint32_t>(turns);
+      SetUnits(dispatch, results, options.threads * turns);
       builder_.Add(std::move(dispatch));
     }
   }
   builder_.NextPass();
+}
+
+uint64_t TopKSlice::TurnsOf(uint64_t steps, uint64_t most) const {
+  const PlanOptions& options = builder_.options();
+  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
+  return std::clamp<uint64_t>(steps / lanes, 1, most);
 }
 
 uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type, uint64_t parts) {
@@ -103,8 +112,7 @@ uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType typ
   // may a row of columns, which have two words more for each.
   if (block > 0) {
     const uint64_t keys = CeilDiv(length, block) + 2 * parts + kKeyStep;
-    const uint64_t searched =
-        k <= tuning::kMaxLaneKeep ? k * block : 4 + MostBlocks(k) * block * CandidateWords(type);
+    const uint64_t searched = k <= tuning::kMaxLaneKeep ? k * block : MostBlocks(k) * block;
     return std::max(4 * keys, searched);
   }
   const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxLaneKeep;
@@ -135,8 +143,10 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
                      " candidates at once; the limit is ", options.max_view_elements, "."));
   }
   limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
-  limits.results = std::max<uint64_t>(
-      1, std::min(options.max_view_elements, tuning::kMaxListRecords) / per_sequence);
+  const uint64_t slice_records =
+      desc.k <= tuning::kMaxLaneKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
+  limits.results =
+      std::max<uint64_t>(1, std::min(options.max_view_elements, slice_records) / per_sequence);
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) break;
     // Slices follow one another, so they may use the same scratch.

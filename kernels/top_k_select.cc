@@ -1,12 +1,17 @@
 // From the keys of blocks to the k best elements: in registers, or by a cut.
+#include <bit>
+
 #include "kernels/rounding.h"
 #include "kernels/top_k_slice.h"
 
 namespace opmill::top_k {
 namespace {
 
-// Words of a selection's scratch before its candidates: CANDIDATES_AT in top_k_select.hlsl.
-constexpr uint64_t kSelectHeaderWords = 4;
+// Items of a window: WINDOW in top_k_select.hlsl.
+uint64_t WindowLength(Layout layout, uint64_t vector_elements) {
+  if (layout != Layout::kRows) return 32;
+  return vector_elements == 2 ? 64 : 128;
+}
 
 }  // namespace
 
@@ -53,55 +58,79 @@ List TopKSlice::KeepOfBlocks(const List& winners, const Keys& keys, uint64_t blo
   return runs.length == kept ? runs : SortList(runs);
 }
 
-List TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
+Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
+  const PlanOptions& options = builder_.options();
   const uint64_t most = MostBlocks(k_);
-  const uint64_t words = RoundUp(kSelectHeaderWords + most * block * CandidateWords(type_), 4);
-  const uint64_t records = words * sequences_ / 4;
-  const BufferView work =
-      InFormat(Records(builder_.ReserveRecords(records), records), ViewFormat::kUint32);
-  const List best = NewList(k_);
+  // Every element of these blocks may be a candidate; as a rule little more than one in each is.
+  const List candidates = NewList(most * block);
+  const List taken = NewList(k_ + k_ / 2);
+  const uint64_t header_records = CeilDiv(sequences_ * TOP_K_HEADER_WORDS, 4);
+  const BufferView headers = InFormat(
+      Records(builder_.ReserveRecords(header_records), header_records), ViewFormat::kUint32);
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
-  const auto add = [&](const char* entry, const IterationSpace* part, uint64_t part_base,
-                       uint64_t part_length) {
+  const auto make = [&](const char* entry) {
     Dispatch dispatch;
     dispatch.kernel = builder_.Kernel({"top_k_select", entry, macros});
-    DispatchConstants& constants = dispatch.constants;
-    constants.sequences = static_cast<uint32_t>(sequences_);
-    constants.record_stride = static_cast<uint32_t>(words);
-    constants.k = static_cast<uint32_t>(k_);
-    constants.runs = static_cast<uint32_t>(most);
-    constants.list_length = static_cast<uint32_t>(keys.length);
-    SetKeys(constants, keys);
-    dispatch.reads[1] = keys.view;
-    dispatch.writes = {best.view, work};
-    if (part != nullptr) {
-      ReadPart(dispatch, *part);
-      SetDims(constants, *part, part->kept.size(), part->reduced.size());
-      constants.block_length = static_cast<uint32_t>(block);
-      constants.block_base = static_cast<uint32_t>(part_base);
-      constants.block_count = static_cast<uint32_t>(part_length);
-      const uint64_t group_blocks =
-          std::max<uint64_t>(builder_.options().threads, tuning::kGroupBytes / 16 / block);
-      constants.split_items = static_cast<uint32_t>(group_blocks);
-      constants.splits = static_cast<uint32_t>(CeilDiv(part_length, group_blocks));
-      SetGroups(dispatch, sequences_ * constants.splits);
-    } else {
-      SetGroups(dispatch, sequences_);
-    }
-    builder_.Add(std::move(dispatch));
+    dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
+    dispatch.constants.k = static_cast<uint32_t>(k_);
+    dispatch.writes[1] = headers;
+    return dispatch;
   };
-  add("FindCut", nullptr, 0, 0);
+
+  Dispatch find = make("FindCut");
+  find.constants.runs = static_cast<uint32_t>(most);
+  find.constants.list_length = static_cast<uint32_t>(keys.length);
+  SetKeys(find.constants, keys);
+  find.reads[1] = keys.view;
+  SetGroups(find, sequences_);
+  builder_.Add(std::move(find));
   builder_.NextPass();
+
+  const uint64_t window = WindowLength(keys.layout, VectorElements());
   uint64_t part_base = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    add("CollectAbove", &parts_[p], part_base, keys.part_lengths[p]);
+    Dispatch collect = make("CollectAbove");
+    DispatchConstants& constants = collect.constants;
+    SetKeys(constants, keys);
+    ReadPart(collect, parts_[p]);
+    collect.reads[1] = keys.view;
+    collect.writes[0] = candidates.view;
+    constants.record_stride = static_cast<uint32_t>(candidates.sequence_stride);
+    SetDims(constants, parts_[p], parts_[p].kept.size(), parts_[p].reduced.size());
+    constants.block_length = static_cast<uint32_t>(block);
+    constants.block_base = static_cast<uint32_t>(part_base);
+    constants.block_count = static_cast<uint32_t>(keys.part_lengths[p]);
+    if (block >= window) {
+      constants.item_count = static_cast<uint32_t>(block / window);
+      constants.lane_bits = static_cast<uint32_t>(std::bit_width(block / window) - 1);
+    }
+    const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
+    // An odd number, so that lanes do not meet in one set of a cache.
+    const uint64_t turns = TurnsOf(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
+    const bool side_by_side = options.prefers_wide_rows;
+    constants.split_items = static_cast<uint32_t>(turns);
+    constants.read_stride = side_by_side ? 1 : static_cast<uint32_t>(turns);
+    constants.read_item_stride = side_by_side ? options.threads : 1;
+    constants.splits = static_cast<uint32_t>(CeilDiv(windows, options.threads * turns));
+    SetGroups(collect, sequences_ * constants.splits);
+    builder_.Add(std::move(collect));
     part_base += keys.part_lengths[p];
   }
   builder_.NextPass();
-  add("TakeBest", nullptr, 0, 0);
+
+  Dispatch take = make("TakeBest");
+  take.constants.runs = static_cast<uint32_t>(taken.length);
+  take.reads[0] = candidates.view;
+  SetRead(take.constants, candidates);
+  take.writes[0] = taken.view;
+  take.constants.record_stride = static_cast<uint32_t>(taken.sequence_stride);
+  SetGroups(take, sequences_);
+  builder_.Add(std::move(take));
   builder_.NextPass();
-  return best;
+  Selection selection = {.candidates = candidates, .taken = taken};
+  selection.taken.headers = headers;
+  return selection;
 }
 
 }  // namespace opmill::top_k

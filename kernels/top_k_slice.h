@@ -36,9 +36,11 @@ struct Keys {
   std::vector<uint64_t> part_lengths;  // of the length, by part
 };
 
-// Records of every sequence of a slice, `length` each.
+// Records of every sequence of a slice, `length` each; as many as the headers say where there are
+// some.
 struct List {
   BufferView view;
+  BufferView headers;
   uint64_t length = 0;
   uint64_t sequence_stride = 0;
   uint64_t item_stride = 1;
@@ -47,8 +49,12 @@ struct List {
 // Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
 
-// Words of a candidate in a selection's scratch: CANDIDATE_WORDS in top_k_select.hlsl.
-inline uint64_t CandidateWords(DataType type) { return ElementBytes(type) == 8 ? 3 : 2; }
+// What a selection leaves: candidates where it found them, or, where they were more than `taken`
+// holds, the best of them there. Headers tell which.
+struct Selection {
+  List candidates;
+  List taken;
+};
 
 // A view of records as one of smaller elements.
 inline BufferView InFormat(BufferView view, ViewFormat format) {
@@ -105,6 +111,11 @@ class TopKSlice {
     constants.read_item_stride = static_cast<uint32_t>(list.item_stride);
   }
 
+  static void SetHeaders(Dispatch& dispatch, const List& list) {
+    dispatch.writes[1] = list.headers;
+    dispatch.constants.counted = list.headers.element_count > 0 ? 1 : 0;
+  }
+
   static void SetKeys(DispatchConstants& constants, const Keys& keys) {
     constants.key_stride = static_cast<uint32_t>(keys.stride);
     constants.key_item_stride = static_cast<uint32_t>(keys.item_stride);
@@ -115,7 +126,7 @@ class TopKSlice {
   void AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_t length, uint64_t base,
                     const Keys& keys);
   List KeepOfKeys(const Keys& keys);
-  List SelectFromBlocks(const Keys& keys, uint64_t block);
+  Selection SelectFromBlocks(const Keys& keys, uint64_t block);
   List KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block);
   Dispatch KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run, uint64_t kept,
                         const List& into, uint64_t base);
@@ -123,6 +134,7 @@ class TopKSlice {
 
   List SortElements();
   List SortList(List list);
+  List SortSelection(const Selection& selection);
   List MergeAll(List runs, uint64_t run_count);
   void WriteResults(const List& list);
 
@@ -130,6 +142,8 @@ class TopKSlice {
   // or, for small k, by one lane that keeps the best.
   bool LaneKeeps() const { return k_ <= tuning::kMaxLaneKeep; }
   uint64_t RunLength(uint64_t length) const;
+  // Of so many steps, those that a lane takes one after another, where lanes are few.
+  uint64_t TurnsOf(uint64_t steps, uint64_t most) const;
 
   // Sorts runs of `source`, or of the elements of one part, and writes the first `kept` of each to
   // `into` from record `base` on.

@@ -92,8 +92,27 @@ List TopKSlice::SortList(List list) {
   }
 }
 
+List TopKSlice::SortSelection(const Selection& selection) {
+  const List& taken = selection.taken;
+  const uint64_t run = RunLength(taken.length);
+  const uint64_t run_count = CeilDiv(taken.length, run);
+  List runs = NewList(run_count * run);
+  Dispatch dispatch =
+      KeepDispatch(Source::kRecords, Layout::kStrided, taken.length, run, run, runs, 0);
+  dispatch.reads = {selection.candidates.view, taken.view};
+  SetRead(dispatch.constants, taken);
+  SetHeaders(dispatch, taken);
+  dispatch.constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
+  builder_.Add(std::move(dispatch));
+  builder_.NextPass();
+  runs.headers = taken.headers;
+  return MergeAll(runs, run_count);
+}
+
 List TopKSlice::MergeAll(List runs, uint64_t run_count) {
   uint64_t run_length = runs.length / run_count;
+  uint64_t run_elements = run_length;
+  const uint64_t count = runs.length;
   List spare = NewList(runs.length);
   while (run_count > 1) {
     const uint64_t merged_length = std::min(run_length * 2, k_);
@@ -103,6 +122,7 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count) {
     List merged = spare;
     merged.length = (merged_count - 1) * merged_length + std::min(merged_length, last);
     merged.sequence_stride = merged.length;
+    merged.headers = runs.headers;
     Dispatch dispatch;
     dispatch.kernel = builder_.Kernel({"top_k", "MergeRuns", Macros(false)});
     dispatch.reads[1] = runs.view;
@@ -110,18 +130,23 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count) {
     DispatchConstants& constants = dispatch.constants;
     SetRead(constants, runs);
     constants.record_stride = static_cast<uint32_t>(merged.sequence_stride);
-    constants.list_length = static_cast<uint32_t>(runs.length);
+    SetHeaders(dispatch, runs);
+    constants.list_length = static_cast<uint32_t>(count);
     constants.runs = static_cast<uint32_t>(merged_count);
     constants.item_count = static_cast<uint32_t>(run_length);
+    constants.split_items = static_cast<uint32_t>(run_elements);
     constants.k = static_cast<uint32_t>(merged_length);
-    SetUnits(dispatch, sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk),
-             builder_.options().threads);
+    const uint64_t chunks = sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk);
+    const uint64_t turns = TurnsOf(chunks, tuning::kMaxLaneChunks);
+    constants.splits = static_cast<uint32_t>(turns);
+    SetUnits(dispatch, chunks, builder_.options().threads * turns);
     builder_.Add(std::move(dispatch));
     builder_.NextPass();
     spare = runs;
     runs = merged;
     run_count = merged_count;
     run_length = merged_length;
+    run_elements *= 2;
   }
   return runs;
 }

@@ -46,8 +46,15 @@ inline constexpr uint64_t kMaxLaneKeep = 16;
 // Candidates that such a lane walks at most.
 inline constexpr uint64_t kMaxLaneCandidates = 4096;
 
-// Records that one lane merges.
+// Records that one lane merges in one go. Its neighbours stand next to it: 256, which is 4 KiB from
+// lane to lane, made the late merges of top_k k=1000 six times slower on lavapipe.
 inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
+
+// Of such chunks, of results that a lane writes, and of windows of elements that it tests, so many
+// follow one another at most: a group costs a software device half a microsecond.
+inline constexpr uint64_t kMaxLaneChunks = 8;
+inline constexpr uint64_t kMaxLaneResults = 64;
+inline constexpr uint64_t kMaxLaneWindows = 63;
 
 // Sequences up to this length are sorted whole: a tournament would cost more passes than it saves.
 inline constexpr uint64_t kMinTournament = 64;
@@ -72,6 +79,10 @@ inline constexpr uint64_t kMaxBlockElements = 4096;
 
 // Records in scratch at a time, top_k's candidates or what splits leave to combine: 256 MiB.
 inline constexpr uint64_t kMaxListRecords = uint64_t{1} << 24;
+
+// Likewise of top_k's sorted lists, 64 MiB: they pass many times through the processor's caches.
+// 2^24 is no faster for k=1000 over axis 1 of [1024,50257] (lavapipe).
+inline constexpr uint64_t kMaxSortedRecords = uint64_t{1} << 22;
 
 }  // namespace opmill::tuning
 

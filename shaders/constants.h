@@ -65,14 +65,17 @@ struct DispatchConstants {
   uint key_item_stride;  // top_k: keys of blocks from a block to the next
   uint sequences;        // top_k: results of this dispatch's slice
 
-  uint padding0;
-  uint padding1;
+  uint counted;           // top_k: 1 where headers tell how many candidates there are
+  uint candidate_stride;  // top_k: candidates from a sequence to the next
   uint padding2;
   uint padding3;
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];
 };
+
+// Words of the header that a selection of top_k keeps for each sequence.
+#define TOP_K_HEADER_WORDS 8
 
 // Runs of one operator that a dispatch may serve at once, each with its own layer of groups.
 #define OPMILL_MAX_INSTANCES 64

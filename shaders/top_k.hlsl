@@ -7,6 +7,7 @@
 //   INDEX_WIDE      1 for 64-bit indices
 #include "include/candidate.hlsli"
 #include "include/dispatch.hlsli"
+#include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
 
@@ -16,7 +17,7 @@
 #define SOURCE_BLOCKS 3  // the elements of the blocks that a list names
 #define ASCENDING (SOURCE == SOURCE_ELEMENTS || SOURCE == SOURCE_KEYS)
 
-Buffer<uint4> Input : register(t0);  // elements
+Buffer<uint4> Input : register(t0);  // elements, or a selection's candidates
 Buffer<uint4> List : register(t1);   // records
 
 #if WRITES_RESULTS
@@ -28,7 +29,8 @@ RWBuffer<uint> Indices : register(u1);
 #endif
 #else
 RWBuffer<uint4> Records : register(u0);
-RWBuffer<uint> Runners : register(u1);  // of columns' blocks: see top_k_blocks.hlsl
+// Of columns' blocks, see top_k_blocks.hlsl; or the headers of a selection.
+RWBuffer<uint> Words : register(u1);
 #endif
 
 struct Candidate {
@@ -70,6 +72,8 @@ BITS LoadElement(uint start, uint local) {
 }
 
 #if !WRITES_RESULTS
+
+uint HeaderOf(uint sequence) { return instance.write1 + sequence * HEADER_WORDS; }
 
 // --- a lane walks a run of candidates and keeps the best, sorted, in registers ---
 
@@ -227,11 +231,11 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
                     (block + c.block_base) * c.key_item_stride;
       uint runner_at = instance.write1 + key_at / 4 * 8 + key_at % 4;
       // Alone in its block, and known. The run that has the row takes it.
-      if (KeyAbove(least, (BITS)Runners[runner_at])) {
+      if (KeyAbove(least, (BITS)Words[runner_at])) {
         is_searched = false;
         Candidate candidate;
         candidate.key = RecordKey(List[winners + begin / c.block_length]);
-        uint row = Runners[runner_at + 4];
+        uint row = Words[runner_at + 4];
         candidate.position = c.index_base + row;
         if (row - block * c.block_length - first < count) Offer(best, candidate);
       }
@@ -249,8 +253,20 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   if (!holds_any && c.item_count <= c.block_length) return;
 #else
   uint start = instance.read1 + c.input_base + sequence * c.read_stride;
+  bool are_candidates = false;
+  if (c.counted != 0) {
+    end = min(end, Words[HeaderOf(sequence) + COUNT_AT]);
+    are_candidates = Words[HeaderOf(sequence) + IS_TAKEN_AT] == 0;
+  }
+  if (begin >= end) return;
   [loop] for (uint item = begin; item < end; ++item) {
-    Offer(best, FromRecord(List[start + item * c.read_item_stride]));
+    uint4 record;
+    if (are_candidates) {
+      record = Input[instance.read0 + sequence * c.candidate_stride + item];
+    } else {
+      record = List[start + item * c.read_item_stride];
+    }
+    Offer(best, FromRecord(record));
   }
 #endif
   uint at = instance.write0 + c.record_base + sequence * c.record_stride + run * c.k;
@@ -261,9 +277,13 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 #endif  // KEEP
 
-// --- merging sorted runs in pairs: from item_count records a run to k, the last one shorter ---
+// --- merging sorted runs in pairs ---
 
-#define MERGE_CHUNK 32
+// Records of a run that holds the item_count best of its split_items elements, the last ones fewer.
+uint RunLength(uint run, uint count) {
+  uint first = run * c.split_items;
+  return first < count ? min(min(count - first, c.split_items), c.item_count) : 0;
+}
 
 Candidate RunAt(uint run_start, uint item, uint length) {
   Candidate candidate = NoCandidate();
@@ -271,27 +291,26 @@ Candidate RunAt(uint run_start, uint item, uint length) {
   return candidate;
 }
 
-[numthreads(THREADS, 1, 1)]
-void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit >= c.unit_count) return;
+#define MERGE_CHUNK 32
+
+void MergeChunk(uint unit) {
   uint chunks = (c.k + MERGE_CHUNK - 1) / MERGE_CHUNK;
   uint first = (unit % chunks) * MERGE_CHUNK;
   uint merged = (unit / chunks) % c.runs;
   uint sequence = unit / chunks / c.runs;
 
-  uint a_begin = merged * 2 * c.item_count;
-  uint b_begin = min(a_begin + c.item_count, c.list_length);
-  uint a_length = b_begin - a_begin;
-  uint b_length = min(c.item_count, c.list_length - b_begin);
+  uint count = c.list_length;
+  if (c.counted != 0) count = min(count, Words[HeaderOf(sequence) + COUNT_AT]);
+  uint a_length = RunLength(merged * 2, count);
+  uint b_length = RunLength(merged * 2 + 1, count);
   uint end = min(min(first + MERGE_CHUNK, a_length + b_length), c.k);
-  if (first >= end) return;
-  uint a_start = instance.read1 + c.input_base + sequence * c.read_stride + a_begin;
-  uint b_start = a_start + a_length;
+  uint a_start = instance.read1 + c.input_base + sequence * c.read_stride +
+                 merged * 2 * c.item_count;
+  uint b_start = a_start + c.item_count;
 
   // How many of the first `first` merged records come from run a.
   uint low = first > b_length ? first - b_length : 0;
-  uint high = min(first, a_length);
+  uint high = first < end ? min(first, a_length) : low;
   [loop] while (low < high) {
     uint middle = (low + high) / 2;
     if (Before(RunAt(a_start, middle, a_length),
@@ -323,28 +342,40 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   }
 }
 
+[numthreads(THREADS, 1, 1)]
+void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
+  uint stop = min(first + THREADS * c.splits, c.unit_count);
+  [loop] for (uint unit = first; unit < stop; unit += THREADS) MergeChunk(unit);
+}
+
 #else
 
 // --- the operator's two outputs: values are the elements' own bits ---
 
-[numthreads(THREADS, 1, 1)]
-void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit >= c.unit_count) return;
+void WriteResult(uint unit) {
   uint rank = unit % c.item_count;
   uint sequence = unit / c.item_count;
   uint position = List[instance.read1 + c.read_stride * sequence + c.rank_base + rank].z;
   uint local = position - c.index_base;
-  if (local >= c.index_count) return;
-  Offsets at = KeptOffsets(sequence);
-  uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
-  Values[instance.write0 + value_at] = LoadElement(FirstElement(at.input), local);
-  uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
+  if (local < c.index_count) {
+    Offsets at = KeptOffsets(sequence);
+    uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
+    Values[instance.write0 + value_at] = LoadElement(FirstElement(at.input), local);
+    uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
 #if INDEX_WIDE
-  Indices[instance.write1 + index_at] = uint2(position, 0);
+    Indices[instance.write1 + index_at] = uint2(position, 0);
 #else
-  Indices[instance.write1 + index_at] = position;
+    Indices[instance.write1 + index_at] = position;
 #endif
+  }
+}
+
+[numthreads(THREADS, 1, 1)]
+void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
+  uint stop = min(first + THREADS * c.splits, c.unit_count);
+  [loop] for (uint unit = first; unit < stop; unit += THREADS) WriteResult(unit);
 }
 
 #endif

@@ -89,7 +89,7 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     }
     GroupMemoryBarrierWithGroupSync();
     BITS best = shared_best[lane * TEAM];
-    [loop] for (uint i = 1; i < TEAM; ++i) best = LargerKey(best, shared_best[lane * TEAM + i]);
+    [unroll] for (uint i = 1; i < TEAM; ++i) best = LargerKey(best, shared_best[lane * TEAM + i]);
     GroupMemoryBarrierWithGroupSync();
 #else
     BITS best = (BITS)0;

@@ -1,26 +1,22 @@
 // top_k for more ranks than a lane keeps: a cut that the best blocks lie above, their elements above
-// it, and of those the k best, in any order. Sorting is left to top_k.hlsl.
+// it, and, where those are many more than k, fewer of them, in any order. Sorting is left to
+// top_k.hlsl.
 //   LAYOUT  how sequences lie in memory: LAYOUT_*
 #include "include/candidate.hlsli"
+#include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 
-Buffer<uint4> Input : register(t0);
+Buffer<uint4> Input : register(t0);  // elements; TakeBest: candidates
 Buffer<uint4> Keys : register(t1);
 #define BLOCK_KEYS Keys
 #include "include/top_k_block_keys.hlsli"
 
-RWBuffer<uint4> Records : register(u0);
-RWBuffer<uint> Work : register(u1);  // of each sequence: a count, the cut, the candidates
+RWBuffer<uint4> Records : register(u0);  // of each sequence: candidates
+RWBuffer<uint> Headers : register(u1);
 
-#define COUNT_AT 0
-#define TAIL_AT 1
-#define KEY_AT 2
-#define CANDIDATES_AT 4
 #if IS_WIDE
-#define CANDIDATE_WORDS 3
 #define ORDER_BITS 96
 #else
-#define CANDIDATE_WORDS 2
 #define ORDER_BITS 64
 #endif
 
@@ -77,30 +73,27 @@ uint3 CountKeys(uint lane, uint base, Cuts cuts) {
   return counts;
 }
 
-BITS CandidateKey(uint at) {
-#if IS_WIDE
-  return uint2(Work[at + 1], Work[at + 2]);
-#else
-  return Work[at + 1];
-#endif
-}
-
 uint3 CountCandidates(uint lane, uint base, uint count, Cuts cuts) {
   uint3 counts = (uint3)0;
   [loop] for (uint i = lane; i < count; i += THREADS) {
-    uint at = base + i * CANDIDATE_WORDS;
-    counts += CountOne(CandidateKey(at), Work[at], cuts);
+    uint4 record = Input[base + i];
+    counts += CountOne(RecordKey(record), record.z, cuts);
   }
   return counts;
 }
 
-// A cut with `wanted` to `most` of the group's items above it: of blocks, or of `count` candidates.
+// A cut with `wanted` to `most` of the group's `count` items above it, blocks or candidates; none
+// where they are no more.
 // Two binary digits a round; every lane finds the same.
 Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint most) {
   Cut cut;
   cut.key = (BITS)0;
   cut.tail = 0;
-  uint above = 0xFFFFFFFFu;
+  // Through the group's memory, so that all compilers see lanes agree on how often to meet.
+  if (lane == 0) shared_counts[0] = count;
+  GroupMemoryBarrierWithGroupSync();
+  uint above = shared_counts[0];
+  GroupMemoryBarrierWithGroupSync();
   uint shift = ORDER_BITS;
   [loop] while (shift > 0 && above > most) {
     shift -= 2;
@@ -133,104 +126,226 @@ Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint m
   return cut;
 }
 
+uint HeaderOf(uint sequence) { return instance.write1 + sequence * HEADER_WORDS; }
+
 // One group a sequence: k best blocks, or a few more where that ends the search early.
 [numthreads(THREADS, 1, 1)]
 void FindCut(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint sequence = EnterGroup(group);
-  Cut cut = FindCutOf(true, lane, KeyBase(min(sequence, c.sequences - 1)), 0, c.k, c.runs);
+  uint base = KeyBase(min(sequence, c.sequences - 1));
+  Cut cut = FindCutOf(true, lane, base, c.list_length, c.k, c.runs);
   if (lane == 0 && sequence < c.sequences) {
-    uint at = instance.write1 + sequence * c.record_stride;
-    Work[at + COUNT_AT] = 0;
-    Work[at + TAIL_AT] = cut.tail;
+    uint at = HeaderOf(sequence);
+    Headers[at + COUNT_AT] = 0;
+    Headers[at + IS_TAKEN_AT] = 0;
+    Headers[at + TAIL_AT] = cut.tail;
 #if IS_WIDE
-    Work[at + KEY_AT] = cut.key.x;
-    Work[at + KEY_AT + 1] = cut.key.y;
+    Headers[at + KEY_AT] = cut.key.x;
+    Headers[at + KEY_AT + 1] = cut.key.y;
 #else
-    Work[at + KEY_AT] = cut.key;
+    Headers[at + KEY_AT] = cut.key;
 #endif
   }
 }
 
-void Collect(uint work, BITS key, uint position) {
-  uint place;
-  InterlockedAdd(Work[work + COUNT_AT], 1, place);
-  uint at = work + CANDIDATES_AT + place * CANDIDATE_WORDS;
-  Work[at] = position;
+// --- windows: neighbours that a lane tests first, a bit each, and then goes through the bits ---
+
+// Elements of a block behind its sequence's start are numbered as items: those of rows start at the
+// vector in which the sequence does.
 #if IS_WIDE
-  Work[at + 1] = key.x;
-  Work[at + 2] = key.y;
+#define SETS 1  // of words in a vector
 #else
-  Work[at + 1] = key;
+#define SETS WORD_SETS
+#endif
+
+// Items of a window: WindowLength of top_k_select.cc. Of rows a vector holds their bits.
+#if LAYOUT == LAYOUT_ROWS
+#define WINDOW_VECTORS (32 / SETS)
+#define WINDOW (WINDOW_VECTORS * VECTOR_ELEMENTS)
+#else
+#define WINDOW 32
+#endif
+
+struct Sequence {
+  uint start;       // of items
+  uint before;      // items before the first element
+  uint end;         // of items
+  uint equals_end;  // items before this one are also wanted where they equal the cut
+  Cut cut;
+};
+
+// Item `item` of a window as its place in four words of bits.
+uint4 BitOf(uint item) {
+#if LAYOUT == LAYOUT_ROWS
+  uint element = item % VECTOR_ELEMENTS;
+  uint bit = item / VECTOR_ELEMENTS * SETS + element % SETS;
+  return (uint4)(uint4(0, 1, 2, 3) == (uint4)(element / SETS)) << bit;
+#else
+  return uint4(1u << item, 0, 0, 0);
 #endif
 }
 
-// A lane takes blocks: of those above the cut, the elements not below the cut's key.
+// And back.
+uint ItemOf(uint word, uint bit) {
+#if LAYOUT == LAYOUT_ROWS
+  return bit / SETS * VECTOR_ELEMENTS + word * SETS + bit % SETS;
+#else
+  return bit;
+#endif
+}
+
+bool IsWanted(BITS key, uint item, Sequence s) {
+  return KeyAbove(key, s.cut.key) || (KeyEqual(key, s.cut.key) && item < s.equals_end);
+}
+
+BITS LoadItem(Sequence s, uint item) {
+#if LAYOUT == LAYOUT_ROWS
+  uint at = s.start + item;
+#else
+  uint at = s.start + item * c.reduced[0].input_stride;
+#endif
+  return KeyOf(ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS));
+}
+
+// The bits of those items of the window from `first` on that are wanted.
+uint4 Test(Sequence s, uint first) {
+  uint4 wanted = (uint4)0;
+#if LAYOUT == LAYOUT_ROWS
+  uint start = (s.start + first) / VECTOR_ELEMENTS;
+  uint vectors = min(WINDOW_VECTORS, (s.end - first + VECTOR_ELEMENTS - 1) / VECTOR_ELEMENTS);
+#if !IS_WIDE
+  // Above the cut is from the next key on, of which the last has none.
+  uint above = s.cut.key + 1;
+  uint has_above = above != 0 ? 1 : 0;
+#endif
+  [loop] for (uint i = 0; i < vectors; i += 4) {
+    [unroll] for (uint u = 0; u < 4; ++u) {
+      uint4 v = Input[start + min(i + u, vectors - 1)];
+      uint item = first + (i + u) * VECTOR_ELEMENTS;
+#if IS_WIDE
+      wanted |= uint4((uint)IsWanted(KeyOf(v.xy), item, s),
+                      (uint)IsWanted(KeyOf(v.zw), item, s), 0, 0) << (i + u);
+#else
+      bool takes_equal = item < s.equals_end;
+      uint least = takes_equal ? s.cut.key : above;
+      uint is_live = takes_equal ? 1 : has_above;
+      [unroll] for (uint set = 0; set < WORD_SETS; ++set) {
+        uint4 keys = FoldNans(RawKeysOf(WordsOf(v, set)));
+        wanted |= ((uint4)(keys >= (uint4)least) & is_live) << ((i + u) * WORD_SETS + set);
+      }
+#endif
+    }
+  }
+  // What lies outside of the sequence, or was read twice.
+  if (first == 0) {
+    [loop] for (uint j = 0; j < s.before; ++j) wanted &= ~BitOf(j);
+  }
+  [loop] for (uint k = s.end - first; k < min(WINDOW, (vectors + 3) * VECTOR_ELEMENTS); ++k) {
+    wanted &= ~BitOf(k);
+  }
+#else
+  uint count = min(WINDOW, s.end - first);
+  [loop] for (uint i = 0; i < count; ++i) {
+    wanted.x |= (uint)IsWanted(LoadItem(s, first + i), first + i, s) << i;
+  }
+#endif
+  return wanted;
+}
+
+void Collect(Sequence s, uint first, uint4 wanted, uint header, uint out_at) {
+  uint4 counts = countbits(wanted);
+  uint place;
+  InterlockedAdd(Headers[header + COUNT_AT], counts.x + counts.y + counts.z + counts.w, place);
+  out_at += place;
+  [loop] while ((wanted.x | wanted.y | wanted.z | wanted.w) != 0) {
+    uint low_word = wanted.x != 0 ? 0 : 1;
+    uint high_word = wanted.z != 0 ? 2 : 3;
+    uint low_bits = wanted.x != 0 ? wanted.x : wanted.y;
+    uint high_bits = wanted.z != 0 ? wanted.z : wanted.w;
+    uint word = low_bits != 0 ? low_word : high_word;
+    uint item = ItemOf(word, firstbitlow(low_bits != 0 ? low_bits : high_bits));
+    wanted &= ~BitOf(item);
+    item += first;
+    Records[out_at] = PackCandidate(LoadItem(s, item), c.index_base + item - s.before);
+    ++out_at;
+  }
+}
+
+// A lane takes windows. Blocks that are no shorter tell by their keys whether theirs are wanted.
 [numthreads(THREADS, 1, 1)]
 void CollectAbove(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
   uint sequence = flat_group / c.splits;
   if (sequence >= c.sequences) return;
-  uint work = instance.write1 + sequence * c.record_stride;
-  Cut cut;
-  cut.tail = Work[work + TAIL_AT];
+  uint header = HeaderOf(sequence);
+  Sequence s;
+  s.cut.tail = Headers[header + TAIL_AT];
 #if IS_WIDE
-  cut.key = uint2(Work[work + KEY_AT], Work[work + KEY_AT + 1]);
+  s.cut.key = uint2(Headers[header + KEY_AT], Headers[header + KEY_AT + 1]);
 #else
-  cut.key = Work[work + KEY_AT];
+  s.cut.key = Headers[header + KEY_AT];
 #endif
   uint start = FirstElement(KeptOffsets(sequence).input);
-  uint key_base = KeyBase(sequence) + c.block_base * c.key_item_stride;
-  uint block = flat_group % c.splits * c.split_items;
-  uint block_end = min(block + c.split_items, c.block_count);
-  [loop] for (block += lane; block < block_end; block += THREADS) {
-    if (IsAbove(KeyAt(key_base + block * c.key_item_stride), block + c.block_base, cut)) {
-      uint item = block * c.block_length;
 #if LAYOUT == LAYOUT_ROWS
-      uint before = start % VECTOR_ELEMENTS;
-      uint end = min(item + c.block_length, before + c.index_count);
-      [loop] for (; item < end; item += VECTOR_ELEMENTS) {
-        uint4 v = Input[(start - before + item) / VECTOR_ELEMENTS];
-        [branch] if (!KeyAbove(cut.key, BestKey(v))) {
-          [loop] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
-            BITS key = KeyOf(ElementOf(v, i));
-            uint local = item + i - before;
-            if (local < c.index_count && !KeyAbove(cut.key, key)) {
-              Collect(work, key, c.index_base + local);
-            }
-          }
-        }
-      }
+  s.before = start % VECTOR_ELEMENTS;
 #else
-      uint end = min(item + c.block_length, c.index_count);
-      [loop] for (; item < end; ++item) {
-        uint at = start + item * c.reduced[0].input_stride;
-        BITS key = KeyOf(ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS));
-        if (!KeyAbove(cut.key, key)) Collect(work, key, c.index_base + item);
-      }
+  s.before = 0;
 #endif
+  s.start = start - s.before;
+  s.end = s.before + c.index_count;
+  // Blocks up to the cut's own take what equals it: the earlier come first.
+  uint last_equal = ~s.cut.tail;
+  s.equals_end = last_equal < c.block_base
+                     ? 0
+                     : (min(last_equal - c.block_base, c.block_count - 1) + 1) * c.block_length;
+  uint key_base = KeyBase(sequence) + c.block_base * c.key_item_stride;
+  uint out_at = instance.write0 + sequence * c.record_stride;
+  uint window = flat_group % c.splits * (THREADS * c.split_items) + lane * c.read_stride;
+  uint stop = min((s.end + WINDOW - 1) / WINDOW, window + c.split_items * c.read_item_stride);
+  [loop] while (window < stop) {
+    bool is_open = c.item_count == 0;
+    // Each lane on to a window of its own: they test together.
+    [loop] while (!is_open && window < stop) {
+      uint block = window >> c.lane_bits;
+      is_open = IsAbove(KeyAt(key_base + block * c.key_item_stride), block + c.block_base, s.cut);
+      if (!is_open) window += c.read_item_stride;
+    }
+    if (is_open) {
+      uint4 wanted = Test(s, window * WINDOW);
+      if ((wanted.x | wanted.y | wanted.z | wanted.w) != 0) {
+        Collect(s, window * WINDOW, wanted, header, out_at);
+      }
+      window += c.read_item_stride;
     }
   }
 }
 
 groupshared uint shared_taken;
 
-// One group a sequence: the k best candidates, as records.
+// One group a sequence: of more than c.runs candidates, k to c.runs of the best. Fewer stay where
+// they are.
 [numthreads(THREADS, 1, 1)]
 void TakeBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
-  uint sequence = min(flat_group, c.sequences - 1);  // groups past it store nothing
-  uint work = instance.write1 + sequence * c.record_stride;
-  uint count = Work[work + COUNT_AT];
-  uint base = work + CANDIDATES_AT;
+  bool is_real = flat_group < c.sequences;
+  uint sequence = min(flat_group, c.sequences - 1);
+  uint header = HeaderOf(sequence);
+  uint count = Headers[header + COUNT_AT];
+  uint base = instance.read0 + sequence * c.read_stride;
   if (lane == 0) shared_taken = 0;
-  Cut cut = FindCutOf(false, lane, base, count, c.k, c.k);
-  [loop] for (uint i = lane; i < count; i += THREADS) {
-    uint at = base + i * CANDIDATE_WORDS;
-    BITS key = CandidateKey(at);
-    if (flat_group < c.sequences && IsAbove(key, Work[at], cut)) {
+  Cut cut = FindCutOf(false, lane, base, count, c.k, c.runs);
+  bool takes = is_real && count > c.runs;
+  [loop] for (uint i = lane; takes && i < count; i += THREADS) {
+    uint4 record = Input[base + i];
+    if (IsAbove(RecordKey(record), record.z, cut)) {
       uint place;
       InterlockedAdd(shared_taken, 1, place);
-      Records[instance.write0 + sequence * c.k + place] = PackCandidate(key, Work[at]);
+      Records[instance.write0 + sequence * c.record_stride + place] = record;
     }
+  }
+  GroupMemoryBarrierWithGroupSync();
+  if (takes && lane == 0) {
+    Headers[header + COUNT_AT] = shared_taken;
+    Headers[header + IS_TAKEN_AT] = 1;
   }
 }

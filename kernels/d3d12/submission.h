@@ -1,5 +1,6 @@
-// Runs in, callbacks out. One thread takes whatever is ready when a frame is free, records it into
-// one command list and submits it; another waits for the fence and calls back in order.
+// Runs in, callbacks out. One thread takes whatever is ready when a frame is free and, while the
+// device works, worth a submission; records it into one command list and submits it. Another waits
+// for the fence and calls back in order.
 #ifndef OPMILL_KERNELS_D3D12_SUBMISSION_H_
 #define OPMILL_KERNELS_D3D12_SUBMISSION_H_
 
@@ -114,6 +115,7 @@ class Submission {
 
   absl::Mutex mutex_;
   std::deque<std::shared_ptr<QueuedRun>> queued_ ABSL_GUARDED_BY(mutex_);
+  uint64_t queued_weight_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Frame*> free_frames_ ABSL_GUARDED_BY(mutex_);
   std::deque<Batch> in_flight_ ABSL_GUARDED_BY(mutex_);
   bool memory_is_short_ ABSL_GUARDED_BY(mutex_) = false;  // until a batch completes

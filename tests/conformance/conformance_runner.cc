@@ -132,6 +132,7 @@ void ConformanceRunner::Finish() {
     total += count;
     absl::StrAppend(&text, "  ", label, " ", count);
   }
+  cases_in_all_ += total;
   std::cout << absl::StrFormat(
                    "%d cases in %.1f s, %.0f a second; %d kernel permutations, %d runs in %d "
                    "dispatches and %d submissions, on %s\n",

@@ -32,6 +32,8 @@ class ConformanceRunner {
   // Waits for all, and prints the count of each operator, the kernels and the time.
   void Finish();
 
+  // Of every runner of this process that has finished.
+  static uint64_t cases_in_all() { return cases_in_all_; }
   // Of all runs, were each alone.
   uint64_t planned_dispatches() const { return planned_dispatches_; }
 
@@ -55,6 +57,8 @@ class ConformanceRunner {
   void FinishOldest();
   std::string Verdict(Started& started);
   void Fail(const ConformanceCase& c, const std::string& mistake);
+
+  static inline uint64_t cases_in_all_ = 0;
 
   Device& device_;
   const DeviceCounters before_;

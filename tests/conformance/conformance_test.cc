@@ -232,6 +232,31 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=UINT8[3000,17] output=UINT8[4,17] indices=UINT32[4,17] axis=0 k=4 "
      "direction=decreasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
+    // Selections of more ranks than a lane keeps.
+    {"TopKManyThatEqualTheCut",
+     "top_k input=UINT8[3,3001] output=UINT8[3,40] indices=UINT32[3,40] axis=1 k=40 "
+     "direction=increasing values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKManyAllEqual",
+     "top_k input=FLOAT32[3,4001] output=FLOAT32[3,50] indices=UINT32[3,50] axis=1 k=50 "
+     "direction=decreasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKManyOfFewBlocks",
+     "top_k input=FLOAT32[2,6003] output=FLOAT32[2,150] indices=UINT64[2,150] axis=1 k=150 "
+     "direction=decreasing values=ascending seed=3 view=134217728 groups=1 threads=8 wide=0"},
+    {"TopKManyWithBlocksPassedOver",
+     "top_k input=FLOAT16[2,60001] output=FLOAT16[2,17] indices=UINT32[2,17] axis=1 k=17 "
+     "direction=increasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKManyOfWideRowsInParts",
+     "top_k input=INT64[2,5001] output=INT64[2,33] indices=UINT32[2,33] axis=1 k=33 "
+     "direction=decreasing values=ties seed=3 view=2400 groups=64 threads=8 wide=0"},
+    {"TopKManyOfColumns",
+     "top_k input=INT16[3000,2,24] output=INT16[21,2,24] indices=UINT32[21,2,24] axis=0 k=21 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKManyOfScatteredElements",
+     "top_k input=FLOAT32[3000,3] output=FLOAT32[30,3] indices=UINT32[30,3] axis=0 k=30 "
+     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKManyByManyLanes",
+     "top_k input=FLOAT32[2,30001] output=FLOAT32[2,100] indices=UINT32[2,100] axis=1 k=100 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
 };
 
 void RegisterCases(absl::Span<const NamedCase> cases) {
@@ -294,5 +319,7 @@ int main(int argc, char** argv) {
   }
   opmill::SetTestShaderCache(opmill::flags().shader_cache);
   opmill::RegisterTests();
-  return RUN_ALL_TESTS();
+  const int status = RUN_ALL_TESTS();
+  std::cout << opmill::ConformanceRunner::cases_in_all() << " cases in all" << std::endl;
+  return status;
 }

@@ -1,7 +1,11 @@
 // Compiles the list that kernel_list writes with Microsoft's d3dcompiler_47.dll, on Windows or
-// under Wine. Kernel number n of the list leaves <n>.dxbc beside it.
+// under Wine.
 //
-//   fxc.exe FOLDER [SHARE SHARES]     every SHARES-th kernel, from number SHARE on
+//   fxc.exe FOLDER KEPT SHARE SHARES     every SHARES-th kernel of FOLDER, from number SHARE on
+//
+// FOLDER/compiled.<SHARE> gets a line for each kernel: the file of its bytecode in KEPT, and the
+// kernel. Files are named by the text that the compiler sees, so that another run compiles only
+// what has changed or was not reached; what draws a warning is compiled each time.
 //
 // Exit status 1: a kernel does not compile, or draws a warning that kAllowed does not name.
 #ifndef WIN32_LEAN_AND_MEAN
@@ -17,8 +21,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -123,53 +129,106 @@ class Complaints {
   std::map<const Allowed*, size_t> allowed_;
 };
 
-class Folder {
+// What the compiler gives, as text.
+class Blob {
  public:
-  explicit Folder(std::string path) : path_(std::move(path)) {}
-
-  std::vector<Kernel> Kernels() const {
-    std::vector<Kernel> kernels;
-    std::istringstream lines(ReadFile(path_ + "/kernels.txt"));
-    for (std::string line; std::getline(lines, line);) kernels.push_back(ParseKernel(line));
-    return kernels;
+  Blob() = default;
+  Blob(const Blob&) = delete;
+  Blob& operator=(const Blob&) = delete;
+  ~Blob() {
+    if (blob_ != nullptr) blob_->Release();
   }
 
-  // False when there is no bytecode.
-  bool Compile(const Kernel& kernel, size_t number, Complaints& complaints) {
-    std::string& source = sources_[kernel.shader];
-    if (source.empty()) source = ReadFile(path_ + "/" + kernel.shader + ".hlsl");
-    std::vector<D3D_SHADER_MACRO> macros;
-    for (const auto& [name, value] : kernel.macros) {
-      macros.push_back({name.c_str(), value.c_str()});
-    }
-    macros.push_back({nullptr, nullptr});
-    ID3DBlob* code = nullptr;
-    ID3DBlob* messages = nullptr;
-    const HRESULT result = D3DCompile(
-        source.data(), source.size(), (kernel.shader + ".hlsl").c_str(), macros.data(), nullptr,
-        kernel.entry.c_str(), opmill::kShaderTarget, opmill::kShaderFlags, 0, &code, &messages);
-    if (messages != nullptr) {
-      complaints.Add(kernel, std::string(static_cast<const char*>(messages->GetBufferPointer()),
-                                         messages->GetBufferSize()));
-      messages->Release();
-    }
-    if (FAILED(result)) {
-      if (messages == nullptr) complaints.Add(kernel, "error: D3DCompile failed and says nothing");
-      return false;
-    }
-    char name[32];
-    std::snprintf(name, sizeof(name), "/%05zu.dxbc", number);
-    std::ofstream file(path_ + name, std::ios::binary);
-    file.write(static_cast<const char*>(code->GetBufferPointer()),
-               static_cast<std::streamsize>(code->GetBufferSize()));
-    code->Release();
-    file.close();
-    return !file.fail();
+  ID3DBlob** out() { return &blob_; }
+
+  std::string text() const {
+    if (blob_ == nullptr) return {};
+    return {static_cast<const char*>(blob_->GetBufferPointer()), blob_->GetBufferSize()};
   }
 
  private:
-  const std::string path_;
+  ID3DBlob* blob_ = nullptr;
+};
+
+// FNV-1a over the entry and the lines that hold code, wherever they stand.
+std::string NameOf(const std::string& entry, const std::string& preprocessed) {
+  uint64_t hash = 14695981039346656037u;
+  const auto add = [&hash](const std::string& text) {
+    for (const char c : text + '\n') {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+  };
+  add(entry);
+  std::istringstream lines(preprocessed.c_str());  // up to its zero
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos && line.rfind("#line", 0) != 0) {
+      add(line);
+    }
+  }
+  char name[32];
+  std::snprintf(name, sizeof(name), "%016llx.dxbc", static_cast<unsigned long long>(hash));
+  return name;
+}
+
+class Compiler {
+ public:
+  Compiler(std::string folder, std::string kept, const std::string& share)
+      : folder_(std::move(folder)), kept_(std::move(kept) + "/"), new_("new." + share) {}
+
+  // The file of its bytecode; empty when there is none.
+  std::string Compile(const Kernel& kernel, Complaints& complaints) {
+    std::string& source = sources_[kernel.shader];
+    if (source.empty()) source = ReadFile(folder_ + "/" + kernel.shader + ".hlsl");
+    const std::string name = kernel.shader + ".hlsl";
+    std::vector<D3D_SHADER_MACRO> macros;
+    for (const auto& [macro, value] : kernel.macros) {
+      macros.push_back({macro.c_str(), value.c_str()});
+    }
+    macros.push_back({nullptr, nullptr});
+
+    Blob text;
+    Blob text_messages;
+    if (FAILED(D3DPreprocess(source.data(), source.size(), name.c_str(), macros.data(), nullptr,
+                             text.out(), text_messages.out()))) {
+      complaints.Add(kernel, "error: D3DPreprocess fails: " + text_messages.text());
+      return {};
+    }
+    const std::string file = NameOf(kernel.entry, text.text());
+    if (std::filesystem::exists(kept_ + file)) return file;
+
+    ++compiled_;
+    Blob code;
+    Blob messages;
+    const HRESULT result = D3DCompile(source.data(), source.size(), name.c_str(), macros.data(),
+                                      nullptr, kernel.entry.c_str(), opmill::kShaderTarget,
+                                      opmill::kShaderFlags, 0, code.out(), messages.out());
+    const std::string said = messages.text();
+    complaints.Add(kernel, said);
+    if (FAILED(result)) {
+      if (said.empty()) complaints.Add(kernel, "error: D3DCompile fails and says nothing");
+      return {};
+    }
+    // A file has its name once it is whole.
+    std::ofstream stream(kept_ + new_, std::ios::binary | std::ios::trunc);
+    stream << code.text();
+    stream.close();
+    if (stream.fail()) {
+      std::fprintf(stderr, "fxc: cannot write %s%s\n", kept_.c_str(), new_.c_str());
+      std::exit(2);
+    }
+    const std::string name_of_it = said.empty() ? file : "warned." + file;
+    std::filesystem::rename(kept_ + new_, kept_ + name_of_it);
+    return name_of_it;
+  }
+
+  size_t compiled() const { return compiled_; }
+
+ private:
+  const std::string folder_;
+  const std::string kept_;
+  const std::string new_;
   std::map<std::string, std::string> sources_;
+  size_t compiled_ = 0;
 };
 
 double Now() {
@@ -179,36 +238,46 @@ double Now() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4) {
-    std::fprintf(stderr, "usage: fxc FOLDER [SHARE SHARES]\n");
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: fxc FOLDER KEPT SHARE SHARES\n");
     return 2;
   }
-  const size_t share = argc == 4 ? std::strtoul(argv[2], nullptr, 10) : 0;
-  const size_t shares = argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 1;
+  const std::string folder = argv[1];
+  const size_t share = std::strtoul(argv[3], nullptr, 10);
+  const size_t shares = std::strtoul(argv[4], nullptr, 10);
   if (shares == 0 || share >= shares) {
-    std::fprintf(stderr, "fxc: there is no share %s of %s\n", argv[2], argv[3]);
+    std::fprintf(stderr, "fxc: there is no share %s of %s\n", argv[3], argv[4]);
     return 2;
   }
-  Folder folder(argv[1]);
-  const std::vector<Kernel> kernels = folder.Kernels();
+  std::vector<Kernel> kernels;
+  std::istringstream lines(ReadFile(folder + "/kernels.txt"));
+  for (std::string line; std::getline(lines, line);) kernels.push_back(ParseKernel(line));
+
+  Compiler compiler(folder, argv[2], argv[3]);
+  std::ofstream list(folder + "/compiled." + argv[3], std::ios::binary);
   Complaints complaints;
-  size_t compiled = 0;
+  size_t right = 0;
   size_t failed = 0;
   double slowest = 0;
   std::string slowest_kernel;
   const double began = Now();
   for (size_t number = share; number < kernels.size(); number += shares) {
     const double start = Now();
-    ++(folder.Compile(kernels[number], number, complaints) ? compiled : failed);
+    const std::string file = compiler.Compile(kernels[number], complaints);
+    ++(file.empty() ? failed : right);
+    if (!file.empty()) list << file << " " << kernels[number].line << "\n";
     if (const double seconds = Now() - start; seconds > slowest) {
       slowest = seconds;
       slowest_kernel = kernels[number].line;
     }
   }
+  list.close();
   const size_t refused = complaints.Report();
   std::printf(
-      "fxc: share %zu of %zu: %zu compiled, %zu failed, %zu complaints, %.1f s, slowest %.2f s: "
-      "%s\n",
-      share + 1, shares, compiled, failed, refused, Now() - began, slowest, slowest_kernel.c_str());
-  return failed == 0 && refused == 0 && compiled > 0 ? 0 : 1;
+      "fxc: share %zu of %zu: %zu right, %zu of them compiled now, %zu failed, %zu complaints, "
+      "%.1f "
+      "s, slowest %.2f s: %s\n",
+      share + 1, shares, right, compiler.compiled() - failed, failed, refused, Now() - began,
+      slowest, slowest_kernel.c_str());
+  return failed == 0 && refused == 0 && right > 0 && !list.fail() ? 0 : 1;
 }

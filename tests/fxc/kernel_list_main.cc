@@ -3,9 +3,10 @@
 //   kernel_list write FOLDER [all]    kernels.txt, one line a kernel, and their sources without
 //                                     includes: a sample that covers every pair of macros' values
 //                                     and the conformance test's table, or all
-//   kernel_list cache FOLDER CACHE    the bytecode that the compiler left in FOLDER, as a shader
-//   cache
-//                                     of this machine's engine, which then compiles nothing itself
+//   kernel_list cache FOLDER KEPT CACHE
+//                                     the bytecode that FOLDER/compiled.* name, in KEPT, as a
+//                                     shader cache of this machine's engine, which then compiles
+//                                     nothing
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -95,10 +96,13 @@ absl::Status WriteList(const fs::path& folder, bool all) {
 // Gives what the other compiler made, under the name of the engine's own.
 class CompiledElsewhere : public ShaderCompiler {
  public:
-  explicit CompiledElsewhere(fs::path folder) : folder_(std::move(folder)) {
-    std::ifstream list(folder_ / "kernels.txt");
-    size_t number = 0;
-    for (std::string line; std::getline(list, line); ++number) numbers_.emplace(line, number);
+  CompiledElsewhere(const fs::path& folder, fs::path kept) : kept_(std::move(kept)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (entry.path().stem() != "compiled") continue;
+      std::ifstream list(entry.path());
+      std::string file, line;
+      while (list >> file && std::getline(list >> std::ws, line)) files_.emplace(line, file);
+    }
   }
 
   absl::StatusOr<std::string> Compile(absl::string_view /*source*/, absl::string_view name,
@@ -107,9 +111,11 @@ class CompiledElsewhere : public ShaderCompiler {
     const std::string line = ToLine({std::string(absl::StripSuffix(name, ".hlsl")),
                                      std::string(entry),
                                      {macros.begin(), macros.end()}});
-    const auto number = numbers_.find(line);
-    if (number == numbers_.end()) return absl::NotFoundError(absl::StrCat("No list has ", line));
-    const fs::path path = folder_ / absl::StrFormat("%05d.dxbc", number->second);
+    const auto name_of_file = files_.find(line);
+    if (name_of_file == files_.end()) {
+      return absl::NotFoundError(absl::StrCat("No list has ", line));
+    }
+    const fs::path path = kept_ / name_of_file->second;
     std::ifstream file(path, std::ios::binary);
     std::string bytecode(std::istreambuf_iterator<char>(file), {});
     if (!absl::StartsWith(bytecode, "DXBC")) {
@@ -121,12 +127,12 @@ class CompiledElsewhere : public ShaderCompiler {
   std::string identity() const override { return D3DShaderCompiler().identity(); }
 
  private:
-  const fs::path folder_;
-  absl::flat_hash_map<std::string, size_t> numbers_;
+  const fs::path kept_;
+  absl::flat_hash_map<std::string, std::string> files_;  // by the lines of kernels
 };
 
-absl::Status FillCache(const fs::path& folder, const std::string& cache) {
-  CompiledElsewhere compiler(folder);
+absl::Status FillCache(const fs::path& folder, const fs::path& kept, const std::string& cache) {
+  CompiledElsewhere compiler(folder, kept);
   const auto library = ShaderLibrary::Create({.cache_directory = cache}, compiler);
   std::map<std::string, KernelPermutation> kernels;
   AddConformanceTable(kernels);
@@ -143,8 +149,9 @@ absl::Status Run(const std::vector<std::string>& words) {
   if (words.size() == 3 && words[0] == "write" && words[2] == "all") {
     return WriteList(words[1], true);
   }
-  if (words.size() == 3 && words[0] == "cache") return FillCache(words[1], words[2]);
-  return absl::InvalidArgumentError("usage: kernel_list write FOLDER [all] | cache FOLDER CACHE");
+  if (words.size() == 4 && words[0] == "cache") return FillCache(words[1], words[2], words[3]);
+  return absl::InvalidArgumentError(
+      "usage: kernel_list write FOLDER [all] | cache FOLDER KEPT CACHE");
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+// What a selection knows of each sequence, in words.
+#ifndef OPMILL_TOP_K_HEADER_HLSLI_
+#define OPMILL_TOP_K_HEADER_HLSLI_
+
+#include "constants.h"
+
+#define COUNT_AT 0     // candidates
+#define IS_TAKEN_AT 1  // 1: they are what TakeBest left
+#define TAIL_AT 2      // the cut
+#define KEY_AT 3
+#define HEADER_WORDS TOP_K_HEADER_WORDS
+
+#endif  // OPMILL_TOP_K_HEADER_HLSLI_

@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <limits>
 #include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "client/channel.h"
+#include "client/connect_failure.h"
 #include "client/error.h"
 #include "client/health.h"
 #include "client/one_message.h"
+#include "client/retry.h"
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
 #include "opmill/v1/service.grpc.pb.h"
+#include "proto/address.h"
 
 namespace opmill {
 namespace {
@@ -27,22 +30,9 @@ constexpr size_t kHeaderBytes = 4096;
 // The server's own timer has the better sentence, so it gets the time to send it.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
-                                           const ClientOptions& options) {
-  grpc::ChannelArguments arguments;
-  const size_t max_bytes =
-      std::min<size_t>(options.max_received_message_bytes, std::numeric_limits<int>::max());
-  arguments.SetMaxReceiveMessageSize(static_cast<int>(max_bytes));
-  arguments.SetMaxSendMessageSize(-1);  // the server's limit is the one that counts
-  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-  if (options.tls) {
-    grpc::SslCredentialsOptions ssl;
-    ssl.pem_root_certs = options.tls->authorities;
-    ssl.pem_cert_chain = options.tls->certificate;
-    ssl.pem_private_key = options.tls->key;
-    credentials = grpc::SslCredentials(ssl);
-  }
-  return grpc::CreateCustomChannel(target, credentials, arguments);
+bool StaysHere(const std::string& target) {
+  const std::vector<absl::string_view> addresses = absl::StrSplit(target, ',');
+  return std::all_of(addresses.begin(), addresses.end(), &IsLoopback);
 }
 
 // Signals when gRPC has dropped every reference to the caller's memory.
@@ -79,9 +69,10 @@ struct Client::Connection {
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(grpc::Status (v1::OperatorService::Stub::*method)(
                                     grpc::ClientContext*, const Request&, Response*),
-                                const Request& request) {
+                                const Request& request,
+                                absl::Duration timeout = absl::InfiniteDuration()) {
     grpc::ClientContext context;
-    SetDeadline(context, options.timeout);
+    Prepare(context, std::min(timeout, options.timeout), options.token);
     Response response;
     const grpc::Status status = ((*stub).*method)(&context, request, &response);
     if (!status.ok()) return FromGrpcStatus(status);
@@ -106,7 +97,14 @@ Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
 absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOptions& options) {
-  Client client(std::make_unique<Connection>(MakeChannel(target, options), options));
+  if (!options.token.empty() && !options.tls && !options.insecure && !StaysHere(target)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "The token would go to ", target,
+        " in clear text: speak TLS, or say that everybody on the way may read it (insecure)."));
+  }
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> made = MakeChannel(target, options);
+  if (!made.ok()) return made.status();
+  Client client(std::make_unique<Connection>(*std::move(made), options));
   grpc::Channel& channel = *client.connection_->channel;
   const auto deadline = absl::ToChronoTime(absl::Now() + options.connect_timeout);
   for (grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
@@ -115,8 +113,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOp
       // A call that fails at once brings the reason, behind much that tells nothing.
       const absl::Status failure = client.CheckHealth().status();
       const std::vector<std::string> parts = absl::StrSplit(failure.message(), "last error: ");
-      return absl::UnavailableError(
-          absl::StrCat("No server answers at ", target, ": ", parts.back()));
+      return absl::UnavailableError(ConnectFailure(target, options.tls.has_value(), parts.back()));
     }
     if (!channel.WaitForStateChange(state, deadline)) {
       return absl::UnavailableError(absl::StrCat("No server answered at ", target, " within ",
@@ -144,13 +141,15 @@ absl::StatusOr<v1::CompileOperatorResponse> Client::Compile(
 }
 
 absl::StatusOr<std::string> Client::CheckHealth(absl::string_view service) {
-  return opmill::CheckHealth(connection_->generic, service, connection_->options.timeout);
+  return opmill::CheckHealth(connection_->generic, service, connection_->options.timeout,
+                             connection_->options.token);
 }
 
-absl::StatusOr<size_t> Client::MaxMessageBytes() {
+absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
   std::lock_guard<std::mutex> lock(connection_->mutex);
   if (connection_->max_message_bytes == 0) {
-    const absl::StatusOr<v1::GetServerInfoResponse> info = GetServerInfo();
+    const absl::StatusOr<v1::GetServerInfoResponse> info = connection_->Call(
+        &v1::OperatorService::Stub::GetServerInfo, v1::GetServerInfoRequest(), timeout);
     if (!info.ok()) return info.status();
     const uint64_t limit = info->limits().max_message_bytes();
     if (limit <= kHeaderBytes) {
@@ -177,12 +176,16 @@ absl::StatusOr<ExecutionResult> Client::Execute(const v1::OperatorDesc& desc,
 absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& desc,
                                                         InputBytes input, OutputSink& sink,
                                                         const ExecutionOptions& options) {
-  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes();
+  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes(options.timeout);
   if (!max_message_bytes.ok()) return max_message_bytes.status();
-  if (input.size <= std::min(kMaxInlineBytes, *max_message_bytes - kHeaderBytes)) {
-    return ExecuteInOneMessage(desc, input, sink, options);
-  }
-  return ExecuteInChunks(desc, std::move(input), sink, options);
+  const bool is_small = input.size <= std::min(kMaxInlineBytes, *max_message_bytes - kHeaderBytes);
+  return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
+               [&](absl::Duration remaining) {
+                 ExecutionOptions bounded = options;
+                 bounded.timeout = remaining;
+                 return is_small ? ExecuteInOneMessage(desc, input, sink, bounded)
+                                 : ExecuteInChunks(desc, input, sink, bounded);
+               });
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
@@ -192,34 +195,33 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
   *request.mutable_operator_() = desc;
   if (options.feature_level) request.set_feature_level(*options.feature_level);
   return opmill::ExecuteInOneMessage(connection_->generic, request, input, sink,
-                                     connection_->TimeoutOf(options));
+                                     connection_->TimeoutOf(options), connection_->options.token);
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,
                                                                 InputBytes input, OutputSink& sink,
                                                                 const ExecutionOptions& options) {
-  ExecutionOptions bounded = options;
-  bounded.timeout = connection_->TimeoutOf(options);
   absl::StatusOr<std::unique_ptr<ExecutionStream>> stream =
-      OpenStream(bounded.timeout + kDeadlineSlack);
+      OpenStream(options.timeout + kDeadlineSlack);
   if (!stream.ok()) return stream.status();
   absl::StatusOr<v1::ExecutionStatistics> result = absl::UnknownError("");
   (*stream)->Begin(
       desc, std::move(input), sink,
-      [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, bounded);
+      [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, options);
   const absl::Status status = (*stream)->Finish();
   // A stream that fails after the execution's good end changes nothing about it.
   return result;
 }
 
 absl::StatusOr<std::unique_ptr<ExecutionStream>> Client::OpenStream(absl::Duration timeout) {
-  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes();
+  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes(timeout);
   if (!max_message_bytes.ok()) return max_message_bytes.status();
   return std::make_unique<ExecutionStream>(
       connection_->generic,
       ExecutionStream::Options{
           .chunk_bytes = std::min(kChunkBytes, *max_message_bytes - kHeaderBytes),
-          .timeout = timeout});
+          .timeout = timeout,
+          .token = connection_->options.token});
 }
 
 }  // namespace opmill

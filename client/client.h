@@ -25,13 +25,20 @@ struct TlsOptions {
   std::string authorities;
   std::string certificate;
   std::string key;
+  std::string server_name;  // that the server's certificate must have; empty: the target's host
 };
 
 struct ClientOptions {
-  std::optional<TlsOptions> tls;  // none: plain text
+  std::optional<TlsOptions> tls;  // none: clear text
+  std::string token;              // bearer token of every call; empty: none
+  // Sends the token in clear text to other machines, too.
+  bool insecure = false;
   absl::Duration connect_timeout = absl::Seconds(10);
   // Of every call that has no timeout of its own.
   absl::Duration timeout = absl::InfiniteDuration();
+  // How often Execute may try an execution that ends Unavailable: on the next server, or when this
+  // one is back.
+  int max_attempts = 5;
   // Of one message from the server: more than its longest chunk.
   size_t max_received_message_bytes = size_t{64} << 20;
 };
@@ -51,8 +58,10 @@ struct ExecutionResult {
 // with its last object may take 10 s.
 class Client {
  public:
-  // `target` as gRPC takes it: host:port, unix:path, ... Unavailable where nobody answers there
-  // within `connect_timeout`, or refuses.
+  // `target` as gRPC takes it: host:port, unix:path, ... Several servers, as literal addresses with
+  // commas between them or as dns:///name:port, take calls in turn while they say that they serve.
+  // Unavailable where nobody answers there within `connect_timeout`, or refuses; FailedPrecondition
+  // where a token would go to another machine in clear text.
   static absl::StatusOr<Client> Connect(const std::string& target,
                                         const ClientOptions& options = {});
   Client(Client&&) noexcept;
@@ -89,7 +98,7 @@ class Client {
   explicit Client(std::unique_ptr<Connection> connection);
 
   // What a message to the server may take, asked once.
-  absl::StatusOr<size_t> MaxMessageBytes();
+  absl::StatusOr<size_t> MaxMessageBytes(absl::Duration timeout);
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInChunks(const v1::OperatorDesc& desc,
                                                           InputBytes input, OutputSink& sink,
                                                           const ExecutionOptions& options);

@@ -40,7 +40,8 @@ struct ExecutionOptions {
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
-  // What is coming, before the first Write.
+  // What is coming, before the first Write. Comes again where an execution is tried again; what was
+  // written before then counts for nothing.
   virtual absl::Status Start(const v1::ExecutionStarted& started) = 0;
   // Bytes of an output from `offset` on; those of one output come in order and leave none out.
   virtual absl::Status Write(size_t output, uint64_t offset, const Payload& bytes) = 0;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -40,12 +41,13 @@ struct Execution {
 
 // Reading, and everything that it leads to, happens in OnReadDone, one message after the other; so
 // an execution ends there, or in OnDone after it. Writing goes round: WriteNext starts one message,
-// and its OnWriteDone calls WriteNext again. `hold_` keeps gRPC from OnDone while Begin may still
-// write.
+// and its OnWriteDone calls WriteNext again. The message after it is made before: when there is
+// one, which then goes out whatever happens, gRPC may gather both in one packet. `hold_` keeps gRPC
+// from OnDone while Begin may still write.
 class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   Call(grpc::GenericStub& stub, const Options& options) : chunk_bytes_(options.chunk_bytes) {
-    SetDeadline(context_, options.timeout);
+    Prepare(context_, options.timeout, options.token);
     stub.PrepareBidiStreamingCall(&context_, kMethod, {}, this);
     AddHold();
     StartRead(&incoming_);
@@ -117,10 +119,9 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
   }
 
   void OnWriteDone(bool) override {
-    // Nobody else looks at these two before GoOn.
-    outgoing_.Clear();
-    if (written_ && written_->progress) written_->progress(written_->sent_bytes);
-    written_.reset();
+    // Nobody else looks at it before GoOn.
+    if (written_.of && written_.of->progress) written_.of->progress(written_.sent_bytes);
+    written_ = {};
     GoOn();
   }
 
@@ -131,6 +132,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     {
       std::lock_guard<std::mutex> lock(mutex_);
       left.swap(executions_);
+      next_.reset();
       if (is_aborted_) failure_ = absl::CancelledError("The stream was given up.");
     }
     absl::Status end = failure_.ok() ? FromGrpcStatus(status) : failure_;
@@ -156,25 +158,24 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     }
   }
 
+  struct Message {
+    grpc::ByteBuffer bytes;
+    std::shared_ptr<Execution> of;  // whose chunk it holds
+    size_t sent_bytes = 0;          // of its input, with this chunk
+  };
+
   // Unlocks; gRPC may free slices, and with them a caller's memory, before StartWrite returns.
   void WriteNext(std::unique_lock<std::mutex>& lock) {
     if (is_writing_ || writes_done_ || reads_ended_) return lock.unlock();
-    if (!cancellations_.empty()) {
-      v1::ExecuteStreamRequest request;
-      request.set_execution_id(cancellations_.front());
-      request.mutable_cancel();
-      cancellations_.pop_front();
-      return Write(lock, JoinChunks(request, {}));
-    }
-    while (!uploads_.empty()) {
-      const uint64_t id = uploads_.front();
-      uploads_.pop_front();
-      const auto found = executions_.find(id);
-      if (found == executions_.end()) continue;  // ended by the server before its last byte
-      written_ = found->second;
-      const grpc::ByteBuffer message = NextChunk(*written_);
-      if (written_->sent_bytes < written_->input.size) uploads_.push_back(id);
-      return Write(lock, message);
+    if (!next_.has_value()) next_ = MakeMessage();
+    if (next_.has_value()) {
+      written_ = *std::move(next_);
+      next_ = MakeMessage();
+      is_writing_ = true;
+      grpc::WriteOptions options;
+      if (next_.has_value()) options.set_buffer_hint();
+      lock.unlock();
+      return StartWrite(&written_.bytes, options);
     }
     // With the half-close cancelling would end, so it waits for the last execution.
     if (!is_finishing_ || !executions_.empty()) return lock.unlock();
@@ -182,6 +183,28 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     is_writing_ = true;
     lock.unlock();
     StartWritesDone();
+  }
+
+  // Under the lock, as the next.
+  std::optional<Message> MakeMessage() {
+    if (!cancellations_.empty()) {
+      v1::ExecuteStreamRequest request;
+      request.set_execution_id(cancellations_.front());
+      request.mutable_cancel();
+      cancellations_.pop_front();
+      return Message{.bytes = JoinChunks(request, {})};
+    }
+    while (!uploads_.empty()) {
+      const uint64_t id = uploads_.front();
+      uploads_.pop_front();
+      const auto found = executions_.find(id);
+      if (found == executions_.end()) continue;  // ended by the server before its last byte
+      const std::shared_ptr<Execution>& execution = found->second;
+      const grpc::ByteBuffer bytes = NextChunk(*execution);
+      if (execution->sent_bytes < execution->input.size) uploads_.push_back(id);
+      return Message{.bytes = bytes, .of = execution, .sent_bytes = execution->sent_bytes};
+    }
+    return std::nullopt;
   }
 
   grpc::ByteBuffer NextChunk(Execution& execution) const {
@@ -203,13 +226,6 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     execution.sent_bytes += count;
     request.set_end_of_inputs(execution.sent_bytes == execution.input.size);
     return JoinChunks(request, std::move(chunks));
-  }
-
-  void Write(std::unique_lock<std::mutex>& lock, const grpc::ByteBuffer& message) {
-    is_writing_ = true;
-    outgoing_ = message;
-    lock.unlock();
-    StartWrite(&outgoing_);
   }
 
   void ReleaseHold(std::unique_lock<std::mutex>& lock) {
@@ -260,15 +276,15 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
   const size_t chunk_bytes_;
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_;
-  grpc::ByteBuffer outgoing_;
   absl::Status failure_;  // of the thread that reads
+  Message written_;       // of who writes
 
   std::mutex mutex_;
   std::condition_variable ended_;
   std::map<uint64_t, std::shared_ptr<Execution>> executions_;
   std::deque<uint64_t> uploads_;  // each once, while it has bytes to send
   std::deque<uint64_t> cancellations_;
-  std::shared_ptr<Execution> written_;  // whose chunk is on its way; with outgoing_ of who writes
+  std::optional<Message> next_;
   uint64_t last_id_ = 0;
   bool is_writing_ = false;
   bool is_finishing_ = false;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,7 @@ class ExecutionStream {
   struct Options {
     size_t chunk_bytes = size_t{1} << 20;
     absl::Duration timeout = absl::InfiniteDuration();  // of the stream as a whole
+    std::string token;                                  // empty: none
   };
 
   ExecutionStream(grpc::GenericStub& stub, const Options& options);

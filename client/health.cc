@@ -18,14 +18,14 @@ constexpr char kMethod[] = "/grpc.health.v1.Health/Check";
 // The two messages hold one field with number 1 each, a string and an enumeration, as StringValue
 // and Int32Value do. Code of their own would end a process that links another copy of health.proto.
 absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_view service,
-                                        absl::Duration timeout) {
+                                        absl::Duration timeout, const std::string& token) {
   google::protobuf::StringValue request;
   request.set_value(std::string(service));
   const grpc::Slice request_slice(request.SerializeAsString());
   const grpc::ByteBuffer request_bytes(&request_slice, 1);
 
   grpc::ClientContext context;
-  SetDeadline(context, timeout);
+  Prepare(context, timeout, token);
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareUnaryCall(&context, kMethod, request_bytes, &queue);
   call->StartCall();

@@ -13,7 +13,7 @@ namespace opmill {
 
 // "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN" or "UNKNOWN".
 absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_view service,
-                                        absl::Duration timeout);
+                                        absl::Duration timeout, const std::string& token);
 
 }  // namespace opmill
 

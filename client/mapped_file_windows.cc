@@ -1,11 +1,11 @@
 #include <windows.h>
 
-#include <filesystem>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/mapped_file.h"
+#include "proto/utf8_path.h"
 
 namespace opmill {
 namespace {
@@ -22,8 +22,7 @@ absl::Status LastError(const std::string& path, const char* what) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  const std::filesystem::path wide(std::u8string(path.begin(), path.end()));
-  const HANDLE file = CreateFileW(wide.c_str(), GENERIC_READ, FILE_SHARE_READ, nullptr,
+  const HANDLE file = CreateFileW(PathOf(path).c_str(), GENERIC_READ, FILE_SHARE_READ, nullptr,
                                   OPEN_EXISTING, FILE_FLAG_SEQUENTIAL_SCAN, nullptr);
   if (file == INVALID_HANDLE_VALUE) return LastError(path, "opened");
   const absl::Cleanup close_file = [file] { CloseHandle(file); };

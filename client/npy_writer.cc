@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/npy.h"
+#include "proto/utf8_path.h"
 
 namespace opmill {
 namespace {
@@ -16,10 +17,6 @@ absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view wh
   const std::u8string name = path.u8string();
   return absl::UnknownError(
       absl::StrCat(std::string(name.begin(), name.end()), " cannot be written: ", why, "."));
-}
-
-std::filesystem::path PathOf(const std::string& path) {
-  return std::filesystem::path(std::u8string(path.begin(), path.end()));
 }
 
 }  // namespace

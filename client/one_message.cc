@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,8 @@ constexpr char kMethod[] = "/opmill.v1.OperatorService/Execute";
 // A call whose steps are waited for one after the other, on the caller's thread.
 class BlockingCall {
  public:
-  BlockingCall(grpc::GenericStub& stub, absl::Duration timeout) {
-    SetDeadline(context_, timeout);
+  BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token) {
+    Prepare(context_, timeout, token);
     call_ = stub.PrepareCall(&context_, kMethod, &queue_);
     call_->StartCall(nullptr);
     Await();
@@ -80,12 +81,10 @@ absl::Status Receive(const grpc::ByteBuffer& bytes, OutputReceiver& receiver,
 
 }  // namespace
 
-absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(grpc::GenericStub& stub,
-                                                            const v1::ExecuteRequest& request,
-                                                            const InputBytes& input,
-                                                            OutputSink& sink,
-                                                            absl::Duration timeout) {
-  BlockingCall call(stub, timeout);
+absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
+    grpc::GenericStub& stub, const v1::ExecuteRequest& request, const InputBytes& input,
+    OutputSink& sink, absl::Duration timeout, const std::string& token) {
+  BlockingCall call(stub, timeout, token);
   {
     std::vector<grpc::Slice> inputs;
     inputs.push_back(SliceOf(input, 0, input.size));

@@ -2,6 +2,8 @@
 #ifndef OPMILL_CLIENT_ONE_MESSAGE_H_
 #define OPMILL_CLIENT_ONE_MESSAGE_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/execution.h"
@@ -11,11 +13,9 @@
 namespace opmill {
 
 // `request` without its inputs.
-absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(grpc::GenericStub& stub,
-                                                            const v1::ExecuteRequest& request,
-                                                            const InputBytes& input,
-                                                            OutputSink& sink,
-                                                            absl::Duration timeout);
+absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
+    grpc::GenericStub& stub, const v1::ExecuteRequest& request, const InputBytes& input,
+    OutputSink& sink, absl::Duration timeout, const std::string& token);
 
 }  // namespace opmill
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -30,7 +31,9 @@ inline google::protobuf::Duration ToProto(absl::Duration duration) {
   return proto;
 }
 
-inline void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
+inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,
+                    const std::string& token) {
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   if (timeout == absl::InfiniteDuration()) return;
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }

@@ -10,12 +10,8 @@ set -euo pipefail
 dir=${1:?usage: fetch_abseil.sh DIR}
 [[ -e $dir ]] && exit 0
 
-mkdir -p "$(dirname "$dir")"
-work=$(mktemp -d "$dir.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-private_apt_begin "$work/apt"
-# shellcheck source=/dev/null
-private_apt_source "deb-src [target=Sources] %s $(. /etc/os-release && echo "$VERSION_CODENAME") main"
+private_apt_beside "$dir"
+private_apt_source "deb-src [target=Sources] %s $(debian_codename) main"
 
 echo "Unpacking the source of abseil under $dir, from $apt_mirror"
 private_apt_fetch source --download-only abseil

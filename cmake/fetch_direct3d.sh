@@ -15,14 +15,10 @@ readonly pieces=$*
 readonly stamp="1 $pieces"
 [[ "$(cat "$dir/stamp" 2>/dev/null)" == "$stamp" ]] && exit 0
 
-mkdir -p "$(dirname "$dir")"
-work=$(mktemp -d "$dir.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+private_apt_beside "$dir"
 mkdir "$work/root"
-private_apt_begin "$work/apt"
 
-# shellcheck source=/dev/null
-codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+codename=$(debian_codename)
 architecture=$(dpkg --print-architecture)
 packages=()
 for piece in $pieces; do

@@ -1,7 +1,9 @@
 # Sourced by the fetch scripts: apt with a sources list of its own, beside the system's and without
 # touching it. The mirror and every other setting are the machine's.
 #
-#   private_apt_begin "$work"                         an empty folder
+#   private_apt_beside "$dir"                         sets work, an empty folder beside it that is gone at
+#                                                     the script's end, and begins in $work/apt
+#   private_apt_begin "$work/apt"                     an empty folder
 #   private_apt_source "deb [...] %s unstable main"   %s becomes the mirror
 #   private_apt_fetch download libvkd3d-dev           updates, then runs the verb in $work/files
 # shellcheck shell=bash
@@ -22,6 +24,19 @@ private_apt() {
 # shellcheck disable=SC2016  # apt expands $(REPO_URI)
 debian_mirror() {
   apt-get "$@" indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sed -n 1p
+}
+
+# The name of this Debian release.
+debian_codename() {
+  # shellcheck source=/dev/null
+  (. /etc/os-release && echo "${VERSION_CODENAME:-}")
+}
+
+private_apt_beside() {
+  mkdir -p "$(dirname "$1")"
+  work=$(mktemp -d "$1.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  private_apt_begin "$work/apt"
 }
 
 private_apt_begin() {

@@ -16,20 +16,32 @@ readonly compiler_sha256=289767b49dc8525bce262ea06fee4ef9fced2e131a55b25654ce871
 readonly windows_dlls=" advapi32 bcrypt crypt32 d3d12 d3dcompiler_47 dbghelp dxgi gdi32 iphlpapi kernel32 \
 msvcrt ntdll ole32 shell32 user32 ws2_32 "
 
+# windows_deps [engine|all]: sets windows_deps to the folder of them.
 windows_deps() {
   setup
   install "${windows_packages[@]}"
-  windows_deps=$(OPMILL_JOBS=$jobs cmake/windows/deps.sh)
+  windows_deps=$(OPMILL_JOBS=$jobs cmake/windows/deps.sh "${1:-all}")
   echo "Libraries for Windows: $windows_deps"
 }
 
+# windows_build [engine] [TARGET...]: all, or the kernels and their tests alone, in a folder of their own.
 windows_build() {
-  windows_deps
-  mkdir -p "$windows"
-  local log=$windows/configure.log program
-  configure windows-cross -DOPMILL_WINDOWS_DEPS="$windows_deps" >"$log" 2>&1 ||
+  local scope=all tree=$windows
+  if [[ ${1-} == engine ]]; then
+    scope=engine tree=$windows/engine
+    shift
+  fi
+  windows_deps "$scope"
+  mkdir -p "$tree"
+  local log=$tree/configure.log options=(-DOPMILL_WINDOWS_DEPS="$windows_deps") program
+  [[ $scope == all ]] || options+=(-DOPMILL_ENGINE_ONLY=ON)
+  # cmake remembers where it found a library.
+  grep -qsxF "OPMILL_WINDOWS_DEPS:UNINITIALIZED=$windows_deps" "$tree/CMakeCache.txt" ||
+    options+=(--fresh)
+  configure windows-cross -B "$tree" "${options[@]}" >"$log" 2>&1 ||
     { cat "$log" >&2 && fail "cmake did not configure windows-cross."; }
-  cmake --build "$windows" --parallel "$jobs" ${1+--target "$@"}
+  cmake --build "$tree" --parallel "$jobs" ${1+--target "$@"}
+  [[ $scope == all ]] || return 0
   for program in "$windows"/server/opmill-server.exe "$windows"/client/opmill.exe; do
     [[ ! -e $program ]] || check_imports "$program"
   done
@@ -89,29 +101,46 @@ wine_begin() {
   done
   DISPLAY=:$(<"$display")
   export DISPLAY
-  if [[ ! -e $WINEPREFIX/system.reg ]]; then
-    "$wine" wineboot --init 2>/dev/null
-  fi
+  # Wine's services start with its first program, and would hold that one's stdout open.
+  "$wine" wineboot --init >/dev/null 2>&1
   cp "$windows/redist/d3dcompiler_47.dll" "$WINEPREFIX/drive_c/windows/system32/"
 }
 
-# The tests' own programs under Wine; then the product's programs against callers and servers of this
-# system, which start them by scripts that look like programs of it.
+# windows_test [engine] [CTEST ARGUMENTS]: the tests' own programs under Wine, all or the kernels'; then
+# the product's programs against callers and servers of this system, which start them by scripts that
+# look like programs of it.
 windows_test() {
-  windows_build
-  build release opmill client_test stream_test
-  test_clients
+  local scope=all tree=$windows name failed=() began=$SECONDS
+  if [[ ${1-} == engine ]]; then
+    scope=engine tree=$windows/engine
+    shift
+    windows_build engine
+  else
+    windows_build
+    build release opmill client_test stream_test
+    test_clients
+  fi
+  # The engine would compile for minutes, in one process, what this compiles in several, once.
+  microsoft_bytecode "$windows/shaders"
   wine_begin
-  local name failed=()
+  "$wine" "$tree/tests/fxc/kernel_list.exe" cache "$windows/shaders" "$windows/bytecode" \
+    "$windows/shaders/wine_cache"
   step() {
     local started=$SECONDS
     echo "== $*"
     "$@" || failed+=("$*")
     echo "== $((SECONDS - started)) s"
   }
-  step ctest --preset windows-cross --parallel "$jobs" --label-exclude "big|conformance" "$@"
-  step "$wine" "$windows/tests/conformance/conformance_test.exe" --share 4
+  step ctest --test-dir "$tree" --output-on-failure --no-tests=error --parallel "$jobs" \
+    --label-exclude "big|conformance" "$@"
+  step "$wine" "$tree/tests/conformance/conformance_test.exe" --share 4 \
+    --shader_cache "$windows/shaders/wine_cache" --gtest_brief=1
+  [[ $scope == engine ]] || windows_services
+  ((${#failed[@]} == 0)) || fail "under Wine failed: $(printf '%s; ' "${failed[@]}")"
+  echo "Under Wine all is right, in $((SECONDS - began)) s."
+}
 
+windows_services() {
   export OPMILL_WINE=$wine
   export OPMILL_WINDOWS_SERVER=$windows/bin/server OPMILL_WINDOWS_CLI=$windows/bin/opmill
   mkdir -p "$windows/bin"
@@ -119,6 +148,8 @@ windows_test() {
     "$windows/tests/windows/console_host.exe" "$windows/server/opmill-server.exe"
   program bin/server "$wine" "$windows/server/opmill-server.exe"
   program bin/opmill "$wine" "$windows/client/opmill.exe"
+  # Microsoft's compiler takes 0.4 s a kernel, and the suites start some sixty servers.
+  export OPMILL_TEST_SHADER_CACHE=Z:$windows/shader_cache
   export OPMILL_SERVER_BINARY=$windows/bin/opmill-server OPMILL_CLI_BINARY=$PWD/build/release/client/opmill
   for name in client/client_test end_to_end/stream_test; do
     step "build/release/tests/$name"
@@ -126,8 +157,6 @@ windows_test() {
   for name in windows_programs execute execute_stream drain limits other_clients; do
     step env PYTHONPATH=tests/windows "$venv/bin/python" tests/end_to_end/suite.py "test_$name"
   done
-  ((${#failed[@]} == 0)) || fail "under Wine failed: $(printf '%s; ' "${failed[@]}")"
-  echo "Under Wine all is right."
 }
 
 # program FILE COMMAND...: a script under build/windows that runs the command.
@@ -147,7 +176,7 @@ windows_verb() {
   local verb=${1-}
   shift || true
   case $verb in
-    deps) windows_deps ;;
+    deps) windows_deps "$@" ;;
     build) windows_build "$@" ;;
     test) windows_test "$@" ;;
     shaders) windows_shaders "$@" ;;

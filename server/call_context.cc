@@ -4,8 +4,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/trace_context.h"
 
 namespace opmill {
+
+RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& context,
+                        const Access& access) {
+  RequestOrigin origin{.rpc = rpc, .peer = context.peer(), .caller = access.CallerOf(context)};
+  const auto found = context.client_metadata().find(kTraceparent);
+  if (found == context.client_metadata().end()) return origin;
+  const absl::string_view traceparent(found->second.data(), found->second.size());
+  if (!IsTraceparent(traceparent)) return origin;
+  origin.traceparent = std::string(traceparent);
+  context.AddInitialMetadata(kTraceparent, origin.traceparent);
+  return origin;
+}
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();

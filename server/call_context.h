@@ -1,4 +1,4 @@
-// What every call reads of its context.
+// What every call has to do with its context.
 #ifndef OPMILL_SERVER_CALL_CONTEXT_H_
 #define OPMILL_SERVER_CALL_CONTEXT_H_
 
@@ -6,8 +6,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
+#include "server/access.h"
+#include "server/execution.h"
 
 namespace opmill {
+
+// Who calls; sends the caller's traceparent back with the answer's first bytes.
+RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& context,
+                        const Access& access);
 
 // InfiniteFuture where the caller gave none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context);

@@ -30,8 +30,10 @@ absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChu
 }  // namespace
 
 ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-                         Executor& executor, OpenCalls& open_calls, uint64_t max_chunk_bytes)
+                         RequestOrigin origin, Executor& executor, OpenCalls& open_calls,
+                         uint64_t max_chunk_bytes)
     : context_(context),
+      origin_(std::move(origin)),
       executor_(executor),
       open_calls_(open_calls),
       max_chunk_bytes_(max_chunk_bytes) {
@@ -42,9 +44,8 @@ ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, const grpc::ByteB
 
 // An error is a request that did not become an execution.
 absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
-  const RequestOrigin origin{.rpc = "Execute", .peer = context_.peer()};
   const auto refuse = [&](const absl::Status& why, const OperatorDesc* desc = nullptr) {
-    executor_.Refuse(origin, desc, why);
+    executor_.Refuse(origin_, desc, why);
     return why;
   };
   const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request, PayloadKind::kInputs);
@@ -57,7 +58,7 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
   if (!fits.ok()) return refuse(fits, &*desc);
 
   absl::StatusOr<std::shared_ptr<Execution>> begun =
-      executor_.Begin({.origin = origin,
+      executor_.Begin({.origin = origin_,
                        .desc = *desc,
                        .deadline = DeadlineOf(context_),
                        .on_ready = [this](const std::shared_ptr<Execution>& execution) {

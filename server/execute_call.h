@@ -19,7 +19,8 @@ class ExecuteCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public OpenCalls::Call {
  public:
   ExecuteCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-              Executor& executor, OpenCalls& open_calls, uint64_t max_chunk_bytes);
+              RequestOrigin origin, Executor& executor, OpenCalls& open_calls,
+              uint64_t max_chunk_bytes);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -32,6 +33,7 @@ class ExecuteCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void WriteNext();
 
   grpc::CallbackServerContext& context_;
+  const RequestOrigin origin_;
   Executor& executor_;
   OpenCalls& open_calls_;
   const uint64_t max_chunk_bytes_;

@@ -15,11 +15,11 @@
 namespace opmill {
 
 ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context,
-                                            Executor& executor, OpenCalls& open_calls,
-                                            DeadlineTimer& timer,
+                                            RequestOrigin origin, Executor& executor,
+                                            OpenCalls& open_calls, DeadlineTimer& timer,
                                             const ExecuteStreamOptions& options) {
   const std::shared_ptr<ExecuteStreamCall> call(
-      new ExecuteStreamCall(context, executor, open_calls, timer, options));
+      new ExecuteStreamCall(context, std::move(origin), executor, open_calls, timer, options));
   call->self_ = call;
   open_calls.Add(*call);
   // Headers at once: a caller that waits for them before it sends is right to.
@@ -28,52 +28,74 @@ ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context
   return call.get();
 }
 
-ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, Executor& executor,
-                                     OpenCalls& open_calls, DeadlineTimer& timer,
-                                     const ExecuteStreamOptions& options)
+ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin,
+                                     Executor& executor, OpenCalls& open_calls,
+                                     DeadlineTimer& timer, const ExecuteStreamOptions& options)
     : context_(context),
       executor_(executor),
       open_calls_(open_calls),
       timer_(timer),
       options_(options),
-      peer_(context.peer()) {}
+      origin_(std::move(origin)) {}
 
-void ExecuteStreamCall::OnReadDone(bool ok) {
-  if (ok) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (finished_) return;
-      reader_ = Reader::kHandling;
-    }
-    Handle();
-  } else {
-    EndReading();
-  }
-  Advance();
+RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id) const {
+  RequestOrigin origin = origin_;
+  origin.execution_id = execution_id;
+  return origin;
 }
 
-// By whoever has the reader's role.
-void ExecuteStreamCall::Handle() {
+void ExecuteStreamCall::OnReadDone(bool ok) {
+  if (!ok && context_.IsCancelled()) {  // no half-close: the caller is gone
+    Abort(CallerIsGone(context_));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    read_ = ok ? Read::kArrived : Read::kHalfClosed;
+  }
+  Advance(/*reads_ahead=*/true);
+}
+
+// By whoever has taken it, as HandleHalfClose.
+void ExecuteStreamCall::HandleMessage() {
+  const bool handled = TryHandleMessage();
+  const std::lock_guard lock(mutex_);
+  handling_ = false;
+  if (!handled) WakeLater();
+}
+
+bool ExecuteStreamCall::TryHandleMessage() {
   if (!waiting_.has_value()) {
     absl::StatusOr<Incoming> incoming = Parse();
-    incoming_.Clear();
+    message_.Clear();
     if (!incoming.ok()) {
-      executor_.Refuse({.rpc = "ExecuteStream", .peer = peer_}, nullptr, incoming.status());
+      executor_.Refuse(origin_, nullptr, incoming.status());
       FailStream(incoming.status());
-      return;
+      return true;
     }
     waiting_ = *std::move(incoming);
     waiting_since_ = absl::Now();
     if (waiting_->header.has_begin()) ++begins_;
   }
-  const bool handled = !waiting_->header.has_begin() || HandleBegin(*waiting_);
-  if (handled) {
-    HandleRest(*waiting_);
-    waiting_.reset();
+  if (waiting_->header.has_begin() && !HandleBegin(*waiting_)) return false;
+  HandleRest(*waiting_);
+  waiting_.reset();
+  return true;
+}
+
+void ExecuteStreamCall::HandleHalfClose() {
+  std::vector<std::shared_ptr<Execution>> executions;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, execution] : open_) executions.push_back(execution);
+  }
+  for (const auto& execution : executions) {
+    executor_.EndInputs(execution, "The stream was half-closed");
   }
   const std::lock_guard lock(mutex_);
-  if (reader_ == Reader::kHandling) reader_ = Reader::kNone;
-  if (!handled) WakeLater();
+  read_ = Read::kEnded;
+  handling_ = false;
 }
 
 // Under the lock: tries the begin again soon, if nothing does before.
@@ -93,7 +115,7 @@ void ExecuteStreamCall::WakeLater() {
 }
 
 absl::StatusOr<ExecuteStreamCall::Incoming> ExecuteStreamCall::Parse() const {
-  ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Split(incoming_, PayloadKind::kChunks));
+  ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Split(message_, PayloadKind::kChunks));
   v1::ExecuteStreamRequest header;
   if (!header.ParseFromString(message.header())) return NotAProtobuf("ExecuteStreamRequest");
   return Incoming{std::move(header), std::move(message), absl::Now()};
@@ -113,8 +135,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
   }
   absl::StatusOr<ExecutionRequest> request = MakeRequest(incoming);
   if (!request.ok()) {
-    executor_.Refuse({.rpc = "ExecuteStream", .peer = peer_, .execution_id = id}, nullptr,
-                     request.status());
+    executor_.Refuse(OriginOf(id), nullptr, request.status());
     ReplyError(id, request.status(), true);
     return true;
   }
@@ -169,7 +190,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
     deadline = std::min(deadline, incoming.arrived + timeout);
   }
   return ExecutionRequest{
-      .origin = {.rpc = "ExecuteStream", .peer = peer_, .execution_id = id},
+      .origin = OriginOf(id),
       .desc = *std::move(desc),
       .deadline = deadline,
       .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
@@ -210,8 +231,7 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
         "execution_id",
         absl::StrCat("execution_id (", header.execution_id(),
                      ") is not open on this stream: no begin has come, or it has ended."));
-    executor_.Refuse({.rpc = "ExecuteStream", .peer = peer_, .execution_id = header.execution_id()},
-                     nullptr, unknown);
+    executor_.Refuse(OriginOf(header.execution_id()), nullptr, unknown);
     ReplyError(header.execution_id(), unknown, false);
     return;
   }
@@ -222,22 +242,6 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
   if (header.end_of_inputs()) executor_.EndInputs(execution, "end_of_inputs came");
   if (header.has_cancel()) {
     executor_.Cancel(execution, absl::CancelledError("The caller cancelled the execution."));
-  }
-}
-
-void ExecuteStreamCall::EndReading() {
-  if (context_.IsCancelled()) {  // no half-close: the caller is gone
-    Abort(CallerIsGone(context_));
-    return;
-  }
-  std::vector<std::shared_ptr<Execution>> executions;
-  {
-    const std::lock_guard lock(mutex_);
-    reader_ = Reader::kEnded;
-    for (const auto& [id, execution] : open_) executions.push_back(execution);
-  }
-  for (const auto& execution : executions) {
-    executor_.EndInputs(execution, "The stream was half-closed");
   }
 }
 
@@ -294,7 +298,6 @@ void ExecuteStreamCall::Abandon(uint64_t id) {
 void ExecuteStreamCall::FailStream(const absl::Status& error) {
   {
     const std::lock_guard lock(mutex_);
-    reader_ = Reader::kEnded;
     if (!failure_.has_value()) failure_ = error;
   }
   CancelAll(error);
@@ -328,8 +331,7 @@ bool ExecuteStreamCall::WriteNext() {
       } else {
         replies_.push_back(std::move(reply));  // the others' turn
       }
-      writing_ = true;
-      StartWrite(&outgoing_);
+      StartNextWrite();
       return true;
     }
     reply.error = reply.results->execution()->status();
@@ -339,56 +341,86 @@ bool ExecuteStreamCall::WriteNext() {
   }
   *header.mutable_status() = ToRpcStatus(reply.error);
   outgoing_ = JoinChunks(header, {});
-  writing_ = true;
-  StartWrite(&outgoing_);
+  StartNextWrite();
   return true;
 }
 
-void ExecuteStreamCall::Advance() {
-  while (Step()) Handle();
+// Under the lock. Where another reply waits, which then follows for certain, gRPC may gather both
+// in one packet.
+void ExecuteStreamCall::StartNextWrite() {
+  writing_ = true;
+  grpc::WriteOptions options;
+  if (!replies_.empty()) options.set_buffer_hint();
+  StartWrite(&outgoing_, options);
 }
 
-// Does what the state allows; true when the caller now has to handle the message that waits. gRPC
-// calls no reaction from within the Start functions and Finish, so they are called under the lock:
-// nothing is started after Finish. Whoever calls this keeps the object alive.
-bool ExecuteStreamCall::Step() {
+void ExecuteStreamCall::Advance(bool reads_ahead) {
+  for (;;) {
+    switch (Step(reads_ahead)) {
+      case Work::kNone:
+        return;
+      case Work::kMessage:
+        HandleMessage();
+        break;
+      case Work::kHalfClose:
+        HandleHalfClose();
+        break;
+    }
+  }
+}
+
+// Does what the state allows; what it returns is now the caller's to handle. gRPC calls no reaction
+// from within the Start functions and Finish, so they are called under the lock: nothing is started
+// after Finish. Whoever calls this keeps the object alive.
+ExecuteStreamCall::Work ExecuteStreamCall::Step(bool reads_ahead) {
   const std::lock_guard lock(mutex_);
-  if (finished_) return false;
+  if (finished_) return Work::kNone;
   const std::optional<absl::Status> end = WriteNext() ? std::nullopt : EndOfStream();
   if (end.has_value()) {
     finished_ = true;
-    LogLine(LogLevel::kInfo, "stream")
-        .Add("rpc", "ExecuteStream")
-        .Add("peer", peer_)
-        .Add(*end)
-        .Add("begins", begins_)
-        .Add("open", absl::Now() - opened_at_);
+    {
+      LogLine line(LogLevel::kInfo, "stream");
+      origin_.AddTo(line);
+      line.Add(*end).Add("begins", begins_).Add("open", absl::Now() - opened_at_);
+    }
     Finish(ToGrpcStatus(*end));
-    return false;
+    return Work::kNone;
   }
-  if (reader_ != Reader::kNone || waiting_errors_ >= kMaxWaitingErrors || failure_.has_value()) {
-    return false;
-  }
-  if (!waiting_.has_value()) {
-    reader_ = Reader::kReading;
+  if (failure_.has_value()) return Work::kNone;
+  const Work work = handling_ ? Work::kNone : TakeWork();
+  handling_ |= work != Work::kNone;
+  if (read_ == Read::kNone && waiting_errors_ < kMaxWaitingErrors && (!handling_ || reads_ahead)) {
+    read_ = Read::kStarted;
     StartRead(&incoming_);
-    return false;
   }
-  if (!retry_) return false;
-  retry_ = false;
-  reader_ = Reader::kHandling;
-  return true;
+  return work;
+}
+
+// Under the lock, while nobody handles anything.
+ExecuteStreamCall::Work ExecuteStreamCall::TakeWork() {
+  if (waiting_.has_value()) {
+    if (!retry_) return Work::kNone;
+    retry_ = false;
+    return Work::kMessage;
+  }
+  if (read_ == Read::kHalfClosed) return Work::kHalfClose;
+  if (read_ != Read::kArrived || waiting_errors_ >= kMaxWaitingErrors) return Work::kNone;
+  message_.Swap(&incoming_);
+  read_ = Read::kNone;
+  return Work::kMessage;
 }
 
 // Under the lock, with nothing to write.
 std::optional<absl::Status> ExecuteStreamCall::EndOfStream() const {
   // While somebody works on a message, maybe on a thread that gRPC does not know, the call's
   // context must live.
-  if (writing_ || reader_ == Reader::kHandling) return std::nullopt;
+  if (writing_ || handling_) return std::nullopt;
   if (failure_.has_value()) return failure_;
   if (!open_.empty()) return std::nullopt;
-  if (reader_ == Reader::kEnded) return absl::OkStatus();
-  if (!draining_ || (reader_ == Reader::kNone && waiting_.has_value())) return std::nullopt;
+  if (read_ == Read::kEnded) return absl::OkStatus();
+  const bool has_more =
+      waiting_.has_value() || read_ == Read::kArrived || read_ == Read::kHalfClosed;
+  if (!draining_ || has_more) return std::nullopt;
   return absl::UnavailableError("The server is draining, and the stream has nothing under way.");
 }
 

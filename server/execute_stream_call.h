@@ -32,19 +32,20 @@ struct ExecuteStreamOptions {
 };
 
 // Reads, writes and ends of executions come from different threads. Whoever changes the state calls
-// Advance, which does what the new state allows: at most one write is in flight, and one message is
-// read at a time. Keeps itself alive until the call is done and no execution can call it any more.
+// Advance, which does what the new state allows: at most one write is in flight, one message is
+// handled at a time, and the next is read meanwhile, so that the network need not wait for the
+// copying. Keeps itself alive until the call is done and no execution can call it any more.
 //
-// A begin for which there is no room waits, and with it all reading, as long as executions of this
-// stream are being computed or streamed, and for kPatience after; then it is refused. So a caller
-// who begins faster than the server ends is slowed down and not refused.
+// A begin for which there is no room waits, and with it all that comes after, as long as executions
+// of this stream are being computed or streamed, and for kPatience after; then it is refused. So a
+// caller who begins faster than the server ends is slowed down and not refused.
 class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                 public OpenCalls::Call,
                                 public std::enable_shared_from_this<ExecuteStreamCall> {
  public:
   // The reactor to give to gRPC.
-  static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, Executor& executor,
-                                  OpenCalls& open_calls, DeadlineTimer& timer,
+  static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
+                                  Executor& executor, OpenCalls& open_calls, DeadlineTimer& timer,
                                   const ExecuteStreamOptions& options);
 
   void OnReadDone(bool ok) override;
@@ -75,22 +76,27 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
     absl::Time arrived;
   };
 
-  ExecuteStreamCall(grpc::CallbackServerContext& context, Executor& executor, OpenCalls& open_calls,
-                    DeadlineTimer& timer, const ExecuteStreamOptions& options);
+  ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
+                    OpenCalls& open_calls, DeadlineTimer& timer,
+                    const ExecuteStreamOptions& options);
 
-  enum class Reader {
-    kNone,      // nobody reads: what was read waits for room, or errors wait to be written
-    kReading,   // gRPC
-    kHandling,  // somebody works on what was read
+  enum class Read {
+    kNone,        // not asked for: errors wait to be written
+    kStarted,     // gRPC has incoming_
+    kArrived,     // incoming_ holds a message that nobody has taken yet
+    kHalfClosed,  // no more will come, and what is incomplete has not been told
     kEnded,
   };
+  enum class Work { kNone, kMessage, kHalfClose };
 
-  void Handle();
+  void HandleMessage();
+  bool TryHandleMessage();  // false: there is no room yet
+  void HandleHalfClose();
   absl::StatusOr<Incoming> Parse() const;
   bool HandleBegin(const Incoming& incoming);  // false: there is no room yet
   void WakeLater();
   void HandleRest(const Incoming& incoming);
-  void EndReading();
+  RequestOrigin OriginOf(uint64_t execution_id) const;
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
   bool MayWait(const absl::Status& refusal);
   bool HasRoom();
@@ -104,9 +110,13 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   void FailStream(const absl::Status& error);
   void CancelAll(const absl::Status& why);
 
-  void Advance();
-  bool Step();
+  // `reads_ahead` on gRPC's threads alone: who handles a message then handles the next ones too, as
+  // long as they come in time, and the device's threads have other work.
+  void Advance(bool reads_ahead = false);
+  Work Step(bool reads_ahead);
+  Work TakeWork();
   bool WriteNext();
+  void StartNextWrite();
   std::optional<absl::Status> EndOfStream() const;
 
   grpc::CallbackServerContext& context_;
@@ -114,13 +124,14 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   OpenCalls& open_calls_;
   DeadlineTimer& timer_;
   const ExecuteStreamOptions options_;
-  const std::string peer_;
+  const RequestOrigin origin_;
   const absl::Time opened_at_ = absl::Now();
   std::atomic<uint64_t> begins_ = 0;  // that have come
 
-  grpc::ByteBuffer incoming_;        // of the reader
-  std::optional<Incoming> waiting_;  // of the reader, and readable while there is none
-  absl::Time waiting_since_;         // of the reader
+  grpc::ByteBuffer incoming_;        // of the read in flight, then of the mutex
+  grpc::ByteBuffer message_;         // of who handles
+  std::optional<Incoming> waiting_;  // of who handles, and readable while nobody does
+  absl::Time waiting_since_;         // of who handles
   grpc::ByteBuffer outgoing_;        // of the write in flight
 
   std::mutex mutex_;  // of all below
@@ -132,7 +143,8 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   std::deque<Reply> replies_;
   size_t waiting_errors_ = 0;                // of the replies
   std::shared_ptr<Execution> last_written_;  // whose last message is in flight
-  Reader reader_ = Reader::kNone;
+  Read read_ = Read::kNone;
+  bool handling_ = false;
   bool retry_ = false;        // there may be room for what waits
   bool wakes_later_ = false;  // the timer will say so
   bool writing_ = false;

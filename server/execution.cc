@@ -2,6 +2,12 @@
 
 namespace opmill {
 
+void RequestOrigin::AddTo(LogLine& line) const {
+  line.Add("rpc", rpc).Add("peer", peer);
+  if (!caller.empty()) line.Add("caller", caller);
+  if (!traceparent.empty()) line.Add("traceparent", traceparent);
+}
+
 Execution::Execution(ExecutionRequest request)
     : request_(std::move(request)),
       input_bytes_(SpannedBytes(InputOf(request_.desc))),

@@ -19,6 +19,7 @@
 #include "kernels/device.h"
 #include "kernels/operator_desc.h"
 #include "server/deadline_timer.h"
+#include "server/log.h"
 #include "server/memory_budget.h"
 #include "server/statistics.h"
 
@@ -30,7 +31,12 @@ class Execution;
 struct RequestOrigin {
   absl::string_view rpc;  // a literal
   std::string peer;
+  std::string caller;       // by its token or certificate; empty where neither is asked for
+  std::string traceparent;  // empty where the caller sent none
   uint64_t execution_id = 0;
+
+  // All but the id.
+  void AddTo(LogLine& line) const;
 };
 
 struct ExecutionRequest {

@@ -424,13 +424,17 @@ void Executor::Settle(Execution& execution, const absl::Status& status) {
   if (status.ok()) {
     for (const uint64_t bytes : execution.output_bytes()) output_bytes += bytes;
   }
-  statistics_.AddEnd(OperatorName(execution.desc()), status, report.times, input_bytes,
-                     output_bytes);
+  statistics_.AddEnd({.desc = execution.desc(),
+                      .status = status,
+                      .times = report.times,
+                      .total = absl::Now() - execution.begun_at_,
+                      .batch_size = report.batch_size,
+                      .input_bytes = input_bytes,
+                      .output_bytes = output_bytes});
   const RequestOrigin& origin = execution.request().origin;
-  LogLine(LogLevel::kInfo, "execute")
-      .Add("rpc", origin.rpc)
-      .Add("peer", origin.peer)
-      .Add("execution_id", origin.execution_id)
+  LogLine line(LogLevel::kInfo, "execute");
+  origin.AddTo(line);
+  line.Add("execution_id", origin.execution_id)
       .Add("operator", ToString(execution.desc()))
       .Add(status)
       .Add("upload", report.times.upload)
@@ -469,12 +473,13 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
 void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
                       const absl::Status& why) {
   if (desc == nullptr) {
-    statistics_.AddRefusal();
+    statistics_.AddRefusal(why);
   } else {
-    statistics_.AddEnd(OperatorName(*desc), why, {}, 0, 0);
+    statistics_.AddEnd({.desc = *desc, .status = why});
   }
   LogLine line(LogLevel::kInfo, "refuse");
-  line.Add("rpc", origin.rpc).Add("peer", origin.peer).Add("execution_id", origin.execution_id);
+  origin.AddTo(line);
+  line.Add("execution_id", origin.execution_id);
   if (desc != nullptr) line.Add("operator", ToString(*desc));
   line.Add(why);
 }

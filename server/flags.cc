@@ -14,18 +14,34 @@
 #include "absl/flags/usage_config.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "kernels/bytecode_cache.h"
 #include "kernels/errors.h"
 #include "proto/process.h"
+#include "server/flag_files.h"
+#include "server/listen_address.h"
 #include "server/server_info.h"
 
 ABSL_FLAG(
     std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
     "Where to listen, as host:port; several are separated by commas. Port 0 takes a free one.");
+ABSL_FLAG(std::string, metrics_address, "",
+          "Where /metrics (Prometheus), /healthz and /readyz are served over HTTP, as host:port; "
+          "empty: nowhere.");
+ABSL_FLAG(bool, insecure, false,
+          "Serves in clear text at addresses that other machines reach, too.");
+ABSL_FLAG(std::string, tls_cert, "",
+          "The file with the server's certificate and those between it and its authority (PEM); "
+          "with it and --tls_key callers must speak TLS. Changed files are read again.");
+ABSL_FLAG(std::string, tls_key, "", "The file with the certificate's key (PEM).");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "The file with the authorities (PEM) one of which has to have signed a caller's "
+          "certificate; empty: callers need none.");
+ABSL_FLAG(std::string, token_file, "",
+          "The file with a name and a bearer token a line, one of which every call must show; "
+          "empty: none.");
 ABSL_FLAG(
     std::string, device, "auto",
     "What computes: auto (hardware, or else software), hardware, software, or reference (exact "
@@ -86,19 +102,6 @@ absl::Status CheckRange(absl::string_view flag, uint64_t value, uint64_t least, 
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", value, "; it is at least ",
                                                  least, " and at most ", most, "."));
-}
-
-absl::Status CheckAddress(const std::string& address) {
-  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon != std::string::npos && colon > 0 &&
-      absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--address is \"", address,
-                   "\"; it is host:port with a port from 0 to 65535, or unix:path."));
 }
 
 constexpr absl::string_view kThisFile = "server/flags.cc";
@@ -163,6 +166,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
       "file "
       "(--flagfile=FILE).");
   RETURN_IF_ERROR(ReadEnvironment());
+  ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
   std::string program = "opmill-server";
   std::vector<char*> argv = {program.data()};
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -201,7 +205,16 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   if (line.server.addresses.empty()) {
     return absl::InvalidArgumentError("--address is empty; it names at least one host:port.");
   }
-  for (const std::string& address : line.server.addresses) RETURN_IF_ERROR(CheckAddress(address));
+  for (const std::string& address : line.server.addresses) {
+    RETURN_IF_ERROR(CheckAddress(address));
+  }
+  line.server.access = {.tls_cert = absl::GetFlag(FLAGS_tls_cert),
+                        .tls_key = absl::GetFlag(FLAGS_tls_key),
+                        .tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca),
+                        .token_file = absl::GetFlag(FLAGS_token_file)};
+  line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
+  line.server.insecure = absl::GetFlag(FLAGS_insecure);
+  RETURN_IF_ERROR(CheckExposure(line.server));
   line.server.device.adapter = absl::GetFlag(FLAGS_adapter);
   const std::string shader_cache = absl::GetFlag(FLAGS_shader_cache);
   line.server.device.shader_cache_directory =

@@ -45,11 +45,10 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-void LogAnswer(absl::string_view rpc, const grpc::CallbackServerContext& context) {
-  LogLine(LogLevel::kInfo, "answer")
-      .Add("rpc", rpc)
-      .Add("peer", context.peer())
-      .Add(absl::OkStatus());
+void LogAnswer(const RequestOrigin& origin) {
+  LogLine line(LogLevel::kInfo, "answer");
+  origin.AddTo(line);
+  line.Add(absl::OkStatus());
 }
 
 void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
@@ -72,7 +71,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
                                                          const v1::GetServerInfoRequest*,
                                                          v1::GetServerInfoResponse* response) {
   EncodeServerInfo(parts_.device, parts_.limits, *response);
-  LogAnswer("GetServerInfo", *context);
+  LogAnswer(BeginCall("GetServerInfo", *context, parts_.access));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
@@ -81,7 +80,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* OperatorService::CompileOperator(
     grpc::CallbackServerContext* context, const v1::CompileOperatorRequest* request,
     v1::CompileOperatorResponse* response) {
-  const RequestOrigin origin{.rpc = "CompileOperator", .peer = context->peer()};
+  const RequestOrigin origin = BeginCall("CompileOperator", *context, parts_.access);
   auto* call = new CompileCall(parts_.open_calls);
   const auto refuse = [this, origin, call](const OperatorDesc* desc, const absl::Status& why) {
     parts_.executor.Refuse(origin, desc, why);
@@ -98,12 +97,9 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
           return;
         }
         EncodeCompiled(desc, *found, *response);
-        LogLine(LogLevel::kInfo, "compile")
-            .Add("rpc", origin.rpc)
-            .Add("peer", origin.peer)
-            .Add("operator", ToString(desc))
-            .Add(absl::OkStatus())
-            .Add("compile", found->duration);
+        LogLine line(LogLevel::kInfo, "compile");
+        origin.AddTo(line);
+        line.Add("operator", ToString(desc)).Add(absl::OkStatus()).Add("compile", found->duration);
         call->Finish(grpc::Status::OK);
       });
   return posted.ok() ? call : refuse(&*desc, posted);
@@ -111,13 +107,14 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* OperatorService::Execute(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return new ExecuteCall(*context, *request, parts_.executor, parts_.open_calls,
+  return new ExecuteCall(*context, *request, BeginCall("Execute", *context, parts_.access),
+                         parts_.executor, parts_.open_calls,
                          parts_.limits.max_response_chunk_bytes);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OperatorService::ExecuteStream(
     grpc::CallbackServerContext* context) {
-  const RequestOrigin origin{.rpc = "ExecuteStream", .peer = context->peer()};
+  RequestOrigin origin = BeginCall("ExecuteStream", *context, parts_.access);
   if (parts_.open_calls.streams() >= parts_.limits.max_streams) {
     const absl::Status full = WithRetryDelay(
         absl::ResourceExhaustedError(absl::StrCat("The server has ", parts_.limits.max_streams,
@@ -126,7 +123,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OperatorService::Ex
     parts_.executor.Refuse(origin, nullptr, full);
     return new RefusedStream(full);
   }
-  return ExecuteStreamCall::Start(*context, parts_.executor, parts_.open_calls,
+  return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
                                   parts_.executor.timer(),
                                   {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,
                                    .max_executions = parts_.limits.max_executions_per_stream});
@@ -142,7 +139,7 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
   in_flight.set_executions(parts_.executor.open_executions());
   in_flight.set_bytes(parts_.executor.memory().used());
   in_flight.set_streams(parts_.open_calls.streams());
-  LogAnswer("GetStatistics", *context);
+  LogAnswer(BeginCall("GetStatistics", *context, parts_.access));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

@@ -7,6 +7,7 @@
 #include "kernels/device.h"
 #include "kernels/operator_cache.h"
 #include "opmill/v1/service.grpc.pb.h"
+#include "server/access.h"
 #include "server/executor.h"
 #include "server/open_calls.h"
 #include "server/options.h"
@@ -31,6 +32,7 @@ class OperatorService final : public OperatorServiceBase {
     Executor& executor;
     Statistics& statistics;
     OpenCalls& open_calls;
+    const Access& access;
     const Limits& limits;
   };
   explicit OperatorService(Parts parts) : parts_(parts) {}

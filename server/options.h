@@ -31,8 +31,21 @@ struct DeviceOptions {
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
 };
 
+// Files that say who may call; they are read again as they change. UTF-8; empty: none.
+struct AccessOptions {
+  std::string tls_cert;  // with tls_key
+  std::string tls_key;
+  std::string tls_client_ca;
+  std::string token_file;
+
+  bool uses_tls() const { return !tls_cert.empty(); }
+};
+
 struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1:50051"};
+  AccessOptions access;
+  std::string metrics_address;  // for HTTP; empty: none
+  bool insecure = false;        // clear text even where other machines reach the address
   DeviceOptions device;
   Limits limits;
   absl::Duration drain_timeout = absl::Seconds(30);

@@ -58,6 +58,14 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& option
                             .measure_device_time = false});
 }
 
+std::string CallersNeed(const AccessOptions& access) {
+  std::vector<std::string> needs;
+  if (access.uses_tls()) needs.push_back("tls");
+  if (!access.tls_client_ca.empty()) needs.push_back("certificate");
+  if (!access.token_file.empty()) needs.push_back("token");
+  return needs.empty() ? "nothing" : absl::StrJoin(needs, ",");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
@@ -69,18 +77,28 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& opti
 absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   if (limits.max_bytes_in_flight == 0) limits.max_bytes_in_flight = HostMemoryBytes() / 2;
+  ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
   ASSIGN_OR_RETURN(device_, CreateDevice(options_));
   device_->Preload(absl::Now() + kPreload);
   cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
-  service_ = std::make_unique<OperatorService>(
-      OperatorService::Parts{*device_, *cache_, *executor_, statistics_, open_calls_, limits});
+  service_ = std::make_unique<OperatorService>(OperatorService::Parts{
+      *device_, *cache_, *executor_, statistics_, open_calls_, *access_, limits});
+  if (!options_.metrics_address.empty()) {
+    ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
+                                                {*device_, *cache_, *executor_, statistics_,
+                                                 open_calls_, *access_, limits},
+                                                [this] { return ready_.load(); }));
+  }
   RETURN_IF_ERROR(Listen());
   grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
                                                           true);
+  ready_ = true;
   const DeviceInfo& info = device_->info();
-  LogLine(LogLevel::kInfo, "serving")
-      .Add("address", absl::StrJoin(addresses_, ","))
+  LogLine line(LogLevel::kInfo, "serving");
+  line.Add("address", absl::StrJoin(addresses_, ","));
+  if (metrics_ != nullptr) line.Add("metrics_address", metrics_->address());
+  line.Add("callers_need", CallersNeed(options_.access))
       .Add("adapter", info.name)
       .Add("driver", info.driver)
       .Add("preloaded_kernels", device_->counters().pipelines_created)
@@ -98,10 +116,10 @@ absl::Status Server::Listen() {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   // How far a stream may be ahead of us: this, and of what is on one connection no more than 64 KiB
-  // and what remains of each stream's message, up to 1 MiB. With the probe gRPC would estimate the
-  // network and, on loopback, hold 100 MB for a stream that it reads faster than we copy. Messages
-  // of 64 KiB would come twice as fast then; of 1 MiB no faster, for twice the caller's processor
-  // time.
+  // and, beside each stream's message that has come, what remains of its next, up to 1 MiB. With
+  // the probe gRPC would estimate the network and, on loopback, hold 100 MB for a stream that it
+  // reads faster than we copy. Messages of 64 KiB would come twice as fast then; of 1 MiB no
+  // faster, for twice the caller's processor time.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamLookaheadBytes);
   // A caller whose machine or network is gone is noticed, and its executions end.
@@ -111,7 +129,7 @@ absl::Status Server::Listen() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<int> ports(options_.addresses.size());
   for (size_t i = 0; i < options_.addresses.size(); ++i) {
-    builder.AddListeningPort(options_.addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(options_.addresses[i], access_->MakeCredentials(), &ports[i]);
   }
   grpc_server_ = builder.BuildAndStart();
   std::vector<std::string> failed;
@@ -138,6 +156,7 @@ Server::~Server() {
 
 absl::Status Server::Drain() {
   const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  ready_ = false;
   grpc_server_->GetHealthCheckService()->SetServingStatus(false);
   executor_->Drain();
   LogLine(LogLevel::kInfo, "draining")

@@ -13,7 +13,9 @@
 #include "grpcpp/grpcpp.h"
 #include "kernels/device.h"
 #include "kernels/operator_cache.h"
+#include "server/access.h"
 #include "server/executor.h"
+#include "server/metrics_endpoint.h"
 #include "server/open_calls.h"
 #include "server/operator_service.h"
 #include "server/options.h"
@@ -45,15 +47,18 @@ class Server {
   absl::Status Listen();
 
   ServerOptions options_;
+  std::unique_ptr<Access> access_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
   OpenCalls open_calls_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<OperatorService> service_;
+  std::atomic<bool> ready_ = false;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::vector<std::string> addresses_;
   std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp
+  std::unique_ptr<MetricsEndpoint> metrics_;  // null where none is wanted; last: it reads the rest
 };
 
 }  // namespace opmill

@@ -61,6 +61,10 @@ void EncodeRow(const FeatureLevelRow& row, const std::string& name, const std::s
   to.set_condition(condition);
 }
 
+void EncodeSum(const DurationHistogram& histogram, google::protobuf::Duration& to) {
+  EncodeDuration(absl::Nanoseconds(static_cast<int64_t>(histogram.snapshot().sum)), to);
+}
+
 }  // namespace
 
 void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerInfoResponse& to) {
@@ -92,26 +96,28 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
 }
 
 void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to) {
-  EncodeDuration(statistics.uptime(), *to.mutable_uptime());
-  for (const auto& [name, totals] : statistics.totals()) {
+  EncodeDuration(absl::Now() - statistics.started(), *to.mutable_uptime());
+  for (size_t i = 0; i < kOperatorNames.size(); ++i) {
+    const OperatorStatistics& of = statistics.operators()[i];
+    if (SumOf(of.ends) == 0) continue;
     v1::OperatorStatistics& encoded = *to.add_operators();
-    encoded.set_operator_(name);
-    encoded.set_succeeded(totals.succeeded);
-    encoded.set_failed(totals.failed);
-    encoded.set_cancelled(totals.cancelled);
-    encoded.set_input_bytes(totals.input_bytes);
-    encoded.set_output_bytes(totals.output_bytes);
-    EncodeDuration(totals.times.upload, *encoded.mutable_upload());
-    EncodeDuration(totals.times.queue, *encoded.mutable_queue());
-    EncodeDuration(totals.times.compute, *encoded.mutable_compute());
-    EncodeDuration(totals.times.download, *encoded.mutable_download());
+    encoded.set_operator_(std::string(kOperatorNames[i]));
+    encoded.set_succeeded(of.succeeded());
+    encoded.set_failed(of.failed());
+    encoded.set_cancelled(of.cancelled());
+    encoded.set_input_bytes(of.input_bytes);
+    encoded.set_output_bytes(of.output_bytes);
+    EncodeSum(of.upload, *encoded.mutable_upload());
+    EncodeSum(of.queue, *encoded.mutable_queue());
+    EncodeSum(of.compute, *encoded.mutable_compute());
+    EncodeSum(of.download, *encoded.mutable_download());
   }
   v1::InFlight& in_flight = *to.mutable_in_flight();
   in_flight.set_uploading(statistics.in_stage(Stage::kUploading));
   in_flight.set_queued(statistics.in_stage(Stage::kQueued));
   in_flight.set_running(statistics.in_stage(Stage::kRunning));
   in_flight.set_streaming(statistics.in_stage(Stage::kStreaming));
-  to.set_refused_requests(statistics.refusals());
+  to.set_refused_requests(SumOf(statistics.refusals()));
 }
 
 void EncodeCacheStatistics(const OperatorCacheStatistics& from, v1::CacheStatistics& to) {

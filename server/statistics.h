@@ -1,18 +1,19 @@
-// What the server has done, per operator, and what it is doing.
+// What the server has done, per operator, and what it is doing: the one source
+// of GetStatistics and of the metrics.
 #ifndef OPMILL_SERVER_STATISTICS_H_
 #define OPMILL_SERVER_STATISTICS_H_
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/operator_desc.h"
+#include "server/histogram.h"
 
 namespace opmill {
 
@@ -28,39 +29,78 @@ struct StageTimes {
   absl::Duration download;
 };
 
-struct OperatorTotals {
-  uint64_t succeeded = 0;
-  uint64_t failed = 0;
-  uint64_t cancelled = 0;
+inline constexpr std::array<absl::string_view, 5> kOperatorNames = {"argmax", "argmin", "hardmax",
+                                                                    "reduce", "top_k"};
+size_t OperatorIndex(const OperatorDesc& desc);  // of its name
+
+// The end of an execution that had a lawful descriptor.
+struct ExecutionEnd {
+  const OperatorDesc& desc;
+  absl::Status status;
+  StageTimes times;
+  absl::Duration total;
+  uint32_t batch_size = 0;
   uint64_t input_bytes = 0;
   uint64_t output_bytes = 0;
-  StageTimes times;
+};
+
+inline constexpr size_t kStatusCodes = 17;
+using StatusCounts = std::array<std::atomic<uint64_t>, kStatusCodes>;
+
+// In nanoseconds: from a small kernel's run to the upload of gigabytes.
+inline constexpr std::array<uint64_t, 16> kDurationBounds = {
+    100'000,       250'000,       500'000,        1'000'000,     2'500'000,   5'000'000,
+    10'000'000,    25'000'000,    50'000'000,     100'000'000,   250'000'000, 500'000'000,
+    1'000'000'000, 2'500'000'000, 10'000'000'000, 60'000'000'000};
+inline constexpr std::array<uint64_t, 9> kBatchBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+
+using DurationHistogram = Histogram<kDurationBounds>;
+using BatchHistogram = Histogram<kBatchBounds>;
+
+struct OperatorStatistics {
+  StatusCounts ends = {};  // by code
+  std::atomic<uint64_t> input_bytes = 0;
+  std::atomic<uint64_t> output_bytes = 0;
+  // Of those that ended well.
+  DurationHistogram upload;
+  DurationHistogram compile;
+  DurationHistogram queue;
+  DurationHistogram compute;
+  DurationHistogram download;
+  DurationHistogram total;
+  BatchHistogram batch_size;
+
+  uint64_t succeeded() const { return ends[0]; }
+  uint64_t cancelled() const;  // by the caller, its deadline or its disappearance
+  uint64_t failed() const;     // all others
 };
 
 // Safe to use from many threads.
 class Statistics {
  public:
-  // The ends of executions that had a lawful descriptor.
-  void AddEnd(absl::string_view operator_name, const absl::Status& status, const StageTimes& times,
-              uint64_t input_bytes, uint64_t output_bytes);
-  // The end of a request that had none, or that there was no room for.
-  void AddRefusal() { ++refusals_; }
+  void AddEnd(const ExecutionEnd& end);
+  // The end of a request without a lawful descriptor.
+  void AddRefusal(const absl::Status& status);
 
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
   void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
 
-  std::map<std::string, OperatorTotals> totals() const;
-  uint64_t refusals() const { return refusals_; }
+  // In the order of kOperatorNames.
+  const std::array<OperatorStatistics, kOperatorNames.size()>& operators() const {
+    return operators_;
+  }
+  const StatusCounts& refusals() const { return refusals_; }
   uint64_t in_stage(Stage stage) const { return in_stage_[static_cast<size_t>(stage)]; }
-  absl::Duration uptime() const { return absl::Now() - started_; }
+  absl::Time started() const { return started_; }
 
  private:
   const absl::Time started_ = absl::Now();
-  std::atomic<uint64_t> refusals_ = 0;
   std::array<std::atomic<uint64_t>, kOpenStages> in_stage_ = {};
-  mutable std::mutex mutex_;
-  std::map<std::string, OperatorTotals> totals_;  // guarded by mutex_
+  StatusCounts refusals_ = {};
+  std::array<OperatorStatistics, kOperatorNames.size()> operators_;
 };
+
+uint64_t SumOf(const StatusCounts& counts);
 
 }  // namespace opmill
 

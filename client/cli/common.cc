@@ -5,12 +5,14 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/error.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
+#include "proto/address.h"
 #include "proto/process.h"
 
 namespace opmill {
@@ -30,31 +32,58 @@ absl::StatusOr<TlsOptions> ReadTls(const CommandLine& line) {
     if (!content.ok()) return content.status();
     *text = *std::move(content);
   }
+  if (tls.certificate.empty() != tls.key.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls_cert and --tls_key belong together; one of them is not there, or empty.");
+  }
+  tls.server_name = line.Get("tls_server_name").value_or("");
   return tls;
+}
+
+// Not from a flag of its own: everybody may read the command lines of a machine.
+absl::StatusOr<std::string> ReadToken(const CommandLine& line) {
+  const std::optional<std::string> path = line.Get("token_file");
+  if (!path) return Environment("OPMILL_TOKEN").value_or("");
+  const absl::StatusOr<std::string> text = ReadTextFile(*path);
+  if (!text.ok()) return text.status();
+  std::string token(absl::StripAsciiWhitespace(*text));
+  if (!token.empty() && std::all_of(token.begin(), token.end(), &absl::ascii_isgraph)) return token;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--token_file: ", *path, " holds no token, or more than one word."));
+}
+
+bool SpeaksTls(const CommandLine& line) {
+  for (const char* flag : {"tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}) {
+    if (line.Has(flag)) return true;
+  }
+  return false;
 }
 
 // gRPC would take a port that is missing for 443, and one that is too large for another.
 absl::Status CheckServer(const std::string& server) {
   if (absl::StartsWith(server, "unix:")) return absl::OkStatus();
-  const size_t colon = server.rfind(':');
-  uint32_t port = 0;
-  if (colon != std::string::npos && colon > 0 &&
-      absl::SimpleAtoi(server.substr(colon + 1), &port) && port > 0 && port <= 65535 &&
-      !absl::StartsWith(server, "http")) {
-    return absl::OkStatus();
+  for (const absl::string_view address : absl::StrSplit(server, ',')) {
+    if (PortOf(address).value_or(0) == 0 || absl::StartsWith(address, "http")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "The server is \"", address, "\"; it is host:port, as ", kDefaultServer, "."));
+    }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("The server is \"", server, "\"; it is host:port, as ", kDefaultServer, "."));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
   const Flag common[] = {
-      {"server", "HOST:PORT", "where the server listens (127.0.0.1:50051, or OPMILL_SERVER)"},
+      {"server", "HOST:PORT,...",
+       "where servers listen (127.0.0.1:50051, or OPMILL_SERVER); several share the work"},
+      {"tls", "", "speak TLS, and trust the system's authorities"},
       {"tls_ca", "FILE", "speak TLS, and trust these authorities (PEM)"},
       {"tls_cert", "FILE", "this client's certificate (PEM), for servers that ask for one"},
       {"tls_key", "FILE", "the key that belongs to it (PEM)"},
+      {"tls_server_name", "NAME", "whom the server's certificate is for, where not HOST"},
+      {"token_file", "FILE", "the bearer token to show (else what OPMILL_TOKEN holds)"},
+      {"insecure", "", "send the token to other machines in clear text, too"},
       {"deadline", "TIME", "give up after this long: 5s, 250ms"},
       {"json", "", "print JSON"},
   };
@@ -86,7 +115,14 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
     exit_code = BadCommandLine(line, flags.status());
     return std::nullopt;
   }
-  if (line.Has("tls_ca") || line.Has("tls_cert") || line.Has("tls_key")) {
+  absl::StatusOr<std::string> token = ReadToken(line);
+  if (!token.ok()) {
+    exit_code = Fail(token.status());
+    return std::nullopt;
+  }
+  options.token = *std::move(token);
+  options.insecure = line.Has("insecure");
+  if (SpeaksTls(line)) {
     absl::StatusOr<TlsOptions> tls = ReadTls(line);
     if (!tls.ok()) {
       exit_code = Fail(tls.status());
@@ -102,10 +138,28 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
   }
   absl::StatusOr<Client> client = Client::Connect(server, options);
   if (client.ok()) return *std::move(client);
-  std::fprintf(stderr,
-               "opmill: %s\nStart a server with: opmill-server --address=%s\nOr name the one that "
-               "runs with --server or OPMILL_SERVER.\n",
-               std::string(client.status().message()).c_str(), server.c_str());
+  if (absl::IsInvalidArgument(client.status())) {
+    exit_code = BadCommandLine(line, client.status());
+    return std::nullopt;
+  }
+  if (!absl::IsUnavailable(client.status())) {
+    exit_code = Fail(client.status());
+    return std::nullopt;
+  }
+  const std::string why(client.status().message());
+  if (absl::StartsWith(why, "The server at")) {
+    std::fprintf(
+        stderr,
+        "opmill: %s\nHow to speak TLS is said by --tls, --tls_ca, --tls_cert, --tls_key and "
+        "--tls_server_name.\n",
+        why.c_str());
+  } else {
+    std::fprintf(
+        stderr,
+        "opmill: %s\nStart a server with: opmill-server --address=%s\nOr name the one that "
+        "runs with --server or OPMILL_SERVER.\n",
+        why.c_str(), server.c_str());
+  }
   exit_code = kNoServer;
   return std::nullopt;
 }

@@ -15,7 +15,7 @@
 
 namespace opmill {
 
-// --server, --tls_ca, --tls_cert, --tls_key, --deadline, --json; and a verb's own in front of them.
+// What every verb takes, and its own in front of that.
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own);
 
 // --server, else OPMILL_SERVER, else the address that servers listen at by default.

@@ -32,6 +32,7 @@ std::string JsonNumber(v1::DataType type, const std::byte* element) {
 }  // namespace
 
 absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
+  outputs_.clear();
   for (int i = 0; i < started.outputs_size(); ++i) {
     Output output;
     output.desc = started.outputs(i);

@@ -22,7 +22,7 @@ std::string OperatorsText(const v1::GetStatisticsResponse& statistics) {
   Rows rows = {{"operator", "done", "failed", "cancelled", "in", "out", "upload", "queue",
                 "compute", "download"}};
   for (const v1::OperatorStatistics& op : statistics.operators()) {
-    const uint64_t count = op.succeeded() + op.failed() + op.cancelled();
+    const uint64_t count = op.succeeded();
     rows.push_back({op.operator_(), absl::StrCat(op.succeeded()), absl::StrCat(op.failed()),
                     absl::StrCat(op.cancelled()), BytesText(op.input_bytes()),
                     BytesText(op.output_bytes()), Mean(op.upload(), count), Mean(op.queue(), count),

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# deps.sh: builds what the Windows programs link, for mingw-w64, and prints the folder that holds it:
-# one in the user's cache for each set of versions, flags and steps below. It appears whole or not at
-# all; a second call only prints.
+# deps.sh engine|all: builds what the Windows programs link, for mingw-w64, and prints the folder that
+# holds it; engine leaves out what the kernels and their tests do without. There is one in the user's
+# cache for each set of versions, flags and steps below. It appears whole or not at all, and a second
+# call only prints.
 #
 # The sources are those of this Debian release's packages, the versions of the host's own libraries,
 # so that the host's protoc and grpc_cpp_plugin generate the code.
@@ -10,27 +11,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=cmake/private_apt.sh
 . ../private_apt.sh
 
-readonly sources=(abseil protobuf grpc re2 openssl spdlog fmtlib)
+readonly scope=${1:?usage: deps.sh engine|all}
 readonly triplet=x86_64-w64-mingw32
 readonly jobs=${OPMILL_JOBS:-$(nproc)}
+readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/opmill-windows
+readonly work=$cache/work prefix=$cache/work/prefix
 
 key=$({
-  cat toolchain.cmake deps.sh grpc/*
+  cat toolchain.cmake directx-headersConfig.cmake deps.sh grpc/*
   "$triplet-g++-posix" --version
-  dpkg-query -W libgrpc-dev libprotobuf-dev libabsl-dev libspdlog-dev libz-mingw-w64-dev \
-    directx-headers-dev libgtest-dev
+  dpkg-query -W libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libssl-dev libspdlog-dev libfmt-dev \
+    libz-mingw-w64-dev directx-headers-dev libgtest-dev
 } | sha256sum | cut -c 1-16)
-readonly dir=${XDG_CACHE_HOME:-$HOME/.cache}/opmill-windows/$key
-if [[ -e $dir ]]; then
-  echo "$dir"
-  exit
-fi
-
-mkdir -p "${dir%/*}"
-work=$(mktemp -d "$dir.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-prefix=$work/prefix
-mkdir -p "$work/source" "$work/build" "$prefix/include"
+readonly key
 
 # step NAME COMMAND...: its output goes to a file, whose end is shown when it fails. In the background,
 # since bash lets a function run on past its failures where somebody looks at its status.
@@ -42,19 +35,17 @@ step() {
   printf '%5d s  %s\n' $((SECONDS - started)) "${log##*/}" >&2
 }
 
+# fetch SOURCE...
 fetch() {
   private_apt_begin "$work/apt"
   # shellcheck source=/dev/null
   private_apt_source "deb-src [target=Sources] %s $(. /etc/os-release && echo "$VERSION_CODENAME") main"
-  private_apt_fetch source --download-only "${sources[@]}"
+  private_apt_fetch source --download-only "$@"
   local name
-  for name in "${sources[@]}"; do
+  for name in "$@"; do
     mkdir "$work/source/$name"
     tar -xf "$work"/apt/files/"${name}"_*.orig.tar.?z -C "$work/source/$name" --strip-components 1
   done
-  # gRPC's looks for the descriptions of other services, to download them where there are none.
-  mkdir -p "$work/source/grpc/third_party/opencensus-proto/src"
-  patch --directory "$work/source/grpc" --strip 1 --silent <grpc/windows.patch
 }
 
 # Debian's re2 leaves out its tables, and generates them from its Unicode data as this does.
@@ -102,22 +93,57 @@ directx() {
   cp directx-headersConfig.cmake "$prefix/lib/cmake/directx-headers"
 }
 
-started=$SECONDS
-step fetch fetch
-step re2_tables re2_tables
-step directx directx
-step abseil cmake_build abseil "$work/source/abseil" -DABSL_PROPAGATE_CXX_STD=ON
-step protobuf cmake_build protobuf "$work/source/protobuf" -Dprotobuf_BUILD_TESTS=OFF \
-  -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF
-step re2 cmake_build re2 "$work/source/re2" -DRE2_BUILD_TESTING=OFF
-step openssl openssl
-step fmt cmake_build fmt "$work/source/fmtlib" -DFMT_TEST=OFF -DFMT_DOC=OFF
-step spdlog cmake_build spdlog "$work/source/spdlog" -DSPDLOG_FMT_EXTERNAL=ON \
-  -DSPDLOG_BUILD_EXAMPLE=OFF
-step googletest cmake_build googletest /usr/src/googletest
-step grpc cmake_build grpc "$PWD/grpc" -DGRPC_SOURCE="$work/source/grpc" -- grpc++ grpc++_reflection
-printf '%5d s  in all\n' $((SECONDS - started)) >&2
+make_engine() {
+  step fetch fetch abseil
+  step directx directx
+  step abseil cmake_build abseil "$work/source/abseil" -DABSL_PROPAGATE_CXX_STD=ON
+  step googletest cmake_build googletest /usr/src/googletest
+}
 
-printf '%s\n' "$work"/apt/files/*.dsc | sed 's#.*/##' >"$prefix/sources"
-mv "$prefix" "$dir"
-echo "$dir"
+patch_grpc() {
+  # It looks for the descriptions of other services, to download them where there are none.
+  mkdir -p "$work/source/grpc/third_party/opencensus-proto/src"
+  patch --directory "$work/source/grpc" --strip 1 --silent <grpc/windows.patch
+}
+
+make_all() {
+  cp -r "$cache/$key-engine/." "$prefix"
+  step fetch fetch protobuf grpc re2 openssl spdlog fmtlib
+  step re2_tables re2_tables
+  step patch_grpc patch_grpc
+  step protobuf cmake_build protobuf "$work/source/protobuf" -Dprotobuf_BUILD_TESTS=OFF \
+    -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF
+  step re2 cmake_build re2 "$work/source/re2" -DRE2_BUILD_TESTING=OFF
+  step openssl openssl
+  step fmt cmake_build fmt "$work/source/fmtlib" -DFMT_TEST=OFF -DFMT_DOC=OFF
+  step spdlog cmake_build spdlog "$work/source/spdlog" -DSPDLOG_FMT_EXTERNAL=ON \
+    -DSPDLOG_BUILD_EXAMPLE=OFF
+  step grpc cmake_build grpc "$PWD/grpc" -DGRPC_SOURCE="$work/source/grpc" -- grpc++ grpc++_reflection
+}
+
+# provide engine|all: $cache/$key-SCOPE.
+provide() {
+  local dir=$cache/$key-$1 started=$SECONDS
+  [[ ! -e $dir ]] || return 0
+  rm -rf "$work"  # of one that was killed
+  mkdir -p "$work/source" "$work/build" "$prefix/include"
+  "make_$1"
+  printf '%s\n' "$work"/apt/files/*.dsc | sed 's#.*/##' >>"$prefix/sources"
+  mv "$prefix" "$dir"
+  printf '%5d s  in all, for %s\n' $((SECONDS - started)) "$1" >&2
+}
+
+# One at a time: a second waits, and finds what the first has made.
+mkdir -p "$cache"
+exec {lock}>"$cache/lock"
+flock "$lock"
+trap 'rm -rf "$work"' EXIT
+case $scope in
+  engine) provide engine ;;
+  all)
+    provide engine
+    provide all
+    ;;
+  *) fail "knows engine and all, not '$scope'." ;;
+esac
+echo "$cache/$key-$scope"

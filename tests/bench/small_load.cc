@@ -154,7 +154,9 @@ class StreamedAnswerLane : public Lane {
    public:
     explicit Call(StreamedAnswerLane& lane) : lane_(lane), request_(lane.outgoing_.messages[0]) {}
 
+    // In as few batches as the stub of a method whose answer alone is a stream.
     void Start() {
+      context_.set_initial_metadata_corked(true);
       lane_.stub_.PrepareBidiStreamingCall(&context_, lane_.outgoing_.method, {}, this);
       StartWriteLast(&request_, grpc::WriteOptions());
       StartRead(&answer_);
@@ -164,7 +166,7 @@ class StreamedAnswerLane : public Lane {
       if (!ok) return;
       failure_.Update(Look(lane_.outgoing_.answer, answer_, true, seen_));
       answer_.Clear();
-      StartRead(&answer_);
+      if (!seen_.ended) StartRead(&answer_);
     }
     void OnDone(const grpc::Status& status) override {
       StreamedAnswerLane& lane = lane_;

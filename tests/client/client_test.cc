@@ -274,6 +274,35 @@ TEST_F(ClientTest, CancelsOneExecutionAndNoOther) {
   EXPECT_TRUE(ended[2].ok()) << ended[2];
 }
 
+// A message may wait in gRPC for the one behind it. Nothing else, not even a half-close, flushes it
+// here.
+TEST_F(ClientTest, SendsWhatStandsBeforeACancelledExecution) {
+  std::atomic<int> ends{0};
+  MemorySink kept;
+  MemorySink cancelled;
+  Client client = Connect();
+  auto stream = client.OpenStream();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  const v1::OperatorDesc desc = Sum(Tensor(v1::DATA_TYPE_UINT32, {1, 3}), 1);
+  const InputBytes input = Owned(Integers(3, 2));
+  constexpr int kRounds = 200;
+  for (int i = 1; i <= kRounds; ++i) {
+    (*stream)->Begin(desc, input, kept, [&](const absl::StatusOr<v1::ExecutionStatistics>& end) {
+      EXPECT_TRUE(end.ok()) << end.status();
+      ++ends;
+    });
+    const uint64_t id = (*stream)->Begin(
+        desc, input, cancelled, [&](const absl::StatusOr<v1::ExecutionStatistics>&) { ++ends; });
+    (*stream)->Cancel(id);
+    const absl::Time patience = absl::Now() + absl::Seconds(20);
+    while (ends < 2 * i) {
+      ASSERT_LT(absl::Now(), patience) << "round " << i;
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_TRUE((*stream)->Finish().ok());
+}
+
 TEST_F(ClientTest, BeginsTheNextExecutionFromTheEndOfOne) {
   Client client = Connect();
   auto stream = client.OpenStream();

@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 _RELEASE = ROOT / "build" / "release"
 SERVER = os.environ.get("OPMILL_SERVER_BINARY", str(_RELEASE / "server" / "opmill-server"))
 CLI = os.environ.get("OPMILL_CLI_BINARY", str(_RELEASE / "client" / "opmill"))
+# One for all servers of a test run, where their compiler is slow; else each starts without one.
+_SHADER_CACHE = os.environ.get("OPMILL_TEST_SHADER_CACHE", "")
 SANITIZED = bool(os.environ.get("OPMILL_SANITIZER"))
 
 _START_SECONDS = 60
@@ -33,7 +35,7 @@ class ServerProcess:
         self._waited_for = False
         self._process = subprocess.Popen(
             [SERVER, "--address=127.0.0.1:0", f"--device={device}", "--log_format=json",
-             "--shader_cache=", *flags],
+             f"--shader_cache={_SHADER_CACHE}", *flags],
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             env=plain_environment(),

@@ -72,6 +72,10 @@ class ExecutorTest : public ::testing::Test {
         .function = ReduceFunction::kSum, .input = {DataType::kFloat32, {count}, {}}, .axes = {0}});
   }
 
+  const OperatorStatistics& OfSums() const {
+    return statistics_->operators()[OperatorIndex(SumOf(1))];
+  }
+
   std::shared_ptr<Execution> Begin(Caller& caller, const OperatorDesc& desc,
                                    absl::Time deadline = absl::InfiniteFuture()) {
     auto begun = executor_->Begin(caller.Ask(desc, deadline));

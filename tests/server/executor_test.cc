@@ -49,10 +49,13 @@ TEST_F(ExecutorTest, TakesAnExecutionThroughItsStages) {
   EXPECT_TRUE(execution->status().ok());
   EXPECT_EQ(caller.ready, 1);
   ExpectIdle();
-  const OperatorTotals totals = statistics_->totals()["reduce"];
-  EXPECT_EQ(totals.succeeded, 1u);
-  EXPECT_EQ(totals.input_bytes, 4000u);
-  EXPECT_EQ(totals.output_bytes, 4u);
+  const OperatorStatistics& sums = OfSums();
+  EXPECT_EQ(sums.succeeded(), 1u);
+  EXPECT_EQ(sums.input_bytes, 4000u);
+  EXPECT_EQ(sums.output_bytes, 4u);
+  EXPECT_EQ(sums.compute.snapshot().sum, 2'000'000'000u);
+  EXPECT_GE(sums.total.snapshot().sum, sums.upload.snapshot().sum);
+  EXPECT_EQ(sums.batch_size.snapshot().sum, 3u);
 }
 
 TEST_F(ExecutorTest, KeepsTheBytesThatAMessageUnderWayHolds) {
@@ -152,7 +155,7 @@ TEST_F(EndAtStage, CancelTellsTheCallerOnceAndLeavesNothing) {
     Release(where);
     EXPECT_EQ(caller.ready, 1);
     ExpectIdle();
-    EXPECT_EQ(statistics_->totals()["reduce"].cancelled, 1u);
+    EXPECT_EQ(OfSums().cancelled(), 1u);
     ExpectNextOneWorks();
   }
 }
@@ -174,7 +177,7 @@ TEST_F(EndAtStage, TheDeadlineEndsItWhereverItIs) {
     WaitUntil([&] { return executor_->open_executions() == 0; });
     ExpectIdle();
     EXPECT_EQ(caller.ready, 1);
-    EXPECT_EQ(statistics_->totals()["reduce"].cancelled, 1u);
+    EXPECT_EQ(OfSums().cancelled(), 1u);
     ExpectNextOneWorks();
   }
 }
@@ -201,7 +204,7 @@ TEST_F(ExecutorTest, RacesOfCancelAndCompletionEndEachExecutionOnce) {
     EXPECT_EQ(execution->status(), Cancelled());
   }
   ExpectIdle();
-  EXPECT_EQ(statistics_->totals()["reduce"].cancelled, 2000u);
+  EXPECT_EQ(OfSums().cancelled(), 2000u);
 }
 
 TEST_F(ExecutorTest, RacesOfCompilationAndUploadRunEachExecutionOnce) {
@@ -284,7 +287,7 @@ TEST_F(ExecutorTest, RefusesAnInputThatEndsTooEarly) {
   EXPECT_EQ(FieldOf(caller.status), "chunks");
   EXPECT_EQ(std::string(caller.status.message()),
             "end_of_inputs came with 13 of the 20 bytes of input 0; 7 are missing.");
-  EXPECT_EQ(statistics_->totals()["reduce"].failed, 1u);
+  EXPECT_EQ(OfSums().failed(), 1u);
   ExpectIdle();
 }
 

@@ -77,6 +77,35 @@ TEST(Flags, AnAddressHasAHostAndAPort) {
   }
 }
 
+TEST(Flags, ClearTextDoesNotLeaveTheMachineUnlessMeant) {
+  for (const absl::string_view address :
+       {"0.0.0.0:50051", "[::]:0", "192.168.1.1:50051", "example.com:1", "127.example:1",
+        "127.0.0.1.example:1", "127.0.0.256:1", "128.0.0.1:1"}) {
+    ExpectRefusal(Parse("", absl::StrCat("--address=127.0.0.1:0,", address)),
+                  absl::StrCat("--address is \"", address,
+                               "\", which other machines reach, and would be served in clear text: "
+                               "give --tls_cert and --tls_key, or --insecure where everybody on "
+                               "that network may read and send."));
+    EXPECT_EQ(Parse("", absl::StrCat("--insecure --address=", address)).code, 0);
+    EXPECT_EQ(Parse("OPMILL_INSECURE=true", absl::StrCat("--address=", address)).code, 0);
+    EXPECT_EQ(Parse("", absl::StrCat("--tls_cert=c --tls_key=k --address=", address)).code, 0);
+  }
+  EXPECT_EQ(Parse("", "--address=localhost:0,127.1.2.3:0,[::1]:0,unix:/tmp/socket").code, 0);
+}
+
+TEST(Flags, OfTlsBelongTogether) {
+  ExpectRefusal(
+      Parse("", "--tls_cert=c"),
+      "--tls_cert is given without --tls_key; a certificate and its key belong together.");
+  ExpectRefusal(
+      Parse("", "--tls_key=k"),
+      "--tls_key is given without --tls_cert; a certificate and its key belong together.");
+  ExpectRefusal(
+      Parse("", "--tls_client_ca=c"),
+      "--tls_client_ca has callers show certificates, which takes TLS: give --tls_cert and "
+      "--tls_key too.");
+}
+
 TEST(Flags, OfWordsSayWhichWordsThereAre) {
   ExpectRefusal(Parse("", "--log_format=xml"), "--log_format is \"xml\"; it is one of text, json.");
   ExpectRefusal(Parse("", "--log_level=loud"),
@@ -122,6 +151,37 @@ TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
   EXPECT_EQ(Parse("", good_file + " --max_streams=0").code, 2);
 }
 
+TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
+  const ScratchDirectory directory;
+  const auto write = [&directory](absl::string_view name, absl::string_view text) {
+    const std::string path = absl::StrCat(directory.path().string(), "/", name);
+    std::ofstream(path) << text;
+    return path;
+  };
+  const std::string inner = write("größe 数", "--max_streams=0\r\n");
+  const std::string outer = write("outer", absl::StrCat("\xEF\xBB\xBF--flagfile=", inner, "\n"));
+  for (const absl::string_view form : {"--flagfile=", "-flagfile=", "--flagfile "}) {
+    ExpectRefusal(Parse("", absl::StrCat(form, outer)),
+                  "--max_streams is 0; it is at least 1 and at most 4294967295.");
+  }
+  const std::string good = write("good", "\n");
+  EXPECT_EQ(Parse("", absl::StrCat("--flagfile=", good, ",", good)).code, 0);
+  const std::string word = write("word", "# a comment\nmax_streams=1\n");
+  ExpectRefusal(
+      Parse("", absl::StrCat("--flagfile=", word)),
+      absl::StrCat("Line 2 of --flagfile=", word,
+                   " is \"max_streams=1\"; a line is a flag (--name=value), a comment (#) "
+                   "or empty."));
+  ExpectRefusal(Parse("", "--flagfile=/nowhere"), "--flagfile=/nowhere cannot be read.");
+  ExpectRefusal(Parse("", absl::StrCat("--flagfile=", directory.path().string())),
+                absl::StrCat("--flagfile=", directory.path().string(), " cannot be read."));
+  const std::string itself = write("itself", "");
+  write("itself", absl::StrCat("--flagfile=", itself, "\n"));
+  ExpectRefusal(Parse("", absl::StrCat("--flagfile=", itself)),
+                absl::StrCat("--flagfile=", itself,
+                             " is named by a file, that one by another, more than 10 deep."));
+}
+
 // Windows' side of it is tested under Wine: tests/windows.
 TEST(Flags, AServiceIsForWindows) {
   ExpectRefusal(Parse("", "--service=start"),
@@ -137,7 +197,7 @@ TEST(Flags, TheLogGoesToTheFileThatIsNamed) {
   const ScratchDirectory directory;
   const std::string path = (directory.path() / "a log").string();
   const std::string flags =
-      absl::StrCat("--device=reference --address=256.0.0.1:1 --log_file='", path, "'");
+      absl::StrCat("--device=reference --insecure --address=256.0.0.1:1 --log_file='", path, "'");
   for (int lines = 1; lines <= 2; ++lines) {  // it is appended to
     const Ended ended = RunServer("", flags);
     EXPECT_EQ(ended.code, 1);
@@ -168,7 +228,7 @@ TEST(Flags, HelpListsThemAndVersionSaysIt) {
 }
 
 TEST(Flags, AnAddressThatCannotBeHadEndsTheServerWithASentence) {
-  const Ended ended = RunServer("", "--device=reference --address=256.0.0.1:1");
+  const Ended ended = RunServer("", "--device=reference --insecure --address=256.0.0.1:1");
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.text,
               HasSubstr("The server cannot listen at 256.0.0.1:1: not this machine's, or taken."));

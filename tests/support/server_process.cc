@@ -34,6 +34,13 @@ std::string ServerPath() {
   return path != nullptr ? path : OPMILL_SERVER_PATH;
 }
 
+// A cache for all servers of a test run, where their compiler is slow; else each starts without
+// one.
+std::string ShaderCache() {
+  const char* folder = std::getenv("OPMILL_TEST_SHADER_CACHE");
+  return folder != nullptr ? folder : "";
+}
+
 // Without OPMILL_*, where the server looks for values of its flags.
 std::vector<char*> PlainEnvironment() {
   std::vector<char*> kept;
@@ -69,7 +76,7 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, int log_end) {
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
     std::vector<std::string> flags) {
   std::vector<std::string> command = {ServerPath(), "--address=127.0.0.1:0", "--log_format=json",
-                                      "--shader_cache="};
+                                      "--shader_cache=" + ShaderCache()};
   command.insert(command.end(), std::make_move_iterator(flags.begin()),
                  std::make_move_iterator(flags.end()));
   int pipe_ends[2];

@@ -1,6 +1,8 @@
 """What only the programs for Windows do. Their own client is OPMILL_WINDOWS_CLI, this system's is CLI;
 both speak to the server for Windows, which server_process starts."""
 
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -10,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import grpc
 import numpy as np
 
 import api
@@ -117,6 +120,35 @@ class Programs(unittest.TestCase):
         print(f"{len(ended)} executions were cancelled under way")
         self.assertGreaterEqual(len(ended), 50)
 
+    def test_eight_threads_on_one_channel(self):
+        """Wine's sockets lose a connection now and then; its calls are made again, and counted."""
+        arrays_of_call = [arrays.awkward("float32", (16, 64), seed=seed) for seed in range(8)]
+        calls = 800
+        retried = itertools.count()
+        with api.connect(self.server.address) as channel:
+            stub = api.stub_of(channel)
+
+            def call(number):
+                array = arrays_of_call[number % 8]
+                for attempt in range(4):
+                    try:
+                        outcome = api.execute(stub, arrays.hardmax(array, [1]),
+                                              arrays.data_of(array))
+                    except grpc.RpcError as error:
+                        if attempt == 3 or error.code() != grpc.StatusCode.UNAVAILABLE:
+                            raise
+                        next(retried)
+                    else:
+                        return np.array_equal(arrays.array_of(outcome),
+                                              arrays.expect_hardmax(array, [1]))
+
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                right = list(pool.map(call, range(calls)))
+        retries = next(retried)
+        print(f"{calls} calls, {retries} retried after UNAVAILABLE")
+        self.assertEqual(right, [True] * calls)
+        self.assertLess(retries, calls // 20)
+
     def test_paths_are_unicode(self):
         source, log = self.folder / "größe 数.npy", self.folder / "журнал.log"
         np.save(source, np.float32([1, 3, 2]))
@@ -126,9 +158,13 @@ class Programs(unittest.TestCase):
         absent = self.folder / "größer.npy"
         self.assertIn("größer.npy", run(WINDOWS_CLI, "run", "argmax", "--axes", "0", "--input",
                                         absent, "--server", self.server.address, code=1))
-        run(WINDOWS_SERVER, "--address=256.0.0.1:1", "--device=reference", f"--log_file={log}",
+        run(WINDOWS_SERVER, "--insecure", "--address=256.0.0.1:1", "--device=reference", f"--log_file={log}",
             code=1)
         self.assertIn("not_started", log.read_text())
+        flags = self.folder / "флаги.txt"
+        flags.write_text(f"--log_file={self.folder / '記録.log'}\r\n--address=256.0.0.1:1\r\n")
+        run(WINDOWS_SERVER, "--device=reference", f"--flagfile={flags}", code=1)
+        self.assertIn("256.0.0.1:1", (self.folder / "記録.log").read_text())
 
     def test_shaders_are_kept_in_local_app_data(self):
         prefix = pathlib.Path(os.environ["WINEPREFIX"])

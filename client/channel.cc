@@ -1,0 +1,95 @@
+#include "client/channel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/grpcpp.h"
+
+namespace opmill {
+namespace {
+
+// Calls take the servers in turn. Executions are not among the methods that gRPC tries again: it
+// cannot once an answer has begun or the request is larger than its buffer, so client/retry.h does.
+constexpr absl::string_view kServiceConfig = R"({
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "methodConfig": [{
+    "name": [
+      {"service": "opmill.v1.OperatorService", "method": "GetServerInfo"},
+      {"service": "opmill.v1.OperatorService", "method": "GetStatistics"},
+      {"service": "opmill.v1.OperatorService", "method": "CompileOperator"}
+    ],
+    "retryPolicy": {
+      "maxAttempts": 5,
+      "initialBackoff": "0.25s",
+      "maxBackoff": "2s",
+      "backoffMultiplier": 2,
+      "retryableStatusCodes": ["UNAVAILABLE"]
+    }
+  }])";
+
+// Of several servers only those that say that they serve get calls. With one it would hide what
+// that one has to say while it drains.
+constexpr absl::string_view kHealthChecks = R"(,
+  "healthCheckConfig": {"serviceName": "opmill.v1.OperatorService"})";
+
+bool IsIpv4(absl::string_view address) {
+  return absl::c_all_of(address,
+                        [](char c) { return absl::ascii_isdigit(c) || c == '.' || c == ':'; });
+}
+
+struct Target {
+  std::string uri;
+  bool is_group = false;
+};
+
+// gRPC takes several addresses only as literals of one family.
+absl::StatusOr<Target> ReadTarget(const std::string& text) {
+  const std::vector<absl::string_view> addresses = absl::StrSplit(text, ',');
+  if (addresses.size() == 1) return Target{text, absl::StartsWith(text, "dns:")};
+  if (absl::c_all_of(addresses, IsIpv4)) return Target{absl::StrCat("ipv4:", text), true};
+  if (absl::c_all_of(addresses, [](absl::string_view a) { return absl::StartsWith(a, "["); })) {
+    return Target{absl::StrCat("ipv6:", text), true};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", text,
+                   "\" lists several servers, which are given as 10.0.0.1:50051,10.0.0.2:50051 or "
+                   "[::1]:50051,[::1]:50052; for one name of several addresses write "
+                   "dns:///name:port."));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
+                                                           const ClientOptions& options) {
+  const absl::StatusOr<Target> servers = ReadTarget(target);
+  if (!servers.ok()) return servers.status();
+  grpc::ChannelArguments arguments;
+  const size_t max_bytes =
+      std::min<size_t>(options.max_received_message_bytes, std::numeric_limits<int>::max());
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(max_bytes));
+  arguments.SetMaxSendMessageSize(-1);  // the server's limit is the one that counts
+  arguments.SetServiceConfigJSON(
+      absl::StrCat(kServiceConfig, servers->is_group ? kHealthChecks : "", "}"));
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (options.tls) {
+    grpc::SslCredentialsOptions ssl;
+    ssl.pem_root_certs = options.tls->authorities;
+    ssl.pem_cert_chain = options.tls->certificate;
+    ssl.pem_private_key = options.tls->key;
+    credentials = grpc::SslCredentials(ssl);
+    if (!options.tls->server_name.empty()) {
+      arguments.SetSslTargetNameOverride(options.tls->server_name);
+    }
+  }
+  return grpc::CreateCustomChannel(servers->uri, credentials, arguments);
+}
+
+}  // namespace opmill

@@ -1,0 +1,51 @@
+#include "client/connect_failure.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace opmill {
+namespace {
+
+struct Meaning {
+  bool speaks_tls;
+  absl::string_view words;  // of gRPC and OpenSSL, in any case; BoringSSL has _ between them
+  absl::string_view sentence;
+};
+
+constexpr Meaning kMeanings[] = {
+    {false, "socket closed", "closes clear-text connections at once: it seems to speak TLS alone"},
+    {false, "connection reset",
+     "closes clear-text connections at once: it seems to speak TLS alone"},
+    {true, "wrong version number", "speaks clear text and no TLS"},
+    {true, "certificate verify failed",
+     "has a certificate that was not accepted: it has expired, or no authority that this side "
+     "trusts has signed it"},
+    {true, "is not in peer certificate", "has a certificate for another name"},
+    {true, "socket closed",
+     "closes the connection after the handshake: it seems to want a certificate of this side's, "
+     "valid and signed by an authority that it trusts"},
+    {true, "connection reset",
+     "closes the connection after the handshake: it seems to want a certificate of this side's, "
+     "valid and signed by an authority that it trusts"},
+    {true, "empty address list", "was not asked: this side's own certificates cannot be used"},
+};
+
+}  // namespace
+
+std::string ConnectFailure(absl::string_view target, bool speaks_tls, absl::string_view error) {
+  std::string plain = absl::AsciiStrToLower(error);
+  for (char& c : plain) {
+    if (c == '_') c = ' ';
+  }
+  for (const Meaning& meaning : kMeanings) {
+    if (meaning.speaks_tls == speaks_tls && absl::StrContains(plain, meaning.words)) {
+      return absl::StrCat("The server at ", target, " ", meaning.sentence, " (",
+                          absl::StripSuffix(error, "."), ").");
+    }
+  }
+  return absl::StrCat("No server answers at ", target, ": ", error);
+}
+
+}  // namespace opmill

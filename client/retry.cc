@@ -1,0 +1,37 @@
+#include "client/retry.h"
+
+#include <algorithm>
+
+#include "absl/random/random.h"
+#include "absl/time/clock.h"
+#include "client/error.h"
+
+namespace opmill {
+namespace {
+
+constexpr absl::Duration kFirstDelay = absl::Milliseconds(250);
+constexpr absl::Duration kMaxDelay = absl::Seconds(2);
+
+}  // namespace
+
+absl::StatusOr<v1::ExecutionStatistics> Retry(
+    int max_attempts, absl::Duration timeout,
+    absl::FunctionRef<absl::StatusOr<v1::ExecutionStatistics>(absl::Duration remaining)> attempt) {
+  const absl::Time deadline = absl::Now() + timeout;
+  absl::Duration delay = kFirstDelay;
+  absl::BitGen random;
+  for (int attempts = 1;; ++attempts) {
+    absl::StatusOr<v1::ExecutionStatistics> result = attempt(deadline - absl::Now());
+    if (result.ok() || !absl::IsUnavailable(result.status()) || attempts >= max_attempts) {
+      return result;
+    }
+    // Callers that failed together do not come back together.
+    const absl::Duration wait =
+        RetryDelayOf(result.status()).value_or(delay) * absl::Uniform(random, 0.8, 1.2);
+    if (absl::Now() + wait >= deadline) return result;
+    absl::SleepFor(wait);
+    delay = std::min(2 * delay, kMaxDelay);
+  }
+}
+
+}  // namespace opmill

@@ -1,0 +1,20 @@
+// host:port and unix:path, as servers and callers name them.
+#ifndef OPMILL_PROTO_ADDRESS_H_
+#define OPMILL_PROTO_ADDRESS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+namespace opmill {
+
+// The port, 0 to 65535, of host:port; nothing where `address` is none.
+std::optional<uint32_t> PortOf(absl::string_view address);
+
+// Does it stay on this machine: unix:path, localhost, 127.x.x.x or [::1]?
+bool IsLoopback(absl::string_view address);
+
+}  // namespace opmill
+
+#endif  // OPMILL_PROTO_ADDRESS_H_

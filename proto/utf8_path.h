@@ -1,0 +1,18 @@
+// Names of files are UTF-8 in this program, whatever the system's code page.
+#ifndef OPMILL_PROTO_UTF8_PATH_H_
+#define OPMILL_PROTO_UTF8_PATH_H_
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace opmill {
+
+inline std::filesystem::path PathOf(absl::string_view name) {
+  return std::filesystem::path(std::u8string(name.begin(), name.end()));
+}
+
+}  // namespace opmill
+
+#endif  // OPMILL_PROTO_UTF8_PATH_H_

@@ -1,0 +1,85 @@
+#include "server/flag_files.h"
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "kernels/errors.h"
+#include "proto/utf8_path.h"
+
+namespace opmill {
+namespace {
+
+constexpr int kMostLevels = 10;  // of files that name files
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+class Expander {
+ public:
+  absl::Status Append(const std::vector<std::string>& arguments, int level) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      absl::string_view files = arguments[i];
+      const bool one_dash = absl::ConsumePrefix(&files, "-");
+      if (one_dash) absl::ConsumePrefix(&files, "-");
+      if (!one_dash || !absl::ConsumePrefix(&files, "flagfile")) {
+        expanded_.push_back(arguments[i]);
+      } else if (absl::ConsumePrefix(&files, "=")) {
+        RETURN_IF_ERROR(AppendFiles(files, level));
+      } else if (files.empty() && i + 1 < arguments.size()) {
+        RETURN_IF_ERROR(AppendFiles(arguments[++i], level));
+      } else {
+        expanded_.push_back(arguments[i]);  // for abseil to refuse
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> Take() && { return std::move(expanded_); }
+
+ private:
+  absl::Status AppendFiles(absl::string_view files, int level) {
+    if (level == kMostLevels) {
+      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", files, " is named by a file, ",
+                                                     "that one by another, more than ", kMostLevels,
+                                                     " deep."));
+    }
+    for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
+      std::vector<std::string> flags;
+      std::ifstream stream(PathOf(file));
+      std::string line;
+      for (size_t number = 1; std::getline(stream, line); ++number) {
+        absl::string_view text = line;
+        if (number == 1) absl::ConsumePrefix(&text, kByteOrderMark);
+        text = absl::StripAsciiWhitespace(text);
+        if (text.empty() || absl::StartsWith(text, "#")) continue;
+        if (!absl::StartsWith(text, "-")) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("Line ", number, " of --flagfile=", file, " is \"", text,
+                           "\"; a line is a flag (--name=value), a comment (#) or empty."));
+        }
+        flags.emplace_back(text);
+      }
+      if (!stream.eof()) {
+        return absl::InvalidArgumentError(absl::StrCat("--flagfile=", file, " cannot be read."));
+      }
+      RETURN_IF_ERROR(Append(flags, level + 1));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> expanded_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> WithFlagFiles(const std::vector<std::string>& arguments) {
+  Expander expander;
+  RETURN_IF_ERROR(expander.Append(arguments, 0));
+  return std::move(expander).Take();
+}
+
+}  // namespace opmill

@@ -1,0 +1,29 @@
+// The server's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for those who start
+// and stop servers.
+#ifndef OPMILL_SERVER_METRICS_ENDPOINT_H_
+#define OPMILL_SERVER_METRICS_ENDPOINT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/metrics.h"
+
+namespace opmill {
+
+class MetricsEndpoint {
+ public:
+  virtual ~MetricsEndpoint() = default;
+  // With the port that was free.
+  virtual const std::string& address() const = 0;
+};
+
+// `ready` says whether the server takes new calls; it and the sources outlive the endpoint.
+// FailedPrecondition where this build has none.
+absl::StatusOr<std::unique_ptr<MetricsEndpoint>> ListenForMetrics(
+    const std::string& address, const MetricsSources& sources, const std::function<bool()>& ready);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_METRICS_ENDPOINT_H_

@@ -1,0 +1,32 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "server/process_usage.h"
+
+namespace opmill {
+
+ProcessUsage ReadProcessUsage() {
+  ProcessUsage usage;
+  uint64_t pages = 0;
+  const long page_bytes = sysconf(_SC_PAGE_SIZE);
+  if (std::ifstream("/proc/self/statm") >> pages >> pages && page_bytes > 0) {
+    usage.resident_bytes = pages * static_cast<uint64_t>(page_bytes);
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
+       it.increment(error)) {
+    ++usage.open_handles;
+  }
+  rusage times = {};
+  if (getrusage(RUSAGE_SELF, &times) == 0) {
+    usage.processor_time =
+        absl::DurationFromTimeval(times.ru_utime) + absl::DurationFromTimeval(times.ru_stime);
+  }
+  return usage;
+}
+
+}  // namespace opmill

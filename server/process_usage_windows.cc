@@ -1,0 +1,36 @@
+#include <windows.h>
+
+#include "server/process_usage.h"
+// clang-format off: it needs windows.h before it
+#include <psapi.h>
+// clang-format on
+
+namespace opmill {
+namespace {
+
+absl::Duration ToDuration(const FILETIME& time) {
+  ULARGE_INTEGER value;
+  value.LowPart = time.dwLowDateTime;
+  value.HighPart = time.dwHighDateTime;
+  return absl::Nanoseconds(100) * static_cast<int64_t>(value.QuadPart);
+}
+
+}  // namespace
+
+ProcessUsage ReadProcessUsage() {
+  ProcessUsage usage;
+  const HANDLE self = GetCurrentProcess();
+  PROCESS_MEMORY_COUNTERS memory = {};
+  if (K32GetProcessMemoryInfo(self, &memory, sizeof(memory))) {
+    usage.resident_bytes = memory.WorkingSetSize;
+  }
+  DWORD handles = 0;
+  if (GetProcessHandleCount(self, &handles)) usage.open_handles = handles;
+  FILETIME created, exited, kernel, user;
+  if (GetProcessTimes(self, &created, &exited, &kernel, &user)) {
+    usage.processor_time = ToDuration(kernel) + ToDuration(user);
+  }
+  return usage;
+}
+
+}  // namespace opmill

@@ -1,0 +1,73 @@
+#include "client/retry.h"
+
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+using Result = absl::StatusOr<v1::ExecutionStatistics>;
+
+Result GoneFor(absl::Duration delay) {
+  google::rpc::RetryInfo info;
+  info.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(delay)));
+  absl::Status status = absl::UnavailableError("The server drains.");
+  status.SetPayload("type.googleapis.com/google.rpc.RetryInfo",
+                    absl::Cord(info.SerializeAsString()));
+  return status;
+}
+
+TEST(RetryTest, TriesAgainWhileTheServerIsNotThere) {
+  int attempts = 0;
+  const Result result = Retry(5, absl::InfiniteDuration(), [&](absl::Duration) -> Result {
+    if (++attempts < 4) return GoneFor(absl::Milliseconds(1));
+    v1::ExecutionStatistics statistics;
+    statistics.set_batch_size(7);
+    return statistics;
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->batch_size(), 7u);
+  EXPECT_EQ(attempts, 4);
+}
+
+TEST(RetryTest, GivesUpAfterSoManyAttempts) {
+  int attempts = 0;
+  const Result result = Retry(3, absl::InfiniteDuration(), [&](absl::Duration) {
+    ++attempts;
+    return GoneFor(absl::Milliseconds(1));
+  });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(attempts, 3);
+}
+
+TEST(RetryTest, LeavesOtherFailuresAlone) {
+  int attempts = 0;
+  const Result result = Retry(3, absl::InfiniteDuration(), [&](absl::Duration) -> Result {
+    ++attempts;
+    return absl::InvalidArgumentError("k is 0.");
+  });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(attempts, 1);
+}
+
+TEST(RetryTest, StaysWithinTheDeadlineAndTellsWhatRemains) {
+  constexpr absl::Duration kTimeout = absl::Milliseconds(300);
+  std::vector<absl::Duration> remaining;
+  const absl::Time begun = absl::Now();
+  const Result result = Retry(100, kTimeout, [&](absl::Duration left) {
+    remaining.push_back(left);
+    return GoneFor(absl::Milliseconds(100));
+  });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_LT(absl::Now() - begun, kTimeout);
+  ASSERT_GE(remaining.size(), 2u);
+  EXPECT_LE(remaining[0], kTimeout);
+  EXPECT_LE(remaining[1], remaining[0] - absl::Milliseconds(80));
+}
+
+}  // namespace
+}  // namespace opmill

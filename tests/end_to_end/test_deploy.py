@@ -1,0 +1,130 @@
+"""The Kubernetes manifests under deploy/: valid, at one with themselves, and at one with the server."""
+
+import functools
+import pathlib
+import re
+import subprocess
+import unittest
+import urllib.request
+
+import kubernetes_validate
+import yaml
+
+from server_process import ROOT, SERVER, ServerProcess, plain_environment
+
+MANIFESTS = ROOT / "deploy" / "kubernetes"
+KUSTOMIZE = str(ROOT / "build" / "gotools" / "kustomize")
+OVERLAYS = ("linux", "linux-gpu", "windows", "windows-gpu")
+# What they are written for; the preStop's sleep came with 1.30.
+KUBERNETES = "1.31"
+SPARE_SECONDS = 5
+
+
+@functools.cache
+def rendered(folder):
+    done = subprocess.run([KUSTOMIZE, "build", str(MANIFESTS / folder)], capture_output=True,
+                          check=False, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{folder}: {done.stderr}")
+    return done.stdout
+
+
+def render(folder):
+    """The objects of an overlay, by kind."""
+    objects = list(yaml.safe_load_all(rendered(folder)))
+    kinds = [each["kind"] for each in objects]
+    assert len(set(kinds)) == len(kinds), kinds
+    return dict(zip(kinds, objects))
+
+
+def seconds(text):
+    return int(re.fullmatch(r"(\d+)s", text)[1])
+
+
+class DeployTest(unittest.TestCase):
+    def overlays(self):
+        for folder in OVERLAYS:
+            with self.subTest(folder):
+                objects = render(folder)
+                pod = objects["Deployment"]["spec"]["template"]
+                yield objects, pod, pod["spec"]["containers"][0]
+
+    def test_every_object_is_valid(self):
+        for objects, _, _ in self.overlays():
+            self.assertEqual(set(objects), {"Deployment", "Service", "PodDisruptionBudget",
+                                            "HorizontalPodAutoscaler"})
+            for each in objects.values():
+                kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+    def test_a_broken_object_is_found(self):
+        broken = render("linux")["Deployment"]
+        broken["spec"]["template"]["spec"]["containers"][0]["readinessProb"] = {}
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(broken, KUBERNETES, strict=True)
+
+    def test_selectors_select_the_pods(self):
+        monitor = render("monitoring")["ServiceMonitor"]
+        for objects, pod, _ in self.overlays():
+            labels = pod["metadata"]["labels"]
+            selectors = [objects["Deployment"]["spec"]["selector"]["matchLabels"],
+                         objects["Service"]["spec"]["selector"],
+                         objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]]
+            for selector in selectors:
+                self.assertTrue(selector)
+                self.assertLessEqual(selector.items(), labels.items())
+            target = objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+            self.assertEqual(target["name"], objects["Deployment"]["metadata"]["name"])
+            service = objects["Service"]
+            self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(),
+                                 service["metadata"]["labels"].items())
+            self.assertLessEqual({each["port"] for each in monitor["spec"]["endpoints"]},
+                                 {port["name"] for port in service["spec"]["ports"]})
+
+    def test_drain_and_grace_agree(self):
+        for _, pod, container in self.overlays():
+            environment = {each["name"]: each["value"] for each in container["env"]}
+            stop = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+            drain = seconds(environment["OPMILL_DRAIN_TIMEOUT"])
+            self.assertGreaterEqual(pod["spec"]["terminationGracePeriodSeconds"],
+                                    stop + drain + SPARE_SECONDS)
+            # Balancers have dropped the pod when it begins to refuse.
+            ready = container["readinessProbe"]
+            self.assertGreaterEqual(stop, ready["periodSeconds"] * ready["failureThreshold"])
+
+    def test_the_environment_is_the_servers_flags(self):
+        text = subprocess.run([SERVER, "--help"], capture_output=True, check=False, text=True,
+                              env=plain_environment()).stdout
+        flags = {"OPMILL_" + name.upper() for name in re.findall(r"^ +--(\w+) \(", text, re.M)}
+        self.assertIn("OPMILL_ADDRESS", flags)
+        for _, _, container in self.overlays():
+            ours = {each["name"] for each in container["env"] if each["name"].startswith("OPMILL")}
+            self.assertLessEqual(ours, flags)
+
+    def test_certificates_lie_where_the_flags_say(self):
+        for _, pod, container in self.overlays():
+            environment = {each["name"]: each["value"] for each in container["env"]}
+            mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+            volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
+            self.assertLessEqual(set(mounts), set(volumes))
+            windows = pod["spec"].get("os", {}).get("name") == "windows"
+            path = pathlib.PureWindowsPath if windows else pathlib.PurePosixPath
+            for flag, key in (("OPMILL_TLS_CERT", "tls.crt"), ("OPMILL_TLS_KEY", "tls.key")):
+                self.assertEqual(path(environment[flag]), path(mounts["tls"]) / key)
+
+    def test_probes_and_metrics_are_answered(self):
+        objects = render("linux")
+        container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+        monitor = render("monitoring")["ServiceMonitor"]
+        with ServerProcess("--metrics_address=127.0.0.1:0") as server:
+            address = server.lines("serving")[0]["metrics_address"]
+
+            def get(path):
+                with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+                    self.assertEqual(answer.status, 200)
+                    return answer.read().decode()
+
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                get(container[probe]["httpGet"]["path"])
+            metrics = get(monitor["spec"]["endpoints"][0]["path"])
+        for metric in objects["HorizontalPodAutoscaler"]["spec"]["metrics"]:
+            self.assertRegex(metrics, rf"(?m)^{metric['pods']['metric']['name']}(\{{.*\}})? ")

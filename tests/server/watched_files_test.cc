@@ -1,0 +1,78 @@
+#include "server/watched_files.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/support/scratch_directory.h"
+
+namespace opmill {
+namespace {
+
+constexpr absl::Duration kInterval = absl::Milliseconds(20);
+
+class WatchedFilesTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return (scratch_.path() / name).string(); }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name + ".new"), std::ios::binary) << text;
+    std::filesystem::rename(Path(name + ".new"), Path(name));
+  }
+
+  void AwaitChanges(int count) {
+    for (int i = 0; i < 500 && changes_ < count; ++i) absl::SleepFor(kInterval);
+    absl::SleepFor(4 * kInterval);
+    EXPECT_EQ(changes_, count);
+  }
+
+  const ScratchDirectory scratch_;
+  std::atomic<int> changes_ = 0;
+};
+
+TEST_F(WatchedFilesTest, CallOnceForEachNewContent) {
+  Write("a", "1");
+  Write("b", "1");
+  const WatchedFiles watched(
+      {Path("a"), Path("b")}, [this] { ++changes_; }, kInterval);
+  AwaitChanges(0);
+  Write("a", "2");
+  AwaitChanges(1);
+  Write("a", "2");  // another file, the same content
+  AwaitChanges(1);
+  Write("b", "2");
+  AwaitChanges(2);
+  std::filesystem::remove(Path("b"));
+  AwaitChanges(3);
+  Write("b", "2");
+  AwaitChanges(4);
+}
+
+TEST_F(WatchedFilesTest, SeeThroughLinks) {
+  Write("old", "1");
+  Write("new", "2");
+  std::filesystem::create_symlink("old", Path("link"));
+  const WatchedFiles watched(
+      {Path("link")}, [this] { ++changes_; }, kInterval);
+  std::filesystem::create_symlink("new", Path("link.new"));
+  std::filesystem::rename(Path("link.new"), Path("link"));
+  AwaitChanges(1);
+}
+
+TEST_F(WatchedFilesTest, AreReadWhole) {
+  const std::string text = std::string(100'000, 'x') + '\0' + "end";
+  Write("file", text);
+  const auto read = ReadFile(Path("file"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, text);
+  Write("empty", "");
+  EXPECT_EQ(ReadFile(Path("empty")).value(), "");
+  EXPECT_EQ(ReadFile(Path("absent")).status().message(), Path("absent") + " cannot be read.");
+  EXPECT_FALSE(ReadFile(scratch_.path().string()).ok());
+}
+
+}  // namespace
+}  // namespace opmill

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "kernels/errors.h"
+#include "proto/json_text.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -26,22 +26,6 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
       break;
   }
   return spdlog::level::err;
-}
-
-// As JSON has it. What is no UTF-8 cannot get here: protobuf refuses it in strings.
-std::string Quoted(absl::string_view value) {
-  std::string quoted = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", c);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
 }
 
 bool IsPlainWord(absl::string_view value) {
@@ -67,8 +51,8 @@ void StartLog(LogFormat format, LogLevel least, std::FILE* file) {
 LogLine::LogLine(LogLevel level, absl::string_view event)
     : level_(level), enabled_(spdlog::should_log(ToSpdlog(level))) {
   if (!enabled_) return;
-  text_ =
-      g_format == LogFormat::kJson ? absl::StrCat("\"event\":", Quoted(event)) : std::string(event);
+  text_ = g_format == LogFormat::kJson ? absl::StrCat("\"event\":", JsonString(event))
+                                       : std::string(event);
 }
 
 LogLine::~LogLine() {
@@ -77,8 +61,8 @@ LogLine::~LogLine() {
 
 LogLine& LogLine::Add(absl::string_view key, absl::string_view value) {
   if (!enabled_) return *this;
-  AddRaw(key,
-         g_format == LogFormat::kText && IsPlainWord(value) ? std::string(value) : Quoted(value));
+  AddRaw(key, g_format == LogFormat::kText && IsPlainWord(value) ? std::string(value)
+                                                                 : JsonString(value));
   return *this;
 }
 

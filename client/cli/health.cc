@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/common.h"
-#include "client/cli/json.h"
 #include "client/cli/verbs.h"
+#include "proto/json_text.h"
 
 namespace opmill {
 namespace {

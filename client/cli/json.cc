@@ -1,6 +1,5 @@
 #include "client/cli/json.h"
 
-#include "absl/strings/str_format.h"
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -18,21 +17,6 @@ std::string JsonOf(const google::protobuf::Message& message) {
   const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
   // Fails only for messages with Any, of which there is none here.
   return status.ok() ? json : "null";
-}
-
-std::string JsonString(absl::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&json, "\\u%04x", static_cast<int>(c));
-    } else {
-      json += c;
-    }
-  }
-  return json + '"';
 }
 
 }  // namespace opmill

@@ -9,6 +9,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
 #include "client/names.h"
+#include "proto/json_text.h"
 
 namespace opmill {
 namespace {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "kernels/errors.h"
+#include "proto/json_text.h"
 
 namespace opmill {
 
@@ -64,9 +64,7 @@ Json& Json::Add(absl::string_view name, double value) {
 }
 
 Json& Json::Add(absl::string_view name, absl::string_view value) {
-  absl::StrAppend(&Name(name), "\"",
-                  absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}),
-                  "\"");
+  absl::StrAppend(&Name(name), JsonString(value));
   return *this;
 }
 

@@ -80,6 +80,29 @@ TEST(JsonLog, KeepsEveryCharacterOfAValue) {
   EXPECT_EQ(fields["event"].string_value(), "event \"with\" quotes");
 }
 
+TEST(JsonLog, ReplacesWhatIsNoUtf8) {
+  const struct {
+    std::string value;
+    std::string logged;
+  } cases[] = {
+      {"a\xFF"
+       "b\x80",
+       "a\uFFFD"
+       "b\uFFFD"},
+      {"cut \xE2\x82", "cut \uFFFD\uFFFD"},
+      {"overlong \xC0\xAF \xE0\x80\xAF", "overlong \uFFFD\uFFFD \uFFFD\uFFFD\uFFFD"},
+      {"surrogate \xED\xA0\x80", "surrogate \uFFFD\uFFFD\uFFFD"},
+      {"beyond \xF4\x90\x80\x80", "beyond \uFFFD\uFFFD\uFFFD\uFFFD"},
+      {"last \xF4\x8F\xBF\xBF \xED\x9F\xBF", "last \xF4\x8F\xBF\xBF \xED\x9F\xBF"},
+  };
+  for (const auto& [value, logged] : cases) {
+    const std::string text = Logged(LogFormat::kJson, LogLevel::kInfo, [&value = value] {
+      LogLine(LogLevel::kInfo, "event").Add("value", value);
+    });
+    EXPECT_EQ(FromJson(text).fields().at("value").string_value(), logged);
+  }
+}
+
 TEST(TextLog, QuotesWhatIsMoreThanAWord) {
   const std::string text = Logged(LogFormat::kText, LogLevel::kInfo, [] {
     LogLine(LogLevel::kWarning, "execute")

@@ -1,0 +1,16 @@
+// Text as JSON holds it.
+#ifndef OPMILL_PROTO_JSON_TEXT_H_
+#define OPMILL_PROTO_JSON_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace opmill {
+
+// In quotes. JSON is UTF-8: a byte that is none, of a file's name say, becomes U+FFFD.
+std::string JsonString(absl::string_view text);
+
+}  // namespace opmill
+
+#endif  // OPMILL_PROTO_JSON_TEXT_H_

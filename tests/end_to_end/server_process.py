@@ -91,10 +91,25 @@ class ServerProcess:
 
     def status_bytes(self, field):
         """A field of /proc/PID/status, such as VmRSS or VmHWM, in bytes."""
-        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+        status = (self._process_folder() / "status").read_text()
+        for line in status.splitlines():
             if line.startswith(field + ":"):
                 return int(line.split()[1]) * 1024
-        raise AssertionError(f"/proc/{self.pid}/status has no {field}")
+        raise AssertionError(f"there is no {field} in {status}")
+
+    def _process_folder(self):
+        if "OPMILL_WINE" not in os.environ:
+            return pathlib.Path(f"/proc/{self.pid}")
+        # The child is in_console.sh, and the server a process that Wine has started.
+        mark = f"IN_CONSOLE={self.pid}".encode()
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if ((folder / "comm").read_text().startswith("opmill-server")
+                        and mark in (folder / "environ").read_bytes().split(b"\0")):
+                    return folder
+            except OSError:  # it has ended
+                pass
+        raise AssertionError(f"no server runs with {mark.decode()}")
 
     def __enter__(self):
         return self

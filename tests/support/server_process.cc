@@ -10,7 +10,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -49,6 +52,26 @@ std::vector<char*> PlainEnvironment() {
   }
   kept.push_back(nullptr);
   return kept;
+}
+
+std::string ReadAll(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Where /proc tells of the server that was started as `pid`. Under Wine that is in_console.sh, and
+// the server a process that Wine has started.
+std::filesystem::path ProcessFolder(pid_t pid) {
+  if (std::getenv("OPMILL_WINE") == nullptr) return absl::StrCat("/proc/", pid);
+  const std::string mark = absl::StrCat("IN_CONSOLE=", pid, std::string(1, '\0'));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    if (absl::StartsWith(ReadAll(entry.path() / "comm"), "opmill-server") &&
+        absl::StrContains(ReadAll(entry.path() / "environ"), mark)) {
+      return entry.path();
+    }
+  }
+  return {};
 }
 
 // Starts the server with `log_end` as its standard error.
@@ -136,7 +159,7 @@ std::optional<int> ServerProcess::WaitForExit(absl::Duration timeout) {
 }
 
 uint64_t ServerProcess::PeakMemoryBytes() const {
-  std::ifstream file(absl::StrCat("/proc/", pid_, "/status"));
+  std::ifstream file(ProcessFolder(pid_) / "status");
   std::string line;
   while (std::getline(file, line)) {
     absl::string_view value = line;

@@ -3,6 +3,7 @@
 # program of this system: SIGTERM and SIGINT become Ctrl-C, and whoever kills this script ends it.
 set -u
 
+export IN_CONSOLE=$$  # by which a test finds the program's own process
 exec {out}>&1
 exec {wishes}> >(exec "$@" >&"$out" {out}>&-)
 program=$!

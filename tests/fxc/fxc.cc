@@ -50,6 +50,10 @@ constexpr Allowed kAllowed[] = {
      "16 candidates a lane; a hint at how many groups fit, and drivers allot registers anew"},
     {"X4714", "arg_reduce ReduceColumns DATA_TYPE=8 THREADS=256 ",
      "16 candidates a lane; a hint at how many groups fit, and drivers allot registers anew"},
+    {"X4714", "top_k KeepBest ",
+     "up to 16 sorted candidates a lane; a hint at how many groups fit, and drivers allot "
+     "registers "
+     "anew"},
 };
 
 struct Kernel {

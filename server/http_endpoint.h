@@ -8,7 +8,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "civetweb.h"
+#include "absl/strings/string_view.h"
+
+struct mg_connection;
+struct mg_context;
 
 namespace opmill {
 

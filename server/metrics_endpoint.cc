@@ -2,25 +2,11 @@
 
 #include <utility>
 
-#include "kernels/errors.h"
-#include "server/http_endpoint.h"
-
 namespace opmill {
-namespace {
 
-class Endpoint final : public MetricsEndpoint {
- public:
-  explicit Endpoint(std::unique_ptr<HttpEndpoint> http) : http_(std::move(http)) {}
-  const std::string& address() const override { return http_->address(); }
-
- private:
-  const std::unique_ptr<HttpEndpoint> http_;
-};
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<MetricsEndpoint>> ListenForMetrics(
-    const std::string& address, const MetricsSources& sources, const std::function<bool()>& ready) {
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(const std::string& address,
+                                                               const MetricsSources& sources,
+                                                               const std::function<bool()>& ready) {
   using Answer = HttpEndpoint::Answer;
   HttpEndpoint::Pages pages;
   pages["/healthz"] = [] { return Answer{.body = "alive\n"}; };
@@ -31,9 +17,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> ListenForMetrics(
     return Answer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                   .body = MetricsText(sources, ready())};
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<HttpEndpoint> http,
-                   HttpEndpoint::Listen(address, std::move(pages)));
-  return std::make_unique<Endpoint>(std::move(http));
+  return HttpEndpoint::Listen(address, std::move(pages));
 }
 
 }  // namespace opmill

@@ -8,21 +8,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/http_endpoint.h"
 #include "server/metrics.h"
 
 namespace opmill {
 
-class MetricsEndpoint {
- public:
-  virtual ~MetricsEndpoint() = default;
-  // With the port that was free.
-  virtual const std::string& address() const = 0;
-};
-
 // `ready` says whether the server takes new calls; it and the sources outlive the endpoint.
-// FailedPrecondition where this build has none.
-absl::StatusOr<std::unique_ptr<MetricsEndpoint>> ListenForMetrics(
-    const std::string& address, const MetricsSources& sources, const std::function<bool()>& ready);
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(const std::string& address,
+                                                               const MetricsSources& sources,
+                                                               const std::function<bool()>& ready);
 
 }  // namespace opmill
 

@@ -58,7 +58,7 @@ class Server {
   std::unique_ptr<grpc::Server> grpc_server_;
   std::vector<std::string> addresses_;
   std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp
-  std::unique_ptr<MetricsEndpoint> metrics_;  // null where none is wanted; last: it reads the rest
+  std::unique_ptr<HttpEndpoint> metrics_;     // null where none is wanted; last: it reads the rest
 };
 
 }  // namespace opmill

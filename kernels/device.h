@@ -107,6 +107,9 @@ class Device {
 
   virtual DeviceCounters counters() const = 0;
 
+  // Gives back to the system what is kept for buffers to come.
+  virtual void ReleaseIdleMemory() {}
+
   absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
                                            Bindings bindings);
 };

@@ -102,6 +102,7 @@ void OperatorCache::Invalidate() {
   absl::MutexLock lock(&mutex_);
   entries_.clear();
   statistics_.entries = 0;
+  statistics_.bytes = 0;
 }
 
 OperatorCacheStatistics OperatorCache::statistics() const {
@@ -123,13 +124,19 @@ void OperatorCache::Settle(const OperatorDesc& desc,
   if (!compilation->result.ok()) ++statistics_.failures;
   const auto found = entries_.find(desc);
   if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
-  if (!compilation->result.ok() || options_.capacity == 0) {
+  const uint64_t bytes = compilation->result.ok() ? PlanBytes((*compilation->result)->plan()) : 0;
+  if (!compilation->result.ok() || options_.capacity == 0 || bytes > options_.max_bytes) {
     entries_.erase(found);
     return;
   }
-  if (statistics_.entries == options_.capacity) EvictOldest();
+  while (statistics_.entries == options_.capacity ||
+         statistics_.bytes > options_.max_bytes - bytes) {
+    EvictOldest();
+  }
   found->second.compiled = true;
+  found->second.bytes = bytes;
   ++statistics_.entries;
+  statistics_.bytes += bytes;
 }
 
 // A walk over all, next to a compilation of milliseconds: a hit then costs one number and no list.
@@ -141,6 +148,7 @@ void OperatorCache::EvictOldest() {
       oldest = entry;
     }
   }
+  statistics_.bytes -= oldest->second.bytes;
   entries_.erase(oldest);
   --statistics_.entries;
   ++statistics_.evictions;

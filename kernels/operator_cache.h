@@ -25,6 +25,7 @@ std::string OperatorKey(const OperatorDesc& validated);
 
 struct OperatorCacheOptions {
   size_t capacity = 64;  // operators kept; 0 keeps none and still compiles once at a time
+  uint64_t max_bytes = UINT64_MAX;  // PlanBytes of all that are kept
 };
 
 struct OperatorCacheStatistics {
@@ -34,6 +35,7 @@ struct OperatorCacheStatistics {
   uint64_t evictions = 0;  // made room for another
   uint64_t failures = 0;   // compilations that ended in an error
   uint64_t entries = 0;    // kept now
+  uint64_t bytes = 0;      // PlanBytes of those
 };
 
 struct CachedOperator {
@@ -77,6 +79,7 @@ class OperatorCache {
     std::shared_ptr<Compilation> compilation;
     uint64_t last_use = 0;
     bool compiled = false;  // the compilation has ended well
+    uint64_t bytes = 0;     // likewise: PlanBytes
   };
 
   OperatorCache(Device& device, OperatorCacheOptions options)

@@ -24,7 +24,21 @@ struct Planner {
   absl::Status operator()(const TopKDesc& desc) const { return PlanTopK(builder, desc); }
 };
 
+// What a device writes down for a dispatch beside the plan: its constants, aligned.
+constexpr uint64_t kDeviceBytesPerDispatch = 512;
+constexpr uint64_t kBytesPerKernel = 256;  // its names and macros
+constexpr uint64_t kFixedBytes = 2048;     // descriptors, entries of tables
+
 }  // namespace
+
+uint64_t PlanBytes(const OperatorPlan& plan) {
+  uint64_t bytes = kFixedBytes + plan.kernels.size() * kBytesPerKernel;
+  for (const Pass& pass : plan.passes) {
+    bytes += sizeof(pass) + pass.fills.size() * sizeof(Fill) +
+             pass.dispatches.size() * (sizeof(Dispatch) + kDeviceBytesPerDispatch);
+  }
+  return bytes;
+}
 
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
   PlanBuilder builder(options);

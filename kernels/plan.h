@@ -87,6 +87,9 @@ struct OperatorPlan {
   uint64_t scratch_bytes = 0;
 };
 
+// About the host's memory that a compiled operator with this plan takes.
+uint64_t PlanBytes(const OperatorPlan& plan);
+
 // What the planner may assume of the device; also the seam through which tests make small
 // tensors behave like huge ones.
 struct PlanOptions {

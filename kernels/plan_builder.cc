@@ -81,8 +81,9 @@ absl::StatusOr<OperatorPlan> PlanBuilder::Finish(uint64_t input_bytes,
   }
   if (scratch_high_ > options_.max_scratch_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("The operator needs ", scratch_high_,
-                                                     " bytes of scratch memory; the limit is ",
-                                                     options_.max_scratch_bytes, "."));
+                                                     " bytes of scratch memory, more than "
+                                                     "max_scratch_bytes (",
+                                                     options_.max_scratch_bytes, ")."));
   }
   if (plan_.passes.back().dispatches.empty() && plan_.passes.back().fills.empty()) {
     plan_.passes.pop_back();

@@ -80,13 +80,27 @@ std::shared_ptr<BufferPool> BufferPool::Create(ComPtr<ID3D12Device> device,
   return std::shared_ptr<BufferPool>(new BufferPool(std::move(device), std::move(health), options));
 }
 
+bool BufferPool::IsOnHost(Placement placement) const {
+  return options_.unified_memory || IsMapped(placement);
+}
+
+void BufferPool::Count(Placement placement, uint64_t size_bytes) {
+  total_bytes_ += size_bytes;
+  if (IsOnHost(placement)) host_bytes_ += size_bytes;
+}
+
+void BufferPool::Discount(Placement placement, uint64_t size_bytes) {
+  total_bytes_ -= size_bytes;
+  if (IsOnHost(placement)) host_bytes_ -= size_bytes;
+}
+
 absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t size_bytes) {
-  if (size_bytes > options_.max_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("A buffer of ", size_bytes,
-                     " bytes is larger than all memory that the device "
-                     "may take (",
-                     options_.max_bytes, " bytes)."));
+  const uint64_t limit = IsOnHost(placement) ? options_.max_host_bytes : UINT64_MAX;
+  constexpr uint64_t kMostBytes = UINT64_MAX / 4;  // rounding up stays far from its end
+  if (size_bytes > std::min(limit, kMostBytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "A buffer of ", size_bytes, " bytes is larger than all memory that buffers may take (",
+        std::min(limit, kMostBytes), " bytes)."));
   }
   size_bytes = RoundUp(std::max<uint64_t>(size_bytes, 1), kAlignment);
   const bool shared = size_bytes <= kMaxSharedSliceBytes;
@@ -97,16 +111,16 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
     absl::MutexLock lock(&mutex_);
     if (BufferSlice slice = TryReuse(placement, size_bytes)) return slice;
     const auto fits = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return block_bytes <= options_.max_bytes && total_bytes_ <= options_.max_bytes - block_bytes;
+      return block_bytes <= limit && host_bytes_ <= limit - block_bytes;
     };
     if (!fits()) trimmed = Trim(0);
     if (!fits() && !shared) block_bytes = size_bytes;
     if (!fits()) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("A buffer of ", size_bytes, " bytes finds no room: ", in_use_bytes_,
-                       " bytes are in use, and the device may take ", options_.max_bytes, "."));
+          absl::StrCat("A buffer of ", size_bytes, " bytes finds no room: buffers have ",
+                       host_bytes_, " of the ", limit, " bytes that they may take."));
     }
-    total_bytes_ += block_bytes;
+    Count(placement, block_bytes);
   }
   trimmed.clear();
 
@@ -116,7 +130,7 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
       absl::MutexLock lock(&mutex_);
       trimmed = Trim(0);
       if (!shared) {  // a driver's limit for one buffer may lie between the two sizes
-        total_bytes_ -= block_bytes - size_bytes;
+        Discount(placement, block_bytes - size_bytes);
         block_bytes = size_bytes;
       }
     }
@@ -125,10 +139,16 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
   }
   absl::MutexLock lock(&mutex_);
   if (!block.ok()) {
-    total_bytes_ -= block_bytes;
+    Discount(placement, block_bytes);
     return block.status();
   }
   return Adopt(*std::move(block), size_bytes);
+}
+
+void BufferPool::ReleaseIdle() {
+  Blocks trimmed;
+  absl::MutexLock lock(&mutex_);
+  trimmed = Trim(0);
 }
 
 BufferPool::Usage BufferPool::usage() const {
@@ -241,7 +261,7 @@ BufferPool::Blocks BufferPool::Trim(uint64_t max_idle_bytes) {
       while (spare != end && spare->second != &block) ++spare;
       arena.spare.erase(spare);
     }
-    total_bytes_ -= block.size_bytes;
+    Discount(block.placement, block.size_bytes);
     const auto owned = blocks_.find(block.resource.Get());
     trimmed.push_back(std::move(owned->second));
     blocks_.erase(owned);

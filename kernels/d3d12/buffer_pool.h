@@ -66,7 +66,7 @@ class BufferSlice {
 
 struct BufferPoolOptions {
   bool unified_memory = true;
-  uint64_t max_bytes = UINT64_MAX;       // of all resources together
+  uint64_t max_host_bytes = UINT64_MAX;  // of all resources in the host's memory together
   uint64_t max_idle_bytes = UINT64_MAX;  // of resources with no slice handed out
 };
 
@@ -84,6 +84,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   // ResourceExhausted past the limit, or when the driver has no more.
   absl::StatusOr<BufferSlice> Allocate(Placement placement, uint64_t size_bytes);
+
+  // Destroys what is kept for slices to come.
+  void ReleaseIdle();
 
   Usage usage() const;
 
@@ -111,6 +114,10 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   BufferPool(ComPtr<ID3D12Device> device, std::shared_ptr<Health> health, BufferPoolOptions options)
       : device_(std::move(device)), health_(std::move(health)), options_(options) {}
 
+  bool IsOnHost(Placement placement) const;
+  // A resource comes, goes, or turns out smaller.
+  void Count(Placement placement, uint64_t size_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Discount(Placement placement, uint64_t size_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::unique_ptr<Block>> CreateBlock(Placement placement, uint64_t size_bytes,
                                                      bool shared);
   BufferSlice TryReuse(Placement placement, uint64_t size_bytes)
@@ -138,6 +145,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   std::list<Block*> idle_ ABSL_GUARDED_BY(mutex_);  // the longest idle first
   uint64_t idle_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // those being created among them
+  uint64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of the total, in the host's memory
   uint64_t in_use_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -77,6 +77,7 @@ class D3D12Device : public Device {
 
   PlanOptions plan_options() const override {
     PlanOptions plan = PlanOptionsFor(info_.kind);
+    plan.max_scratch_bytes = options_.max_scratch_bytes;
     if (info_.memory_bytes != 0) {
       plan.max_scratch_bytes = std::min(plan.max_scratch_bytes, info_.memory_bytes / 2);
     }
@@ -157,6 +158,8 @@ class D3D12Device : public Device {
             .buffer_bytes_in_use = usage.in_use_bytes,
             .buffer_bytes_pooled = usage.pooled_bytes};
   }
+
+  void ReleaseIdleMemory() override { Newest()->pool().ReleaseIdle(); }
 
   void InjectLoss() { Newest()->health().MarkLost(); }
 

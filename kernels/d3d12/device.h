@@ -26,8 +26,11 @@ struct D3D12DeviceOptions {
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
   ShaderSources shader_sources;        // instead of the embedded ones, where not empty
 
-  uint64_t max_memory_bytes = 0;  // that buffers may take; 0: as many as the driver gives
-  uint64_t max_idle_bytes = uint64_t{2} << 30;  // kept for buffers to come
+  // Of the host's memory that buffers may take, which is all of theirs where the adapter shares it;
+  // 0: as many as the driver gives.
+  uint64_t max_host_bytes = 0;
+  uint64_t max_scratch_bytes = PlanOptions().max_scratch_bytes;  // of one operator
+  uint64_t max_idle_bytes = uint64_t{2} << 30;                   // kept for buffers to come
 
   uint32_t frames_in_flight = 3;  // submissions at a time, at least 1
   uint32_t max_batch_runs = 64;   // runs in one submission

@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(const AdapterInfo
 
   BufferPoolOptions pool = {.unified_memory = generation->unified_memory_,
                             .max_idle_bytes = options.max_idle_bytes};
-  if (options.max_memory_bytes != 0) pool.max_bytes = options.max_memory_bytes;
+  if (options.max_host_bytes != 0) pool.max_host_bytes = options.max_host_bytes;
   generation->pool_ = BufferPool::Create(device, generation->health_, pool);
 
   ASSIGN_OR_RETURN(ComPtr<ID3D12RootSignature> root_signature,

@@ -71,6 +71,7 @@ class ReferenceDevice : public Device {
  public:
   explicit ReferenceDevice(const ReferenceDeviceOptions& options)
       : max_queued_(options.max_queued),
+        max_scratch_bytes_(options.max_scratch_bytes),
         budget_(std::make_shared<ByteBudget>(options.max_buffer_bytes)) {
     info_.name = "Reference";
     info_.kind = DeviceKind::kReference;
@@ -91,7 +92,7 @@ class ReferenceDevice : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  PlanOptions plan_options() const override { return PlanOptions(); }
+  PlanOptions plan_options() const override { return {.max_scratch_bytes = max_scratch_bytes_}; }
 
   absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
                                                                   OperatorPlan plan) override {
@@ -188,6 +189,7 @@ class ReferenceDevice : public Device {
   }
 
   const size_t max_queued_;
+  const uint64_t max_scratch_bytes_;
   const std::shared_ptr<ByteBudget> budget_;
   DeviceInfo info_;
   std::atomic<uint64_t> runs_ = 0;

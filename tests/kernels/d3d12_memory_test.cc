@@ -68,7 +68,7 @@ TEST_F(D3D12DeviceTest, KeepsBuffersApart) {
 
 TEST_F(D3D12DeviceTest, EndsAllocationsAtItsLimit) {
   D3D12DeviceOptions options = TestOptions();
-  options.max_memory_bytes = uint64_t{96} << 20;
+  options.max_host_bytes = uint64_t{96} << 20;
   Open(options);
   for (const uint64_t size_bytes : {uint64_t{97} << 20, uint64_t{1} << 40, UINT64_MAX}) {
     const auto buffer = device_->Allocate(size_bytes, BufferUse::kInput);
@@ -84,9 +84,22 @@ TEST_F(D3D12DeviceTest, EndsAllocationsAtItsLimit) {
   ExpectOutput(small, input, Shifted(input, 1));
 }
 
+TEST_F(D3D12DeviceTest, GivesBackWhatItKeepsWhenAsked) {
+  const auto held = device_->Allocate(uint64_t{40} << 20, BufferUse::kInput);
+  ASSERT_TRUE(held.ok()) << held.status();
+  for (const BufferUse use : {BufferUse::kInput, BufferUse::kOutput}) {
+    ASSERT_TRUE(device_->Allocate(uint64_t{100} << 20, use).ok());
+  }
+  EXPECT_GE(device_->counters().buffer_bytes_pooled, uint64_t{200} << 20);
+  device_->ReleaseIdleMemory();
+  // What is left of the blocks that are in use.
+  EXPECT_LE(device_->counters().buffer_bytes_pooled, uint64_t{70} << 20);
+  EXPECT_GE(device_->counters().buffer_bytes_in_use, uint64_t{40} << 20);
+}
+
 TEST_F(D3D12DeviceTest, LetsRunsWaitForTheScratchOfOthers) {
   D3D12DeviceOptions options = TestOptions();
-  options.max_memory_bytes = uint64_t{96} << 20;
+  options.max_host_bytes = uint64_t{96} << 20;
   options.max_batch_runs = 4;
   Open(options);
   OperatorPlan plan = ShiftPlan(1000, 2);

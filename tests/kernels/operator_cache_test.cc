@@ -165,6 +165,23 @@ TEST(OperatorCache, EvictsTheLongestUnused) {
   EXPECT_EQ(in_use->desc(), SumOf(1));
 }
 
+TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
+  CountingDevice device;
+  const uint64_t one =
+      PlanBytes(OperatorCache::Create(device, {})->Get(SumOf(1))->compiled->plan());
+  const auto cache = OperatorCache::Create(device, {.capacity = 64, .max_bytes = 2 * one});
+  for (uint32_t length = 1; length <= 3; ++length) EXPECT_TRUE(cache->Get(SumOf(length)).ok());
+  EXPECT_EQ(cache->statistics().entries, 2u);
+  EXPECT_EQ(cache->statistics().bytes, 2 * one);
+  EXPECT_FALSE(cache->Find(SumOf(1)).has_value());
+  cache->Invalidate();
+  EXPECT_EQ(cache->statistics().bytes, 0u);
+  // One that is larger than all of it serves its caller, and moves nobody out.
+  const auto small = OperatorCache::Create(device, {.capacity = 64, .max_bytes = one - 1});
+  EXPECT_TRUE(small->Get(SumOf(1)).ok());
+  EXPECT_EQ(small->statistics().entries, 0u);
+}
+
 TEST(OperatorCache, FindsWhatIsKeptAndCompilesNothing) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 2});

@@ -299,7 +299,11 @@ TEST(Plan, RefusesMoreScratchThanAllowed) {
   const absl::StatusOr<OperatorDesc> desc =
       Validate(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 19});
   ASSERT_TRUE(desc.ok());
-  EXPECT_EQ(MakePlan(*desc, options).status().code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status status = MakePlan(*desc, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "The operator needs 33554432 bytes of scratch memory, more than max_scratch_bytes "
+            "(1048576).");
 }
 
 TEST(Plan, RefusesStridesThatNeedADispatchForEachElement) {

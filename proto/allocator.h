@@ -13,6 +13,10 @@ void TuneAllocatorForLargeMessages();
 // abseil looks for deadlocks at each, several percent of such a call. No longer after this.
 void TuneForServing();
 
+// Gives what is free back to the system, which the functions above keep it from. Of no effect
+// elsewhere than with glibc.
+void ReturnFreeMemory();
+
 }  // namespace opmill
 
 #endif  // OPMILL_PROTO_ALLOCATOR_H_

@@ -33,6 +33,12 @@ absl::Status CallerIsGone(const grpc::CallbackServerContext& context) {
   return absl::CancelledError("The caller cancelled the call or is gone.");
 }
 
+absl::Status ResultsAreNotRead(absl::Duration timeout) {
+  return absl::DeadlineExceededError(absl::StrCat("The caller has read none of its results for ",
+                                                  absl::FormatDuration(timeout),
+                                                  " (stall_timeout)."));
+}
+
 absl::Status NotAProtobuf(absl::string_view message_type) {
   return absl::InvalidArgumentError(
       absl::StrCat("The message is not a protobuf message of the type ", message_type, "."));

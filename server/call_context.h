@@ -21,6 +21,9 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
 // Why the call was cancelled: its deadline, or its caller's will or end.
 absl::Status CallerIsGone(const grpc::CallbackServerContext& context);
 
+// Why a call ends whose caller lets no write through.
+absl::Status ResultsAreNotRead(absl::Duration timeout);
+
 absl::Status NotAProtobuf(absl::string_view message_type);
 
 }  // namespace opmill

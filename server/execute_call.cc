@@ -86,6 +86,10 @@ void ExecuteCall::WriteNext() {
     return;
   }
   message_ = *std::move(next);
+  {
+    const std::lock_guard lock(mutex_);
+    written_at_ = absl::Now();
+  }
   if (results_->done()) {
     StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
   } else {
@@ -95,6 +99,10 @@ void ExecuteCall::WriteNext() {
 
 void ExecuteCall::OnWriteDone(bool ok) {
   message_.Clear();
+  {
+    const std::lock_guard lock(mutex_);
+    written_at_ = absl::InfiniteFuture();
+  }
   if (!ok) executor_.Cancel(results_->execution(), CallerIsGone(context_));
   WriteNext();
 }
@@ -109,6 +117,15 @@ void ExecuteCall::Abort(const absl::Status& why) {
     aborted_ = why;
   }
   if (execution != nullptr) executor_.Cancel(execution, why);
+}
+
+void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (now - written_at_ < timeout) return;
+  }
+  Abort(ResultsAreNotRead(timeout));
+  context_.TryCancel();  // the write in flight ends no other way
 }
 
 void ExecuteCall::OnDone() {

@@ -27,6 +27,7 @@ class ExecuteCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnDone() override;
 
   void Abort(const absl::Status& why) override;
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request);
@@ -41,9 +42,11 @@ class ExecuteCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::optional<ResultStream> results_;  // of one thread at a time, by the order of reactions
   grpc::ByteBuffer message_;             // likewise
 
-  std::mutex mutex_;
-  std::shared_ptr<Execution> execution_;  // guarded by mutex_, as the next
-  absl::Status aborted_;                  // why, where it was before there was an execution
+  std::mutex mutex_;  // of all below
+  std::shared_ptr<Execution> execution_;
+  absl::Status aborted_;  // why, where it was before there was an execution
+  // The start of the write in flight.
+  absl::Time written_at_ = absl::InfiniteFuture();
 };
 
 }  // namespace opmill

@@ -38,9 +38,10 @@ ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, Reque
       options_(options),
       origin_(std::move(origin)) {}
 
-RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id) const {
+RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id, absl::Time arrived) const {
   RequestOrigin origin = origin_;
   origin.execution_id = execution_id;
+  origin.arrived = arrived;
   return origin;
 }
 
@@ -59,10 +60,15 @@ void ExecuteStreamCall::OnReadDone(bool ok) {
 
 // By whoever has taken it, as HandleHalfClose.
 void ExecuteStreamCall::HandleMessage() {
+  const bool waited = waiting_.has_value();
   const bool handled = TryHandleMessage();
   const std::lock_guard lock(mutex_);
   handling_ = false;
-  if (!handled) WakeLater();
+  if (!handled) {
+    WakeLater();
+  } else if (waited) {
+    waited_until_ = absl::Now();
+  }
 }
 
 bool ExecuteStreamCall::TryHandleMessage() {
@@ -70,7 +76,7 @@ bool ExecuteStreamCall::TryHandleMessage() {
     absl::StatusOr<Incoming> incoming = Parse();
     message_.Clear();
     if (!incoming.ok()) {
-      executor_.Refuse(origin_, nullptr, incoming.status());
+      executor_.Refuse(OriginOf(0, absl::Now()), nullptr, incoming.status());
       FailStream(incoming.status());
       return true;
     }
@@ -135,7 +141,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
   }
   absl::StatusOr<ExecutionRequest> request = MakeRequest(incoming);
   if (!request.ok()) {
-    executor_.Refuse(OriginOf(id), nullptr, request.status());
+    executor_.Refuse(OriginOf(id, incoming.arrived), nullptr, request.status());
     ReplyError(id, request.status(), true);
     return true;
   }
@@ -190,7 +196,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
     deadline = std::min(deadline, incoming.arrived + timeout);
   }
   return ExecutionRequest{
-      .origin = OriginOf(id),
+      .origin = OriginOf(id, incoming.arrived),
       .desc = *std::move(desc),
       .deadline = deadline,
       .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
@@ -231,7 +237,7 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
         "execution_id",
         absl::StrCat("execution_id (", header.execution_id(),
                      ") is not open on this stream: no begin has come, or it has ended."));
-    executor_.Refuse(OriginOf(header.execution_id()), nullptr, unknown);
+    executor_.Refuse(OriginOf(header.execution_id(), incoming.arrived), nullptr, unknown);
     ReplyError(header.execution_id(), unknown, false);
     return;
   }
@@ -349,6 +355,7 @@ bool ExecuteStreamCall::WriteNext() {
 // in one packet.
 void ExecuteStreamCall::StartNextWrite() {
   writing_ = true;
+  written_at_ = absl::Now();
   grpc::WriteOptions options;
   if (!replies_.empty()) options.set_buffer_hint();
   StartWrite(&outgoing_, options);
@@ -454,6 +461,33 @@ void ExecuteStreamCall::Abort(const absl::Status& why) {
   }
   CancelAll(why);
   Advance();
+}
+
+void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
+  std::vector<std::shared_ptr<Execution>> stalled;
+  bool does_not_read = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_ || failure_.has_value()) return;
+    does_not_read = writing_ && now - written_at_ >= timeout;
+    // While a begin waits, or answers are not read, it is we who do not take the input.
+    if (read_ == Read::kStarted && !handling_ && !waiting_.has_value() &&
+        now - waited_until_ >= timeout) {
+      for (const auto& [id, execution] : open_) {
+        if (execution->stalled(now) >= timeout) stalled.push_back(execution);
+      }
+    }
+  }
+  if (does_not_read) {
+    Abort(ResultsAreNotRead(timeout));
+    context_.TryCancel();  // the write in flight ends no other way
+    return;
+  }
+  for (const auto& execution : stalled) {
+    executor_.Cancel(execution, absl::DeadlineExceededError(absl::StrCat(
+                                    "No input has come for ", absl::FormatDuration(timeout),
+                                    " (stall_timeout), and some of it is missing.")));
+  }
 }
 
 void ExecuteStreamCall::Drain() {

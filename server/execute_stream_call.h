@@ -56,6 +56,7 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   bool is_stream() const override { return true; }
   void Drain() override;
   void Abort(const absl::Status& why) override;
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
 
  private:
   static constexpr absl::Duration kPatience = absl::Seconds(2);
@@ -96,7 +97,7 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   bool HandleBegin(const Incoming& incoming);  // false: there is no room yet
   void WakeLater();
   void HandleRest(const Incoming& incoming);
-  RequestOrigin OriginOf(uint64_t execution_id) const;
+  RequestOrigin OriginOf(uint64_t execution_id, absl::Time arrived) const;
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
   bool MayWait(const absl::Status& refusal);
   bool HasRoom();
@@ -148,6 +149,8 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   bool retry_ = false;        // there may be room for what waits
   bool wakes_later_ = false;  // the timer will say so
   bool writing_ = false;
+  absl::Time written_at_;                           // the start of the write in flight
+  absl::Time waited_until_ = absl::InfinitePast();  // when a begin last got the room it waited for
   bool draining_ = false;
   bool finished_ = false;
   std::optional<absl::Status> failure_;  // of the stream as a whole

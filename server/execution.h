@@ -34,8 +34,9 @@ struct RequestOrigin {
   std::string caller;       // by its token or certificate; empty where neither is asked for
   std::string traceparent;  // empty where the caller sent none
   uint64_t execution_id = 0;
+  absl::Time arrived = absl::Now();  // of the call, or of the begin on its stream
 
-  // All but the id.
+  // All but the id and the time.
   void AddTo(LogLine& line) const;
 };
 
@@ -70,6 +71,11 @@ class Execution {
     const std::lock_guard lock(mutex_);
     return stage_ == Stage::kUploading;
   }
+  // How long it has waited for the next bytes of its input; zero where it waits for none.
+  absl::Duration stalled(absl::Time now) const {
+    const std::lock_guard lock(mutex_);
+    return stage_ == Stage::kUploading ? now - received_at_ : absl::ZeroDuration();
+  }
   // Has all input come, whether it has ended or not?
   bool uploaded() const {
     const std::lock_guard lock(mutex_);
@@ -102,6 +108,7 @@ class Execution {
   absl::Status status_;
   std::shared_ptr<BudgetedBuffer> input_;
   uint64_t received_bytes_ = 0;
+  absl::Time received_at_ = begun_at_;  // the last of those
   std::shared_ptr<const CompiledOperator> compiled_;
   uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_;

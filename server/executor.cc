@@ -145,7 +145,22 @@ absl::Status Executor::Admit(const ExecutionRequest& request) const {
   if (request.deadline <= absl::Now()) {
     return absl::DeadlineExceededError("The execution's time is over before it could begin.");
   }
-  return CheckSize(request.desc);
+  RETURN_IF_ERROR(CheckSize(request.desc));
+  RETURN_IF_ERROR(CheckMemory());
+  if (statistics_.in_stage(Stage::kQueued) < limits_.max_queued) return absl::OkStatus();
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_queued,
+                                                " executions (max_queued) waiting for the "
+                                                "device.")),
+      kRetryDelay);
+}
+
+absl::Status Executor::CheckMemory() const {
+  if (!short_of_memory_) return absl::OkStatus();
+  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                            "The server has taken nearly all of the ", limits_.memory_limit,
+                            " bytes (memory_limit) that it may.")),
+                        kRetryDelay);
 }
 
 absl::Status Executor::CheckSize(const OperatorDesc& desc) const {
@@ -214,6 +229,7 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
   {
     const std::lock_guard lock(execution->mutex_);
     execution->received_bytes_ = received;
+    execution->received_at_ = absl::Now();
   }
   if (received == execution->input_bytes()) Uploaded(execution);
 }
@@ -353,7 +369,8 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
   if (!result.ok()) {
     // What was compiled for a lost device is of no use to the next.
     if (absl::IsUnavailable(result.status())) workers_.Post([this] { cache_.Invalidate(); });
-    End(execution, result.status());
+    const bool is_short = absl::IsResourceExhausted(result.status());
+    End(execution, is_short ? NoMemory(result.status(), open_ - 1) : result.status());
     return;
   }
   {
@@ -452,6 +469,7 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   if (draining_) return Draining();
   RETURN_IF_ERROR(CheckSize(desc));
+  RETURN_IF_ERROR(CheckMemory());
   if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
     --compilations_;
     return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
@@ -477,9 +495,11 @@ void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
   } else {
     statistics_.AddEnd({.desc = *desc, .status = why});
   }
+  const absl::Duration held = absl::Now() - origin.arrived;
+  statistics_.AddRefusalTime(origin.rpc, held);
   LogLine line(LogLevel::kInfo, "refuse");
   origin.AddTo(line);
-  line.Add("execution_id", origin.execution_id);
+  line.Add("execution_id", origin.execution_id).Add("held", held);
   if (desc != nullptr) line.Add("operator", ToString(*desc));
   line.Add(why);
 }

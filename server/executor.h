@@ -69,6 +69,8 @@ class Executor {
 
   // From now on Begin refuses.
   void Drain() { draining_ = true; }
+  // While it is, Begin and Compile refuse. Answers what it was.
+  bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
 
   uint32_t open_executions() const { return open_; }
   // Does the device still work for an execution that has ended?
@@ -83,6 +85,7 @@ class Executor {
   using Queue = std::list<std::shared_ptr<Execution>>;
 
   absl::Status Admit(const ExecutionRequest& request) const;
+  absl::Status CheckMemory() const;
   absl::Status CheckSize(const OperatorDesc& desc) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
@@ -104,6 +107,7 @@ class Executor {
   const Limits limits_;
   MemoryBudget memory_;
   std::atomic<bool> draining_ = false;
+  std::atomic<bool> short_of_memory_ = false;
   std::atomic<uint32_t> open_ = 0;
   std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
 

@@ -21,7 +21,9 @@
 #include "kernels/errors.h"
 #include "proto/process.h"
 #include "server/flag_files.h"
+#include "server/host_memory.h"
 #include "server/listen_address.h"
+#include "server/memory_plan.h"
 #include "server/server_info.h"
 
 ABSL_FLAG(
@@ -53,21 +55,35 @@ ABSL_FLAG(
     std::string, shader_cache, "default",
     "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
     "opmill in the user's cache directory.");
+ABSL_FLAG(uint64_t, memory_limit, opmill::Limits().memory_limit,
+          "What the process may take of the host's memory. 0: three quarters of what the machine, "
+          "container or job has. The bounds on bytes that are not given are parts of it.");
 ABSL_FLAG(uint64_t, max_message_bytes, opmill::Limits().max_message_bytes,
           "The longest message that the server takes.");
 ABSL_FLAG(uint64_t, max_response_chunk_bytes, opmill::Limits().max_response_chunk_bytes,
           "The most tensor bytes in one message of a result.");
 ABSL_FLAG(uint64_t, max_tensor_bytes, opmill::Limits().max_tensor_bytes, "The largest tensor.");
 ABSL_FLAG(uint64_t, max_bytes_in_flight, opmill::Limits().max_bytes_in_flight,
-          "Inputs and outputs of all executions under way. 0: half of the machine's memory.");
+          "Inputs and outputs of all executions under way. 0: about half of --memory_limit.");
+ABSL_FLAG(uint64_t, max_scratch_bytes, opmill::Limits().max_scratch_bytes,
+          "Memory of one operator beside its tensors. 0: about a quarter of --memory_limit.");
 ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions under way.");
+ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
+          "Executions that wait for the device; while there are as many, none begins.");
 ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
           "Executions under way on one ExecuteStream call.");
 ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "ExecuteStream calls open.");
+ABSL_FLAG(uint32_t, max_connections, opmill::Limits().max_connections,
+          "Connections of callers; one more is closed at once.");
+ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_connection,
+          "Calls open on one connection; more wait at the caller's.");
 ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
           "Compiled operators that are kept.");
 ABSL_FLAG(uint64_t, max_idle_bytes, opmill::Limits().max_idle_bytes,
           "Memory of ended executions that is kept for the next ones.");
+ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
+          "How long an execution waits for its caller, to send input that it lacks or to read its "
+          "results; inf: for ever.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
           "After SIGTERM or SIGINT, how long what is under way may take.");
 ABSL_FLAG(std::string, log_file, "", "The file that the log is appended to; empty: stderr.");
@@ -124,15 +140,21 @@ absl::Status ReadEnvironment() {
 }
 
 absl::Status ReadLimits(Limits& limits) {
-  limits = {.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes),
+  limits = {.memory_limit = absl::GetFlag(FLAGS_memory_limit),
+            .max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes),
             .max_response_chunk_bytes = absl::GetFlag(FLAGS_max_response_chunk_bytes),
             .max_tensor_bytes = absl::GetFlag(FLAGS_max_tensor_bytes),
             .max_bytes_in_flight = absl::GetFlag(FLAGS_max_bytes_in_flight),
+            .max_scratch_bytes = absl::GetFlag(FLAGS_max_scratch_bytes),
             .max_executions = absl::GetFlag(FLAGS_max_executions),
+            .max_queued = absl::GetFlag(FLAGS_max_queued),
             .max_executions_per_stream = absl::GetFlag(FLAGS_max_executions_per_stream),
             .max_streams = absl::GetFlag(FLAGS_max_streams),
+            .max_connections = absl::GetFlag(FLAGS_max_connections),
+            .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
-            .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes)};
+            .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes),
+            .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
   // gRPC counts message bytes in an int.
   constexpr uint64_t kMostMessageBytes = std::numeric_limits<int32_t>::max() - (uint64_t{1} << 20);
   constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
@@ -145,7 +167,18 @@ absl::Status ReadLimits(Limits& limits) {
   RETURN_IF_ERROR(CheckRange("max_executions", limits.max_executions, 1, kMost));
   RETURN_IF_ERROR(
       CheckRange("max_executions_per_stream", limits.max_executions_per_stream, 1, kMost));
-  return CheckRange("max_streams", limits.max_streams, 1, kMost);
+  RETURN_IF_ERROR(CheckRange("max_queued", limits.max_queued, 1, kMost));
+  RETURN_IF_ERROR(CheckRange("max_streams", limits.max_streams, 1, kMost));
+  RETURN_IF_ERROR(CheckRange("max_connections", limits.max_connections, 1, kMost));
+  // HTTP/2's own setting; gRPC counts it in an int.
+  RETURN_IF_ERROR(CheckRange("max_calls_per_connection", limits.max_calls_per_connection, 1,
+                             std::numeric_limits<int32_t>::max()));
+  if (limits.stall_timeout < absl::Milliseconds(100)) {
+    return absl::InvalidArgumentError(absl::StrCat("--stall_timeout is ",
+                                                   absl::FormatDuration(limits.stall_timeout),
+                                                   "; it is at least 100ms."));
+  }
+  return DivideMemory(HostMemoryBytes(), limits).status();
 }
 
 }  // namespace

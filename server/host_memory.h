@@ -6,7 +6,7 @@
 
 namespace opmill {
 
-// Of the machine, or of the container where that has less.
+// Of the machine, or of the container (control group, job) where that has less.
 uint64_t HostMemoryBytes();
 
 }  // namespace opmill

@@ -1,5 +1,7 @@
 #include <windows.h>
 
+#include <algorithm>
+
 #include "server/host_memory.h"
 
 namespace opmill {
@@ -7,8 +9,21 @@ namespace opmill {
 uint64_t HostMemoryBytes() {
   MEMORYSTATUSEX status = {};
   status.dwLength = sizeof(status);
-  if (!GlobalMemoryStatusEx(&status)) return uint64_t{8} << 30;
-  return status.ullTotalPhys;
+  uint64_t bytes = GlobalMemoryStatusEx(&status) ? status.ullTotalPhys : uint64_t{8} << 30;
+  // Containers are jobs.
+  JOBOBJECT_EXTENDED_LIMIT_INFORMATION job = {};
+  if (!QueryInformationJobObject(nullptr, JobObjectExtendedLimitInformation, &job, sizeof(job),
+                                 nullptr)) {
+    return bytes;
+  }
+  const DWORD limits = job.BasicLimitInformation.LimitFlags;
+  if ((limits & JOB_OBJECT_LIMIT_PROCESS_MEMORY) != 0) {
+    bytes = std::min<uint64_t>(bytes, job.ProcessMemoryLimit);
+  }
+  if ((limits & JOB_OBJECT_LIMIT_JOB_MEMORY) != 0) {
+    bytes = std::min<uint64_t>(bytes, job.JobMemoryLimit);
+  }
+  return bytes;
 }
 
 }  // namespace opmill

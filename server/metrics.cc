@@ -91,6 +91,12 @@ void AddExecutions(const Statistics& statistics, Families& to) {
            "for a stream.",
            MetricType::Counter);
   AddCodes(statistics.refusals(), {}, to);
+  to.Begin("opmill_refusal_duration_seconds",
+           "From the arrival of what was refused to its refusal; a stream waits for room first.",
+           MetricType::Histogram);
+  for (size_t i = 0; i < kRefusingRpcs.size(); ++i) {
+    to.Add(statistics.refusal_times()[i], kNanosecond, {{"rpc", std::string(kRefusingRpcs[i])}});
+  }
   to.Begin("opmill_input_bytes_total", "Bytes of inputs received.", MetricType::Counter);
   each([&](const OperatorStatistics& of, Labels labels) {
     to.Add(Value(of.input_bytes), std::move(labels));
@@ -140,12 +146,22 @@ void AddInFlight(const MetricsSources& from, Families& to) {
     to.Begin(name, help, MetricType::Gauge).Add(Value(value));
   };
   gauge("opmill_executions_limit", "The most executions under way.", from.limits.max_executions);
+  gauge("opmill_queued_limit", "The most executions that wait for the device.",
+        from.limits.max_queued);
   gauge("opmill_streams_open", "ExecuteStream calls.", from.open_calls.streams());
+  gauge("opmill_connections_open", "Connections of callers; on Windows 0, where gRPC counts them.",
+        from.listener.connections());
+  gauge("opmill_connections_limit", "The most connections.", from.limits.max_connections);
+  to.Begin("opmill_refused_connections_total", "Connections closed at once, past the limit.",
+           MetricType::Counter)
+      .Add(Value(from.listener.refused_connections()));
   gauge("opmill_streams_limit", "The most ExecuteStream calls.", from.limits.max_streams);
   gauge("opmill_in_flight_bytes", "Bytes reserved for inputs and outputs.",
         from.executor.memory().used());
   gauge("opmill_in_flight_limit_bytes", "The most bytes reserved for inputs and outputs.",
         from.executor.memory().limit());
+  gauge("opmill_memory_limit_bytes", "What process_resident_memory_bytes stays below.",
+        from.limits.memory_limit);
 }
 
 void AddCache(const OperatorCacheStatistics& cache, Families& to) {
@@ -162,6 +178,8 @@ void AddCache(const OperatorCacheStatistics& cache, Families& to) {
       .Add(Value(cache.evictions));
   to.Begin("opmill_operator_cache_entries", "Compiled operators kept.", MetricType::Gauge)
       .Add(Value(cache.entries));
+  to.Begin("opmill_operator_cache_bytes", "About the memory that they take.", MetricType::Gauge)
+      .Add(Value(cache.bytes));
 }
 
 void AddDevice(const Device& device, Families& to) {

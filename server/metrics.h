@@ -9,6 +9,7 @@
 #include "kernels/operator_cache.h"
 #include "server/access.h"
 #include "server/executor.h"
+#include "server/listener.h"
 #include "server/open_calls.h"
 #include "server/options.h"
 #include "server/statistics.h"
@@ -23,6 +24,7 @@ struct MetricsSources {
   const OpenCalls& open_calls;
   const Access& access;
   const Limits& limits;
+  Listener& listener;
 };
 
 // In Prometheus' text format. `ready` is what /readyz says.

@@ -27,6 +27,11 @@ void OpenCalls::AbortAll(const absl::Status& why) {
   for (Call* call : calls_) call->Abort(why);
 }
 
+void OpenCalls::EndStalled(absl::Time now, absl::Duration timeout) {
+  const std::lock_guard lock(mutex_);
+  for (Call* call : calls_) call->EndIfStalled(now, timeout);
+}
+
 bool OpenCalls::WaitUntilNone(absl::Time deadline) {
   std::unique_lock lock(mutex_);
   return none_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return calls_.empty(); });

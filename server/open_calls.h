@@ -23,6 +23,8 @@ class OpenCalls {
     virtual void Drain() {}
     // Ends what is under way with this error. Must not wait for anything.
     virtual void Abort(const absl::Status& why) = 0;
+    // Ends what has waited for the caller for `timeout`. Must not wait for anything.
+    virtual void EndIfStalled(absl::Time /*now*/, absl::Duration /*timeout*/) {}
   };
 
   void Add(Call& call);     // drains it at once when all are draining
@@ -32,6 +34,7 @@ class OpenCalls {
 
   void DrainAll();
   void AbortAll(const absl::Status& why);
+  void EndStalled(absl::Time now, absl::Duration timeout);
   bool WaitUntilNone(absl::Time deadline);  // false when some are still open then
 
  private:

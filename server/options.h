@@ -14,15 +14,24 @@ enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference };
 
 // What is past one of these is refused with a sentence that names it.
 struct Limits {
+  // Of the process, resident. server/memory_plan.h divides it, and fills in what is 0 below.
+  uint64_t memory_limit = 0;  // 0: three quarters of what the host, container or job has
   uint64_t max_message_bytes = uint64_t{64} << 20;
   uint64_t max_response_chunk_bytes = uint64_t{1} << 20;
   uint64_t max_tensor_bytes = uint64_t{16} << 30;
-  uint64_t max_bytes_in_flight = 0;  // inputs and outputs; 0: half of the host's memory
+  uint64_t max_bytes_in_flight = 0;  // inputs and outputs
+  uint64_t max_scratch_bytes = 0;    // of one operator, beside those
   uint32_t max_executions = 16384;
+  uint32_t max_queued = 8192;  // of the executions, those that wait for the device
   uint32_t max_executions_per_stream = 4096;
   uint32_t max_streams = 1024;
+  uint32_t max_connections = 1024;
+  uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;
   uint64_t max_idle_bytes = uint64_t{2} << 30;  // of memory kept for the next executions
+  // How long the server waits for a caller: for input that an execution lacks, or for its results
+  // to be read. Infinite: for ever.
+  absl::Duration stall_timeout = absl::Minutes(2);
 };
 
 struct DeviceOptions {

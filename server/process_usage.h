@@ -17,6 +17,9 @@ struct ProcessUsage {
 
 ProcessUsage ReadProcessUsage();
 
+// Of those, the one that costs microseconds.
+uint64_t ReadResidentBytes();
+
 }  // namespace opmill
 
 #endif  // OPMILL_SERVER_PROCESS_USAGE_H_

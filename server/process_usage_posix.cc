@@ -9,13 +9,16 @@
 
 namespace opmill {
 
-ProcessUsage ReadProcessUsage() {
-  ProcessUsage usage;
+uint64_t ReadResidentBytes() {
   uint64_t pages = 0;
   const long page_bytes = sysconf(_SC_PAGE_SIZE);
-  if (std::ifstream("/proc/self/statm") >> pages >> pages && page_bytes > 0) {
-    usage.resident_bytes = pages * static_cast<uint64_t>(page_bytes);
-  }
+  if (!(std::ifstream("/proc/self/statm") >> pages >> pages) || page_bytes <= 0) return 0;
+  return pages * static_cast<uint64_t>(page_bytes);
+}
+
+ProcessUsage ReadProcessUsage() {
+  ProcessUsage usage;
+  usage.resident_bytes = ReadResidentBytes();
   std::error_code error;
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
        it.increment(error)) {

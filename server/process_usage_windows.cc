@@ -17,13 +17,16 @@ absl::Duration ToDuration(const FILETIME& time) {
 
 }  // namespace
 
+uint64_t ReadResidentBytes() {
+  PROCESS_MEMORY_COUNTERS memory = {};
+  const BOOL read = K32GetProcessMemoryInfo(GetCurrentProcess(), &memory, sizeof(memory));
+  return read ? memory.WorkingSetSize : 0;
+}
+
 ProcessUsage ReadProcessUsage() {
   ProcessUsage usage;
+  usage.resident_bytes = ReadResidentBytes();
   const HANDLE self = GetCurrentProcess();
-  PROCESS_MEMORY_COUNTERS memory = {};
-  if (K32GetProcessMemoryInfo(self, &memory, sizeof(memory))) {
-    usage.resident_bytes = memory.WorkingSetSize;
-  }
   DWORD handles = 0;
   if (GetProcessHandleCount(self, &handles)) usage.open_handles = handles;
   FILETIME created, exited, kernel, user;

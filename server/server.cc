@@ -2,10 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -21,6 +19,10 @@ namespace {
 
 constexpr int kStreamLookaheadBytes = 8 << 20;
 constexpr int kKeepaliveMilliseconds = 30'000;
+// For a connection to speak TLS, and HTTP/2.
+constexpr int kHandshakeMilliseconds = 20'000;
+// Clients connect again by themselves.
+constexpr int kIdleConnectionMilliseconds = 15 * 60'000;
 // What was compiled before a restart is made live before the first request, as far as this allows.
 constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // For the last bytes of calls that have ended, and for watchers of health, who never end by
@@ -36,11 +38,13 @@ void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
       .Add(opened);
 }
 
-absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& options) {
+absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& options,
+                                                     const MemoryPlan& memory) {
   AdapterChoice choice = AdapterChoice::kAuto;
   switch (options.device.choice) {
     case DeviceChoice::kReference:
-      return CreateReferenceDevice({.max_buffer_bytes = options.limits.max_bytes_in_flight});
+      return CreateReferenceDevice({.max_buffer_bytes = memory.buffer_bytes,
+                                    .max_scratch_bytes = options.limits.max_scratch_bytes});
     case DeviceChoice::kHardware:
       choice = AdapterChoice::kHardware;
       break;
@@ -54,6 +58,8 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& option
                             .adapter = options.device.adapter,
                             .on_adapter = &LogAdapter,
                             .shader_cache_directory = options.device.shader_cache_directory,
+                            .max_host_bytes = memory.buffer_bytes,
+                            .max_scratch_bytes = options.limits.max_scratch_bytes,
                             .max_idle_bytes = options.limits.max_idle_bytes,
                             .measure_device_time = false});
 }
@@ -76,34 +82,41 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& opti
 
 absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
-  if (limits.max_bytes_in_flight == 0) limits.max_bytes_in_flight = HostMemoryBytes() / 2;
+  ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
-  ASSIGN_OR_RETURN(device_, CreateDevice(options_));
+  ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_));
   device_->Preload(absl::Now() + kPreload);
-  cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity});
+  cache_ = OperatorCache::Create(
+      *device_, {.capacity = limits.operator_cache_capacity, .max_bytes = memory_.operator_bytes});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
+  housekeeper_ = std::make_unique<Housekeeper>(*device_, *executor_, open_calls_, limits);
   service_ = std::make_unique<OperatorService>(OperatorService::Parts{
       *device_, *cache_, *executor_, statistics_, open_calls_, *access_, limits});
+  RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
                                                 {*device_, *cache_, *executor_, statistics_,
-                                                 open_calls_, *access_, limits},
+                                                 open_calls_, *access_, limits, *listener_},
                                                 [this] { return ready_.load(); }));
   }
-  RETURN_IF_ERROR(Listen());
+  RETURN_IF_ERROR(listener_->Start());
   grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
                                                           true);
   ready_ = true;
   const DeviceInfo& info = device_->info();
   LogLine line(LogLevel::kInfo, "serving");
-  line.Add("address", absl::StrJoin(addresses_, ","));
+  line.Add("address", absl::StrJoin(addresses(), ","));
   if (metrics_ != nullptr) line.Add("metrics_address", metrics_->address());
   line.Add("callers_need", CallersNeed(options_.access))
       .Add("adapter", info.name)
       .Add("driver", info.driver)
       .Add("preloaded_kernels", device_->counters().pipelines_created)
+      .Add("memory_limit", limits.memory_limit)
+      .Add("buffer_bytes", memory_.buffer_bytes)
+      .Add("transport_bytes", memory_.transport_bytes)
       .Add("max_message_bytes", limits.max_message_bytes)
-      .Add("max_bytes_in_flight", limits.max_bytes_in_flight);
+      .Add("max_bytes_in_flight", limits.max_bytes_in_flight)
+      .Add("max_scratch_bytes", limits.max_scratch_bytes);
   return absl::OkStatus();
 }
 
@@ -115,6 +128,14 @@ absl::Status Server::Listen() {
   builder.RegisterService(service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
+  // Past it gRPC closes idle connections, and ends calls until it has room.
+  grpc::ResourceQuota quota("opmill");
+  quota.Resize(memory_.transport_bytes);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(options_.limits.max_calls_per_connection));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
   // How far a stream may be ahead of us: this, and of what is on one connection no more than 64 KiB
   // and, beside each stream's message that has come, what remains of its next, up to 1 MiB. With
   // the probe gRPC would estimate the network and, on loopback, hold 100 MB for a stream that it
@@ -125,28 +146,15 @@ absl::Status Server::Listen() {
   // A caller whose machine or network is gone is noticed, and its executions end.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMilliseconds);
-  // A port of another's is refused, not shared.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::vector<int> ports(options_.addresses.size());
-  for (size_t i = 0; i < options_.addresses.size(); ++i) {
-    builder.AddListeningPort(options_.addresses[i], access_->MakeCredentials(), &ports[i]);
-  }
+  ASSIGN_OR_RETURN(listener_, Listener::Create(
+                                  options_.addresses, options_.limits.max_connections,
+                                  [this] { return access_->MakeCredentials(); }, builder));
   grpc_server_ = builder.BuildAndStart();
-  std::vector<std::string> failed;
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const std::string& address = options_.addresses[i];
-    if (ports[i] == 0) failed.push_back(address);
-    const bool had_any_port = absl::EndsWith(address, ":0") && !absl::StartsWith(address, "unix:");
-    addresses_.push_back(had_any_port ? absl::StrCat(absl::StripSuffix(address, "0"), ports[i])
-                                      : address);
-  }
-  if (grpc_server_ != nullptr && failed.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("The server cannot listen at ",
-                                             absl::StrJoin(failed, ", "),
-                                             ": not this machine's, or taken."));
+  return grpc_server_ == nullptr ? CannotListen(options_.addresses) : absl::OkStatus();
 }
 
 Server::~Server() {
+  listener_.reset();
   if (grpc_server_ == nullptr) return;
   HurryUp();
   // Cancels what does not end by itself: writes to callers who do not read.

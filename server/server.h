@@ -15,6 +15,9 @@
 #include "kernels/operator_cache.h"
 #include "server/access.h"
 #include "server/executor.h"
+#include "server/housekeeper.h"
+#include "server/listener.h"
+#include "server/memory_plan.h"
 #include "server/metrics_endpoint.h"
 #include "server/open_calls.h"
 #include "server/operator_service.h"
@@ -30,7 +33,7 @@ class Server {
   ~Server();
 
   // Where it listens: the addresses asked for, a port of 0 replaced by the one that was free.
-  const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
   // From now on health is NOT_SERVING, and what is new is refused; returns when what was begun has
   // ended. DeadlineExceeded when the drain timeout passed before, Cancelled when HurryUp was
@@ -47,16 +50,18 @@ class Server {
   absl::Status Listen();
 
   ServerOptions options_;
+  MemoryPlan memory_;
   std::unique_ptr<Access> access_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
   OpenCalls open_calls_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<OperatorService> service_;
   std::atomic<bool> ready_ = false;
   std::unique_ptr<grpc::Server> grpc_server_;
-  std::vector<std::string> addresses_;
+  std::unique_ptr<Listener> listener_;
   std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp
   std::unique_ptr<HttpEndpoint> metrics_;     // null where none is wanted; last: it reads the rest
 };

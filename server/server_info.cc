@@ -93,6 +93,13 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_streams(limits.max_streams);
   encoded.set_operator_cache_capacity(limits.operator_cache_capacity);
   encoded.set_max_scratch_bytes(device.plan_options().max_scratch_bytes);
+  encoded.set_memory_limit(limits.memory_limit);
+  encoded.set_max_queued(limits.max_queued);
+  encoded.set_max_connections(limits.max_connections);
+  encoded.set_max_calls_per_connection(limits.max_calls_per_connection);
+  if (limits.stall_timeout < absl::InfiniteDuration()) {
+    EncodeDuration(limits.stall_timeout, *encoded.mutable_stall_timeout());
+  }
 }
 
 void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to) {

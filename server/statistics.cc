@@ -71,4 +71,10 @@ void Statistics::AddRefusal(const absl::Status& status) {
   CountOf(refusals_, status.code()).fetch_add(1, kRelaxed);
 }
 
+void Statistics::AddRefusalTime(absl::string_view rpc, absl::Duration duration) {
+  const auto found = std::find(kRefusingRpcs.begin(), kRefusingRpcs.end(), rpc);
+  if (found == kRefusingRpcs.end()) return;
+  Add(refusal_times_[static_cast<size_t>(found - kRefusingRpcs.begin())], duration);
+}
+
 }  // namespace opmill

@@ -31,6 +31,9 @@ struct StageTimes {
 
 inline constexpr std::array<absl::string_view, 5> kOperatorNames = {"argmax", "argmin", "hardmax",
                                                                     "reduce", "top_k"};
+// Those that refuse what asks for too much.
+inline constexpr std::array<absl::string_view, 3> kRefusingRpcs = {"CompileOperator", "Execute",
+                                                                   "ExecuteStream"};
 size_t OperatorIndex(const OperatorDesc& desc);  // of its name
 
 // The end of an execution that had a lawful descriptor.
@@ -81,6 +84,8 @@ class Statistics {
   void AddEnd(const ExecutionEnd& end);
   // The end of a request without a lawful descriptor.
   void AddRefusal(const absl::Status& status);
+  // From the arrival of what was refused, on one of kRefusingRpcs, to its refusal.
+  void AddRefusalTime(absl::string_view rpc, absl::Duration duration);
 
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
   void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
@@ -90,6 +95,10 @@ class Statistics {
     return operators_;
   }
   const StatusCounts& refusals() const { return refusals_; }
+  // In the order of kRefusingRpcs.
+  const std::array<DurationHistogram, kRefusingRpcs.size()>& refusal_times() const {
+    return refusal_times_;
+  }
   uint64_t in_stage(Stage stage) const { return in_stage_[static_cast<size_t>(stage)]; }
   absl::Time started() const { return started_; }
 
@@ -97,6 +106,7 @@ class Statistics {
   const absl::Time started_ = absl::Now();
   std::array<std::atomic<uint64_t>, kOpenStages> in_stage_ = {};
   StatusCounts refusals_ = {};
+  std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;
   std::array<OperatorStatistics, kOperatorNames.size()> operators_;
 };
 

@@ -49,9 +49,13 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"tensor", BytesText(limits.max_tensor_bytes())},
                     {"bytes in flight", BytesText(limits.max_bytes_in_flight())},
                     {"scratch of an operator", BytesText(limits.max_scratch_bytes())},
+                    {"memory of the server", BytesText(limits.memory_limit())},
                     {"executions", absl::StrCat(limits.max_executions())},
+                    {"executions that wait", absl::StrCat(limits.max_queued())},
                     {"executions of a stream", absl::StrCat(limits.max_executions_per_stream())},
                     {"streams", absl::StrCat(limits.max_streams())},
+                    {"connections", absl::StrCat(limits.max_connections())},
+                    {"calls of a connection", absl::StrCat(limits.max_calls_per_connection())},
                     {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},
                    /*align_right=*/false);
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
@@ -178,6 +179,80 @@ TEST_F(StreamLimits, AStreamBeyondTheLimitIsRefusedUntilAnotherEnds) {
   }
   WaitUntilIdle();
   ExpectServes();
+}
+
+TEST_F(StreamLimits, WhoSendsNoInputIsToldSoAndTheStreamGoesOn) {
+  StartServer({"--stall_timeout=1s"});
+  StreamCaller caller(stub());
+  const absl::Time start = absl::Now();
+  ASSERT_TRUE(caller.Begin(1, SumOf(1000), 400));
+  // Bytes count, however few they are.
+  absl::SleepFor(absl::Milliseconds(700));
+  ASSERT_TRUE(caller.SendZeros(1, 400, 4));
+  const v1::ExecuteStreamResponse late = caller.ReadEnd();
+  EXPECT_GT(absl::Now() - start, absl::Milliseconds(1600));
+  EXPECT_EQ(late.execution_id(), 1u);
+  EXPECT_EQ(late.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(late.status().message(),
+            "No input has come for 1s (stall_timeout), and some of it is missing.");
+  caller.SendZeros(1, 404, 3596);  // passed over
+  ASSERT_TRUE(caller.Begin(2, SumOf(1000)));
+  EXPECT_TRUE(caller.ReadEnd().has_statistics());
+  caller.WritesDone();
+  EXPECT_TRUE(caller.Finish().ok());
+}
+
+TEST_F(StreamLimits, WhoDoesNotReadIsCutOff) {
+  StartServer({"--stall_timeout=1s"});
+  {
+    StreamCaller caller(stub());
+    ASSERT_TRUE(caller.Begin(1, HardmaxOf(4 << 20)));
+    grpc::ClientContext context;
+    v1::ExecuteRequest request;
+    *request.mutable_operator_() = HardmaxOf(4 << 20);
+    request.add_inputs(std::string(16 << 20, '\0'));
+    const auto reader = stub().Execute(&context, request);
+    WaitForStatistics([](const v1::GetStatisticsResponse& statistics) {
+      return statistics.in_flight().streaming() == 2;
+    });
+    WaitUntilIdle();  // though neither has read anything, or has gone
+    EXPECT_FALSE(caller.Finish().ok());
+    v1::ExecuteResponse response;
+    while (reader->Read(&response)) {
+    }
+    EXPECT_FALSE(reader->Finish().ok());
+  }
+  for (const char* rpc : {"Execute", "ExecuteStream"}) {
+    EXPECT_TRUE(server()
+                    .WaitForLine(absl::StrCat("\"event\":\"execute\",\"rpc\":\"", rpc, "\""))
+                    .has_value());
+  }
+  EXPECT_TRUE(server()
+                  .WaitForLine("The caller has read none of its results for 1s (stall_timeout).")
+                  .has_value());
+  ExpectServes();
+}
+
+TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
+  StartServer({"--max_connections=2"});
+  ExpectServes();  // on a connection that stays
+  const auto connect = [this] {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(server().address(), grpc::InsecureChannelCredentials(),
+                                     arguments);
+  };
+  const auto connects = [](grpc::Channel& channel, absl::Duration patience) {
+    return channel.WaitForConnected(absl::ToChronoTime(absl::Now() + patience));
+  };
+  auto second = connect();
+  ASSERT_TRUE(connects(*second, kPatience));
+  auto third = connect();
+  EXPECT_FALSE(connects(*third, absl::Seconds(1)));
+  EXPECT_TRUE(server().WaitForLine("\"event\":\"refuse_connections\"").has_value());
+  ExpectServes();
+  second.reset();
+  EXPECT_TRUE(connects(*third, kPatience));
 }
 
 TEST_F(StreamLimits, AMessageThatIsNoProtobufEndsItsStreamAlone) {

@@ -1,5 +1,9 @@
 """What is past a limit is refused with its number, and what waits for room waits in bounds."""
 
+import contextlib
+import os
+import resource
+import socket
 import time
 import unittest
 
@@ -85,6 +89,25 @@ class Limits(unittest.TestCase):
         fourth = api.Stream(self.stub)
         fourth.begin(1, self.operator(rows=1), [(0, 0, self.data)])
         self.assertIsNotNone(fourth.rest()[1].statistics)
+
+    def test_connections_past_what_the_process_may_open_are_survived(self):
+        api.execute(self.stub, self.operator(rows=1), self.data)
+        host, port = self.server.address.rsplit(":", 1)
+        before = len(os.listdir(f"/proc/{self.server.pid}/fd"))
+        _, most = resource.prlimit(self.server.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.server.pid, resource.RLIMIT_NOFILE, (before + 20, most))
+        with contextlib.ExitStack() as held:
+            for _ in range(60):
+                held.enter_context(socket.create_connection((host, int(port))))
+            deadline = time.monotonic() + 30
+            while len(os.listdir(f"/proc/{self.server.pid}/fd")) < before + 20:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+            api.execute(self.stub, self.operator(rows=1), self.data)  # on a connection that is there
+        alone = [("grpc.use_local_subchannel_pool", 1)]  # not over the connection that is there
+        with grpc.insecure_channel(self.server.address, options=alone) as channel:
+            grpc.channel_ready_future(channel).result(timeout=30)
+            api.execute(api.stub_of(channel), self.operator(rows=1), self.data)
 
     def test_a_caller_that_does_not_read_holds_no_more_than_the_limit(self):
         count = 40  # 160 MiB of results

@@ -119,6 +119,48 @@ TEST_F(ExecutorLimits, RefusesMoreExecutionsThanItsLimit) {
   ExpectNextOneWorks();
 }
 
+TEST_F(ExecutorLimits, BeginsNoneWhileTheQueueIsFull) {
+  Restart({.max_queued = 2});
+  Warm(Large());
+  // One runs, two wait; one that waits for its input is no burden to the queue.
+  std::vector<Caller> callers(4);
+  std::vector<std::shared_ptr<Execution>> begun;
+  for (Caller& caller : callers) begun.push_back(Begin(caller, Large()));
+  for (size_t i = 0; i < 3; ++i) SendAll(begun[i]);
+  Caller refused;
+  const absl::Status status = executor_->Begin(refused.Ask(SumOf(5))).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(status.message()),
+            "The server has 2 executions (max_queued) waiting for the device.");
+  EXPECT_TRUE(IsRetryable(status));
+  device_.Complete();
+  Caller next;
+  const auto last = Begin(next, SumOf(5));
+  executor_->Cancel(last, absl::CancelledError("The end."));
+  for (const auto& execution : begun) {
+    executor_->Cancel(execution, absl::CancelledError("The end."));
+  }
+  while (device_.pending_runs() > 0) device_.Complete();
+  ExpectNextOneWorks();
+}
+
+TEST_F(ExecutorLimits, BeginsAndCompilesNothingWhileMemoryIsShort) {
+  Restart({.memory_limit = 12345});
+  EXPECT_FALSE(executor_->SetShortOfMemory(true));
+  Caller refused;
+  const absl::Status status = executor_->Begin(refused.Ask(SumOf(5))).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(status.message()),
+            "The server has taken nearly all of the 12345 bytes (memory_limit) that it may.");
+  EXPECT_TRUE(IsRetryable(status));
+  const auto not_cancelled = std::make_shared<const std::atomic<bool>>(false);
+  EXPECT_EQ(executor_->Compile(SumOf(5), absl::InfiniteFuture(), not_cancelled,
+                               [](const absl::StatusOr<CachedOperator>&) { ADD_FAILURE(); }),
+            status);
+  EXPECT_TRUE(executor_->SetShortOfMemory(false));
+  ExpectNextOneWorks();
+}
+
 TEST_F(ExecutorLimits, RefusesBytesThatDoNotFitNowUntilTheyDo) {
   Restart({.max_bytes_in_flight = 100});
   Caller holder;

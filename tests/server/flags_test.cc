@@ -64,6 +64,17 @@ TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
                 "--max_executions_per_stream is 0; it is at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_streams=0"),
                 "--max_streams is 0; it is at least 1 and at most 4294967295.");
+  ExpectRefusal(Parse("", "--max_queued=0"),
+                "--max_queued is 0; it is at least 1 and at most 4294967295.");
+  ExpectRefusal(Parse("", "--max_connections=0"),
+                "--max_connections is 0; it is at least 1 and at most 4294967295.");
+  ExpectRefusal(Parse("", "--max_calls_per_connection=2147483648"),
+                "--max_calls_per_connection is 2147483648; it is at least 1 and at most "
+                "2147483647.");
+  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it is at least 100ms.");
+  EXPECT_EQ(Parse("", "--stall_timeout=inf").code, 0);
+  EXPECT_EQ(Parse("", "--memory_limit=1000000").code, 2);
+  EXPECT_EQ(Parse("", "--memory_limit=1000000000 --max_bytes_in_flight=900000000").code, 2);
   ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it is at least 0.");
   ExpectRefusal(Parse("", "--address="), "--address is empty; it names at least one host:port.");
 }

@@ -158,13 +158,13 @@ std::optional<int> ServerProcess::WaitForExit(absl::Duration timeout) {
   return exit_status_;
 }
 
-uint64_t ServerProcess::PeakMemoryBytes() const {
+uint64_t ServerProcess::StatusBytes(absl::string_view field) const {
   std::ifstream file(ProcessFolder(pid_) / "status");
   std::string line;
   while (std::getline(file, line)) {
     absl::string_view value = line;
     uint64_t kibibytes = 0;
-    if (absl::ConsumePrefix(&value, "VmHWM:") && absl::ConsumeSuffix(&value, " kB") &&
+    if (absl::ConsumePrefix(&value, field) && absl::ConsumeSuffix(&value, " kB") &&
         absl::SimpleAtoi(value, &kibibytes)) {
       return kibibytes << 10;
     }

@@ -37,8 +37,9 @@ class ServerProcess {
   // be called again.
   std::optional<int> WaitForExit(absl::Duration timeout = absl::Seconds(60));
 
-  // The largest resident set so far (VmHWM); 0 once it has ended.
-  uint64_t PeakMemoryBytes() const;
+  // Its resident set, now (VmRSS) and the largest so far (VmHWM); 0 once it has ended.
+  uint64_t MemoryBytes() const { return StatusBytes("VmRSS:"); }
+  uint64_t PeakMemoryBytes() const { return StatusBytes("VmHWM:"); }
 
   // The lines of its log so far: JSON objects.
   std::vector<std::string> log_lines() const;
@@ -49,6 +50,7 @@ class ServerProcess {
  private:
   ServerProcess(pid_t pid, int log_descriptor);
   void ReadLog();
+  uint64_t StatusBytes(absl::string_view field) const;  // of /proc/PID/status
 
   const pid_t pid_;
   const int log_descriptor_;

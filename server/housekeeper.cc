@@ -1,0 +1,89 @@
+#include "server/housekeeper.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/time/clock.h"
+#include "proto/allocator.h"
+#include "server/log.h"
+#include "server/process_usage.h"
+
+namespace opmill {
+namespace {
+
+constexpr std::chrono::milliseconds kTick(50);
+constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
+// The next execution after it pays for fresh memory again: a second a gigabyte in software.
+constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
+constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
+
+}  // namespace
+
+Housekeeper::Housekeeper(Device& device, Executor& executor, OpenCalls& open_calls,
+                         const Limits& limits)
+    : device_(device),
+      executor_(executor),
+      open_calls_(open_calls),
+      memory_limit_(limits.memory_limit),
+      stall_timeout_(limits.stall_timeout),
+      thread_([this] { Run(); }) {}
+
+Housekeeper::~Housekeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Housekeeper::Run() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kTick, [this] { return stopping_; })) {
+    lock.unlock();
+    const absl::Time now = absl::Now();
+    WatchMemory(now);
+    EndStalled(now);
+    ReleaseWhenIdle(now);
+    lock.lock();
+  }
+}
+
+void Housekeeper::WatchMemory(absl::Time now) {
+  uint64_t resident = ReadResidentBytes();
+  if (resident > memory_limit_ / 8 * 7 && now - last_release_ >= kLeastBetweenReleases) {
+    ReleaseMemory();
+    last_release_ = now;
+    resident = ReadResidentBytes();
+  }
+  const bool is_short = resident > memory_limit_ / 16 * 15;
+  if (executor_.SetShortOfMemory(is_short) == is_short) return;
+  LogLine(LogLevel::kWarning, is_short ? "memory_short" : "memory_again")
+      .Add("resident_bytes", resident)
+      .Add("memory_limit", memory_limit_);
+}
+
+void Housekeeper::EndStalled(absl::Time now) {
+  if (now - last_stall_check_ < std::min(stall_timeout_ / 8, kMostBetweenStallChecks)) return;
+  last_stall_check_ = now;
+  open_calls_.EndStalled(now, stall_timeout_);
+}
+
+void Housekeeper::ReleaseWhenIdle(absl::Time now) {
+  if (executor_.open_executions() > 0) {
+    is_released_ = false;
+    idle_since_ = absl::InfiniteFuture();
+  } else {
+    idle_since_ = std::min(idle_since_, now);
+    if (is_released_ || now - idle_since_ < kIdleBeforeRelease) return;
+    is_released_ = true;
+    ReleaseMemory();
+  }
+}
+
+void Housekeeper::ReleaseMemory() {
+  device_.ReleaseIdleMemory();
+  ReturnFreeMemory();
+}
+
+}  // namespace opmill

@@ -1,0 +1,53 @@
+// Looks after what nobody asks for: callers who have stopped, memory that is no longer needed, and
+// the process's memory as a whole, whatever it is that took it.
+#ifndef OPMILL_SERVER_HOUSEKEEPER_H_
+#define OPMILL_SERVER_HOUSEKEEPER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "kernels/device.h"
+#include "server/executor.h"
+#include "server/open_calls.h"
+#include "server/options.h"
+
+namespace opmill {
+
+// The parts of the memory limit have bounds of their own (server/memory_plan.h), which act before
+// memory is taken. This is for what has none, or takes more than its part: near the limit, what is
+// kept for later goes back to the system; nearer still, nothing begins.
+class Housekeeper {
+ public:
+  // All outlive it.
+  Housekeeper(Device& device, Executor& executor, OpenCalls& open_calls, const Limits& limits);
+  ~Housekeeper();
+
+ private:
+  void Run();
+  void WatchMemory(absl::Time now);
+  void EndStalled(absl::Time now);
+  void ReleaseWhenIdle(absl::Time now);
+  void ReleaseMemory();
+
+  Device& device_;
+  Executor& executor_;
+  OpenCalls& open_calls_;
+  const uint64_t memory_limit_;
+  const absl::Duration stall_timeout_;
+  absl::Time last_stall_check_ = absl::InfinitePast();
+  absl::Time last_release_ = absl::InfinitePast();
+  absl::Time idle_since_ = absl::InfiniteFuture();
+  bool is_released_ = true;  // since the last execution
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;     // last: it uses all above
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_HOUSEKEEPER_H_

@@ -1,0 +1,74 @@
+#include "server/memory_plan.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr uint64_t kGibibyte = uint64_t{1} << 30;
+
+std::string Refusal(Limits limits) {
+  const absl::Status status = DivideMemory(64 * kGibibyte, limits).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
+  for (const uint64_t host : {2 * kGibibyte, 24 * kGibibyte, 2048 * kGibibyte}) {
+    Limits limits;
+    const auto plan = DivideMemory(host, limits);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->limit_bytes, host / 4 * 3);
+    EXPECT_EQ(limits.memory_limit, plan->limit_bytes);
+    EXPECT_EQ(
+        plan->process_bytes + plan->operator_bytes + plan->transport_bytes + plan->buffer_bytes,
+        plan->limit_bytes);
+    EXPECT_GE(plan->transport_bytes, 2 * limits.max_message_bytes);
+    EXPECT_EQ(limits.max_bytes_in_flight, plan->buffer_bytes / 2);
+    EXPECT_EQ(limits.max_scratch_bytes, plan->buffer_bytes / 4);
+  }
+}
+
+TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
+  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = kGibibyte};
+  const auto plan = DivideMemory(kGibibyte, tensors);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const uint64_t usable = plan->buffer_bytes - plan->buffer_bytes / 4;
+  EXPECT_EQ(tensors.max_bytes_in_flight, kGibibyte);
+  EXPECT_EQ(tensors.max_scratch_bytes, usable - kGibibyte);
+  Limits scratch = {.memory_limit = 2 * kGibibyte, .max_scratch_bytes = 100 * kMebibyte};
+  ASSERT_TRUE(DivideMemory(kGibibyte, scratch).ok());
+  EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
+}
+
+TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
+  EXPECT_EQ(Refusal({.memory_limit = 512 * kMebibyte}),
+            "--memory_limit is 536870912; it is at least 687865856: 335544320 for the process and "
+            "--max_executions (16384), 16777216 for compiled operators, 201326592 for messages of "
+            "--max_message_bytes (67108864), and 134217728 for tensors.");
+  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
+              StartsWith("--memory_limit is 1073741824; it is at least "));
+  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),
+              HasSubstr("--max_executions (1048576)"));
+}
+
+TEST(MemoryPlan, RefusesTensorsAndScratchThatDoNotFitBesideEachOther) {
+  EXPECT_THAT(Refusal({.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 2 * kGibibyte}),
+              StartsWith("--max_bytes_in_flight (2147483648) and --max_scratch_bytes (0) are more "
+                         "together than the "));
+  EXPECT_THAT(Refusal({.memory_limit = 2 * kGibibyte,
+                       .max_bytes_in_flight = kGibibyte,
+                       .max_scratch_bytes = kGibibyte}),
+              HasSubstr("that --memory_limit (2147483648) has for tensors and scratch."));
+}
+
+}  // namespace
+}  // namespace opmill

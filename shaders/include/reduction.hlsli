@@ -184,7 +184,9 @@ void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   // Neighbouring columns of the same items come one after another: they share pages.
   uint unit_groups = (c.unit_count + units * TILE - 1) / (units * TILE);
   uint split = flat_group / unit_groups;
-  uint first_unit = (flat_group % unit_groups) * units * TILE + lane % units;
+  // Groups that only fill the grid up stand behind the last unit.
+  uint unit_group = split < c.splits ? flat_group % unit_groups : unit_groups;
+  uint first_unit = unit_group * units * TILE + lane % units;
 
   State states[TILE_SLOTS];
   [unroll] for (uint i = 0; i < TILE_SLOTS; ++i) states[i] = Identity();

@@ -72,12 +72,13 @@ struct RunStatistics {
 struct DeviceCounters {
   uint64_t runs = 0;
   uint64_t submissions = 0;
-  uint64_t dispatches = 0;           // one may serve many runs
-  uint64_t pipelines_created = 0;    // kernel permutations made live
-  uint64_t shaders_compiled = 0;     // of those, compiled from HLSL and not read from disk
-  uint64_t resets = 0;               // device losses survived
-  uint64_t buffer_bytes_in_use = 0;  // handed out now
-  uint64_t buffer_bytes_pooled = 0;  // held for reuse
+  uint64_t dispatches = 0;            // one may serve many runs
+  uint64_t pipelines_created = 0;     // kernel permutations made live
+  uint64_t shaders_compiled = 0;      // of those, compiled from HLSL and not read from disk
+  uint64_t resets = 0;                // device losses survived
+  absl::Duration longest_submission;  // from its turn to its end
+  uint64_t buffer_bytes_in_use = 0;   // handed out now
+  uint64_t buffer_bytes_pooled = 0;   // held for reuse
 };
 
 // Safe to use from many threads.

@@ -197,6 +197,9 @@ void AddDevice(const Device& device, Families& to) {
           counters.shaders_compiled);
   counter("opmill_device_resets_total", "Losses of the device that were survived.",
           counters.resets);
+  to.Begin("opmill_device_longest_submission_seconds",
+           "The longest that one command list has held the device.", MetricType::Gauge)
+      .Add(absl::ToDoubleSeconds(counters.longest_submission));
   to.Begin("opmill_device_buffer_bytes", "Memory of the device's buffers.", MetricType::Gauge)
       .Add(Value(counters.buffer_bytes_in_use), {{"state", "in_use"}})
       .Add(Value(counters.buffer_bytes_pooled), {{"state", "pooled"}});

@@ -144,6 +144,7 @@ void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to) 
   to.set_resets(from.resets);
   to.set_buffer_bytes_in_use(from.buffer_bytes_in_use);
   to.set_buffer_bytes_pooled(from.buffer_bytes_pooled);
+  EncodeDuration(from.longest_submission, *to.mutable_longest_submission());
 }
 
 }  // namespace opmill

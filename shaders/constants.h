@@ -20,7 +20,7 @@ struct Dim {
 };
 
 struct DispatchConstants {
-  uint group_columns;  // groups.x: the flat group is group.y * group_columns + group.x
+  uint group_columns;  // groups.x: flat groups are first_group + group.y * group_columns + group.x
   uint kept_rank;      // dimensions in use in kept[], outermost first
   uint reduced_rank;   // dimensions in use in reduced[], outermost first
   uint unit_count;     // what lanes are dealt: results, or vectors of neighbouring results
@@ -68,7 +68,7 @@ struct DispatchConstants {
   uint counted;           // top_k: 1 where headers tell how many candidates there are
   uint candidate_stride;  // top_k: candidates from a sequence to the next
   uint padding2;
-  uint padding3;
+  uint first_group;  // not 0 in a dispatch that goes on where another was cut
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];

@@ -107,7 +107,9 @@ bool IsOutput(const BufferView& view) {
 
 D3D12CompiledOperator::D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan,
                                              uint64_t generation)
-    : CompiledOperator(std::move(desc), std::move(plan)), generation_(generation) {}
+    : CompiledOperator(std::move(desc), std::move(plan)),
+      generation_(generation),
+      pace_(this->desc(), this->plan()) {}
 
 absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperator::Create(
     const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,

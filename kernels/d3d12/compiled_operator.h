@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/d3d12/buffer_pool.h"
+#include "kernels/d3d12/pacing.h"
 #include "kernels/d3d12/pipeline_cache.h"
 #include "kernels/d3d12/platform.h"
 #include "kernels/device.h"
@@ -23,6 +24,7 @@ class D3D12CompiledOperator : public CompiledOperator {
 
   uint64_t generation() const { return generation_; }
   uint64_t dispatch_count() const { return dispatch_count_; }
+  Pace& pace() const { return pace_; }
   // Some kernel reads an output.
   bool reads_outputs() const { return reads_outputs_; }
 
@@ -33,6 +35,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan, uint64_t generation);
 
   const uint64_t generation_;
+  mutable Pace pace_;
   uint64_t dispatch_count_ = 0;
   bool reads_outputs_ = false;
   std::vector<PipelineCache::Pipeline> pipelines_;  // one for each of plan().kernels

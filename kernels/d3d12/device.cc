@@ -149,14 +149,16 @@ class D3D12Device : public Device {
 
   DeviceCounters counters() const override {
     const BufferPool::Usage usage = Newest()->pool().usage();
-    return {.runs = counters_.runs,
-            .submissions = counters_.submissions,
-            .dispatches = counters_.dispatches,
-            .pipelines_created = counters_.pipelines_created,
-            .shaders_compiled = shaders_->counters().compiled,
-            .resets = counters_.resets,
-            .buffer_bytes_in_use = usage.in_use_bytes,
-            .buffer_bytes_pooled = usage.pooled_bytes};
+    return {
+        .runs = counters_.runs,
+        .submissions = counters_.submissions,
+        .dispatches = counters_.dispatches,
+        .pipelines_created = counters_.pipelines_created,
+        .shaders_compiled = shaders_->counters().compiled,
+        .resets = counters_.resets,
+        .longest_submission = absl::Nanoseconds(counters_.longest_submission_nanoseconds.load()),
+        .buffer_bytes_in_use = usage.in_use_bytes,
+        .buffer_bytes_pooled = usage.pooled_bytes};
   }
 
   void ReleaseIdleMemory() override { Newest()->pool().ReleaseIdle(); }

@@ -11,16 +11,10 @@
 #include "kernels/d3d12/buffer_pool.h"
 #include "kernels/d3d12/compiled_operator.h"
 #include "kernels/d3d12/host_buffer.h"
+#include "kernels/d3d12/pacing.h"
 #include "kernels/device.h"
 
 namespace opmill {
-
-// A place in a plan's passes: before that dispatch, and before the pass's fills when it is the
-// first.
-struct PlanCursor {
-  size_t pass = 0;
-  size_t dispatch = 0;
-};
 
 struct QueuedRun {
   std::shared_ptr<const D3D12CompiledOperator> compiled;
@@ -39,6 +33,8 @@ struct QueuedRun {
   std::chrono::steady_clock::time_point queued_at;
   std::chrono::steady_clock::time_point submitted_at;
   RunStatistics statistics;
+
+  bool is_under_way() const { return next != PlanCursor(); }
 
   // What kernels see as the buffer of that role.
   const BufferSlice& BufferOf(BufferRole role) const {

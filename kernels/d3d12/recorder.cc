@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/plan_builder.h"
 #include "kernels/rounding.h"
 
 namespace opmill {
@@ -19,27 +20,26 @@ D3D12_RESOURCE_BARRIER Transition(ID3D12Resource* resource, D3D12_RESOURCE_STATE
   return barrier;
 }
 
-// The dispatches of a part in its `level`-th pass; the pass index is past the plan's end when the
-// part has fewer.
+size_t LevelsOf(const RunPart& part) {
+  const bool ends_between = part.end == PlanCursor{part.end.pass, 0, 0};
+  return (ends_between ? part.end.pass : part.end.pass + 1) - part.begin.pass;
+}
+
+// What of a part is in its `level`-th pass.
 struct PassPart {
-  size_t pass = 0;
-  size_t begin = 0;
-  size_t end = 0;
-  bool is_present = false;
+  PlanCursor begin;
+  PlanCursor end;
+  bool is_present = false;  // false where the part has fewer passes
+
+  bool begins() const { return begin == PlanCursor{begin.pass, 0, 0}; }
 };
 
 PassPart PassOf(const RunPart& part, size_t level) {
-  const std::vector<Pass>& passes = part.run->compiled->plan().passes;
-  const size_t pass = part.begin.pass + level;
-  if (pass > part.end.pass || pass >= passes.size()) return {};
-  const size_t begin = level == 0 ? part.begin.dispatch : 0;
-  const size_t end = pass == part.end.pass ? part.end.dispatch : passes[pass].dispatches.size();
-  return {.pass = pass, .begin = begin, .end = end, .is_present = true};
-}
-
-size_t LevelsOf(const RunPart& part) {
-  const size_t past_end = part.end.dispatch == 0 ? part.end.pass : part.end.pass + 1;
-  return past_end - part.begin.pass;
+  if (level >= LevelsOf(part)) return {};
+  const PlanCursor pass = {part.begin.pass + level, 0, 0};
+  return {.begin = level == 0 ? part.begin : pass,
+          .end = pass.pass == part.end.pass ? part.end : PlanCursor{pass.pass + 1, 0, 0},
+          .is_present = true};
 }
 
 // In the same resource, and in one that views reach over from end to end.
@@ -71,19 +71,6 @@ void ForEachOutput(const QueuedRun& run, const Function& function) {
 }
 
 }  // namespace
-
-PlanCursor Advance(const OperatorPlan& plan, PlanCursor begin, uint64_t max_dispatches) {
-  PlanCursor cursor = begin;
-  for (; cursor.pass < plan.passes.size(); ++cursor.pass, cursor.dispatch = 0) {
-    const uint64_t rest = plan.passes[cursor.pass].dispatches.size() - cursor.dispatch;
-    if (rest > max_dispatches) {
-      cursor.dispatch += static_cast<size_t>(max_dispatches);
-      return cursor;
-    }
-    max_dispatches -= rest;
-  }
-  return cursor;
-}
 
 Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
                    const RecordingMemory& memory)
@@ -155,8 +142,8 @@ void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {
   for (const bool is_dry : {true, false}) {
     for (const RunPart& part : parts) {
       const PassPart pass = PassOf(part, level);
-      if (!pass.is_present || pass.begin != 0) continue;
-      for (const Fill& fill : part.run->compiled->plan().passes[pass.pass].fills) {
+      if (!pass.is_present || !pass.begins()) continue;
+      for (const Fill& fill : part.run->compiled->plan().passes[pass.begin.pass].fills) {
         if (is_dry) {
           Require(part.run->BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
         } else {
@@ -187,13 +174,15 @@ void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) 
   for (const Cohort& cohort : cohorts) {
     const PassPart pass = PassOf(cohort.part, level);
     if (!pass.is_present) continue;
-    for (size_t i = pass.begin; i < pass.end; ++i) RecordDispatch(cohort, pass.pass, i);
+    ForEachDispatch(
+        cohort.part.run->compiled->plan(), pass.begin, pass.end,
+        [&](const PlanCursor& at, uint32_t end_group) { RecordDispatch(cohort, at, end_group); });
   }
 }
 
-void Recorder::RecordDispatch(const Cohort& cohort, size_t pass, size_t index) {
+void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group) {
   const D3D12CompiledOperator& compiled = *cohort.part.run->compiled;
-  const Dispatch& dispatch = compiled.plan().passes[pass].dispatches[index];
+  const Dispatch& dispatch = compiled.plan().passes[at.pass].dispatches[at.dispatch];
   const size_t count = cohort.runs.size();
   std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};
   // One view over the buffers of all, and where each run's starts in it.
@@ -220,13 +209,19 @@ void Recorder::RecordDispatch(const Cohort& cohort, size_t pass, size_t index) {
     list_->SetPipelineState(pipeline);
     pipeline_ = pipeline;
   }
-  list_->SetComputeRootConstantBufferView(
-      kRootConstants,
-      count == 1 ? compiled.constants(pass, index)
-                 : WriteConstants(dispatch.constants, absl::MakeConstSpan(instances).first(count)));
+  Dispatch grid = {.groups = dispatch.groups};
+  const bool is_cut = at.group != 0 || end_group != GroupsOf(dispatch);
+  D3D12_GPU_VIRTUAL_ADDRESS constants = compiled.constants(at.pass, at.dispatch);
+  if (is_cut || count > 1) {
+    grid.constants = dispatch.constants;
+    grid.constants.first_group = at.group;
+    if (is_cut) SetGroups(grid, end_group - at.group);
+    constants = WriteConstants(grid.constants, absl::MakeConstSpan(instances).first(count));
+  }
+  list_->SetComputeRootConstantBufferView(kRootConstants, constants);
   list_->SetComputeRootDescriptorTable(kRootTable,
                                        memory_.heap.WriteTable(next_table_++, reads, writes));
-  list_->Dispatch(dispatch.groups[0], dispatch.groups[1], static_cast<UINT>(count));
+  list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
 }
 
 D3D12_GPU_VIRTUAL_ADDRESS Recorder::WriteConstants(const DispatchConstants& constants,

@@ -20,26 +20,27 @@ struct RunPart {
   PlanCursor begin;
   PlanCursor end;
 
-  bool is_first() const { return begin.pass == 0 && begin.dispatch == 0; }
+  bool is_first() const { return begin == PlanCursor(); }
   bool is_last() const { return end.pass == run->compiled->plan().passes.size(); }
   bool is_whole() const { return is_first() && is_last(); }
 };
 
-// The furthest place from `begin` with no more than `max_dispatches` between.
-PlanCursor Advance(const OperatorPlan& plan, PlanCursor begin, uint64_t max_dispatches);
-
 inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 
 // Constants that a list needs for each of the dispatches that its runs consist of: what a dispatch
-// of n > 1 of them takes is no more than n times this.
+// of n > 1 of them takes is no more than n times this. The first and the last may be cut, and take
+// twice as much.
 inline constexpr uint64_t kConstantBytesPerDispatch = 256;
 static_assert(sizeof(DispatchConstants) + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
+constexpr uint64_t ConstantBytes(uint64_t dispatches) {
+  return (dispatches + 2) * kConstantBytesPerDispatch;
+}
 
 // Of one list, until the device is done with it.
 struct RecordingMemory {
   DescriptorHeap& heap;  // its tables from first_table on, one for each dispatch
   uint32_t first_table = 0;
-  const BufferSlice& constants;  // kConstantBytesPerDispatch for each dispatch
+  const BufferSlice& constants;  // ConstantBytes
   // kZeroBytes that fills copy: driver's copies outrun typed stores (0.7 GB/s on lavapipe) by far.
   const BufferSlice& zeros;
 };
@@ -75,7 +76,7 @@ class Recorder {
   void RecordDispatches(absl::Span<const Cohort> cohorts, size_t level);
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
-  void RecordDispatch(const Cohort& cohort, size_t pass, size_t dispatch);
+  void RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group);
   D3D12_GPU_VIRTUAL_ADDRESS WriteConstants(const DispatchConstants& constants,
                                            absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);

@@ -20,6 +20,16 @@ constexpr uint32_t kFrameTables = 4096;
 constexpr uint64_t kWorthwhileRuns = 32;
 constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 
+// What one submission takes of a run that is cut: others wait for two of them. On lavapipe a
+// submission costs 0.3 ms, so that cutting long work costs less than can be measured.
+constexpr double kPartSeconds = 0.1;
+
+// What it takes of shorter runs together. Drivers give up on a submission after 2 s.
+constexpr double kSubmissionSeconds = 0.4;
+
+// Of a run that is cut: one on the device, and one that it goes on with at once.
+constexpr uint32_t kMaxCutBatches = 2;
+
 uint64_t WeightOf(const QueuedRun& run) {
   return 1 + (run.input == nullptr ? 0 : run.input->size_bytes() / kBytesLikeARun);
 }
@@ -64,9 +74,8 @@ absl::Status Submission::Initialize() {
   for (uint32_t i = 0; i < options_.frames_in_flight; ++i) {
     frames_[i].first_table = i * kFrameTables;
     frames_[i].first_timestamp = i * 2;
-    ASSIGN_OR_RETURN(
-        frames_[i].constants,
-        pool_->Allocate(Placement::kHostInput, kFrameTables * kConstantBytesPerDispatch));
+    ASSIGN_OR_RETURN(frames_[i].constants,
+                     pool_->Allocate(Placement::kHostInput, ConstantBytes(kFrameTables)));
     RETURN_IF_ERROR(
         health_->Check(device_->CreateCommandAllocator(
                            D3D12_COMMAND_LIST_TYPE_COMPUTE, __uuidof(ID3D12CommandAllocator),
@@ -135,6 +144,7 @@ bool Submission::Enqueue(const std::shared_ptr<QueuedRun>& run) {
   run->queued_at = Clock::now();
   queued_.push_back(run);
   queued_weight_ += WeightOf(*run);
+  if (run_is_under_way_) is_blocked_ = false;
   return true;
 }
 
@@ -152,11 +162,13 @@ void Submission::SubmitLoop() {
     const bool device_works = free_frames_.size() < frames_.size();
     const bool has_runs =
         !candidates_.empty() || queued_weight_ >= (device_works ? kWorthwhileRuns : 1);
-    return stopping_ || (has_runs && !free_frames_.empty() && !memory_is_short_);
+    return stopping_ || (has_runs && !free_frames_.empty() && !is_blocked_);
   };
   for (;;) {
     Frame* frame = nullptr;
     bool device_is_idle = false;
+    bool may_continue = false;
+    uint64_t completions = 0;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(&has_work));
@@ -167,9 +179,11 @@ void Submission::SubmitLoop() {
       frame = free_frames_.back();
       free_frames_.pop_back();
       device_is_idle = free_frames_.size() + 1 == frames_.size();
+      may_continue = cut_batches_in_flight_ < kMaxCutBatches;
+      completions = completions_;
     }
-    Batch batch = TakeBatch(device_is_idle);
-    const bool was_short = batch.parts.empty() && batch.ended_runs.empty();
+    Batch batch = TakeBatch(device_is_idle, may_continue);
+    const bool is_nothing = batch.parts.empty() && batch.ended_runs.empty();
     if (!batch.parts.empty()) {
       batch.frame = frame;
       if (absl::Status status = Submit(batch); !status.ok()) {
@@ -184,10 +198,12 @@ void Submission::SubmitLoop() {
     }
     absl::MutexLock lock(&mutex_);
     if (batch.frame == nullptr) free_frames_.push_back(frame);
-    if (was_short) {
-      // Those in flight may all have ended since; then there is nothing left to wait for.
-      memory_is_short_ = free_frames_.size() != frames_.size();
+    run_is_under_way_ = !candidates_.empty() && candidates_.front()->is_under_way();
+    if (is_nothing) {
+      // What may change that may have come since; then there is nothing to wait for.
+      is_blocked_ = completions == completions_ && !(run_is_under_way_ && !queued_.empty());
     } else {
+      if (batch.frame != nullptr && batch.is_cut()) ++cut_batches_in_flight_;
       in_flight_.push_back(std::move(batch));
     }
   }
@@ -203,33 +219,56 @@ void Submission::SubmitLoop() {
   submitting_ended_ = true;
 }
 
-// Whole runs as long as they fit, or a part of one that is too long for any submission. Nothing at
-// all when the first must wait for memory that runs in flight hold.
-Submission::Batch Submission::TakeBatch(bool device_is_idle) {
+// Runs as they come; while a long one is under way, the others and parts of that one in turn.
+// Nothing at all when what comes first must wait.
+Submission::Batch Submission::TakeBatch(bool device_is_idle, bool may_continue) {
   Batch batch;
-  uint64_t free_tables = kFrameTables;
-  while (!candidates_.empty() && batch.parts.size() < options_.max_batch_runs) {
-    const std::shared_ptr<QueuedRun> run = candidates_.front();
+  const bool is_under_way = !candidates_.empty() && candidates_.front()->is_under_way();
+  if (is_under_way && (others_are_next_ || !may_continue)) {
+    TakeRuns(1, device_is_idle, batch);
+    others_are_next_ = false;
+    if (!batch.parts.empty() || !batch.ended_runs.empty() || !may_continue) return batch;
+  }
+  TakeRuns(0, device_is_idle, batch);
+  others_are_next_ = batch.is_cut();
+  return batch;
+}
+
+// Of the candidates from `first` on whole runs as long as they fit, or a part of the very first
+// that is too long for any submission.
+void Submission::TakeRuns(size_t first, bool device_is_idle, Batch& batch) {
+  SubmissionRoom room = {.dispatches = kFrameTables, .seconds = kSubmissionSeconds};
+  const auto take = [&] { candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(first)); };
+  while (candidates_.size() > first && batch.parts.size() < options_.max_batch_runs) {
+    const std::shared_ptr<QueuedRun> run = candidates_[first];
     absl::Status status = run->status;
-    if (status.ok()) status = health_->lost() ? DeviceLostError() : GiveMemory(*run);
-    if (absl::IsResourceExhausted(status) && !(device_is_idle && batch.parts.empty())) break;
+    if (status.ok() && health_->lost()) status = DeviceLostError();
+    const SubmissionRoom own = {.dispatches = room.dispatches,
+                                .seconds = std::min(room.seconds, kPartSeconds)};
+    SubmissionRoom rest = own;
+    RunPart part = {.run = run, .begin = run->next};
+    if (status.ok()) {
+      part.end = Advance(run->compiled->plan(), run->compiled->pace(), run->next, rest);
+      if (!part.is_last() && (first > 0 || !batch.parts.empty())) break;
+      status = GiveMemory(*run);
+    }
+    const bool is_alone = device_is_idle && first == 0 && batch.parts.empty();
+    if (absl::IsResourceExhausted(status) && run->status.ok() && !is_alone) break;
     if (!status.ok()) {
       run->status = std::move(status);
       batch.ended_runs.push_back(run);
-      candidates_.pop_front();
+      take();
       continue;
     }
-    const OperatorPlan& plan = run->compiled->plan();
-    RunPart part = {.run = run, .begin = run->next, .end = Advance(plan, run->next, free_tables)};
-    if (!part.is_last() && !batch.parts.empty()) break;
+    const double seconds = own.seconds - rest.seconds;
+    batch.expected_seconds += seconds;
+    room = {.dispatches = rest.dispatches, .seconds = room.seconds - seconds};
     run->next = part.end;
     batch.parts.push_back(part);
     if (!part.is_last()) break;
     batch.ended_runs.push_back(run);
-    candidates_.pop_front();
-    free_tables -= std::min(free_tables, run->compiled->dispatch_count());
+    take();
   }
-  return batch;
 }
 
 absl::Status Submission::GiveMemory(QueuedRun& run) {
@@ -285,6 +324,7 @@ absl::Status Submission::Submit(Batch& batch) {
     run.statistics.batch_size = static_cast<uint32_t>(batch.parts.size());
   }
   ID3D12CommandList* lists[] = {list_.Get()};
+  batch.submitted_at = now;
   queue_->ExecuteCommandLists(1, lists);
   batch.fence_value = ++last_fence_value_;
   counters_.submissions.fetch_add(1, std::memory_order_relaxed);
@@ -329,12 +369,32 @@ absl::Duration Submission::DeviceTime(const Frame& frame) const {
                                       static_cast<double>(timestamp_frequency_));
 }
 
+// From when the device could begin it to when this thread saw it end.
+void Submission::Measure(const Batch& batch, Clock::time_point now) {
+  const Clock::duration taken = now - std::max(batch.submitted_at, last_completion_);
+  last_completion_ = now;
+  if (health_->lost()) return;
+  const int64_t nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count();
+  std::atomic<int64_t>& longest = counters_.longest_submission_nanoseconds;
+  longest = std::max(longest.load(std::memory_order_relaxed), nanoseconds);
+
+  const std::shared_ptr<const D3D12CompiledOperator>& compiled = batch.parts[0].run->compiled;
+  for (const RunPart& part : batch.parts) {
+    if (part.run->compiled != compiled) return;  // who knows which of them took the time
+  }
+  if (batch.expected_seconds <= 0) return;
+  const RunPart& part = batch.parts.back();  // whole, or the only one
+  compiled->pace().Learn(compiled->plan(), part.begin, part.end,
+                         static_cast<double>(nanoseconds) * 1e-9 / batch.expected_seconds);
+}
+
 void Submission::Complete(Batch& batch) {
   if (batch.frame != nullptr) {
     WaitForFence(batch.fence_value);
     health_->IsRemoved();
     const absl::Duration device_time = DeviceTime(*batch.frame);
     const Clock::time_point now = Clock::now();
+    Measure(batch, now);
     for (const RunPart& part : batch.parts) {
       QueuedRun& run = *part.run;
       run.statistics.device += device_time;
@@ -346,7 +406,9 @@ void Submission::Complete(Batch& batch) {
     }
     absl::MutexLock lock(&mutex_);
     free_frames_.push_back(batch.frame);
-    memory_is_short_ = false;
+    ++completions_;
+    is_blocked_ = false;
+    if (batch.is_cut()) --cut_batches_in_flight_;
   }
   batch.parts.clear();
   for (std::shared_ptr<QueuedRun>& run : batch.ended_runs) {

@@ -64,8 +64,12 @@ class Submission {
   struct Batch {
     Frame* frame = nullptr;
     uint64_t fence_value = 0;
+    Clock::time_point submitted_at;
+    double expected_seconds = 0;
     std::vector<RunPart> parts;                          // kept alive until the fence
     std::vector<std::shared_ptr<QueuedRun>> ended_runs;  // to be called back, in this order
+
+    bool is_cut() const { return parts.size() == 1 && !parts[0].is_whole(); }
   };
 
   Submission(ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
@@ -82,7 +86,8 @@ class Submission {
 
   // On the submitting thread.
   void SubmitLoop();
-  Batch TakeBatch(bool device_is_idle);
+  Batch TakeBatch(bool device_is_idle, bool may_continue);
+  void TakeRuns(size_t first, bool device_is_idle, Batch& batch);
   absl::Status GiveMemory(QueuedRun& run);
   absl::Status Submit(Batch& batch);
 
@@ -90,6 +95,7 @@ class Submission {
   void CompleteLoop();
   void WaitForFence(uint64_t value);
   absl::Duration DeviceTime(const Frame& frame) const;
+  void Measure(const Batch& batch, Clock::time_point now);
   void Complete(Batch& batch);
 
   const ComPtr<ID3D12Device> device_;
@@ -111,14 +117,21 @@ class Submission {
   Event fence_event_;
   std::vector<Frame> frames_;
   uint64_t last_fence_value_ = 0;                      // of the submitting thread
-  std::deque<std::shared_ptr<QueuedRun>> candidates_;  // likewise
+  std::deque<std::shared_ptr<QueuedRun>> candidates_;  // likewise; the first may be under way
+  bool others_are_next_ = false;                       // likewise: than the one under way
+  Clock::time_point last_completion_;                  // of the completing thread
 
   absl::Mutex mutex_;
   std::deque<std::shared_ptr<QueuedRun>> queued_ ABSL_GUARDED_BY(mutex_);
   uint64_t queued_weight_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Frame*> free_frames_ ABSL_GUARDED_BY(mutex_);
   std::deque<Batch> in_flight_ ABSL_GUARDED_BY(mutex_);
-  bool memory_is_short_ ABSL_GUARDED_BY(mutex_) = false;  // until a batch completes
+  uint32_t cut_batches_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t completions_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Until a batch completes no candidate may go, for want of memory or because enough of the run
+  // that is under way has gone; then others that come may.
+  bool is_blocked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool run_is_under_way_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool submitting_ended_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -15,7 +15,7 @@ static Instance instance;
 // The first thing that a kernel does: finds its instance and its place in it, the flat group.
 uint EnterGroup(uint3 group) {
   instance = instances[group.z];
-  return group.y * c.group_columns + group.x;
+  return c.first_group + group.y * c.group_columns + group.x;
 }
 
 // Offsets of one position in each tensor, in elements, from the dispatch's own bases.

@@ -29,7 +29,7 @@ RWBuffer<ELEMENT> target : register(u0);
 // Element i of the source's bytes becomes element i of the target.
 [numthreads(64, 1, 1)]
 void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint i = (group.y * c.group_columns + group.x) * 64 + lane;
+  uint i = (c.first_group + group.y * c.group_columns + group.x) * 64 + lane;
   if (i >= c.item_count) return;
   Instance instance = instances[group.z];
   uint to = instance.write0 + i;
@@ -52,7 +52,7 @@ void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 // Vector i becomes one more than its right neighbour, which another group may have written.
 [numthreads(64, 1, 1)]
 void ShiftAndIncrement(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint i = group.x * 64 + lane;
+  uint i = (c.first_group + group.x) * 64 + lane;
   if (i >= c.item_count) return;
   Instance instance = instances[group.z];
   target[instance.write0 + i] = source[instance.read0 + (i + 1) % c.item_count] + 1;

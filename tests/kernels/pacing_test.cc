@@ -1,0 +1,136 @@
+// Where plans are cut, and what is learned of how long they take.
+#include "kernels/d3d12/pacing.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+constexpr double kMebibyte = 1 << 20;
+constexpr SubmissionRoom kPlenty = {.dispatches = 1000, .seconds = 1e9};
+
+// Two passes of two dispatches; every dispatch has `columns` * `rows` groups, and kernel 1 serves
+// the last.
+OperatorPlan Plan(uint32_t columns, uint32_t rows, uint64_t input_bytes) {
+  OperatorPlan plan;
+  plan.kernels.resize(2);
+  plan.passes.resize(2);
+  Dispatch dispatch;
+  dispatch.groups = {columns, rows};
+  for (Pass& pass : plan.passes) pass.dispatches = {dispatch, dispatch};
+  plan.passes[1].dispatches[1].kernel = 1;
+  plan.input_bytes = input_bytes;
+  return plan;
+}
+
+// All cuts of a plan, with so much room each.
+std::vector<PlanCursor> Cuts(const OperatorPlan& plan, const Pace& pace, SubmissionRoom room) {
+  std::vector<PlanCursor> cuts;
+  PlanCursor cursor;
+  while (cursor.pass < plan.passes.size()) {
+    SubmissionRoom rest = room;
+    cursor = Advance(plan, pace, cursor, rest);
+    cuts.push_back(cursor);
+  }
+  return cuts;
+}
+
+TEST(Pace, ExpectsASlowDeviceUntilItHasMeasured) {
+  const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  const Pace pace(OperatorDesc(), plan);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 1.0 / 400);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
+}
+
+TEST(Pace, CountsTheWorkOfABroadcastInput) {
+  const OperatorPlan plan = Plan(100, 1, 1024);
+  const ReduceDesc desc = {
+      .input = {.data_type = DataType::kFloat32, .sizes = {16, 1 << 20}, .strides = {0, 0}}};
+  EXPECT_DOUBLE_EQ(Pace(desc, plan).GroupSeconds(0), 1.0 / 400);
+}
+
+TEST(Pace, BelievesLongTimesAtOnceAndShortOnesByAndBy) {
+  const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  Pace pace(OperatorDesc(), plan);
+  pace.Learn(plan, {0, 0, 0}, {0, 1, 0}, 0.4);  // the first measurement is all that is known
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.001);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
+  pace.Learn(plan, {0, 1, 7}, {1, 0, 0}, 10);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.01);
+  pace.Learn(plan, {0, 0, 0}, {1, 1, 0}, 0.1);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.00775);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
+  pace.Learn(plan, {0, 0, 0}, {2, 0, 0}, 2);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.0155);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 200);
+}
+
+TEST(Pace, DoesNotTakeInterruptionsOfSmallWorkForItsOwn) {
+  const OperatorPlan plan = Plan(1, 1, 64 << 10);
+  Pace pace(OperatorDesc(), plan);
+  const double expected = pace.GroupSeconds(0);
+  pace.Learn(plan, {0, 0, 0}, {2, 0, 0}, 1000);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), expected);
+  pace.Learn(plan, {0, 0, 0}, {2, 0, 0}, 0.5);
+  EXPECT_LT(pace.GroupSeconds(0), expected);
+}
+
+TEST(Advance, TakesAllThatThereIsRoomFor) {
+  const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  const Pace pace(OperatorDesc(), plan);
+  EXPECT_EQ(Cuts(plan, pace, kPlenty), (std::vector<PlanCursor>{{2, 0, 0}}));
+  EXPECT_EQ(Cuts(plan, pace, {.dispatches = 3, .seconds = 1e9}),
+            (std::vector<PlanCursor>{{1, 1, 0}, {2, 0, 0}}));
+  // 400 groups in a second.
+  EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1000, .seconds = 0.375}),
+            (std::vector<PlanCursor>{{0, 1, 50}, {1, 1, 0}, {2, 0, 0}}));
+}
+
+TEST(Advance, TakesFromTheRoomWhatItNeeds) {
+  const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  SubmissionRoom room = kPlenty;
+  Advance(plan, Pace(OperatorDesc(), plan), {0, 1, 50}, room);
+  EXPECT_EQ(room.dispatches, kPlenty.dispatches - 3);
+  EXPECT_NEAR(kPlenty.seconds - room.seconds, 0.625, 1e-6);
+}
+
+TEST(Advance, AlwaysGoesOn) {
+  OperatorPlan plan = Plan(3, 1, 64 * kMebibyte);
+  plan.passes[1].fills = {{.size_bytes = uint64_t{1} << 40}};
+  plan.passes.push_back({.fills = {{.size_bytes = uint64_t{1} << 40}}});
+  const Pace pace(OperatorDesc(), plan);
+  EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 1e-9}).size(), 12);
+}
+
+// The last row of a large grid may reach past what kernels are dealt, and into what comes next.
+TEST(Advance, CutsLargeGridsAtWholeRows) {
+  const OperatorPlan plan = Plan(32768, 10, 64 * kMebibyte);
+  const Pace pace(OperatorDesc(), plan);
+  const double row = pace.GroupSeconds(0) * 32768;
+  EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 3.5 * row})[0],
+            (PlanCursor{0, 0, 98304}));
+  EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 1.5 * row})[0],
+            (PlanCursor{0, 0, 49152}));
+  EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 0})[0], (PlanCursor{0, 0, 1}));
+}
+
+TEST(ForEachDispatch, SeesEveryGroupOfEveryPartOnce) {
+  const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  const Pace pace(OperatorDesc(), plan);
+  uint32_t groups = 0;
+  PlanCursor begin;
+  for (const PlanCursor& end : Cuts(plan, pace, {.dispatches = 1000, .seconds = 0.3})) {
+    ForEachDispatch(plan, begin, end, [&](const PlanCursor& at, uint32_t end_group) {
+      EXPECT_EQ(at.group, groups % 100);
+      EXPECT_EQ(at.pass * 2 + at.dispatch, groups / 100);
+      groups += end_group - at.group;
+    });
+    begin = end;
+  }
+  EXPECT_EQ(groups, 400);
+}
+
+}  // namespace
+}  // namespace opmill

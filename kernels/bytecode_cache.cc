@@ -1,6 +1,7 @@
 #include "kernels/bytecode_cache.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -31,6 +32,17 @@ constexpr absl::string_view kUnfinishedSuffix = ".unfinished";
 
 fs::path PathFromUtf8(absl::string_view text) {
   return fs::path(std::u8string(text.begin(), text.end()));
+}
+
+std::string Utf8(const fs::path& path) {
+  const std::u8string text = path.u8string();
+  return std::string(text.begin(), text.end());
+}
+
+// Why the last call failed. Streams tell by errno, or not at all.
+std::error_code LastError() {
+  return errno != 0 ? std::error_code(errno, std::generic_category())
+                    : std::make_error_code(std::errc::io_error);
 }
 
 std::string SizeField(uint64_t size) {
@@ -87,12 +99,17 @@ fs::path UserCachePath() {
 std::string DefaultCacheDirectory() {
   const fs::path user_cache = UserCachePath();
   if (!user_cache.is_absolute()) return {};
-  const std::u8string path = (user_cache / "opmill").u8string();
-  return std::string(path.begin(), path.end());
+  return Utf8(user_cache / "opmill");
 }
 
-BytecodeCache::BytecodeCache(absl::string_view directory, uint64_t max_bytes)
-    : directory_(PathFromUtf8(directory)), max_bytes_(max_bytes) {}
+BytecodeCache::BytecodeCache(absl::string_view directory, uint64_t max_bytes, OnProblem on_problem)
+    : directory_(PathFromUtf8(directory)),
+      max_bytes_(max_bytes),
+      on_problem_(std::move(on_problem)) {}
+
+void BytecodeCache::Tell(const std::string& sentence) const {
+  if (on_problem_) on_problem_(sentence);
+}
 
 std::optional<std::string> BytecodeCache::Read(absl::string_view key) {
   if (directory_.empty()) return std::nullopt;
@@ -114,7 +131,11 @@ std::optional<std::string> BytecodeCache::Peek(absl::string_view key) const {
   const absl::string_view payload =
       absl::string_view(*file).substr(std::min(kHeaderBytes, file->size()));
   if (absl::StartsWith(*file, Header(key, payload))) return std::string(payload);
-  rejected_files_.fetch_add(1, std::memory_order_relaxed);
+  if (rejected_files_.fetch_add(1, std::memory_order_relaxed) == 0) {
+    Tell(absl::StrCat("A file of the shader cache, ", Utf8(PathOf(key, kSuffix)),
+                      ", is damaged; what was in it is compiled anew. Of others like it nothing is "
+                      "said."));
+  }
   return std::nullopt;
 }
 
@@ -137,11 +158,15 @@ std::vector<std::string> BytecodeCache::Keys(size_t max_keys) const {
 
 void BytecodeCache::Write(absl::string_view key, absl::string_view bytecode) {
   if (directory_.empty()) return;
-  if (!TryWrite(key, bytecode)) {
-    failed_writes_.fetch_add(1, std::memory_order_relaxed);
-    return;
+  const std::error_code error = TryWrite(key, bytecode);
+  if (!error) {
+    RemoveOldest();
+  } else if (failed_writes_.fetch_add(1, std::memory_order_relaxed) == 0) {
+    Tell(absl::StrCat("The shader cache, ", Utf8(directory_), ", cannot be written (",
+                      error.message(),
+                      "): what is compiled is compiled again after a restart. "
+                      "Further failures are not told."));
   }
-  RemoveOldest();
 }
 
 BytecodeCache::Counters BytecodeCache::counters() const {
@@ -156,21 +181,27 @@ fs::path BytecodeCache::PathOf(absl::string_view key, absl::string_view suffix) 
 }
 
 // Readers see the whole file or none: it gets its name when all of it is there.
-bool BytecodeCache::TryWrite(absl::string_view key, absl::string_view bytecode) {
-  if (kHeaderBytes + bytecode.size() > std::min(kMaxFileBytes, max_bytes_)) return false;
+std::error_code BytecodeCache::TryWrite(absl::string_view key, absl::string_view bytecode) {
+  if (kHeaderBytes + bytecode.size() > std::min(kMaxFileBytes, max_bytes_)) {
+    return std::make_error_code(std::errc::file_too_large);
+  }
   std::error_code error;
-  fs::create_directories(directory_, error);  // when this fails, so does the open
+  fs::create_directories(directory_, error);
+  if (error) return error;
   const fs::path unfinished = PathOf(key, UniqueSuffix());
+  errno = 0;
   std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  if (!file.is_open()) return false;
+  if (!file.is_open()) return LastError();
   file << Header(key, bytecode) << bytecode;
   file.close();
-  if (!file.fail()) {
+  if (file.fail()) {
+    error = LastError();
+  } else {
     fs::rename(unfinished, PathOf(key, kSuffix), error);
-    if (!error) return true;
   }
-  fs::remove(unfinished, error);
-  return false;
+  std::error_code ignored;
+  if (error) fs::remove(unfinished, ignored);
+  return error;
 }
 
 // Unfinished files too: those of a process that died have no other way out.

@@ -1,14 +1,16 @@
 // Bytecode on disk, one file a key. Nothing that happens to the directory is an error: a file that
 // is missing, cut short, corrupted or another version's is a miss; one that cannot be written is
-// counted. Many processes may share a directory.
+// counted, and of either kind the first is told. Many processes may share a directory.
 #ifndef OPMILL_KERNELS_BYTECODE_CACHE_H_
 #define OPMILL_KERNELS_BYTECODE_CACHE_H_
 
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -30,9 +32,11 @@ class BytecodeCache {
     uint64_t failed_writes = 0;
   };
 
+  using OnProblem = std::function<void(const std::string& sentence)>;
+
   // `directory` is UTF-8 and need not exist; an empty one keeps nothing. What lies there beyond
   // `max_bytes` goes at the next write, the longest unused first.
-  BytecodeCache(absl::string_view directory, uint64_t max_bytes);
+  BytecodeCache(absl::string_view directory, uint64_t max_bytes, OnProblem on_problem = nullptr);
 
   // Keys are Sha256 digests, raw.
   std::optional<std::string> Read(absl::string_view key);
@@ -53,11 +57,13 @@ class BytecodeCache {
 
   std::filesystem::path PathOf(absl::string_view key, absl::string_view suffix) const;
   std::vector<File> Files() const;
-  bool TryWrite(absl::string_view key, absl::string_view bytecode);
+  std::error_code TryWrite(absl::string_view key, absl::string_view bytecode);
+  void Tell(const std::string& sentence) const;
   void RemoveOldest();
 
   const std::filesystem::path directory_;
   const uint64_t max_bytes_;
+  const OnProblem on_problem_;
   absl::Mutex removal_mutex_;
   std::atomic<uint64_t> hits_{0};
   std::atomic<uint64_t> misses_{0};

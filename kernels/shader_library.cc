@@ -157,7 +157,8 @@ ShaderLibrary::ShaderLibrary(ShaderLibraryOptions options, ShaderCompiler& compi
     : compiler_(compiler),
       compiler_identity_(compiler.identity()),
       sources_(options.sources.empty() ? EmbeddedSources() : std::move(options.sources)),
-      disk_(options.cache_directory, options.max_cache_bytes) {}
+      disk_(options.cache_directory, options.max_cache_bytes, std::move(options.on_cache_problem)) {
+}
 
 absl::StatusOr<std::shared_ptr<const std::string>> ShaderLibrary::Get(
     const KernelPermutation& kernel) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@ struct ShaderLibraryOptions {
   std::string cache_directory;  // UTF-8; empty: no disk cache
   uint64_t max_cache_bytes = uint64_t{64} << 20;
   ShaderSources sources;  // instead of the embedded ones, where not empty
+  std::function<void(const std::string& sentence)> on_cache_problem;  // as BytecodeCache's
 };
 
 struct ShaderLibraryCounters {

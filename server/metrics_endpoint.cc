@@ -4,18 +4,19 @@
 
 namespace opmill {
 
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(const std::string& address,
-                                                               const MetricsSources& sources,
-                                                               const std::function<bool()>& ready) {
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
+    const std::string& address, const MetricsSources& sources,
+    const std::function<std::string()>& hindrance) {
   using Answer = HttpEndpoint::Answer;
   HttpEndpoint::Pages pages;
   pages["/healthz"] = [] { return Answer{.body = "alive\n"}; };
-  pages["/readyz"] = [ready] {
-    return ready() ? Answer{.body = "ready\n"} : Answer{.status = 503, .body = "draining\n"};
+  pages["/readyz"] = [hindrance] {
+    const std::string why = hindrance();
+    return why.empty() ? Answer{.body = "ready\n"} : Answer{.status = 503, .body = why + "\n"};
   };
-  pages["/metrics"] = [sources, ready] {
+  pages["/metrics"] = [sources, hindrance] {
     return Answer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                  .body = MetricsText(sources, ready())};
+                  .body = MetricsText(sources, hindrance().empty())};
   };
   return HttpEndpoint::Listen(address, std::move(pages));
 }

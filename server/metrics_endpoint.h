@@ -13,10 +13,11 @@
 
 namespace opmill {
 
-// `ready` says whether the server takes new calls; it and the sources outlive the endpoint.
-absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(const std::string& address,
-                                                               const MetricsSources& sources,
-                                                               const std::function<bool()>& ready);
+// `hindrance` says why the server takes no new calls, and nothing while it does; it and the sources
+// outlive the endpoint.
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
+    const std::string& address, const MetricsSources& sources,
+    const std::function<std::string()>& hindrance);
 
 }  // namespace opmill
 

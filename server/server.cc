@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,8 +39,13 @@ void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
       .Add(opened);
 }
 
-absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& options,
-                                                     const MemoryPlan& memory) {
+void LogCacheProblem(const std::string& sentence) {
+  LogLine(LogLevel::kWarning, "shader_cache").Add("error", sentence);
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
+    const ServerOptions& options, const MemoryPlan& memory,
+    std::function<void(const absl::Status&)> on_availability) {
   AdapterChoice choice = AdapterChoice::kAuto;
   switch (options.device.choice) {
     case DeviceChoice::kReference:
@@ -57,9 +63,11 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(const ServerOptions& option
   return CreateD3D12Device({.choice = choice,
                             .adapter = options.device.adapter,
                             .on_adapter = &LogAdapter,
+                            .on_availability = std::move(on_availability),
                             .shader_cache_directory = options.device.shader_cache_directory,
-                            .max_host_bytes = memory.buffer_bytes,
-                            .max_scratch_bytes = options.limits.max_scratch_bytes,
+                           .on_cache_problem = &LogCacheProblem,
+                           .max_host_bytes = memory.buffer_bytes,
+                           .max_scratch_bytes = options.limits.max_scratch_bytes,
                             .max_idle_bytes = options.limits.max_idle_bytes,
                             .measure_device_time = false});
 }
@@ -84,7 +92,9 @@ absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
-  ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_));
+  ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
+                     DeviceChanged(status);
+                   }));
   device_->Preload(absl::Now() + kPreload);
   cache_ = OperatorCache::Create(
       *device_, {.capacity = limits.operator_cache_capacity, .max_bytes = memory_.operator_bytes});
@@ -97,12 +107,16 @@ absl::Status Server::Initialize() {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
                                                 {*device_, *cache_, *executor_, statistics_,
                                                  open_calls_, *access_, limits, *listener_},
-                                                [this] { return ready_.load(); }));
+                                                [this] { return Hindrance(); }));
   }
   RETURN_IF_ERROR(listener_->Start());
   grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
                                                           true);
-  ready_ = true;
+  {
+    const std::lock_guard lock(phase_mutex_);
+    phase_ = Phase::kServing;
+    Announce();
+  }
   const DeviceInfo& info = device_->info();
   LogLine line(LogLevel::kInfo, "serving");
   line.Add("address", absl::StrJoin(addresses(), ","));
@@ -153,7 +167,43 @@ absl::Status Server::Listen() {
   return grpc_server_ == nullptr ? CannotListen(options_.addresses) : absl::OkStatus();
 }
 
+// Comes from a thread of the device.
+void Server::DeviceChanged(const absl::Status& status) {
+  LogLine line(status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
+               status.ok() ? "device_back" : "device_lost");
+  line.Add(status);
+  const std::lock_guard lock(phase_mutex_);
+  device_is_available_ = status.ok();
+  if (phase_ != Phase::kServing && phase_ != Phase::kDraining) return;
+  line.Add("resets", device_->counters().resets);
+  if (status.ok()) cache_->Invalidate();  // it was compiled for the lost one
+  Announce();
+}
+
+void Server::Announce() {
+  grpc_server_->GetHealthCheckService()->SetServingStatus(phase_ == Phase::kServing &&
+                                                          device_is_available_);
+}
+
+std::string Server::Hindrance() const {
+  const std::lock_guard lock(phase_mutex_);
+  switch (phase_) {
+    case Phase::kStarting:
+      return "starting";
+    case Phase::kServing:
+      return device_is_available_ ? "" : "device lost";
+    case Phase::kDraining:
+    case Phase::kStopped:
+      break;
+  }
+  return "draining";
+}
+
 Server::~Server() {
+  {
+    const std::lock_guard lock(phase_mutex_);
+    phase_ = Phase::kStopped;
+  }
   listener_.reset();
   if (grpc_server_ == nullptr) return;
   HurryUp();
@@ -164,8 +214,11 @@ Server::~Server() {
 
 absl::Status Server::Drain() {
   const absl::Time deadline = absl::Now() + options_.drain_timeout;
-  ready_ = false;
-  grpc_server_->GetHealthCheckService()->SetServingStatus(false);
+  {
+    const std::lock_guard lock(phase_mutex_);
+    phase_ = Phase::kDraining;
+    Announce();
+  }
   executor_->Drain();
   LogLine(LogLevel::kInfo, "draining")
       .Add("executions", uint64_t{executor_->open_executions()})

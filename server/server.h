@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,11 @@ class Server {
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
   absl::Status Listen();
+  void DeviceChanged(const absl::Status& status);
+  // Tells health, /readyz and the metrics whether new calls are welcome. Under `phase_mutex_`.
+  void Announce();
+  // Why they are not; empty where they are.
+  std::string Hindrance() const;
 
   ServerOptions options_;
   MemoryPlan memory_;
@@ -59,7 +65,10 @@ class Server {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<OperatorService> service_;
-  std::atomic<bool> ready_ = false;
+  enum class Phase { kStarting, kServing, kDraining, kStopped };
+  mutable std::mutex phase_mutex_;
+  Phase phase_ = Phase::kStarting;   // guarded by phase_mutex_
+  bool device_is_available_ = true;  // likewise
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;
   std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp

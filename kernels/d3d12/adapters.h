@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "kernels/device.h"
 
+struct ID3D12CommandQueue;
 struct ID3D12Device;
 
 namespace opmill {
@@ -43,6 +44,10 @@ absl::StatusOr<std::vector<AdapterInfo>> ChooseAdapters(absl::Span<const Adapter
 
 // A device of that adapter, as a reference that the caller owns.
 absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter);
+
+// The driver under this queue has lost its device, and what implements Direct3D keeps that to
+// itself.
+bool HasSilentlyLostDevice(ID3D12CommandQueue* queue);
 
 // The name and version of what implements D3DCompile.
 std::string ShaderCompilerName();

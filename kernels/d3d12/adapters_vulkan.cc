@@ -61,6 +61,10 @@ class Vulkan {
 
   vkd3d_instance* instance() const { return instance_; }
 
+  VkResult SubmitNothing(VkQueue queue) const {
+    return Proc<PFN_vkQueueSubmit>("vkQueueSubmit")(queue, 0, nullptr, VK_NULL_HANDLE);
+  }
+
   absl::StatusOr<std::vector<VkPhysicalDevice>> PhysicalDevices() const {
     const auto enumerate = Proc<PFN_vkEnumeratePhysicalDevices>("vkEnumeratePhysicalDevices");
     uint32_t count = 0;
@@ -194,6 +198,15 @@ absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter) {
       vkd3d_create_device(&info, __uuidof(ID3D12Device), reinterpret_cast<void**>(&device)),
       "vkd3d_create_device"));
   return device;
+}
+
+// vkd3d 2.1 logs what a submission failed with, and returns success. No work at all is refused too.
+bool HasSilentlyLostDevice(ID3D12CommandQueue* queue) {
+  const absl::StatusOr<const Vulkan*> vulkan = Vulkan::Get();
+  if (!vulkan.ok()) return false;
+  const VkResult result = (*vulkan)->SubmitNothing(vkd3d_acquire_vk_queue(queue));
+  vkd3d_release_vk_queue(queue);
+  return result == VK_ERROR_DEVICE_LOST;
 }
 
 std::string ShaderCompilerName() {

@@ -24,6 +24,21 @@ namespace {
 
 constexpr size_t kMaxPreloadedKernels = 512;
 
+// A device that is gone may stay so for a while: how often it is looked for, and how long after a
+// search in vain callers are told so without another.
+constexpr absl::Duration kSearchInterval = absl::Milliseconds(500);
+// Runs find out at once that the device is lost; where there are none, this often somebody looks.
+constexpr absl::Duration kIdleCheckInterval = absl::Seconds(1);
+// For the kernels that the lost device had, before its successor is called available.
+constexpr absl::Duration kPreload = absl::Milliseconds(500);
+
+// Wakes the thread that rebuilds. Outlives the device where buffers do.
+struct LossSignal {
+  absl::Mutex mutex;
+  bool is_lost ABSL_GUARDED_BY(mutex) = false;
+  bool is_closing ABSL_GUARDED_BY(mutex) = false;
+};
+
 absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::string_view name,
                          BufferUse use, uint64_t needed_bytes, uint64_t generation) {
   if (buffer == nullptr) {
@@ -66,10 +81,16 @@ class D3D12Device : public Device {
     ASSIGN_OR_RETURN(std::shared_ptr<Generation> first, device->NewGeneration());
     device->info_.unified_memory = first->unified_memory();
     device->SetNewest(std::move(first));
+    device->watch_ = std::thread([raw = device.get()] { raw->Watch(); });
     return device;
   }
 
   ~D3D12Device() override {
+    {
+      absl::MutexLock lock(&losses_->mutex);
+      losses_->is_closing = true;
+    }
+    if (watch_.joinable()) watch_.join();
     if (const std::shared_ptr<Generation> generation = Newest()) generation->submission().Stop();
   }
 
@@ -91,22 +112,9 @@ class D3D12Device : public Device {
                                          generation->pool(), generation->number());
   }
 
-  // On all cores: drivers take milliseconds for a pipeline.
   void Preload(absl::Time deadline) override {
     const absl::StatusOr<std::shared_ptr<Generation>> generation = Living();
-    if (!generation.ok()) return;
-    const std::vector<KernelPermutation> kernels = shaders_->Remembered(kMaxPreloadedKernels);
-    std::atomic<size_t> next = 0;
-    const auto create = [&] {
-      for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {
-        // Who fails here fails again, and says why, when an operator asks for it.
-        (*generation)->pipelines().Get(kernels[i]).IgnoreError();
-      }
-    };
-    std::vector<std::thread> helpers;
-    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(create);
-    create();
-    for (std::thread& helper : helpers) helper.join();
+    if (generation.ok()) Preload(**generation, deadline);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
@@ -176,7 +184,8 @@ class D3D12Device : public Device {
     options_.frames_in_flight = std::max(1u, options_.frames_in_flight);
     options_.max_batch_runs = std::max(1u, options_.max_batch_runs);
     shaders_ = ShaderLibrary::Create({.cache_directory = options_.shader_cache_directory,
-                                      .sources = std::move(options_.shader_sources)},
+                                      .sources = std::move(options_.shader_sources),
+                                      .on_cache_problem = options_.on_cache_problem},
                                      compiler_);
   }
 
@@ -191,7 +200,11 @@ class D3D12Device : public Device {
   }
 
   absl::StatusOr<std::shared_ptr<Generation>> NewGeneration() {
-    return Generation::Create(adapter_, options_, ++last_number_, *shaders_, counters_);
+    return Generation::Create(adapter_, options_, ++last_number_, *shaders_, counters_,
+                              [losses = losses_] {
+                                absl::MutexLock lock(&losses->mutex);
+                                losses->is_lost = true;
+                              });
   }
 
   // The newest generation, or one in place of it when it is lost. Runs of the old one are called
@@ -202,15 +215,67 @@ class D3D12Device : public Device {
     absl::MutexLock rebuild_lock(&rebuild_mutex_);
     lost = Newest();
     if (!lost->health().lost()) return lost;
+    if (absl::Now() < searched_at_ + kSearchInterval) return search_result_;
     absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
     if (!next.ok()) {
-      return absl::UnavailableError(
+      searched_at_ = absl::Now();
+      search_result_ = absl::UnavailableError(
           absl::StrCat("The device was lost and does not come back: ", next.status().message()));
+      return search_result_;
     }
     counters_.resets.fetch_add(1, std::memory_order_relaxed);
     SetNewest(*next);
     lost->submission().Stop();
     return next;
+  }
+
+  // On all cores: drivers take milliseconds for a pipeline.
+  void Preload(Generation& generation, absl::Time deadline) {
+    const std::vector<KernelPermutation> kernels = shaders_->Remembered(kMaxPreloadedKernels);
+    std::atomic<size_t> next = 0;
+    const auto create = [&] {
+      for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {
+        // Who fails here fails again, and says why, when an operator asks for it.
+        generation.pipelines().Get(kernels[i]).IgnoreError();
+      }
+    };
+    std::vector<std::thread> helpers;
+    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(create);
+    create();
+    for (std::thread& helper : helpers) helper.join();
+  }
+
+  // Rebuilds a lost device for those who only wait for it, and tells of its comings and goings,
+  // also where a caller was faster.
+  void Watch() {
+    const auto is_needed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
+      return losses_->is_lost || losses_->is_closing;
+    };
+    uint64_t known = Newest()->number();
+    for (bool is_available = true;;) {
+      {
+        absl::MutexLock lock(&losses_->mutex);
+        losses_->mutex.AwaitWithTimeout(absl::Condition(&is_needed),
+                                        is_available ? kIdleCheckInterval : kSearchInterval);
+        if (losses_->is_closing) return;
+        losses_->is_lost = false;
+      }
+      if (is_available && Newest()->number() == known && !Newest()->health().IsRemoved() &&
+          !Newest()->health().lost()) {
+        continue;
+      }
+      if (is_available) Tell(DeviceLostError());
+      const absl::StatusOr<std::shared_ptr<Generation>> living = Living();
+      is_available = living.ok();
+      if (!is_available) continue;
+      Preload(**living, absl::Now() + kPreload);
+      known = (*living)->number();
+      Tell(absl::OkStatus());
+    }
+  }
+
+  void Tell(const absl::Status& status) const {
+    if (options_.on_availability) options_.on_availability(status);
   }
 
   const AdapterInfo adapter_;
@@ -221,9 +286,15 @@ class D3D12Device : public Device {
   Counters counters_;
 
   absl::Mutex rebuild_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  uint64_t last_number_ = 0;  // of the constructing thread, then of whoever holds rebuild_mutex_
+  // Of the constructing thread, then of whoever holds rebuild_mutex_.
+  uint64_t last_number_ = 0;
+  absl::Time searched_at_ = absl::InfinitePast();  // in vain
+  absl::Status search_result_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);
+
+  const std::shared_ptr<LossSignal> losses_ = std::make_shared<LossSignal>();
+  std::thread watch_;
 };
 
 }  // namespace

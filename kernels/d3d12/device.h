@@ -23,8 +23,13 @@ struct D3D12DeviceOptions {
   // False copies through upload and readback heaps even where the adapter shares the host's memory.
   bool allow_unified_memory = true;
 
+  // Told Unavailable when the device is lost, and Ok when another stands in its place, which it
+  // does by itself as soon as may be. In turn, from one thread.
+  std::function<void(const absl::Status& status)> on_availability;
+
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
-  ShaderSources shader_sources;        // instead of the embedded ones, where not empty
+  std::function<void(const std::string& sentence)> on_cache_problem;  // as ShaderLibraryOptions
+  ShaderSources shader_sources;  // instead of the embedded ones, where not empty
 
   // Of the host's memory that buffers may take, which is all of theirs where the adapter shares it;
   // 0: as many as the driver gives.
@@ -49,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptio
 PlanOptions PlanOptionsFor(DeviceKind kind);
 
 // Makes the device behave as if the driver had reported its loss: what is in flight ends
-// Unavailable, and the next Compile or Allocate rebuilds. `device` is one of CreateD3D12Device.
+// Unavailable, and it is rebuilt. `device` is one of CreateD3D12Device.
 void InjectDeviceLossForTest(Device& device);
 
 }  // namespace opmill

@@ -18,11 +18,9 @@ bool HasUnifiedMemory(ID3D12Device* device) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(const AdapterInfo& adapter,
-                                                               const D3D12DeviceOptions& options,
-                                                               uint64_t number,
-                                                               ShaderLibrary& shaders,
-                                                               Counters& counters) {
+absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(
+    const AdapterInfo& adapter, const D3D12DeviceOptions& options, uint64_t number,
+    ShaderLibrary& shaders, Counters& counters, std::function<void()> on_loss) {
   ASSIGN_OR_RETURN(ID3D12Device* const opened, OpenAdapter(adapter));
   ComPtr<ID3D12Device> device;
   device.Attach(opened);
@@ -30,7 +28,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(const AdapterInfo
   std::shared_ptr<Generation> generation(new Generation);
   generation->number_ = number;
   generation->unified_memory_ = options.allow_unified_memory && HasUnifiedMemory(device.Get());
-  generation->health_ = std::make_shared<Health>(device);
+  generation->health_ = std::make_shared<Health>(device, std::move(on_loss));
 
   BufferPoolOptions pool = {.unified_memory = generation->unified_memory_,
                             .max_idle_bytes = options.max_idle_bytes};

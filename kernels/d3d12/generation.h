@@ -3,6 +3,7 @@
 #define OPMILL_KERNELS_D3D12_GENERATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -19,11 +20,12 @@ namespace opmill {
 
 class Generation {
  public:
-  // `shaders` and `counters` outlive it. `number` is never used twice.
+  // `shaders` and `counters` outlive it. `number` is never used twice. `on_loss` is Health's.
   static absl::StatusOr<std::shared_ptr<Generation>> Create(const AdapterInfo& adapter,
                                                             const D3D12DeviceOptions& options,
                                                             uint64_t number, ShaderLibrary& shaders,
-                                                            Counters& counters);
+                                                            Counters& counters,
+                                                            std::function<void()> on_loss);
 
   uint64_t number() const { return number_; }
   bool unified_memory() const { return unified_memory_; }

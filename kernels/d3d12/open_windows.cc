@@ -16,4 +16,6 @@ absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter) {
   return device;
 }
 
+bool HasSilentlyLostDevice(ID3D12CommandQueue*) { return false; }
+
 }  // namespace opmill

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "kernels/d3d12/adapters.h"
 #include "kernels/errors.h"
 
 namespace opmill {
@@ -356,7 +357,10 @@ void Submission::WaitForFence(uint64_t value) {
   static_cast<void>(health_->Check(fence_->SetEventOnCompletion(value, fence_event_.handle()),
                                    "SetEventOnCompletion"));
   while (fence_->GetCompletedValue() < value) {
-    if (!fence_event_.Wait(kLossPollInterval) && health_->IsRemoved()) return;
+    if (health_->lost() && health_->IsRemoved()) return;
+    if (fence_event_.Wait(kLossPollInterval)) continue;
+    if (HasSilentlyLostDevice(queue_.Get())) health_->MarkRemoved();
+    if (health_->IsRemoved()) return;
   }
 }
 

@@ -13,6 +13,8 @@ SERVER = os.environ.get("OPMILL_SERVER_BINARY", str(_RELEASE / "server" / "opmil
 CLI = os.environ.get("OPMILL_CLI_BINARY", str(_RELEASE / "client" / "opmill"))
 # One for all servers of a test run, where their compiler is slow; else each starts without one.
 _SHADER_CACHE = os.environ.get("OPMILL_TEST_SHADER_CACHE", "")
+_FAULT_LAYER = os.environ.get("OPMILL_FAULT_LAYER",
+                              str(_RELEASE / "tests" / "support" / "fault_layer"))
 SANITIZED = bool(os.environ.get("OPMILL_SANITIZER"))
 
 _START_SECONDS = 60
@@ -24,11 +26,27 @@ def plain_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("OPMILL_")}
 
 
+class DriverFaults:
+    """Switches of tests/support/fault_layer.cc, in a folder, for servers with its `environment`."""
+
+    def __init__(self, folder):
+        self._folder = pathlib.Path(folder)
+        self.environment = {"VK_ADD_LAYER_PATH": _FAULT_LAYER,
+                            "VK_INSTANCE_LAYERS": "VK_LAYER_OPMILL_faults",
+                            "FAULT_LAYER_SWITCHES": str(folder)}
+
+    def begin(self, fault):
+        (self._folder / fault).touch()
+
+    def end(self, fault):
+        (self._folder / fault).unlink()
+
+
 class ServerProcess:
     """Serves on a free port from its construction on. Use it in `with`: leaving it sends SIGTERM
     and expects exit status 0, unless the process has been waited for by then."""
 
-    def __init__(self, *flags, device="software"):
+    def __init__(self, *flags, device="software", environment=None, **popen):
         self._changed = threading.Condition()
         self._lines = []
         self._ended = False
@@ -38,8 +56,9 @@ class ServerProcess:
              f"--shader_cache={_SHADER_CACHE}", *flags],
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
-            env=plain_environment(),
+            env=plain_environment() | (environment or {}),
             text=True,
+            **popen,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -72,7 +91,7 @@ class ServerProcess:
         with self._changed:
             self._changed.wait_for(search, seconds)
             if not found:
-                raise AssertionError(f"the server logged no such line, only {self._lines}")
+                raise AssertionError(f"the server logged no such line, but {self._lines[-20:]}")
             return found[0]
 
     def signal(self, number):
@@ -88,6 +107,12 @@ class ServerProcess:
     def kill(self):
         self._process.kill()
         self.wait()
+
+    def open_descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
 
     def status_bytes(self, field):
         """A field of /proc/PID/status, such as VmRSS or VmHWM, in bytes."""

@@ -16,6 +16,7 @@ class _Result(unittest.TestResult):
         super().startTest(test)
         self._started = time.monotonic()
         self._problems = len(self.failures) + len(self.errors)
+        self._skips = len(self.skipped)
         print(f"[ RUN      ] {self._name(test)}", flush=True)
 
     def stopTest(self, test):
@@ -23,8 +24,11 @@ class _Result(unittest.TestResult):
         good = len(self.failures) + len(self.errors) == self._problems
         self.passed += good
         milliseconds = int(1000 * (time.monotonic() - self._started))
-        print(f"[{'       OK ' if good else '  FAILED  '}] {self._name(test)} "
-              f"({milliseconds} ms)", flush=True)
+        verdict = "       OK " if good else "  FAILED  "
+        if good and len(self.skipped) > self._skips:
+            verdict = "  SKIPPED "
+            print(f"{self._name(test)}: Skipped\n{self.skipped[-1][1]}")
+        print(f"[{verdict}] {self._name(test)} ({milliseconds} ms)", flush=True)
 
     def addError(self, test, err):
         super().addError(test, err)

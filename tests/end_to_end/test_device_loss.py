@@ -1,0 +1,203 @@
+"""The driver loses the device while callers work: what is in flight is told so, the server is not
+ready until it has another device, and answers rightly from then on."""
+
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import grpc
+import numpy as np
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+import api
+import arrays
+from api import Refusal
+from server_process import SANITIZED, DriverFaults, ServerProcess
+
+ARRAY = arrays.awkward("float32", (64, 512), seed=3)
+DATA = arrays.data_of(ARRAY)
+OPERATOR = arrays.hardmax(ARRAY, [1])
+EXPECTED = arrays.expect_hardmax(ARRAY, [1])
+RESETS = 20
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Load:
+    """Callers of both kinds who go on whatever they are told, and count it."""
+
+    def __init__(self, address, callers=3, streams=3):
+        self.good = 0
+        self.unavailable = {"call": 0, "stream": 0}
+        self.wrong = []
+        self._address = address
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        bodies = [self._call] * callers + [self._stream] * streams
+        self._threads = [threading.Thread(target=self._run, args=(body,)) for body in bodies]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+            if thread.is_alive():
+                self.wrong.append("a caller hangs")
+
+    def wait_for_good(self, more, seconds=60):
+        wanted = self.good + more
+        until = time.monotonic() + seconds
+        while self.good < wanted and not self.wrong:
+            assert time.monotonic() < until, f"only {self.good} executions are good"
+            time.sleep(0.01)
+
+    def _run(self, body):
+        try:
+            with api.connect(self._address) as channel:
+                body(api.stub_of(channel))
+        except Exception as error:  # pylint: disable=broad-except
+            self.wrong.append(repr(error))
+
+    def _note(self, kind, outcome, refusal):
+        with self._lock:
+            if refusal is not None:
+                self.unavailable[kind] += 1
+                if refusal.code != grpc.StatusCode.UNAVAILABLE or not refusal.retry_seconds:
+                    self.wrong.append(refusal)
+            elif np.array_equal(arrays.array_of(outcome), EXPECTED):
+                self.good += 1
+            else:
+                self.wrong.append("a wrong result")
+
+    def _call(self, stub):
+        while not self._stop.is_set():
+            try:
+                self._note("call", api.execute(stub, OPERATOR, DATA), None)
+            except grpc.RpcError as error:
+                self._note("call", None, Refusal.of(rpc_status.from_call(error)))
+                time.sleep(0.01)
+
+    def _stream(self, stub):
+        stream = api.Stream(stub, timeout=600)
+        for key in range(6):
+            stream.begin(key, OPERATOR, [(0, 0, DATA)])
+        following = 6
+        while (end := stream.next_end()) is not None:
+            outcome = end[1]
+            self._note("stream", outcome,
+                       None if outcome.status is None else Refusal.of(outcome.status))
+            if outcome.status is not None:
+                time.sleep(0.01)
+            if self._stop.is_set():
+                stream.half_close()
+            else:
+                stream.begin(following, OPERATOR, [(0, 0, DATA)])
+                following += 1
+
+
+class DeviceLoss(unittest.TestCase):
+    def setUp(self):
+        self.faults = DriverFaults(self.enterContext(tempfile.TemporaryDirectory()))
+        cache = self.enterContext(tempfile.TemporaryDirectory())
+        self.server = self.enterContext(ServerProcess(
+            "--metrics_address=127.0.0.1:0", f"--shader_cache={cache}",
+            environment=self.faults.environment))
+        self.metrics = self.server.lines("serving")[0]["metrics_address"]
+        channel = self.enterContext(api.connect(self.server.address))
+        self.stub = api.stub_of(channel)
+        self.health = health_pb2_grpc.HealthStub(channel)
+
+    def readyz(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.metrics}/readyz", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def serving(self):
+        return self.health.Check(health_pb2.HealthCheckRequest(service=api.SERVICE),
+                                 timeout=10).status
+
+    def resets(self):
+        return self.stub.GetStatistics(api.sv.GetStatisticsRequest(), timeout=10).device.resets
+
+    def wait_until(self, condition, seconds=60):
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, self.server.lines()[-5:])
+            time.sleep(0.01)
+
+    def test_is_told_survived_and_forgotten(self):
+        load = Load(self.server.address)
+        self.addCleanup(load.stop)
+        load.wait_for_good(50)
+        self.assertEqual((self.readyz(), self.serving()), ((200, "ready\n"), SERVING))
+        self.assertEqual(load.unavailable, {"call": 0, "stream": 0})
+
+        # It does not come back at once.
+        self.faults.begin("no_device")
+        self.faults.begin("lose_device")
+        self.server.wait_for(lambda line: line.get("event") == "device_lost")
+        self.wait_until(lambda: self.readyz() == (503, "device lost\n"))
+        self.wait_until(lambda: self.serving() == NOT_SERVING)
+        self.wait_until(lambda: min(load.unavailable.values()) > 5)
+        self.assertEqual((self.readyz()[0], self.serving(), self.resets()), (503, NOT_SERVING, 0))
+
+        self.faults.end("no_device")
+        back = self.server.wait_for(lambda line: line.get("event") == "device_back")
+        self.assertEqual(back["resets"], 1)
+        self.wait_until(lambda: self.readyz() == (200, "ready\n"))
+        self.wait_until(lambda: self.serving() == SERVING)
+        load.wait_for_good(50)
+        load.stop()
+        self.assertEqual(load.wrong, [])
+        print(f"{load.good} good; told to come again: {load.unavailable}")
+
+    def test_leaves_nothing_behind(self):
+        load = Load(self.server.address)
+        self.addCleanup(load.stop)
+        load.wait_for_good(20)
+        resident, descriptors, threads = [], [], []
+        for reset in range(1, RESETS + 1):
+            self.faults.begin("lose_device")
+            self.wait_until(lambda want=reset: self.resets() == want)
+            load.wait_for_good(20)
+            resident.append(self.server.status_bytes("VmRSS"))
+            descriptors.append(self.server.open_descriptors())
+            threads.append(self.server.threads())
+        load.stop()
+        self.assertEqual(load.wrong, [])
+        slope = (resident[-1] - resident[4]) / (RESETS - 5)
+        print(f"{load.good} good, {load.unavailable} told to come again in {RESETS} resets; "
+              f"resident MiB {[each >> 20 for each in resident]}, descriptors {descriptors}, "
+              f"threads {threads}")
+        self.assertLessEqual(descriptors[-1], max(descriptors[:5]) + 3)
+        # A device has a dozen of them.
+        self.assertLessEqual(threads[-1], max(threads[:5]) + 6)
+        api.wait_until_idle(self.stub)
+        # lavapipe keeps what it compiles, about a megabyte each time (tests/support/lsan.supp).
+        if not SANITIZED:
+            self.assertLess(slope, 4 << 20)
+        lines = [line["event"] for line in self.server.lines()
+                 if line.get("event", "").startswith("device_")]
+        self.assertEqual(lines, ["device_lost", "device_back"] * RESETS)
+
+    def test_is_noticed_by_one_who_comes_alone(self):
+        good = api.execute(self.stub, OPERATOR, DATA)
+        np.testing.assert_array_equal(arrays.array_of(good), EXPECTED)
+        self.faults.begin("lose_device")
+        with self.assertRaises(grpc.RpcError) as raised:
+            api.execute(self.stub, OPERATOR, DATA)
+        refusal = Refusal.of_error(raised.exception)
+        print(refusal.sentence)
+        self.assertEqual(refusal.code, grpc.StatusCode.UNAVAILABLE)
+        self.assertGreater(refusal.retry_seconds, 0)
+        self.wait_until(lambda: self.resets() == 1)
+        good = api.execute(self.stub, OPERATOR, DATA)
+        np.testing.assert_array_equal(arrays.array_of(good), EXPECTED)

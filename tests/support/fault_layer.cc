@@ -1,0 +1,200 @@
+// A Vulkan layer that lets a driver fail. Files in the folder that FAULT_LAYER_SWITCHES names are
+// its switches:
+//
+//   lose_device  the next device that is given work finishes what it has, and is lost: this and all
+//                later work is refused. The file is gone then.
+//   no_device    while it is there no device can be created
+//   no_memory    while it is there no memory is given out in pieces of 64 MiB and more
+//
+// Faults come from where a driver's come, so that all above it meets them as it would meet those.
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <system_error>
+
+namespace {
+
+struct DeviceFunctions {
+  VkDevice device;
+  PFN_vkGetDeviceProcAddr get_address;
+  PFN_vkDestroyDevice destroy;
+  PFN_vkDeviceWaitIdle wait_idle;
+  PFN_vkQueueSubmit submit;
+  PFN_vkAllocateMemory allocate;
+};
+
+constexpr VkDeviceSize kLargeBytes = VkDeviceSize{64} << 20;
+
+std::mutex mutex;
+// By the dispatch key: the first word of an instance, or of a device and its queues.
+std::map<void*, PFN_vkGetInstanceProcAddr> instances;
+std::map<void*, DeviceFunctions> devices;
+std::set<VkDevice> lost_devices;
+
+template <typename Handle>
+void* KeyOf(Handle handle) {
+  return *reinterpret_cast<void**>(handle);
+}
+
+std::filesystem::path SwitchOf(const char* name) {
+  const char* const folder = std::getenv("FAULT_LAYER_SWITCHES");
+  return std::filesystem::path(folder == nullptr ? "/nowhere" : folder) / name;
+}
+
+template <typename Info>
+Info* LinkOf(const void* create_info_chain, VkStructureType type) {
+  auto* info = static_cast<Info*>(const_cast<void*>(create_info_chain));
+  while (info != nullptr && !(info->sType == type && info->function == VK_LAYER_LINK_INFO)) {
+    info = static_cast<Info*>(const_cast<void*>(info->pNext));
+  }
+  return info;
+}
+
+VkResult CreateInstance(const VkInstanceCreateInfo* create_info,
+                        const VkAllocationCallbacks* allocator, VkInstance* instance) {
+  auto* link = LinkOf<VkLayerInstanceCreateInfo>(create_info->pNext,
+                                                 VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  if (link == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
+  const PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  const auto create =
+      reinterpret_cast<PFN_vkCreateInstance>(next(VK_NULL_HANDLE, "vkCreateInstance"));
+  const VkResult result = create(create_info, allocator, instance);
+  if (result != VK_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
+  instances[KeyOf(*instance)] = next;
+  return result;
+}
+
+VkResult CreateDevice(VkPhysicalDevice physical_device, const VkDeviceCreateInfo* create_info,
+                      const VkAllocationCallbacks* allocator, VkDevice* device) {
+  if (std::filesystem::exists(SwitchOf("no_device"))) return VK_ERROR_INITIALIZATION_FAILED;
+  auto* link = LinkOf<VkLayerDeviceCreateInfo>(create_info->pNext,
+                                               VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  if (link == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
+  const PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  const PFN_vkGetDeviceProcAddr next_device = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  const auto create = reinterpret_cast<PFN_vkCreateDevice>(next(VK_NULL_HANDLE, "vkCreateDevice"));
+  const VkResult result = create(physical_device, create_info, allocator, device);
+  if (result != VK_SUCCESS) return result;
+  const auto find = [&](const char* name) { return next_device(*device, name); };
+  const std::lock_guard lock(mutex);
+  devices[KeyOf(*device)] = {
+      .device = *device,
+      .get_address = next_device,
+      .destroy = reinterpret_cast<PFN_vkDestroyDevice>(find("vkDestroyDevice")),
+      .wait_idle = reinterpret_cast<PFN_vkDeviceWaitIdle>(find("vkDeviceWaitIdle")),
+      .submit = reinterpret_cast<PFN_vkQueueSubmit>(find("vkQueueSubmit")),
+      .allocate = reinterpret_cast<PFN_vkAllocateMemory>(find("vkAllocateMemory"))};
+  return result;
+}
+
+void DestroyDevice(VkDevice device, const VkAllocationCallbacks* allocator) {
+  DeviceFunctions functions;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = devices.find(KeyOf(device));
+    functions = found->second;
+    devices.erase(found);
+    lost_devices.erase(device);
+  }
+  functions.destroy(device, allocator);
+}
+
+VkResult QueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* submits, VkFence fence) {
+  DeviceFunctions functions;
+  bool is_lost = false;
+  {
+    const std::lock_guard lock(mutex);
+    functions = devices.at(KeyOf(queue));
+    is_lost = lost_devices.contains(functions.device);
+    if (!is_lost) {
+      std::error_code ignored;
+      is_lost = std::filesystem::remove(SwitchOf("lose_device"), ignored);
+      if (is_lost) {
+        lost_devices.insert(functions.device);
+        functions.wait_idle(functions.device);
+      }
+    }
+  }
+  return is_lost ? VK_ERROR_DEVICE_LOST : functions.submit(queue, count, submits, fence);
+}
+
+VkResult AllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
+                        const VkAllocationCallbacks* allocator, VkDeviceMemory* memory) {
+  if (info->allocationSize >= kLargeBytes && std::filesystem::exists(SwitchOf("no_memory"))) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  PFN_vkAllocateMemory allocate = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    allocate = devices.at(KeyOf(device)).allocate;
+  }
+  return allocate(device, info, allocator, memory);
+}
+
+PFN_vkVoidFunction Ours(const char* name) {
+  const struct {
+    const char* name;
+    PFN_vkVoidFunction function;
+  } kFunctions[] = {
+      {"vkCreateInstance", reinterpret_cast<PFN_vkVoidFunction>(&CreateInstance)},
+      {"vkCreateDevice", reinterpret_cast<PFN_vkVoidFunction>(&CreateDevice)},
+      {"vkDestroyDevice", reinterpret_cast<PFN_vkVoidFunction>(&DestroyDevice)},
+      {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(&QueueSubmit)},
+      {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(&AllocateMemory)},
+  };
+  for (const auto& each : kFunctions) {
+    if (std::strcmp(each.name, name) == 0) return each.function;
+  }
+  return nullptr;
+}
+
+PFN_vkVoidFunction GetDeviceProcAddr(VkDevice device, const char* name) {
+  if (const PFN_vkVoidFunction ours = Ours(name)) return ours;
+  if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) {
+    return reinterpret_cast<PFN_vkVoidFunction>(&GetDeviceProcAddr);
+  }
+  PFN_vkGetDeviceProcAddr next = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    next = devices.at(KeyOf(device)).get_address;
+  }
+  return next(device, name);
+}
+
+PFN_vkVoidFunction GetInstanceProcAddr(VkInstance instance, const char* name) {
+  if (const PFN_vkVoidFunction ours = Ours(name)) return ours;
+  if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) {
+    return reinterpret_cast<PFN_vkVoidFunction>(&GetDeviceProcAddr);
+  }
+  if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) {
+    return reinterpret_cast<PFN_vkVoidFunction>(&GetInstanceProcAddr);
+  }
+  if (instance == VK_NULL_HANDLE) return nullptr;
+  PFN_vkGetInstanceProcAddr next = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    next = instances.at(KeyOf(instance));
+  }
+  return next(instance, name);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) VkResult vkNegotiateLoaderLayerInterfaceVersion(
+    VkNegotiateLayerInterface* layer) {
+  layer->loaderLayerInterfaceVersion = 2;
+  layer->pfnGetInstanceProcAddr = &GetInstanceProcAddr;
+  layer->pfnGetDeviceProcAddr = &GetDeviceProcAddr;
+  layer->pfnGetPhysicalDeviceProcAddr = nullptr;
+  return VK_SUCCESS;
+}

@@ -29,8 +29,16 @@ namespace opmill {
 namespace {
 
 constexpr char kServingEvent[] = R"("event":"serving")";
-constexpr char kAddressKey[] = R"("address":")";
 constexpr absl::Duration kExitPoll = absl::Milliseconds(5);
+
+// The text in a field of a line of the log; empty where it has none.
+std::string FieldOf(const std::string& line, absl::string_view name) {
+  const std::string key = absl::StrCat("\"", name, "\":\"");
+  const size_t found = line.find(key);
+  if (found == std::string::npos) return "";
+  const size_t start = found + key.size();
+  return line.substr(start, line.find('"', start) - start);
+}
 
 std::string ServerPath() {
   const char* path = std::getenv("OPMILL_SERVER_BINARY");
@@ -115,14 +123,13 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
   }
   std::unique_ptr<ServerProcess> process(new ServerProcess(*pid, pipe_ends[0]));
   const std::optional<std::string> line = process->WaitForLine(kServingEvent);
-  const size_t key = line.has_value() ? line->find(kAddressKey) : std::string::npos;
-  if (key == std::string::npos) {
+  process->address_ = FieldOf(line.value_or(""), "address");
+  process->metrics_address_ = FieldOf(line.value_or(""), "metrics_address");
+  if (process->address_.empty()) {
     std::string log;
     for (const std::string& each : process->log_lines()) absl::StrAppend(&log, "\n", each);
     return absl::InternalError(absl::StrCat("The server did not come to serve. Its log:", log));
   }
-  const size_t start = key + std::strlen(kAddressKey);
-  process->address_ = line->substr(start, line->find('"', start) - start);
   return process;
 }
 

@@ -30,6 +30,7 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   const std::string& address() const { return address_; }
+  const std::string& metrics_address() const { return metrics_address_; }  // empty: it has none
   pid_t pid() const { return pid_; }
 
   void Signal(int number) const;
@@ -55,6 +56,7 @@ class ServerProcess {
   const pid_t pid_;
   const int log_descriptor_;
   std::string address_;
+  std::string metrics_address_;
   std::optional<int> exit_status_;
 
   mutable std::mutex mutex_;

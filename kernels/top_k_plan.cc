@@ -116,7 +116,7 @@ uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType typ
     return std::max(4 * keys, searched);
   }
   const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxLaneKeep;
-  return CeilDiv(length, run) * std::min(run, k);
+  return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);
 }
 
 }  // namespace top_k

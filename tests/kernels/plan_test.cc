@@ -269,6 +269,20 @@ TEST(PlanTopK, SortsShortSequencesWhole) {
               Each(AnyOf("KeepBest", "WriteResults")));
 }
 
+TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
+  // Rows too far apart for one view: each is a part, and has a run for itself.
+  PlanOptions options;
+  options.max_view_elements = 4096;
+  options.threads = 256;
+  options.parallel_groups = 512;
+  const TopKDesc desc = {.input = Tensor({3, 70001}, DataType::kInt16), .axis = 0, .k = 3};
+  for (const Pass& pass : Plan(desc, options).passes) {
+    for (const Dispatch& dispatch : pass.dispatches) {
+      EXPECT_LE(dispatch.writes[0].element_count, options.max_view_elements);
+    }
+  }
+}
+
 TEST(PlanTopK, MergesRunsUntilOneIsLeft) {
   EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({100}), .axis = 0, .k = 100})),
               ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "MergeRuns", "WriteResults"));
@@ -289,7 +303,7 @@ TEST(PlanTopK, RefusesMoreCandidatesThanOneViewHolds) {
   const absl::Status status = MakePlan(*desc, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(),
-            "top_k with k (10000) of 10000 elements sorts 10000 candidates at once; the limit is "
+            "top_k with k (10000) of 10000 elements sorts 10032 candidates at once; the limit is "
             "4096.");
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -30,6 +31,13 @@ constexpr Dtype kDtypes[] = {
     {"u8", v1::DATA_TYPE_UINT64},  {"u4", v1::DATA_TYPE_UINT32},  {"u2", v1::DATA_TYPE_UINT16},
     {"u1", v1::DATA_TYPE_UINT8},
 };
+
+// Of what stands in a file, which may be anything, as much as a sentence takes.
+std::string Quoted(absl::string_view text) {
+  constexpr size_t kMost = 40;
+  return absl::StrCat("'", absl::Utf8SafeCEscape(text.substr(0, kMost)),
+                      text.size() > kMost ? "...'" : "'");
+}
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("The .npy header is malformed: ", what, "."));
@@ -100,14 +108,14 @@ absl::StatusOr<v1::DataType> TypeOf(absl::string_view descr) {
     }
     if (order != '>') break;
     return absl::InvalidArgumentError(
-        absl::StrCat("The array's dtype '", descr,
-                     "' is big-endian, and OpMill takes little-endian elements; convert it with "
+        absl::StrCat("The array's dtype ", Quoted(descr),
+                     " is big-endian, and OpMill takes little-endian elements; convert it with "
                      "x.astype('<",
                      code, "')."));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("The array's dtype '", descr, "' is none of those that OpMill computes with: ",
-                   kDataTypeNames, ". Convert it with x.astype(...)."));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "The array's dtype ", Quoted(descr), " is none of those that OpMill computes with: ",
+      kDataTypeNames, ". Convert it with x.astype(...)."));
 }
 
 absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
@@ -168,7 +176,7 @@ absl::Status ReadDictionary(absl::string_view text, NpyHeader& header) {
       if (!sizes.ok()) return sizes.status();
       header.sizes = *std::move(sizes);
     } else {
-      return Malformed(absl::StrCat("the key '", *key, "' is unknown or given twice"));
+      return Malformed(absl::StrCat("the key ", Quoted(*key), " is unknown or given twice"));
     }
     has_comma = reader.Take(',');
   }

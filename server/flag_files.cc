@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -17,6 +18,13 @@ namespace {
 
 constexpr int kMostLevels = 10;  // of files that name files
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Of what stands in a file, which may be anything, as much as a sentence takes.
+std::string Shown(absl::string_view text) {
+  constexpr size_t kMost = 200;
+  return absl::StrCat(absl::Utf8SafeCEscape(text.substr(0, kMost)),
+                      text.size() > kMost ? "..." : "");
+}
 
 class Expander {
  public:
@@ -43,9 +51,9 @@ class Expander {
  private:
   absl::Status AppendFiles(absl::string_view files, int level) {
     if (level == kMostLevels) {
-      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", files, " is named by a file, ",
-                                                     "that one by another, more than ", kMostLevels,
-                                                     " deep."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--flagfile=", Shown(files), " is named by a file, ",
+                       "that one by another, more than ", kMostLevels, " deep."));
     }
     for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
       std::vector<std::string> flags;
@@ -58,13 +66,14 @@ class Expander {
         if (text.empty() || absl::StartsWith(text, "#")) continue;
         if (!absl::StartsWith(text, "-")) {
           return absl::InvalidArgumentError(
-              absl::StrCat("Line ", number, " of --flagfile=", file, " is \"", text,
+              absl::StrCat("Line ", number, " of --flagfile=", Shown(file), " is \"", Shown(text),
                            "\"; a line is a flag (--name=value), a comment (#) or empty."));
         }
         flags.emplace_back(text);
       }
       if (!stream.eof()) {
-        return absl::InvalidArgumentError(absl::StrCat("--flagfile=", file, " cannot be read."));
+        return absl::InvalidArgumentError(
+            absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
       }
       RETURN_IF_ERROR(Append(flags, level + 1));
     }

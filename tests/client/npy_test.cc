@@ -91,7 +91,7 @@ TEST(ParseNpyHeader, TakesEmptyArraysForTheServerToRefuse) {
 
 struct Refusal {
   std::string file;
-  const char* sentence;
+  std::string sentence;
 };
 
 TEST(ParseNpyHeader, RefusesWithAReason) {
@@ -138,6 +138,9 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
       {File(1, Dictionary("'<f4'", "(3,)") + "x", 12), "something follows"},
       {File(1, "{'descr': '<f4", 12), "malformed"},
       {File(1, "", 12), "no dictionary"},
+      {File(1, Dictionary("'\33[2J'", "(3,)"), 12), "'\\033[2J' is none of those"},
+      {File(1, "{'" + std::string(1000, 'x') + "': 1}", 12),
+       "the key '" + std::string(40, 'x') + "...' is unknown"},
       {File(2, "[]", 12), "no dictionary"},
   };
   for (const Refusal& refusal : refusals) {

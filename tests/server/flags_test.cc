@@ -183,6 +183,11 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
       absl::StrCat("Line 2 of --flagfile=", word,
                    " is \"max_streams=1\"; a line is a flag (--name=value), a comment (#) "
                    "or empty."));
+  const std::string screen = write("screen", "\33[2J" + std::string(1000, 'x'));
+  ExpectRefusal(
+      Parse("", absl::StrCat("--flagfile=", screen)),
+      absl::StrCat("Line 1 of --flagfile=", screen, " is \"\\033[2J", std::string(196, 'x'),
+                   "...\"; a line is a flag (--name=value), a comment (#) or empty."));
   ExpectRefusal(Parse("", "--flagfile=/nowhere"), "--flagfile=/nowhere cannot be read.");
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", directory.path().string())),
                 absl::StrCat("--flagfile=", directory.path().string(), " cannot be read."));

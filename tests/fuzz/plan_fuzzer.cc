@@ -1,0 +1,97 @@
+// A descriptor, through the real decoder, validation and planner.
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cases.pb.h"
+#include "kernels/errors.h"
+#include "kernels/operator_cache.h"
+#include "kernels/plan.h"
+#include "kernels/validate.h"
+#include "server/grpc_status.h"
+#include "server/request_decoder.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/field_path.h"
+#include "tests/fuzz/plan_bounds.h"
+#include "tests/fuzz/proto_mutator.h"
+
+namespace opmill {
+namespace {
+
+void CheckRefusal(const absl::Status& refusal, absl::StatusCode code) {
+  FUZZ_CHECK(refusal.code() == code, refusal.ToString());
+  FUZZ_CHECK(IsSentence(refusal) && refusal.message().back() == '.', refusal.ToString());
+}
+
+PlanOptions OptionsOf(const fuzz::PlanCase& c) {
+  PlanOptions options;
+  options.max_view_elements = uint64_t{1} << (c.view_bits() == 0 ? 27 : 10 + c.view_bits() % 18);
+  if (c.hardware()) {
+    options.threads = 256;
+    options.parallel_groups = 512;
+    options.prefers_wide_rows = true;
+  } else {
+    options.threads = 8;
+    options.parallel_groups = 64;
+  }
+  return options;
+}
+
+// Under sanitizers, which make it ten times slower; on a machine that does other work besides.
+constexpr double kMaxPlanSeconds = 10;
+
+double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// In so many views that its plan has many thousand dispatches: plan_test has those. The server
+// refuses its tensors for their size before it plans.
+bool ReachesFar(const OperatorDesc& desc, const PlanOptions& options) {
+  std::vector<TensorDesc> tensors = OutputsOf(desc);
+  tensors.push_back(InputOf(desc));
+  const uint64_t view_bytes = options.max_view_elements;  // of the narrowest elements
+  return std::any_of(tensors.begin(), tensors.end(), [view_bytes](const TensorDesc& tensor) {
+    return RequiredBytes(tensor) > 512 * view_bytes;
+  });
+}
+
+void Run(const fuzz::PlanCase& c) {
+  const std::optional<v1::FeatureLevel> level =
+      c.has_feature_level() ? std::optional(c.feature_level()) : std::nullopt;
+  const absl::StatusOr<OperatorDesc> desc = DecodeOperator(c.operator_(), level);
+  if (!desc.ok()) {
+    CheckRefusal(desc.status(), absl::IsFailedPrecondition(desc.status())
+                                    ? absl::StatusCode::kFailedPrecondition
+                                    : absl::StatusCode::kInvalidArgument);
+    const std::string field = FieldOf(desc.status()).value_or("");
+    FUZZ_CHECK(NamesField(field, v1::ExecuteRequest::descriptor()), field, " of ",
+               desc.status().ToString());
+    FUZZ_CHECK(ToGrpcStatus(desc.status()).error_details().size() < 4096, "too long for a header");
+    return;
+  }
+  const absl::StatusOr<OperatorDesc> again =
+      Validate(*desc, level.has_value() ? static_cast<FeatureLevel>(*level) : kNewestFeatureLevel);
+  FUZZ_CHECK(again.ok() && *again == *desc, ToString(*desc));
+  FUZZ_CHECK(OperatorKey(*desc).size() == 64, ToString(*desc));
+  FUZZ_CHECK(ToString(*desc).size() < 2000, ToString(*desc));
+  for (const TensorDesc& output : OutputsOf(*desc)) {
+    FUZZ_CHECK(!HasOverlap(output), ToString(*desc));
+    FUZZ_CHECK(RequiredBytes(output) >= SpannedBytes(output) && SpannedBytes(output) > 0,
+               ToString(*desc));
+  }
+
+  const PlanOptions options = OptionsOf(c);
+  if (ReachesFar(*desc, options)) return;
+  const double begun = ProcessorSeconds();
+  const absl::StatusOr<OperatorPlan> plan = MakePlan(*desc, options);
+  FUZZ_CHECK(ProcessorSeconds() - begun < kMaxPlanSeconds, ToString(*desc));
+  if (!plan.ok()) return CheckRefusal(plan.status(), absl::StatusCode::kResourceExhausted);
+  const std::string mistake = FindPlanMistake(*desc, options, *plan);
+  FUZZ_CHECK(mistake.empty(), mistake, " in ", ToString(*desc));
+}
+
+}  // namespace
+}  // namespace opmill
+
+OPMILL_FUZZ_MESSAGE(opmill::fuzz::PlanCase, opmill::Run)

@@ -1,0 +1,184 @@
+// One ExecuteStream call: the messages of a caller, through the real assembly, executor and
+// reference device, in any order and with any end.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "cases.pb.h"
+#include "kernels/operator_cache.h"
+#include "kernels/reference/reference_device.h"
+#include "server/execute_stream_call.h"
+#include "server/executor.h"
+#include "server/log.h"
+#include "server/open_calls.h"
+#include "tests/conformance/random.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/proto_mutator.h"
+#include "tests/fuzz/stream_model.h"
+#include "tests/fuzz/stream_transport.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kMaxTensorBytes = 64 << 10;
+constexpr size_t kMaxUpload = 64 << 10;
+
+// For every call of the process.
+class Backend {
+ public:
+  Backend() {
+    StartLog(LogFormat::kJson, LogLevel::kInfo, std::fopen("/dev/null", "w"));
+    device_ = CreateReferenceDevice({.threads = 2});
+    cache_ = OperatorCache::Create(*device_, {.capacity = 64});
+    executor_ = std::make_unique<Executor>(
+        *device_, *cache_, statistics_,
+        Limits{.max_tensor_bytes = kMaxTensorBytes, .max_bytes_in_flight = uint64_t{1} << 30});
+  }
+
+  Executor& executor() { return *executor_; }
+
+  // Nothing is under way, and all that was reserved is given back.
+  bool IsIdle() const {
+    if (executor_->open_executions() > 0 || executor_->memory().used() > 0) return false;
+    for (size_t stage = 0; stage < kOpenStages; ++stage) {
+      if (statistics_.in_stage(static_cast<Stage>(stage)) > 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<OperatorCache> cache_;
+  Statistics statistics_;
+  std::unique_ptr<Executor> executor_;
+};
+
+v1::ExecuteStreamRequest MessageOf(const fuzz::Upload& upload) {
+  v1::ExecuteStreamRequest message;
+  message.set_execution_id(upload.execution_id());
+  message.set_end_of_inputs(upload.end_of_inputs());
+  v1::TensorChunk& chunk = *message.add_chunks();
+  chunk.set_offset(upload.offset());
+  chunk.mutable_data()->resize(upload.size() % (kMaxUpload + 1));
+  Random random(upload.seed());
+  for (char& c : *chunk.mutable_data()) c = static_cast<char>(random.Bits());
+  return message;
+}
+
+grpc::ByteBuffer BufferOf(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// How a step is told to the call and to the model.
+class Caller {
+ public:
+  explicit Caller(StreamTransport& transport, StreamModel& model, OpenCalls& open_calls)
+      : transport_(transport), model_(model), open_calls_(open_calls) {}
+
+  void Take(const fuzz::StreamStep& step) {
+    switch (step.step_case()) {
+      case fuzz::StreamStep::kMessage:
+        Send(step.message(), step.message().SerializeAsString());
+        break;
+      case fuzz::StreamStep::kRaw: {
+        v1::ExecuteStreamRequest message;
+        if (message.ParseFromString(step.raw())) {
+          Send(message, step.raw());
+        } else {
+          transport_.Deliver(BufferOf(step.raw()));
+        }
+        break;
+      }
+      case fuzz::StreamStep::kUpload: {
+        const v1::ExecuteStreamRequest message = MessageOf(step.upload());
+        Send(message, message.SerializeAsString());
+        break;
+      }
+      case fuzz::StreamStep::kEvent:
+        Take(step.event());
+        break;
+      case fuzz::StreamStep::STEP_NOT_SET:
+        break;
+    }
+  }
+
+ private:
+  // The model hears of a message first: its answer may come before the delivery returns.
+  void Send(const v1::ExecuteStreamRequest& message, const std::string& bytes) {
+    if (transport_.half_closed() || transport_.cancelled()) return;
+    if (model_.Sends(message)) transport_.Deliver(BufferOf(bytes));
+  }
+
+  void Take(fuzz::StreamStep::Event event) {
+    switch (event) {
+      case fuzz::StreamStep::WRITE_DONE:
+        transport_.EndWrite();
+        break;
+      case fuzz::StreamStep::HALF_CLOSE:
+        transport_.HalfClose();
+        break;
+      case fuzz::StreamStep::CANCEL:
+        transport_.Cancel();
+        break;
+      case fuzz::StreamStep::DRAIN:
+        open_calls_.DrainAll();
+        break;
+      case fuzz::StreamStep::PAUSE:
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        break;
+      default:
+        break;
+    }
+  }
+
+  StreamTransport& transport_;
+  StreamModel& model_;
+  OpenCalls& open_calls_;
+};
+
+void Run(const fuzz::StreamCase& c) {
+  static Backend backend;
+  StreamModel model;
+  OpenCalls open_calls;
+  grpc::CallbackServerContext context;
+  StreamTransport transport([&model](const grpc::ByteBuffer& buffer) {
+    v1::ExecuteStreamResponse message;
+    std::vector<grpc::Slice> slices;
+    std::string bytes;
+    FUZZ_CHECK(buffer.Dump(&slices).ok(), "");
+    for (const grpc::Slice& slice : slices) {
+      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    FUZZ_CHECK(message.ParseFromString(bytes), "an answer that is no message");
+    model.Receives(message);
+  });
+  transport.set_slow_reader(c.slow_reader());
+  transport.Bind(ExecuteStreamCall::Start(
+      context, {.rpc = "ExecuteStream", .peer = "fuzzer"}, backend.executor(), open_calls,
+      backend.executor().timer(), {.max_chunk_bytes = 1000, .max_executions = 4096}));
+  Caller caller(transport, model, open_calls);
+  for (const fuzz::StreamStep& step : c.steps()) caller.Take(step);
+  const grpc::Status status = transport.Finish();
+  if (status.ok()) {
+    FUZZ_CHECK(transport.half_closed() && !transport.cancelled(), "an end that nobody asked for");
+    model.Ended();
+  }
+  FUZZ_CHECK(open_calls.streams() == 0, open_calls.streams());
+  const absl::Time patience = absl::Now() + absl::Seconds(20);
+  while (!backend.IsIdle()) {
+    FUZZ_CHECK(absl::Now() < patience, "something is left under way");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+}  // namespace
+}  // namespace opmill
+
+OPMILL_FUZZ_MESSAGE(opmill::fuzz::StreamCase, opmill::Run)

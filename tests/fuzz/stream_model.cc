@@ -1,0 +1,130 @@
+#include "tests/fuzz/stream_model.h"
+
+#include "google/rpc/error_details.pb.h"
+#include "kernels/reference/reference_operators.h"
+#include "server/request_decoder.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/field_path.h"
+
+namespace opmill {
+namespace {
+
+// A broadcast tensor is few bytes and much work.
+constexpr uint64_t kMaxWork = 1 << 14;
+
+bool IsKnownEnd(int code) {
+  switch (static_cast<absl::StatusCode>(code)) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnavailable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void CheckRefusal(const google::rpc::Status& status) {
+  FUZZ_CHECK(IsKnownEnd(status.code()), status.ShortDebugString());
+  const absl::Status refusal(static_cast<absl::StatusCode>(status.code()), status.message());
+  FUZZ_CHECK(IsSentence(refusal), status.ShortDebugString());
+  bool has_reason = false;
+  bool names_field = false;
+  for (const auto& any : status.details()) {
+    google::rpc::ErrorInfo info;
+    google::rpc::BadRequest bad;
+    if (any.UnpackTo(&info)) has_reason = info.domain() == "opmill" && !info.reason().empty();
+    if (!any.UnpackTo(&bad)) continue;
+    for (const auto& violation : bad.field_violations()) {
+      names_field = true;
+      FUZZ_CHECK(NamesField(violation.field(), v1::ExecuteStreamRequest::descriptor()),
+                 status.ShortDebugString());
+    }
+  }
+  FUZZ_CHECK(has_reason, status.ShortDebugString());
+  FUZZ_CHECK(names_field || !absl::IsInvalidArgument(refusal), status.ShortDebugString());
+}
+
+}  // namespace
+
+bool StreamModel::Sends(const v1::ExecuteStreamRequest& message) {
+  std::optional<OperatorDesc> desc;
+  if (message.has_begin()) {
+    absl::StatusOr<OperatorDesc> decoded = DecodeRequest(message.begin());
+    if (decoded.ok()) desc = *std::move(decoded);
+    if (desc.has_value() && ElementCount(InputOf(*desc)) > kMaxWork) return false;
+  }
+  Execution& execution = executions_[message.execution_id()];
+  if (message.has_begin() && ++execution.begins == 1) execution.desc = std::move(desc);
+  for (const v1::TensorChunk& chunk : message.chunks()) Take(execution, chunk);
+  return true;
+}
+
+void StreamModel::Take(Execution& execution, const v1::TensorChunk& chunk) {
+  if (!execution.desc.has_value()) return;
+  const TensorDesc& input = InputOf(*execution.desc);
+  if (execution.input.size() >= SpannedBytes(input)) return;
+  execution.input_is_right &= chunk.tensor_index() == 0 &&
+                              chunk.offset() == execution.input.size() &&
+                              chunk.data().size() <= RequiredBytes(input) - chunk.offset();
+  if (execution.input_is_right) execution.input += chunk.data();
+}
+
+void StreamModel::Receives(const v1::ExecuteStreamResponse& message) {
+  const auto found = executions_.find(message.execution_id());
+  FUZZ_CHECK(found != executions_.end(), "an answer to nobody: ", message.ShortDebugString());
+  Execution& execution = found->second;
+  if (message.has_started()) {
+    FUZZ_CHECK(!execution.started || execution.begins > 1, message.ShortDebugString());
+    execution.started = true;
+    execution.outputs.assign(message.started().outputs_size(), "");
+  }
+  for (const v1::TensorChunk& chunk : message.chunks()) {
+    FUZZ_CHECK(chunk.tensor_index() < execution.outputs.size(), message.ShortDebugString());
+    std::string& output = execution.outputs[chunk.tensor_index()];
+    FUZZ_CHECK(chunk.offset() == output.size(), message.ShortDebugString());
+    output += chunk.data();
+  }
+  if (message.end_case() == v1::ExecuteStreamResponse::END_NOT_SET) return;
+  ++execution.ends;
+  if (message.has_status()) {
+    CheckRefusal(message.status());
+  } else {
+    FUZZ_CHECK(execution.begins > 0 && execution.ends <= execution.begins,
+               message.ShortDebugString());
+    if (execution.begins == 1) CheckAnswer(execution);
+  }
+}
+
+void StreamModel::CheckAnswer(Execution& execution) {
+  FUZZ_CHECK(execution.desc.has_value(), "an unlawful descriptor is answered");
+  const OperatorDesc& desc = *execution.desc;
+  FUZZ_CHECK(execution.input_is_right && execution.input.size() >= SpannedBytes(InputOf(desc)),
+             "computed from other bytes than were sent: ", ToString(desc));
+  execution.input.resize(RequiredBytes(InputOf(desc)));
+  const std::vector<TensorDesc> outputs = OutputsOf(desc);
+  std::vector<std::vector<std::byte>> expected;
+  std::vector<absl::Span<std::byte>> spans;
+  for (const TensorDesc& output : outputs) expected.emplace_back(RequiredBytes(output));
+  for (auto& output : expected) spans.push_back(absl::MakeSpan(output));
+  const absl::Status run = ReferenceRun(
+      desc, {reinterpret_cast<const std::byte*>(execution.input.data()), execution.input.size()},
+      spans);
+  FUZZ_CHECK(run.ok(), run.ToString());
+  FUZZ_CHECK(execution.outputs.size() == expected.size(), ToString(desc));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const absl::string_view bytes(reinterpret_cast<const char*>(expected[i].data()),
+                                  SpannedBytes(outputs[i]));
+    FUZZ_CHECK(execution.outputs[i] == bytes, "output ", i, " of ", ToString(desc));
+  }
+}
+
+void StreamModel::Ended() const {
+  for (const auto& [id, execution] : executions_) {
+    FUZZ_CHECK(execution.begins == 0 || execution.ends > 0, "execution ", id, " has no end");
+  }
+}
+
+}  // namespace opmill

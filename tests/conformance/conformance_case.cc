@@ -208,7 +208,7 @@ std::string OperatorLabel(const OperatorDesc& desc) {
   return absl::StrCat("reduce ", ToString(reduce->function));
 }
 
-std::vector<std::byte> InputBytes(const ConformanceCase& c) {
+std::vector<std::byte> MakeInput(const ConformanceCase& c) {
   const TensorDesc& input = InputOf(c.desc);
   return MakeValues(c.values, input.data_type, RequiredBytes(input),
                     std::visit(ReducedCount(), c.desc), c.seed);

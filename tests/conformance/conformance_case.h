@@ -31,7 +31,7 @@ absl::StatusOr<ConformanceCase> ParseLine(absl::string_view line);
 // "argmax", "reduce SUM", "top_k": what cases are counted by.
 std::string OperatorLabel(const OperatorDesc& desc);
 
-std::vector<std::byte> InputBytes(const ConformanceCase& c);
+std::vector<std::byte> MakeInput(const ConformanceCase& c);
 
 // True for float functions whose result depends on the order of rounding.
 bool IsInexact(const OperatorDesc& desc);

@@ -57,7 +57,7 @@ absl::StatusOr<std::shared_ptr<const CompiledOperator>> ConformanceRunner::Compi
 }
 
 absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started) {
-  started.input = InputBytes(started.c);
+  started.input = MakeInput(started.c);
   for (int i = 0; i < (IsInexact(started.c.desc) ? 2 : 1); ++i) {
     ASSIGN_OR_RETURN(Bindings bindings, Bind(plan, started.input));
     started.attempts.emplace_back().bindings = std::move(bindings);

@@ -137,7 +137,7 @@ TEST(FindMistake, FindsEveryBitOfExactOutputs) {
       CaseOf("reduce function=MIN input=UINT8[5,3] output=UINT8[1,3] axes=0 values=random_bits"),
   };
   for (const ConformanceCase& c : kCases) {
-    const std::vector<std::byte> input = InputBytes(c);
+    const std::vector<std::byte> input = MakeInput(c);
     Outputs outputs = ReferenceOutputs(c, input);
     EXPECT_EQ(FindMistake(c, input, outputs), "") << ToLine(c);
     for (std::vector<std::byte>& output : outputs) {
@@ -157,7 +157,7 @@ TEST(FindMistake, FindsAnElementThatASumLacks) {
       const ConformanceCase c =
           CaseOf(std::string("reduce function=") + function + " input=" + type +
                  "[2,33] output=" + type + "[2,1]/[3,1] axes=1 values=constant");
-      const std::vector<std::byte> input = InputBytes(c);
+      const std::vector<std::byte> input = MakeInput(c);
       Outputs outputs = ReferenceOutputs(c, input);
       EXPECT_EQ(FindMistake(c, input, outputs), "") << ToLine(c);
       outputs[0][ElementBytes(InputOf(c.desc).data_type)] = std::byte{1};

@@ -1,0 +1,286 @@
+// Real servers under mixed load for as long as one likes: right and wrong requests, slow and dying
+// callers, of all sizes. Every answer is checked. One server lives as long as the soak, and at
+// times of rest its memory and handles are taken; another is killed and started over and over.
+//
+// The exit status is 0 where all answers were right, every end could be explained and nothing grew.
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/client.h"
+#include "grpc/grpc.h"
+#include "tests/conformance/random.h"
+#include "tests/soak/deeds.h"
+#include "tests/soak/gate.h"
+#include "tests/soak/ledger.h"
+#include "tests/soak/soak_case.h"
+#include "tests/soak/vitals.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/server_process.h"
+
+ABSL_FLAG(double, minutes, 1, "How long.");
+ABSL_FLAG(uint64_t, seed, 0, "Of all that is random; 0: another each time. It is printed.");
+ABSL_FLAG(std::string, device, "software", "Of the servers.");
+ABSL_FLAG(uint64_t, cases, 40, "Operators and shapes, each with kernels to compile first.");
+ABSL_FLAG(bool, large, true, "Tensors of 64 MiB, too.");
+ABSL_FLAG(double, max_growth_mib_per_minute, 2, "Of the memory at rest.");
+ABSL_FLAG(std::string, client_of, "", "Is a caller of the server there, until it is killed.");
+ABSL_FLAG(uint64_t, start, 0, "Of such a caller: what it begins with.");
+
+extern char** environ;
+
+namespace opmill {
+namespace {
+
+constexpr int kSteadyCallers = 4;
+constexpr int kMortalCallers = 2;
+constexpr absl::Duration kPatience = absl::Seconds(300);
+
+absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& address,
+                                                           const ScratchDirectory& cache) {
+  return ServerProcess::Start({
+      absl::StrCat("--address=", address),
+      absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
+      absl::StrCat("--shader_cache=", cache.utf8()),
+      absl::StrCat("--max_idle_bytes=", 128 << 20),
+  });
+}
+
+// Sleeps in pieces, and ends early when it is told to.
+void SleepUntil(absl::Time time, const std::atomic<bool>& over) {
+  while (absl::Now() < time && !over) absl::SleepFor(absl::Milliseconds(50));
+}
+
+class Soak {
+ public:
+  explicit Soak(uint64_t seed)
+      : seed_(seed), cases_(seed, absl::GetFlag(FLAGS_cases), absl::GetFlag(FLAGS_large)) {}
+
+  bool Run(absl::Duration length) {
+    for (std::unique_ptr<ServerProcess>* server : {&steady_, &mortal_}) {
+      auto started = StartServer("127.0.0.1:0", cache_);
+      if (!started.ok()) return Refuse(started.status());
+      *server = *std::move(started);
+    }
+    const std::string mortal_address = mortal_->address();
+    if (const absl::Status warm = WarmUp(); !warm.ok()) return Refuse(warm);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kSteadyCallers; ++i) {
+      threads.emplace_back([this, i] { Call("steady", steady_->address(), i); });
+    }
+    for (int i = 0; i < kMortalCallers; ++i) {
+      threads.emplace_back(
+          [this, i, &mortal_address] { Call("mortal", mortal_address, kSteadyCallers + i); });
+    }
+    threads.emplace_back([this] { KillClients(); });
+    threads.emplace_back([this, &mortal_address] { KillServers(mortal_address); });
+    Watch(length);
+    over_ = true;
+    gate_.Close();
+    for (std::thread& thread : threads) thread.join();
+    return Judge();
+  }
+
+ private:
+  static bool Refuse(const absl::Status& status) {
+    absl::FPrintF(stderr, "soak: %s\n", status.ToString());
+    return false;
+  }
+
+  // Kernels take a software device seconds each, and its callers would wait for one another's. What
+  // this compiles lies in the cache on disk for the servers to come.
+  absl::Status WarmUp() {
+    const absl::Time start = absl::Now();
+    absl::StatusOr<Client> client = Client::Connect(steady_->address());
+    if (!client.ok()) return client.status();
+    for (const v1::OperatorDesc& desc : cases_.operators()) {
+      const absl::StatusOr<v1::CompileOperatorResponse> compiled = client->Compile(desc);
+      if (!compiled.ok()) return compiled.status();
+    }
+    absl::PrintF("warm after %.1f s\n", absl::ToDoubleSeconds(absl::Now() - start));
+    std::fflush(stdout);
+    return absl::OkStatus();
+  }
+
+  void Call(const char* server, const std::string& address, uint64_t number) {
+    Random random(seed_ * 1000 + number);
+    const bool is_mortal = absl::string_view(server) == "mortal";
+    Deeds deeds(address, cases_, ledger_,
+                {.server = server, .may_be_unavailable = is_mortal, .patience = kPatience});
+    while (gate_.Enter()) {
+      deeds.Do(random);
+      gate_.Leave();
+    }
+  }
+
+  // Callers that are gone in the middle of whatever they do.
+  void KillClients() {
+    Random random(seed_ * 1000 + 900);
+    while (gate_.Enter()) {
+      std::vector<std::string> words = {
+          "/proc/self/exe", absl::StrCat("--client_of=", steady_->address()),
+          absl::StrCat("--cases=", absl::GetFlag(FLAGS_cases)), absl::StrCat("--seed=", seed_),
+          absl::StrCat("--start=", random.Bits() >> 1)};
+      std::vector<char*> arguments;
+      for (std::string& word : words) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      pid_t pid = 0;
+      if (posix_spawn(&pid, words[0].c_str(), nullptr, nullptr, arguments.data(), environ) == 0) {
+        SleepUntil(absl::Now() + absl::Milliseconds(500 + random.Below(3000)), over_);
+        kill(pid, SIGKILL);
+        int status = 0;
+        waitpid(pid, &status, 0);
+        if (WIFSIGNALED(status)) {
+          ledger_.Count("client killed", absl::StatusCode::kOk);
+        } else {
+          ledger_.Fail("client killed", absl::StrCat("it ended by itself with ", status));
+        }
+      }
+      gate_.Leave();
+    }
+  }
+
+  void KillServers(const std::string& address) {
+    Random random(seed_ * 1000 + 901);
+    for (;;) {
+      SleepUntil(absl::Now() + absl::Seconds(4) + absl::Milliseconds(random.Below(16000)), over_);
+      if (over_) return;
+      const bool drains = random.OneIn(3);
+      mortal_->Signal(drains ? SIGTERM : SIGKILL);
+      const std::optional<int> status = mortal_->WaitForExit(kPatience);
+      if (status != (drains ? 0 : -SIGKILL)) {
+        ledger_.Fail("server ended", absl::StrCat("its status is ", status.value_or(-999)));
+      }
+      CheckLog(*mortal_);
+      auto started = StartServer(address, cache_);
+      if (!started.ok()) {
+        ledger_.Fail("server restarted", started.status().ToString());
+        return;
+      }
+      mortal_ = *std::move(started);
+      ledger_.Count(drains ? "server drained" : "server killed", absl::StatusCode::kOk);
+    }
+  }
+
+  // Nothing goes on, and all that was reserved is given back.
+  void AwaitIdle(Client& client) {
+    const absl::Time patience = absl::Now() + kPatience;
+    for (;;) {
+      const auto statistics = client.GetStatistics();
+      if (statistics.ok()) {
+        const v1::InFlight& in_flight = statistics->in_flight();
+        if (in_flight.executions() + in_flight.streams() + in_flight.bytes() == 0) return;
+      }
+      if (absl::Now() > patience) {
+        ledger_.Fail("rest", statistics.ok() ? statistics->in_flight().ShortDebugString()
+                                             : statistics.status().ToString());
+        return;
+      }
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+  }
+
+  // Times of load and of rest, in turns.
+  void Watch(absl::Duration length) {
+    const absl::Time start = absl::Now();
+    const absl::Duration turn = std::clamp(length / 30, absl::Seconds(2), absl::Seconds(20));
+    absl::StatusOr<Client> client = Client::Connect(steady_->address());
+    if (!client.ok()) return ledger_.Fail("connect", client.status().ToString());
+    while (absl::Now() < start + length) {
+      SleepUntil(absl::Now() + turn, over_);
+      gate_.Rest();
+      AwaitIdle(*client);
+      absl::SleepFor(absl::Milliseconds(300));  // what has ended lets go of threads and handles
+      const Vitals vitals = TakeVitals(steady_->pid(), absl::ToDoubleMinutes(absl::Now() - start));
+      vitals_.push_back(vitals);
+      absl::PrintF("%6.1f min: %d deeds, %d failures; %.1f MiB, %d handles, %d threads\n",
+                   vitals.minutes, ledger_.total(), ledger_.failures(),
+                   static_cast<double>(vitals.resident_bytes) / (1 << 20), vitals.handles,
+                   vitals.threads);
+      std::fflush(stdout);
+      gate_.Resume();
+    }
+  }
+
+  void CheckLog(const ServerProcess& server) {
+    for (const std::string& line : server.log_lines()) {
+      if (absl::StrContains(line, "\"level\":\"error\"")) ledger_.Fail("server's log", line);
+    }
+  }
+
+  bool Judge() {
+    for (ServerProcess* server : {steady_.get(), mortal_.get()}) {
+      server->Signal(SIGTERM);
+      const std::optional<int> status = server->WaitForExit(kPatience);
+      if (status != 0) ledger_.Fail("end", absl::StrCat("exit status ", status.value_or(-999)));
+      CheckLog(*server);
+    }
+    ledger_.Print();
+    bool held = false;
+    const std::string vitals = JudgeVitals(
+        vitals_,
+        {.resident_bytes_per_minute = absl::GetFlag(FLAGS_max_growth_mib_per_minute) * (1 << 20),
+         .handles = 8,
+         .threads = 8},
+        held);
+    const bool good = held && ledger_.failures() == 0;
+    absl::PrintF("%s%d deeds, %d failures, seed %d: %s\n", vitals, ledger_.total(),
+                 ledger_.failures(), seed_, good ? "GOOD" : "BAD");
+    return good;
+  }
+
+  const uint64_t seed_;
+  const ScratchDirectory cache_;
+  SoakCases cases_;
+  Ledger ledger_;
+  Gate gate_;
+  std::atomic<bool> over_ = false;
+  std::unique_ptr<ServerProcess> steady_;
+  std::unique_ptr<ServerProcess> mortal_;  // of KillServers, while that runs
+  std::vector<Vitals> vitals_;
+};
+
+// Until the process is killed. What it sees is nobody's concern.
+void CallUntilKilled(const std::string& address, uint64_t seed) {
+  SoakCases cases(seed, absl::GetFlag(FLAGS_cases), false);
+  Ledger ledger;
+  Deeds deeds(address, cases, ledger,
+              {.server = "dying", .may_be_unavailable = true, .patience = kPatience});
+  Random random(absl::GetFlag(FLAGS_start));
+  for (;;) deeds.Do(random);
+}
+
+}  // namespace
+}  // namespace opmill
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  grpc_init();  // and never down again: clients come and go
+  uint64_t seed = absl::GetFlag(FLAGS_seed);
+  if (seed == 0) seed = std::random_device()();
+  if (const std::string address = absl::GetFlag(FLAGS_client_of); !address.empty()) {
+    opmill::CallUntilKilled(address, seed);
+  }
+  absl::PrintF("soak: seed %d\n", seed);
+  std::fflush(stdout);
+  opmill::Soak soak(seed);
+  return soak.Run(absl::Minutes(1) * absl::GetFlag(FLAGS_minutes)) ? 0 : 1;
+}

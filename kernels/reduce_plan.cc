@@ -7,9 +7,8 @@ namespace opmill {
 Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection direction) {
   return {.shader = "arg_reduce",
           .input_type = input,
-          .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u},
-                     {"FROM_LAST", direction == AxisDirection::kDecreasing ? 1u : 0u},
-                     {"NAN_FIRST", 1}}};
+          .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u}, {"NAN_FIRST", 1}},
+          .from_last = direction == AxisDirection::kDecreasing};
 }
 
 void PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
@@ -36,8 +35,7 @@ void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
   const Folding folding = {.shader = "reduce",
                            .input_type = desc.input.data_type,
-                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}},
-                           .heavy = desc.function == ReduceFunction::kLogSumExp};
+                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
   AddReduction(builder, folding, space, desc.output->data_type, Results::kOutput);
 }
 

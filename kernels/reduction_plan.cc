@@ -54,6 +54,7 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
     walk.load =
         CommonAlignment(space, inner_kept, vector) == vector ? Load::kAligned : Load::kShifted;
     walk.column_units = CeilDiv(inner_kept->size, vector);
+    walk.width = vector >= 4 ? 4 : 1;
     walk.units = space.results() / inner_kept->size * walk.column_units;
     walk.items = space.index_count();
     return walk;
@@ -68,7 +69,7 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
   return walk;
 }
 
-Sharing ChooseSharing(const Walk& walk, const Folding& folding, const PlanOptions& options) {
+Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
   const uint64_t lanes_wanted = uint64_t{options.threads} * options.parallel_groups;
   uint64_t lanes = 1;
   if (walk.columns) {
@@ -85,17 +86,7 @@ Sharing ChooseSharing(const Walk& walk, const Folding& folding, const PlanOption
     const uint64_t sharing = CeilDiv(walk.items, lone);
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
   }
-  // Neighbouring vectors, as long as groups enough are left to fill the device.
-  uint64_t tile = 1;
-  if (walk.columns && walk.load != Load::kScalar && lanes == 1 && !folding.heavy &&
-      !options.prefers_wide_rows) {
-    const uint64_t wide = std::max<uint64_t>(1, tuning::kColumnTileSlots / walk.vector_elements);
-    const uint64_t most_groups =
-        walk.units / options.threads * CeilDiv(walk.items, tuning::kMinSplitItems);
-    if (most_groups >= wide * options.parallel_groups) tile = wide;
-  }
-  const uint64_t units_per_group = options.threads / lanes * tile;
-  const uint64_t groups = CeilDiv(walk.units, units_per_group);
+  const uint64_t groups = CeilDiv(walk.units, options.threads / lanes);
   uint64_t splits =
       CeilDiv(walk.items, lanes * (walk.columns ? tuning::kMaxColumnItems : tuning::kMaxLaneItems));
   if (groups * splits < options.parallel_groups) {
@@ -106,14 +97,13 @@ Sharing ChooseSharing(const Walk& walk, const Folding& folding, const PlanOption
   const uint64_t split_items = CeilDiv(walk.items, splits);
   return {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes)),
           .splits = CeilDiv(walk.items, split_items),
-          .split_items = split_items,
-          .tile = static_cast<uint32_t>(tile)};
+          .split_items = split_items};
 }
 
 namespace {
 
 KernelPermutation Permutation(const Folding& folding, const char* entry, Load load, size_t dims,
-                              bool record_result, const Sharing& sharing,
+                              uint32_t width, bool record_result, const Sharing& sharing,
                               const PlanOptions& options, DataType output_type) {
   KernelPermutation kernel = {
       .shader = folding.shader,
@@ -124,7 +114,7 @@ KernelPermutation Permutation(const Folding& folding, const char* entry, Load lo
                  {"DIMS", static_cast<uint32_t>(std::min<size_t>(dims, 2))},
                  {"RESULT", record_result ? 1u : 0u},
                  {"SHARE", sharing.lane_bits > 0 ? 1u : 0u},
-                 {"TILE", sharing.tile},
+                 {"WIDTH", width},
                  {"OUTPUT_WIDE", !record_result && ElementBytes(output_type) == 8 ? 1u : 0u}}};
   kernel.macros.insert(kernel.macros.end(), folding.macros.begin(), folding.macros.end());
   return kernel;
@@ -149,9 +139,10 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   const size_t runs = !walk.columns && walk.load != Load::kScalar ? 1 : 0;
   const size_t dims = space.reduced.size() - runs;
   Dispatch dispatch;
-  dispatch.kernel = builder.Kernel(
-      Permutation(folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load, dims,
-                  records.has_value(), sharing, builder.options(), output_type));
+  // Where nothing is reduced a stride of 0 does: no kernel of its own.
+  dispatch.kernel = builder.Kernel(Permutation(
+      folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load, std::max(dims, 1 - runs),
+      walk.width, records.has_value(), sharing, builder.options(), output_type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -175,6 +166,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   constants.splits = static_cast<uint32_t>(sharing.splits);
   constants.split_items = static_cast<uint32_t>(sharing.split_items);
   constants.lane_bits = sharing.lane_bits;
+  constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
   if (walk.columns) {
     const SpaceDim& inner = space.kept.back();
     constants.columns = static_cast<uint32_t>(inner.size);
@@ -187,8 +179,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
     SetDims(constants, space, space.kept.size(), dims);
   }
-  const uint64_t units_per_group = uint64_t{threads >> sharing.lane_bits} * sharing.tile;
-  SetGroups(dispatch, CeilDiv(walk.units, units_per_group) * sharing.splits);
+  SetGroups(dispatch, CeilDiv(walk.units, threads >> sharing.lane_bits) * sharing.splits);
   builder.Add(std::move(dispatch));
 }
 
@@ -207,7 +198,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
       std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));
   const Sharing sharing = {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes))};
   Dispatch dispatch;
-  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0,
+  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1,
                                                records.has_value(), sharing, options, output_type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;
@@ -226,6 +217,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.split_items = constants.item_count;
   constants.splits = 1;
   constants.lane_bits = sharing.lane_bits;
+  constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
   SetDims(constants, space, space.kept.size(), 0);
   SetGroups(dispatch, CeilDiv(results, options.threads / lanes));
   builder.Add(std::move(dispatch));
@@ -283,7 +275,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
       const Walk walk = ChooseWalk(part, folding.input_type);
-      Sharing sharing = ChooseSharing(walk, folding, options);
+      Sharing sharing = ChooseSharing(walk, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
         sharing.splits = CeilDiv(walk.items, sharing.split_items);

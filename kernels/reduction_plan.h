@@ -18,7 +18,7 @@ struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
   std::vector<ShaderMacro> macros;  // beyond those that reduction.hlsli names
-  bool heavy = false;               // an element costs far more than its load
+  bool from_last = false;           // of equal elements the last one is wanted
 };
 
 // How the items of one kept and reduced slice are read. Numbers match LOAD_* in reduction.hlsli.
@@ -30,6 +30,7 @@ struct Walk {
   uint32_t vector_elements = 0;
   uint64_t units = 0;         // results, or vectors of neighbouring results
   uint64_t column_units = 1;  // of those, along the innermost kept dimension
+  uint32_t width = 1;         // results that a lane folds side by side, in words of one vector
   uint64_t items = 0;         // steps of one whole reduction
   uint64_t run_length = 0;    // rows: elements in a run
   uint64_t run_vectors = 0;   // rows: vectors that cover a run
@@ -41,9 +42,8 @@ struct Sharing {
   uint32_t lane_bits = 0;
   uint64_t splits = 1;
   uint64_t split_items = 0;
-  uint32_t tile = 1;  // columns: units that one lane walks side by side
 };
-Sharing ChooseSharing(const Walk& walk, const Folding& folding, const PlanOptions& options);
+Sharing ChooseSharing(const Walk& walk, const PlanOptions& options);
 
 // Limits of one slice for elements of this type.
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options);

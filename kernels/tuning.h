@@ -32,12 +32,6 @@ inline constexpr uint64_t kMinSplitItems = 128;
 // 256 -> 2048 took SUM over axis 1 of [8192,4096] from 0.55 to 0.83 of the read.
 inline constexpr uint64_t kLoneLaneItems = 2048;
 
-// Software devices: neighbouring results whose columns one lane walks side by side. A row of the
-// tensor is another page, and a miss there costs as much as many loads; but every result is a state
-// to keep. 4, 8, 16, 32: 0.44, 0.43, 0.64, 0.46 of the read for SUM over axis 0 of [8192,4096]
-// FLOAT32.
-inline constexpr uint64_t kColumnTileSlots = 16;
-
 // Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
 // no merge follows. A bitonic network in the memory of a group was 30 times slower on lavapipe,
 // which serves that memory lane by lane (docs/performance.md).

@@ -1,8 +1,9 @@
-// argmin and argmax: the position of the extreme element, the first or the last among equals.
+// argmin and argmax: the position of the extreme element, the first or the last among equals, as
+// c.position_mask says.
 //   LARGEST      1 for argmax
-//   FROM_LAST    1 for the last of equals (AXIS_DIRECTION_DECREASING)
 //   NAN_FIRST    1 when NaN comes before every number
 //   OUTPUT_WIDE  1 for 64-bit indices
+#include "include/dispatch.hlsli"
 #include "include/extreme.hlsli"
 
 #define CASCADE 0
@@ -12,47 +13,42 @@
 // finds the position, so that most elements cost no more than for MAX.
 struct State {
   BITS key;
-  uint item;
+  UINTS item;
 };
 
 State Identity() {
   State s;
   s.key = (BITS)0;
-  s.item = NOWHERE;
+  s.item = (UINTS)NOWHERE;
   return s;
 }
 
 void Take(inout State s, Part p, uint item) {
   BITS key = KeyOfPart(p);
-#if FROM_LAST
-  bool better = !KeyAbove(s.key, key);
-#else
-  bool better = KeyAbove(key, s.key) || s.item == NOWHERE;
-#endif
-  if (better) {
-    s.key = key;
-    s.item = item;
-  }
+  // Of equals the later one if the last is wanted, or if there was none.
+  BOOLS open = (s.item | c.position_mask) == NOWHERE;
+  BOOLS better = KeyAbove(key, s.key) || (KeyEqual(key, s.key) && open);
+  s.key = better ? key : s.key;
+  s.item = better ? (UINTS)item : s.item;
 }
 
 // A position as records hold it: the smaller comes first.
-uint Ordered(uint position) {
-#if FROM_LAST
-  return ~position;
-#else
-  return position;
-#endif
-}
+UINTS Ordered(UINTS position) { return position ^ c.position_mask; }
 
-// The second look: at an element of the block that may be the best one. `found` starts NOWHERE.
-void Look(inout uint found, State s, BITS bits, uint position, bool valid) {
-  if (valid && KeyEqual(CandidateKeyOf(bits), s.key)) found = min(found, Ordered(position));
+// The second look: at an element of the block that may be the best one. `found` starts NOWHERE, and
+// `position` is Ordered, or NOWHERE.
+void Look(inout UINTS found, State s, BITS bits, UINTS position) {
+  found = KeyEqual(CandidateKeyOf(bits), s.key) ? min(found, position) : found;
 }
 
 void Combine(inout State s, State other) {
-  if (CandidateBefore(other.key, other.item, s.key, s.item)) s = other;
+  BOOLS before = CandidateBefore(other.key, other.item, s.key, s.item);
+  s.key = before ? other.key : s.key;
+  s.item = before ? other.item : s.item;
 }
 
+#define STATE_WORDS 2
+#if IS_WIDE
 uint4 Pack(State s) { return PackCandidate(s.key, s.item); }
 
 State Unpack(uint4 record) {
@@ -61,11 +57,18 @@ State Unpack(uint4 record) {
   s.item = record.z;
   return s;
 }
-
-#if OUTPUT_WIDE
-uint2 Finish(State s) { return uint2(Ordered(s.item), 0); }
 #else
-uint Finish(State s) { return Ordered(s.item); }
+UINTS FirstWord(State s) { return s.key; }
+UINTS SecondWord(State s) { return s.item; }
+
+State StateOf(UINTS first, UINTS second) {
+  State s;
+  s.key = first;
+  s.item = second;
+  return s;
+}
 #endif
+
+UINTS Finish(State s) { return Ordered(s.item); }
 
 #include "include/reduction.hlsli"

@@ -67,8 +67,13 @@ struct DispatchConstants {
 
   uint counted;           // top_k: 1 where headers tell how many candidates there are
   uint candidate_stride;  // top_k: candidates from a sequence to the next
-  uint padding2;
+  uint position_mask;     // arg-reduce: ~0 for the last of equals, 0 for the first
+  uint zero;              // 0, which compilers do not know
+
   uint first_group;  // not 0 in a dispatch that goes on where another was cut
+  uint padding0;
+  uint padding1;
+  uint padding2;
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];
@@ -91,7 +96,7 @@ struct Instance {
 
 #ifdef __cplusplus
 static_assert(sizeof(Instance) == 16);
-static_assert(sizeof(DispatchConstants) == 10 * 16 + 2 * OPMILL_MAX_DIMS * 16);
+static_assert(sizeof(DispatchConstants) == 11 * 16 + 2 * OPMILL_MAX_DIMS * 16);
 }  // namespace opmill
 #endif
 

@@ -7,7 +7,7 @@
 
 #define NOWHERE 0xFFFFFFFFu  // the position of no element: loses against every other
 
-bool CandidateBefore(BITS a_key, uint a_position, BITS b_key, uint b_position) {
+BOOLS CandidateBefore(BITS a_key, UINTS a_position, BITS b_key, UINTS b_position) {
   return KeyAbove(a_key, b_key) || (KeyEqual(a_key, b_key) && a_position < b_position);
 }
 
@@ -16,17 +16,18 @@ bool CandidateBefore(BITS a_key, uint a_position, BITS b_key, uint b_position) {
 BITS CandidateKeyOf(BITS bits) {
   BITS key = NumberKey(FoldZero(bits));
 #if IS_FLOAT && !NAN_FIRST
-  if (IsNan(bits)) key = ELEMENT_MASK;
+  key = IsNan(bits) ? (BITS)ELEMENT_MASK : key;
 #endif
 #if !LARGEST
   key = Flip(key);
 #endif
 #if IS_FLOAT && NAN_FIRST
-  if (IsNan(bits)) key = ELEMENT_MASK;
+  key = IsNan(bits) ? (BITS)ELEMENT_MASK : key;
 #endif
   return key;
 }
 
+#if WIDTH == 1
 uint4 PackCandidate(BITS key, uint position) {
 #if IS_WIDE
   return uint4(key, position, 0);
@@ -42,5 +43,6 @@ BITS RecordKey(uint4 record) {
   return record.x;
 #endif
 }
+#endif
 
 #endif  // OPMILL_CANDIDATE_HLSLI_

@@ -29,11 +29,32 @@
 #define IS_SIGNED_INT (DATA_TYPE == TYPE_INT64 || DATA_TYPE == TYPE_INT32 || \
                        DATA_TYPE == TYPE_INT16 || DATA_TYPE == TYPE_INT8)
 
-// The bits of one element, in the low end of 32 or 64.
+// Elements that are folded side by side: 4, each with a result of its own, or 1.
+#ifndef WIDTH
+#define WIDTH 1
+#endif
+
+#if WIDTH == 4
+#define UINTS uint4
+#define INTS int4
+#define FLOATS float4
+#define BOOLS bool4
+#define COMPONENT(v, i) (v)[i]
+#define COMPONENTS uint4(0, 1, 2, 3)
+#else
+#define UINTS uint
+#define INTS int
+#define FLOATS float
+#define BOOLS bool
+#define COMPONENT(v, i) (v)
+#define COMPONENTS 0
+#endif
+
+// The bits of one element, in the low end of 32 or 64, or of WIDTH elements.
 #if IS_WIDE
 #define BITS uint2
 #else
-#define BITS uint
+#define BITS UINTS
 #endif
 
 #if VECTOR_ELEMENTS == 16
@@ -47,6 +68,7 @@
 #define SIGN_BIT 0x80000000u
 #endif
 
+#if WIDTH == 1
 void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
 #if VECTOR_ELEMENTS == 2
   bits[0] = v.xy;
@@ -57,34 +79,48 @@ void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
   }
 #endif
 }
+#endif
 
 #if !IS_WIDE
 // Each element in the high end of a word, with others' bits below it: enough to tell which of two is
 // larger, and half the steps of UnpackVector.
 #define ELEMENT_SHIFT (32 - 128 / VECTOR_ELEMENTS)
+#if WIDTH == 1
 void UnpackVectorHigh(uint4 v, out uint words[VECTOR_ELEMENTS]) {
   [unroll] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
     words[i] = v[i * 4 / VECTOR_ELEMENTS] << (ELEMENT_SHIFT - (i * 128 / VECTOR_ELEMENTS) % 32);
   }
 }
 #endif
+#endif
 
-// One element of a vector, by a number that is known only at run time.
-BITS ElementOf(uint4 v, uint element) {
-#if VECTOR_ELEMENTS == 2
-  return element == 0 ? v.xy : v.zw;
-#else
-  uint word = element * 4 / VECTOR_ELEMENTS;
+// One word, by a number that is known only at run time.
+uint WordOf(uint4 v, uint word) {
   uint low = (word & 1) != 0 ? v.y : v.x;
   uint high = (word & 1) != 0 ? v.w : v.z;
-  uint bits = (word & 2) != 0 ? high : low;
+  return (word & 2) != 0 ? high : low;
+}
+
+#if WIDTH == 4
+#define ComponentOf(v, i) WordOf(v, i)
+#else
+#define ComponentOf(v, i) (v)
+#endif
+
+// Likewise one element of a vector.
+#if VECTOR_ELEMENTS == 2
+uint2 ElementOf(uint4 v, uint element) {
+  return element == 0 ? v.xy : v.zw;
+#else
+uint ElementOf(uint4 v, uint element) {
+  uint bits = WordOf(v, element * 4 / VECTOR_ELEMENTS);
   return (bits >> ((element * (128 / VECTOR_ELEMENTS)) % 32)) & ELEMENT_MASK;
 #endif
 }
 
 // Keys are unsigned and order elements as numbers; comparing them needs no float and no driver's
 // opinion of NaN, denormals or -0.
-bool KeyAbove(BITS a, BITS b) {
+BOOLS KeyAbove(BITS a, BITS b) {
 #if IS_WIDE
   return a.y > b.y || (a.y == b.y && a.x > b.x);
 #else
@@ -92,7 +128,7 @@ bool KeyAbove(BITS a, BITS b) {
 #endif
 }
 
-bool KeyEqual(BITS a, BITS b) {
+BOOLS KeyEqual(BITS a, BITS b) {
 #if IS_WIDE
   return a.x == b.x && a.y == b.y;
 #else
@@ -108,13 +144,9 @@ bool KeyEqual(BITS a, BITS b) {
 #define QUIET_NAN_BITS 0x7FC00000u
 #endif
 
-bool IsNan(BITS bits) {
 #if IS_FLOAT
-  return (bits & ~SIGN_BIT & ELEMENT_MASK) > INFINITY_BITS;
-#else
-  return false;
+BOOLS IsNan(BITS bits) { return (bits & (ELEMENT_MASK & ~SIGN_BIT)) > INFINITY_BITS; }
 #endif
-}
 
 // Ascending over every number; NaN is not treated. -0 comes right below +0.
 BITS NumberKey(BITS bits) {
@@ -149,7 +181,7 @@ BITS Flip(BITS key) {
 // -0 and +0 become one number.
 BITS FoldZero(BITS bits) {
 #if IS_FLOAT
-  return bits == SIGN_BIT ? 0u : bits;
+  return bits == SIGN_BIT ? (BITS)0 : bits;
 #else
   return bits;
 #endif

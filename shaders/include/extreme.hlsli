@@ -5,23 +5,12 @@
 
 #include "include/candidate.hlsli"
 
-// Where NaN is the worst, or elements do not fit into a word, keys are made of every element.
-#if IS_WIDE || (IS_FLOAT && !NAN_FIRST && !LARGEST)
-#define EXTREME_OF_KEYS 1
+// Elements that do not fit into a word are compared as keys.
+#if IS_WIDE
 #define HIGH_ELEMENTS 0
-#else
-#define EXTREME_OF_KEYS 0
-#define HIGH_ELEMENTS 1
-#endif
 
-#if EXTREME_OF_KEYS
-
-#if IS_FLOAT
-#define EMPTY_ELEMENT QUIET_NAN_BITS
-#else
 // The key 0, as a number.
 #define EMPTY_ELEMENT NumberOfKey(LARGEST ? (BITS)0 : Flip((BITS)0))
-#endif
 
 struct Part {
   BITS key;
@@ -40,73 +29,64 @@ Part PartOf(BITS bits) {
 }
 
 Part Join(Part a, Part b) {
-#if IS_WIDE
   if (KeyAbove(b.key, a.key)) a.key = b.key;
-#else
-  a.key = max(a.key, b.key);
-#endif
   return a;
 }
 
 BITS KeyOfPart(Part p) { return p.key; }
 
 #elif IS_FLOAT
+#define HIGH_ELEMENTS 1
 
-// As signed integers the numbers from +0 up are in order, and above those below; as unsigned ones,
-// those from -0 down are in reverse order, and above the others. NaNs are at one of both ends.
+// Signed, the better the larger: below the worst infinity stand the NaNs of its sign, which wrap to
+// the NaNs above the best one.
 struct Part {
-  int highest;
-  uint lowest;
-  uint farthest;
+  INTS key;
 };
 
-#define INFINITY_WORD (int)(INFINITY_BITS << ELEMENT_SHIFT | ((1u << ELEMENT_SHIFT) - 1u))
-#define MINUS_INFINITY_WORD ((uint)INFINITY_WORD | 0x80000000u)
+#define NAN_KEYS (int)((SIGN_BIT - 1u - INFINITY_BITS) << ELEMENT_SHIFT)
+#define BEST_INFINITY_KEY \
+  ((int)((INFINITY_BITS << ELEMENT_SHIFT) | ((1u << ELEMENT_SHIFT) - 1u)) - NAN_KEYS)
 #define EMPTY_ELEMENT ((INFINITY_BITS | (LARGEST ? SIGN_BIT : 0u)) << ELEMENT_SHIFT)
 
 Part EmptyPart() {
   Part p;
-  p.highest = (int)0x80000000;
-  p.lowest = 0xFFFFFFFFu;
-  p.farthest = 0;
+  p.key = (INTS)0x80000000;
   return p;
 }
 
-Part PartOf(uint word) {
+// Floats in the order of signed integers, and back.
+INTS OrderedWord(INTS word) { return word ^ ((word >> 31) & 0x7FFFFFFF); }
+
+Part PartOf(UINTS word) {
+  INTS ordered = OrderedWord((INTS)word);
   Part p;
-  p.highest = (int)word;
-  p.lowest = word;
-  p.farthest = word;
+  p.key = (LARGEST ? ordered : ~ordered) - NAN_KEYS;
   return p;
 }
 
 Part Join(Part a, Part b) {
-  a.highest = max(a.highest, b.highest);
-  a.lowest = min(a.lowest, b.lowest);
-  a.farthest = max(a.farthest, b.farthest);
+  a.key = max(a.key, b.key);
   return a;
 }
 
-uint BitsOfPart(Part p) {
-#if LARGEST
-  uint best = p.highest < 0 ? p.lowest : (uint)p.highest;
-#else
-  uint best = p.farthest < 0x80000000u ? p.lowest : p.farthest;
-#endif
-  bool has_nan = p.highest > INFINITY_WORD || p.farthest > MINUS_INFINITY_WORD;
-  return has_nan ? QUIET_NAN_BITS : best >> ELEMENT_SHIFT;
+UINTS BitsOfPart(Part p) {
+  INTS ordered = p.key + NAN_KEYS;
+  UINTS word = (UINTS)OrderedWord(LARGEST ? ordered : ~ordered);
+  return p.key > BEST_INFINITY_KEY ? (UINTS)QUIET_NAN_BITS : word >> ELEMENT_SHIFT;
 }
 
-uint KeyOfPart(Part p) { return CandidateKeyOf(BitsOfPart(p)); }
+UINTS KeyOfPart(Part p) { return CandidateKeyOf(BitsOfPart(p)); }
 
 #else
+#define HIGH_ELEMENTS 1
 
 #if IS_SIGNED_INT
-#define ORDERED int
+#define ORDERED INTS
 #define LEAST_ORDERED (int)0x80000000
 #define GREATEST_ORDERED 0x7FFFFFFF
 #else
-#define ORDERED uint
+#define ORDERED UINTS
 #define LEAST_ORDERED 0u
 #define GREATEST_ORDERED 0xFFFFFFFFu
 #endif
@@ -119,11 +99,11 @@ struct Part {
 
 Part EmptyPart() {
   Part p;
-  p.best = LARGEST ? LEAST_ORDERED : GREATEST_ORDERED;
+  p.best = (ORDERED)(LARGEST ? LEAST_ORDERED : GREATEST_ORDERED);
   return p;
 }
 
-Part PartOf(uint word) {
+Part PartOf(UINTS word) {
   Part p;
   p.best = (ORDERED)word;
   return p;
@@ -138,8 +118,8 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-uint BitsOfPart(Part p) { return (uint)p.best >> ELEMENT_SHIFT; }
-uint KeyOfPart(Part p) { return CandidateKeyOf(BitsOfPart(p)); }
+UINTS BitsOfPart(Part p) { return (UINTS)p.best >> ELEMENT_SHIFT; }
+UINTS KeyOfPart(Part p) { return CandidateKeyOf(BitsOfPart(p)); }
 
 #endif
 

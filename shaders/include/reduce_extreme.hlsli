@@ -19,32 +19,35 @@ void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
 void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
-uint4 Pack(State s) {
-#if EXTREME_OF_KEYS
-  return uint4(s.part.key, 0, 0);
-#elif IS_FLOAT
-  return uint4((uint)s.part.highest, s.part.lowest, s.part.farthest, 0);
-#else
-  return uint4((uint)s.part.best, 0, 0, 0);
-#endif
-}
+#define STATE_WORDS 1
+#if IS_WIDE
+uint4 Pack(State s) { return uint4(s.part.key, 0, 0); }
 
 State Unpack(uint4 record) {
   State s;
-#if EXTREME_OF_KEYS
   s.part.key = record.xy;
-#elif IS_FLOAT
-  s.part.highest = (int)record.x;
-  s.part.lowest = record.y;
-  s.part.farthest = record.z;
-#else
-  s.part.best = (ORDERED)record.x;
-#endif
   return s;
 }
+#elif IS_FLOAT
+UINTS FirstWord(State s) { return (UINTS)s.part.key; }
+
+State StateOf(UINTS first, UINTS second) {
+  State s;
+  s.part.key = (INTS)first;
+  return s;
+}
+#else
+UINTS FirstWord(State s) { return (UINTS)s.part.best; }
+
+State StateOf(UINTS first, UINTS second) {
+  State s;
+  s.part.best = (ORDERED)first;
+  return s;
+}
+#endif
 
 BITS Finish(State s) {
-#if EXTREME_OF_KEYS
+#if IS_WIDE
   return NumberOfKey(LARGEST ? s.part.key : Flip(s.part.key));
 #else
   return BitsOfPart(s.part);

@@ -9,7 +9,7 @@
 #define HAS_SCALED (FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32)
 #define AVERAGE_SCALE (1.0f / 4294967296.0f)
 
-float FloatOf(BITS bits) {
+FLOATS FloatOf(UINTS bits) {
 #if DATA_TYPE == TYPE_FLOAT16
   return f16tof32(bits);
 #else
@@ -30,18 +30,22 @@ float FloatOf(BITS bits) {
 #endif
 
 struct Part {
-  float value;
-  float scaled;
+  FLOATS value;
+#if HAS_SCALED
+  FLOATS scaled;
+#endif
 };
 
 Part EmptyPart() {
   Part p;
-  p.value = FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f;
-  p.scaled = 0.0f;
+  p.value = (FLOATS)(FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f);
+#if HAS_SCALED
+  p.scaled = (FLOATS)0.0f;
+#endif
   return p;
 }
 
-Part PartOf(BITS bits) {
+Part PartOf(UINTS bits) {
   Part p;
   p.value = FloatOf(bits);
 #if FUNCTION == FUNCTION_L1
@@ -50,10 +54,8 @@ Part PartOf(BITS bits) {
   p.value *= p.value;
 #endif
 #if HAS_SCALED
-  // The zero, which compilers do not know, keeps them from adding before they scale.
-  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.padding2);
-#else
-  p.scaled = 0.0f;
+  // The zero keeps them from adding before they scale.
+  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.zero);
 #endif
   return p;
 }
@@ -84,21 +86,27 @@ void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
 void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
-uint4 Pack(State s) { return uint4(asuint(s.part.value), asuint(s.part.scaled), 0, 0); }
+#define STATE_WORDS (1 + HAS_SCALED)
+UINTS FirstWord(State s) { return asuint(s.part.value); }
+#if HAS_SCALED
+UINTS SecondWord(State s) { return asuint(s.part.scaled); }
+#endif
 
-State Unpack(uint4 record) {
+State StateOf(UINTS first, UINTS second) {
   State s;
-  s.part.value = asfloat(record.x);
-  s.part.scaled = asfloat(record.y);
+  s.part.value = asfloat(first);
+#if HAS_SCALED
+  s.part.scaled = asfloat(second);
+#endif
   return s;
 }
 
-float FinishFloat(State s) {
+FLOATS FinishFloat(State s) {
 #if FUNCTION == FUNCTION_AVERAGE
   float count = (float)c.reduced_count;
-  float mean = s.part.value / count;
+  FLOATS mean = s.part.value / count;
 #if HAS_SCALED
-  if (!IsFiniteFloat(s.part.value)) mean = s.part.scaled / (count * AVERAGE_SCALE);
+  mean = IsFiniteFloat(s.part.value) ? mean : s.part.scaled / (count * AVERAGE_SCALE);
 #endif
   return mean;
 #elif FUNCTION == FUNCTION_L2
@@ -112,7 +120,7 @@ float FinishFloat(State s) {
 
 #endif
 
-BITS Finish(State s) {
+UINTS Finish(State s) {
 #if DATA_TYPE == TYPE_FLOAT16
   return HalfBits(FinishFloat(s));
 #else

@@ -3,22 +3,22 @@
 #define HIGH_ELEMENTS 0
 
 struct Part {
-  uint value;
+  UINTS value;
 };
 
 #define EMPTY_ELEMENT (FUNCTION == FUNCTION_MULTIPLY ? 1u : 0u)
 
 Part EmptyPart() {
   Part p;
-  p.value = EMPTY_ELEMENT;
+  p.value = (UINTS)EMPTY_ELEMENT;
   return p;
 }
 
-Part PartOf(uint bits) {
+Part PartOf(UINTS bits) {
   Part p;
   p.value = bits;
 #if FUNCTION == FUNCTION_L1 && IS_SIGNED_INT
-  p.value = (uint)abs((int)bits);
+  p.value = (UINTS)abs((INTS)bits);
 #elif FUNCTION == FUNCTION_SUM_SQUARE
   p.value = bits * bits;
 #endif
@@ -48,12 +48,13 @@ void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
 void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
-uint4 Pack(State s) { return uint4(s.part.value, 0, 0, 0); }
+#define STATE_WORDS 1
+UINTS FirstWord(State s) { return s.part.value; }
 
-State Unpack(uint4 record) {
+State StateOf(UINTS first, UINTS second) {
   State s;
-  s.part.value = record.x;
+  s.part.value = first;
   return s;
 }
 
-uint Finish(State s) { return s.part.value; }
+UINTS Finish(State s) { return s.part.value; }

@@ -70,6 +70,7 @@ void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
 
 void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
 
+#define STATE_WORDS 1
 uint4 Pack(State s) { return uint4(s.part.value, 0, 0); }
 
 State Unpack(uint4 record) {

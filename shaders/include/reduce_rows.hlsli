@@ -197,7 +197,8 @@ void SettleRow(inout State s, uint base, uint end, uint step) {
       UnpackVector(v, elements);
 #endif
       [unroll] for (uint i = 0; i < SLOTS; ++i) {
-        Look(found, s, elements[i], RowPosition(base, item, at, i), InRun(at, i));
+        uint position = Ordered(RowPosition(base, item, at, i));
+        Look(found, s, elements[i], InRun(at, i) ? position : NOWHERE);
       }
     }
   }

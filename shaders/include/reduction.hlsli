@@ -1,29 +1,35 @@
-// The skeleton of every reduction. A lane walks items of one result (rows) or of some vectors of
+// The skeleton of every reduction. A lane walks items of one result (rows) or of a vector of
 // neighbouring results (columns), the lanes that share a result combine, one of them stores.
 //
 // The including shader first defines what is folded. Elements become parts, the parts of a block of
-// items join, and only then does the state of the walk change:
+// items join, and only then does the state of the walk change. In columns all of it is of WIDTH
+// elements side by side (elements.hlsli), and compilers have a quarter as much to do:
 //   Part, Join(Part, Part)                     what elements fold into
-//   PartOf(BITS)                               one element
+//   PartOf(BITS)                               an element
 //   EMPTY_ELEMENT                              an element whose part changes no other
 //   HIGH_ELEMENTS                              1 when PartOf takes UnpackVectorHigh's words
 //   State                                      what a lane carries
 //   Identity()                                 a state that has seen nothing
 //   Take(inout State, Part, item)              a block that starts with this item
 //   Combine(inout State, State)                two walks
-//   Pack(State) / Unpack(uint4)                a state as a record between passes
-//   Finish(State)                              the output's bits, as OUTPUT_BITS
+//   STATE_WORDS                                1 or 2: words that a state is kept and shown in
+//   FirstWord(State), SecondWord(State), StateOf(UINTS, UINTS)   those, and back
+//   Pack(State) / Unpack(uint4)                in their place where elements are wide: a record
+//   Finish(State)                              the output's bits, or the position
 //   CASCADE                                    1 when the order of additions costs accuracy
 //   TRACKS_POSITION                            1 when State remembers its item; then also
-//   Look(inout uint found, State, BITS, position, valid)   finds the position in the item's block
+//   Ordered(position)                          as records hold it
+//   Look(inout UINTS found, State, BITS, position)   finds the position in the item's block
 // or, with FOLDS_GROUPS 1, in place of parts, Take and Look:
-//   TakeGroup(inout State, float[GROUP])       elements, -inf where there is none
+//   TakeGroup(inout State, float[GROUP])       rows: elements, -inf where there is none
+//   TakeFour(inout State, FLOATS x 4)          columns: four items
+//   TakeOne(inout State, FLOATS)               one item
 //
 // Macros from the plan:
 //   LOAD     how an item is read, below
 //   RESULT   RESULT_FINAL stores outputs, RESULT_RECORD stores states for a later pass
 //   SHARE    1 when several lanes of a group share a result
-//   TILE     columns: vectors that a lane walks side by side
+//   WIDTH    columns: slots that words of one vector stand for, 4 or 1 (elements.hlsli)
 //   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
 //            here, they cost nothing; asked at run time, they cost a software device half its speed
 //   THREADS  lanes of a group
@@ -74,23 +80,30 @@ uint ItemOffset(uint item) {
 #endif
 }
 
-// Items whose elements are folded in registers before the walk's state changes. Rows: more than two
-// are only spilled and read again; columns: the states of all slots change, which costs more.
-#if FOLDS_GROUPS
-#define ROW_BLOCK (GROUP / SLOTS)
-#define COLUMN_BLOCK GROUP
+// Lanes that share a result.
+#if SHARE
+#define LANES (1u << c.lane_bits)
 #else
-#define ROW_BLOCK 2
-#define COLUMN_BLOCK 8
+#define LANES 1u
 #endif
 
-// Sums fold blocks, then chains of so many blocks, then those: the error grows with the logarithm of
-// the length, whatever the values (docs/operators.md has the bound).
+// Rows: items whose elements are folded in registers before the walk's state changes. More than two
+// are only spilled and read again.
+#if FOLDS_GROUPS
+#define ROW_BLOCK (GROUP / SLOTS)
+#else
+#define ROW_BLOCK 2
+#endif
+
+// Sums fold blocks, then chains of so many blocks (of so many items in columns), then those: the
+// error grows with the logarithm of the length, whatever the values (docs/operators.md has the
+// bound).
 #define CHAIN_BLOCKS 32
+#define COLUMN_CHAIN 64  // items
 
 uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
 
-#if LOAD != LOAD_RECORD
+#if LOAD != LOAD_RECORD && WIDTH == 1
 
 // The elements of an item as PartOf wants them.
 void ItemElements(uint4 v, uint at, out BITS elements[SLOTS]) {
@@ -108,46 +121,148 @@ void ItemElements(uint4 v, uint at, out BITS elements[SLOTS]) {
 
 #endif
 
+// Where a record, which stands between passes, has the second word.
+#if TRACKS_POSITION
+#define SECOND z
+#else
+#define SECOND y
+#endif
+
+#if STATE_WORDS == 1
+#define SECOND_WORD(s) (UINTS)0
+#else
+#define SECOND_WORD(s) SecondWord(s)
+#endif
+
+#if !IS_WIDE
+uint4 RecordOf(State s, uint component) {
+  uint4 record = uint4(COMPONENT(FirstWord(s), component), 0, 0, 0);
+  record.SECOND = COMPONENT(SECOND_WORD(s), component);
+  return record;
+}
+
+#if WIDTH == 1
+uint4 Pack(State s) { return RecordOf(s, 0); }
+State Unpack(uint4 record) { return StateOf(record.x, record.SECOND); }
+#endif
+#else
+#define RecordOf(state, component) Pack(state)
+#endif
+
+#if WIDTH == 1
 #include "include/reduce_rows.hlsli"
-#if LOAD != LOAD_RECORD
+#endif
+
+// Of vectors of elements that are not wide, rows or columns, by WIDTH.
+#define FOR_COLUMNS (LOAD != LOAD_RECORD && (WIDTH == 4 || SLOTS <= 2))
+#if FOR_COLUMNS
 #include "include/reduce_columns.hlsli"
 #endif
 
 // --- what lanes of a group do together ---
 
-// Lanes that share a result.
-#if SHARE
-#define LANES (1u << c.lane_bits)
-#else
-#define LANES 1u
+// A state, or WIDTH of them, as words.
+struct Words {
+  uint4 first;
+#if WIDTH == 4 && STATE_WORDS == 2
+  uint4 second;
 #endif
+};
+
+Words WordsOf(State s) {
+  Words words;
+#if WIDTH == 1
+  words.first = Pack(s);
+#else
+  words.first = FirstWord(s);
+#if STATE_WORDS == 2
+  words.second = SecondWord(s);
+#endif
+#endif
+  return words;
+}
+
+State StateOfWords(Words words) {
+#if WIDTH == 1
+  return Unpack(words.first);
+#elif STATE_WORDS == 2
+  return StateOf(words.first, words.second);
+#else
+  return StateOf(words.first, words.first);
+#endif
+}
 
 #if SHARE
-groupshared uint4 shared_states[THREADS];
+groupshared uint4 shared_first[THREADS];
+#if WIDTH == 4 && STATE_WORDS == 2
+groupshared uint4 shared_second[THREADS];
+#endif
+
+void Show(uint lane, State state) {
+  Words words = WordsOf(state);
+  shared_first[lane] = words.first;
+#if WIDTH == 4 && STATE_WORDS == 2
+  shared_second[lane] = words.second;
+#endif
+}
+
+State Shown(uint lane) {
+  Words words;
+  words.first = shared_first[lane];
+#if WIDTH == 4 && STATE_WORDS == 2
+  words.second = shared_second[lane];
+#endif
+  return StateOfWords(words);
+}
 
 // Lanes `stride` apart hold parts of one result; the first of them gets the whole.
 void ShareAcrossLanes(inout State state, uint lane, uint part, uint stride) {
-  shared_states[lane] = Pack(state);
+  Show(lane, state);
   [loop] for (uint parts = (1u << c.lane_bits) / 2; parts > 0; parts /= 2) {
     GroupMemoryBarrierWithGroupSync();
     if (part < parts) {
-      Combine(state, Unpack(shared_states[lane + parts * stride]));
-      shared_states[lane] = Pack(state);
+      Combine(state, Shown(lane + parts * stride));
+      Show(lane, state);
     }
   }
   GroupMemoryBarrierWithGroupSync();
 }
 #endif
 
-void StoreResult(State state, uint result, uint output_offset, uint split) {
-#if RESULT == RESULT_FINAL
-  Output[instance.write0 + c.output_base + output_offset] = Finish(state);
-#else
+#if RESULT == RESULT_RECORD
+void StoreRecord(uint4 record, uint result, uint split) {
   uint at = c.record_base + result * c.record_stride + split * c.split_stride;
-  Records[instance.write0 + at] = Pack(state);
+  Records[instance.write0 + at] = record;
+}
+#else
+void StoreOutput(OUTPUT_BITS bits, uint output_offset) {
+  Output[instance.write0 + c.output_base + output_offset] = bits;
+}
+#endif
+
+#if TRACKS_POSITION
+#define FINISHED UINTS
+#else
+#define FINISHED BITS
+#endif
+
+#if OUTPUT_WIDE && TRACKS_POSITION
+#define OUTPUT_OF(finished) uint2(finished, 0)
+#else
+#define OUTPUT_OF(finished) finished
+#endif
+
+#if WIDTH == 1
+void StoreResult(State state, uint result, uint output_offset, uint split) {
+#if RESULT == RESULT_RECORD
+  StoreRecord(Pack(state), result, split);
+#else
+  StoreOutput(OUTPUT_OF(Finish(state)), output_offset);
 #endif
 }
+#endif
 
+#if WIDTH == 1
 [numthreads(THREADS, 1, 1)]
 void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
@@ -174,50 +289,80 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #endif
   if (result < c.unit_count && part == 0) StoreResult(state, result, output_offset, split);
 }
+#endif
 
-#if LOAD != LOAD_RECORD
+#if FOR_COLUMNS
+// Where item 0 of a unit starts.
+uint ColumnBase(uint unit) {
+  return instance.read0 * VECTOR_ELEMENTS + c.input_base +
+         KeptOffsets(unit / c.column_units).input +
+         (unit % c.column_units) * SLOTS * c.column_input_stride;
+}
+
+void StoreColumns(State state, uint outer, uint column, uint set, uint split) {
+#if RESULT == RESULT_FINAL
+  uint output_offset = KeptOffsets(outer).output;
+  FINISHED finished = Finish(state);
+#endif
+  [unroll] for (uint i = 0; i < WIDTH; ++i) {
+    uint at = column + SlotOf(set, i);
+    if (at < c.columns) {
+#if RESULT == RESULT_FINAL
+      StoreOutput(OUTPUT_OF(COMPONENT(finished, i)), output_offset + at * c.column_output_stride);
+#else
+      StoreRecord(RecordOf(state, i), outer * c.columns + at, split);
+#endif
+    }
+  }
+}
+
+// What lanes have found of a set of `unit`.
+void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane, uint units,
+               uint split) {
+  State state = StateOfWords(words);
+  uint part = lane / units;
+#if TRACKS_POSITION
+  SettleColumns(state, base, set, end, LANES);
+#endif
+#if SHARE
+  ShareAcrossLanes(state, lane, part, units);
+#endif
+  if (unit < c.unit_count && part == 0) {
+    StoreColumns(state, unit / c.column_units, (unit % c.column_units) * SLOTS, set, split);
+  }
+}
+
 [numthreads(THREADS, 1, 1)]
 void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
   uint units = THREADS / LANES;
-  uint part = lane / units;
   // Neighbouring columns of the same items come one after another: they share pages.
-  uint unit_groups = (c.unit_count + units * TILE - 1) / (units * TILE);
+  uint unit_groups = (c.unit_count + units - 1) / units;
   uint split = flat_group / unit_groups;
   // Groups that only fill the grid up stand behind the last unit.
   uint unit_group = split < c.splits ? flat_group % unit_groups : unit_groups;
-  uint first_unit = unit_group * units * TILE + lane % units;
-
-  State states[TILE_SLOTS];
-  [unroll] for (uint i = 0; i < TILE_SLOTS; ++i) states[i] = Identity();
-  uint bases[TILE];
-  uint output_offsets[TILE];
+  uint unit = unit_group * units + lane % units;
   // Lanes beyond the last unit walk it as well, and store nothing.
-  [unroll] for (uint t = 0; t < TILE; ++t) {
-    uint unit = min(first_unit + t * units, c.unit_count - 1);
-    Offsets at = KeptOffsets(unit / c.column_units);
-    bases[t] = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input +
-               (unit % c.column_units) * SLOTS * c.column_input_stride;
-    output_offsets[t] = at.output;
-  }
+  uint base = ColumnBase(min(unit, c.unit_count - 1));
   uint begin = split * c.split_items;
   uint end = min(begin + c.split_items, c.item_count);
-  WalkColumns(states, bases, begin + part, end, LANES);
+  States states = WalkColumns(base, begin + lane / units, end, LANES);
 
-  [unroll] for (uint tile = 0; tile < TILE; ++tile) {
-    uint unit = first_unit + tile * units;
-    uint outer = unit / c.column_units;
-    uint column = (unit % c.column_units) * SLOTS;
-    [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
-#if SHARE
-      ShareAcrossLanes(states[tile * SLOTS + slot], lane, part, units);
-#endif
-      if (unit < c.unit_count && part == 0 && column + slot < c.columns) {
-        StoreResult(states[tile * SLOTS + slot], outer * c.columns + column + slot,
-                    output_offsets[tile] + (column + slot) * c.column_output_stride, split);
-      }
-    }
+#if WIDTH == 1
+  // Two at most. Reached by number, both were the second by vkd3d's compiler.
+#define SETTLE(i) SettleSet(WordsOf(states.s##i), base, unit, i, end, lane, units, split);
+  EACH_SET(SETTLE)
+#elif SETS == 1
+  SettleSet(WordsOf(states.s0), base, unit, 0, end, lane, units, split);
+#else
+  // One place for all sets, which are reached by number here alone.
+  Words sets[SETS];
+#define KEEP(i) sets[i] = WordsOf(states.s##i);
+  EACH_SET(KEEP)
+  [loop] for (uint set = 0; set < SETS; ++set) {
+    SettleSet(sets[set], base, unit, set, end, lane, units, split);
   }
+#endif
 }
 #endif
 

@@ -192,13 +192,17 @@ constexpr NamedCase kRegressions[] = {
      "reduce input=FLOAT32[70001] function=AVERAGE output=FLOAT32[1] axes=0 values=extremes seed=4 "
      "view=134217728 groups=64 threads=8 wide=0"},
     // Blocks of rows, what is left of them, and lanes beyond the last column.
-    {"WalksTilesOfColumns",
+    {"WalksColumnsAcrossVectors",
      "argmax input=FLOAT32[75,515] output=UINT32[1,515] axes=0 direction=increasing "
      "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
     // Groups that only fill the grid up wrote over the results of the first ones.
     {"StoresColumnsOfMoreGroupsThanARow",
      "reduce input=FLOAT32[2,524296]/[1048592,2] function=SUM output=FLOAT32[1,524296] axes=0 "
      "values=ties seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    // vkd3d's compiler made both results of a vector the second one.
+    {"TellsTheColumnsOfAWideVectorApart",
+     "reduce input=UINT64[5,2] function=MAX output=UINT64[1,2] axes=0 values=descending seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
     // A sequence cut into parts shorter than its tile, the tile shorter than k.
     {"SortsPartsShorterThanATile",
      "top_k input=INT64[2,1,1023] output=INT64[2,1,1023] indices=UINT32[2,1,1023] axis=0 k=2 "

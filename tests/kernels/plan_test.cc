@@ -144,28 +144,25 @@ TEST(PlanReduce, GivesShortRowsALaneEachAndNoBarrier) {
   EXPECT_EQ(plan.passes[0].dispatches[0].constants.splits, 1u);
 }
 
-TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkNeighbouringColumns) {
-  PlanOptions software;
-  software.threads = 8;
-  software.parallel_groups = 64;
-  PlanOptions hardware;
-  hardware.threads = 256;
-  hardware.parallel_groups = 512;
-  hardware.prefers_wide_rows = true;
-  const auto tile_of = [](const OperatorDesc& desc, const PlanOptions& options) {
-    return Macro(Plan(desc, options).kernels[0], "TILE");
+TEST(PlanReduce, FoldsFourNeighbouringColumnsSideBySide) {
+  const auto width_of = [](DataType type, std::vector<uint32_t> sizes) {
+    return Macro(Plan(Sum(Tensor(std::move(sizes), type), {0})).kernels[0], "WIDTH");
   };
-  const auto over_columns = [](ReduceFunction function, std::vector<uint32_t> sizes,
-                               DataType type) -> OperatorDesc {
-    return ReduceDesc{.function = function, .input = Tensor(std::move(sizes), type), .axes = {0}};
+  EXPECT_EQ(width_of(DataType::kFloat32, {64, 64}), 4u);
+  EXPECT_EQ(width_of(DataType::kFloat16, {64, 63}), 4u);
+  EXPECT_EQ(width_of(DataType::kInt64, {64, 64}), 1u);
+  EXPECT_EQ(width_of(DataType::kFloat32, {64}), 1u);  // a row
+}
+
+TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
+  const auto plan = [](AxisDirection direction) {
+    return Plan(ArgReduceDesc{.input = Tensor({64}), .axes = {0}, .axis_direction = direction});
   };
-  using enum ReduceFunction;
-  EXPECT_EQ(tile_of(over_columns(kSum, {8192, 8192}, DataType::kFloat32), software), 4u);
-  EXPECT_EQ(tile_of(over_columns(kSum, {8192, 8192}, DataType::kFloat16), software), 2u);
-  EXPECT_EQ(tile_of(over_columns(kMax, {8192, 8192}, DataType::kInt8), software), 1u);
-  EXPECT_EQ(tile_of(over_columns(kLogSumExp, {8192, 8192}, DataType::kFloat32), software), 1u);
-  EXPECT_EQ(tile_of(over_columns(kSum, {64, 256}, DataType::kFloat32), software), 1u);
-  EXPECT_EQ(tile_of(over_columns(kSum, {8192, 8192}, DataType::kFloat32), hardware), 1u);
+  const OperatorPlan first = plan(AxisDirection::kIncreasing);
+  const OperatorPlan last = plan(AxisDirection::kDecreasing);
+  EXPECT_EQ(first.kernels, last.kernels);
+  EXPECT_EQ(first.passes[0].dispatches[0].constants.position_mask, 0u);
+  EXPECT_EQ(last.passes[0].dispatches[0].constants.position_mask, ~0u);
 }
 
 TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkALongRowAloneWhereRowsAreMany) {

@@ -61,6 +61,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& ad
       absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
       absl::StrCat("--shader_cache=", cache.utf8()),
       absl::StrCat("--max_idle_bytes=", 128 << 20),
+      // Cuts nothing off.
+      absl::StrCat("--drain_timeout=", absl::FormatDuration(kPatience)),
   });
 }
 

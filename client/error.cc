@@ -38,6 +38,11 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (!details.ParseFromString(status.error_details())) details.Clear();
   std::string sentence = status.error_message();
   int code = status.error_code();
+  if (!status.ok() && details.code() != 0) {
+    // The server's answer. Where a proxy resets the stream behind it, gRPC tells of the reset.
+    code = details.code();
+    sentence = details.message();
+  }
   if (details.details().empty()) {  // gRPC's own words, made for its users
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       sentence = "The deadline passed before the server had answered.";

@@ -43,6 +43,14 @@ TEST(FromGrpcStatus, ReadsTheDetailsOfACall) {
   EXPECT_EQ(status, FromRpcStatus(refusal));
 }
 
+TEST(FromGrpcStatus, KeepsTheAnswerBehindWhichAProxyResetTheStream) {
+  const google::rpc::Status refusal = Refusal();
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED,
+                                        "Received RST_STREAM with error code 8",
+                                        refusal.SerializeAsString())),
+            FromRpcStatus(refusal));
+}
+
 TEST(FromGrpcStatus, IsOkForOk) { EXPECT_TRUE(FromGrpcStatus(grpc::Status::OK).ok()); }
 
 TEST(FromGrpcStatus, GivesTheSentenceWhereTheDetailsAreUnreadable) {

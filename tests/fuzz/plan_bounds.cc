@@ -155,12 +155,21 @@ class Checker {
     Demand(Macro("SHARE") == (lanes > 1 ? 1 : 0), "shares without SHARE");
   }
 
+  // A walk over runs may have no other dimension; every other one has a step, if of nothing.
+  void CheckDims(bool walks_runs) {
+    const uint64_t dims = std::max<uint64_t>(c_.reduced_rank, walks_runs ? 0 : 1);
+    Demand(Macro("DIMS") == std::min<uint64_t>(dims, 2), "has other dimensions");
+    Demand(c_.reduced_rank > 0 || c_.reduced[0].input_stride == 0,
+           "steps where nothing is reduced");
+    Demand(c_.zero == 0, "has a zero that is none");
+  }
+
   void ReduceRows() {
     const uint64_t load = Macro("LOAD");
     CheckLanes();
     Splits();
     NeedPositions(kept(), c_.unit_count, "results");
-    Demand(Macro("DIMS") == std::min<uint64_t>(c_.reduced_rank, 2), "has other dimensions");
+    CheckDims(load != kScalar);
     const uint64_t run_length = load == kScalar ? 1 : c_.run_length;
     const uint64_t run_vectors = load == kScalar ? 1 : c_.run_vectors;
     Demand(run_length > 0 && run_vectors > 0, "has empty runs");
@@ -205,7 +214,8 @@ class Checker {
     Demand(outer * c_.column_units == c_.unit_count, "ends inside a row");
     NeedPositions(kept(), outer, "rows of results");
     NeedPositions(reduced(), c_.item_count, "items");
-    Demand(Macro("DIMS") == std::min<uint64_t>(c_.reduced_rank, 2), "has other dimensions");
+    CheckDims(false);
+    Demand(Macro("WIDTH") == (load == kScalar || wide_ ? 1 : 4), "folds another number of columns");
     const uint64_t farthest =
         c_.input_base + Span(kept(), &Dim::input_stride) + Span(reduced(), &Dim::input_stride);
     if (load == kScalar) {
@@ -219,9 +229,7 @@ class Checker {
       }
     }
     const uint64_t units = threads_ >> c_.lane_bits;
-    const uint64_t unit_groups =
-        CeilDiv(c_.unit_count, units * std::max<uint64_t>(1, Macro("TILE")));
-    NeedGroups(unit_groups * c_.splits);
+    NeedGroups(CeilDiv(c_.unit_count, units) * c_.splits);
     StoresResults(outer * c_.columns, Span(kept(), &Dim::output_stride) +
                                           uint64_t{c_.columns - 1} * c_.column_output_stride);
   }

@@ -154,7 +154,7 @@ windows_services() {
   for name in client/client_test end_to_end/stream_test; do
     step "build/release/tests/$name"
   done
-  for name in windows_programs execute execute_stream drain limits other_clients; do
+  for name in windows_programs access drain execute execute_stream limits metrics other_clients; do
     step env PYTHONPATH=tests/windows "$venv/bin/python" tests/end_to_end/suite.py "test_$name"
   done
 }

@@ -1,6 +1,7 @@
 """The metrics endpoint: what it tells is what GetStatistics tells, and what tools can read."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -138,7 +139,8 @@ class Metrics(unittest.TestCase):
         resident = scrape.value("process_resident_memory_bytes")
         self.assertLess(abs(resident - server.status_bytes("VmRSS")), 16 << 20)
         self.assertLess(abs(scrape.value("process_start_time_seconds") - time.time()), 60)
-        self.assertGreater(scrape.value("process_open_fds"), 3)
+        if "OPMILL_WINE" not in os.environ:  # Wine 8's GetProcessHandleCount says 0
+            self.assertGreater(scrape.value("process_open_fds"), 3)
         self.assertGreater(scrape.value("process_cpu_seconds_total"), 0)
 
     def test_are_clean_to_promtool(self):

@@ -65,9 +65,9 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
                             .on_adapter = &LogAdapter,
                             .on_availability = std::move(on_availability),
                             .shader_cache_directory = options.device.shader_cache_directory,
-                           .on_cache_problem = &LogCacheProblem,
-                           .max_host_bytes = memory.buffer_bytes,
-                           .max_scratch_bytes = options.limits.max_scratch_bytes,
+                            .on_cache_problem = &LogCacheProblem,
+                            .max_host_bytes = memory.buffer_bytes,
+                            .max_scratch_bytes = options.limits.max_scratch_bytes,
                             .max_idle_bytes = options.limits.max_idle_bytes,
                             .measure_device_time = false});
 }

@@ -130,7 +130,7 @@ TEST_P(D3D12MemoryTest, AnswersManyThreadsAtOnce) {
 }
 
 TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
-  const OperatorPlan plan = ShiftPlan(40000, 8);
+  const OperatorPlan plan = ShiftPlan(4000, 8);
   const auto compiled = Compiled(plan);
   const std::vector<uint8_t> input = Noise(plan.input_bytes, 4);
   std::vector<std::shared_ptr<HostBuffer>> outputs;

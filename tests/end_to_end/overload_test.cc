@@ -31,9 +31,6 @@ constexpr uint64_t kMemoryLimit = 640 * kMebibyte;
 constexpr uint64_t kMaxMessageBytes = 8 * kMebibyte;
 constexpr int kMaxQueued = 32;
 
-// Sanitizers take memory and time of their own.
-const bool kIsSanitized = OPMILL_IS_SANITIZED;
-
 absl::Duration OverloadDuration() {
   const char* seconds = std::getenv("OPMILL_OVERLOAD_SECONDS");
   int value = 4;
@@ -93,9 +90,7 @@ class Overload : public StreamTest {
     std::printf("resident: %lu MiB before, %lu MiB at most, %lu MiB after, with %lu kernels more\n",
                 before / kMebibyte, server().PeakMemoryBytes() / kMebibyte, resident / kMebibyte,
                 kernels);
-    if (!kIsSanitized) {
-      EXPECT_LE(resident, most);
-    }
+    EXPECT_LE(resident, most);
   }
 };
 
@@ -147,12 +142,10 @@ TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
   for (const char* text : {"(max_queued)", "\"event\":\"refuse_connections\""}) {
     EXPECT_TRUE(server().WaitForLine(text).has_value()) << text;
   }
-  if (!kIsSanitized) {
-    EXPECT_LT(server().PeakMemoryBytes(), kMemoryLimit);
-    // Who is accepted waits for those in the queue and no others, each of whom attackers and other
-    // programs of this machine may slow down.
-    EXPECT_LT(outcomes.accepted.at(0.99), absl::Seconds(1 + 10 * (kMaxQueued + 4) / capacity));
-  }
+  EXPECT_LT(server().PeakMemoryBytes(), kMemoryLimit);
+  // Who is accepted waits for those in the queue and no others, each of whom attackers and other
+  // programs of this machine may slow down.
+  EXPECT_LT(outcomes.accepted.at(0.99), absl::Seconds(1 + 10 * (kMaxQueued + 4) / capacity));
 
   attackers.reset();
   WaitUntilIdle();
@@ -160,9 +153,7 @@ TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
   std::printf("refused %zu, from arrival to refusal in the server: %s\n", in_server.sorted.size(),
               in_server.Text().c_str());
   EXPECT_GE(in_server.sorted.size(), refused);
-  if (!kIsSanitized) {
-    EXPECT_LT(in_server.at(0.99), absl::Milliseconds(50));
-  }
+  EXPECT_LT(in_server.at(0.99), absl::Milliseconds(50));
   ExpectMemoryReturns(before, kernels_before);
   ExpectServes();
 }
@@ -197,9 +188,7 @@ TEST_F(Overload, ManyLongMessagesAtOnceStayUnderTheLimit) {
   for (std::thread& caller : callers) caller.join();
   for (const auto& [end, count] : ends) std::printf("%d times: %s\n", count, end.c_str());
   std::printf("at most %lu MiB\n", server().PeakMemoryBytes() / kMebibyte);
-  if (!kIsSanitized) {
-    EXPECT_LT(server().PeakMemoryBytes(), kLimit);
-  }
+  EXPECT_LT(server().PeakMemoryBytes(), kLimit);
   EXPECT_GT(ends["0 "], 0);
   ExpectServes();
 }

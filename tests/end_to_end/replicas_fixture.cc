@@ -61,11 +61,11 @@ void Replicas::Stop(size_t index) {
   ASSERT_EQ(servers_[index]->WaitForExit(), 0);
 }
 
-void Replicas::AwaitWork(size_t index) {
-  for (int tries = 0; ExecutedBy(index) == 0 && tries < 300; ++tries) {
+void Replicas::AwaitWork(size_t index, uint64_t least) {
+  for (int tries = 0; ExecutedBy(index) < least && tries < 300; ++tries) {
     absl::SleepFor(absl::Milliseconds(100));
   }
-  EXPECT_GT(ExecutedBy(index), 0u) << index;
+  EXPECT_GE(ExecutedBy(index), least) << index;
 }
 
 Load::Load(Client& client, Unavailable unavailable) : unavailable_(unavailable) {

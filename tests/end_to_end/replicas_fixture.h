@@ -43,10 +43,11 @@ class Replicas {
       AwaitWork(i);
     }
   }
+  // Until it has done so many executions: it may take them late.
+  void AwaitWork(size_t index, uint64_t least = 1);
 
  private:
   void Stop(size_t index);
-  void AwaitWork(size_t index);
 
   std::array<std::unique_ptr<ServerProcess>, kReplicas> servers_;
   std::array<std::string, kReplicas> addresses_;

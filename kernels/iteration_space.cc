@@ -99,7 +99,8 @@ void AppendKept(const IterationSpace& space, const SliceLimits& limits,
 void AppendReduced(const IterationSpace& space, const SliceLimits& limits,
                    std::vector<IterationSpace>& slices) {
   if (slices.size() >= kMaxSlices) return;
-  const bool fits = InputSpan(space.kept) + InputSpan(space.reduced) < limits.input_elements &&
+  const bool reachable = InputSpan(space.kept) + InputSpan(space.reduced) < limits.input_elements;
+  const bool fits = reachable &&
                     OutputSpan(space.kept) + OutputSpan(space.reduced) < limits.output_elements &&
                     IndexSpan(space.kept) + IndexSpan(space.reduced) < limits.index_elements &&
                     space.index_count() <= limits.reduced_elements;
@@ -107,17 +108,22 @@ void AppendReduced(const IterationSpace& space, const SliceLimits& limits,
     slices.push_back(space);
     return;
   }
-  // Only cuts along the outermost dimension leave each part a contiguous range of positions.
-  const SpaceDim& outer = space.reduced[0];
-  const uint64_t half = (outer.size + 1) / 2;
+  // Only cuts along the outermost dimension leave each part a contiguous range of positions. Where
+  // nobody asks for positions, the dimension that reaches farthest needs the fewest cuts.
+  const bool anywhere = space.order == ReducedOrder::kAny && !reachable;
+  const size_t d = anywhere ? LargestBy(space.reduced, &SpaceDim::input_stride) : 0;
+  const SpaceDim& cut = space.reduced[d];
+  const uint64_t half = (cut.size + 1) / 2;
   IterationSpace lower = space;
-  lower.reduced[0].size = half;
+  lower.reduced[d].size = half;
   IterationSpace upper = space;
-  upper.reduced[0].size = outer.size - half;
-  upper.input_base += half * outer.input_stride;
-  upper.output_base += half * outer.output_stride;
-  upper.output2_base += half * outer.index_stride;
-  upper.index_base += half * (space.index_count() / outer.size);
+  upper.reduced[d].size = cut.size - half;
+  upper.input_base += half * cut.input_stride;
+  upper.output_base += half * cut.output_stride;
+  upper.output2_base += half * cut.index_stride;
+  if (space.order == ReducedOrder::kRowMajor) {
+    upper.index_base += half * (space.index_count() / cut.size);
+  }
   for (IterationSpace* part : {&lower, &upper}) {
     part->reduced = Collapse(part->reduced);
     AppendReduced(*part, limits, slices);
@@ -147,6 +153,7 @@ IterationSpace MakeIterationSpace(const TensorDesc& input, const std::vector<uin
   const std::vector<uint32_t> index_strides =
       index != nullptr ? EffectiveStrides(*index) : std::vector<uint32_t>(input.sizes.size(), 0);
   IterationSpace space;
+  space.order = order;
   for (uint32_t d = 0; d < input.sizes.size(); ++d) {
     const SpaceDim dim = {input.sizes[d], input_strides[d], output_strides[d], index_strides[d]};
     const bool is_reduced = std::find(axes.begin(), axes.end(), d) != axes.end();

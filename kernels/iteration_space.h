@@ -20,6 +20,10 @@ struct SpaceDim {
   friend bool operator==(const SpaceDim&, const SpaceDim&) = default;
 };
 
+// kAny: the reduction does not see the order of its elements, so neighbours in memory may become
+// neighbours in the walk. kRowMajor: positions count in dimension order.
+enum class ReducedOrder { kAny, kRowMajor };
+
 struct IterationSpace {
   std::vector<SpaceDim> kept;     // outermost first, no sizes of 1
   std::vector<SpaceDim> reduced;  // likewise
@@ -27,14 +31,11 @@ struct IterationSpace {
   uint64_t output_base = 0;
   uint64_t output2_base = 0;
   uint64_t index_base = 0;  // row-major position inside the whole reduction
+  ReducedOrder order = ReducedOrder::kRowMajor;
 
   uint64_t results() const;      // product of the kept sizes
   uint64_t index_count() const;  // product of the reduced sizes
 };
-
-// kAny: the reduction does not see the order of its elements, so neighbours in memory may become
-// neighbours in the walk. kRowMajor: positions count in dimension order.
-enum class ReducedOrder { kAny, kRowMajor };
 
 // `index` is top_k's second output, or null. The reduced dimensions' output strides are kept too:
 // hardmax and top_k write along them.
@@ -61,8 +62,8 @@ inline constexpr size_t kMaxSlices = size_t{1} << 17;
 // Parts of the space that cover every result once, each within the limits of results and outputs.
 std::vector<IterationSpace> SliceKept(const IterationSpace& space, const SliceLimits& limits);
 
-// Parts of every result's reduction, in row-major order, each within the limit of the input's span
-// together with the kept dimensions.
+// Parts of every result's reduction, in its order, each within the limit of the input's span together
+// with the kept dimensions.
 std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const SliceLimits& limits);
 
 }  // namespace opmill

@@ -55,7 +55,8 @@ TEST(IterationSpace, WalksATransposedReductionInMemoryOrderWhenOrderIsFree) {
               ElementsAre(SpaceDim{3, 1, 0, 0}, SpaceDim{4, 3, 0, 0}));
 }
 
-// Every position of every result, as (output offset, input offset, index).
+// Every position of every result, as (output offset, input offset, index); without an index where
+// the order is free.
 using Positions = std::multiset<std::tuple<uint64_t, uint64_t, uint64_t>>;
 
 void Visit(const IterationSpace& space, Positions& positions) {
@@ -74,7 +75,7 @@ void Visit(const IterationSpace& space, Positions& positions) {
       const SpaceDim reduced = offsets(space.reduced, r);
       positions.insert({space.output_base + kept.output_stride,
                         space.input_base + kept.input_stride + reduced.input_stride,
-                        space.index_base + r});
+                        space.order == ReducedOrder::kAny ? 0 : space.index_base + r});
     }
   }
 }
@@ -93,24 +94,34 @@ TEST(IterationSpaceSlices, CoverEveryPositionOnceWithinTheirLimits) {
       {Tensor({3, 4, 5}, {1, 3, 12}), {0, 2}},
       {Tensor({6, 5}, {0, 1}), {1}},
       {Tensor({4, 4}, {100, 7}), {0}},
+      {Tensor({3, 4, 50}, {20, 1, 0}), {0, 2}},
   };
   const SliceLimits limits = {.input_elements = 24, .output_elements = 12, .results = 10};
   for (const SliceCase& c : cases) {
-    SCOPED_TRACE(ToString(c.input));
-    const IterationSpace space = Space(c.input, c.axes, ReducedOrder::kRowMajor);
-    Positions whole;
-    Visit(space, whole);
-    Positions sliced;
-    for (const IterationSpace& kept : SliceKept(space, limits)) {
-      EXPECT_LE(kept.results(), limits.results);
-      EXPECT_LT(OutputSpan(kept.kept), limits.output_elements);
-      for (const IterationSpace& part : SliceReduced(kept, limits)) {
-        EXPECT_LT(InputSpan(part.kept) + InputSpan(part.reduced), limits.input_elements);
-        Visit(part, sliced);
+    for (const ReducedOrder order : {ReducedOrder::kRowMajor, ReducedOrder::kAny}) {
+      SCOPED_TRACE(ToString(c.input));
+      const IterationSpace space = Space(c.input, c.axes, order);
+      Positions whole;
+      Visit(space, whole);
+      Positions sliced;
+      for (const IterationSpace& kept : SliceKept(space, limits)) {
+        EXPECT_LE(kept.results(), limits.results);
+        EXPECT_LT(OutputSpan(kept.kept), limits.output_elements);
+        for (const IterationSpace& part : SliceReduced(kept, limits)) {
+          EXPECT_LT(InputSpan(part.kept) + InputSpan(part.reduced), limits.input_elements);
+          Visit(part, sliced);
+        }
       }
+      EXPECT_EQ(sliced, whole);
     }
-    EXPECT_EQ(sliced, whole);
   }
+}
+
+TEST(IterationSpaceSlices, CutWhereItReachesFarthestIfTheOrderIsFree) {
+  // Along the broadcast dimension, which is walked as the outermost one, no cut brings it nearer.
+  const SliceLimits limits = {.input_elements = 24, .output_elements = 12, .results = 10};
+  const TensorDesc broadcast = Tensor({3, 50}, {20, 0});
+  EXPECT_EQ(SliceReduced(Space(broadcast, {0, 1}), limits).size(), 2u);
 }
 
 }  // namespace

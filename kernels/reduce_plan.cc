@@ -8,6 +8,7 @@ Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection directio
   return {.shader = "arg_reduce",
           .input_type = input,
           .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u}, {"NAN_FIRST", 1}},
+          .wide_state = true,
           .from_last = direction == AxisDirection::kDecreasing};
 }
 
@@ -35,7 +36,8 @@ void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
   const Folding folding = {.shader = "reduce",
                            .input_type = desc.input.data_type,
-                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
+                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}},
+                           .wide_state = desc.function == ReduceFunction::kLogSumExp};
   AddReduction(builder, folding, space, desc.output->data_type, Results::kOutput);
 }
 

@@ -21,6 +21,18 @@ uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint
   return alignment;
 }
 
+// A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay: what a lane
+// keeps of each vector waits in memory, and for positions of narrow elements that is too much.
+uint64_t TileVectors(const Walk& walk, const Folding& folding, const PlanOptions& options) {
+  const bool keeps_much = folding.wide_state && walk.vector_elements > 4;
+  if (options.prefers_wide_rows || keeps_much || walk.column_units <= options.threads ||
+      walk.items < tuning::kMinTileItems) {
+    return 0;
+  }
+  const uint64_t of_lane = CeilDiv(walk.column_units, options.threads);
+  return CeilDiv(of_lane, CeilDiv(of_lane, tuning::kMaxTileVectors));
+}
+
 }  // namespace
 
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options) {
@@ -30,7 +42,8 @@ SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& option
           .output_elements = options.max_view_elements - kVectorBytes / ElementBytes(output)};
 }
 
-Walk ChooseWalk(const IterationSpace& space, DataType type) {
+Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options) {
+  const DataType type = folding.input_type;
   const uint32_t vector = static_cast<uint32_t>(kVectorBytes / ElementBytes(type));
   const SpaceDim* inner_kept = space.kept.empty() ? nullptr : &space.kept.back();
   const SpaceDim* inner_reduced = space.reduced.empty() ? nullptr : &space.reduced.back();
@@ -57,6 +70,7 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
     walk.width = vector >= 4 ? 4 : 1;
     walk.units = space.results() / inner_kept->size * walk.column_units;
     walk.items = space.index_count();
+    walk.tile_vectors = TileVectors(walk, folding, options);
     return walk;
   }
   walk.load = Load::kScalar;
@@ -68,6 +82,22 @@ Walk ChooseWalk(const IterationSpace& space, DataType type) {
   if (walk.columns) walk.column_units = inner_kept->size;
   return walk;
 }
+
+namespace {
+
+// Groups of one split.
+uint64_t GroupsOf(const Walk& walk, uint64_t lanes, const PlanOptions& options) {
+  if (walk.tile_vectors == 0) return CeilDiv(walk.units, options.threads / lanes);
+  return walk.units / walk.column_units *
+         CeilDiv(walk.column_units, walk.tile_vectors * options.threads);
+}
+
+uint64_t MostLaneItems(const Walk& walk) {
+  if (walk.tile_vectors > 0) return tuning::kMaxTileItems;
+  return walk.columns ? tuning::kMaxColumnItems : tuning::kMaxLaneItems;
+}
+
+}  // namespace
 
 Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
   const uint64_t lanes_wanted = uint64_t{options.threads} * options.parallel_groups;
@@ -86,9 +116,8 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
     const uint64_t sharing = CeilDiv(walk.items, lone);
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
   }
-  const uint64_t groups = CeilDiv(walk.units, options.threads / lanes);
-  uint64_t splits =
-      CeilDiv(walk.items, lanes * (walk.columns ? tuning::kMaxColumnItems : tuning::kMaxLaneItems));
+  const uint64_t groups = GroupsOf(walk, lanes, options);
+  uint64_t splits = CeilDiv(walk.items, lanes * MostLaneItems(walk));
   if (groups * splits < options.parallel_groups) {
     const uint64_t filling = CeilDiv(options.parallel_groups, groups);
     splits =
@@ -120,6 +149,11 @@ KernelPermutation Permutation(const Folding& folding, const char* entry, Load lo
   return kernel;
 }
 
+const char* EntryOf(const Walk& walk) {
+  if (!walk.columns) return "ReduceRows";
+  return walk.tile_vectors > 0 ? "ReduceTiles" : "ReduceColumns";
+}
+
 // The dispatch stores the results of `space` itself.
 void WriteOutput(Dispatch& dispatch, const IterationSpace& space, DataType output_type) {
   const PlacedView output =
@@ -133,16 +167,15 @@ void WriteOutput(Dispatch& dispatch, const IterationSpace& space, DataType outpu
 void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
              const Walk& walk, const Sharing& sharing, DataType output_type,
              const std::optional<RecordTarget>& records) {
-  const uint32_t threads = builder.options().threads;
   // The innermost reduced dimension of rows is the run itself, unless elements are walked one by
   // one.
   const size_t runs = !walk.columns && walk.load != Load::kScalar ? 1 : 0;
   const size_t dims = space.reduced.size() - runs;
   Dispatch dispatch;
   // Where nothing is reduced a stride of 0 does: no kernel of its own.
-  dispatch.kernel = builder.Kernel(Permutation(
-      folding, walk.columns ? "ReduceColumns" : "ReduceRows", walk.load, std::max(dims, 1 - runs),
-      walk.width, records.has_value(), sharing, builder.options(), output_type));
+  dispatch.kernel = builder.Kernel(
+      Permutation(folding, EntryOf(walk), walk.load, std::max(dims, 1 - runs), walk.width,
+                  records.has_value(), sharing, builder.options(), output_type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -173,13 +206,15 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.column_units = static_cast<uint32_t>(walk.column_units);
     constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
     constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
+    constants.tile_vectors = static_cast<uint32_t>(walk.tile_vectors);
     SetDims(constants, space, space.kept.size() - 1, dims);
   } else {
     constants.run_length = static_cast<uint32_t>(walk.run_length);
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
     SetDims(constants, space, space.kept.size(), dims);
   }
-  SetGroups(dispatch, CeilDiv(walk.units, threads >> sharing.lane_bits) * sharing.splits);
+  const uint64_t groups = GroupsOf(walk, uint64_t{1} << sharing.lane_bits, builder.options());
+  SetGroups(dispatch, groups * sharing.splits);
   builder.Add(std::move(dispatch));
 }
 
@@ -274,7 +309,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     const uint64_t most_splits =
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
-      const Walk walk = ChooseWalk(part, folding.input_type);
+      const Walk walk = ChooseWalk(part, folding, options);
       Sharing sharing = ChooseSharing(walk, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
@@ -294,7 +329,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
       }
       records_waiting += result_count * splits;
       // Records that neighbouring lanes write lie side by side.
-      const bool by_split = ChooseWalk(parts_of_kept[0], folding.input_type).columns;
+      const bool by_split = ChooseWalk(parts_of_kept[0], folding, options).columns;
       target = RecordTarget{
           .view = Records(builder.ReserveRecords(result_count * splits), result_count * splits),
           .result_stride = by_split ? 1 : splits,
@@ -305,7 +340,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
           RecordTarget{.view = Records(slice.records_offset, result_count), .result_stride = 1};
     }
     for (size_t p = 0; p < parts_of_kept.size(); ++p) {
-      AddWalk(builder, folding, parts_of_kept[p], ChooseWalk(parts_of_kept[p], folding.input_type),
+      AddWalk(builder, folding, parts_of_kept[p], ChooseWalk(parts_of_kept[p], folding, options),
               sharings[p], output_type, target);
       if (target.has_value()) target->base += sharings[p].splits * target->split_stride;
     }

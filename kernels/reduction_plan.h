@@ -18,6 +18,7 @@ struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
   std::vector<ShaderMacro> macros;  // beyond those that reduction.hlsli names
+  bool wide_state = false;          // a lane keeps two words of each result
   bool from_last = false;           // of equal elements the last one is wanted
 };
 
@@ -34,8 +35,9 @@ struct Walk {
   uint64_t items = 0;         // steps of one whole reduction
   uint64_t run_length = 0;    // rows: elements in a run
   uint64_t run_vectors = 0;   // rows: vectors that cover a run
+  uint64_t tile_vectors = 0;  // columns in tiles: units that a lane walks; 0: without tiles
 };
-Walk ChooseWalk(const IterationSpace& space, DataType type);
+Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options);
 
 // How many lanes and groups share one result.
 struct Sharing {

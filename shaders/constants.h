@@ -70,8 +70,8 @@ struct DispatchConstants {
   uint position_mask;     // arg-reduce: ~0 for the last of equals, 0 for the first
   uint zero;              // 0, which compilers do not know
 
-  uint first_group;  // not 0 in a dispatch that goes on where another was cut
-  uint padding0;
+  uint first_group;   // not 0 in a dispatch that goes on where another was cut
+  uint tile_vectors;  // columns in tiles: units that a lane walks, THREADS apart
   uint padding1;
   uint padding2;
 

@@ -47,13 +47,17 @@ uint4 LoadShifted(uint element) {
   return a;
 }
 
-uint4 LoadColumnItem(uint base, uint item, out uint at) {
-  at = base + ItemOffset(item);
+uint4 LoadVector(uint at) {
 #if LOAD == LOAD_SHIFTED
   return LoadShifted(at);
 #else
   return Input[at / VECTOR_ELEMENTS];
 #endif
+}
+
+uint4 LoadColumnItem(uint base, uint item, out uint at) {
+  at = base + ItemOffset(item);
+  return LoadVector(at);
 }
 
 // The elements of one set of an item, as PartOf wants them: one of each word of the vector.
@@ -154,29 +158,25 @@ void WalkColumnRows(inout States states, uint base, uint begin, uint end, uint s
 #define SHORT_COLUMN 64
 #define SEARCHES_BLOCKS (c.split_items > SHORT_COLUMN * LANES)
 
-// The second look, at the blocks whose keys were best in the walks of a set.
-void SettleColumns(inout State s, uint base, uint set, uint end, uint step) {
+// The second look, at the blocks of `rows` items whose keys were best in the walks of a set.
+void SettleColumns(inout State s, uint base, uint set, uint rows, uint end, uint step) {
   UINTS found = (UINTS)NOWHERE;
-  if (SEARCHES_BLOCKS) {
 #if WIDTH == 1
-    [unroll]
+  [unroll]
 #else
-    [loop]
+  [loop]
 #endif
-    for (uint i = 0; i < WIDTH; ++i) {
-      uint first = ComponentOf(s.item, i);
-      [loop] for (uint b = 0; b < ROWS; ++b) {
-        bool inside = first != NOWHERE && end - first > b * step;
-        uint item = inside ? first + b * step : end - 1;
-        uint at = base + ItemOffset(item) + SlotOf(set, i);
-        uint4 v = Input[min(at / VECTOR_ELEMENTS, instance.read0 + c.last_vector)];
-        UINTS position = Ordered((UINTS)(c.index_base + item));
-        position = inside && COMPONENTS == i ? position : (UINTS)NOWHERE;
-        Look(found, s, (BITS)ElementOf(v, at % VECTOR_ELEMENTS), position);
-      }
+  for (uint i = 0; i < WIDTH; ++i) {
+    uint first = ComponentOf(s.item, i);
+    [loop] for (uint b = 0; b < rows; ++b) {
+      bool inside = first != NOWHERE && end - first > b * step;
+      uint item = inside ? first + b * step : end - 1;
+      uint at = base + ItemOffset(item) + SlotOf(set, i);
+      uint4 v = Input[min(at / VECTOR_ELEMENTS, instance.read0 + c.last_vector)];
+      UINTS position = Ordered((UINTS)(c.index_base + item));
+      position = inside && COMPONENTS == i ? position : (UINTS)NOWHERE;
+      Look(found, s, (BITS)ElementOf(v, at % VECTOR_ELEMENTS), position);
     }
-  } else {
-    found = s.item == NOWHERE ? s.item : Ordered(c.index_base + s.item);
   }
   s.item = found;
 }

@@ -149,18 +149,6 @@ State Unpack(uint4 record) { return StateOf(record.x, record.SECOND); }
 #define RecordOf(state, component) Pack(state)
 #endif
 
-#if WIDTH == 1
-#include "include/reduce_rows.hlsli"
-#endif
-
-// Of vectors of elements that are not wide, rows or columns, by WIDTH.
-#define FOR_COLUMNS (LOAD != LOAD_RECORD && (WIDTH == 4 || SLOTS <= 2))
-#if FOR_COLUMNS
-#include "include/reduce_columns.hlsli"
-#endif
-
-// --- what lanes of a group do together ---
-
 // A state, or WIDTH of them, as words.
 struct Words {
   uint4 first;
@@ -191,6 +179,21 @@ State StateOfWords(Words words) {
   return StateOf(words.first, words.first);
 #endif
 }
+
+#if WIDTH == 1
+#include "include/reduce_rows.hlsli"
+#endif
+
+// Of vectors of elements that are not wide, rows or columns, by WIDTH.
+#define FOR_COLUMNS (LOAD != LOAD_RECORD && (WIDTH == 4 || SLOTS <= 2))
+#if FOR_COLUMNS
+#include "include/reduce_columns.hlsli"
+#if !SHARE
+#include "include/reduce_tiles.hlsli"
+#endif
+#endif
+
+// --- what lanes of a group do together ---
 
 #if SHARE
 groupshared uint4 shared_first[THREADS];
@@ -322,7 +325,11 @@ void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane,
   State state = StateOfWords(words);
   uint part = lane / units;
 #if TRACKS_POSITION
-  SettleColumns(state, base, set, end, LANES);
+  if (SEARCHES_BLOCKS) {
+    SettleColumns(state, base, set, ROWS, end, LANES);
+  } else {
+    state.item = state.item == NOWHERE ? state.item : Ordered(c.index_base + state.item);
+  }
 #endif
 #if SHARE
   ShareAcrossLanes(state, lane, part, units);
@@ -364,6 +371,49 @@ void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   }
 #endif
 }
+
+#if !SHARE
+// Groups of a split follow one another: tiles of the innermost kept dimension, then the next ones.
+[numthreads(THREADS, 1, 1)]
+void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint flat_group = EnterGroup(group);
+  uint wide = c.tile_vectors * THREADS;
+  uint tiles = (c.column_units + wide - 1) / wide;
+  uint groups = c.unit_count / c.column_units * tiles;
+  uint split = flat_group / groups;
+  // Groups that only fill the grid up.
+  if (split >= c.splits) return;
+  uint outer = flat_group % groups / tiles;
+  uint first = flat_group % tiles * wide;
+  TileColumns columns;
+  columns.first = first + lane;
+  columns.count = min(c.tile_vectors, (c.column_units - first + THREADS - 1) / THREADS);
+  columns.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input;
+  uint begin = split * c.split_items;
+  uint end = min(begin + c.split_items, c.item_count);
+  WalkTile(columns, begin, end);
+
+  [loop] for (uint t = 0; t < columns.count; ++t) {
+    uint unit = columns.first + t * THREADS;
+#if TRACKS_POSITION
+#define SETTLE_TILE(state, i) SettleColumns(state, TileBase(columns, t), i, TILE_ROWS, end, 1);
+#else
+#define SETTLE_TILE(state, i)
+#endif
+#define STORE_TILE(i)                                                              \
+  {                                                                                \
+    State state = StateOfWords(tile[t * SETS + i]);                                \
+    SETTLE_TILE(state, i)                                                          \
+    if (unit < c.column_units) StoreColumns(state, outer, unit * SLOTS, i, split); \
+  }
+#if WIDTH == 1
+    EACH_SET(STORE_TILE)
+#else
+    [loop] for (uint set = 0; set < SETS; ++set) STORE_TILE(set)
+#endif
+  }
+}
+#endif
 #endif
 
 #endif  // OPMILL_REDUCTION_HLSLI_

@@ -15,6 +15,7 @@ namespace {
 // As the shaders number them.
 constexpr uint64_t kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3;
 constexpr uint64_t kRows = 0, kColumns = 1;
+constexpr uint32_t kMostTileVectors = 32;
 constexpr uint64_t kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3;
 constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
 
@@ -40,7 +41,7 @@ class Checker {
     Demand(groups() * threads_ <= kMost, "counts lanes past 32 bits");
     if (kernel_.entry == "ReduceRows") {
       Macro("LOAD") == kRecord ? Combine() : ReduceRows();
-    } else if (kernel_.entry == "ReduceColumns") {
+    } else if (kernel_.entry == "ReduceColumns" || kernel_.entry == "ReduceTiles") {
       ReduceColumns();
     } else if (kernel_.entry == "ScatterOnes") {
       ScatterOnes();
@@ -228,10 +229,18 @@ class Checker {
         Demand(uint64_t{c_.last_vector} + 1 == read(0).element_count, "has another last vector");
       }
     }
-    const uint64_t units = threads_ >> c_.lane_bits;
-    NeedGroups(CeilDiv(c_.unit_count, units) * c_.splits);
+    NeedGroups(ColumnGroups(outer) * c_.splits);
     StoresResults(outer * c_.columns, Span(kept(), &Dim::output_stride) +
                                           uint64_t{c_.columns - 1} * c_.column_output_stride);
+  }
+
+  // Of one split.
+  uint64_t ColumnGroups(uint64_t outer) {
+    if (kernel_.entry == "ReduceColumns") return CeilDiv(c_.unit_count, threads_ >> c_.lane_bits);
+    Demand(c_.tile_vectors >= 1 && c_.tile_vectors <= kMostTileVectors,
+           "has tiles of another size than its kernel");
+    Demand(c_.lane_bits == 0, "shares tiles");
+    return outer * CeilDiv(c_.column_units, uint64_t{std::max(1u, c_.tile_vectors)} * threads_);
   }
 
   void ScatterOnes() {

@@ -154,6 +154,51 @@ TEST(PlanReduce, FoldsFourNeighbouringColumnsSideBySide) {
   EXPECT_EQ(width_of(DataType::kFloat32, {64}), 1u);  // a row
 }
 
+PlanOptions Software() {
+  PlanOptions options;
+  options.threads = 8;
+  options.parallel_groups = 64;
+  return options;
+}
+
+TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
+  struct Case {
+    std::string name;
+    TensorDesc input;
+    uint32_t axis;
+    uint32_t tile_vectors;  // 0: no tiles
+    uint64_t groups;        // of one split
+  };
+  const std::vector<Case> cases = {
+      {"wide", Tensor({8192, 8192}), 0, 32, 8},
+      {"a middle axis", Tensor({64, 1024, 1024}), 1, 32, 64},
+      {"no full tile", Tensor({256, 1056}), 0, 17, 2},
+      {"one lane has two", Tensor({256, 36}), 0, 2, 1},
+      {"as many as lanes", Tensor({256, 32}), 0, 0, 1},
+      {"few rows", Tensor({64, 8192}), 0, 0, 256},
+      {"halves", Tensor({8192, 8192}, DataType::kFloat16), 0, 32, 4},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const OperatorPlan plan = Plan(Sum(c.input, {c.axis}), Software());
+    const Dispatch& walk = plan.passes[0].dispatches[0];
+    EXPECT_EQ(plan.kernels[0].entry, c.tile_vectors > 0 ? "ReduceTiles" : "ReduceColumns");
+    EXPECT_EQ(walk.constants.tile_vectors, c.tile_vectors);
+    EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1], c.groups * walk.constants.splits);
+  }
+}
+
+TEST(PlanReduce, KeepsWideStatesOfNarrowElementsInRegisters) {
+  const auto entry = [](DataType type) {
+    const ArgReduceDesc desc = {.input = Tensor({8192, 8192}, type), .axes = {0}};
+    return Plan(desc, Software()).kernels[0].entry;
+  };
+  EXPECT_EQ(entry(DataType::kFloat32), "ReduceTiles");
+  EXPECT_EQ(entry(DataType::kInt64), "ReduceTiles");
+  EXPECT_EQ(entry(DataType::kFloat16), "ReduceColumns");
+  EXPECT_EQ(entry(DataType::kInt8), "ReduceColumns");
+}
+
 TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
   const auto plan = [](AxisDirection direction) {
     return Plan(ArgReduceDesc{.input = Tensor({64}), .axes = {0}, .axis_direction = direction});
@@ -166,11 +211,8 @@ TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
 }
 
 TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkALongRowAloneWhereRowsAreMany) {
-  PlanOptions software;
-  software.threads = 8;
-  software.parallel_groups = 64;
-  EXPECT_EQ(Macro(Plan(Sum(Tensor({8192, 8192}), {1}), software).kernels[0], "SHARE"), 0u);
-  EXPECT_EQ(Macro(Plan(Sum(Tensor({64, 8192}), {1}), software).kernels[0], "SHARE"), 1u);
+  EXPECT_EQ(Macro(Plan(Sum(Tensor({8192, 8192}), {1}), Software()).kernels[0], "SHARE"), 0u);
+  EXPECT_EQ(Macro(Plan(Sum(Tensor({64, 8192}), {1}), Software()).kernels[0], "SHARE"), 1u);
 }
 
 TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {

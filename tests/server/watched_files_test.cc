@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -54,7 +55,9 @@ TEST_F(WatchedFilesTest, CallOnceForEachNewContent) {
 TEST_F(WatchedFilesTest, SeeThroughLinks) {
   Write("old", "1");
   Write("new", "2");
-  std::filesystem::create_symlink("old", Path("link"));
+  std::error_code error;
+  std::filesystem::create_symlink("old", Path("link"), error);
+  if (error) GTEST_SKIP() << "No links here: " << error.message();
   const WatchedFiles watched(
       {Path("link")}, [this] { ++changes_; }, kInterval);
   std::filesystem::create_symlink("new", Path("link.new"));

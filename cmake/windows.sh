@@ -135,7 +135,7 @@ windows_test() {
   }
   step ctest --test-dir "$tree" --output-on-failure --no-tests=error --parallel "$jobs" \
     --label-exclude "big|conformance" "$@"
-  step "$wine" "$tree/tests/conformance/conformance_test.exe" --share 4 \
+  step "$wine" "$tree/tests/conformance/conformance_test.exe" --share 3 \
     --shader_cache "$windows/shaders/wine_cache" --gtest_brief=1
   [[ $scope == engine ]] || windows_services
   ((${#failed[@]} == 0)) || fail "under Wine failed: $(printf '%s; ' "${failed[@]}")"

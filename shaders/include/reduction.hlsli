@@ -406,7 +406,7 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     SETTLE_TILE(state, i)                                                          \
     if (unit < c.column_units) StoreColumns(state, outer, unit * SLOTS, i, split); \
   }
-#if WIDTH == 1
+#if WIDTH == 1 || SETS == 1
     EACH_SET(STORE_TILE)
 #else
     [loop] for (uint set = 0; set < SETS; ++set) STORE_TILE(set)

@@ -32,7 +32,7 @@ std::optional<Detail> DetailOf(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status FromGrpcStatus(const grpc::Status& status) {
+absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled) {
   google::rpc::Status details;
   // Empty, or a google.rpc.Status; anything else tells nothing, and the sentence is there without.
   if (!details.ParseFromString(status.error_details())) details.Clear();
@@ -48,6 +48,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
       sentence = "The deadline passed before the server had answered.";
     } else if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       sentence = absl::StrCat("The connection to the server failed: ", sentence, ".");
+    } else if (status.error_code() == grpc::StatusCode::CANCELLED && caller_cancelled) {
+      sentence = "The caller cancelled the call.";
     } else if (status.error_code() == grpc::StatusCode::CANCELLED) {
       // A call that arrives while the port closes; the server's own CANCELLED has details.
       code = static_cast<int>(absl::StatusCode::kUnavailable);

@@ -14,8 +14,9 @@
 
 namespace opmill {
 
-// How a call ended.
-absl::Status FromGrpcStatus(const grpc::Status& status);
+// How a call ended. CANCELLED without details is the server's, and Unavailable here, unless
+// `caller_cancelled`: gRPC tells no difference.
+absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled = false);
 // How one execution of a stream ended.
 absl::Status FromRpcStatus(const google::rpc::Status& status);
 

@@ -70,6 +70,9 @@ TEST(FromGrpcStatus, MakesASentenceOfGrpcsOwnDeadline) {
 TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED, "CANCELLED")),
             absl::UnavailableError("The server closed the call without an answer."));
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED, "CANCELLED"),
+                           /*caller_cancelled=*/true),
+            absl::CancelledError("The caller cancelled the call."));
   google::rpc::Status ours;
   ours.set_code(1);
   ours.add_details()->PackFrom(google::rpc::ErrorInfo());

@@ -178,11 +178,7 @@ void Deeds::ReadSlowly(Random& random) {
     absl::SleepFor(absl::Milliseconds(random.Below(40)));
     if (leaves) context.TryCancel();
   }
-  const grpc::Status end = reader->Finish();
-  // The client takes a cancellation without words for a server's.
-  const bool has_left = leaves && end.error_code() == grpc::StatusCode::CANCELLED;
-  const absl::Status status =
-      has_left ? absl::CancelledError("The caller left.") : FromGrpcStatus(end);
+  const absl::Status status = FromGrpcStatus(reader->Finish(), /*caller_cancelled=*/leaves);
   if (!in_order) ledger_.Fail("slow reader", "chunks that do not follow each other");
   End("slow reader", c, status, outputs,
       leaves ? std::vector{Code::kCancelled} : std::vector<Code>());

@@ -182,8 +182,12 @@ class Refusal:
         code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
         return cls(code, status.message, fields, reason, retry)
 
-    @classmethod
-    def of_error(cls, error):
+    @staticmethod
+    def status_of(error):
         status = rpc_status.from_call(error)
         assert status is not None, f"an error without google.rpc details: {error}"
-        return cls.of(status)
+        return status
+
+    @classmethod
+    def of_error(cls, error):
+        return cls.of(cls.status_of(error))

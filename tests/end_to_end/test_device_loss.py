@@ -2,7 +2,6 @@
 ready until it has another device, and answers rightly from then on."""
 
 import tempfile
-import threading
 import time
 import unittest
 import urllib.error
@@ -11,11 +10,11 @@ import urllib.request
 import grpc
 import numpy as np
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_status import rpc_status
 
 import api
 import arrays
 from api import Refusal
+from load import Load
 from server_process import SANITIZED, DriverFaults, ServerProcess
 
 ARRAY = arrays.awkward("float32", (64, 512), seed=3)
@@ -25,79 +24,6 @@ EXPECTED = arrays.expect_hardmax(ARRAY, [1])
 RESETS = 20
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-class Load:
-    """Callers of both kinds who go on whatever they are told, and count it."""
-
-    def __init__(self, address, callers=3, streams=3):
-        self.good = 0
-        self.unavailable = {"call": 0, "stream": 0}
-        self.wrong = []
-        self._address = address
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
-        bodies = [self._call] * callers + [self._stream] * streams
-        self._threads = [threading.Thread(target=self._run, args=(body,)) for body in bodies]
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self):
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(60)
-            if thread.is_alive():
-                self.wrong.append("a caller hangs")
-
-    def wait_for_good(self, more, seconds=60):
-        wanted = self.good + more
-        until = time.monotonic() + seconds
-        while self.good < wanted and not self.wrong:
-            assert time.monotonic() < until, f"only {self.good} executions are good"
-            time.sleep(0.01)
-
-    def _run(self, body):
-        try:
-            with api.connect(self._address) as channel:
-                body(api.stub_of(channel))
-        except Exception as error:  # pylint: disable=broad-except
-            self.wrong.append(repr(error))
-
-    def _note(self, kind, outcome, refusal):
-        with self._lock:
-            if refusal is not None:
-                self.unavailable[kind] += 1
-                if refusal.code != grpc.StatusCode.UNAVAILABLE or not refusal.retry_seconds:
-                    self.wrong.append(refusal)
-            elif np.array_equal(arrays.array_of(outcome), EXPECTED):
-                self.good += 1
-            else:
-                self.wrong.append("a wrong result")
-
-    def _call(self, stub):
-        while not self._stop.is_set():
-            try:
-                self._note("call", api.execute(stub, OPERATOR, DATA), None)
-            except grpc.RpcError as error:
-                self._note("call", None, Refusal.of(rpc_status.from_call(error)))
-                time.sleep(0.01)
-
-    def _stream(self, stub):
-        stream = api.Stream(stub, timeout=600)
-        for key in range(6):
-            stream.begin(key, OPERATOR, [(0, 0, DATA)])
-        following = 6
-        while (end := stream.next_end()) is not None:
-            outcome = end[1]
-            self._note("stream", outcome,
-                       None if outcome.status is None else Refusal.of(outcome.status))
-            if outcome.status is not None:
-                time.sleep(0.01)
-            if self._stop.is_set():
-                stream.half_close()
-            else:
-                stream.begin(following, OPERATOR, [(0, 0, DATA)])
-                following += 1
 
 
 class DeviceLoss(unittest.TestCase):
@@ -134,11 +60,11 @@ class DeviceLoss(unittest.TestCase):
             time.sleep(0.01)
 
     def test_is_told_survived_and_forgotten(self):
-        load = Load(self.server.address)
+        load = Load(self.server.address, ARRAY, callers=3, streams=3)
         self.addCleanup(load.stop)
         load.wait_for_good(50)
         self.assertEqual((self.readyz(), self.serving()), ((200, "ready\n"), SERVING))
-        self.assertEqual(load.unavailable, {"call": 0, "stream": 0})
+        self.assertEqual(load.refused, {"call": 0, "stream": 0})
 
         # It does not come back at once.
         self.faults.begin("no_device")
@@ -146,7 +72,7 @@ class DeviceLoss(unittest.TestCase):
         self.server.wait_for(lambda line: line.get("event") == "device_lost")
         self.wait_until(lambda: self.readyz() == (503, "device lost\n"))
         self.wait_until(lambda: self.serving() == NOT_SERVING)
-        self.wait_until(lambda: min(load.unavailable.values()) > 5)
+        self.wait_until(lambda: min(load.refused.values()) > 5)
         self.assertEqual((self.readyz()[0], self.serving(), self.resets()), (503, NOT_SERVING, 0))
 
         self.faults.end("no_device")
@@ -157,10 +83,10 @@ class DeviceLoss(unittest.TestCase):
         load.wait_for_good(50)
         load.stop()
         self.assertEqual(load.wrong, [])
-        print(f"{load.good} good; told to come again: {load.unavailable}")
+        print(f"{load.good} good; told to come again: {load.refused}")
 
     def test_leaves_nothing_behind(self):
-        load = Load(self.server.address)
+        load = Load(self.server.address, ARRAY, callers=3, streams=3)
         self.addCleanup(load.stop)
         load.wait_for_good(20)
         resident, descriptors, threads = [], [], []
@@ -174,7 +100,7 @@ class DeviceLoss(unittest.TestCase):
         load.stop()
         self.assertEqual(load.wrong, [])
         slope = (resident[-1] - resident[4]) / (RESETS - 5)
-        print(f"{load.good} good, {load.unavailable} told to come again in {RESETS} resets; "
+        print(f"{load.good} good, {load.refused} told to come again in {RESETS} resets; "
               f"resident MiB {[each >> 20 for each in resident]}, descriptors {descriptors}, "
               f"threads {threads}")
         self.assertLessEqual(descriptors[-1], max(descriptors[:5]) + 3)
@@ -187,6 +113,25 @@ class DeviceLoss(unittest.TestCase):
         lines = [line["event"] for line in self.server.lines()
                  if line.get("event", "").startswith("device_")]
         self.assertEqual(lines, ["device_lost", "device_back"] * RESETS)
+
+    def test_a_kernel_that_the_driver_refuses_fails_its_request_alone(self):
+        load = Load(self.server.address, ARRAY, callers=1, streams=1)
+        self.addCleanup(load.stop)
+        load.wait_for_good(20)
+        self.faults.begin("no_pipeline")
+        with self.assertRaises(grpc.RpcError) as raised:
+            api.execute(self.stub, arrays.argmax(ARRAY, [1]), DATA)
+        refusal = Refusal.of_error(raised.exception)
+        print(refusal.sentence)
+        self.assertEqual(refusal.code, grpc.StatusCode.INTERNAL)
+        self.assertRegex(refusal.sentence, r"CreateComputePipelineState\(arg_reduce, \w+\) fails")
+        load.wait_for_good(20)
+        self.faults.end("no_pipeline")
+        good = api.execute(self.stub, arrays.argmax(ARRAY, [1]), DATA)
+        self.assertIsNotNone(good.statistics)
+        load.stop()
+        self.assertEqual((load.wrong, load.refused), ([], {"call": 0, "stream": 0}))
+        self.assertEqual((self.readyz()[0], self.resets()), (200, 0))
 
     def test_is_noticed_by_one_who_comes_alone(self):
         good = api.execute(self.stub, OPERATOR, DATA)

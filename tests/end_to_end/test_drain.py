@@ -2,17 +2,16 @@
 
 import collections
 import signal
-import threading
 import time
 import unittest
 
 import grpc
 import numpy as np
-from grpc_status import rpc_status
 
 import api
 import arrays
 from api import Refusal, sv
+from load import Load
 from server_process import ServerProcess
 
 ARRAY = arrays.awkward("float32", (64, 256), seed=1)
@@ -24,95 +23,11 @@ ROW_DATA = arrays.data_of(ROW)
 LARGE_RESULT = arrays.hardmax(np.lib.stride_tricks.as_strided(ROW, (1280, 4096), (0, 4)), [1])
 
 
-class Load:
-    """Clients that execute until they are refused, and count what came of it."""
-
-    def __init__(self, server, streams, callers):
-        self.good = 0
-        self.refused = 0
-        self.wrong = []
-        self._server = server
-        self._lock = threading.Lock()
-        bodies = [self._stream] * streams + [self._call] * callers
-        self._threads = [threading.Thread(target=self._run, args=(body,)) for body in bodies]
-        for thread in self._threads:
-            thread.start()
-
-    def join(self):
-        for thread in self._threads:
-            thread.join(60)
-            if thread.is_alive():
-                self.wrong.append("a client hangs")
-
-    def _run(self, body):
-        try:
-            with api.connect(self._server.address) as channel:
-                body(api.stub_of(channel))
-        except Exception as error:  # pylint: disable=broad-except
-            self._note(wrong=repr(error))
-
-    def _note(self, outcome=None, refusal=None, wrong=None):
-        with self._lock:
-            if wrong is not None:
-                self.wrong.append(wrong)
-            elif refusal is not None:
-                self.refused += 1
-                if refusal.code != grpc.StatusCode.UNAVAILABLE or refusal.retry_seconds is None:
-                    self.wrong.append(refusal)
-            elif np.array_equal(arrays.array_of(outcome), EXPECTED):
-                self.good += 1
-            else:
-                self.wrong.append("a wrong result")
-
-    def _call(self, stub):
-        while True:
-            try:
-                self._note(api.execute(stub, arrays.hardmax(ARRAY, [1]), DATA))
-            except grpc.RpcError as error:
-                # What arrives in the moment that the server closes, gRPC cancels by itself.
-                by_grpc = rpc_status.from_call(error) is None
-                if error.code() != grpc.StatusCode.UNAVAILABLE and not (
-                        by_grpc and error.code() == grpc.StatusCode.CANCELLED):
-                    self._note(wrong=repr(error))
-                return
-
-    def _stream(self, stub):
-        stream = api.Stream(stub)
-        began, ended = set(), set()
-        try:
-            for key in range(8):
-                self._begin(stream, key)
-                began.add(key)
-            while (end := stream.next_end()) is not None:
-                key, outcome = end
-                ended.add(key)
-                if outcome.status is not None:
-                    self._note(refusal=Refusal.of(outcome.status))
-                    if began == ended:
-                        stream.half_close()
-                    continue
-                self._note(outcome)
-                following = len(began)
-                self._begin(stream, following)
-                began.add(following)
-        except grpc.RpcError as error:
-            # It ends so when it had nothing under way; what was sent after that was not accepted.
-            if error.code() != grpc.StatusCode.UNAVAILABLE:
-                self._note(wrong=repr(error))
-
-    @staticmethod
-    def _begin(stream, key):
-        stream.begin(key, arrays.hardmax(ARRAY, [1]), [(0, 0, DATA[:20000])])
-        stream.send(key, [(0, 20000, DATA[20000:])])
-
-
 class Drain(unittest.TestCase):
     def test_no_accepted_execution_is_lost_under_load(self):
         server = self.enterContext(ServerProcess("--drain_timeout=20s"))
-        load = Load(server, streams=4, callers=4)
-        until = time.monotonic() + 60
-        while load.good < 200 and time.monotonic() < until:
-            time.sleep(0.01)
+        load = Load(server.address, ARRAY, callers=4, streams=4, until_refused=True)
+        load.wait_for_good(200)
         started = time.monotonic()
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(30), 0)
@@ -122,7 +37,6 @@ class Drain(unittest.TestCase):
         print(f"drained in {seconds:.2f} s: {load.good} good, {load.refused} refused with a "
               f"status; logged: {collections.Counter(codes)}")
         self.assertEqual(load.wrong, [])
-        self.assertGreaterEqual(load.good, 200)
         self.assertEqual(set(codes) - {"OK", "UNAVAILABLE"}, set())
         self.assertEqual(codes.count("OK"), load.good)
         self.assertLess(seconds, 15)

@@ -4,6 +4,7 @@
 //   lose_device  the next device that is given work finishes what it has, and is lost: this and all
 //                later work is refused. The file is gone then.
 //   no_device    while it is there no device can be created
+//   no_pipeline  while it is there no compute pipeline can be created
 //   no_memory    while it is there no memory is given out in pieces of 64 MiB and more
 //
 // Faults come from where a driver's come, so that all above it meets them as it would meet those.
@@ -28,6 +29,7 @@ struct DeviceFunctions {
   PFN_vkDeviceWaitIdle wait_idle;
   PFN_vkQueueSubmit submit;
   PFN_vkAllocateMemory allocate;
+  PFN_vkCreateComputePipelines create_compute_pipelines;
 };
 
 constexpr VkDeviceSize kLargeBytes = VkDeviceSize{64} << 20;
@@ -93,7 +95,9 @@ VkResult CreateDevice(VkPhysicalDevice physical_device, const VkDeviceCreateInfo
       .destroy = reinterpret_cast<PFN_vkDestroyDevice>(find("vkDestroyDevice")),
       .wait_idle = reinterpret_cast<PFN_vkDeviceWaitIdle>(find("vkDeviceWaitIdle")),
       .submit = reinterpret_cast<PFN_vkQueueSubmit>(find("vkQueueSubmit")),
-      .allocate = reinterpret_cast<PFN_vkAllocateMemory>(find("vkAllocateMemory"))};
+      .allocate = reinterpret_cast<PFN_vkAllocateMemory>(find("vkAllocateMemory")),
+      .create_compute_pipelines =
+          reinterpret_cast<PFN_vkCreateComputePipelines>(find("vkCreateComputePipelines"))};
   return result;
 }
 
@@ -141,6 +145,18 @@ VkResult AllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
   return allocate(device, info, allocator, memory);
 }
 
+VkResult CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                const VkComputePipelineCreateInfo* infos,
+                                const VkAllocationCallbacks* allocator, VkPipeline* pipelines) {
+  if (std::filesystem::exists(SwitchOf("no_pipeline"))) return VK_ERROR_INITIALIZATION_FAILED;
+  PFN_vkCreateComputePipelines create = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    create = devices.at(KeyOf(device)).create_compute_pipelines;
+  }
+  return create(device, cache, count, infos, allocator, pipelines);
+}
+
 PFN_vkVoidFunction Ours(const char* name) {
   const struct {
     const char* name;
@@ -151,6 +167,7 @@ PFN_vkVoidFunction Ours(const char* name) {
       {"vkDestroyDevice", reinterpret_cast<PFN_vkVoidFunction>(&DestroyDevice)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(&QueueSubmit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(&AllocateMemory)},
+      {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(&CreateComputePipelines)},
   };
   for (const auto& each : kFunctions) {
     if (std::strcmp(each.name, name) == 0) return each.function;

@@ -41,20 +41,32 @@ def seconds(text):
     return int(re.fullmatch(r"(\d+)s", text)[1])
 
 
-class DeployTest(unittest.TestCase):
-    def overlays(self):
+def in_each_overlay(test):
+    """The test once for each; a failure names it."""
+    @functools.wraps(test)
+    def test_each(self):
         for folder in OVERLAYS:
             with self.subTest(folder):
                 objects = render(folder)
                 pod = objects["Deployment"]["spec"]["template"]
-                yield objects, pod, pod["spec"]["containers"][0]
+                test(self, objects, pod, pod["spec"]["containers"][0])
+    return test_each
 
-    def test_every_object_is_valid(self):
-        for objects, _, _ in self.overlays():
-            self.assertEqual(set(objects), {"Deployment", "Service", "PodDisruptionBudget",
-                                            "HorizontalPodAutoscaler"})
-            for each in objects.values():
-                kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+@functools.cache
+def variables_of_flags():
+    text = subprocess.run([SERVER, "--help"], capture_output=True, check=False, text=True,
+                          env=plain_environment()).stdout
+    return {"OPMILL_" + name.upper() for name in re.findall(r"^ +--(\w+) \(", text, re.M)}
+
+
+class DeployTest(unittest.TestCase):
+    @in_each_overlay
+    def test_every_object_is_valid(self, objects, _pod, _container):
+        self.assertEqual(set(objects), {"Deployment", "Service", "PodDisruptionBudget",
+                                        "HorizontalPodAutoscaler"})
+        for each in objects.values():
+            kubernetes_validate.validate(each, KUBERNETES, strict=True)
 
     def test_a_broken_object_is_found(self):
         broken = render("linux")["Deployment"]
@@ -62,54 +74,52 @@ class DeployTest(unittest.TestCase):
         with self.assertRaises(kubernetes_validate.ValidationError):
             kubernetes_validate.validate(broken, KUBERNETES, strict=True)
 
-    def test_selectors_select_the_pods(self):
+    @in_each_overlay
+    def test_selectors_select_the_pods(self, objects, pod, _container):
         monitor = render("monitoring")["ServiceMonitor"]
-        for objects, pod, _ in self.overlays():
-            labels = pod["metadata"]["labels"]
-            selectors = [objects["Deployment"]["spec"]["selector"]["matchLabels"],
-                         objects["Service"]["spec"]["selector"],
-                         objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]]
-            for selector in selectors:
-                self.assertTrue(selector)
-                self.assertLessEqual(selector.items(), labels.items())
-            target = objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
-            self.assertEqual(target["name"], objects["Deployment"]["metadata"]["name"])
-            service = objects["Service"]
-            self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(),
-                                 service["metadata"]["labels"].items())
-            self.assertLessEqual({each["port"] for each in monitor["spec"]["endpoints"]},
-                                 {port["name"] for port in service["spec"]["ports"]})
+        labels = pod["metadata"]["labels"]
+        selectors = [objects["Deployment"]["spec"]["selector"]["matchLabels"],
+                     objects["Service"]["spec"]["selector"],
+                     objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]]
+        for selector in selectors:
+            self.assertTrue(selector)
+            self.assertLessEqual(selector.items(), labels.items())
+        target = objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+        self.assertEqual(target["name"], objects["Deployment"]["metadata"]["name"])
+        service = objects["Service"]
+        self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(),
+                             service["metadata"]["labels"].items())
+        self.assertLessEqual({each["port"] for each in monitor["spec"]["endpoints"]},
+                             {port["name"] for port in service["spec"]["ports"]})
 
-    def test_drain_and_grace_agree(self):
-        for _, pod, container in self.overlays():
-            environment = {each["name"]: each["value"] for each in container["env"]}
-            stop = container["lifecycle"]["preStop"]["sleep"]["seconds"]
-            drain = seconds(environment["OPMILL_DRAIN_TIMEOUT"])
-            self.assertGreaterEqual(pod["spec"]["terminationGracePeriodSeconds"],
-                                    stop + drain + SPARE_SECONDS)
-            # Balancers have dropped the pod when it begins to refuse.
-            ready = container["readinessProbe"]
-            self.assertGreaterEqual(stop, ready["periodSeconds"] * ready["failureThreshold"])
+    @in_each_overlay
+    def test_drain_and_grace_agree(self, _objects, pod, container):
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        stop = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        drain = seconds(environment["OPMILL_DRAIN_TIMEOUT"])
+        self.assertGreaterEqual(pod["spec"]["terminationGracePeriodSeconds"],
+                                stop + drain + SPARE_SECONDS)
+        # Balancers have dropped the pod when it begins to refuse.
+        ready = container["readinessProbe"]
+        self.assertGreaterEqual(stop, ready["periodSeconds"] * ready["failureThreshold"])
 
-    def test_the_environment_is_the_servers_flags(self):
-        text = subprocess.run([SERVER, "--help"], capture_output=True, check=False, text=True,
-                              env=plain_environment()).stdout
-        flags = {"OPMILL_" + name.upper() for name in re.findall(r"^ +--(\w+) \(", text, re.M)}
+    @in_each_overlay
+    def test_the_environment_is_the_servers_flags(self, _objects, _pod, container):
+        flags = variables_of_flags()
         self.assertIn("OPMILL_ADDRESS", flags)
-        for _, _, container in self.overlays():
-            ours = {each["name"] for each in container["env"] if each["name"].startswith("OPMILL")}
-            self.assertLessEqual(ours, flags)
+        ours = {each["name"] for each in container["env"] if each["name"].startswith("OPMILL")}
+        self.assertLessEqual(ours, flags)
 
-    def test_certificates_lie_where_the_flags_say(self):
-        for _, pod, container in self.overlays():
-            environment = {each["name"]: each["value"] for each in container["env"]}
-            mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-            volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
-            self.assertLessEqual(set(mounts), set(volumes))
-            windows = pod["spec"].get("os", {}).get("name") == "windows"
-            path = pathlib.PureWindowsPath if windows else pathlib.PurePosixPath
-            for flag, key in (("OPMILL_TLS_CERT", "tls.crt"), ("OPMILL_TLS_KEY", "tls.key")):
-                self.assertEqual(path(environment[flag]), path(mounts["tls"]) / key)
+    @in_each_overlay
+    def test_certificates_lie_where_the_flags_say(self, _objects, pod, container):
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
+        self.assertLessEqual(set(mounts), set(volumes))
+        windows = pod["spec"].get("os", {}).get("name") == "windows"
+        path = pathlib.PureWindowsPath if windows else pathlib.PurePosixPath
+        for flag, key in (("OPMILL_TLS_CERT", "tls.crt"), ("OPMILL_TLS_KEY", "tls.key")):
+            self.assertEqual(path(environment[flag]), path(mounts["tls"]) / key)
 
     def test_probes_and_metrics_are_answered(self):
         objects = render("linux")

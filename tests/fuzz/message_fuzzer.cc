@@ -68,6 +68,13 @@ std::vector<OutgoingChunk> SlicesOf(const v1::ExecuteStreamRequest& message) {
   return chunks;
 }
 
+// Fields of a chunk that we do not know: protobuf keeps them, and we have no use for them. Those of
+// the message itself are in its header.
+void DropUnknownOfChunks(v1::ExecuteStreamRequest& message) {
+  for (v1::TensorChunk& chunk : *message.mutable_chunks()) chunk.DiscardUnknownFields();
+}
+void DropUnknownOfChunks(v1::ExecuteRequest&) {}
+
 template <typename Message, typename Join>
 void Run(const std::string& bytes, uint64_t seed, PayloadKind kind, const Join& join) {
   Message expected;
@@ -89,6 +96,7 @@ void Run(const std::string& bytes, uint64_t seed, PayloadKind kind, const Join& 
   for (size_t i = 0; i < split->chunks().size(); ++i) {
     Compare(split->chunks()[i], PayloadOf(expected)[static_cast<int>(i)]);
   }
+  DropUnknownOfChunks(expected);
   Message joined;
   FUZZ_CHECK(joined.ParseFromString(BytesOf(join(header, SlicesOf(expected)))), "");
   FUZZ_CHECK(joined.SerializeAsString() == expected.SerializeAsString(), "");

@@ -271,7 +271,12 @@ class Checker {
   }
 
   // Elements of rows before the first of a sequence, in its vector, at most.
-  uint64_t MostBefore() const { return vector_ - Alignment(); }
+  uint64_t MostBefore() const {
+    for (const Dim& dim : kept()) {
+      if (dim.size > 1 && dim.input_stride % vector_ != 0) return vector_ - 1;
+    }
+    return c_.input_base % vector_;
+  }
 
   // Blocks of a part reach over its sequences.
   void CoversSequences(uint64_t before) {

@@ -167,8 +167,8 @@ void Run(const fuzz::StreamCase& c) {
   for (const fuzz::StreamStep& step : c.steps()) caller.Take(step);
   const grpc::Status status = transport.Finish();
   if (status.ok()) {
-    FUZZ_CHECK(transport.half_closed() && !transport.cancelled(), "an end that nobody asked for");
-    model.Ended();
+    FUZZ_CHECK(transport.half_closed(), "an end that nobody asked for");
+    if (!transport.cancelled()) model.Ended();  // else it came too late, or answers were dropped
   }
   FUZZ_CHECK(open_calls.streams() == 0, open_calls.streams());
   const absl::Time patience = absl::Now() + absl::Seconds(20);

@@ -102,7 +102,10 @@ class LoadClient {
       return AfternoonMessages(command.Text("operation"), columns, kind == "afternoon_stream",
                                shape);
     }
-    return BareMessages(kind, shape);
+    if (kind != "StreamedAnswer") return BareMessages(kind, shape);
+    Outgoing outgoing = BareMessages("Unary", shape);
+    outgoing.streams_answer = true;
+    return outgoing;
   }
 
   absl::StatusOr<Json> Transfer(const Command& command) {

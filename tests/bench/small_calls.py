@@ -16,6 +16,8 @@ LOADS = (1, 8, 64, 512)
 def kinds(options):
     found = {
         "bare unary": {"server": "bare", "kind": "Unary"},
+        # As Execute is one: its answer is a stream.
+        "bare, answer streamed": {"server": "bare", "kind": "StreamedAnswer"},
         "Execute": {"server": "opmill", "kind": "execute", "desc": ARGMIN, "expect": EXPECTED},
         "ExecuteStream": {"server": "opmill", "kind": "stream", "desc": ARGMIN,
                           "expect": EXPECTED},
@@ -92,7 +94,8 @@ def aim(part, found, submit):
         allowed = [bare + 2 * wait for bare, wait in zip(p50("bare unary"), submit)]
         part.targets.append(Target(f"p50 of {kind} at 1 / (bare unary + 2 x submit-and-wait)", 1,
                                    ratios(p50(kind), allowed), at_most=True))
-        for load, bound, other in ((64, 0.5, "bare unary"), (64, 3, "afternoon service")):
+        for load, bound, other in ((64, 0.5, "bare unary"), (64, 0.5, "bare, answer streamed"),
+                                   (64, 3, "afternoon service")):
             if (other, load) in found:
                 part.targets.append(Target(f"calls/s of {kind} at {load} / {other}", bound,
                                            ratios(rates(kind, load), rates(other, load))))

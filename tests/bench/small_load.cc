@@ -221,7 +221,7 @@ absl::StatusOr<LoadReport> RunCalls(grpc::GenericStub& stub, const Outgoing& out
   Run run(plan);
   std::vector<std::unique_ptr<Lane>> lanes;
   for (uint32_t i = 0; i < plan.concurrency; ++i) {
-    if (outgoing.answer == Answer::kExecute) {
+    if (outgoing.streams_answer) {
       lanes.push_back(std::make_unique<StreamedAnswerLane>(run, stub, outgoing));
     } else {
       lanes.push_back(std::make_unique<UnaryLane>(run, stub, outgoing));

@@ -162,7 +162,9 @@ Outgoing SourceMessage(uint64_t bytes) {
 }
 
 Outgoing ExecuteMessage(const v1::OperatorDesc& desc, const Shape& shape) {
-  Outgoing outgoing = {.method = absl::StrCat(kService, "Execute"), .answer = Answer::kExecute};
+  Outgoing outgoing = {.method = absl::StrCat(kService, "Execute"),
+                       .answer = Answer::kExecute,
+                       .streams_answer = true};
   v1::ExecuteRequest header;
   *header.mutable_operator_() = desc;
   outgoing.messages.push_back(JoinInputs(header, PatternSlices(shape.bytes)));

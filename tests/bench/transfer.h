@@ -22,6 +22,7 @@ struct Outgoing {
   std::string method;
   std::vector<grpc::ByteBuffer> messages;
   Answer answer = Answer::kBytes;
+  bool streams_answer = false;  // one message, and any number of answers
 };
 
 // `bytes` bytes of floats 512, ..., 1023, 0, ..., 511, and so on; in messages of `chunk_bytes`.

@@ -1,5 +1,9 @@
 #include "proto/address.h"
 
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -7,29 +11,32 @@
 namespace opmill {
 namespace {
 
+// Of decimal digits alone: others read 0127 as 87, and a blank as the end.
+std::optional<uint32_t> NumberOf(absl::string_view text, uint32_t most) {
+  uint32_t value = 0;
+  if (text.empty() || !absl::c_all_of(text, absl::ascii_isdigit) ||
+      (text[0] == '0' && text != "0") || !absl::SimpleAtoi(text, &value) || value > most) {
+    return std::nullopt;
+  }
+  return value;
+}
+
 // A name such as 127.evil.example begins like an address and is none.
 bool IsIpV4Loopback(absl::string_view host) {
-  uint32_t parts = 0;
-  for (const absl::string_view part : absl::StrSplit(host, '.')) {
-    uint32_t value = 0;
-    if (!absl::SimpleAtoi(part, &value) || value > 255 || (parts == 0 && value != 127)) {
-      return false;
-    }
-    ++parts;
-  }
-  return parts == 4;
+  const std::vector<absl::string_view> parts = absl::StrSplit(host, '.');
+  return parts.size() == 4 && parts[0] == "127" &&
+         absl::c_all_of(parts,
+                        [](absl::string_view part) { return NumberOf(part, 255).has_value(); });
 }
 
 }  // namespace
 
 std::optional<uint32_t> PortOf(absl::string_view address) {
   const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == address.npos || colon == 0 || absl::StartsWith(address, "unix:") ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {
+  if (colon == address.npos || colon == 0 || absl::StartsWith(address, "unix:")) {
     return std::nullopt;
   }
-  return port;
+  return NumberOf(address.substr(colon + 1), 65535);
 }
 
 bool IsLoopback(absl::string_view address) {

@@ -74,6 +74,7 @@ struct DeviceCounters {
   uint64_t submissions = 0;
   uint64_t dispatches = 0;            // one may serve many runs
   uint64_t pipelines_created = 0;     // kernel permutations made live
+  uint64_t live_kernels = 0;          // that are so now
   uint64_t shaders_compiled = 0;      // of those, compiled from HLSL and not read from disk
   uint64_t resets = 0;                // device losses survived
   absl::Duration longest_submission;  // from its turn to its end
@@ -110,6 +111,8 @@ class Device {
 
   // Gives back to the system what is kept for buffers to come.
   virtual void ReleaseIdleMemory() {}
+  // Lets go of live kernels that no compiled operator needs.
+  virtual void ReleaseIdleKernels() {}
 
   absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
                                            Bindings bindings);

@@ -101,8 +101,15 @@ std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated)
 void OperatorCache::Invalidate() {
   absl::MutexLock lock(&mutex_);
   entries_.clear();
+  kernel_uses_.clear();
   statistics_.entries = 0;
   statistics_.bytes = 0;
+  statistics_.kernels = 0;
+}
+
+void OperatorCache::Evict(size_t operators) {
+  absl::MutexLock lock(&mutex_);
+  for (; operators > 0 && statistics_.entries > 0; --operators) EvictOldest();
 }
 
 OperatorCacheStatistics OperatorCache::statistics() const {
@@ -124,13 +131,21 @@ void OperatorCache::Settle(const OperatorDesc& desc,
   if (!compilation->result.ok()) ++statistics_.failures;
   const auto found = entries_.find(desc);
   if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
-  const uint64_t bytes = compilation->result.ok() ? PlanBytes((*compilation->result)->plan()) : 0;
-  if (!compilation->result.ok() || options_.capacity == 0 || bytes > options_.max_bytes) {
+  if (!compilation->result.ok()) {
     entries_.erase(found);
     return;
   }
+  const OperatorPlan& plan = (*compilation->result)->plan();
+  const uint64_t bytes = PlanBytes(plan);
+  if (options_.capacity == 0 || bytes > options_.max_bytes ||
+      plan.kernels.size() > options_.max_kernels) {
+    entries_.erase(found);
+    return;
+  }
+  HoldKernels(plan);
   while (statistics_.entries == options_.capacity ||
-         statistics_.bytes > options_.max_bytes - bytes) {
+         statistics_.bytes > options_.max_bytes - bytes ||
+         statistics_.kernels > options_.max_kernels) {
     EvictOldest();
   }
   found->second.compiled = true;
@@ -149,9 +164,23 @@ void OperatorCache::EvictOldest() {
     }
   }
   statistics_.bytes -= oldest->second.bytes;
+  DropKernels((*oldest->second.compilation->result)->plan());
   entries_.erase(oldest);
   --statistics_.entries;
   ++statistics_.evictions;
+}
+
+void OperatorCache::HoldKernels(const OperatorPlan& plan) {
+  for (const KernelPermutation& kernel : plan.kernels) ++kernel_uses_[kernel];
+  statistics_.kernels = kernel_uses_.size();
+}
+
+void OperatorCache::DropKernels(const OperatorPlan& plan) {
+  for (const KernelPermutation& kernel : plan.kernels) {
+    const auto uses = kernel_uses_.find(kernel);
+    if (--uses->second == 0) kernel_uses_.erase(uses);
+  }
+  statistics_.kernels = kernel_uses_.size();
 }
 
 }  // namespace opmill

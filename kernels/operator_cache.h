@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "kernels/device.h"
 #include "kernels/operator_desc.h"
+#include "kernels/plan.h"
 
 namespace opmill {
 
@@ -26,6 +27,8 @@ std::string OperatorKey(const OperatorDesc& validated);
 struct OperatorCacheOptions {
   size_t capacity = 64;  // operators kept; 0 keeps none and still compiles once at a time
   uint64_t max_bytes = UINT64_MAX;  // PlanBytes of all that are kept
+  // Different kernels of all that are kept: they are live on the device as long as those are.
+  size_t max_kernels = SIZE_MAX;
 };
 
 struct OperatorCacheStatistics {
@@ -36,6 +39,7 @@ struct OperatorCacheStatistics {
   uint64_t failures = 0;   // compilations that ended in an error
   uint64_t entries = 0;    // kept now
   uint64_t bytes = 0;      // PlanBytes of those
+  uint64_t kernels = 0;    // different ones of those
 };
 
 struct CachedOperator {
@@ -60,6 +64,9 @@ class OperatorCache {
 
   // A hit, or nothing: neither compiles nor waits, and counts only the hit.
   std::optional<CachedOperator> Find(const OperatorDesc& validated);
+
+  // Lets go of as many, the longest unused first. For want of memory.
+  void Evict(size_t operators);
 
   // After the loss of the device: forgets every operator. A compilation under way still answers its
   // own callers, but is not kept and not joined.
@@ -88,11 +95,15 @@ class OperatorCache {
   Result PlanAndCompile(const OperatorDesc& desc);
   void Settle(const OperatorDesc& desc, const std::shared_ptr<Compilation>& compilation);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldKernels(const OperatorPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropKernels(const OperatorPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<OperatorDesc, Entry, OperatorDescHash> entries_ ABSL_GUARDED_BY(mutex_);
+  // How often the operators that are kept name each.
+  absl::flat_hash_map<KernelPermutation, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;  // counts uses
 };

@@ -19,9 +19,10 @@ constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
 
 }  // namespace
 
-Housekeeper::Housekeeper(Device& device, Executor& executor, OpenCalls& open_calls,
-                         const Limits& limits)
+Housekeeper::Housekeeper(Device& device, OperatorCache& cache, Executor& executor,
+                         OpenCalls& open_calls, const Limits& limits)
     : device_(device),
+      cache_(cache),
       executor_(executor),
       open_calls_(open_calls),
       memory_limit_(limits.memory_limit),
@@ -50,13 +51,21 @@ void Housekeeper::Run() {
 }
 
 void Housekeeper::WatchMemory(absl::Time now) {
+  const uint64_t near = memory_limit_ / 8 * 7;
+  const uint64_t nearer = memory_limit_ / 16 * 15;
   uint64_t resident = ReadResidentBytes();
-  if (resident > memory_limit_ / 8 * 7 && now - last_release_ >= kLeastBetweenReleases) {
-    ReleaseMemory();
+  if (resident > near && now - last_release_ >= kLeastBetweenReleases) {
     last_release_ = now;
+    ReleaseMemory();
     resident = ReadResidentBytes();
+    if (resident > nearer) {
+      cache_.Evict((cache_.statistics().entries + 1) / 2);
+      device_.ReleaseIdleKernels();
+      ReturnFreeMemory();
+      resident = ReadResidentBytes();
+    }
   }
-  const bool is_short = resident > memory_limit_ / 16 * 15;
+  const bool is_short = resident > nearer;
   if (executor_.SetShortOfMemory(is_short) == is_short) return;
   LogLine(LogLevel::kWarning, is_short ? "memory_short" : "memory_again")
       .Add("resident_bytes", resident)

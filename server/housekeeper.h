@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/device.h"
+#include "kernels/operator_cache.h"
 #include "server/executor.h"
 #include "server/open_calls.h"
 #include "server/options.h"
@@ -18,11 +19,13 @@ namespace opmill {
 
 // The parts of the memory limit have bounds of their own (server/memory_plan.h), which act before
 // memory is taken. This is for what has none, or takes more than its part: near the limit, what is
-// kept for later goes back to the system; nearer still, nothing begins.
+// kept for later goes back to the system; nearer still, operators and their kernels too, and
+// nothing begins.
 class Housekeeper {
  public:
   // All outlive it.
-  Housekeeper(Device& device, Executor& executor, OpenCalls& open_calls, const Limits& limits);
+  Housekeeper(Device& device, OperatorCache& cache, Executor& executor, OpenCalls& open_calls,
+              const Limits& limits);
   ~Housekeeper();
 
  private:
@@ -33,6 +36,7 @@ class Housekeeper {
   void ReleaseMemory();
 
   Device& device_;
+  OperatorCache& cache_;
   Executor& executor_;
   OpenCalls& open_calls_;
   const uint64_t memory_limit_;

@@ -11,8 +11,11 @@ namespace {
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 // docs/operations.md has the measurements.
-constexpr uint64_t kProcessBytes = 256 * kMebibyte;
+constexpr uint64_t kProcessBytes = 192 * kMebibyte;
 constexpr uint64_t kBytesPerExecution = 4096;
+constexpr uint64_t kBytesPerKernel = kMebibyte * 3 / 2;
+constexpr uint64_t kLeastKernelBytes = 64 * kMebibyte;
+constexpr uint64_t kMostKernelBytes = 1024 * kMebibyte;
 constexpr uint64_t kLeastOperatorBytes = 8 * kMebibyte;
 constexpr uint64_t kMostOperatorBytes = 256 * kMebibyte;
 // Two of the longest messages arrive whole beside what streams are ahead.
@@ -24,22 +27,28 @@ uint64_t OfDefault(uint64_t value, uint64_t otherwise) { return value == 0 ? oth
 
 }  // namespace
 
+size_t MemoryPlan::live_kernels() const {
+  return static_cast<size_t>(kernel_bytes / kBytesPerKernel);
+}
+
 absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
   limits.memory_limit = OfDefault(limits.memory_limit, host_bytes / 4 * 3);
   MemoryPlan plan = {.limit_bytes = limits.memory_limit};
   plan.process_bytes = kProcessBytes + limits.max_executions * kBytesPerExecution;
+  plan.kernel_bytes = std::clamp(plan.limit_bytes / 16, kLeastKernelBytes, kMostKernelBytes);
   plan.operator_bytes = std::clamp(plan.limit_bytes / 32, kLeastOperatorBytes, kMostOperatorBytes);
   const uint64_t least_transport_bytes = 2 * limits.max_message_bytes + kStreamsAheadBytes;
   plan.transport_bytes =
       std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
-  const uint64_t others = plan.process_bytes + plan.operator_bytes + plan.transport_bytes;
+  const uint64_t others =
+      plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
   if (plan.limit_bytes < others + kLeastBufferBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--memory_limit is ", plan.limit_bytes, "; it is at least ", others + kLeastBufferBytes,
         ": ", plan.process_bytes, " for the process and --max_executions (", limits.max_executions,
-        "), ", plan.operator_bytes, " for compiled operators, ", plan.transport_bytes,
-        " for messages of --max_message_bytes (", limits.max_message_bytes, "), and ",
-        kLeastBufferBytes, " for tensors."));
+        "), ", plan.kernel_bytes, " for live kernels, ", plan.operator_bytes,
+        " for compiled operators, ", plan.transport_bytes, " for messages of --max_message_bytes (",
+        limits.max_message_bytes, "), and ", kLeastBufferBytes, " for tensors."));
   }
   plan.buffer_bytes = plan.limit_bytes - others;
 

@@ -200,6 +200,9 @@ void AddDevice(const Device& device, Families& to) {
   to.Begin("opmill_device_longest_submission_seconds",
            "The longest that one command list has held the device.", MetricType::Gauge)
       .Add(absl::ToDoubleSeconds(counters.longest_submission));
+  to.Begin("opmill_device_live_kernels", "Of the kernels made live, those that are so now.",
+           MetricType::Gauge)
+      .Add(Value(counters.live_kernels));
   to.Begin("opmill_device_buffer_bytes", "Memory of the device's buffers.", MetricType::Gauge)
       .Add(Value(counters.buffer_bytes_in_use), {{"state", "in_use"}})
       .Add(Value(counters.buffer_bytes_pooled), {{"state", "pooled"}});

@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
                             .max_host_bytes = memory.buffer_bytes,
                             .max_scratch_bytes = options.limits.max_scratch_bytes,
                             .max_idle_bytes = options.limits.max_idle_bytes,
+                            .max_live_kernels = memory.live_kernels(),
                             .measure_device_time = false});
 }
 
@@ -96,10 +97,11 @@ absl::Status Server::Initialize() {
                      DeviceChanged(status);
                    }));
   device_->Preload(absl::Now() + kPreload);
-  cache_ = OperatorCache::Create(
-      *device_, {.capacity = limits.operator_cache_capacity, .max_bytes = memory_.operator_bytes});
+  cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity,
+                                            .max_bytes = memory_.operator_bytes,
+                                            .max_kernels = memory_.live_kernels()});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
-  housekeeper_ = std::make_unique<Housekeeper>(*device_, *executor_, open_calls_, limits);
+  housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_, limits);
   service_ = std::make_unique<OperatorService>(OperatorService::Parts{
       *device_, *cache_, *executor_, statistics_, open_calls_, *access_, limits});
   RETURN_IF_ERROR(Listen());

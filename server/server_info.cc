@@ -140,6 +140,7 @@ void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to) 
   to.set_runs(from.runs);
   to.set_submissions(from.submissions);
   to.set_pipelines_created(from.pipelines_created);
+  to.set_live_kernels(from.live_kernels);
   to.set_shaders_compiled(from.shaders_compiled);
   to.set_resets(from.resets);
   to.set_buffer_bytes_in_use(from.buffer_bytes_in_use);

@@ -46,9 +46,10 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
        absl::StrCat(cache.entries(), " entries, ", cache.hits(), " hits, ", cache.misses(),
                     " misses, ", cache.waits(), " waits, ", cache.evictions(), " evictions, ",
                     cache.failures(), " failures")},
-      {"device", absl::StrCat(device.runs(), " runs in ", device.submissions(), " submissions, ",
-                              device.pipelines_created(), " pipelines, ", device.shaders_compiled(),
-                              " shaders compiled, ", device.resets(), " resets")},
+      {"device",
+       absl::StrCat(device.runs(), " runs in ", device.submissions(), " submissions, ",
+                    device.pipelines_created(), " pipelines (", device.live_kernels(), " live), ",
+                    device.shaders_compiled(), " shaders compiled, ", device.resets(), " resets")},
       {"device memory", absl::StrCat(BytesText(device.buffer_bytes_in_use()), " in use, ",
                                      BytesText(device.buffer_bytes_pooled()), " pooled")},
       {"refused unread", absl::StrCat(statistics.refused_requests())}};

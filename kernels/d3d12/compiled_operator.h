@@ -28,7 +28,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   // Some kernel reads an output.
   bool reads_outputs() const { return reads_outputs_; }
 
-  ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].Get(); }
+  ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].get(); }
   D3D12_GPU_VIRTUAL_ADDRESS constants(size_t pass, size_t dispatch) const;
 
  private:

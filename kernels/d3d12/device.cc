@@ -22,8 +22,6 @@
 namespace opmill {
 namespace {
 
-constexpr size_t kMaxPreloadedKernels = 512;
-
 // A device that is gone may stay so for a while: how often it is looked for, and how long after a
 // search in vain callers are told so without another.
 constexpr absl::Duration kSearchInterval = absl::Milliseconds(500);
@@ -156,12 +154,14 @@ class D3D12Device : public Device {
   }
 
   DeviceCounters counters() const override {
-    const BufferPool::Usage usage = Newest()->pool().usage();
+    const std::shared_ptr<Generation> generation = Newest();
+    const BufferPool::Usage usage = generation->pool().usage();
     return {
         .runs = counters_.runs,
         .submissions = counters_.submissions,
         .dispatches = counters_.dispatches,
         .pipelines_created = counters_.pipelines_created,
+        .live_kernels = generation->pipelines().size(),
         .shaders_compiled = shaders_->counters().compiled,
         .resets = counters_.resets,
         .longest_submission = absl::Nanoseconds(counters_.longest_submission_nanoseconds.load()),
@@ -170,6 +170,7 @@ class D3D12Device : public Device {
   }
 
   void ReleaseIdleMemory() override { Newest()->pool().ReleaseIdle(); }
+  void ReleaseIdleKernels() override { Newest()->pipelines().ReleaseUnheld(); }
 
   void InjectLoss() { Newest()->health().MarkLost(); }
 
@@ -231,7 +232,7 @@ class D3D12Device : public Device {
 
   // On all cores: drivers take milliseconds for a pipeline.
   void Preload(Generation& generation, absl::Time deadline) {
-    const std::vector<KernelPermutation> kernels = shaders_->Remembered(kMaxPreloadedKernels);
+    const std::vector<KernelPermutation> kernels = shaders_->Remembered(options_.max_live_kernels);
     std::atomic<size_t> next = 0;
     const auto create = [&] {
       for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {

@@ -2,6 +2,7 @@
 #ifndef OPMILL_KERNELS_D3D12_DEVICE_H_
 #define OPMILL_KERNELS_D3D12_DEVICE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,9 @@ struct D3D12DeviceOptions {
   uint64_t max_host_bytes = 0;
   uint64_t max_scratch_bytes = PlanOptions().max_scratch_bytes;  // of one operator
   uint64_t max_idle_bytes = uint64_t{2} << 30;                   // kept for buffers to come
+
+  // Live kernels that are kept where no operator needs them; those of operators count too.
+  size_t max_live_kernels = 512;
 
   uint32_t frames_in_flight = 3;  // submissions at a time, at least 1
   uint32_t max_batch_runs = 64;   // runs in one submission

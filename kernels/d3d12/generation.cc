@@ -37,8 +37,8 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Create(
 
   ASSIGN_OR_RETURN(ComPtr<ID3D12RootSignature> root_signature,
                    CreateRootSignature(device.Get(), *generation->health_));
-  generation->pipelines_ = std::make_unique<PipelineCache>(device, generation->health_,
-                                                           root_signature, shaders, counters);
+  generation->pipelines_ = std::make_unique<PipelineCache>(
+      device, generation->health_, root_signature, shaders, counters, options.max_live_kernels);
   ASSIGN_OR_RETURN(
       generation->submission_,
       Submission::Create(device, generation->health_, root_signature, generation->pool_, counters,

@@ -120,6 +120,8 @@ class Metrics(unittest.TestCase):
         device = said.device
         for name in ("runs", "submissions", "pipelines_created", "shaders_compiled", "resets"):
             self.assertEqual(scrape.value(f"opmill_device_{name}_total"), getattr(device, name))
+        self.assertEqual(scrape.value("opmill_device_live_kernels"), device.live_kernels)
+        self.assertGreater(device.live_kernels, 0)
         self.assertEqual(scrape.value("opmill_device_buffer_bytes", state="in_use"),
                          device.buffer_bytes_in_use)
         self.assertEqual(scrape.value("opmill_in_flight_bytes"), 0)

@@ -9,10 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/d3d12/device.h"
 #include "tests/kernels/d3d12_fixture.h"
+#include "tests/support/scratch_directory.h"
 
 namespace opmill {
 namespace {
@@ -189,6 +191,92 @@ TEST_F(D3D12DeviceTest, CompilesAKernelOnceForAllWhoAskForIt) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(device_->counters().pipelines_created, 1);
   EXPECT_EQ(device_->counters().shaders_compiled, 1);
+}
+
+// A copy by a kernel of its own for each number.
+OperatorPlan NumberedCopy(uint32_t number) {
+  OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 100 + number);
+  plan.kernels[0].macros.push_back({"NUMBER", number});
+  return plan;
+}
+
+// What runs have needed is let go of when their callbacks have returned.
+uint64_t LiveKernelsAtRest(Device& device, uint64_t awaited) {
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  do {
+    device.ReleaseIdleKernels();
+  } while (device.counters().live_kernels > awaited && absl::Now() < end);
+  return device.counters().live_kernels;
+}
+
+TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
+  ScratchDirectory cache;
+  D3D12DeviceOptions options = TestOptions();
+  options.max_live_kernels = 4;
+  options.shader_cache_directory = cache.utf8();
+  Open(options);
+  const OperatorPlan held_plan = NumberedCopy(99);
+  const auto held = Compiled(held_plan);
+  const auto run = [this](uint32_t number) {
+    const OperatorPlan plan = NumberedCopy(number);
+    const std::vector<uint8_t> input = Noise(plan.input_bytes, number);
+    ExpectOutput(plan, input, input);
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t number = 0; number < 20; ++number) {
+      run(number);
+      EXPECT_LE(device_->counters().live_kernels, 5u);  // the newest is held until it has run
+    }
+  }
+  EXPECT_EQ(device_->counters().pipelines_created, 61u);
+  EXPECT_EQ(device_->counters().shaders_compiled, 21u);
+  // The last three and the one that is held are live.
+  for (const uint32_t number : {17u, 18u, 19u}) run(number);
+  EXPECT_EQ(device_->counters().pipelines_created, 61u);
+  run(16);
+  EXPECT_EQ(device_->counters().pipelines_created, 62u);
+
+  EXPECT_EQ(LiveKernelsAtRest(*device_, 1), 1u);
+  const Bindings bindings = Bound(held_plan, Noise(held_plan.input_bytes, 99));
+  EXPECT_TRUE(device_->RunAndWait(held, bindings).ok());
+  EXPECT_TRUE(BytesOf(*bindings.outputs[0]) == BytesOf(*bindings.input));
+  EXPECT_EQ(device_->counters().pipelines_created, 62u);
+}
+
+// Runs are under way with kernels that nobody else holds, while others come and go.
+TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
+  D3D12DeviceOptions options = TestOptions();
+  options.max_live_kernels = 1;
+  Open(options);
+  constexpr uint32_t kThreads = 4;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t, &wrong] {
+      Runs runs;
+      std::vector<Bindings> bindings;
+      for (uint32_t i = 0; i < 60; ++i) {
+        const OperatorPlan plan = NumberedCopy((t * 7 + i) % 11);
+        auto compiled = device_->Compile(OperatorDesc(), plan);
+        auto bound = Bind(*device_, plan, Noise(plan.input_bytes, i));
+        if (!compiled.ok() || !bound.ok()) {
+          ++wrong;
+          continue;
+        }
+        bindings.push_back(*bound);
+        runs.Start(*device_, *std::move(compiled), *std::move(bound));
+        if (i % 10 == 0) device_->ReleaseIdleKernels();
+      }
+      for (const auto& result : runs.Wait()) wrong += !result.ok();
+      for (const Bindings& each : bindings) {
+        wrong += BytesOf(*each.outputs[0]) != BytesOf(*each.input);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(device_->counters().pipelines_created, 11u);
+  EXPECT_EQ(LiveKernelsAtRest(*device_, 0), 0u);
 }
 
 TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {

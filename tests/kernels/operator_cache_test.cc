@@ -182,6 +182,43 @@ TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
   EXPECT_EQ(small->statistics().entries, 0u);
 }
 
+// Of another kernel for each type, and of one for all lengths that end inside a vector.
+OperatorDesc SumOf(DataType type, uint32_t length) {
+  return ReduceDesc{.function = ReduceFunction::kSum,
+                    .input = {type, {4, length}, {}},
+                    .output = TensorDesc{type, {4, 1}, {}},
+                    .axes = {1}};
+}
+
+TEST(OperatorCache, KeepsOperatorsOfNoMoreKernelsThanItMay) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {.capacity = 64, .max_kernels = 2});
+  for (uint32_t length = 1001; length < 1008; length += 2) {
+    ASSERT_TRUE(cache->Get(SumOf(DataType::kInt32, length)).ok());
+  }
+  EXPECT_EQ(cache->statistics().kernels, 1u);
+  EXPECT_EQ(cache->statistics().entries, 4u);
+  ASSERT_TRUE(cache->Get(SumOf(DataType::kFloat32, 1001)).ok());
+  EXPECT_EQ(cache->statistics().kernels, 2u);
+  EXPECT_EQ(cache->statistics().evictions, 0u);
+
+  // All four of the first kernel go before it does; what was used since stays.
+  ASSERT_TRUE(cache->Get(SumOf(DataType::kFloat16, 1001)).ok());
+  EXPECT_EQ(cache->statistics().kernels, 2u);
+  EXPECT_EQ(cache->statistics().evictions, 4u);
+  EXPECT_TRUE(cache->Find(SumOf(DataType::kFloat32, 1001)).has_value());
+
+  cache->Evict(1);  // half precision: the other one was just found
+  EXPECT_FALSE(cache->Find(SumOf(DataType::kFloat16, 1001)).has_value());
+  EXPECT_EQ(cache->statistics().kernels, 1u);
+  cache->Evict(7);
+  EXPECT_EQ(cache->statistics().entries, 0u);
+  EXPECT_EQ(cache->statistics().kernels, 0u);
+  const auto none = OperatorCache::Create(device, {.capacity = 64, .max_kernels = 0});
+  EXPECT_TRUE(none->Get(SumOf(1)).ok());
+  EXPECT_EQ(none->statistics().entries, 0u);
+}
+
 TEST(OperatorCache, FindsWhatIsKeptAndCompilesNothing) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 2});
@@ -215,6 +252,7 @@ TEST(OperatorCache, ForgetsAllWhenInvalidated) {
   const auto before = cache->Get(SumOf(1))->compiled;
   cache->Invalidate();
   EXPECT_EQ(cache->statistics().entries, 0u);
+  EXPECT_EQ(cache->statistics().kernels, 0u);
   const auto after = cache->Get(SumOf(1));
   EXPECT_FALSE(after->was_cached);
   EXPECT_NE(after->compiled, before);

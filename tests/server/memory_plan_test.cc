@@ -28,9 +28,10 @@ TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->limit_bytes, host / 4 * 3);
     EXPECT_EQ(limits.memory_limit, plan->limit_bytes);
-    EXPECT_EQ(
-        plan->process_bytes + plan->operator_bytes + plan->transport_bytes + plan->buffer_bytes,
-        plan->limit_bytes);
+    EXPECT_EQ(plan->process_bytes + plan->kernel_bytes + plan->operator_bytes +
+                  plan->transport_bytes + plan->buffer_bytes,
+              plan->limit_bytes);
+    EXPECT_GE(plan->live_kernels(), 32u);
     EXPECT_GE(plan->transport_bytes, 2 * limits.max_message_bytes);
     EXPECT_EQ(limits.max_bytes_in_flight, plan->buffer_bytes / 2);
     EXPECT_EQ(limits.max_scratch_bytes, plan->buffer_bytes / 4);
@@ -38,12 +39,12 @@ TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
 }
 
 TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
-  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = kGibibyte};
+  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 900 * kMebibyte};
   const auto plan = DivideMemory(kGibibyte, tensors);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const uint64_t usable = plan->buffer_bytes - plan->buffer_bytes / 4;
-  EXPECT_EQ(tensors.max_bytes_in_flight, kGibibyte);
-  EXPECT_EQ(tensors.max_scratch_bytes, usable - kGibibyte);
+  EXPECT_EQ(tensors.max_bytes_in_flight, 900 * kMebibyte);
+  EXPECT_EQ(tensors.max_scratch_bytes, usable - 900 * kMebibyte);
   Limits scratch = {.memory_limit = 2 * kGibibyte, .max_scratch_bytes = 100 * kMebibyte};
   ASSERT_TRUE(DivideMemory(kGibibyte, scratch).ok());
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
@@ -51,8 +52,9 @@ TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
 
 TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
   EXPECT_EQ(Refusal({.memory_limit = 512 * kMebibyte}),
-            "--memory_limit is 536870912; it is at least 687865856: 335544320 for the process and "
-            "--max_executions (16384), 16777216 for compiled operators, 201326592 for messages of "
+            "--memory_limit is 536870912; it is at least 687865856: 268435456 for the process and "
+            "--max_executions (16384), 67108864 for live kernels, 16777216 for compiled operators, "
+            "201326592 for messages of "
             "--max_message_bytes (67108864), and 134217728 for tensors.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
               StartsWith("--memory_limit is 1073741824; it is at least "));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "client/execution.h"
 #include "opmill/v1/operator.pb.h"
 #include "tests/conformance/conformance_case.h"
@@ -44,6 +45,7 @@ class SoakCases {
   SoakCases(uint64_t seed, uint64_t count, bool large);
 
   std::vector<v1::OperatorDesc> operators() const;
+  absl::Span<const std::unique_ptr<SoakCase>> small() const { return small_; }
 
   // Small ones far more often.
   SoakCase& Pick(Random& random);

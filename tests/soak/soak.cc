@@ -1,6 +1,7 @@
 // Real servers under mixed load for as long as one likes: right and wrong requests, slow and dying
 // callers, of all sizes. Every answer is checked. One server lives as long as the soak, and at
-// times of rest its memory and handles are taken; another is killed and started over and over.
+// times of rest its memory and handles are taken; another is killed and started over and over;
+// under a third the driver fails, and it has to go on with another device.
 //
 // The exit status is 0 where all answers were right, every end could be explained and nothing grew.
 #include <signal.h>
@@ -26,6 +27,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/client.h"
+#include "client/error.h"
 #include "grpc/grpc.h"
 #include "tests/conformance/random.h"
 #include "tests/soak/deeds.h"
@@ -33,6 +35,7 @@
 #include "tests/soak/ledger.h"
 #include "tests/soak/soak_case.h"
 #include "tests/soak/vitals.h"
+#include "tests/support/driver_faults.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
 
@@ -42,6 +45,7 @@ ABSL_FLAG(std::string, device, "software", "Of the servers.");
 ABSL_FLAG(uint64_t, cases, 40, "Operators and shapes, each with kernels to compile first.");
 ABSL_FLAG(bool, large, true, "Tensors of 64 MiB, too.");
 ABSL_FLAG(double, max_growth_mib_per_minute, 2, "Of the memory at rest.");
+ABSL_FLAG(double, max_growth_mib_per_loss, 4, "Likewise, of the server that loses its device.");
 ABSL_FLAG(std::string, client_of, "", "Is a caller of the server there, until it is killed.");
 ABSL_FLAG(uint64_t, start, 0, "Of such a caller: what it begins with.");
 
@@ -52,19 +56,26 @@ namespace {
 
 constexpr int kSteadyCallers = 4;
 constexpr int kMortalCallers = 2;
+constexpr int kLosingCallers = 2;
 constexpr absl::Duration kPatience = absl::Seconds(300);
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& address,
-                                                           const ScratchDirectory& cache) {
-  return ServerProcess::Start({
-      absl::StrCat("--address=", address),
-      absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
-      absl::StrCat("--shader_cache=", cache.utf8()),
-      absl::StrCat("--max_idle_bytes=", 128 << 20),
-      // Cuts nothing off.
-      absl::StrCat("--drain_timeout=", absl::FormatDuration(kPatience)),
-  });
+                                                           const ScratchDirectory& cache,
+                                                           std::vector<std::string> environment) {
+  return ServerProcess::Start(
+      {
+          absl::StrCat("--address=", address),
+          absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
+          absl::StrCat("--shader_cache=", cache.utf8()),
+          absl::StrCat("--max_idle_bytes=", 128 << 20),
+          // Cuts nothing off.
+          absl::StrCat("--drain_timeout=", absl::FormatDuration(kPatience)),
+      },
+      {.environment = std::move(environment), .patience = kPatience});
 }
+
+// The exact device stands on none.
+bool HasDriver() { return absl::GetFlag(FLAGS_device) != "reference"; }
 
 // Sleeps in pieces, and ends early when it is told to.
 void SleepUntil(absl::Time time, const std::atomic<bool>& over) {
@@ -77,8 +88,11 @@ class Soak {
       : seed_(seed), cases_(seed, absl::GetFlag(FLAGS_cases), absl::GetFlag(FLAGS_large)) {}
 
   bool Run(absl::Duration length) {
-    for (std::unique_ptr<ServerProcess>* server : {&steady_, &mortal_}) {
-      auto started = StartServer("127.0.0.1:0", cache_);
+    for (std::unique_ptr<ServerProcess>* server : {&steady_, &mortal_, &losing_}) {
+      const bool is_losing = server == &losing_;
+      if (is_losing && !HasDriver()) continue;
+      auto started = StartServer("127.0.0.1:0", cache_,
+                                 is_losing ? faults_.environment() : std::vector<std::string>());
       if (!started.ok()) return Refuse(started.status());
       *server = *std::move(started);
     }
@@ -91,6 +105,13 @@ class Soak {
     for (int i = 0; i < kMortalCallers; ++i) {
       threads.emplace_back(
           [this, i, &mortal_address] { Call("mortal", mortal_address, kSteadyCallers + i); });
+    }
+    if (losing_ != nullptr) {
+      for (int i = 0; i < kLosingCallers; ++i) {
+        threads.emplace_back(
+            [this, i] { Call("losing", losing_->address(), kSteadyCallers + kMortalCallers + i); });
+      }
+      threads.emplace_back([this] { LoseDevices(); });
     }
     threads.emplace_back([this] { KillClients(); });
     threads.emplace_back([this, &mortal_address] { KillServers(mortal_address); });
@@ -124,9 +145,9 @@ class Soak {
 
   void Call(const char* server, const std::string& address, uint64_t number) {
     Random random(seed_ * 1000 + number);
-    const bool is_mortal = absl::string_view(server) == "mortal";
+    const bool is_steady = absl::string_view(server) == "steady";
     Deeds deeds(address, cases_, ledger_,
-                {.server = server, .may_be_unavailable = is_mortal, .patience = kPatience});
+                {.server = server, .may_be_unavailable = !is_steady, .patience = kPatience});
     while (gate_.Enter()) {
       deeds.Do(random);
       gate_.Leave();
@@ -172,7 +193,7 @@ class Soak {
         ledger_.Fail("server ended", absl::StrCat("its status is ", status.value_or(-999)));
       }
       CheckLog(*mortal_);
-      auto started = StartServer(address, cache_);
+      auto started = StartServer(address, cache_, {});
       if (!started.ok()) {
         ledger_.Fail("server restarted", started.status().ToString());
         return;
@@ -180,6 +201,43 @@ class Soak {
       mortal_ = *std::move(started);
       ledger_.Count(drains ? "server drained" : "server killed", absl::StatusCode::kOk);
     }
+  }
+
+  void LoseDevices() {
+    Random random(seed_ * 1000 + 902);
+    absl::StatusOr<Client> client =
+        Client::Connect(losing_->address(), {.connect_timeout = kPatience, .timeout = kPatience});
+    if (!client.ok()) return ledger_.Fail("connect", client.status().ToString());
+    for (;;) {
+      SleepUntil(absl::Now() + absl::Seconds(3) + absl::Milliseconds(random.Below(9000)), over_);
+      if (!gate_.Enter()) return;
+      LoseDevice(*client, random);
+      gate_.Leave();
+    }
+  }
+
+  // Once. Whoever calls meanwhile is told that the server is unavailable; after that it answers.
+  void LoseDevice(Client& client, Random& random) {
+    const absl::Time patience = absl::Now() + kPatience;
+    faults_.Begin("lose_device");
+    for (bool has_another = false;;) {
+      SoakCase& c = cases_.PickSmall(random);
+      MemorySink sink;
+      const absl::Status end = client.Execute(c.desc(), c.bytes(), sink).status();
+      const std::string mistake = end.ok() ? c.FindMistake(sink.outputs()) : "";
+      if (!mistake.empty() || (!end.ok() && !absl::IsUnavailable(end))) {
+        ledger_.Fail("device lost",
+                     absl::StrCat(end.ok() ? mistake : Describe(end), " of ", c.line()));
+      }
+      if (end.ok() && has_another) break;
+      const auto statistics = client.GetStatistics();
+      has_another = statistics.ok() && statistics->device().resets() > losses_;
+      if (absl::Now() > patience) {
+        return ledger_.Fail("device lost", "the server did not come to answer again");
+      }
+    }
+    ++losses_;
+    ledger_.Count("device lost", absl::StatusCode::kOk);
   }
 
   // Nothing goes on, and all that was reserved is given back.
@@ -204,22 +262,36 @@ class Soak {
   void Watch(absl::Duration length) {
     const absl::Time start = absl::Now();
     const absl::Duration turn = std::clamp(length / 30, absl::Seconds(2), absl::Seconds(20));
-    absl::StatusOr<Client> client = Client::Connect(steady_->address());
-    if (!client.ok()) return ledger_.Fail("connect", client.status().ToString());
+    std::vector<Client> clients;
+    for (const ServerProcess* server : {steady_.get(), losing_.get()}) {
+      if (server == nullptr) continue;
+      absl::StatusOr<Client> client = Client::Connect(server->address());
+      if (!client.ok()) return ledger_.Fail("connect", client.status().ToString());
+      clients.push_back(*std::move(client));
+    }
     while (absl::Now() < start + length) {
       SleepUntil(absl::Now() + turn, over_);
       gate_.Rest();
-      AwaitIdle(*client);
+      for (Client& client : clients) AwaitIdle(client);
       absl::SleepFor(absl::Milliseconds(300));  // what has ended lets go of threads and handles
       const Vitals vitals = TakeVitals(steady_->pid(), absl::ToDoubleMinutes(absl::Now() - start));
       vitals_.push_back(vitals);
-      absl::PrintF("%6.1f min: %d deeds, %d failures; %.1f MiB, %d handles, %d threads\n",
-                   vitals.minutes, ledger_.total(), ledger_.failures(),
-                   static_cast<double>(vitals.resident_bytes) / (1 << 20), vitals.handles,
-                   vitals.threads);
+      absl::PrintF("%6.1f min: %d deeds, %d failures; %s", vitals.at, ledger_.total(),
+                   ledger_.failures(), Text(vitals));
+      if (losing_ != nullptr) {
+        losing_vitals_.push_back(TakeVitals(losing_->pid(), static_cast<double>(losses_)));
+        absl::PrintF("; %d losses: %s", losses_, Text(losing_vitals_.back()));
+      }
+      absl::PrintF("\n");
       std::fflush(stdout);
       gate_.Resume();
     }
+  }
+
+  static std::string Text(const Vitals& vitals) {
+    return absl::StrFormat("%.1f MiB, %d handles, %d threads",
+                           static_cast<double>(vitals.resident_bytes) / (1 << 20), vitals.handles,
+                           vitals.threads);
   }
 
   void CheckLog(const ServerProcess& server) {
@@ -228,21 +300,43 @@ class Soak {
     }
   }
 
+  // The server's log tells of each loss and each return.
+  void CheckLosses() {
+    if (losing_ == nullptr) return;
+    for (const char* event : {"\"event\":\"device_lost\"", "\"event\":\"device_back\""}) {
+      uint64_t count = 0;
+      for (const std::string& line : losing_->log_lines()) count += absl::StrContains(line, event);
+      if (count != losses_ || count == 0) {
+        ledger_.Fail("server's log", absl::StrCat(event, " ", count, " times; the device was lost ",
+                                                  losses_.load(), " times"));
+      }
+    }
+  }
+
   bool Judge() {
-    for (ServerProcess* server : {steady_.get(), mortal_.get()}) {
+    for (ServerProcess* server : {steady_.get(), mortal_.get(), losing_.get()}) {
+      if (server == nullptr) continue;
       server->Signal(SIGTERM);
       const std::optional<int> status = server->WaitForExit(kPatience);
       if (status != 0) ledger_.Fail("end", absl::StrCat("exit status ", status.value_or(-999)));
       CheckLog(*server);
     }
+    CheckLosses();
     ledger_.Print();
+    VitalBounds bounds = {
+        .resident_bytes_per_unit = absl::GetFlag(FLAGS_max_growth_mib_per_minute) * (1 << 20),
+        .handles = 8,
+        .threads = 8};
     bool held = false;
-    const std::string vitals = JudgeVitals(
-        vitals_,
-        {.resident_bytes_per_minute = absl::GetFlag(FLAGS_max_growth_mib_per_minute) * (1 << 20),
-         .handles = 8,
-         .threads = 8},
-        held);
+    std::string vitals = JudgeVitals(vitals_, bounds, held);
+    if (losing_ != nullptr) {
+      bounds.unit = "loss";
+      bounds.resident_bytes_per_unit = absl::GetFlag(FLAGS_max_growth_mib_per_loss) * (1 << 20);
+      bool losing_held = false;
+      absl::StrAppend(&vitals, "of the server that lost its device ", losses_.load(), " times:\n",
+                      JudgeVitals(losing_vitals_, bounds, losing_held));
+      held = held && losing_held;
+    }
     const bool good = held && ledger_.failures() == 0;
     absl::PrintF("%s%d deeds, %d failures, seed %d: %s\n", vitals, ledger_.total(),
                  ledger_.failures(), seed_, good ? "GOOD" : "BAD");
@@ -257,7 +351,11 @@ class Soak {
   std::atomic<bool> over_ = false;
   std::unique_ptr<ServerProcess> steady_;
   std::unique_ptr<ServerProcess> mortal_;  // of KillServers, while that runs
-  std::vector<Vitals> vitals_;
+  const DriverFaults faults_;
+  std::unique_ptr<ServerProcess> losing_;  // null where there is no driver
+  std::atomic<uint64_t> losses_ = 0;
+  std::vector<Vitals> vitals_;         // of steady_, at times
+  std::vector<Vitals> losing_vitals_;  // of losing_, at numbers of losses
 };
 
 // Until the process is killed. What it sees is nobody's concern.

@@ -52,9 +52,9 @@ std::string JudgeCount(const char* name, const std::vector<Vitals>& samples,
 
 }  // namespace
 
-Vitals TakeVitals(pid_t pid, double minutes) {
+Vitals TakeVitals(pid_t pid, double at) {
   const std::string folder = absl::StrCat("/proc/", pid);
-  Vitals vitals = {.minutes = minutes};
+  Vitals vitals = {.at = at};
   uint64_t pages = 0;
   std::ifstream(folder + "/statm") >> pages >> vitals.resident_bytes;
   vitals.resident_bytes *= static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -99,18 +99,18 @@ std::string JudgeVitals(const std::vector<Vitals>& all, const VitalBounds& bound
   }
   std::vector<std::pair<double, double>> points;
   for (const Vitals& sample : samples) {
-    points.emplace_back(sample.minutes, static_cast<double>(sample.resident_bytes));
+    points.emplace_back(sample.at, static_cast<double>(sample.resident_bytes));
   }
   const Slope slope = FitSlope(points);
-  const bool grew = slope.per_x - 2 * slope.spread > bounds.resident_bytes_per_minute;
+  const bool grew = slope.per_x - 2 * slope.spread > bounds.resident_bytes_per_unit;
   held = !grew;
   constexpr double kMiB = 1 << 20;
   std::string text = absl::StrFormat(
-      "memory at rest: %.1f MiB, in the end %.1f MiB; %+.3f MiB/min, spread %.3f, over %d samples "
-      "of %.1f minutes; %.3f are allowed%s\n",
+      "memory at rest: %.1f MiB, in the end %.1f MiB; %+.3f MiB/%s, spread %.3f, over %d samples "
+      "of %.1f %s; %.3f are allowed%s\n",
       samples.front().resident_bytes / kMiB, samples.back().resident_bytes / kMiB,
-      slope.per_x / kMiB, slope.spread / kMiB, slope.points,
-      samples.back().minutes - samples.front().minutes, bounds.resident_bytes_per_minute / kMiB,
+      slope.per_x / kMiB, bounds.unit, slope.spread / kMiB, slope.points,
+      samples.back().at - samples.front().at, bounds.unit, bounds.resident_bytes_per_unit / kMiB,
       grew ? ": GREW" : "");
   text += JudgeCount("handles", samples, &Vitals::handles, bounds.handles, held);
   text += JudgeCount("threads", samples, &Vitals::threads, bounds.threads, held);

@@ -12,14 +12,14 @@
 namespace opmill {
 
 struct Vitals {
-  double minutes = 0;  // since the start
+  double at = 0;  // minutes since the start, or whatever else there was more and more of
   uint64_t resident_bytes = 0;
   uint64_t handles = 0;
   uint64_t threads = 0;
 };
 
 // Zeros where there is no such process.
-Vitals TakeVitals(pid_t pid, double minutes);
+Vitals TakeVitals(pid_t pid, double at);
 
 // Least squares over points of x and y.
 struct Slope {
@@ -31,7 +31,8 @@ Slope FitSlope(const std::vector<std::pair<double, double>>& points);
 
 // By how much each may grow.
 struct VitalBounds {
-  double resident_bytes_per_minute = 0;
+  std::string unit = "min";  // of Vitals::at
+  double resident_bytes_per_unit = 0;
   uint64_t handles = 0;
   uint64_t threads = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kMiB = 1 << 20;
-constexpr VitalBounds kBounds = {.resident_bytes_per_minute = kMiB, .handles = 2, .threads = 1};
+constexpr VitalBounds kBounds = {.resident_bytes_per_unit = kMiB, .handles = 2, .threads = 1};
 
 // A sample a minute: 100 MiB, and some noise around what `grow` adds.
 template <typename Grow>
@@ -22,7 +22,7 @@ std::vector<Vitals> Samples(const Grow& grow) {
   std::vector<Vitals> all;
   for (int minute = 0; minute < 30; ++minute) {
     const double noise = (minute * 7 % 5 - 2) * 0.5;
-    Vitals vitals = {.minutes = minute * 1.0,
+    Vitals vitals = {.at = minute * 1.0,
                      .resident_bytes = static_cast<uint64_t>((100 + noise) * kMiB),
                      .handles = 20,
                      .threads = 10};

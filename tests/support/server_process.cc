@@ -52,14 +52,22 @@ std::string ShaderCache() {
   return folder != nullptr ? folder : "";
 }
 
-// Without OPMILL_*, where the server looks for values of its flags.
-std::vector<char*> PlainEnvironment() {
-  std::vector<char*> kept;
+// Without OPMILL_*, where the server looks for values of its flags, and with `added`.
+std::vector<std::string> PlainEnvironment(const std::vector<std::string>& added) {
+  std::vector<std::string> kept;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!absl::StartsWith(*variable, "OPMILL_")) kept.push_back(*variable);
   }
-  kept.push_back(nullptr);
+  kept.insert(kept.end(), added.begin(), added.end());
   return kept;
+}
+
+// As exec takes them.
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 std::string ReadAll(const std::filesystem::path& path) {
@@ -83,17 +91,15 @@ std::filesystem::path ProcessFolder(pid_t pid) {
 }
 
 // Starts the server with `log_end` as its standard error.
-absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, int log_end) {
-  std::vector<char*> arguments;
-  for (std::string& argument : command) arguments.push_back(argument.data());
-  arguments.push_back(nullptr);
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, std::vector<std::string> environment,
+                            int log_end) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, log_end, STDERR_FILENO);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, command[0].c_str(), &actions, nullptr, arguments.data(),
-                                PlainEnvironment().data());
+  const int error = posix_spawn(&pid, command[0].c_str(), &actions, nullptr,
+                                Pointers(command).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     return absl::NotFoundError(
@@ -105,7 +111,7 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, int log_end) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
-    std::vector<std::string> flags) {
+    std::vector<std::string> flags, const Surroundings& surroundings) {
   std::vector<std::string> command = {ServerPath(), "--address=127.0.0.1:0", "--log_format=json",
                                       "--shader_cache=" + ShaderCache()};
   command.insert(command.end(), std::make_move_iterator(flags.begin()),
@@ -115,14 +121,16 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
     return absl::InternalError(
         absl::StrCat("No pipe for the server's log: ", std::strerror(errno), "."));
   }
-  const absl::StatusOr<pid_t> pid = Spawn(std::move(command), pipe_ends[1]);
+  const absl::StatusOr<pid_t> pid =
+      Spawn(std::move(command), PlainEnvironment(surroundings.environment), pipe_ends[1]);
   close(pipe_ends[1]);
   if (!pid.ok()) {
     close(pipe_ends[0]);
     return pid.status();
   }
   std::unique_ptr<ServerProcess> process(new ServerProcess(*pid, pipe_ends[0]));
-  const std::optional<std::string> line = process->WaitForLine(kServingEvent);
+  const std::optional<std::string> line =
+      process->WaitForLine(kServingEvent, surroundings.patience);
   process->address_ = FieldOf(line.value_or(""), "address");
   process->metrics_address_ = FieldOf(line.value_or(""), "metrics_address");
   if (process->address_.empty()) {

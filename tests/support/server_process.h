@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,8 +23,17 @@ namespace opmill {
 class ServerProcess {
  public:
   // Starts opmill-server on a free port, with these flags, and waits until it serves. The binary is
-  // the one that was built beside the test, unless OPMILL_SERVER_BINARY names another.
-  static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(std::vector<std::string> flags);
+  // the one that was built beside the test, unless OPMILL_SERVER_BINARY names another. The
+  // environment is this process's without OPMILL_*, and what is given.
+  struct Surroundings {
+    std::vector<std::string> environment;  // NAME=value
+    absl::Duration patience = absl::Seconds(60);
+  };
+  static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(std::vector<std::string> flags,
+                                                              const Surroundings& surroundings);
+  static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(std::vector<std::string> flags) {
+    return Start(std::move(flags), {});
+  }
   // Kills it if it runs still.
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;

@@ -1,0 +1,31 @@
+// Switches of the fault layer, for servers that are started with its environment.
+#ifndef OPMILL_TESTS_SUPPORT_DRIVER_FAULTS_H_
+#define OPMILL_TESTS_SUPPORT_DRIVER_FAULTS_H_
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch_directory.h"
+
+namespace opmill {
+
+// tests/support/fault_layer.cc says what there is.
+class DriverFaults {
+ public:
+  // NAME=value. Drivers under Vulkan only.
+  std::vector<std::string> environment() const {
+    return {"VK_ADD_LAYER_PATH=" OPMILL_FAULT_LAYER_DIRECTORY,
+            "VK_INSTANCE_LAYERS=VK_LAYER_OPMILL_faults",
+            "FAULT_LAYER_SWITCHES=" + switches_.utf8()};
+  }
+
+  void Begin(const std::string& fault) const { std::ofstream(switches_.path() / fault); }
+
+ private:
+  const ScratchDirectory switches_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_SUPPORT_DRIVER_FAULTS_H_

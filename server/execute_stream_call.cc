@@ -134,8 +134,8 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
                                         absl::StrCat("execution_id (", id,
                                                      ") is open on this stream already; neither of "
                                                      "the two is computed.")));
+    // Open until its end is written: another thread may be about to tell of it.
     const std::lock_guard lock(mutex_);
-    open_.erase(id);
     Abandon(id);
     return true;
   }

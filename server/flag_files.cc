@@ -16,7 +16,8 @@
 namespace opmill {
 namespace {
 
-constexpr int kMostLevels = 10;  // of files that name files
+constexpr int kMostLevels = 10;                 // of files that name files
+constexpr size_t kMostBytes = size_t{1} << 20;  // of a file; some have no end
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Of what stands in a file, which may be anything, as much as a sentence takes.
@@ -49,6 +50,19 @@ class Expander {
   std::vector<std::string> Take() && { return std::move(expanded_); }
 
  private:
+  static absl::StatusOr<std::string> ContentOf(absl::string_view file) {
+    std::ifstream stream(PathOf(file));
+    std::string content(kMostBytes + 1, '\0');
+    stream.read(content.data(), static_cast<std::streamsize>(content.size()));
+    content.resize(static_cast<size_t>(stream.gcount()));
+    if (content.size() > kMostBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--flagfile=", Shown(file), " is longer than ", kMostBytes, " bytes."));
+    }
+    if (stream.eof()) return content;
+    return absl::InvalidArgumentError(absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
+  }
+
   absl::Status AppendFiles(absl::string_view files, int level) {
     if (level == kMostLevels) {
       return absl::InvalidArgumentError(
@@ -57,11 +71,10 @@ class Expander {
     }
     for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
       std::vector<std::string> flags;
-      std::ifstream stream(PathOf(file));
-      std::string line;
-      for (size_t number = 1; std::getline(stream, line); ++number) {
-        absl::string_view text = line;
-        if (number == 1) absl::ConsumePrefix(&text, kByteOrderMark);
+      ASSIGN_OR_RETURN(const std::string content, ContentOf(file));
+      size_t number = 0;
+      for (absl::string_view text : absl::StrSplit(content, '\n')) {
+        if (++number == 1) absl::ConsumePrefix(&text, kByteOrderMark);
         text = absl::StripAsciiWhitespace(text);
         if (text.empty() || absl::StartsWith(text, "#")) continue;
         if (!absl::StartsWith(text, "-")) {
@@ -70,10 +83,6 @@ class Expander {
                            "\"; a line is a flag (--name=value), a comment (#) or empty."));
         }
         flags.emplace_back(text);
-      }
-      if (!stream.eof()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
       }
       RETURN_IF_ERROR(Append(flags, level + 1));
     }

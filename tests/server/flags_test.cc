@@ -189,6 +189,8 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
       absl::StrCat("Line 1 of --flagfile=", screen, " is \"\\033[2J", std::string(196, 'x'),
                    "...\"; a line is a flag (--name=value), a comment (#) or empty."));
   ExpectRefusal(Parse("", "--flagfile=/nowhere"), "--flagfile=/nowhere cannot be read.");
+  ExpectRefusal(Parse("", "--flagfile=/dev/zero"),
+                "--flagfile=/dev/zero is longer than 1048576 bytes.");
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", directory.path().string())),
                 absl::StrCat("--flagfile=", directory.path().string(), " cannot be read."));
   const std::string itself = write("itself", "");

@@ -113,7 +113,9 @@ class Caller {
   // The model hears of a message first: its answer may come before the delivery returns.
   void Send(const v1::ExecuteStreamRequest& message, const std::string& bytes) {
     if (transport_.half_closed() || transport_.cancelled()) return;
-    if (model_.Sends(message)) transport_.Deliver(BufferOf(bytes));
+    const StreamModel before = model_;
+    if (!model_.Sends(message)) return;
+    if (!transport_.Deliver(BufferOf(bytes))) model_.TakeBack(message.execution_id(), before);
   }
 
   void Take(fuzz::StreamStep::Event event) {

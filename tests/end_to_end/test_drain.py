@@ -139,7 +139,7 @@ class Drain(unittest.TestCase):
     def test_interrupt_drains_too(self):
         server = self.enterContext(ServerProcess(device="reference"))
         server.signal(signal.SIGINT)
-        self.assertEqual(server.wait(5), 0)
+        self.assertEqual(server.wait(20), 0)
 
     def expect_unavailable(self, stream):
         """Of the execution on it, or of the stream with it."""

@@ -162,7 +162,8 @@ class Programs(unittest.TestCase):
             code=1)
         self.assertIn("not_started", log.read_text())
         flags = self.folder / "флаги.txt"
-        flags.write_text(f"--log_file={self.folder / '記録.log'}\r\n--address=256.0.0.1:1\r\n")
+        flags.write_text(f"--log_file={self.folder / '記録.log'}\r\n--address=256.0.0.1:1\r\n"
+                         "--insecure\r\n")
         run(WINDOWS_SERVER, "--device=reference", f"--flagfile={flags}", code=1)
         self.assertIn("256.0.0.1:1", (self.folder / "記録.log").read_text())
 

@@ -103,8 +103,9 @@ wine_begin() {
   export DISPLAY
   # Wine's services start with its first program, would hold that one's stdout open, and end with its
   # last one; so the first stays, which waits for what nobody writes. A start of them takes 3 to 13 s.
+  # wineboot, asked for, would start them twice, and either would know its own services alone.
   exec {wine_stays}> >(exec "$wine" cmd >/dev/null 2>&1)
-  "$wine" wineboot --init >/dev/null 2>&1
+  "$wine" cmd /c exit </dev/null >/dev/null 2>&1
   # Likewise the desktop, which the first program that wants one would start with its own stderr.
   "$wine" explorer /desktop </dev/null >/dev/null 2>&1 &
   cp "$windows/redist/d3dcompiler_47.dll" "$WINEPREFIX/drive_c/windows/system32/"

@@ -62,8 +62,8 @@ inline constexpr size_t kMaxSlices = size_t{1} << 17;
 // Parts of the space that cover every result once, each within the limits of results and outputs.
 std::vector<IterationSpace> SliceKept(const IterationSpace& space, const SliceLimits& limits);
 
-// Parts of every result's reduction, in its order, each within the limit of the input's span together
-// with the kept dimensions.
+// Parts of every result's reduction, in its order, each within the limit of the input's span
+// together with the kept dimensions.
 std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const SliceLimits& limits);
 
 }  // namespace opmill

@@ -134,8 +134,12 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
                                         absl::StrCat("execution_id (", id,
                                                      ") is open on this stream already; neither of "
                                                      "the two is computed.")));
-    // Open until its end is written: another thread may be about to tell of it.
     const std::lock_guard lock(mutex_);
+    // Unless its end has been told meanwhile.
+    if (const auto found = open_.find(id); found != open_.end() && found->second == twin) {
+      displaced_.push_back(twin);
+      open_.erase(found);
+    }
     Abandon(id);
     return true;
   }
@@ -290,6 +294,7 @@ void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_m
 void ExecuteStreamCall::Forget(uint64_t id, const Execution* ended) {
   const auto found = open_.find(id);
   if (found != open_.end() && found->second.get() == ended) open_.erase(found);
+  std::erase_if(displaced_, [ended](const auto& execution) { return execution.get() == ended; });
 }
 
 // Under the lock.
@@ -423,7 +428,7 @@ std::optional<absl::Status> ExecuteStreamCall::EndOfStream() const {
   // context must live.
   if (writing_ || handling_) return std::nullopt;
   if (failure_.has_value()) return failure_;
-  if (!open_.empty()) return std::nullopt;
+  if (!open_.empty() || !displaced_.empty()) return std::nullopt;
   if (read_ == Read::kEnded) return absl::OkStatus();
   const bool has_more =
       waiting_.has_value() || read_ == Read::kArrived || read_ == Read::kHalfClosed;
@@ -505,6 +510,7 @@ void ExecuteStreamCall::OnDone() {
   {
     const std::lock_guard lock(mutex_);
     open_.clear();
+    displaced_.clear();
     replies_.clear();
     self.swap(self_);
   }

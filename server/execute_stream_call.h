@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -137,6 +138,9 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
 
   std::mutex mutex_;  // of all below
   absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_;
+  // Whose id has been begun again, until their end is on its way: another thread may be about to
+  // tell of it.
+  std::vector<std::shared_ptr<Execution>> displaced_;
   // Ids whose executions ended before their input was complete: what still comes for them is no
   // mistake of the caller's. The oldest go first.
   absl::flat_hash_set<uint64_t> abandoned_;

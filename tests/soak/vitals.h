@@ -31,7 +31,7 @@ Slope FitSlope(const std::vector<std::pair<double, double>>& points);
 
 // By how much each may grow.
 struct VitalBounds {
-  std::string unit = "min";  // of Vitals::at
+  const char* unit = "min";  // of Vitals::at
   double resident_bytes_per_unit = 0;
   uint64_t handles = 0;
   uint64_t threads = 0;

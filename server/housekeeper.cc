@@ -51,21 +51,21 @@ void Housekeeper::Run() {
 }
 
 void Housekeeper::WatchMemory(absl::Time now) {
-  const uint64_t near = memory_limit_ / 8 * 7;
-  const uint64_t nearer = memory_limit_ / 16 * 15;
+  const uint64_t much = memory_limit_ / 8 * 7;
+  const uint64_t too_much = memory_limit_ / 16 * 15;
   uint64_t resident = ReadResidentBytes();
-  if (resident > near && now - last_release_ >= kLeastBetweenReleases) {
+  if (resident > much && now - last_release_ >= kLeastBetweenReleases) {
     last_release_ = now;
     ReleaseMemory();
     resident = ReadResidentBytes();
-    if (resident > nearer) {
+    if (resident > too_much) {
       cache_.Evict((cache_.statistics().entries + 1) / 2);
       device_.ReleaseIdleKernels();
       ReturnFreeMemory();
       resident = ReadResidentBytes();
     }
   }
-  const bool is_short = resident > nearer;
+  const bool is_short = resident > too_much;
   if (executor_.SetShortOfMemory(is_short) == is_short) return;
   LogLine(LogLevel::kWarning, is_short ? "memory_short" : "memory_again")
       .Add("resident_bytes", resident)

@@ -1,6 +1,7 @@
 #include "kernels/iteration_space.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 namespace opmill {
@@ -57,6 +58,22 @@ size_t LargestBy(const std::vector<SpaceDim>& dims, uint64_t SpaceDim::*stride) 
   return best;
 }
 
+// The space cut in two along one of its kept or reduced dimensions, the first half the larger one.
+std::array<IterationSpace, 2> Halves(const IterationSpace& space,
+                                     std::vector<SpaceDim> IterationSpace::*dims, size_t d) {
+  std::array<IterationSpace, 2> halves = {space, space};
+  auto& [lower, upper] = halves;
+  const SpaceDim& cut = (space.*dims)[d];
+  const uint64_t half = (cut.size + 1) / 2;
+  (lower.*dims)[d].size = half;
+  (upper.*dims)[d].size = cut.size - half;
+  upper.input_base += half * cut.input_stride;
+  upper.output_base += half * cut.output_stride;
+  upper.output2_base += half * cut.index_stride;
+  for (IterationSpace& part : halves) part.*dims = Collapse(part.*dims);
+  return halves;
+}
+
 void AppendKept(const IterationSpace& space, const SliceLimits& limits,
                 std::vector<IterationSpace>& slices) {
   if (slices.size() >= kMaxSlices) return;
@@ -82,17 +99,8 @@ void AppendKept(const IterationSpace& space, const SliceLimits& limits,
     slices.push_back(space);
     return;
   }
-  const uint64_t half = (kept[d].size + 1) / 2;
-  IterationSpace lower = space;
-  lower.kept[d].size = half;
-  IterationSpace upper = space;
-  upper.kept[d].size = kept[d].size - half;
-  upper.input_base += half * kept[d].input_stride;
-  upper.output_base += half * kept[d].output_stride;
-  upper.output2_base += half * kept[d].index_stride;
-  for (IterationSpace* part : {&lower, &upper}) {
-    part->kept = Collapse(part->kept);
-    AppendKept(*part, limits, slices);
+  for (const IterationSpace& part : Halves(space, &IterationSpace::kept, d)) {
+    AppendKept(part, limits, slices);
   }
 }
 
@@ -112,22 +120,9 @@ void AppendReduced(const IterationSpace& space, const SliceLimits& limits,
   // nobody asks for positions, the dimension that reaches farthest needs the fewest cuts.
   const bool anywhere = space.order == ReducedOrder::kAny && !reachable;
   const size_t d = anywhere ? LargestBy(space.reduced, &SpaceDim::input_stride) : 0;
-  const SpaceDim& cut = space.reduced[d];
-  const uint64_t half = (cut.size + 1) / 2;
-  IterationSpace lower = space;
-  lower.reduced[d].size = half;
-  IterationSpace upper = space;
-  upper.reduced[d].size = cut.size - half;
-  upper.input_base += half * cut.input_stride;
-  upper.output_base += half * cut.output_stride;
-  upper.output2_base += half * cut.index_stride;
-  if (space.order == ReducedOrder::kRowMajor) {
-    upper.index_base += half * (space.index_count() / cut.size);
-  }
-  for (IterationSpace* part : {&lower, &upper}) {
-    part->reduced = Collapse(part->reduced);
-    AppendReduced(*part, limits, slices);
-  }
+  std::array<IterationSpace, 2> halves = Halves(space, &IterationSpace::reduced, d);
+  if (space.order == ReducedOrder::kRowMajor) halves[1].index_base += halves[0].index_count();
+  for (const IterationSpace& part : halves) AppendReduced(part, limits, slices);
 }
 
 }  // namespace

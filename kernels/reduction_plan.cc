@@ -304,12 +304,13 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     const IterationSpace& kept = slice.space;
     const uint64_t result_count = kept.results();
     const std::vector<IterationSpace> parts_of_kept = SliceReduced(kept, limits);
+    std::vector<Walk> walks;
     std::vector<Sharing> sharings;
     uint64_t splits = 0;
     const uint64_t most_splits =
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
-      const Walk walk = ChooseWalk(part, folding, options);
+      const Walk& walk = walks.emplace_back(ChooseWalk(part, folding, options));
       Sharing sharing = ChooseSharing(walk, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
@@ -329,7 +330,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
       }
       records_waiting += result_count * splits;
       // Records that neighbouring lanes write lie side by side.
-      const bool by_split = ChooseWalk(parts_of_kept[0], folding, options).columns;
+      const bool by_split = walks[0].columns;
       target = RecordTarget{
           .view = Records(builder.ReserveRecords(result_count * splits), result_count * splits),
           .result_stride = by_split ? 1 : splits,
@@ -340,8 +341,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
           RecordTarget{.view = Records(slice.records_offset, result_count), .result_stride = 1};
     }
     for (size_t p = 0; p < parts_of_kept.size(); ++p) {
-      AddWalk(builder, folding, parts_of_kept[p], ChooseWalk(parts_of_kept[p], folding, options),
-              sharings[p], output_type, target);
+      AddWalk(builder, folding, parts_of_kept[p], walks[p], sharings[p], output_type, target);
       if (target.has_value()) target->base += sharings[p].splits * target->split_stride;
     }
   }

@@ -1,6 +1,7 @@
 #include "server/flag_files.h"
 
-#include <fstream>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "kernels/errors.h"
-#include "proto/utf8_path.h"
+#include "server/watched_files.h"
 
 namespace opmill {
 namespace {
@@ -51,16 +52,16 @@ class Expander {
 
  private:
   static absl::StatusOr<std::string> ContentOf(absl::string_view file) {
-    std::ifstream stream(PathOf(file));
-    std::string content(kMostBytes + 1, '\0');
-    stream.read(content.data(), static_cast<std::streamsize>(content.size()));
-    content.resize(static_cast<size_t>(stream.gcount()));
-    if (content.size() > kMostBytes) {
+    std::optional<std::string> content = ReadAtMost(std::string(file), kMostBytes);
+    if (!content.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
+    }
+    if (content->size() > kMostBytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("--flagfile=", Shown(file), " is longer than ", kMostBytes, " bytes."));
     }
-    if (stream.eof()) return content;
-    return absl::InvalidArgumentError(absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
+    return *std::move(content);
   }
 
   absl::Status AppendFiles(absl::string_view files, int level) {

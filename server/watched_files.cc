@@ -15,19 +15,29 @@ constexpr size_t kMaxFileBytes = size_t{16} << 20;
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+std::optional<std::string> ReadAtMost(const std::string& path, size_t most) {
   std::ifstream file(PathOf(path), std::ios::binary);
   std::string text;
   char buffer[4096];
   while (file.read(buffer, sizeof(buffer)) || file.gcount() > 0) {
     text.append(buffer, static_cast<size_t>(file.gcount()));
-    if (text.size() > kMaxFileBytes) {
-      return absl::NotFoundError(
-          absl::StrCat(path, " has more than ", kMaxFileBytes, " bytes, the most that is read."));
+    if (text.size() > most) {
+      text.resize(most + 1);
+      return text;
     }
   }
-  if (!file.eof()) return absl::NotFoundError(absl::StrCat(path, " cannot be read."));
+  if (!file.eof()) return std::nullopt;
   return text;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::optional<std::string> text = ReadAtMost(path, kMaxFileBytes);
+  if (!text.has_value()) return absl::NotFoundError(absl::StrCat(path, " cannot be read."));
+  if (text->size() > kMaxFileBytes) {
+    return absl::NotFoundError(
+        absl::StrCat(path, " has more than ", kMaxFileBytes, " bytes, the most that is read."));
+  }
+  return *std::move(text);
 }
 
 WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,

@@ -3,8 +3,10 @@
 #define OPMILL_SERVER_WATCHED_FILES_H_
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,7 +16,11 @@
 
 namespace opmill {
 
-// `path` is UTF-8. NotFound where it cannot be read, or has more than 16 MiB.
+// Of the file's bytes `most`, and one more where it is longer; some files have no end. Absent where
+// it cannot be read. Paths are UTF-8.
+std::optional<std::string> ReadAtMost(const std::string& path, size_t most);
+
+// All of them. NotFound where it cannot be read, or has more than 16 MiB.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Reads the files again and again, and calls back once what any of them holds is another than

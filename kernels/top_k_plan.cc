@@ -14,16 +14,17 @@ namespace {
 uint64_t ChooseBlockLength(uint64_t length, uint64_t k, uint64_t vector_elements) {
   if (length <= tuning::kMinTournament) return 0;
   const double n = static_cast<double>(length);
-  uint64_t block = tuning::kMaxBlockElements;
+  uint64_t block;
+  uint64_t least = vector_elements;
   if (k <= tuning::kMaxLaneKeep) {
     block = std::bit_ceil(static_cast<uint64_t>(std::sqrt(tuning::kKeyWorth * n / k)));
+    least = std::max(least, tuning::kMinBlockElements);
   } else {
     block = std::bit_floor(static_cast<uint64_t>(std::sqrt(tuning::kSelectWorth * n / k)));
   }
-  block = std::clamp(block, std::max(vector_elements, tuning::kMinBlockElements),
-                     tuning::kMaxBlockElements);
+  block = std::clamp(block, least, tuning::kMaxBlockElements);
   // Of fewer blocks too large a part would be among the best.
-  while (block > tuning::kMinBlockElements && length / block < 2 * k) block /= 2;
+  while (block > least && length / block < 2 * k) block /= 2;
   return length / block >= 2 * k ? block : 0;
 }
 

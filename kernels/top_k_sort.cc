@@ -75,7 +75,7 @@ List TopKSlice::SortElements() {
   }
   builder_.NextPass();
   if (run_count == 1) return runs;
-  return LaneKeeps() ? SortList(runs) : MergeAll(runs, run_count);
+  return LaneKeeps() ? SortList(runs) : MergeAll(runs, run_count, {});
 }
 
 List TopKSlice::SortList(List list) {
@@ -87,13 +87,14 @@ List TopKSlice::SortList(List list) {
     AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
     builder_.NextPass();
     if (run_count == 1) return runs;
-    if (!LaneKeeps()) return MergeAll(runs, run_count);
+    if (!LaneKeeps()) return MergeAll(runs, run_count, {});
     list = runs;
   }
 }
 
 List TopKSlice::SortSelection(const Selection& selection) {
   const List& taken = selection.taken;
+  const List sorted = AddSpread(selection);
   const uint64_t run = RunLength(taken.length);
   const uint64_t run_count = CeilDiv(taken.length, run);
   List runs = NewList(run_count * run);
@@ -106,10 +107,63 @@ List TopKSlice::SortSelection(const Selection& selection) {
   builder_.Add(std::move(dispatch));
   builder_.NextPass();
   runs.headers = taken.headers;
-  return MergeAll(runs, run_count);
+  return MergeAll(runs, run_count, sorted);
 }
 
-List TopKSlice::MergeAll(List runs, uint64_t run_count) {
+List TopKSlice::AddSpread(const Selection& selection) {
+  const List& candidates = selection.candidates;
+  const List& taken = selection.taken;
+  // One view of both.
+  BufferView read = candidates.view;
+  const uint64_t taken_at = (taken.view.offset_bytes - read.offset_bytes) / kVectorBytes;
+  read.element_count = taken_at + taken.view.element_count;
+  if (taken.length > tuning::kMaxPlaces * tuning::kMaxOfPlace || length_ > uint64_t{1} << 31 ||
+      read.element_count > builder_.options().max_view_elements) {
+    return {};
+  }
+  const List spread = NewList(taken.length);
+  const List sorted = NewList(k_);
+  // Of keys only the width counts.
+  static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
+                                        DataType::kUint64};
+  const DataType type = kTypes[std::bit_width(ElementBytes(type_)) - 1];
+  const std::vector<ShaderMacro> macros = {{"DATA_TYPE", static_cast<uint32_t>(type)},
+                                           {"THREADS", builder_.options().threads},
+                                           {"LARGEST", 1},
+                                           {"NAN_FIRST", 0}};
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel({"top_k_spread", "SpreadCandidates", macros});
+  dispatch.reads[1] = read;
+  dispatch.writes = {spread.view, taken.headers};
+  dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
+  dispatch.constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
+  dispatch.constants.input_base = static_cast<uint32_t>(taken_at);
+  SetRead(dispatch.constants, taken);
+  dispatch.constants.record_stride = static_cast<uint32_t>(spread.sequence_stride);
+  const uint64_t places = std::min(std::bit_ceil(taken.length), tuning::kMaxPlaces);
+  dispatch.constants.lane_bits = static_cast<uint32_t>(std::bit_width(places) - 1);
+  dispatch.constants.index_count = static_cast<uint32_t>(length_);
+  SetGroups(dispatch, sequences_);
+  builder_.Add(std::move(dispatch));
+  builder_.NextPass();
+
+  dispatch = {};
+  dispatch.kernel = builder_.Kernel({"top_k_spread", "RankCandidates", macros});
+  dispatch.reads[1] = spread.view;
+  dispatch.writes = {sorted.view, taken.headers};
+  SetRead(dispatch.constants, spread);
+  dispatch.constants.item_count = static_cast<uint32_t>(spread.length);
+  dispatch.constants.record_stride = static_cast<uint32_t>(sorted.sequence_stride);
+  dispatch.constants.k = static_cast<uint32_t>(k_);
+  const uint64_t units = sequences_ * spread.length;
+  const uint64_t turns = TurnsOf(units, tuning::kMaxLaneResults);
+  dispatch.constants.splits = static_cast<uint32_t>(turns);
+  SetUnits(dispatch, units, builder_.options().threads * turns);
+  builder_.Add(std::move(dispatch));
+  return sorted;
+}
+
+List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
   uint64_t run_length = runs.length / run_count;
   uint64_t run_elements = run_length;
   const uint64_t count = runs.length;
@@ -118,9 +172,9 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count) {
     const uint64_t merged_length = std::min(run_length * 2, k_);
     const uint64_t merged_count = CeilDiv(run_count, 2);
     // All merged runs are full but the last one, which takes what is left.
-    const uint64_t last = runs.length - (merged_count - 1) * 2 * run_length;
-    List merged = spare;
-    merged.length = (merged_count - 1) * merged_length + std::min(merged_length, last);
+    const uint64_t rest = runs.length - (merged_count - 1) * 2 * run_length;
+    List merged = merged_count == 1 && last.length > 0 ? last : spare;
+    merged.length = (merged_count - 1) * merged_length + std::min(merged_length, rest);
     merged.sequence_stride = merged.length;
     merged.headers = runs.headers;
     Dispatch dispatch;

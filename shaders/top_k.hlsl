@@ -75,6 +75,12 @@ BITS LoadElement(uint start, uint local) {
 
 uint HeaderOf(uint sequence) { return instance.write1 + sequence * HEADER_WORDS; }
 
+// Candidates that are left to sort here: none where they have been spread.
+uint CountOf(uint sequence) {
+  uint at = HeaderOf(sequence);
+  return Words[at + IS_SPREAD_AT] != 0 ? 0 : Words[at + COUNT_AT];
+}
+
 // --- a lane walks a run of candidates and keeps the best, sorted, in registers ---
 
 #ifdef KEEP
@@ -255,7 +261,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint start = instance.read1 + c.input_base + sequence * c.read_stride;
   bool are_candidates = false;
   if (c.counted != 0) {
-    end = min(end, Words[HeaderOf(sequence) + COUNT_AT]);
+    end = min(end, CountOf(sequence));
     are_candidates = Words[HeaderOf(sequence) + IS_TAKEN_AT] == 0;
   }
   if (begin >= end) return;
@@ -300,7 +306,7 @@ void MergeChunk(uint unit) {
   uint sequence = unit / chunks / c.runs;
 
   uint count = c.list_length;
-  if (c.counted != 0) count = min(count, Words[HeaderOf(sequence) + COUNT_AT]);
+  if (c.counted != 0) count = min(count, CountOf(sequence));
   uint a_length = RunLength(merged * 2, count);
   uint b_length = RunLength(merged * 2 + 1, count);
   uint end = min(min(first + MERGE_CHUNK, a_length + b_length), c.k);
@@ -356,12 +362,18 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 void WriteResult(uint unit) {
   uint rank = unit % c.item_count;
   uint sequence = unit / c.item_count;
-  uint position = List[instance.read1 + c.read_stride * sequence + c.rank_base + rank].z;
+  uint4 record = List[instance.read1 + c.read_stride * sequence + c.rank_base + rank];
+  uint position = record.z;
   uint local = position - c.index_base;
   if (local < c.index_count) {
     Offsets at = KeptOffsets(sequence);
     uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
-    Values[instance.write0 + value_at] = LoadElement(FirstElement(at.input), local);
+    // The element itself lies anywhere, and no cache has it any more.
+    BITS value = ElementOfKey(RecordKey(record));
+    [branch] if (HidesElement(RecordKey(record))) {
+      value = LoadElement(FirstElement(at.input), local);
+    }
+    Values[instance.write0 + value_at] = value;
     uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
 #if INDEX_WIDE
     Indices[instance.write1 + index_at] = uint2(position, 0);

@@ -51,13 +51,12 @@ BITS BestOfShare(uint start, uint block, uint member) {
   [loop] for (; at < whole_end; at += TEAM) best = LargerKey(best, BestKey(Input[vectors + at]));
 #else
   if (at < whole_end) {
-    uint4 keys = BestRawKeys(Input[vectors + at]);
-    at += TEAM;
+    uint4 keys = (uint4)0;
     [loop] for (; at + 3 * TEAM < whole_end; at += 4 * TEAM) {
-      keys = max(max(max(keys, BestRawKeys(Input[vectors + at])),
-                     max(BestRawKeys(Input[vectors + at + TEAM]),
-                         BestRawKeys(Input[vectors + at + 2 * TEAM]))),
-                 BestRawKeys(Input[vectors + at + 3 * TEAM]));
+      keys = max(keys, max(max(BestRawKeys(Input[vectors + at]),
+                               BestRawKeys(Input[vectors + at + TEAM])),
+                           max(BestRawKeys(Input[vectors + at + 2 * TEAM]),
+                               BestRawKeys(Input[vectors + at + 3 * TEAM]))));
     }
     [loop] for (; at < whole_end; at += TEAM) keys = max(keys, BestRawKeys(Input[vectors + at]));
     best = LargerKey(best, BestOfKeys(keys));

@@ -138,6 +138,7 @@ void FindCut(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint at = HeaderOf(sequence);
     Headers[at + COUNT_AT] = 0;
     Headers[at + IS_TAKEN_AT] = 0;
+    Headers[at + IS_SPREAD_AT] = 0;
     Headers[at + TAIL_AT] = cut.tail;
 #if IS_WIDE
     Headers[at + KEY_AT] = cut.key.x;

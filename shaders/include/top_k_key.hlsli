@@ -6,6 +6,9 @@
 
 #include "include/elements.hlsli"
 
+// KeyOf(BITS) is an element's key, and ElementOfKey(BITS) its element again, unless HidesElement(BITS):
+// zeros share a key, and NaNs.
+
 #if IS_WIDE
 
 BITS KeyOf(BITS bits) {
@@ -15,6 +18,18 @@ BITS KeyOf(BITS bits) {
   return ~NumberKey(bits);
 #endif
 }
+
+BITS ElementOfKey(BITS key) {
+#if !LARGEST
+  key = ~key;
+#endif
+#if IS_SIGNED_INT
+  key.y ^= SIGN_BIT;
+#endif
+  return key;
+}
+
+bool HidesElement(BITS key) { return false; }
 
 BITS LargerKey(BITS a, BITS b) {
   uint mask = 0u - (uint)KeyAbove(b, a);
@@ -67,6 +82,30 @@ uint4 FoldNans(uint4 keys) {
 }
 
 BITS KeyOf(BITS bits) { return FoldNans(RawKeysOf((uint4)(bits << WORD_SHIFT))).x; }
+
+BITS ElementOfKey(BITS key) {
+#if !LARGEST
+  key = ~key;
+#endif
+#if IS_FLOAT
+  int number = (int)(key - INFINITY_WORD);
+  key = number < 0 ? (uint)-number | 0x80000000u : (uint)number;
+#elif IS_SIGNED_INT
+  key ^= 0x80000000u;
+#endif
+  return key >> WORD_SHIFT;
+}
+
+bool HidesElement(BITS key) {
+#if IS_FLOAT
+#if !LARGEST
+  key = ~key;
+#endif
+  return key == INFINITY_WORD || key > INFINITY_WORD * 2;
+#else
+  return false;
+#endif
+}
 
 BITS LargerKey(BITS a, BITS b) { return max(a, b); }
 

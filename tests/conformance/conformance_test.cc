@@ -265,6 +265,42 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKManyByManyLanes",
      "top_k input=FLOAT32[2,30001] output=FLOAT32[2,100] indices=UINT32[2,100] axis=1 k=100 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    // Sorted by places: by keys, by keys and positions, and where too many meet in one, by merges.
+    {"TopKSpreadByKeys",
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
+     "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfZerosOfEitherSign",
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
+     "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfHalves",
+     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
+     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfHalvesUpwards",
+     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
+     "direction=increasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+    {"TopKSpreadByPositions",
+     "top_k input=INT8[3,5003] output=INT8[3,900] indices=UINT32[3,900] axis=1 k=900 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadByUpperWords",
+     "top_k input=UINT64[3,5003] output=UINT64[3,300] indices=UINT64[3,300] axis=1 k=300 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadByLowerWords",
+     "top_k input=INT64[3,5003] output=INT64[3,300] indices=UINT32[3,300] axis=1 k=300 "
+     "direction=increasing values=small_integers seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+    {"TopKSpreadOfColumnsByManyLanes",
+     "top_k input=INT32[5003,2,8] output=INT32[300,2,8] indices=UINT32[300,2,8] axis=0 k=300 "
+     "direction=decreasing values=numbers seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKOfNumbersThatMeetBelowNans",
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
+     "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOrNot",
+     "top_k input=FLOAT32[5,6003] output=FLOAT32[5,200] indices=UINT32[5,200] axis=1 k=200 "
+     "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfMoreThanOneInEight",
+     "top_k input=INT32[4,4099] output=INT32[4,1000] indices=UINT32[4,1000] axis=1 k=1000 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
 };
 
 void RegisterCases(absl::Span<const NamedCase> cases) {

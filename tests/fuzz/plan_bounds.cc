@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3;
 constexpr uint64_t kRows = 0, kColumns = 1;
 constexpr uint32_t kMostTileVectors = 32;
+constexpr uint64_t kMostPlaces = 4096;
 constexpr uint64_t kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3;
 constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
 
@@ -56,6 +57,10 @@ class Checker {
     } else if (kernel_.entry == "FindCut" || kernel_.entry == "TakeBest" ||
                kernel_.entry == "CollectAbove") {
       Select();
+    } else if (kernel_.entry == "SpreadCandidates") {
+      SpreadCandidates();
+    } else if (kernel_.entry == "RankCandidates") {
+      RankCandidates();
     } else {
       Demand(false, "is of no known kernel");
     }
@@ -493,6 +498,31 @@ class Checker {
       }
       NeedGroups(uint64_t{c_.sequences} * c_.splits);
     }
+  }
+
+  void SpreadCandidates() {
+    Demand(c_.sequences > 0, "has no sequences");
+    if (!mistake_.empty()) return;
+    UsesHeaders();
+    Within(uint64_t{c_.sequences} * c_.candidate_stride - 1, read(1), "the candidates");
+    Within(c_.input_base + uint64_t{c_.sequences} * c_.read_stride - 1, read(1), "what was taken");
+    Demand(c_.read_stride <= c_.record_stride, "spreads more than it has room for");
+    Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "what it spreads");
+    Demand(c_.lane_bits >= 1 && (uint64_t{1} << c_.lane_bits) <= kMostPlaces, "has other places");
+    Demand(c_.index_count <= uint64_t{1} << 31, "has positions past its places");
+    NeedGroups(c_.sequences);
+  }
+
+  void RankCandidates() {
+    Demand(c_.item_count > 0 && c_.k > 0 && c_.splits > 0, "ranks nothing");
+    if (!mistake_.empty()) return;
+    const uint64_t sequences = c_.unit_count / c_.item_count;
+    Demand(sequences * c_.item_count == c_.unit_count, "ends inside a sequence");
+    Demand(c_.item_count <= c_.read_stride && c_.k <= c_.record_stride, "goes into its neighbours");
+    Within(sequences * c_.read_stride - 1, read(1), "the candidates");
+    Within(sequences * c_.record_stride - 1, write(0), "the ranks");
+    Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
+    NeedGroups(CeilDiv(c_.unit_count, threads_ * c_.splits));
   }
 
   const KernelPermutation& kernel_;

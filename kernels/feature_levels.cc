@@ -1,6 +1,7 @@
 #include "kernels/feature_levels.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -160,6 +161,7 @@ bool IsPlainHardmax(const HardmaxDesc& desc) {
 
 std::vector<const FeatureLevelRow*> RowsFor(const OperatorDesc& desc) {
   std::vector<const FeatureLevelRow*> rows;
+  rows.reserve(std::size(kTable));
   for (const OperatorGroup group : std::visit(GroupsVisitor(), desc)) {
     for (const FeatureLevelRow& row : kTable) {
       if (row.group == group) rows.push_back(&row);

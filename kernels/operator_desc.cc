@@ -62,7 +62,7 @@ struct OutputsVisitor {
   }
   template <typename Desc>
   std::vector<TensorDesc> operator()(const Desc& desc) const {
-    return {desc.output.value()};
+    return std::vector<TensorDesc>(1, desc.output.value());
   }
 };
 

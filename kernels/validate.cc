@@ -240,16 +240,15 @@ absl::Status CheckLevel(const OperatorDesc& desc, FeatureLevel level) {
 
 }  // namespace
 
-absl::StatusOr<OperatorDesc> Validate(const OperatorDesc& desc, FeatureLevel level) {
+absl::StatusOr<OperatorDesc> Validate(OperatorDesc desc, FeatureLevel level) {
   if (!IsKnown(level)) {
     return InvalidField("feature_level",
                         absl::StrCat("feature_level (", static_cast<uint32_t>(level),
                                      ") is not a level that DirectML names."));
   }
-  OperatorDesc complete = desc;
-  RETURN_IF_ERROR(std::visit([](auto& d) { return Complete(d); }, complete));
-  RETURN_IF_ERROR(CheckLevel(complete, level));
-  return complete;
+  RETURN_IF_ERROR(std::visit([](auto& d) { return Complete(d); }, desc));
+  RETURN_IF_ERROR(CheckLevel(desc, level));
+  return desc;
 }
 
 }  // namespace opmill

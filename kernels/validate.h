@@ -11,8 +11,7 @@ namespace opmill {
 // Returns the descriptor with its left-out outputs inferred (packed; indices UINT32).
 //   InvalidArgument     the descriptor is unlawful at every level; FieldOf(status) names the field
 //   FailedPrecondition  lawful, but not at `level`; the sentence names the level that allows it
-absl::StatusOr<OperatorDesc> Validate(const OperatorDesc& desc,
-                                      FeatureLevel level = kNewestFeatureLevel);
+absl::StatusOr<OperatorDesc> Validate(OperatorDesc desc, FeatureLevel level = kNewestFeatureLevel);
 
 }  // namespace opmill
 

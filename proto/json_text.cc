@@ -27,7 +27,13 @@ size_t CharacterLength(absl::string_view text) {
 }  // namespace
 
 std::string JsonString(absl::string_view text) {
-  std::string json = "\"";
+  std::string json;
+  AppendJsonString(json, text);
+  return json;
+}
+
+void AppendJsonString(std::string& json, absl::string_view text) {
+  json += '"';
   while (!text.empty()) {
     const char first = text[0];
     const size_t length = CharacterLength(text);
@@ -43,7 +49,7 @@ std::string JsonString(absl::string_view text) {
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
-  return json + '"';
+  json += '"';
 }
 
 }  // namespace opmill

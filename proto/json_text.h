@@ -10,6 +10,7 @@ namespace opmill {
 
 // In quotes. JSON is UTF-8: a byte that is none, of a file's name say, becomes U+FFFD.
 std::string JsonString(absl::string_view text);
+void AppendJsonString(std::string& json, absl::string_view text);
 
 }  // namespace opmill
 

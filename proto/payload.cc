@@ -184,7 +184,10 @@ void AppendTag(std::string& to, uint32_t field, WireType type) {
 // Slices in the order of the wire. Short runs of bytes gather in one slice.
 class Joiner {
  public:
-  explicit Joiner(const google::protobuf::MessageLite& header) { header.AppendToString(&pending_); }
+  explicit Joiner(const google::protobuf::MessageLite& header) {
+    pending_.reserve(kPendingBytes);
+    header.AppendToString(&pending_);
+  }
 
   std::string& pending() { return pending_; }
 
@@ -208,6 +211,8 @@ class Joiner {
     slices_.emplace_back(pending_);
     pending_.clear();
   }
+
+  static constexpr size_t kPendingBytes = 256;  // the most of what a small answer takes
 
   std::string pending_;
   std::vector<grpc::Slice> slices_;

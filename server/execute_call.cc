@@ -8,6 +8,7 @@
 #include "kernels/errors.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
+#include "proto/stack_message.h"
 #include "server/call_context.h"
 #include "server/grpc_status.h"
 #include "server/request_decoder.h"
@@ -33,39 +34,38 @@ ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, const grpc::ByteB
                          RequestOrigin origin, Executor& executor, OpenCalls& open_calls,
                          uint64_t max_chunk_bytes)
     : context_(context),
-      origin_(std::move(origin)),
       executor_(executor),
       open_calls_(open_calls),
       max_chunk_bytes_(max_chunk_bytes) {
   open_calls_.Add(*this);
-  const absl::Status started = Start(request);
+  const absl::Status started = Start(request, std::move(origin));
   if (!started.ok()) Finish(ToGrpcStatus(started));
 }
 
 // An error is a request that did not become an execution.
-absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
+absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request, RequestOrigin origin) {
+  ExecutionRequest begin = {.origin = std::move(origin),
+                            .deadline = DeadlineOf(context_),
+                            .on_ready = [this](const std::shared_ptr<Execution>& execution) {
+                              results_.emplace(execution, max_chunk_bytes_);
+                              WriteNext();
+                            }};
   const auto refuse = [&](const absl::Status& why, const OperatorDesc* desc = nullptr) {
-    executor_.Refuse(origin_, desc, why);
+    executor_.Refuse(begin.origin, desc, why);
     return why;
   };
   const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request, PayloadKind::kInputs);
   if (!split.ok()) return refuse(split.status());
-  v1::ExecuteRequest header;
-  if (!header.ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
-  absl::StatusOr<OperatorDesc> desc = DecodeRequest(header);
+  StackMessage<v1::ExecuteRequest> header;
+  if (!header->ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
+  absl::StatusOr<OperatorDesc> desc = DecodeRequest(*header);
   if (!desc.ok()) return refuse(desc.status());
   const absl::Status fits = CheckInputs(*desc, split->chunks());
   if (!fits.ok()) return refuse(fits, &*desc);
 
-  absl::StatusOr<std::shared_ptr<Execution>> begun =
-      executor_.Begin({.origin = origin_,
-                       .desc = *desc,
-                       .deadline = DeadlineOf(context_),
-                       .on_ready = [this](const std::shared_ptr<Execution>& execution) {
-                         results_.emplace(execution, max_chunk_bytes_);
-                         WriteNext();
-                       }});
-  if (!begun.ok()) return refuse(begun.status(), &*desc);
+  begin.desc = *std::move(desc);
+  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
+  if (!begun.ok()) return refuse(begun.status(), &begin.desc);
   absl::Status aborted;
   {
     const std::lock_guard lock(mutex_);
@@ -80,12 +80,11 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request) {
 }
 
 void ExecuteCall::WriteNext() {
-  std::optional<grpc::ByteBuffer> next = results_->Next(v1::ExecuteResponse());
-  if (!next.has_value()) {
+  StackMessage<v1::ExecuteResponse> response;
+  if (!results_->Next(*response, message_)) {
     Finish(ToGrpcStatus(results_->execution()->status()));
     return;
   }
-  message_ = *std::move(next);
   {
     const std::lock_guard lock(mutex_);
     written_at_ = absl::Now();

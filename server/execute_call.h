@@ -30,11 +30,10 @@ class ExecuteCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void EndIfStalled(absl::Time now, absl::Duration timeout) override;
 
  private:
-  absl::Status Start(const grpc::ByteBuffer& request);
+  absl::Status Start(const grpc::ByteBuffer& request, RequestOrigin origin);
   void WriteNext();
 
   grpc::CallbackServerContext& context_;
-  const RequestOrigin origin_;
   Executor& executor_;
   OpenCalls& open_calls_;
   const uint64_t max_chunk_bytes_;

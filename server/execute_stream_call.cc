@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/errors.h"
+#include "proto/stack_message.h"
 #include "server/call_context.h"
 #include "server/grpc_status.h"
 #include "server/log.h"
@@ -154,18 +155,16 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
     abandoned_.erase(id);
     if (finished_ || failure_.has_value()) return true;
   }
-  const RequestOrigin origin = request->origin;
-  const OperatorDesc desc = request->desc;
   absl::StatusOr<std::shared_ptr<Execution>> begun =
       HasRoom() || request->deadline <= absl::Now()
-          ? executor_.Begin(*std::move(request))
+          ? executor_.Begin(*request)
           : WithRetryDelay(absl::ResourceExhaustedError(
                                absl::StrCat("The stream has ", options_.max_executions,
                                             " executions (max_executions_per_stream) under way.")),
                            absl::Milliseconds(500));
   if (!begun.ok()) {
     if (MayWait(begun.status())) return false;
-    executor_.Refuse(origin, &desc, begun.status());
+    executor_.Refuse(request->origin, &request->desc, begun.status());
     ReplyError(id, begun.status(), true);
     return true;
   }
@@ -330,12 +329,10 @@ bool ExecuteStreamCall::WriteNext() {
   if (writing_ || failure_.has_value() || replies_.empty()) return false;
   Reply reply = std::move(replies_.front());
   replies_.pop_front();
-  v1::ExecuteStreamResponse header;
-  header.set_execution_id(reply.id);
+  StackMessage<v1::ExecuteStreamResponse> header;
+  header->set_execution_id(reply.id);
   if (reply.results != nullptr) {
-    std::optional<grpc::ByteBuffer> next = reply.results->Next(header);
-    if (next.has_value()) {
-      outgoing_ = *std::move(next);
+    if (reply.results->Next(*header, outgoing_)) {
       if (reply.results->done()) {
         last_written_ = reply.results->execution();
         Forget(reply.id, last_written_.get());
@@ -350,8 +347,8 @@ bool ExecuteStreamCall::WriteNext() {
   } else {
     --waiting_errors_;
   }
-  *header.mutable_status() = ToRpcStatus(reply.error);
-  outgoing_ = JoinChunks(header, {});
+  *header->mutable_status() = ToRpcStatus(reply.error);
+  outgoing_ = JoinChunks(*header, {});
   StartNextWrite();
   return true;
 }

@@ -8,11 +8,11 @@ void RequestOrigin::AddTo(LogLine& line) const {
   if (!traceparent.empty()) line.Add("traceparent", traceparent);
 }
 
-Execution::Execution(ExecutionRequest request)
+Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
     : request_(std::move(request)),
       input_bytes_(SpannedBytes(InputOf(request_.desc))),
       input_buffer_bytes_(RequiredBytes(InputOf(request_.desc))),
-      outputs_(OutputsOf(request_.desc)) {
+      outputs_(std::move(outputs)) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 

@@ -52,7 +52,7 @@ struct ExecutionRequest {
 // The executor moves it from stage to stage; others read it. Safe to use from many threads.
 class Execution {
  public:
-  explicit Execution(ExecutionRequest request);
+  Execution(ExecutionRequest request, std::vector<TensorDesc> outputs);  // those of its descriptor
 
   const ExecutionRequest& request() const { return request_; }
   const OperatorDesc& desc() const { return request_.desc; }

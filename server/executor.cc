@@ -104,19 +104,21 @@ Executor::~Executor() {
   all_runs_ended_.wait(lock, [this] { return runs_ == 0; });
 }
 
-absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest request) {
+absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   RETURN_IF_ERROR(Admit(request));
-  auto execution = std::make_shared<Execution>(std::move(request));
-  execution->input_ = std::make_shared<BudgetedBuffer>();
-  ASSIGN_OR_RETURN(execution->input_->share, memory_.Take(execution->input_buffer_bytes_));
-  for (const TensorDesc& output : execution->outputs_) {
-    execution->outputs_bound_.push_back(std::make_shared<BudgetedBuffer>());
-    ASSIGN_OR_RETURN(execution->outputs_bound_.back()->share, memory_.Take(RequiredBytes(output)));
+  const uint64_t input_bytes = RequiredBytes(InputOf(request.desc));
+  auto input = std::make_shared<BudgetedBuffer>();
+  ASSIGN_OR_RETURN(input->share, memory_.Take(input_bytes));
+  std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
+  std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
+  for (const TensorDesc& output : output_descs) {
+    outputs.push_back(std::make_shared<BudgetedBuffer>());
+    ASSIGN_OR_RETURN(outputs.back()->share, memory_.Take(RequiredBytes(output)));
   }
   absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
-      device_.Allocate(execution->input_buffer_bytes_, BufferUse::kInput);
+      device_.Allocate(input_bytes, BufferUse::kInput);
   if (!allocated.ok()) return NoMemory(allocated.status(), open_);
-  execution->input_->buffer = *std::move(allocated);
+  input->buffer = *std::move(allocated);
   if (open_.fetch_add(1) >= limits_.max_executions) {
     --open_;
     return WithRetryDelay(
@@ -124,8 +126,11 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest requ
                                                   " executions (max_executions) under way.")),
         kRetryDelay);
   }
+  auto execution = std::make_shared<Execution>(std::move(request), std::move(output_descs));
+  execution->input_ = std::move(input);
+  execution->outputs_bound_ = std::move(outputs);
   statistics_.Enter(Stage::kUploading);
-  {
+  if (execution->request().deadline != absl::InfiniteFuture()) {
     // The timer may call back before the handle is stored: then there is nothing left to remove.
     const std::weak_ptr<Execution> weak = execution;
     const DeadlineTimer::Handle handle = timer_.Add(execution->request().deadline, [this, weak] {
@@ -164,19 +169,17 @@ absl::Status Executor::CheckMemory() const {
 }
 
 absl::Status Executor::CheckSize(const OperatorDesc& desc) const {
-  std::vector<TensorDesc> tensors = OutputsOf(desc);
-  tensors.push_back(InputOf(desc));
-  uint64_t total = 0;
-  for (const TensorDesc& tensor : tensors) {
-    const uint64_t bytes = RequiredBytes(tensor);
-    if (bytes > limits_.max_tensor_bytes) {
-      return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", bytes,
-                                                       " bytes is larger than max_tensor_bytes (",
-                                                       limits_.max_tensor_bytes, ")."));
-    }
+  uint64_t total = RequiredBytes(InputOf(desc));
+  uint64_t largest = total;
+  for (const TensorDesc& output : OutputsOf(desc)) {
+    const uint64_t bytes = RequiredBytes(output);
     total += bytes;
+    largest = std::max(largest, bytes);
   }
-  return memory_.Check(total);
+  if (largest <= limits_.max_tensor_bytes) return memory_.Check(total);
+  return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
+                                                   " bytes is larger than max_tensor_bytes (",
+                                                   limits_.max_tensor_bytes, ")."));
 }
 
 void Executor::Prepare(const std::shared_ptr<Execution>& execution) {

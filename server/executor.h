@@ -38,8 +38,8 @@ class Executor {
 
   // Makes room for the execution and looks for its operator, compiling it if need be while the
   // input comes. ResourceExhausted when there is no room, with a retry delay where there may be
-  // later; Unavailable while draining.
-  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest request);
+  // later; Unavailable while draining. Takes the request, unless it refuses it.
+  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request);
 
   // Copies the chunk to its place; the last one sends the execution to the device. A chunk that
   // does not fit ends the execution. `field` is the chunk's path in its message: "chunks[0]".

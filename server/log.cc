@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/errors.h"
 #include "proto/json_text.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -13,6 +12,8 @@ namespace opmill {
 namespace {
 
 LogFormat g_format = LogFormat::kText;
+
+constexpr size_t kUsualBytes = 512;  // a line of an execution takes some 400
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -51,8 +52,13 @@ void StartLog(LogFormat format, LogLevel least, std::FILE* file) {
 LogLine::LogLine(LogLevel level, absl::string_view event)
     : level_(level), enabled_(spdlog::should_log(ToSpdlog(level))) {
   if (!enabled_) return;
-  text_ = g_format == LogFormat::kJson ? absl::StrCat("\"event\":", JsonString(event))
-                                       : std::string(event);
+  text_.reserve(kUsualBytes);
+  if (g_format == LogFormat::kText) {
+    absl::StrAppend(&text_, event);
+  } else {
+    absl::StrAppend(&text_, "\"event\":");
+    AppendJsonString(text_, event);
+  }
 }
 
 LogLine::~LogLine() {
@@ -61,18 +67,22 @@ LogLine::~LogLine() {
 
 LogLine& LogLine::Add(absl::string_view key, absl::string_view value) {
   if (!enabled_) return *this;
-  AddRaw(key, g_format == LogFormat::kText && IsPlainWord(value) ? std::string(value)
-                                                                 : JsonString(value));
+  if (g_format == LogFormat::kText && IsPlainWord(value)) {
+    AddRaw(key, value);
+  } else {
+    AddRaw(key, "");
+    AppendJsonString(text_, value);
+  }
   return *this;
 }
 
 LogLine& LogLine::Add(absl::string_view key, uint64_t value) {
-  if (enabled_) AddRaw(key, absl::StrCat(value));
+  if (enabled_) AddRaw(key, value);
   return *this;
 }
 
 LogLine& LogLine::Add(absl::string_view key, absl::Duration value) {
-  if (enabled_) AddRaw(absl::StrCat(key, "_us"), absl::StrCat(absl::ToInt64Microseconds(value)));
+  if (enabled_) AddRaw(absl::StrCat(key, "_us"), absl::ToInt64Microseconds(value));
   return *this;
 }
 
@@ -85,7 +95,7 @@ LogLine& LogLine::Add(const absl::Status& status) {
   return *this;
 }
 
-void LogLine::AddRaw(absl::string_view key, absl::string_view value) {
+void LogLine::AddRaw(absl::string_view key, const absl::AlphaNum& value) {
   if (g_format == LogFormat::kJson) {
     absl::StrAppend(&text_, ",\"", key, "\":", value);
   } else {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -37,7 +38,7 @@ class LogLine {
   LogLine& Add(const absl::Status& status);
 
  private:
-  void AddRaw(absl::string_view key, absl::string_view value);
+  void AddRaw(absl::string_view key, const absl::AlphaNum& value);
 
   const LogLevel level_;
   const bool enabled_;

@@ -150,9 +150,9 @@ absl::StatusOr<FeatureLevel> DecodeFeatureLevel(std::optional<v1::FeatureLevel> 
 absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
                                             std::optional<v1::FeatureLevel> feature_level) {
   ASSIGN_OR_RETURN(const FeatureLevel level, DecodeFeatureLevel(feature_level));
-  const Decoded decoded = DecodeOneof(desc);
+  Decoded decoded = DecodeOneof(desc);
   if (!decoded.desc.ok()) return UnderPath(decoded.path, decoded.desc.status());
-  absl::StatusOr<OperatorDesc> valid = Validate(*decoded.desc, level);
+  absl::StatusOr<OperatorDesc> valid = Validate(*std::move(decoded.desc), level);
   // The level stands beside the operator, not in it.
   if (valid.ok() || FieldOf(valid.status()) == "feature_level") return valid;
   return UnderPath(decoded.path, valid.status());

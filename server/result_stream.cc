@@ -8,10 +8,15 @@
 namespace opmill {
 namespace {
 
+// What is small costs less to copy than to hold on to.
+constexpr uint64_t kCopyBelow = 1024;
+
 grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset,
                     uint64_t bytes) {
+  std::byte* const data = output->buffer->bytes().data() + offset;
+  if (bytes < kCopyBelow) return grpc::Slice(data, static_cast<size_t>(bytes));
   return grpc::Slice(
-      output->buffer->bytes().data() + offset, static_cast<size_t>(bytes),
+      data, static_cast<size_t>(bytes),
       [](void* holder) { delete static_cast<std::shared_ptr<BudgetedBuffer>*>(holder); },
       new std::shared_ptr<BudgetedBuffer>(output));
 }

@@ -25,16 +25,18 @@ class ResultStream {
   const std::shared_ptr<Execution>& execution() const { return execution_; }
   bool done() const { return output_ == execution_->outputs().size(); }
 
-  // The next message: `started` with the first, `statistics` with the last. Absent when the
-  // execution has ended in the meantime; its status says why. `Response` is ExecuteResponse or
-  // ExecuteStreamResponse.
+  // The next message: `started` with the first, `statistics` with the last, and what stands in
+  // `response`, an ExecuteResponse or ExecuteStreamResponse. False when the execution has ended in
+  // the meantime; its status says why.
   template <typename Response>
-  std::optional<grpc::ByteBuffer> Next(Response response) {
+  bool Next(Response& response, grpc::ByteBuffer& message) {
     if (!started_) EncodeStarted(*response.mutable_started());
     std::optional<std::vector<OutgoingChunk>> chunks = NextChunks();
-    if (!chunks.has_value()) return std::nullopt;
+    if (!chunks.has_value()) return false;
     if (done()) EncodeStatistics(*response.mutable_statistics());
-    return JoinChunks(response, *std::move(chunks));
+    grpc::ByteBuffer joined = JoinChunks(response, *std::move(chunks));
+    message.Swap(&joined);
+    return true;
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "kernels/d3d12/buffer_pool.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -195,8 +196,11 @@ BufferSlice BufferPool::TryReuse(Placement placement, uint64_t size_bytes) {
     const auto hole = arena.holes.lower_bound({size_bytes, nullptr, 0});
     if (hole == arena.holes.end()) return {};
     const auto [hole_bytes, block, offset] = *hole;
-    RemoveHole(*block, offset);
-    if (hole_bytes > size_bytes) AddHole(*block, offset + size_bytes, hole_bytes - size_bytes);
+    if (hole_bytes > size_bytes) {
+      ChangeHole(*block, offset, offset + size_bytes, hole_bytes - size_bytes);
+    } else {
+      RemoveHole(*block, offset);
+    }
     return Cut(*block, offset, size_bytes);
   }
   const auto spare = arena.spare.lower_bound(size_bytes);
@@ -232,10 +236,42 @@ void BufferPool::AddHole(Block& block, uint64_t offset, uint64_t size_bytes) {
   arenas_[static_cast<size_t>(block.placement)].holes.insert({size_bytes, &block, offset});
 }
 
+void BufferPool::ChangeHole(Block& block, uint64_t offset, uint64_t new_offset,
+                            uint64_t new_size_bytes) {
+  std::set<Hole>& holes = arenas_[static_cast<size_t>(block.placement)].holes;
+  auto by_offset = block.holes.extract(offset);
+  auto by_size = holes.extract({by_offset.mapped(), &block, offset});
+  by_offset.key() = new_offset;
+  by_offset.mapped() = new_size_bytes;
+  by_size.value() = {new_size_bytes, &block, new_offset};
+  block.holes.insert(std::move(by_offset));
+  holes.insert(std::move(by_size));
+}
+
 void BufferPool::RemoveHole(Block& block, uint64_t offset) {
   const auto hole = block.holes.find(offset);
   arenas_[static_cast<size_t>(block.placement)].holes.erase({hole->second, &block, offset});
   block.holes.erase(hole);
+}
+
+void BufferPool::AddRoom(Block& block, uint64_t offset, uint64_t size_bytes) {
+  uint64_t end = offset + size_bytes;
+  const auto after = block.holes.lower_bound(offset);
+  const bool joins_after = after != block.holes.end() && after->first == end;
+  if (joins_after) end += after->second;
+  if (after != block.holes.begin()) {
+    const auto [before_offset, before_bytes] = *std::prev(after);
+    if (before_offset + before_bytes == offset) {
+      if (joins_after) RemoveHole(block, after->first);
+      ChangeHole(block, before_offset, before_offset, end - before_offset);
+      return;
+    }
+  }
+  if (joins_after) {
+    ChangeHole(block, after->first, offset, end - offset);
+  } else {
+    AddHole(block, offset, size_bytes);
+  }
 }
 
 void BufferPool::MarkIdle(Block& block) {
@@ -276,21 +312,7 @@ void BufferPool::GiveBack(const BufferSlice& slice) {
   block.in_use_bytes -= slice.size_bytes_;
   in_use_bytes_ -= slice.size_bytes_;
   if (block.shared) {
-    uint64_t offset = slice.offset_;
-    uint64_t end = offset + slice.size_bytes_;
-    if (const auto after = block.holes.find(end); after != block.holes.end()) {
-      const uint64_t after_bytes = after->second;
-      RemoveHole(block, end);
-      end += after_bytes;
-    }
-    if (auto before = block.holes.lower_bound(offset); before != block.holes.begin()) {
-      const auto [before_offset, before_bytes] = *--before;
-      if (before_offset + before_bytes == offset) {
-        offset = before_offset;
-        RemoveHole(block, offset);
-      }
-    }
-    AddHole(block, offset, end - offset);
+    AddRoom(block, slice.offset_, slice.size_bytes_);
   } else {
     arenas_[static_cast<size_t>(block.placement)].spare.emplace(block.size_bytes, &block);
   }

@@ -128,6 +128,12 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddHole(Block& block, uint64_t offset, uint64_t size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As RemoveHole and AddHole, without memory of their own for both.
+  void ChangeHole(Block& block, uint64_t offset, uint64_t new_offset, uint64_t new_size_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A hole, one with those that it touches.
+  void AddRoom(Block& block, uint64_t offset, uint64_t size_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveHole(Block& block, uint64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkIdle(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkBusy(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -76,9 +76,12 @@ class ExecutorTest : public ::testing::Test {
     return statistics_->operators()[OperatorIndex(SumOf(1))];
   }
 
+  absl::StatusOr<std::shared_ptr<Execution>> TryBegin(ExecutionRequest request) {
+    return executor_->Begin(request);
+  }
   std::shared_ptr<Execution> Begin(Caller& caller, const OperatorDesc& desc,
                                    absl::Time deadline = absl::InfiniteFuture()) {
-    auto begun = executor_->Begin(caller.Ask(desc, deadline));
+    auto begun = TryBegin(caller.Ask(desc, deadline));
     EXPECT_TRUE(begun.ok()) << begun.status();
     return begun.ok() ? *begun : nullptr;
   }

@@ -106,7 +106,7 @@ TEST_F(ExecutorLimits, RefusesMoreExecutionsThanItsLimit) {
   const auto second = Begin(callers[1], SumOf(5));
   const uint64_t used = executor_->memory().used();
   Caller refused;
-  const absl::Status status = executor_->Begin(refused.Ask(SumOf(5))).status();
+  const absl::Status status = TryBegin(refused.Ask(SumOf(5))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(status.message()),
             "The server has 2 executions (max_executions) under way.");
@@ -128,7 +128,7 @@ TEST_F(ExecutorLimits, BeginsNoneWhileTheQueueIsFull) {
   for (Caller& caller : callers) begun.push_back(Begin(caller, Large()));
   for (size_t i = 0; i < 3; ++i) SendAll(begun[i]);
   Caller refused;
-  const absl::Status status = executor_->Begin(refused.Ask(SumOf(5))).status();
+  const absl::Status status = TryBegin(refused.Ask(SumOf(5))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(status.message()),
             "The server has 2 executions (max_queued) waiting for the device.");
@@ -148,7 +148,7 @@ TEST_F(ExecutorLimits, BeginsAndCompilesNothingWhileMemoryIsShort) {
   Restart({.memory_limit = 12345});
   EXPECT_FALSE(executor_->SetShortOfMemory(true));
   Caller refused;
-  const absl::Status status = executor_->Begin(refused.Ask(SumOf(5))).status();
+  const absl::Status status = TryBegin(refused.Ask(SumOf(5))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(status.message()),
             "The server has taken nearly all of the 12345 bytes (memory_limit) that it may.");
@@ -166,13 +166,13 @@ TEST_F(ExecutorLimits, RefusesBytesThatDoNotFitNowUntilTheyDo) {
   Caller holder;
   const auto holding = Begin(holder, SumOf(15));  // 60 bytes in, 4 out
   Caller refused;
-  const absl::Status status = executor_->Begin(refused.Ask(SumOf(10))).status();
+  const absl::Status status = TryBegin(refused.Ask(SumOf(10))).status();
   EXPECT_EQ(std::string(status.message()),
             "There is no room for a tensor of 40 bytes now: 64 of 100 bytes (max_bytes_in_flight) "
             "are in use.");
   EXPECT_TRUE(IsRetryable(status));
   // The input would fit, the output would not: nothing is kept of it.
-  EXPECT_FALSE(executor_->Begin(refused.Ask(SumOf(9))).ok());
+  EXPECT_FALSE(TryBegin(refused.Ask(SumOf(9))).ok());
   EXPECT_EQ(executor_->memory().used(), 64u);
   executor_->Cancel(holding, absl::CancelledError("Room."));
   ExpectNextOneWorks();
@@ -181,18 +181,18 @@ TEST_F(ExecutorLimits, RefusesBytesThatDoNotFitNowUntilTheyDo) {
 TEST_F(ExecutorLimits, RefusesForEverWhatNeverFits) {
   Restart({.max_tensor_bytes = 80, .max_bytes_in_flight = 100});
   Caller caller;
-  const absl::Status tensor = executor_->Begin(caller.Ask(SumOf(21))).status();
+  const absl::Status tensor = TryBegin(caller.Ask(SumOf(21))).status();
   EXPECT_EQ(tensor, absl::ResourceExhaustedError(
                         "A tensor of 84 bytes is larger than max_tensor_bytes (80)."));
   const OperatorDesc two_of_80 =
       *Validate(HardmaxDesc{.input = {DataType::kFloat32, {20}, {}}, .axes = {0}});
-  const absl::Status sum = executor_->Begin(caller.Ask(two_of_80)).status();
+  const absl::Status sum = TryBegin(caller.Ask(two_of_80)).status();
   EXPECT_EQ(sum, absl::ResourceExhaustedError("The execution needs 160 bytes for its inputs and "
                                               "outputs, more than max_bytes_in_flight (100)."));
   // 4 bytes in, 8 GiB out.
   const OperatorDesc huge = *Validate(
       HardmaxDesc{.input = {DataType::kFloat32, {1u << 16, 1u << 15}, {0, 0}}, .axes = {0}});
-  EXPECT_THAT(std::string(executor_->Begin(caller.Ask(huge)).status().message()),
+  EXPECT_THAT(std::string(TryBegin(caller.Ask(huge)).status().message()),
               HasSubstr("A tensor of 8589934592 bytes is larger"));
   EXPECT_EQ(caller.ready, 0);
   ExpectIdle();
@@ -207,7 +207,7 @@ TEST_F(ExecutorLimits, ReportsADeviceWithoutMemoryAsLackOfRoom) {
     if (!is_alone) other = Begin(other_caller, SumOf(5));
     Caller caller;
     device_.RefuseBuffers(BufferUse::kInput);
-    const absl::Status status = executor_->Begin(caller.Ask(SumOf(5))).status();
+    const absl::Status status = TryBegin(caller.Ask(SumOf(5))).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(IsRetryable(status), !is_alone);
     device_.RefuseBuffers(BufferUse::kOutput);
@@ -228,7 +228,7 @@ TEST_F(ExecutorLimits, DrainingRefusesTheNewAndEndsTheOld) {
   const auto old = Begin(old_caller, SumOf(5));
   executor_->Drain();
   Caller new_caller;
-  EXPECT_EQ(executor_->Begin(new_caller.Ask(SumOf(5))).status(),
+  EXPECT_EQ(TryBegin(new_caller.Ask(SumOf(5))).status(),
             absl::UnavailableError(
                 "The server is draining: it ends what it has begun and takes nothing new."));
   SendAll(old);
@@ -271,7 +271,7 @@ TEST_F(ExecutorLimits, IsDestroyedAfterTheRunsThatNobodyWaitsFor) {
   GatedDevice::PendingRun run = device_.Take();
   {
     Caller unused;
-    auto execution = executor_->Begin(unused.Ask(SumOf(5)));
+    auto execution = TryBegin(unused.Ask(SumOf(5)));
     executor_->Cancel(*execution, absl::CancelledError("The end."));
   }
   // The server ends what is under way before it destroys the executor.

@@ -184,7 +184,7 @@ TEST_F(EndAtStage, TheDeadlineEndsItWhereverItIs) {
 
 TEST_F(ExecutorTest, RefusesADeadlineThatHasPassed) {
   Caller caller;
-  const absl::Status status = executor_->Begin(caller.Ask(SumOf(5), absl::Now())).status();
+  const absl::Status status = TryBegin(caller.Ask(SumOf(5), absl::Now())).status();
   EXPECT_EQ(status,
             absl::DeadlineExceededError("The execution's time is over before it could begin."));
   EXPECT_EQ(caller.ready, 0);

@@ -34,36 +34,54 @@ class StreamEnd : public StreamTest {
     }
   }
 
-  // Begins execution kId on `caller`, and waits until it is there; with a timeout, until it should
-  // be.
-  void Reach(Where where, StreamCaller& caller, absl::Duration timeout = absl::InfiniteDuration()) {
+  // Begins execution kId on `caller`, and waits until it is there; false where it is not by
+  // `until`, when it or its stream has ended.
+  bool Reach(Where where, StreamCaller& caller, absl::Duration timeout = absl::InfiniteDuration(),
+             absl::Time until = absl::InfiniteFuture()) {
+    const auto begin = [&](const v1::OperatorDesc& desc, std::optional<uint64_t> bytes) {
+      const bool begun = caller.Begin(kId, desc, bytes, timeout);
+      EXPECT_TRUE(begun || absl::Now() > until);
+      return begun;
+    };
     switch (where) {
       case Where::kUploading:
-        ASSERT_TRUE(caller.Begin(kId, SumOf(1000), 100, timeout));
-        Wait([](const v1::InFlight& now) { return now.uploading() == 1; });
-        break;
+        return begin(SumOf(1000), 100) &&
+               Wait([](const v1::InFlight& now) { return now.uploading() == 1; }, until);
       case Where::kQueued:  // behind another large one
         blocker_.emplace(stub());
-        ASSERT_TRUE(blocker_->Begin(1, SlowSum()));
+        EXPECT_TRUE(blocker_->Begin(1, SlowSum()));
         Wait([](const v1::InFlight& now) { return now.running() == 1; });
-        ASSERT_TRUE(caller.Begin(kId, SlowSum(), std::nullopt, timeout));
-        Wait([](const v1::InFlight& now) { return now.queued() == 1; });
-        break;
+        return begin(SlowSum(), std::nullopt) &&
+               Wait([](const v1::InFlight& now) { return now.queued() == 1; }, until);
       case Where::kRunning:
-        ASSERT_TRUE(caller.Begin(kId, SlowSum(), std::nullopt, timeout));
-        Wait([](const v1::InFlight& now) { return now.running() == 1; });
-        break;
+        return begin(SlowSum(), std::nullopt) &&
+               Wait([](const v1::InFlight& now) { return now.running() == 1; }, until);
       case Where::kStreaming:  // to a caller that does not read
-        ASSERT_TRUE(caller.Begin(kId, Streamed(), std::nullopt, timeout));
-        Wait([](const v1::InFlight& now) { return now.streaming() == 1; });
-        break;
+        return begin(Streamed(), std::nullopt) &&
+               Wait([](const v1::InFlight& now) { return now.streaming() == 1; }, until);
+    }
+    return false;
+  }
+
+  // Calls `attempt` with a time for the execution, and with a longer one where it answers that the
+  // execution was not where it should be by then: how fast one gets there is the machine's.
+  static void WithinATime(const std::function<bool(absl::Duration)>& attempt) {
+    absl::Duration time = absl::Milliseconds(900);
+    while (!attempt(time)) {
+      time *= 2;
+      ASSERT_LE(time, kPatience);
     }
   }
 
-  void Wait(const std::function<bool(const v1::InFlight&)>& condition) {
-    WaitForStatistics([&condition](const v1::GetStatisticsResponse& statistics) {
-      return condition(statistics.in_flight());
+  // False where it is not so by `until`.
+  bool Wait(const std::function<bool(const v1::InFlight&)>& condition,
+            absl::Time until = absl::InfiniteFuture()) {
+    bool is_so = false;
+    WaitForStatistics([&](const v1::GetStatisticsResponse& statistics) {
+      is_so = condition(statistics.in_flight());
+      return is_so || absl::Now() > until;
     });
+    return is_so;
   }
 
   static v1::OperatorDesc Streamed() { return HardmaxOf(8 << 20); }
@@ -97,31 +115,37 @@ TEST_F(StreamEnd, CancelExecutionEndsItWhereverItIs) {
 TEST_F(StreamEnd, ATimeoutEndsItWhereverItIs) {
   for (const Where where : kAll) {
     SCOPED_TRACE(static_cast<int>(where));
-    StreamCaller caller(stub());
-    const absl::Time begun = absl::Now();
-    Reach(where, caller, absl::Milliseconds(900));
-    if (where == Where::kStreaming) absl::SleepFor(begun + absl::Seconds(1) - absl::Now());
-    const v1::ExecuteStreamResponse end = caller.ReadEnd();
-    EXPECT_GE(absl::Now() - begun, absl::Milliseconds(900));
-    EXPECT_EQ(end.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED) << end.ShortDebugString();
-    EXPECT_EQ(end.status().message(), "The execution's time is over.");
-    caller.WritesDone();
-    EXPECT_TRUE(caller.Finish().ok());
-    blocker_.reset();
-    WaitUntilIdle();
+    WithinATime([&](absl::Duration timeout) {
+      StreamCaller caller(stub());
+      const absl::Time begun = absl::Now();
+      const bool reached = Reach(where, caller, timeout, begun + timeout);
+      if (where == Where::kStreaming) absl::SleepFor(timeout);
+      const v1::ExecuteStreamResponse end = caller.ReadEnd();
+      EXPECT_GE(absl::Now() - begun, timeout);
+      EXPECT_EQ(end.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED) << end.ShortDebugString();
+      EXPECT_EQ(end.status().message(), "The execution's time is over.");
+      caller.WritesDone();
+      EXPECT_TRUE(caller.Finish().ok());
+      blocker_.reset();
+      WaitUntilIdle();
+      return reached;
+    });
   }
 }
 
 TEST_F(StreamEnd, TheDeadlineOfTheCallEndsAllOfIt) {
   for (const Where where : kAll) {
     SCOPED_TRACE(static_cast<int>(where));
-    const absl::Time begun = absl::Now();
-    StreamCaller caller(stub(), absl::Milliseconds(900));
-    Reach(where, caller);
-    absl::SleepFor(begun + absl::Seconds(1) - absl::Now());
-    EXPECT_EQ(caller.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-    blocker_.reset();
-    WaitUntilIdle();
+    WithinATime([&](absl::Duration time) {
+      const absl::Time begun = absl::Now();
+      StreamCaller caller(stub(), time);
+      const bool reached = Reach(where, caller, absl::InfiniteDuration(), begun + time);
+      absl::SleepFor(begun + time + absl::Milliseconds(100) - absl::Now());
+      EXPECT_EQ(caller.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+      blocker_.reset();
+      WaitUntilIdle();
+      return reached;
+    });
   }
   EXPECT_GT(Statistics().operators(0).cancelled(), 0u);
 }

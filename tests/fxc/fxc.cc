@@ -46,14 +46,9 @@ struct Allowed {
   const char* reason;
 };
 constexpr Allowed kAllowed[] = {
-    {"X4714", "arg_reduce ReduceColumns DATA_TYPE=5 THREADS=256 ",
-     "16 candidates a lane; a hint at how many groups fit, and drivers allot registers anew"},
-    {"X4714", "arg_reduce ReduceColumns DATA_TYPE=8 THREADS=256 ",
-     "16 candidates a lane; a hint at how many groups fit, and drivers allot registers anew"},
     {"X4714", "top_k KeepBest ",
      "up to 16 sorted candidates a lane; a hint at how many groups fit, and drivers allot "
-     "registers "
-     "anew"},
+     "registers anew"},
 };
 
 struct Kernel {

@@ -1,8 +1,8 @@
 // How top_k plans one slice of sequences (top_k_plan.cc walks the slices). Long sequences are cut
 // into blocks, of which only those with the best keys can hold what is wanted. For few ranks a lane
 // keeps the best in registers; for many, a cut in the order of elements is searched, those above it
-// are collected and sorted: by places over which they are spread, or, where too many meet in one, in
-// short runs by lanes, which are then merged.
+// are collected and sorted: by places over which they are spread, or, where too many meet in one,
+// in short runs by lanes, which are then merged.
 #ifndef OPMILL_KERNELS_TOP_K_SLICE_H_
 #define OPMILL_KERNELS_TOP_K_SLICE_H_
 
@@ -136,8 +136,8 @@ class TopKSlice {
   List SortElements();
   List SortList(List list);
   List SortSelection(const Selection& selection);
-  // Sorts by places those sequences for which that serves, of which headers tell, into the list that
-  // it returns. An empty one: for none.
+  // Sorts by places those sequences for which that serves, of which headers tell, into the list
+  // that it returns. An empty one: for none.
   List AddSpread(const Selection& selection);
   // The last merge writes into `last`, unless that is empty.
   List MergeAll(List runs, uint64_t run_count, const List& last);

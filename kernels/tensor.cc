@@ -28,14 +28,12 @@ std::optional<uint64_t> CheckedMultiply(uint64_t a, uint64_t b) {
 
 // Absent when the bytes do not fit into 64 bits.
 std::optional<uint64_t> CheckedSpannedBytes(const TensorDesc& desc) {
+  if (desc.strides.empty()) return ElementCount(desc) * ElementBytes(desc.data_type);
   uint64_t last_index = 0;
-  uint32_t packed_stride = 1;
-  for (size_t i = desc.sizes.size(); i-- > 0;) {
-    const uint32_t stride = desc.strides.empty() ? packed_stride : desc.strides[i];
-    packed_stride *= desc.sizes[i];
+  for (size_t i = 0; i < desc.sizes.size(); ++i) {
     // 32 x 32 bits: the product itself cannot overflow.
     const std::optional<uint64_t> sum =
-        CheckedAdd(last_index, uint64_t{desc.sizes[i] - 1} * stride);
+        CheckedAdd(last_index, uint64_t{desc.sizes[i] - 1} * desc.strides[i]);
     if (!sum.has_value()) return std::nullopt;
     last_index = *sum;
   }

@@ -90,10 +90,7 @@ void TopKSlice::WriteResults(const List& list) {
       constants.index_count = static_cast<uint32_t>(part.index_count());
       constants.item_count = static_cast<uint32_t>(rank_count);
       constants.rank_base = static_cast<uint32_t>(rank_part.index_base);
-      const uint64_t results = sequences_ * rank_count;
-      const uint64_t turns = TurnsOf(results, tuning::kMaxLaneResults);
-      constants.splits = static_cast<uint32_t>(turns);
-      SetUnits(dispatch, results, options.threads * turns);
+      SetUnitsInTurns(dispatch, sequences_ * rank_count, tuning::kMaxLaneResults);
       builder_.Add(std::move(dispatch));
     }
   }

@@ -107,6 +107,13 @@ class TopKSlice {
     SetGroups(dispatch, CeilDiv(units, units_per_group));
   }
 
+  // Lanes take several units, one after another, where lanes are few.
+  void SetUnitsInTurns(Dispatch& dispatch, uint64_t units, uint64_t most_turns) {
+    const uint64_t turns = TurnsOf(units, most_turns);
+    dispatch.constants.splits = static_cast<uint32_t>(turns);
+    SetUnits(dispatch, units, builder_.options().threads * turns);
+  }
+
   static void SetRead(DispatchConstants& constants, const List& list) {
     constants.read_stride = static_cast<uint32_t>(list.sequence_stride);
     constants.read_item_stride = static_cast<uint32_t>(list.item_stride);

@@ -155,10 +155,7 @@ List TopKSlice::AddSpread(const Selection& selection) {
   dispatch.constants.item_count = static_cast<uint32_t>(spread.length);
   dispatch.constants.record_stride = static_cast<uint32_t>(sorted.sequence_stride);
   dispatch.constants.k = static_cast<uint32_t>(k_);
-  const uint64_t units = sequences_ * spread.length;
-  const uint64_t turns = TurnsOf(units, tuning::kMaxLaneResults);
-  dispatch.constants.splits = static_cast<uint32_t>(turns);
-  SetUnits(dispatch, units, builder_.options().threads * turns);
+  SetUnitsInTurns(dispatch, sequences_ * spread.length, tuning::kMaxLaneResults);
   builder_.Add(std::move(dispatch));
   return sorted;
 }
@@ -191,9 +188,7 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
     constants.split_items = static_cast<uint32_t>(run_elements);
     constants.k = static_cast<uint32_t>(merged_length);
     const uint64_t chunks = sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk);
-    const uint64_t turns = TurnsOf(chunks, tuning::kMaxLaneChunks);
-    constants.splits = static_cast<uint32_t>(turns);
-    SetUnits(dispatch, chunks, builder_.options().threads * turns);
+    SetUnitsInTurns(dispatch, chunks, tuning::kMaxLaneChunks);
     builder_.Add(std::move(dispatch));
     builder_.NextPass();
     spare = runs;

@@ -10,6 +10,7 @@
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
+#include "include/top_k_work.hlsli"
 
 #define SOURCE_ELEMENTS 0
 #define SOURCE_RECORDS 1
@@ -72,8 +73,6 @@ BITS LoadElement(uint start, uint local) {
 }
 
 #if !WRITES_RESULTS
-
-uint HeaderOf(uint sequence) { return instance.write1 + sequence * HEADER_WORDS; }
 
 // Candidates that are left to sort here: none where they have been spread.
 uint CountOf(uint sequence) {
@@ -350,9 +349,8 @@ void MergeChunk(uint unit) {
 
 [numthreads(THREADS, 1, 1)]
 void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
-  uint stop = min(first + THREADS * c.splits, c.unit_count);
-  [loop] for (uint unit = first; unit < stop; unit += THREADS) MergeChunk(unit);
+  uint2 units = EnterUnits(group, lane);
+  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) MergeChunk(unit);
 }
 
 #else
@@ -385,9 +383,8 @@ void WriteResult(uint unit) {
 
 [numthreads(THREADS, 1, 1)]
 void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
-  uint stop = min(first + THREADS * c.splits, c.unit_count);
-  [loop] for (uint unit = first; unit < stop; unit += THREADS) WriteResult(unit);
+  uint2 units = EnterUnits(group, lane);
+  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) WriteResult(unit);
 }
 
 #endif

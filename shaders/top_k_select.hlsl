@@ -5,6 +5,7 @@
 #include "include/candidate.hlsli"
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
+#include "include/top_k_work.hlsli"
 
 Buffer<uint4> Input : register(t0);  // elements; TakeBest: candidates
 Buffer<uint4> Keys : register(t1);
@@ -126,15 +127,14 @@ Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint m
   return cut;
 }
 
-uint HeaderOf(uint sequence) { return instance.write1 + sequence * HEADER_WORDS; }
-
 // One group a sequence: k best blocks, or a few more where that ends the search early.
 [numthreads(THREADS, 1, 1)]
 void FindCut(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint sequence = EnterGroup(group);
-  uint base = KeyBase(min(sequence, c.sequences - 1));
+  bool is_real;
+  uint sequence = EnterSequence(group, is_real);
+  uint base = KeyBase(sequence);
   Cut cut = FindCutOf(true, lane, base, c.list_length, c.k, c.runs);
-  if (lane == 0 && sequence < c.sequences) {
+  if (is_real && lane == 0) {
     uint at = HeaderOf(sequence);
     Headers[at + COUNT_AT] = 0;
     Headers[at + IS_TAKEN_AT] = 0;
@@ -327,9 +327,8 @@ groupshared uint shared_taken;
 // they are.
 [numthreads(THREADS, 1, 1)]
 void TakeBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  bool is_real = flat_group < c.sequences;
-  uint sequence = min(flat_group, c.sequences - 1);
+  bool is_real;
+  uint sequence = EnterSequence(group, is_real);
   uint header = HeaderOf(sequence);
   uint count = Headers[header + COUNT_AT];
   uint base = instance.read0 + sequence * c.read_stride;

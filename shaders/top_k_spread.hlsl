@@ -2,8 +2,8 @@
 // that few candidates meet in one, and by counting there who comes before whom. Where many meet, the
 // runs and merges of top_k.hlsl sort instead.
 #include "include/candidate.hlsli"
-#include "include/dispatch.hlsli"
 #include "include/top_k_header.hlsli"
+#include "include/top_k_work.hlsli"
 
 // Records: SpreadCandidates: candidates, and behind them those that TakeBest took; RankCandidates:
 // what SpreadCandidates wrote.
@@ -11,8 +11,6 @@ Buffer<uint4> List : register(t1);
 
 RWBuffer<uint4> Records : register(u0);
 RWBuffer<uint> Headers : register(u1);
-
-uint HeaderOf(uint sequence) { return instance.write1 + sequence * HEADER_WORDS; }
 
 #define MOST_PLACES 4096        // kMaxPlaces of tuning.h
 #define PLACE_BITS c.lane_bits  // log2 of the places
@@ -114,9 +112,8 @@ void SumPlaces(uint lane) {
 // One group a sequence: its candidates in the order of their places.
 [numthreads(THREADS, 1, 1)]
 void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  bool is_real = flat_group < c.sequences;
-  uint sequence = min(flat_group, c.sequences - 1);
+  bool is_real;
+  uint sequence = EnterSequence(group, is_real);
   uint header = HeaderOf(sequence);
   uint count = Headers[header + COUNT_AT];
   uint base = instance.read1;
@@ -147,8 +144,7 @@ void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint place = PlaceOf(RecordKey(record), record.z, scale);
     uint at;
     InterlockedAdd(shared_places[place], 1, at);
-    Records[instance.write0 + sequence * c.record_stride + at] =
-        uint4(record.xyz, place);
+    Records[instance.write0 + sequence * c.record_stride + at] = uint4(record.xyz, place);
   }
   if (is_real && lane == 0) Headers[header + IS_SPREAD_AT] = is_spread ? 1 : 0;
 }
@@ -185,7 +181,6 @@ void RankCandidate(uint unit) {
 
 [numthreads(THREADS, 1, 1)]
 void RankCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
-  uint stop = min(first + THREADS * c.splits, c.unit_count);
-  [loop] for (uint unit = first; unit < stop; unit += THREADS) RankCandidate(unit);
+  uint2 units = EnterUnits(group, lane);
+  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) RankCandidate(unit);
 }

@@ -19,15 +19,7 @@ BITS KeyOf(BITS bits) {
 #endif
 }
 
-BITS ElementOfKey(BITS key) {
-#if !LARGEST
-  key = ~key;
-#endif
-#if IS_SIGNED_INT
-  key.y ^= SIGN_BIT;
-#endif
-  return key;
-}
+BITS ElementOfKey(BITS key) { return KeyOf(key); }  // bits that are flipped, twice
 
 bool HidesElement(BITS key) { return false; }
 
@@ -84,16 +76,16 @@ uint4 FoldNans(uint4 keys) {
 BITS KeyOf(BITS bits) { return FoldNans(RawKeysOf((uint4)(bits << WORD_SHIFT))).x; }
 
 BITS ElementOfKey(BITS key) {
+#if IS_FLOAT
 #if !LARGEST
   key = ~key;
 #endif
-#if IS_FLOAT
   int number = (int)(key - INFINITY_WORD);
-  key = number < 0 ? (uint)-number | 0x80000000u : (uint)number;
-#elif IS_SIGNED_INT
-  key ^= 0x80000000u;
+  uint word = number < 0 ? (uint)-number | 0x80000000u : (uint)number;
+#else
+  uint word = RawKeysOf((uint4)key).x;  // bits that are flipped, twice
 #endif
-  return key >> WORD_SHIFT;
+  return word >> WORD_SHIFT;
 }
 
 bool HidesElement(BITS key) {

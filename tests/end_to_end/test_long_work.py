@@ -111,7 +111,7 @@ class LongWork(unittest.TestCase):
     def test_what_finds_no_memory_is_refused_alone(self):
         faults = DriverFaults(self.enterContext(tempfile.TemporaryDirectory()))
         server, stub = self.serve(environment=faults.environment)
-        # An output of 128 MiB, and scratch of as much.
+        # An output of 128 MiB, and scratch of more than half as much.
         large = arrays.hardmax(repeated(ROW, 512), [1])
         scratch = arrays.top_k(repeated(ROW, 512), 1, 32768)
         self.assertGreater(stub.CompileOperator(

@@ -2,139 +2,34 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <numeric>
+#include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "tests/fuzz/dispatch_checker.h"
 
 namespace opmill {
 namespace {
 
 // As the shaders number them.
 constexpr uint64_t kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3;
-constexpr uint64_t kRows = 0, kColumns = 1;
 constexpr uint32_t kMostTileVectors = 32;
-constexpr uint64_t kMostPlaces = 4096;
-constexpr uint64_t kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3;
-constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
 
-uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-uint64_t RoundUp(uint64_t a, uint64_t b) { return CeilDiv(a, b) * b; }
-
-// One dispatch. The first mistake counts.
-class Checker {
+class ReductionChecker final : public DispatchChecker {
  public:
-  Checker(const OperatorPlan& plan, const Dispatch& dispatch)
-      : kernel_(plan.kernels[dispatch.kernel]), dispatch_(dispatch), c_(dispatch.constants) {
-    type_ = static_cast<DataType>(Macro("DATA_TYPE"));
-    threads_ = Macro("THREADS");
-    vector_ = 16 / std::max(1u, ElementBytes(type_));
-    wide_ = vector_ == 2;
-  }
+  using DispatchChecker::DispatchChecker;
 
-  std::string Run() {
-    Demand(dispatch_.groups[0] >= 1 && dispatch_.groups[0] <= 65535 && dispatch_.groups[1] >= 1 &&
-               dispatch_.groups[1] <= 65535,
-           "has groups past Direct3D's limit");
-    Demand(c_.group_columns == dispatch_.groups[0], "has other group_columns than groups");
-    Demand(groups() * threads_ <= kMost, "counts lanes past 32 bits");
+ private:
+  void CheckKernel() override {
     if (kernel_.entry == "ReduceRows") {
       Macro("LOAD") == kRecord ? Combine() : ReduceRows();
     } else if (kernel_.entry == "ReduceColumns" || kernel_.entry == "ReduceTiles") {
       ReduceColumns();
     } else if (kernel_.entry == "ScatterOnes") {
       ScatterOnes();
-    } else if (kernel_.entry == "BestOfBlocks") {
-      BestOfBlocks();
-    } else if (kernel_.entry == "KeepBest") {
-      KeepBest();
-    } else if (kernel_.entry == "MergeRuns") {
-      MergeRuns();
-    } else if (kernel_.entry == "WriteResults") {
-      WriteResults();
-    } else if (kernel_.entry == "FindCut" || kernel_.entry == "TakeBest" ||
-               kernel_.entry == "CollectAbove") {
-      Select();
-    } else if (kernel_.entry == "SpreadCandidates") {
-      SpreadCandidates();
-    } else if (kernel_.entry == "RankCandidates") {
-      RankCandidates();
     } else {
       Demand(false, "is of no known kernel");
     }
-    return mistake_;
-  }
-
-  // Elements of the first output that it writes, or of parts of a result that it looks at.
-  uint64_t written() const { return written_; }
-
- private:
-  void Demand(bool holds, absl::string_view what) {
-    if (!holds && mistake_.empty()) mistake_ = absl::StrCat(kernel_.entry, " ", what);
-  }
-
-  void Within(uint64_t index, const BufferView& view, absl::string_view what) {
-    if (index < view.element_count && index <= kMost) return;
-    Demand(false,
-           absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
-  }
-
-  uint64_t Macro(absl::string_view name, bool required = true) {
-    for (const ShaderMacro& macro : kernel_.macros) {
-      if (macro.name == name) return macro.value;
-    }
-    Demand(!required, absl::StrCat("lacks the macro ", name));
-    return 0;
-  }
-
-  uint64_t groups() const { return uint64_t{dispatch_.groups[0]} * dispatch_.groups[1]; }
-  const BufferView& read(size_t slot) const { return dispatch_.reads[slot]; }
-  const BufferView& write(size_t slot) const { return dispatch_.writes[slot]; }
-  void NeedGroups(uint64_t count) {
-    Demand(groups() >= count, absl::StrCat("has ", groups(), " groups of ", count));
-  }
-
-  absl::Span<const Dim> kept() const { return {c_.kept, c_.kept_rank}; }
-  absl::Span<const Dim> reduced() const { return {c_.reduced, c_.reduced_rank}; }
-
-  static uint64_t Product(absl::Span<const Dim> dims) {
-    uint64_t product = 1;
-    for (const Dim& dim : dims) product *= dim.size;
-    return product;
-  }
-
-  // How far positions of the dimensions reach.
-  static uint64_t Span(absl::Span<const Dim> dims, uint Dim::*stride) {
-    uint64_t span = 0;
-    for (const Dim& dim : dims) span += uint64_t{dim.size - 1} * dim.*stride;
-    return span;
-  }
-
-  // Positions are numbered row by row; of more than there are the outermost dimension makes too
-  // large an offset.
-  void NeedPositions(absl::Span<const Dim> dims, uint64_t count, absl::string_view what) {
-    if (Product(dims) == count) return;
-    Demand(false,
-           absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
-  }
-
-  // What every first element of a walk is a multiple of, within a vector.
-  uint64_t Alignment() const {
-    uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);
-    for (const auto dims : {kept(), reduced()}) {
-      for (const Dim& dim : dims) {
-        if (dim.size > 1) alignment = std::gcd(alignment, uint64_t{dim.input_stride});
-      }
-    }
-    return alignment;
-  }
-
-  // Of the input, whose elements stand in vectors.
-  void ReadsElement(uint64_t element) {
-    Demand(element <= kMost, "reads elements past 32 bits");
-    Within(element / vector_, read(0), "the input's vectors");
   }
 
   void Splits() {
@@ -258,283 +153,14 @@ class Checker {
     NeedGroups(CeilDiv(c_.unit_count, threads_));
     written_ = uint64_t{c_.unit_count} * c_.index_count;
   }
-
-  // --- top_k ---
-
-  uint64_t key_step() const { return wide_ ? 2 : 4; }
-
-  void OneAxis() {
-    Demand(c_.reduced_rank <= 1, "walks sequences of several dimensions");
-    NeedPositions(reduced(), c_.index_count, "elements of a sequence");
-  }
-
-  // All elements of all sequences of the part.
-  void ReadsSequences() {
-    OneAxis();
-    ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
-                 Span(reduced(), &Dim::input_stride));
-  }
-
-  // Elements of rows before the first of a sequence, in its vector, at most.
-  uint64_t MostBefore() const {
-    for (const Dim& dim : kept()) {
-      if (dim.size > 1 && dim.input_stride % vector_ != 0) return vector_ - 1;
-    }
-    return c_.input_base % vector_;
-  }
-
-  // Blocks of a part reach over its sequences.
-  void CoversSequences(uint64_t before) {
-    Demand(uint64_t{c_.block_count} * c_.block_length >= c_.index_count + before,
-           "leaves elements out of its blocks");
-  }
-
-  void BestOfBlocks() {
-    const uint64_t layout = Macro("LAYOUT");
-    ReadsSequences();
-    Demand(c_.block_length > 0 && c_.block_count > 0 && c_.sequences > 0, "has no blocks");
-    if (!mistake_.empty()) return;
-    const uint64_t last_sequence = uint64_t{c_.sequences} - 1;
-    if (layout == kRows) {
-      const uint64_t team = Macro("TEAM");
-      NeedPositions(kept(), c_.sequences, "sequences");
-      Demand(c_.reduced_rank == 0 || c_.reduced[0].input_stride == 1, "takes strides for rows");
-      Demand(team > 0 && threads_ % team == 0 && c_.block_length % vector_ == 0,
-             "cuts blocks or groups");
-      if (!mistake_.empty()) return;
-      CoversSequences(MostBefore());
-      Demand(uint64_t{c_.runs} * c_.splits * team >= c_.block_count, "leaves out blocks");
-      Demand(uint64_t{c_.unit_count} == uint64_t{c_.sequences} * c_.runs, "has other units");
-      Within(c_.record_base + last_sequence * c_.record_stride + c_.block_count - 1, write(0),
-             "the keys");
-      NeedGroups(CeilDiv(c_.unit_count, threads_ / team));
-    } else if (layout == kColumns) {
-      const uint64_t outer = Product(kept());
-      const uint64_t tile = Macro("TILE");
-      const uint64_t sets = std::max<uint64_t>(1, vector_ / 4);
-      CoversSequences(0);
-      Demand(Alignment() == vector_ && c_.reduced[0].input_stride % vector_ == 0,
-             "takes rows that start inside vectors");
-      Demand(c_.column_units > 0 && c_.runs > 0, "has no columns");
-      Demand(uint64_t{c_.unit_count} == outer * c_.block_count * c_.runs, "has other units");
-      ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
-                   Span(reduced(), &Dim::input_stride) + uint64_t{c_.column_units} * vector_ - 1);
-      // The tiles of the row's lanes.
-      const uint64_t full = c_.runs / threads_ * threads_ * tile * c_.splits;
-      const uint64_t rest =
-          c_.runs % threads_ == 0 ? 0 : c_.runs % threads_ + threads_ * (tile * c_.splits - 1);
-      Demand(full + rest >= c_.column_units, "leaves out columns");
-      const uint64_t last =
-          (c_.record_base +
-           ((outer - 1) * c_.record_stride + c_.block_count - 1) * uint64_t{c_.split_stride} +
-           c_.column_units - 1) *
-              sets +
-          sets - 1;
-      Within(last, write(0), "the keys");
-      Within(2 * last + 1, write(1), "the runners");
-      NeedGroups(CeilDiv(c_.unit_count, threads_));
-    } else {
-      NeedPositions(kept(), c_.sequences, "sequences");
-      CoversSequences(0);
-      Demand(uint64_t{c_.unit_count} == uint64_t{c_.sequences} * c_.block_count, "has other units");
-      Within(c_.record_base + uint64_t{c_.block_count - 1} * c_.split_stride + last_sequence,
-             write(0), "the keys");
-      NeedGroups(CeilDiv(c_.unit_count, threads_));
-    }
-  }
-
-  // Keys of `count` blocks of every sequence, as top_k_block_keys.hlsli finds them.
-  void ReadsKeys(uint64_t count, uint64_t layout) {
-    const uint64_t last_block = RoundUp(count, key_step()) - 1;
-    uint64_t base = 0;
-    if (layout == kColumns) {
-      Demand(c_.columns > 0 && c_.sequences % c_.columns == 0, "has other columns");
-      if (!mistake_.empty()) return;
-      base = uint64_t{c_.sequences / c_.columns - 1} * c_.key_stride +
-             RoundUp(c_.columns, vector_) - 1;
-    } else {
-      base = uint64_t{c_.sequences - 1} * c_.key_stride;
-      if (layout == kRows) {
-        Demand(c_.key_stride % key_step() == 0 && c_.key_item_stride == 1, "cuts vectors of keys");
-      }
-    }
-    const uint64_t last = base + last_block * c_.key_item_stride;
-    Demand(last <= kMost, "counts keys past 32 bits");
-    Within(last / key_step(), read(1), "the keys");
-  }
-
-  void UsesHeaders() {
-    Within(uint64_t{c_.sequences} * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
-  }
-
-  void KeepBest() {
-    const uint64_t source = Macro("SOURCE");
-    const uint64_t layout = Macro("LAYOUT");
-    Demand(c_.sequences > 0 && c_.item_count > 0 && c_.list_length > 0, "has nothing to keep");
-    Demand(Macro("KEEP") >= c_.k && Macro("KEEP") <= 16, "keeps less than it writes");
-    if (!mistake_.empty()) return;
-    const uint64_t runs = CeilDiv(c_.list_length, c_.item_count);
-    const uint64_t last_sequence = uint64_t{c_.sequences} - 1;
-    Demand(uint64_t{c_.unit_count} == runs * c_.sequences, "has other runs");
-    NeedGroups(CeilDiv(c_.unit_count, threads_));
-    Within(c_.record_base + last_sequence * c_.record_stride + (runs - 1) * c_.k + c_.k - 1,
-           write(0), "the records");
-    if (source == kElements) {
-      NeedPositions(kept(), c_.sequences, "sequences");
-      ReadsSequences();
-      Demand(c_.list_length == c_.index_count, "walks others than its elements");
-      if (layout == kRows) {
-        Demand(c_.reduced_rank == 0 || c_.reduced[0].input_stride == 1, "takes strides for rows");
-      }
-    } else if (source == kRecords) {
-      Within(c_.input_base + last_sequence * c_.read_stride +
-                 uint64_t{c_.list_length - 1} * c_.read_item_stride,
-             read(1), "the list");
-      if (c_.counted == 0) return;
-      UsesHeaders();
-      Within(last_sequence * c_.candidate_stride + c_.list_length - 1, read(0), "the candidates");
-    } else if (source == kKeys) {
-      Demand(c_.item_count % key_step() == 0, "cuts steps of keys");
-      ReadsKeys(c_.list_length, layout);
-    } else if (source == kBlocks) {
-      NeedPositions(kept(), c_.sequences, "sequences");
-      ReadsSequences();
-      CoversSequences(layout == kRows ? MostBefore() : 0);
-      Demand(c_.runs > 0 && c_.block_length > 0, "has no winners");
-      if (!mistake_.empty()) return;
-      const uint64_t winners =
-          std::max<uint64_t>(c_.runs, CeilDiv(c_.list_length, c_.block_length));
-      Within(last_sequence * c_.read_stride + winners - 1, read(1), "the winners");
-      if (layout != kColumns) return;
-      const uint64_t last_key =
-          uint64_t{c_.sequences / std::max(1u, c_.columns) - 1} * c_.key_stride +
-          RoundUp(c_.columns, vector_) - 1 +
-          (uint64_t{c_.block_base} + c_.block_count - 1) * c_.key_item_stride;
-      Within(last_key / 4 * 8 + 7, write(1), "the runners");
-    } else {
-      Demand(false, "has no known source");
-    }
-  }
-
-  void MergeRuns() {
-    Demand(c_.runs > 0 && c_.k > 0 && c_.split_items > 0 && c_.item_count > 0, "merges nothing");
-    if (!mistake_.empty()) return;
-    const uint64_t chunks = CeilDiv(c_.k, 32);
-    const uint64_t sequences = c_.unit_count / (chunks * c_.runs);
-    Demand(sequences > 0 && sequences * chunks * c_.runs == c_.unit_count, "has other units");
-    if (!mistake_.empty()) return;
-    const uint64_t read_runs = CeilDiv(c_.list_length, c_.split_items);
-    Demand(uint64_t{c_.runs} == CeilDiv(read_runs, 2), "leaves out runs");
-    const auto run_length = [&](uint64_t run) {
-      const uint64_t first = run * c_.split_items;
-      if (first >= c_.list_length) return uint64_t{0};
-      return std::min<uint64_t>({c_.list_length - first, c_.split_items, c_.item_count});
-    };
-    const uint64_t last_read = (read_runs - 1) * c_.item_count + run_length(read_runs - 1) - 1;
-    Within(c_.input_base + (sequences - 1) * c_.read_stride +
-               std::max(last_read, read_runs < 2 ? 0
-                                                 : (read_runs - 2) * c_.item_count +
-                                                       run_length(read_runs - 2) - 1),
-           read(1), "the runs");
-    const uint64_t last_merged = std::min<uint64_t>(
-        c_.k, run_length(2 * (uint64_t{c_.runs} - 1)) + run_length(2 * uint64_t{c_.runs} - 1));
-    uint64_t last_written = (uint64_t{c_.runs} - 1) * c_.k + last_merged - 1;
-    Within(c_.record_base + (sequences - 1) * c_.record_stride + last_written, write(0),
-           "the merged runs");
-    Demand(c_.splits > 0, "takes no chunks");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * std::max(1u, c_.splits)));
-    if (c_.counted != 0) {
-      Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
-    }
-  }
-
-  void WriteResults() {
-    ReadsSequences();
-    Demand(c_.item_count > 0, "writes no ranks");
-    if (!mistake_.empty()) return;
-    const uint64_t sequences = c_.unit_count / c_.item_count;
-    Demand(sequences * c_.item_count == c_.unit_count, "ends inside a sequence");
-    NeedPositions(kept(), sequences, "sequences");
-    const uint64_t last_rank = uint64_t{c_.item_count} - 1;
-    Within((sequences - 1) * c_.read_stride + c_.rank_base + last_rank, read(1), "the list");
-    Within(c_.output_base + Span(kept(), &Dim::output_stride) +
-               last_rank * c_.reduced[0].output_stride,
-           write(0), "the values");
-    Within(
-        c_.output2_base + Span(kept(), &Dim::index_stride) + last_rank * c_.reduced[0].index_stride,
-        write(1), "the indices");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * std::max(1u, c_.splits)));
-    written_ = uint64_t{c_.unit_count} * c_.index_count;
-  }
-
-  void Select() {
-    const uint64_t layout = Macro("LAYOUT");
-    Demand(c_.sequences > 0, "has no sequences");
-    if (!mistake_.empty()) return;
-    UsesHeaders();
-    if (kernel_.entry == "FindCut") {
-      ReadsKeys(c_.list_length, layout);
-      Demand(c_.k <= c_.runs && c_.list_length >= c_.k, "wants more blocks than there are");
-      NeedGroups(c_.sequences);
-    } else if (kernel_.entry == "TakeBest") {
-      Within(uint64_t{c_.sequences} * c_.read_stride - 1, read(0), "the candidates");
-      Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "what it takes");
-      Demand(c_.runs <= c_.record_stride && c_.k <= c_.runs, "takes more than it may");
-      NeedGroups(c_.sequences);
-    } else {
-      const uint64_t before = layout == kRows ? MostBefore() : 0;
-      NeedPositions(kept(), c_.sequences, "sequences");
-      ReadsSequences();
-      CoversSequences(before);
-      ReadsKeys(uint64_t{c_.block_base} + c_.block_count, layout);
-      Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "the candidates");
-      Demand(c_.splits > 0 && c_.split_items > 0, "has no windows");
-      if (!mistake_.empty()) return;
-      const uint64_t window = layout != kRows ? 32 : wide_ ? 64 : 128;
-      Demand(uint64_t{c_.splits} * threads_ * c_.split_items * window >= c_.index_count + before,
-             "leaves out windows");
-      if (c_.item_count > 0) {
-        Demand(c_.block_length == window << c_.lane_bits, "has other windows in a block");
-      }
-      NeedGroups(uint64_t{c_.sequences} * c_.splits);
-    }
-  }
-
-  void SpreadCandidates() {
-    Demand(c_.sequences > 0, "has no sequences");
-    if (!mistake_.empty()) return;
-    UsesHeaders();
-    Within(uint64_t{c_.sequences} * c_.candidate_stride - 1, read(1), "the candidates");
-    Within(c_.input_base + uint64_t{c_.sequences} * c_.read_stride - 1, read(1), "what was taken");
-    Demand(c_.read_stride <= c_.record_stride, "spreads more than it has room for");
-    Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "what it spreads");
-    Demand(c_.lane_bits >= 1 && (uint64_t{1} << c_.lane_bits) <= kMostPlaces, "has other places");
-    Demand(c_.index_count <= uint64_t{1} << 31, "has positions past its places");
-    NeedGroups(c_.sequences);
-  }
-
-  void RankCandidates() {
-    Demand(c_.item_count > 0 && c_.k > 0 && c_.splits > 0, "ranks nothing");
-    if (!mistake_.empty()) return;
-    const uint64_t sequences = c_.unit_count / c_.item_count;
-    Demand(sequences * c_.item_count == c_.unit_count, "ends inside a sequence");
-    Demand(c_.item_count <= c_.read_stride && c_.k <= c_.record_stride, "goes into its neighbours");
-    Within(sequences * c_.read_stride - 1, read(1), "the candidates");
-    Within(sequences * c_.record_stride - 1, write(0), "the ranks");
-    Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * c_.splits));
-  }
-
-  const KernelPermutation& kernel_;
-  const Dispatch& dispatch_;
-  const DispatchConstants& c_;
-  DataType type_ = DataType::kUnknown;
-  uint64_t threads_ = 0;
-  uint64_t vector_ = 0;
-  bool wide_ = false;
-  uint64_t written_ = 0;
-  std::string mistake_;
 };
+
+std::unique_ptr<DispatchChecker> MakeChecker(const OperatorPlan& plan, const Dispatch& dispatch) {
+  if (absl::StartsWith(plan.kernels[dispatch.kernel].shader, "top_k")) {
+    return MakeTopKChecker(plan, dispatch);
+  }
+  return std::make_unique<ReductionChecker>(plan, dispatch);
+}
 
 uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
   switch (role) {
@@ -604,10 +230,10 @@ std::string FindPlanMistake(const OperatorDesc& validated, const PlanOptions& op
       for (const BufferView& view : dispatch.writes) {
         if (mistake.empty()) mistake = FindViewMistake(plan, options, view, true);
       }
-      Checker checker(plan, dispatch);
-      if (mistake.empty()) mistake = checker.Run();
+      const std::unique_ptr<DispatchChecker> checker = MakeChecker(plan, dispatch);
+      if (mistake.empty()) mistake = checker->Run();
       if (!mistake.empty()) return absl::StrCat("pass ", p, " dispatch ", d, ": ", mistake);
-      written += checker.written();
+      written += checker->written();
     }
   }
   if (written == WorkOf(validated)) return "";

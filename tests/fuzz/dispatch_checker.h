@@ -1,0 +1,134 @@
+// What the checkers of all kernels' dispatches share.
+#ifndef OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
+#define OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "kernels/plan.h"
+#include "kernels/rounding.h"
+
+namespace opmill {
+
+// One dispatch. The first mistake counts.
+class DispatchChecker {
+ public:
+  DispatchChecker(const OperatorPlan& plan, const Dispatch& dispatch)
+      : kernel_(plan.kernels[dispatch.kernel]), dispatch_(dispatch), c_(dispatch.constants) {
+    const auto type = static_cast<DataType>(Macro("DATA_TYPE"));
+    threads_ = Macro("THREADS");
+    vector_ = 16 / std::max(1u, ElementBytes(type));
+    wide_ = vector_ == 2;
+  }
+
+  virtual ~DispatchChecker() = default;
+
+  // "" where there is none.
+  std::string Run() {
+    Demand(dispatch_.groups[0] >= 1 && dispatch_.groups[0] <= 65535 && dispatch_.groups[1] >= 1 &&
+               dispatch_.groups[1] <= 65535,
+           "has groups past Direct3D's limit");
+    Demand(c_.group_columns == dispatch_.groups[0], "has other group_columns than groups");
+    Demand(groups() * threads_ <= kMost, "counts lanes past 32 bits");
+    CheckKernel();
+    return mistake_;
+  }
+
+  // Elements of the first output that it writes, or of parts of a result that it looks at.
+  uint64_t written() const { return written_; }
+
+ protected:
+  static constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+
+  virtual void CheckKernel() = 0;
+
+  void Demand(bool holds, absl::string_view what) {
+    if (!holds && mistake_.empty()) mistake_ = absl::StrCat(kernel_.entry, " ", what);
+  }
+
+  void Within(uint64_t index, const BufferView& view, absl::string_view what) {
+    if (index < view.element_count && index <= kMost) return;
+    Demand(false,
+           absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
+  }
+
+  uint64_t Macro(absl::string_view name, bool required = true) {
+    for (const ShaderMacro& macro : kernel_.macros) {
+      if (macro.name == name) return macro.value;
+    }
+    Demand(!required, absl::StrCat("lacks the macro ", name));
+    return 0;
+  }
+
+  uint64_t groups() const { return uint64_t{dispatch_.groups[0]} * dispatch_.groups[1]; }
+  const BufferView& read(size_t slot) const { return dispatch_.reads[slot]; }
+  const BufferView& write(size_t slot) const { return dispatch_.writes[slot]; }
+  void NeedGroups(uint64_t count) {
+    Demand(groups() >= count, absl::StrCat("has ", groups(), " groups of ", count));
+  }
+
+  absl::Span<const Dim> kept() const { return {c_.kept, c_.kept_rank}; }
+  absl::Span<const Dim> reduced() const { return {c_.reduced, c_.reduced_rank}; }
+
+  static uint64_t Product(absl::Span<const Dim> dims) {
+    uint64_t product = 1;
+    for (const Dim& dim : dims) product *= dim.size;
+    return product;
+  }
+
+  // How far positions of the dimensions reach.
+  static uint64_t Span(absl::Span<const Dim> dims, uint Dim::*stride) {
+    uint64_t span = 0;
+    for (const Dim& dim : dims) span += uint64_t{dim.size - 1} * dim.*stride;
+    return span;
+  }
+
+  // Positions are numbered row by row; of more than there are the outermost dimension makes too
+  // large an offset.
+  void NeedPositions(absl::Span<const Dim> dims, uint64_t count, absl::string_view what) {
+    if (Product(dims) == count) return;
+    Demand(false,
+           absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
+  }
+
+  // What every first element of a walk is a multiple of, within a vector.
+  uint64_t Alignment() const {
+    uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);
+    for (const auto dims : {kept(), reduced()}) {
+      for (const Dim& dim : dims) {
+        if (dim.size > 1) alignment = std::gcd(alignment, uint64_t{dim.input_stride});
+      }
+    }
+    return alignment;
+  }
+
+  // Of the input, whose elements stand in vectors.
+  void ReadsElement(uint64_t element) {
+    Demand(element <= kMost, "reads elements past 32 bits");
+    Within(element / vector_, read(0), "the input's vectors");
+  }
+
+  const KernelPermutation& kernel_;
+  const Dispatch& dispatch_;
+  const DispatchConstants& c_;
+  uint64_t threads_ = 0;
+  uint64_t vector_ = 0;
+  bool wide_ = false;
+  uint64_t written_ = 0;
+  std::string mistake_;
+};
+
+// For the kernels of top_k.
+std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan,
+                                                 const Dispatch& dispatch);
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_

@@ -224,10 +224,11 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint winners = instance.read1 + sequence * c.read_stride;
   BITS least = RecordKey(List[winners + c.runs - 1]);
   bool holds_any = false;
-  [loop] while (begin < end) {
-    uint first = begin % c.block_length;
-    uint count = min(c.block_length - first, end - begin);
-    uint block = List[winners + begin / c.block_length].z - c.block_base;
+  // What is to be searched, a bit a winner: then lanes search at the same time, each a block of its own.
+  uint open = 0;
+  [loop] for (uint i = 0; begin + i * c.block_length < end; ++i) {
+    uint4 winner = List[winners + begin / c.block_length + i];
+    uint block = winner.z - c.block_base;
     bool is_searched = block < c.block_count;
     holds_any = holds_any || is_searched;
 #if LAYOUT == LAYOUT_COLUMNS
@@ -239,20 +240,26 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       if (KeyAbove(least, (BITS)Words[runner_at])) {
         is_searched = false;
         Candidate candidate;
-        candidate.key = RecordKey(List[winners + begin / c.block_length]);
+        candidate.key = RecordKey(winner);
         uint row = Words[runner_at + 4];
         candidate.position = c.index_base + row;
+        uint first = begin % c.block_length;
+        uint count = min(c.block_length - first, end - begin);
         if (row - block * c.block_length - first < count) Offer(best, candidate);
       }
     }
 #endif
-    if (is_searched) {
-      uint from = block * c.block_length + first;
-      uint to = min(from + count - before, c.index_count);
-      from = max(from, before) - before;
-      if (from < to) KeepRun(best, start, from, to, least);
-    }
-    begin += count;
+    open |= (uint)is_searched << i;
+  }
+  [loop] while (open != 0) {
+    uint item = begin + firstbitlow(open) * c.block_length;
+    open &= open - 1;
+    uint first = item % c.block_length;
+    uint block = List[winners + item / c.block_length].z - c.block_base;
+    uint from = block * c.block_length + first;
+    uint to = min(from + min(c.block_length - first, end - item) - before, c.index_count);
+    from = max(from, before) - before;
+    if (from < to) KeepRun(best, start, from, to, least);
   }
   // Where sequences have several parts, a run lies in one block, and one dispatch has that.
   if (!holds_any && c.item_count <= c.block_length) return;

@@ -107,6 +107,9 @@ RWBuffer<uint4> Keys : register(u0);
 // For each vector of Keys the second best keys, and the rows of the best.
 RWBuffer<uint4> Runners : register(u1);
 
+int4 SignedKeys(uint4 raw) { return (int4)(raw ^ 0x80000000u); }
+uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
+
 // Lanes take neighbouring vectors of a row, TILE of them each, and a group one such tile after
 // another: rows are pages apart, and each page's translation is to serve much. The best key's row
 // and the second best key spare the search of most blocks, which would read one element from each
@@ -126,12 +129,13 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
   uint first = row_lane / THREADS * (THREADS * TILE * c.splits) + row_lane % THREADS;
   [loop] for (uint tile = 0; tile < c.splits; ++tile) {
-    uint4 best[TILE * WORD_SETS];
-    uint4 second[TILE * WORD_SETS];
+    // Signed, which software compares in one step; NaNs are folded in the end.
+    int4 best[TILE * WORD_SETS];
+    int4 second[TILE * WORD_SETS];
     uint4 best_row[TILE * WORD_SETS];
     [unroll] for (uint i = 0; i < TILE * WORD_SETS; ++i) {
-      best[i] = (uint4)0;
-      second[i] = (uint4)0;
+      best[i] = SignedKeys((uint4)0);
+      second[i] = SignedKeys((uint4)0);
       best_row[i] = (uint4)begin;
     }
     // Four rows at a time: what is carried from step to step does not fit into registers.
@@ -145,15 +149,15 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
         uint4 v3 = Input[column + rows.w];
         [unroll] for (uint s = 0; s < WORD_SETS; ++s) {
           uint at = u * WORD_SETS + s;
-          uint4 k0 = FoldNans(RawKeysOf(WordsOf(v0, s)));
-          uint4 k1 = FoldNans(RawKeysOf(WordsOf(v1, s)));
-          uint4 k2 = FoldNans(RawKeysOf(WordsOf(v2, s)));
-          uint4 k3 = FoldNans(RawKeysOf(WordsOf(v3, s)));
-          uint4 low = max(k0, k1);
-          uint4 high = max(k2, k3);
-          uint4 step_best = max(low, high);
+          int4 k0 = SignedKeys(RawKeysOf(WordsOf(v0, s)));
+          int4 k1 = SignedKeys(RawKeysOf(WordsOf(v1, s)));
+          int4 k2 = SignedKeys(RawKeysOf(WordsOf(v2, s)));
+          int4 k3 = SignedKeys(RawKeysOf(WordsOf(v3, s)));
+          int4 low = max(k0, k1);
+          int4 high = max(k2, k3);
+          int4 step_best = max(low, high);
           // A last row that is repeated may seem its own second: then its block is searched.
-          uint4 step_second = max(max(min(k0, k1), min(k2, k3)), min(low, high));
+          int4 step_second = max(max(min(k0, k1), min(k2, k3)), min(low, high));
           // How many rows stand before the best: each mask is all ones where its row is worse.
           uint4 skip = (0u - (uint4)(k2 < step_best)) & 1;
           skip = (0u - (uint4)(k1 < step_best)) & (skip + 1);
@@ -170,8 +174,8 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
         // Words of set s are elements s, s + WORD_SETS, ... of their vector.
         [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
           uint at = (out_row + first + o * THREADS) * WORD_SETS + w;
-          Keys[instance.write0 + at] = best[o * WORD_SETS + w];
-          Runners[instance.write1 + 2 * at] = second[o * WORD_SETS + w];
+          Keys[instance.write0 + at] = UnsignedKeys(best[o * WORD_SETS + w]);
+          Runners[instance.write1 + 2 * at] = UnsignedKeys(second[o * WORD_SETS + w]);
           Runners[instance.write1 + 2 * at + 1] = best_row[o * WORD_SETS + w];
         }
       }

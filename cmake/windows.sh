@@ -101,31 +101,24 @@ wine_begin() {
   done
   DISPLAY=:$(<"$display")
   export DISPLAY
-  # A new Windows is made by one program alone: of two that begin together each makes a folder for their
-  # server's socket, and one of them may then look in the wrong one.
-  [[ -e $WINEPREFIX/system.reg ]] || { wine_answers && "$wineserver" --wait; }
   # Wine's services start with its first program, would hold that one's stdout open, and end with its
   # last one; so the first stays, which waits for what nobody writes. A start of them takes 3 to 13 s.
-  # wineboot, asked for, would start them twice, and either would know its own services alone.
-  exec {wine_stays}> >(exec "$wine" cmd >/dev/null 2>&1)
-  wine_answers
+  # wineboot, asked for, would start them twice, and either would know its own services alone. Nothing
+  # else starts before this one is up: of two at once each makes a folder for their server's socket,
+  # and one may look in the wrong one.
+  local up=$windows/wine_up log=$windows/wine.log
+  rm -f "$up"
+  exec {wine_stays}> >(WINEDEBUG=fixme-all exec "$wine" cmd /k "echo up>build\\windows\\wine_up" >"$log" 2>&1)
+  local first=$! deadline=$((SECONDS + 120))
+  until [[ -s $up ]]; do
+    if ! kill -0 "$first" 2>/dev/null || ((SECONDS > deadline)); then
+      fail "Wine does not start; its first program said: $(tail -n 20 "$log")"
+    fi
+    sleep 0.1
+  done
   # Likewise the desktop, which the first program that wants one would start with its own stderr.
   "$wine" explorer /desktop </dev/null >/dev/null 2>&1 &
   cp "$windows/redist/d3dcompiler_47.dll" "$WINEPREFIX/drive_c/windows/system32/"
-}
-
-# wine_answers: a program of it runs to its end. It may take a second try, of which there is word.
-wine_answers() {
-  local log=$windows/wine.log attempt status
-  for attempt in 1 2 3; do
-    status=0
-    WINEDEBUG=fixme-all timeout 120 "$wine" cmd /c exit </dev/null >"$log" 2>&1 || status=$?
-    ((status)) || return 0
-    echo "Wine, try $attempt of 3: its cmd ended with $status; $log ends in:"
-    tail -n 20 "$log"
-    sleep 1
-  done
-  fail "Wine does not run its own cmd."
 }
 
 # windows_test [engine] [CTEST ARGUMENTS]: the tests' own programs under Wine, all or the kernels'; then

@@ -197,6 +197,22 @@ void KeepRun(inout Candidate best[KEEP], uint base, uint begin, uint end, BITS l
 
 #endif
 
+#if SOURCE == SOURCE_BLOCKS
+
+// The block of a winner, by this dispatch's part of the sequence: others have none, or a later one.
+uint BlockOf(uint4 winner) { return winner.z - c.block_base; }
+
+// Items are the elements of the winning blocks, one block after another. Where one stands in the
+// part, and how many from it on lie in its block, up to `end`.
+uint FirstRow(uint block, uint item) {
+  return block * c.block_length + item % c.block_length;
+}
+uint CountInBlock(uint item, uint end) {
+  return min(c.block_length - item % c.block_length, end - item);
+}
+
+#endif
+
 [numthreads(THREADS, 1, 1)]
 void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
@@ -214,7 +230,6 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #elif SOURCE == SOURCE_KEYS
   KeepRun(best, KeyBase(sequence), begin, end, (BITS)0);
 #elif SOURCE == SOURCE_BLOCKS
-  // Items are the elements of the winning blocks, one block after another.
   uint start = FirstElement(KeptOffsets(sequence).input);
 #if LAYOUT == LAYOUT_ROWS
   uint before = start % VECTOR_ELEMENTS;
@@ -224,11 +239,13 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint winners = instance.read1 + sequence * c.read_stride;
   BITS least = RecordKey(List[winners + c.runs - 1]);
   bool holds_any = false;
-  // What is to be searched, a bit a winner: then lanes search at the same time, each a block of its own.
+  // A run lies in one block or is made of whole ones, up to 16. First which of them must be searched, a
+  // bit each; then each lane searches one of its own at the same time.
   uint open = 0;
   [loop] for (uint i = 0; begin + i * c.block_length < end; ++i) {
-    uint4 winner = List[winners + begin / c.block_length + i];
-    uint block = winner.z - c.block_base;
+    uint item = begin + i * c.block_length;
+    uint4 winner = List[winners + item / c.block_length];
+    uint block = BlockOf(winner);
     bool is_searched = block < c.block_count;
     holds_any = holds_any || is_searched;
 #if LAYOUT == LAYOUT_COLUMNS
@@ -243,9 +260,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
         candidate.key = RecordKey(winner);
         uint row = Words[runner_at + 4];
         candidate.position = c.index_base + row;
-        uint first = begin % c.block_length;
-        uint count = min(c.block_length - first, end - begin);
-        if (row - block * c.block_length - first < count) Offer(best, candidate);
+        if (row - FirstRow(block, item) < CountInBlock(item, end)) Offer(best, candidate);
       }
     }
 #endif
@@ -254,10 +269,8 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] while (open != 0) {
     uint item = begin + firstbitlow(open) * c.block_length;
     open &= open - 1;
-    uint first = item % c.block_length;
-    uint block = List[winners + item / c.block_length].z - c.block_base;
-    uint from = block * c.block_length + first;
-    uint to = min(from + min(c.block_length - first, end - item) - before, c.index_count);
+    uint from = FirstRow(BlockOf(List[winners + item / c.block_length]), item);
+    uint to = min(from + CountInBlock(item, end) - before, c.index_count);
     from = max(from, before) - before;
     if (from < to) KeepRun(best, start, from, to, least);
   }

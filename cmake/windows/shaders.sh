@@ -19,8 +19,10 @@ compile_shaders() {
   (
     export WINEPREFIX=$windows/compiler_wine WINEDEBUG=-all  # tests end all that runs in theirs
     export WINEDLLOVERRIDES="d3dcompiler_47=n;mscoree,mshtml=;winemenubuilder.exe="
-    [[ -e $WINEPREFIX/system.reg ]] || "$wine" wineboot --init 2>/dev/null
     cd "$folder" || exit
+    # One alone first, as in wine_begin; its server then waits some seconds for the next.
+    WINEDEBUG=fixme-all "$wine" cmd /c exit </dev/null >wine.log 2>&1 ||
+      { tail -n 20 wine.log && fail "Wine does not start."; }
     for ((share = 0; share < jobs; ++share)); do
       "$wine" fxc.exe . "../${kept##*/}" "$share" "$jobs" >"fxc.$share.log" 2>&1 &
       running+=($!)

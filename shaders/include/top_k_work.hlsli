@@ -4,15 +4,15 @@
 
 #include "include/dispatch.hlsli"
 
-// Of one group a sequence. Groups that only fill the grid up go with the last one, so that all meet
-// at its barriers, and are not real: they write nothing.
+// With one group for each sequence: its sequence. Groups that only fill the grid up go with the last
+// one, so that all meet at its barriers, and are not real: they write nothing.
 uint EnterSequence(uint3 group, out bool is_real) {
   uint flat_group = EnterGroup(group);
   is_real = flat_group < c.sequences;
   return min(flat_group, c.sequences - 1);
 }
 
-// Of lanes that take c.splits units each, THREADS apart: the first, and where to stop.
+// With c.splits units for each lane, THREADS apart: its first, and where to stop.
 uint2 EnterUnits(uint3 group, uint lane) {
   uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
   return uint2(first, min(first + THREADS * c.splits, c.unit_count));

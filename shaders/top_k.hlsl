@@ -239,8 +239,8 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint winners = instance.read1 + sequence * c.read_stride;
   BITS least = RecordKey(List[winners + c.runs - 1]);
   bool holds_any = false;
-  // A run lies in one block or is made of whole ones, up to 16. First which of them must be searched, a
-  // bit each; then each lane searches one of its own at the same time.
+  // A run lies in one block or is made of whole ones, up to 16. First which of them must be searched,
+  // a bit each; then each lane searches one of its own at the same time.
   uint open = 0;
   [loop] for (uint i = 0; begin + i * c.block_length < end; ++i) {
     uint item = begin + i * c.block_length;

@@ -129,8 +129,9 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
   uint first = row_lane / THREADS * (THREADS * TILE * c.splits) + row_lane % THREADS;
   [loop] for (uint tile = 0; tile < c.splits; ++tile) {
-    // Signed, which software compares in one step. NaNs are folded in the end: of several the best's row
-    // may be another's than the first's, but then the second best is a NaN too, and the block is searched.
+    // Signed, which software compares in one step. NaNs are folded in the end: of several the best's
+    // row may be another's than the first's, but then the second best is a NaN too, and the block is
+    // searched.
     int4 best[TILE * WORD_SETS];
     int4 second[TILE * WORD_SETS];
     uint4 best_row[TILE * WORD_SETS];

@@ -181,7 +181,8 @@ class TopKChecker final : public DispatchChecker {
       if (!mistake_.empty()) return;
       Demand(c_.block_length % c_.item_count == 0 || c_.item_count % c_.block_length == 0,
              "has runs that begin inside a block and go on into the next");
-      Demand(c_.item_count / c_.block_length <= 16, "has more blocks in a run than it has bits for");
+      Demand(c_.item_count / c_.block_length <= 16,
+             "has more blocks in a run than it has bits for");
       const uint64_t winners =
           std::max<uint64_t>(c_.runs, CeilDiv(c_.list_length, c_.block_length));
       Within(last_sequence * c_.read_stride + winners - 1, read(1), "the winners");

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <system_error>
 
@@ -21,7 +22,20 @@ class WatchedFilesTest : public ::testing::Test {
 
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name + ".new"), std::ios::binary) << text;
-    std::filesystem::rename(Path(name + ".new"), Path(name));
+    Change([&](std::error_code& error) {
+      std::filesystem::rename(Path(name + ".new"), Path(name), error);
+    });
+  }
+
+  // Windows lets nobody replace or remove a file in the moment in which the watcher reads it.
+  static void Change(const std::function<void(std::error_code&)>& change) {
+    std::error_code error;
+    for (int i = 0; i < 100; ++i) {
+      change(error);
+      if (!error) return;
+      absl::SleepFor(kInterval / 4);
+    }
+    FAIL() << error.message();
   }
 
   void AwaitChanges(int count) {
@@ -46,7 +60,7 @@ TEST_F(WatchedFilesTest, CallOnceForEachNewContent) {
   AwaitChanges(1);
   Write("b", "2");
   AwaitChanges(2);
-  std::filesystem::remove(Path("b"));
+  Change([&](std::error_code& error) { std::filesystem::remove(Path("b"), error); });
   AwaitChanges(3);
   Write("b", "2");
   AwaitChanges(4);

@@ -147,7 +147,7 @@ windows_test() {
     echo "== $((SECONDS - started)) s"
   }
   step ctest --test-dir "$tree" --output-on-failure --no-tests=error --parallel "$jobs" \
-    --label-exclude "big|conformance" "$@"
+    --timeout 300 --label-exclude "big|conformance" "$@"
   step "$wine" "$tree/tests/conformance/conformance_test.exe" --share 3 \
     --shader_cache "$windows/shaders/wine_cache" --gtest_brief=1
   [[ $scope == engine ]] || windows_services

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kernels/validate.h"
@@ -96,23 +96,23 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
     Create({.threads = 1, .max_queued = 1});
     const auto compiled = Compile(1);
     const Bindings bindings = Bind(1, 7);
-    std::latch started(1);
-    std::latch go_on(1);
+    absl::Notification started;
+    absl::Notification go_on;
     answers.assign(3, absl::UnknownError("none"));
     // The only worker stands still in the first callback.
     device_->Run(compiled, bindings, [&](absl::StatusOr<RunStatistics> result) {
       answers[0] = result.status();
-      started.count_down();
-      go_on.wait();
+      started.Notify();
+      go_on.WaitForNotification();
     });
-    started.wait();
+    started.WaitForNotification();
     for (const size_t i : {1, 2}) {
       device_->Run(compiled, bindings,
                    [&, i](absl::StatusOr<RunStatistics> result) { answers[i] = result.status(); });
     }
     std::thread closer([&] { device_ = nullptr; });
     absl::SleepFor(absl::Milliseconds(wait_ms));
-    go_on.count_down();
+    go_on.Notify();
     closer.join();
     EXPECT_EQ(answers[0], absl::OkStatus());
     EXPECT_EQ(answers[2].message(), "The device's queue of 1 runs is full.");

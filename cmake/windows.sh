@@ -77,6 +77,17 @@ windows_compiler() {
   fi
 }
 
+# await_start NAME PROCESS FILE LOG: until the process has written the file.
+await_start() {
+  local deadline=$((SECONDS + 120))
+  until [[ -s $3 ]]; do
+    if ! kill -0 "$2" 2>/dev/null || ((SECONDS > deadline)); then
+      fail "$1 does not start: $(tail -n 20 "$4")"
+    fi
+    sleep 0.1
+  done
+}
+
 # A display, which Direct3D 12 of Wine wants, and a Windows of this build's own. Sets what programs
 # under Wine need.
 wine_begin() {
@@ -95,10 +106,7 @@ wine_begin() {
   Xvfb -displayfd 3 -screen 0 640x480x24 -nolisten tcp 3>"$display" 2>"$windows/xvfb.log" &
   xvfb=$!
   trap wine_end EXIT
-  until [[ -s $display ]]; do
-    kill -0 "$xvfb" 2>/dev/null || fail "Xvfb did not start: $(tail -n 5 "$windows/xvfb.log")"
-    sleep 0.1
-  done
+  await_start Xvfb "$xvfb" "$display" "$windows/xvfb.log"
   DISPLAY=:$(<"$display")
   export DISPLAY
   # Wine's services start with its first program, would hold that one's stdout open, and end with its
@@ -109,13 +117,7 @@ wine_begin() {
   local up=$windows/wine_up log=$windows/wine.log
   rm -f "$up"
   exec {wine_stays}> >(WINEDEBUG=fixme-all exec "$wine" cmd /k "echo up>build\\windows\\wine_up" >"$log" 2>&1)
-  local first=$! deadline=$((SECONDS + 120))
-  until [[ -s $up ]]; do
-    if ! kill -0 "$first" 2>/dev/null || ((SECONDS > deadline)); then
-      fail "Wine does not start; its first program said: $(tail -n 20 "$log")"
-    fi
-    sleep 0.1
-  done
+  await_start Wine $! "$up" "$log"
   # Likewise the desktop, which the first program that wants one would start with its own stderr.
   "$wine" explorer /desktop </dev/null >/dev/null 2>&1 &
   cp "$windows/redist/d3dcompiler_47.dll" "$WINEPREFIX/drive_c/windows/system32/"

@@ -199,7 +199,8 @@ void KeepRun(inout Candidate best[KEEP], uint base, uint begin, uint end, BITS l
 
 #if SOURCE == SOURCE_BLOCKS
 
-// The block of a winner, by this dispatch's part of the sequence: others have none, or a later one.
+// The block of a winner, counted within this dispatch's part of the sequence. Those of other parts
+// come out at c.block_count or above.
 uint BlockOf(uint4 winner) { return winner.z - c.block_base; }
 
 // Items are the elements of the winning blocks, one block after another. Where one stands in the

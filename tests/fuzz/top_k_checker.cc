@@ -120,28 +120,35 @@ class TopKChecker final : public DispatchChecker {
     }
   }
 
+  // Where, at most, the key of block 0 of a sequence stands; columns' words stand in any order
+  // within their vector.
+  uint64_t LastKeyBase(uint64_t layout) {
+    if (layout != kColumns) return uint64_t{c_.sequences - 1} * c_.key_stride;
+    return uint64_t{c_.sequences / std::max(1u, c_.columns) - 1} * c_.key_stride +
+           RoundUp(c_.columns, vector_) - 1;
+  }
+
   // Keys of `count` blocks of every sequence, as top_k_block_keys.hlsli finds them.
   void ReadsKeys(uint64_t count, uint64_t layout) {
     const uint64_t last_block = RoundUp(count, key_step()) - 1;
-    uint64_t base = 0;
     if (layout == kColumns) {
       Demand(c_.columns > 0 && c_.sequences % c_.columns == 0, "has other columns");
       if (!mistake_.empty()) return;
-      base = uint64_t{c_.sequences / c_.columns - 1} * c_.key_stride +
-             RoundUp(c_.columns, vector_) - 1;
-    } else {
-      base = uint64_t{c_.sequences - 1} * c_.key_stride;
-      if (layout == kRows) {
-        Demand(c_.key_stride % key_step() == 0 && c_.key_item_stride == 1, "cuts vectors of keys");
-      }
+    } else if (layout == kRows) {
+      Demand(c_.key_stride % key_step() == 0 && c_.key_item_stride == 1, "cuts vectors of keys");
     }
-    const uint64_t last = base + last_block * c_.key_item_stride;
+    const uint64_t last = LastKeyBase(layout) + last_block * c_.key_item_stride;
     Demand(last <= kMost, "counts keys past 32 bits");
     Within(last / key_step(), read(1), "the keys");
   }
 
-  void UsesHeaders() {
-    Within(uint64_t{c_.sequences} * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
+  void UsesHeaders(uint64_t sequences) {
+    Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
+  }
+
+  // Lanes take several units, one after another.
+  void NeedGroupsInTurns() {
+    NeedGroups(CeilDiv(c_.unit_count, threads_ * std::max(1u, c_.splits)));
   }
 
   void KeepBest() {
@@ -168,7 +175,7 @@ class TopKChecker final : public DispatchChecker {
                  uint64_t{c_.list_length - 1} * c_.read_item_stride,
              read(1), "the list");
       if (c_.counted == 0) return;
-      UsesHeaders();
+      UsesHeaders(c_.sequences);
       Within(last_sequence * c_.candidate_stride + c_.list_length - 1, read(0), "the candidates");
     } else if (source == kKeys) {
       Demand(c_.item_count % key_step() == 0, "cuts steps of keys");
@@ -188,9 +195,7 @@ class TopKChecker final : public DispatchChecker {
       Within(last_sequence * c_.read_stride + winners - 1, read(1), "the winners");
       if (layout != kColumns) return;
       const uint64_t last_key =
-          uint64_t{c_.sequences / std::max(1u, c_.columns) - 1} * c_.key_stride +
-          RoundUp(c_.columns, vector_) - 1 +
-          (uint64_t{c_.block_base} + c_.block_count - 1) * c_.key_item_stride;
+          LastKeyBase(layout) + (uint64_t{c_.block_base} + c_.block_count - 1) * c_.key_item_stride;
       Within(last_key / 4 * 8 + 7, write(1), "the runners");
     } else {
       Demand(false, "has no known source");
@@ -223,10 +228,8 @@ class TopKChecker final : public DispatchChecker {
     Within(c_.record_base + (sequences - 1) * c_.record_stride + last_written, write(0),
            "the merged runs");
     Demand(c_.splits > 0, "takes no chunks");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * std::max(1u, c_.splits)));
-    if (c_.counted != 0) {
-      Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
-    }
+    NeedGroupsInTurns();
+    if (c_.counted != 0) UsesHeaders(sequences);
   }
 
   void WriteResults() {
@@ -244,7 +247,7 @@ class TopKChecker final : public DispatchChecker {
     Within(
         c_.output2_base + Span(kept(), &Dim::index_stride) + last_rank * c_.reduced[0].index_stride,
         write(1), "the indices");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * std::max(1u, c_.splits)));
+    NeedGroupsInTurns();
     written_ = uint64_t{c_.unit_count} * c_.index_count;
   }
 
@@ -252,7 +255,7 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t layout = Macro("LAYOUT");
     Demand(c_.sequences > 0, "has no sequences");
     if (!mistake_.empty()) return;
-    UsesHeaders();
+    UsesHeaders(c_.sequences);
     if (kernel_.entry == "FindCut") {
       ReadsKeys(c_.list_length, layout);
       Demand(c_.k <= c_.runs && c_.list_length >= c_.k, "wants more blocks than there are");
@@ -284,7 +287,7 @@ class TopKChecker final : public DispatchChecker {
   void SpreadCandidates() {
     Demand(c_.sequences > 0, "has no sequences");
     if (!mistake_.empty()) return;
-    UsesHeaders();
+    UsesHeaders(c_.sequences);
     Within(uint64_t{c_.sequences} * c_.candidate_stride - 1, read(1), "the candidates");
     Within(c_.input_base + uint64_t{c_.sequences} * c_.read_stride - 1, read(1), "what was taken");
     Demand(c_.read_stride <= c_.record_stride, "spreads more than it has room for");
@@ -302,8 +305,8 @@ class TopKChecker final : public DispatchChecker {
     Demand(c_.item_count <= c_.read_stride && c_.k <= c_.record_stride, "goes into its neighbours");
     Within(sequences * c_.read_stride - 1, read(1), "the candidates");
     Within(sequences * c_.record_stride - 1, write(0), "the ranks");
-    Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * c_.splits));
+    UsesHeaders(sequences);
+    NeedGroupsInTurns();
   }
 };
 

@@ -22,6 +22,10 @@ class WatchedFilesTest : public ::testing::Test {
 
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name + ".new"), std::ios::binary) << text;
+    Replace(name);
+  }
+
+  void Replace(const std::string& name) const {
     Change([&](std::error_code& error) {
       std::filesystem::rename(Path(name + ".new"), Path(name), error);
     });
@@ -75,7 +79,7 @@ TEST_F(WatchedFilesTest, SeeThroughLinks) {
   const WatchedFiles watched(
       {Path("link")}, [this] { ++changes_; }, kInterval);
   std::filesystem::create_symlink("new", Path("link.new"));
-  std::filesystem::rename(Path("link.new"), Path("link"));
+  Replace("link");
   AwaitChanges(1);
 }
 

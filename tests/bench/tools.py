@@ -64,14 +64,18 @@ class Server:
     a reader of a pipe would compete for the processor. Use it in `with`."""
 
     def __init__(self, *command, **more_environment):
-        self._log = tempfile.TemporaryFile("w+", dir=OUTPUT)
+        # Opened twice: one opening's reader would move the place at which the server writes.
+        written = tempfile.NamedTemporaryFile("ab", dir=OUTPUT)
+        self._log = open(written.name, encoding="utf-8", errors="replace")
         begun = time.monotonic()
-        self._process = subprocess.Popen([str(word) for word in command], stderr=self._log,
-                                         stdin=subprocess.DEVNULL,
-                                         env=environment(**more_environment))
+        with written:
+            self._process = subprocess.Popen([str(word) for word in command], stderr=written,
+                                             stdin=subprocess.DEVNULL,
+                                             env=environment(**more_environment))
         while (address := self._address()) is None:
             if self._process.poll() is not None or time.monotonic() - begun > _START_SECONDS:
                 self._process.kill()
+                self._process.wait()
                 self._log.seek(0)
                 raise BenchError(f"{command[0]} does not serve: {self._log.read()[-2000:]}")
             time.sleep(0.001)

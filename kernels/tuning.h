@@ -8,11 +8,11 @@
 namespace opmill::tuning {
 
 // Steps that one lane of a row takes at most before a result is split over more groups. It bounds
-// the time of a group and the error of a sum (blocks of 2, chains of 32 blocks, 32 chains), and
-// stays far below the 65535 rounds after which some drivers end a loop. 512 -> 2048: SUM over all
-// axes of [8192,4096] FLOAT32 from 0.77 to 0.95 of the read, fewer groups (lavapipe,
+// the time of a group and the error of a sum (blocks of 2, chains of 64 blocks, 64 chains), and
+// stays far below the 65535 rounds after which some drivers end a loop. 2048 -> 8192: SUM over all
+// axes of [8192,8192] FLOAT32 from 0.82 to 0.87 of the read, fewer groups (lavapipe,
 // docs/performance.md).
-inline constexpr uint64_t kMaxLaneItems = 2048;
+inline constexpr uint64_t kMaxLaneItems = 8192;
 
 // Likewise of columns, where groups that follow one another share these rows' pages. 256, 1024:
 // 0.59, 0.63 of the read for SUM over axis 0 of [8192,4096]; 512: 0.64.

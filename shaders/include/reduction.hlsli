@@ -98,8 +98,8 @@ uint ItemOffset(uint item) {
 // Sums fold blocks, then chains of so many blocks (of so many items in columns), then those: the
 // error grows with the logarithm of the length, whatever the values (docs/operators.md has the
 // bound).
-#define CHAIN_BLOCKS 32
-#define COLUMN_CHAIN 64  // items
+#define CHAIN_BLOCKS 64
+#define COLUMN_CHAIN 256  // items
 
 uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
 

@@ -4,6 +4,7 @@
 #include "include/extreme.hlsli"
 
 #define CASCADE 0
+#define PARTS_ARE_ELEMENTS !IS_WIDE
 
 struct State {
   Part part;

@@ -1,20 +1,21 @@
 // Of reduction.hlsli: the walk over columns in tiles. A lane takes several vectors of a few rows, then
 // of the next few, so that memory is read in long runs of few rows at a time, which is what processors
-// fetch ahead of (docs/performance.md). There is one load in the source, and its loop keeps parts in
-// registers; states wait in an array meanwhile.
+// fetch ahead of (docs/performance.md). There are one or two loads in the source, and their loop keeps
+// parts in registers; states wait in arrays meanwhile.
 #ifndef OPMILL_REDUCE_TILES_HLSLI_
 #define OPMILL_REDUCE_TILES_HLSLI_
 
 #define TILE_VECTORS 32  // of a lane at most; kMaxTileVectors in tuning.h
-#define TILE_ROWS 16
 
-static Words tile[TILE_VECTORS * SETS];
-#if CASCADE
-static Words tile_chains[TILE_VECTORS * SETS];
-#define WALKED tile_chains
+// Narrow elements have several sets of parts to wait, so that more rows pay.
+#define IS_NARROW (WIDTH == 4 && SETS > 1)
+#if IS_NARROW
+#define TILE_ROWS 32
 #else
-#define WALKED tile
+#define TILE_ROWS 16
 #endif
+
+#include "include/reduce_tile_states.hlsli"
 
 // Where a lane's vectors are, the first one's unit and the rows' start.
 struct TileColumns {
@@ -29,16 +30,18 @@ uint TileBase(TileColumns columns, uint t) {
   return columns.base + unit * SLOTS * c.column_input_stride;
 }
 
+// Rows [begin, end) of every vector.
+
 #if FOLDS_GROUPS
 
 void TakeTileRows(TileColumns columns, uint begin, uint end) {
   [loop] for (uint t = 0; t < columns.count; ++t) {
     uint base = TileBase(columns, t);
     States states;
-#define READ(i) states.s##i = StateOfWords(WALKED[t * SETS + i]);
+#define READ(i) states.s##i = WaitingState(t * SETS + i);
     EACH_SET(READ)
     WalkColumnRows(states, base, begin, end, 1, true);
-#define WRITE(i) WALKED[t * SETS + i] = WordsOf(states.s##i);
+#define WRITE(i) LetStateWait(t * SETS + i, states.s##i);
     EACH_SET(WRITE)
   }
 }
@@ -54,41 +57,68 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
   [loop] for (uint t = 0; t < columns.count; ++t) {
     uint base = TileBase(columns, t);
     Parts parts;
-#define EMPTY(i) parts.p##i = EmptyPart();
-    EACH_SET(EMPTY)
+#if WAITS_PACKED
+    uint4 packed = WaitingVector(t);
+#define BEGIN_PART(i) parts.p##i = PartOfPacked(packed, i);
+#else
+#define BEGIN_PART(i) parts.p##i = EmptyPart();
+#endif
+    EACH_SET(BEGIN_PART)
     uint at = base + ItemOffset(begin);
 #if DIMS < 2
     uint stride = ItemOffset(1);
-#endif
-    [loop] for (uint item = begin; item < end; ++item) {
-      uint4 v = LoadVector(at);
-#define JOIN(i) parts.p##i = Join(parts.p##i, PartOf(SetElements(v, at, i)));
-      EACH_SET(JOIN)
-#if DIMS < 2
-      at += stride;
+#define NEXT_ROW at + stride
+#define STEP(count) at += (count) * stride;
 #else
-      at = base + ItemOffset(item + 1);
+#define NEXT_ROW base + ItemOffset(item + 1)
+#define STEP(count) at = base + ItemOffset(item);
 #endif
+    uint item = begin;
+#if IS_NARROW
+    // Two rows a round, both loaded before any arithmetic: a call of the driver's loads spills all
+    // registers, and parts take many.
+    [loop] while (item + 1 < end) {
+      uint4 v = LoadVector(at);
+      uint4 next = LoadVector(NEXT_ROW);
+#define PART_OF(vector, i) PartOf(SetElements(vector, 0, i))
+#define JOIN_TWO(i) parts.p##i = Join(parts.p##i, Join(PART_OF(v, i), PART_OF(next, i)));
+      EACH_SET(JOIN_TWO)
+      item += 2;
+      STEP(2)
     }
-#define TAKE(i)                                          \
-  {                                                      \
-    State state = StateOfWords(WALKED[t * SETS + i]);    \
-    Take(state, parts.p##i, begin);                      \
-    WALKED[t * SETS + i] = WordsOf(state);               \
+#endif
+    [loop] while (item < end) {
+      uint4 v = LoadVector(at);
+#define JOIN_ONE(i) parts.p##i = Join(parts.p##i, PartOf(SetElements(v, at, i)));
+      EACH_SET(JOIN_ONE)
+      ++item;
+      STEP(1)
+    }
+#if WAITS_PACKED
+    packed = (uint4)0;
+#define PACK(i) packed |= PackedPart(parts.p##i, i);
+    EACH_SET(PACK)
+    LetVectorWait(t, packed);
+#else
+#define TAKE(i)                               \
+  {                                           \
+    State state = WaitingState(t * SETS + i); \
+    Take(state, parts.p##i, begin);           \
+    LetStateWait(t * SETS + i, state);        \
   }
     EACH_SET(TAKE)
+#endif
   }
 }
 
 #endif
 
 void WalkTile(TileColumns columns, uint begin, uint end) {
-  Words none = WordsOf(Identity());
-  { [loop] for (uint i = 0; i < columns.count * SETS; ++i) tile[i] = none; }
+  ClearPlaces(TOTALS, columns.count);
 #if CASCADE
   [loop] for (uint chain = begin; chain < end; chain += COLUMN_CHAIN) {
     uint stop = StopAfter(chain, COLUMN_CHAIN, end);
-    { [loop] for (uint i = 0; i < columns.count * SETS; ++i) tile_chains[i] = none; }
+    ClearPlaces(0, columns.count);
 #else
     uint chain = begin;
     uint stop = end;
@@ -98,9 +128,9 @@ void WalkTile(TileColumns columns, uint begin, uint end) {
     }
 #if CASCADE
     [loop] for (uint i = 0; i < columns.count * SETS; ++i) {
-      State total = StateOfWords(tile[i]);
-      Combine(total, StateOfWords(tile_chains[i]));
-      tile[i] = WordsOf(total);
+      State total = WaitingState(TOTALS + i);
+      Combine(total, WaitingState(i));
+      LetStateWait(TOTALS + i, total);
     }
   }
 #endif

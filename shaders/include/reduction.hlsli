@@ -16,6 +16,8 @@
 //   FirstWord(State), SecondWord(State), StateOf(UINTS, UINTS)   those, and back
 //   Pack(State) / Unpack(uint4)                in their place where elements are wide: a record
 //   Finish(State)                              the output's bits, or the position
+//   PARTS_ARE_ELEMENTS                         1 when State has but a Part, and that is an element,
+//                                              whose bits BitsOfPart(Part) has
 //   CASCADE                                    1 when the order of additions costs accuracy
 //   TRACKS_POSITION                            1 when State remembers its item; then also
 //   Ordered(position)                          as records hold it
@@ -49,6 +51,10 @@
 
 #ifndef FOLDS_GROUPS
 #define FOLDS_GROUPS 0
+#endif
+
+#ifndef PARTS_ARE_ELEMENTS
+#define PARTS_ARE_ELEMENTS 0
 #endif
 
 #if LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD
@@ -402,7 +408,7 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #endif
 #define STORE_TILE(i)                                                              \
   {                                                                                \
-    State state = StateOfWords(tile[t * SETS + i]);                                \
+    State state = TileState(t, i);                                                 \
     SETTLE_TILE(state, i)                                                          \
     if (unit < c.column_units) StoreColumns(state, outer, unit * SLOTS, i, split); \
   }

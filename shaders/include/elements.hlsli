@@ -57,6 +57,7 @@
 #define BITS UINTS
 #endif
 
+#define ELEMENT_BITS (128 / VECTOR_ELEMENTS)
 #if VECTOR_ELEMENTS == 16
 #define ELEMENT_MASK 0xFFu
 #define SIGN_BIT 0x80u
@@ -114,7 +115,7 @@ uint2 ElementOf(uint4 v, uint element) {
 #else
 uint ElementOf(uint4 v, uint element) {
   uint bits = WordOf(v, element * 4 / VECTOR_ELEMENTS);
-  return (bits >> ((element * (128 / VECTOR_ELEMENTS)) % 32)) & ELEMENT_MASK;
+  return (bits >> ((element * ELEMENT_BITS) % 32)) & ELEMENT_MASK;
 #endif
 }
 

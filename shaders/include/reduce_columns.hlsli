@@ -30,7 +30,7 @@ uint4 LoadShifted(uint element) {
   uint index = element / VECTOR_ELEMENTS;
   uint4 a = Input[index];
   uint4 b = Input[min(index + 1, instance.read0 + c.last_vector)];
-  uint bit = (element % VECTOR_ELEMENTS) * (128 / VECTOR_ELEMENTS);
+  uint bit = (element % VECTOR_ELEMENTS) * ELEMENT_BITS;
   if ((bit & 64) != 0) {
     a = uint4(a.zw, b.xy);
     b = uint4(b.zw, 0, 0);
@@ -71,9 +71,9 @@ BITS SetElements(uint4 v, uint at, uint set) {
 #elif IS_WIDE
   return uint2(v[2 * set], v[2 * set + 1]);
 #elif HIGH_ELEMENTS
-  return v << (ELEMENT_SHIFT - set * (128 / VECTOR_ELEMENTS));
+  return v << (ELEMENT_SHIFT - set * ELEMENT_BITS);
 #else
-  return (v >> (set * (128 / VECTOR_ELEMENTS))) & ELEMENT_MASK;
+  return (v >> (set * ELEMENT_BITS)) & ELEMENT_MASK;
 #endif
 }
 

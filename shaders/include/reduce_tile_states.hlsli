@@ -20,7 +20,7 @@
 #define TOTALS 0
 #endif
 
-#define WORD_ARRAYS(name)                 \
+#define WORD_ARRAYS(name)                \
   static uint name##_x[TOTALS + PLACES]; \
   static uint name##_y[TOTALS + PLACES]; \
   static uint name##_z[TOTALS + PLACES]; \
@@ -35,8 +35,6 @@
 WORD_ARRAYS(waiting)
 
 #if WAITS_PACKED
-
-#define ELEMENT_BITS (128 / VECTOR_ELEMENTS)
 
 Part PartOfPacked(uint4 packed, uint set) { return PartOf(SetElements(packed, 0, set)); }
 uint4 PackedPart(Part p, uint set) { return BitsOfPart(p) << (set * ELEMENT_BITS); }

@@ -22,7 +22,7 @@ uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint
 }
 
 // A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay: what a lane
-// keeps of each vector waits in memory, and for positions of narrow elements that is too much.
+// keeps of each vector waits in memory, and two words of each narrow element are too much.
 uint64_t TileVectors(const Walk& walk, const Folding& folding, const PlanOptions& options) {
   const bool keeps_much = folding.wide_state && walk.vector_elements > 4;
   if (options.prefers_wide_rows || keeps_much || walk.column_units <= options.threads ||
@@ -310,11 +310,12 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     const uint64_t most_splits =
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
-      const Walk& walk = walks.emplace_back(ChooseWalk(part, folding, options));
+      Walk& walk = walks.emplace_back(ChooseWalk(part, folding, options));
       Sharing sharing = ChooseSharing(walk, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
         sharing.splits = CeilDiv(walk.items, sharing.split_items);
+        walk.tile_vectors = 0;  // tiles have few rows, and count on it
       }
       splits += sharing.splits;
       sharings.push_back(sharing);

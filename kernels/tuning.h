@@ -19,11 +19,13 @@ inline constexpr uint64_t kMaxLaneItems = 8192;
 inline constexpr uint64_t kMaxColumnItems = 512;
 
 // Software devices: vectors of columns that a lane walks in one tile at most, rows below which it
-// does without, and rows that it walks at most. SUM and argmax over axis 0 of [8192,8192] FLOAT32
-// from 0.45 and 0.26 of the read to 0.69 and 0.48; with 512 rows 0.64 and 0.45.
+// does without, and rows that it walks at most, which row_part.hlsli counts in 16 bits. Tiles took
+// SUM and argmax over axis 0 of [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and
+// 0.48; 1024 -> 4096 rows MAX over axis 1 of [64,2048,1024] INT8 from 0.50 to 0.66: no second pass.
 inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles.hlsli
 inline constexpr uint64_t kMinTileItems = 65;
-inline constexpr uint64_t kMaxTileItems = 1024;
+inline constexpr uint64_t kMaxTileItems = 4096;
+static_assert(kMaxTileItems < 0xFFFF);
 
 // Records of splits that one lane combines at most.
 inline constexpr uint64_t kMaxLaneRecords = 512;

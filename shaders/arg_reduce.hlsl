@@ -8,6 +8,11 @@
 
 #define CASCADE 0
 #define TRACKS_POSITION 1
+#define PARTS_HAVE_ROWS (WIDTH == 4 && VECTOR_ELEMENTS > 4)
+
+#if PARTS_HAVE_ROWS
+#include "include/row_part.hlsli"
+#endif
 
 // The walk keeps the best key and the item whose block had it; a second look at that block alone
 // finds the position, so that most elements cost no more than for MAX.
@@ -70,5 +75,14 @@ State StateOf(UINTS first, UINTS second) {
 #endif
 
 UINTS Finish(State s) { return Ordered(s.item); }
+
+#if PARTS_HAVE_ROWS
+State StateOfRowPart(RowPart p, uint first_item) {
+  State s;
+  s.key = CandidateKeyOf(BitsOfRowPart(p));
+  s.item = Ordered(c.index_base + first_item + RowOfCode(p.code));
+  return s;
+}
+#endif
 
 #include "include/reduction.hlsli"

@@ -1,11 +1,11 @@
-// Of reduce_tiles.hlsli: states that wait while a lane walks other vectors of its tile. A software
-// driver reaches the places of an array lane by lane and word by word, at the cost of some loads: so
-// narrow elements wait packed, and every word has an array of its own, for which places are found
-// once (docs/performance.md).
+// Of reduce_tiles.hlsli: what waits while a lane walks other vectors of its tile, states, or parts where
+// these are all of a state. A software driver reaches the places of an array lane by lane and word by
+// word, at the cost of some loads: so narrow elements wait packed, or in one word with their rows, and
+// every word has an array of its own, for which places are found once (docs/performance.md).
 #ifndef OPMILL_REDUCE_TILE_STATES_HLSLI_
 #define OPMILL_REDUCE_TILE_STATES_HLSLI_
 
-// 1: all sets of a vector wait in one, as the elements that their parts are. 0: each by its words.
+// 1: all sets of a vector wait in one, as the elements that their parts are. 0: each by words of its own.
 #define WAITS_PACKED (PARTS_ARE_ELEMENTS && IS_NARROW)
 
 #if WAITS_PACKED
@@ -34,27 +34,85 @@
 
 WORD_ARRAYS(waiting)
 
+#if !FOLDS_GROUPS
+#if PARTS_HAVE_ROWS
+#define TILE_PART RowPart
+#define JoinTile JoinRows
+#define PartOfRow(elements, row) RowPartOf(elements, RowCode(row))
+#else
+#define TILE_PART Part
+#define JoinTile Join
+#define PartOfRow(elements, row) PartOf(elements)
+#endif
+
+// Of a vector of the tile.
+struct Parts {
+#define PART_MEMBER(i) TILE_PART p##i;
+  EACH_SET(PART_MEMBER)
+};
+#endif
+
 #if WAITS_PACKED
 
 Part PartOfPacked(uint4 packed, uint set) { return PartOf(SetElements(packed, 0, set)); }
-uint4 PackedPart(Part p, uint set) { return BitsOfPart(p) << (set * ELEMENT_BITS); }
 
-uint4 WaitingVector(uint t) { return READ_WORDS(waiting, t); }
-void LetVectorWait(uint t, uint4 packed) { WRITE_WORDS(waiting, t, packed) }
+Parts WaitingParts(uint t) {
+  uint4 packed = READ_WORDS(waiting, t);
+  Parts parts;
+#define UNPACK(i) parts.p##i = PartOfPacked(packed, i);
+  EACH_SET(UNPACK)
+  return parts;
+}
+
+void LetPartsWait(uint t, Parts parts, uint item) {
+  uint4 packed = (uint4)0;
+#define PACK(i) packed |= BitsOfPart(parts.p##i) << (i * ELEMENT_BITS);
+  EACH_SET(PACK)
+  WRITE_WORDS(waiting, t, packed)
+}
 
 void ClearPlaces(uint from, uint vectors) {
   uint4 none = (uint4)0;
   [unroll] for (uint set = 0; set < SETS; ++set) {
     none |= (uint4)((EMPTY_ELEMENT >> ELEMENT_SHIFT) << (set * ELEMENT_BITS));
   }
-  [loop] for (uint t = 0; t < vectors; ++t) LetVectorWait(from + t, none);
+  [loop] for (uint t = 0; t < vectors; ++t) {
+    WRITE_WORDS(waiting, from + t, none)
+  }
 }
 
-// What a set of the tile's vector `t` has come to.
-State TileState(uint t, uint set) {
+// What a set of the tile's vector `t` has come to, from row `begin` on.
+State TileState(uint t, uint set, uint begin) {
   State state;
-  state.part = PartOfPacked(WaitingVector(t), set);
+  state.part = PartOfPacked(READ_WORDS(waiting, t), set);
   return state;
+}
+
+#elif PARTS_HAVE_ROWS
+
+Parts WaitingParts(uint t) {
+  Parts parts;
+#define READ_PART(i) parts.p##i.code = (ROW_CODES)READ_WORDS(waiting, t * SETS + i);
+  EACH_SET(READ_PART)
+  return parts;
+}
+
+void LetPartsWait(uint t, Parts parts, uint item) {
+#define WRITE_PART(i) WRITE_WORDS(waiting, t * SETS + i, (uint4)parts.p##i.code)
+  EACH_SET(WRITE_PART)
+}
+
+void ClearPlaces(uint from, uint vectors) {
+  uint4 none = (uint4)EmptyRowPart().code;
+  [loop] for (uint i = 0; i < vectors * SETS; ++i) {
+    WRITE_WORDS(waiting, from + i, none)
+  }
+}
+
+State TileState(uint t, uint set, uint begin) {
+  RowPart part;
+  part.code = (ROW_CODES)READ_WORDS(waiting, t * SETS + set);
+  return StateOfRowPart(part, begin);
 }
 
 #else
@@ -84,7 +142,27 @@ void ClearPlaces(uint from, uint vectors) {
   [loop] for (uint i = 0; i < vectors * SETS; ++i) LetStateWait(from + i, Identity());
 }
 
-State TileState(uint t, uint set) { return WaitingState(TOTALS + t * SETS + set); }
+State TileState(uint t, uint set, uint begin) { return WaitingState(TOTALS + t * SETS + set); }
+
+#if !FOLDS_GROUPS
+Parts WaitingParts(uint t) {
+  Parts parts;
+#define BEGIN_PART(i) parts.p##i = EmptyPart();
+  EACH_SET(BEGIN_PART)
+  return parts;
+}
+
+// The parts of a block that starts with this item.
+void LetPartsWait(uint t, Parts parts, uint item) {
+#define TAKE_PART(i)                          \
+  {                                           \
+    State state = WaitingState(t * SETS + i); \
+    Take(state, parts.p##i, item);            \
+    LetStateWait(t * SETS + i, state);        \
+  }
+  EACH_SET(TAKE_PART)
+}
+#endif
 
 #endif
 

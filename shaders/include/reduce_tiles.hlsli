@@ -17,11 +17,12 @@
 
 #include "include/reduce_tile_states.hlsli"
 
-// Where a lane's vectors are, the first one's unit and the rows' start.
+// Where a lane's vectors are: the first one's unit, and where item 0 starts; the first item it walks.
 struct TileColumns {
   uint first;
   uint count;
   uint base;
+  uint begin;
 };
 
 // Lanes beyond the last unit walk it as well, and store nothing.
@@ -48,22 +49,10 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
 
 #else
 
-struct Parts {
-#define PART_MEMBER(i) Part p##i;
-  EACH_SET(PART_MEMBER)
-};
-
 void TakeTileRows(TileColumns columns, uint begin, uint end) {
   [loop] for (uint t = 0; t < columns.count; ++t) {
     uint base = TileBase(columns, t);
-    Parts parts;
-#if WAITS_PACKED
-    uint4 packed = WaitingVector(t);
-#define BEGIN_PART(i) parts.p##i = PartOfPacked(packed, i);
-#else
-#define BEGIN_PART(i) parts.p##i = EmptyPart();
-#endif
-    EACH_SET(BEGIN_PART)
+    Parts parts = WaitingParts(t);
     uint at = base + ItemOffset(begin);
 #if DIMS < 2
     uint stride = ItemOffset(1);
@@ -80,8 +69,11 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
     [loop] while (item + 1 < end) {
       uint4 v = LoadVector(at);
       uint4 next = LoadVector(NEXT_ROW);
-#define PART_OF(vector, i) PartOf(SetElements(vector, 0, i))
-#define JOIN_TWO(i) parts.p##i = Join(parts.p##i, Join(PART_OF(v, i), PART_OF(next, i)));
+#define PART_OF(vector, i, row) PartOfRow(SetElements(vector, 0, i), row)
+#define JOIN_TWO(i) \
+  parts.p##i =      \
+      JoinTile(parts.p##i, JoinTile(PART_OF(v, i, row), PART_OF(next, i, row + 1)));
+      uint row = item - columns.begin;
       EACH_SET(JOIN_TWO)
       item += 2;
       STEP(2)
@@ -89,38 +81,27 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
 #endif
     [loop] while (item < end) {
       uint4 v = LoadVector(at);
-#define JOIN_ONE(i) parts.p##i = Join(parts.p##i, PartOf(SetElements(v, at, i)));
+#define JOIN_ONE(i) \
+  parts.p##i =      \
+      JoinTile(parts.p##i, PartOfRow(SetElements(v, at, i), item - columns.begin));
       EACH_SET(JOIN_ONE)
       ++item;
       STEP(1)
     }
-#if WAITS_PACKED
-    packed = (uint4)0;
-#define PACK(i) packed |= PackedPart(parts.p##i, i);
-    EACH_SET(PACK)
-    LetVectorWait(t, packed);
-#else
-#define TAKE(i)                               \
-  {                                           \
-    State state = WaitingState(t * SETS + i); \
-    Take(state, parts.p##i, begin);           \
-    LetStateWait(t * SETS + i, state);        \
-  }
-    EACH_SET(TAKE)
-#endif
+    LetPartsWait(t, parts, begin);
   }
 }
 
 #endif
 
-void WalkTile(TileColumns columns, uint begin, uint end) {
+void WalkTile(TileColumns columns, uint end) {
   ClearPlaces(TOTALS, columns.count);
 #if CASCADE
-  [loop] for (uint chain = begin; chain < end; chain += COLUMN_CHAIN) {
+  [loop] for (uint chain = columns.begin; chain < end; chain += COLUMN_CHAIN) {
     uint stop = StopAfter(chain, COLUMN_CHAIN, end);
     ClearPlaces(0, columns.count);
 #else
-    uint chain = begin;
+    uint chain = columns.begin;
     uint stop = end;
 #endif
     [loop] for (uint item = chain; item < stop; item += TILE_ROWS) {

@@ -22,6 +22,9 @@
 //   TRACKS_POSITION                            1 when State remembers its item; then also
 //   Ordered(position)                          as records hold it
 //   Look(inout UINTS found, State, BITS, position)   finds the position in the item's block
+//   PARTS_HAVE_ROWS                            1 when tiles fold row_part.hlsli's RowPart, which needs
+//                                              no such look; then also
+//   StateOfRowPart(RowPart, first item)        with the position already found
 // or, with FOLDS_GROUPS 1, in place of parts, Take and Look:
 //   TakeGroup(inout State, float[GROUP])       rows: elements, -inf where there is none
 //   TakeFour(inout State, FLOATS x 4)          columns: four items
@@ -55,6 +58,10 @@
 
 #ifndef PARTS_ARE_ELEMENTS
 #define PARTS_ARE_ELEMENTS 0
+#endif
+
+#ifndef PARTS_HAVE_ROWS
+#define PARTS_HAVE_ROWS 0
 #endif
 
 #if LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD
@@ -395,20 +402,20 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   columns.first = first + lane;
   columns.count = min(c.tile_vectors, (c.column_units - first + THREADS - 1) / THREADS);
   columns.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input;
-  uint begin = split * c.split_items;
-  uint end = min(begin + c.split_items, c.item_count);
-  WalkTile(columns, begin, end);
+  columns.begin = split * c.split_items;
+  uint end = min(columns.begin + c.split_items, c.item_count);
+  WalkTile(columns, end);
 
   [loop] for (uint t = 0; t < columns.count; ++t) {
     uint unit = columns.first + t * THREADS;
-#if TRACKS_POSITION
+#if TRACKS_POSITION && !PARTS_HAVE_ROWS
 #define SETTLE_TILE(state, i) SettleColumns(state, TileBase(columns, t), i, TILE_ROWS, end, 1);
 #else
 #define SETTLE_TILE(state, i)
 #endif
 #define STORE_TILE(i)                                                              \
   {                                                                                \
-    State state = TileState(t, i);                                                 \
+    State state = TileState(t, i, columns.begin);                                  \
     SETTLE_TILE(state, i)                                                          \
     if (unit < c.column_units) StoreColumns(state, outer, unit * SLOTS, i, split); \
   }

@@ -18,6 +18,9 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/d3d12/device.h"
@@ -153,6 +156,49 @@ void RegisterTogether() {
     const DeviceCounters after = device.counters();
     EXPECT_LT(after.dispatches - before.dispatches, runner.planned_dispatches());
   });
+}
+
+// Columns in tiles, more rows and more vectors than the table has: in parts of 4096 rows, across
+// vectors, along two dimensions, and rows that end inside a round.
+constexpr const char* kTileShapes[] = {
+    "[70,300] output={}[1,300] axes=0",
+    "[4100,176] output={}[1,176] axes=0",
+    "[3,99,333] output={}[3,1,333] axes=1",
+    "[9,2,13,160] output={}[1,2,1,160] axes=0,2",
+};
+constexpr ValuePattern kTileValues[] = {
+    ValuePattern::kTies,      ValuePattern::kRandomBits, ValuePattern::kSpecials,
+    ValuePattern::kZeros,     ValuePattern::kExtremes,   ValuePattern::kRareNans,
+    ValuePattern::kAscending, ValuePattern::kDescending, ValuePattern::kNegativeInfinity,
+};
+
+void RegisterTiles() {
+  for (const DataType type : kAllDataTypes) {
+    Register(absl::StrCat("TilesOf", ToString(type)), flags().device, [type](Device& device) {
+      ConformanceRunner runner(device);
+      uint64_t seed = 0;
+      for (const char* shape : kTileShapes) {
+        for (const ValuePattern values : kTileValues) {
+          const auto run = [&](const char* name, absl::string_view output, const char* rest) {
+            const std::string line = absl::StrCat(
+                name, " input=", ToString(type), absl::StrReplaceAll(shape, {{"{}", output}}), rest,
+                " values=", ToString(values), " seed=", ++seed,
+                " view=134217728 groups=64 threads=8 wide=0");
+            const absl::StatusOr<ConformanceCase> c = ParseLine(line);
+            ASSERT_TRUE(c.ok()) << c.status() << line;
+            runner.Run(*c);
+          };
+          for (const char* name : {"argmin", "argmax"}) {
+            run(name, "UINT32", " direction=increasing");
+            run(name, "INT64", " direction=decreasing");
+          }
+          run("reduce", ToString(type), " function=MIN");
+          run("reduce", ToString(type), " function=MAX");
+        }
+      }
+      runner.Finish();
+    });
+  }
 }
 
 void RegisterRandom() {
@@ -347,6 +393,7 @@ void RegisterTests() {
     RegisterTogether();
     RegisterCases(kRegressions);
     RegisterCases(kTopKPaths);
+    RegisterTiles();
   }
 }
 

@@ -188,15 +188,35 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
   }
 }
 
-TEST(PlanReduce, KeepsWideStatesOfNarrowElementsInRegisters) {
-  const auto entry = [](DataType type) {
+TEST(PlanReduce, KeepsTwoWordsOfANarrowElementInRegisters) {
+  const auto arg_entry = [](DataType type) {
     const ArgReduceDesc desc = {.input = Tensor({8192, 8192}, type), .axes = {0}};
     return Plan(desc, Software()).kernels[0].entry;
   };
-  EXPECT_EQ(entry(DataType::kFloat32), "ReduceTiles");
-  EXPECT_EQ(entry(DataType::kInt64), "ReduceTiles");
-  EXPECT_EQ(entry(DataType::kFloat16), "ReduceColumns");
-  EXPECT_EQ(entry(DataType::kInt8), "ReduceColumns");
+  const auto sum_entry = [](DataType type) {
+    const ReduceDesc desc = {
+        .function = ReduceFunction::kLogSumExp, .input = Tensor({8192, 8192}, type), .axes = {0}};
+    return Plan(desc, Software()).kernels[0].entry;
+  };
+  for (const DataType type : kAllDataTypes) EXPECT_EQ(arg_entry(type), "ReduceTiles");
+  EXPECT_EQ(sum_entry(DataType::kFloat32), "ReduceTiles");
+  EXPECT_EQ(sum_entry(DataType::kFloat16), "ReduceColumns");
+}
+
+// The kernel of tiles counts rows in 16 bits.
+TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
+  // The same row again and again, so that the records of all splits, and not the input, fill views.
+  const ArgReduceDesc desc = {.input = Tensor({70'000, 72}, DataType::kFloat16, {0, 1}),
+                              .axes = {0}};
+  PlanOptions options = Software();
+  const OperatorPlan tiles = Plan(desc, options);
+  EXPECT_EQ(tiles.kernels[0].entry, "ReduceTiles");
+  EXPECT_LE(tiles.passes[0].dispatches[0].constants.split_items, tuning::kMaxTileItems);
+
+  options.max_view_elements = uint64_t{16} * 72;
+  const OperatorPlan columns = Plan(desc, options);
+  EXPECT_EQ(columns.kernels[0].entry, "ReduceColumns");
+  EXPECT_GT(columns.passes[0].dispatches[0].constants.split_items, tuning::kMaxTileItems);
 }
 
 TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {

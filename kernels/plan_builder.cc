@@ -65,6 +65,14 @@ void PlanBuilder::Add(Dispatch dispatch) {
   pass().dispatches.push_back(std::move(dispatch));
 }
 
+ShaderMacro PlanBuilder::WriteRecords(Dispatch& dispatch, const BufferView& records) const {
+  const BufferView words = InFormat(records, ViewFormat::kUint32);
+  const bool stores_words =
+      !options_.prefers_wide_rows && words.element_count <= options_.max_view_elements;
+  dispatch.writes[0] = stores_words ? words : records;
+  return {"STORES_WORDS", stores_words ? 1u : 0u};
+}
+
 uint64_t PlanBuilder::ReserveRecords(uint64_t count) {
   const uint64_t offset = scratch_end_;
   scratch_end_ = RoundUp(offset + count * kVectorBytes, 256);
@@ -120,6 +128,12 @@ BufferView Records(uint64_t scratch_offset, uint64_t count) {
           .format = ViewFormat::kVector,
           .offset_bytes = scratch_offset,
           .element_count = count};
+}
+
+BufferView InFormat(BufferView view, ViewFormat format) {
+  view.element_count *= ViewElementBytes(view.format) / ViewElementBytes(format);
+  view.format = format;
+  return view;
 }
 
 void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,

@@ -38,6 +38,10 @@ class PlanBuilder {
   // Finish refuses.
   bool full() const { return dispatches_ >= kMaxSlices; }
 
+  // Makes `records` what the dispatch writes first, and returns the macro that tells its kernel
+  // how: as words where the device is software (records.hlsli) and a view holds so many.
+  ShaderMacro WriteRecords(Dispatch& dispatch, const BufferView& records) const;
+
   // Scratch for records, as its byte offset.
   uint64_t ReserveRecords(uint64_t count);
   // Scratch reserved after Mark is free again after Release(mark): for parts of the work that
@@ -63,6 +67,9 @@ PlacedView ReadElements(DataType type, uint64_t base, uint64_t span);
 // Elements [base, base + span] of an output.
 PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t span);
 BufferView Records(uint64_t scratch_offset, uint64_t count);
+
+// A view of records as one of smaller elements.
+BufferView InFormat(BufferView view, ViewFormat format);
 
 // The first `kept` and `reduced` dimensions of a space, for the kernel to walk.
 void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,

@@ -69,16 +69,18 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
       Records(builder_.ReserveRecords(header_records), header_records), ViewFormat::kUint32);
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
-  const auto make = [&](const char* entry) {
+  const auto make = [&](const char* entry, const List* into) {
     Dispatch dispatch;
-    dispatch.kernel = builder_.Kernel({"top_k_select", entry, macros});
+    std::vector<ShaderMacro> all = macros;
+    if (into != nullptr) all.push_back(builder_.WriteRecords(dispatch, into->view));
+    dispatch.kernel = builder_.Kernel({"top_k_select", entry, std::move(all)});
     dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
     dispatch.constants.k = static_cast<uint32_t>(k_);
     dispatch.writes[1] = headers;
     return dispatch;
   };
 
-  Dispatch find = make("FindCut");
+  Dispatch find = make("FindCut", nullptr);
   find.constants.runs = static_cast<uint32_t>(most);
   find.constants.list_length = static_cast<uint32_t>(keys.length);
   SetKeys(find.constants, keys);
@@ -90,12 +92,11 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   const uint64_t window = WindowLength(keys.layout, VectorElements());
   uint64_t part_base = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    Dispatch collect = make("CollectAbove");
+    Dispatch collect = make("CollectAbove", &candidates);
     DispatchConstants& constants = collect.constants;
     SetKeys(constants, keys);
     ReadPart(collect, parts_[p]);
     collect.reads[1] = keys.view;
-    collect.writes[0] = candidates.view;
     constants.record_stride = static_cast<uint32_t>(candidates.sequence_stride);
     SetDims(constants, parts_[p], parts_[p].kept.size(), parts_[p].reduced.size());
     constants.block_length = static_cast<uint32_t>(block);
@@ -119,11 +120,10 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   }
   builder_.NextPass();
 
-  Dispatch take = make("TakeBest");
+  Dispatch take = make("TakeBest", &taken);
   take.constants.runs = static_cast<uint32_t>(taken.length);
   take.reads[0] = candidates.view;
   SetRead(take.constants, candidates);
-  take.writes[0] = taken.view;
   take.constants.record_stride = static_cast<uint32_t>(taken.sequence_stride);
   SetGroups(take, sequences_);
   builder_.Add(std::move(take));

@@ -57,13 +57,6 @@ struct Selection {
   List taken;
 };
 
-// A view of records as one of smaller elements.
-inline BufferView InFormat(BufferView view, ViewFormat format) {
-  view.element_count *= ViewElementBytes(view.format) / ViewElementBytes(format);
-  view.format = format;
-  return view;
-}
-
 // One slice of sequences, planned from its elements to its results.
 class TopKSlice {
  public:

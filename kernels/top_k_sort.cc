@@ -31,8 +31,8 @@ Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, 
   macros.push_back({"LAYOUT", static_cast<uint32_t>(layout)});
   macros.push_back({"KEEP", static_cast<uint32_t>(LanePlaces(kept))});
   Dispatch dispatch;
+  macros.push_back(builder_.WriteRecords(dispatch, into.view));
   dispatch.kernel = builder_.Kernel({"top_k", "KeepBest", std::move(macros)});
-  dispatch.writes[0] = into.view;
   DispatchConstants& constants = dispatch.constants;
   constants.record_base = static_cast<uint32_t>(base);
   constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
@@ -131,10 +131,16 @@ List TopKSlice::AddSpread(const Selection& selection) {
                                            {"THREADS", builder_.options().threads},
                                            {"LARGEST", 1},
                                            {"NAN_FIRST", 0}};
-  Dispatch dispatch;
-  dispatch.kernel = builder_.Kernel({"top_k_spread", "SpreadCandidates", macros});
+  const auto make = [&](const char* entry, const List& into) {
+    Dispatch dispatch;
+    std::vector<ShaderMacro> all = macros;
+    all.push_back(builder_.WriteRecords(dispatch, into.view));
+    dispatch.kernel = builder_.Kernel({"top_k_spread", entry, std::move(all)});
+    dispatch.writes[1] = taken.headers;
+    return dispatch;
+  };
+  Dispatch dispatch = make("SpreadCandidates", spread);
   dispatch.reads[1] = read;
-  dispatch.writes = {spread.view, taken.headers};
   dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
   dispatch.constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
   dispatch.constants.input_base = static_cast<uint32_t>(taken_at);
@@ -147,10 +153,8 @@ List TopKSlice::AddSpread(const Selection& selection) {
   builder_.Add(std::move(dispatch));
   builder_.NextPass();
 
-  dispatch = {};
-  dispatch.kernel = builder_.Kernel({"top_k_spread", "RankCandidates", macros});
+  dispatch = make("RankCandidates", sorted);
   dispatch.reads[1] = spread.view;
-  dispatch.writes = {sorted.view, taken.headers};
   SetRead(dispatch.constants, spread);
   dispatch.constants.item_count = static_cast<uint32_t>(spread.length);
   dispatch.constants.record_stride = static_cast<uint32_t>(sorted.sequence_stride);
@@ -175,9 +179,10 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
     merged.sequence_stride = merged.length;
     merged.headers = runs.headers;
     Dispatch dispatch;
-    dispatch.kernel = builder_.Kernel({"top_k", "MergeRuns", Macros(false)});
+    std::vector<ShaderMacro> macros = Macros(false);
+    macros.push_back(builder_.WriteRecords(dispatch, merged.view));
+    dispatch.kernel = builder_.Kernel({"top_k", "MergeRuns", std::move(macros)});
     dispatch.reads[1] = runs.view;
-    dispatch.writes[0] = merged.view;
     DispatchConstants& constants = dispatch.constants;
     SetRead(constants, runs);
     constants.record_stride = static_cast<uint32_t>(merged.sequence_stride);

@@ -7,6 +7,7 @@
 //   INDEX_WIDE      1 for 64-bit indices
 #include "include/candidate.hlsli"
 #include "include/dispatch.hlsli"
+#include "include/records.hlsli"
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
@@ -29,7 +30,7 @@ RWBuffer<uint2> Indices : register(u1);
 RWBuffer<uint> Indices : register(u1);
 #endif
 #else
-RWBuffer<uint4> Records : register(u0);
+RWBuffer<WRITTEN_RECORD> Records : register(u0);
 // Of columns' blocks, see top_k_blocks.hlsl; or the headers of a selection.
 RWBuffer<uint> Words : register(u1);
 #endif
@@ -53,8 +54,6 @@ Candidate FromRecord(uint4 record) {
   return candidate;
 }
 
-uint4 ToRecord(Candidate candidate) { return PackCandidate(candidate.key, candidate.position); }
-
 bool Before(Candidate a, Candidate b) {
   return CandidateBefore(a.key, a.position, b.key, b.position);
 }
@@ -73,6 +72,11 @@ BITS LoadElement(uint start, uint local) {
 }
 
 #if !WRITES_RESULTS
+
+void StoreCandidate(uint at, Candidate candidate) {
+  STORE_RECORD(Records, instance.write0, at, PackCandidate(candidate.key, candidate.position),
+               CANDIDATE_WORDS)
+}
 
 // Candidates that are left to sort here: none where they have been spread.
 uint CountOf(uint sequence) {
@@ -295,9 +299,9 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     Offer(best, FromRecord(record));
   }
 #endif
-  uint at = instance.write0 + c.record_base + sequence * c.record_stride + run * c.k;
+  uint at = c.record_base + sequence * c.record_stride + run * c.k;
   [unroll] for (uint place = 0; place < KEEP; ++place) {
-    if (place + c.k >= KEEP) Records[at + (place + c.k - KEEP)] = ToRecord(best[place]);
+    if (place + c.k >= KEEP) StoreCandidate(at + (place + c.k - KEEP), best[place]);
   }
 }
 
@@ -350,13 +354,12 @@ void MergeChunk(uint unit) {
   uint b_item = first - low;
   Candidate a = RunAt(a_start, a_item, a_length);
   Candidate b = RunAt(b_start, b_item, b_length);
-  uint out_start =
-      instance.write0 + c.record_base + sequence * c.record_stride + merged * c.k;
+  uint out_start = c.record_base + sequence * c.record_stride + merged * c.k;
   // One load and one store a step whichever run gives: software devices run both sides of a branch.
   [loop] for (uint rank = first; rank < end; ++rank) {
     bool from_a = Before(a, b);
     Candidate best = Choose(from_a, a, b);
-    Records[out_start + rank] = ToRecord(best);
+    StoreCandidate(out_start + rank, best);
     a_item += from_a ? 1 : 0;
     b_item += from_a ? 0 : 1;
     bool more = from_a ? a_item < a_length : b_item < b_length;

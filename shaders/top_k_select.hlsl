@@ -3,6 +3,7 @@
 // top_k.hlsl.
 //   LAYOUT  how sequences lie in memory: LAYOUT_*
 #include "include/candidate.hlsli"
+#include "include/records.hlsli"
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_work.hlsli"
@@ -12,7 +13,7 @@ Buffer<uint4> Keys : register(t1);
 #define BLOCK_KEYS Keys
 #include "include/top_k_block_keys.hlsli"
 
-RWBuffer<uint4> Records : register(u0);  // of each sequence: candidates
+RWBuffer<WRITTEN_RECORD> Records : register(u0);  // of each sequence: candidates
 RWBuffer<uint> Headers : register(u1);
 
 #if IS_WIDE
@@ -267,7 +268,8 @@ void Collect(Sequence s, uint first, uint4 wanted, uint header, uint out_at) {
     uint item = ItemOf(word, firstbitlow(low_bits != 0 ? low_bits : high_bits));
     wanted &= ~BitOf(item);
     item += first;
-    Records[out_at] = PackCandidate(LoadItem(s, item), c.index_base + item - s.before);
+    STORE_RECORD(Records, instance.write0, out_at,
+                 PackCandidate(LoadItem(s, item), c.index_base + item - s.before), CANDIDATE_WORDS)
     ++out_at;
   }
 }
@@ -300,7 +302,7 @@ void CollectAbove(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
                      ? 0
                      : (min(last_equal - c.block_base, c.block_count - 1) + 1) * c.block_length;
   uint key_base = KeyBase(sequence) + c.block_base * c.key_item_stride;
-  uint out_at = instance.write0 + sequence * c.record_stride;
+  uint out_at = sequence * c.record_stride;
   uint window = flat_group % c.splits * (THREADS * c.split_items) + lane * c.read_stride;
   uint stop = min((s.end + WINDOW - 1) / WINDOW, window + c.split_items * c.read_item_stride);
   [loop] while (window < stop) {
@@ -340,7 +342,8 @@ void TakeBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     if (IsAbove(RecordKey(record), record.z, cut)) {
       uint place;
       InterlockedAdd(shared_taken, 1, place);
-      Records[instance.write0 + sequence * c.record_stride + place] = record;
+      STORE_RECORD(Records, instance.write0, sequence * c.record_stride + place, record,
+                   CANDIDATE_WORDS)
     }
   }
   GroupMemoryBarrierWithGroupSync();

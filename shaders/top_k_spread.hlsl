@@ -2,6 +2,7 @@
 // that few candidates meet in one, and by counting there who comes before whom. Where many meet, the
 // runs and merges of top_k.hlsl sort instead.
 #include "include/candidate.hlsli"
+#include "include/records.hlsli"
 #include "include/top_k_header.hlsli"
 #include "include/top_k_work.hlsli"
 
@@ -9,7 +10,7 @@
 // what SpreadCandidates wrote.
 Buffer<uint4> List : register(t1);
 
-RWBuffer<uint4> Records : register(u0);
+RWBuffer<WRITTEN_RECORD> Records : register(u0);
 RWBuffer<uint> Headers : register(u1);
 
 #define MOST_PLACES 4096        // kMaxPlaces of tuning.h
@@ -144,7 +145,8 @@ void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint place = PlaceOf(RecordKey(record), record.z, scale);
     uint at;
     InterlockedAdd(shared_places[place], 1, at);
-    Records[instance.write0 + sequence * c.record_stride + at] = uint4(record.xyz, place);
+    STORE_RECORD(Records, instance.write0, sequence * c.record_stride + at,
+                 uint4(record.xyz, place), CANDIDATE_WORDS | 8)
   }
   if (is_real && lane == 0) Headers[header + IS_SPREAD_AT] = is_spread ? 1 : 0;
 }
@@ -174,8 +176,8 @@ void RankCandidate(uint unit) {
     other = List[base + min(right + 1, count - 1)];
   }
   if (rank < c.k) {
-    Records[instance.write0 + sequence * c.record_stride + rank] =
-        PackCandidate(RecordKey(record), record.z);
+    STORE_RECORD(Records, instance.write0, sequence * c.record_stride + rank, record,
+                 CANDIDATE_WORDS)
   }
 }
 

@@ -28,6 +28,8 @@ BITS CandidateKeyOf(BITS bits) {
 }
 
 #if WIDTH == 1
+#define CANDIDATE_WORDS (IS_WIDE ? 7 : 5)  // of a record, a bit each
+
 uint4 PackCandidate(BITS key, uint position) {
 #if IS_WIDE
   return uint4(key, position, 0);

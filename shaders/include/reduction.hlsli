@@ -43,6 +43,7 @@
 
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
+#include "include/records.hlsli"
 
 #define LOAD_ALIGNED 0  // an item is a vector, all of it wanted
 #define LOAD_SHIFTED 1  // rows: the run starts and ends inside vectors; columns: likewise each item
@@ -78,7 +79,7 @@
 
 Buffer<uint4> Input : register(t0);
 #if RESULT == RESULT_RECORD
-RWBuffer<uint4> Records : register(u0);
+RWBuffer<WRITTEN_RECORD> Records : register(u0);
 #else
 RWBuffer<OUTPUT_BITS> Output : register(u0);
 #endif
@@ -140,6 +141,10 @@ void ItemElements(uint4 v, uint at, out BITS elements[SLOTS]) {
 #else
 #define SECOND y
 #endif
+
+// The words of a record that hold a state, a bit each.
+#define STATE_RECORD_WORDS \
+  ((IS_WIDE ? 3 : 1) | (STATE_WORDS == 1 ? 0 : TRACKS_POSITION ? 4 : 2))
 
 #if STATE_WORDS == 1
 #define SECOND_WORD(s) (UINTS)0
@@ -248,7 +253,7 @@ void ShareAcrossLanes(inout State state, uint lane, uint part, uint stride) {
 #if RESULT == RESULT_RECORD
 void StoreRecord(uint4 record, uint result, uint split) {
   uint at = c.record_base + result * c.record_stride + split * c.split_stride;
-  Records[instance.write0 + at] = record;
+  STORE_RECORD(Records, instance.write0, at, record, STATE_RECORD_WORDS)
 }
 #else
 void StoreOutput(OUTPUT_BITS bits, uint output_offset) {

@@ -59,6 +59,14 @@ class DispatchChecker {
            absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
   }
 
+  // Of records that a kernel writes, as vectors or word by word.
+  void WithinWritten(uint64_t record, absl::string_view what) {
+    const bool words = Macro("STORES_WORDS", false) != 0;
+    Demand(write(0).format == (words ? ViewFormat::kUint32 : ViewFormat::kVector),
+           "writes records in another format than its view's");
+    Within(words ? 4 * record + 3 : record, write(0), what);
+  }
+
   uint64_t Macro(absl::string_view name, bool required = true) {
     for (const ShaderMacro& macro : kernel_.macros) {
       if (macro.name == name) return macro.value;

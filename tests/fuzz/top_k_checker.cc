@@ -161,8 +161,8 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t last_sequence = uint64_t{c_.sequences} - 1;
     Demand(uint64_t{c_.unit_count} == runs * c_.sequences, "has other runs");
     NeedGroups(CeilDiv(c_.unit_count, threads_));
-    Within(c_.record_base + last_sequence * c_.record_stride + (runs - 1) * c_.k + c_.k - 1,
-           write(0), "the records");
+    WithinWritten(c_.record_base + last_sequence * c_.record_stride + (runs - 1) * c_.k + c_.k - 1,
+                  "the records");
     if (source == kElements) {
       NeedPositions(kept(), c_.sequences, "sequences");
       ReadsSequences();
@@ -225,8 +225,8 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t last_merged = std::min<uint64_t>(
         c_.k, run_length(2 * (uint64_t{c_.runs} - 1)) + run_length(2 * uint64_t{c_.runs} - 1));
     uint64_t last_written = (uint64_t{c_.runs} - 1) * c_.k + last_merged - 1;
-    Within(c_.record_base + (sequences - 1) * c_.record_stride + last_written, write(0),
-           "the merged runs");
+    WithinWritten(c_.record_base + (sequences - 1) * c_.record_stride + last_written,
+                  "the merged runs");
     Demand(c_.splits > 0, "takes no chunks");
     NeedGroupsInTurns();
     if (c_.counted != 0) UsesHeaders(sequences);
@@ -262,7 +262,7 @@ class TopKChecker final : public DispatchChecker {
       NeedGroups(c_.sequences);
     } else if (kernel_.entry == "TakeBest") {
       Within(uint64_t{c_.sequences} * c_.read_stride - 1, read(0), "the candidates");
-      Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "what it takes");
+      WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "what it takes");
       Demand(c_.runs <= c_.record_stride && c_.k <= c_.runs, "takes more than it may");
       NeedGroups(c_.sequences);
     } else {
@@ -271,7 +271,7 @@ class TopKChecker final : public DispatchChecker {
       ReadsSequences();
       CoversSequences(before);
       ReadsKeys(uint64_t{c_.block_base} + c_.block_count, layout);
-      Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "the candidates");
+      WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "the candidates");
       Demand(c_.splits > 0 && c_.split_items > 0, "has no windows");
       if (!mistake_.empty()) return;
       const uint64_t window = layout != kRows ? 32 : wide_ ? 64 : 128;
@@ -291,7 +291,7 @@ class TopKChecker final : public DispatchChecker {
     Within(uint64_t{c_.sequences} * c_.candidate_stride - 1, read(1), "the candidates");
     Within(c_.input_base + uint64_t{c_.sequences} * c_.read_stride - 1, read(1), "what was taken");
     Demand(c_.read_stride <= c_.record_stride, "spreads more than it has room for");
-    Within(uint64_t{c_.sequences} * c_.record_stride - 1, write(0), "what it spreads");
+    WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "what it spreads");
     Demand(c_.lane_bits >= 1 && (uint64_t{1} << c_.lane_bits) <= kMostPlaces, "has other places");
     Demand(c_.index_count <= uint64_t{1} << 31, "has positions past its places");
     NeedGroups(c_.sequences);
@@ -304,7 +304,7 @@ class TopKChecker final : public DispatchChecker {
     Demand(sequences * c_.item_count == c_.unit_count, "ends inside a sequence");
     Demand(c_.item_count <= c_.read_stride && c_.k <= c_.record_stride, "goes into its neighbours");
     Within(sequences * c_.read_stride - 1, read(1), "the candidates");
-    Within(sequences * c_.record_stride - 1, write(0), "the ranks");
+    WithinWritten(sequences * c_.record_stride - 1, "the ranks");
     UsesHeaders(sequences);
     NeedGroupsInTurns();
   }

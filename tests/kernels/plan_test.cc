@@ -219,6 +219,28 @@ TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
   EXPECT_GT(columns.passes[0].dispatches[0].constants.split_items, tuning::kMaxTileItems);
 }
 
+TEST(PlanReduce, WritesRecordsWordByWordWhereTheDeviceIsAProcessor) {
+  // The same row again and again: a small view of it, and a large one of records.
+  const TensorDesc input = Tensor({70'000, 72}, DataType::kFloat32, {0, 1});
+  const auto written = [&](const PlanOptions& options) {
+    const OperatorPlan plan = Plan(Sum(input, {0}), options);
+    const Dispatch& walk = plan.passes[0].dispatches[0];
+    EXPECT_GT(walk.constants.splits, 1u);
+    EXPECT_EQ(Macro(plan.kernels[walk.kernel], "STORES_WORDS"),
+              walk.writes[0].format == ViewFormat::kUint32 ? 1u : 0u);
+    EXPECT_EQ(plan.passes[1].dispatches[0].reads[0].format, ViewFormat::kVector);
+    return walk.writes[0];
+  };
+  PlanOptions options = Software();
+  const BufferView words = written(options);
+  EXPECT_EQ(words.format, ViewFormat::kUint32);
+  options.max_view_elements = words.element_count - 1;
+  EXPECT_EQ(written(options).format, ViewFormat::kVector);
+  options = Software();
+  options.prefers_wide_rows = true;
+  EXPECT_EQ(written(options).format, ViewFormat::kVector);
+}
+
 TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
   const auto plan = [](AxisDirection direction) {
     return Plan(ArgReduceDesc{.input = Tensor({64}), .axes = {0}, .axis_direction = direction});

@@ -8,7 +8,6 @@ Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection directio
   return {.shader = "arg_reduce",
           .input_type = input,
           .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u}, {"NAN_FIRST", 1}},
-          .wide_state = ElementBytes(input) >= 4,  // row_part.hlsli
           .from_last = direction == AxisDirection::kDecreasing};
 }
 

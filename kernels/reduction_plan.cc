@@ -173,9 +173,9 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   const size_t dims = space.reduced.size() - runs;
   Dispatch dispatch;
   // Where nothing is reduced a stride of 0 does: no kernel of its own.
-  KernelPermutation kernel =
+  dispatch.kernel = builder.Kernel(
       Permutation(folding, EntryOf(walk), walk.load, std::max(dims, 1 - runs), walk.width,
-                  records.has_value(), sharing, builder.options(), output_type);
+                  records.has_value(), sharing, builder.options(), output_type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -184,14 +184,13 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   constants.input_base = input.base;
   constants.last_vector = static_cast<uint32_t>(input.view.element_count - 1);
   if (records.has_value()) {
-    kernel.macros.push_back(builder.WriteRecords(dispatch, records->view));
+    dispatch.writes[0] = records->view;
     constants.record_base = static_cast<uint32_t>(records->base);
     constants.record_stride = static_cast<uint32_t>(records->result_stride);
     constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
     WriteOutput(dispatch, space, output_type);
   }
-  dispatch.kernel = builder.Kernel(std::move(kernel));
   constants.index_base = static_cast<uint32_t>(space.index_base);
   constants.index_count = static_cast<uint32_t>(space.index_count());
   constants.reduced_count = constants.index_count;
@@ -234,16 +233,15 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
       std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));
   const Sharing sharing = {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes))};
   Dispatch dispatch;
-  KernelPermutation kernel = Permutation(folding, "ReduceRows", Load::kRecord, 0, 1,
-                                         records.has_value(), sharing, options, output_type);
+  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1,
+                                               records.has_value(), sharing, options, output_type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;
   if (records.has_value()) {
-    kernel.macros.push_back(builder.WriteRecords(dispatch, *records));
+    dispatch.writes[0] = *records;
   } else {
     WriteOutput(dispatch, space, output_type);
   }
-  dispatch.kernel = builder.Kernel(std::move(kernel));
   constants.input_base = static_cast<uint32_t>(from.base);
   constants.read_stride = static_cast<uint32_t>(from.result_stride);
   constants.read_item_stride = static_cast<uint32_t>(from.split_stride);
@@ -317,7 +315,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
         sharing.splits = CeilDiv(walk.items, sharing.split_items);
-        walk.tile_vectors = 0;  // tiles have few rows, and count on it
+        if (sharing.split_items > tuning::kMaxTileItems) walk.tile_vectors = 0;
       }
       splits += sharing.splits;
       sharings.push_back(sharing);

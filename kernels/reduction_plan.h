@@ -18,7 +18,7 @@ struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
   std::vector<ShaderMacro> macros;  // beyond those that reduction.hlsli names
-  bool wide_state = false;          // in tiles, a lane keeps two words of each result
+  bool wide_state = false;          // two words of each result, of narrow elements too
   bool from_last = false;           // of equal elements the last one is wanted
 };
 

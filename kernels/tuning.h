@@ -8,11 +8,9 @@
 namespace opmill::tuning {
 
 // Steps that one lane of a row takes at most before a result is split over more groups. It bounds
-// the time of a group and the error of a sum (blocks of 2, chains of 64 blocks, 64 chains), and
-// stays far below the 65535 rounds after which some drivers end a loop. 2048 -> 8192: SUM over all
-// axes of [8192,8192] FLOAT32 from 0.82 to 0.87 of the read, fewer groups (lavapipe,
-// docs/performance.md).
-inline constexpr uint64_t kMaxLaneItems = 8192;
+// the time of a group and the error of a sum (blocks of 2, chains of 32 blocks, 32 chains: see
+// reduction.hlsli), and stays far below the 65535 rounds after which some drivers end a loop.
+inline constexpr uint64_t kMaxLaneItems = 2048;
 
 // Likewise of columns, where groups that follow one another share these rows' pages. 256, 1024:
 // 0.59, 0.63 of the read for SUM over axis 0 of [8192,4096]; 512: 0.64.
@@ -21,10 +19,10 @@ inline constexpr uint64_t kMaxColumnItems = 512;
 // Software devices: vectors of columns that a lane walks in one tile at most, rows below which it
 // does without, and rows that it walks at most, which row_part.hlsli counts in 16 bits. Tiles took
 // SUM and argmax over axis 0 of [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and
-// 0.48; 1024 -> 4096 rows MAX over axis 1 of [64,2048,1024] INT8 from 0.50 to 0.66: no second pass.
+// 0.48; 1024 -> 2048 rows MAX over axis 1 of [64,2048,1024] INT8 from 0.50 to 0.64: no second pass.
 inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles.hlsli
 inline constexpr uint64_t kMinTileItems = 65;
-inline constexpr uint64_t kMaxTileItems = 4096;
+inline constexpr uint64_t kMaxTileItems = 2048;
 static_assert(kMaxTileItems < 0xFFFF);
 
 // Records of splits that one lane combines at most.

@@ -80,7 +80,7 @@ UINTS Finish(State s) { return Ordered(s.item); }
 State StateOfRowPart(RowPart p, uint first_item) {
   State s;
   s.key = CandidateKeyOf(BitsOfRowPart(p));
-  s.item = Ordered(c.index_base + first_item + RowOfCode(p.code));
+  s.item = Ordered(c.index_base + first_item + RowOfCode((UINTS)p.code));
   return s;
 }
 #endif

@@ -5,6 +5,7 @@
 //   LAYOUT          how sequences lie in memory: LAYOUT_*
 //   WRITES_RESULTS  1 for the operator's outputs, 0 for lists in scratch
 //   INDEX_WIDE      1 for 64-bit indices
+//   STORES_WORDS    how lists are written: records.hlsli
 #include "include/candidate.hlsli"
 #include "include/dispatch.hlsli"
 #include "include/records.hlsli"

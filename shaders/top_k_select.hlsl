@@ -1,7 +1,8 @@
 // top_k for more ranks than a lane keeps: a cut that the best blocks lie above, their elements above
 // it, and, where those are many more than k, fewer of them, in any order. Sorting is left to
 // top_k.hlsl.
-//   LAYOUT  how sequences lie in memory: LAYOUT_*
+//   LAYOUT        how sequences lie in memory: LAYOUT_*
+//   STORES_WORDS  how candidates are written: records.hlsli
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
 #include "include/top_k_header.hlsli"

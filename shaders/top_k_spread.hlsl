@@ -1,6 +1,7 @@
 // top_k for more ranks than a lane keeps: sorts what was selected by spreading it over places, so many
 // that few candidates meet in one, and by counting there who comes before whom. Where many meet, the
 // runs and merges of top_k.hlsl sort instead.
+//   STORES_WORDS  how lists are written: records.hlsli
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
 #include "include/top_k_header.hlsli"

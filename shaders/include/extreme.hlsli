@@ -5,6 +5,17 @@
 
 #include "include/candidate.hlsli"
 
+// Words that integers order as they are, or floats made to.
+#if IS_FLOAT || IS_SIGNED_INT
+#define ORDERED INTS
+#define LEAST_ORDERED (int)0x80000000
+#define GREATEST_ORDERED 0x7FFFFFFF
+#else
+#define ORDERED UINTS
+#define LEAST_ORDERED 0u
+#define GREATEST_ORDERED 0xFFFFFFFFu
+#endif
+
 // Elements that do not fit into a word are compared as keys.
 #if IS_WIDE
 #define HIGH_ELEMENTS 0
@@ -80,16 +91,6 @@ UINTS KeyOfPart(Part p) { return CandidateKeyOf(BitsOfPart(p)); }
 
 #else
 #define HIGH_ELEMENTS 1
-
-#if IS_SIGNED_INT
-#define ORDERED INTS
-#define LEAST_ORDERED (int)0x80000000
-#define GREATEST_ORDERED 0x7FFFFFFF
-#else
-#define ORDERED UINTS
-#define LEAST_ORDERED 0u
-#define GREATEST_ORDERED 0xFFFFFFFFu
-#endif
 
 #define EMPTY_ELEMENT (uint)(LARGEST ? LEAST_ORDERED : GREATEST_ORDERED)
 

@@ -32,7 +32,7 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
   uint item = begin;
   [loop] while (item < end) {
     State chain = Identity();
-    uint stop = StopAfter(item, CHAIN_BLOCKS * step, end);
+    uint stop = StopAfter(item, CHAIN_RECORDS * step, end);
     [loop] for (; item < stop; item += step) {
       Combine(chain, Unpack(Input[base + item * c.read_item_stride]));
     }

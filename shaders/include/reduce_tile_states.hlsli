@@ -27,10 +27,10 @@
   static uint name##_w[TOTALS + PLACES];
 #define READ_WORDS(name, i) uint4(name##_x[i], name##_y[i], name##_z[i], name##_w[i])
 #define WRITE_WORDS(name, i, words) \
-  name##_x[i] = words.x;            \
-  name##_y[i] = words.y;            \
-  name##_z[i] = words.z;            \
-  name##_w[i] = words.w;
+  name##_x[i] = (words).x;          \
+  name##_y[i] = (words).y;          \
+  name##_z[i] = (words).z;          \
+  name##_w[i] = (words).w;
 
 WORD_ARRAYS(waiting)
 
@@ -92,7 +92,7 @@ State TileState(uint t, uint set, uint begin) {
 
 Parts WaitingParts(uint t) {
   Parts parts;
-#define READ_PART(i) parts.p##i.code = (ROW_CODES)READ_WORDS(waiting, t * SETS + i);
+#define READ_PART(i) parts.p##i.code = (ORDERED)READ_WORDS(waiting, t * SETS + i);
   EACH_SET(READ_PART)
   return parts;
 }
@@ -111,7 +111,7 @@ void ClearPlaces(uint from, uint vectors) {
 
 State TileState(uint t, uint set, uint begin) {
   RowPart part;
-  part.code = (ROW_CODES)READ_WORDS(waiting, t * SETS + set);
+  part.code = (ORDERED)READ_WORDS(waiting, t * SETS + set);
   return StateOfRowPart(part, begin);
 }
 

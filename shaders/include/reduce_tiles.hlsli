@@ -97,8 +97,8 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
 void WalkTile(TileColumns columns, uint end) {
   ClearPlaces(TOTALS, columns.count);
 #if CASCADE
-  [loop] for (uint chain = columns.begin; chain < end; chain += COLUMN_CHAIN) {
-    uint stop = StopAfter(chain, COLUMN_CHAIN, end);
+  [loop] for (uint chain = columns.begin; chain < end; chain += TILE_CHAIN) {
+    uint stop = StopAfter(chain, TILE_CHAIN, end);
     ClearPlaces(0, columns.count);
 #else
     uint chain = columns.begin;

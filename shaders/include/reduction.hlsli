@@ -43,7 +43,6 @@
 
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
-#include "include/records.hlsli"
 
 #define LOAD_ALIGNED 0  // an item is a vector, all of it wanted
 #define LOAD_SHIFTED 1  // rows: the run starts and ends inside vectors; columns: likewise each item
@@ -79,7 +78,7 @@
 
 Buffer<uint4> Input : register(t0);
 #if RESULT == RESULT_RECORD
-RWBuffer<WRITTEN_RECORD> Records : register(u0);
+RWBuffer<uint4> Records : register(u0);
 #else
 RWBuffer<OUTPUT_BITS> Output : register(u0);
 #endif
@@ -109,11 +108,18 @@ uint ItemOffset(uint item) {
 #define ROW_BLOCK 2
 #endif
 
-// Sums fold blocks, then chains of so many blocks (of so many items in columns), then those: the
-// error grows with the logarithm of the length, whatever the values (docs/operators.md has the
-// bound).
-#define CHAIN_BLOCKS 64
-#define COLUMN_CHAIN 256  // items
+// Sums fold blocks, then chains of blocks, then chains of those: with every number that a sum passes
+// on its way through a chain its error may grow by half a unit in the last place, and the law
+// (docs/operators.md) allows two units for every doubling of the length, and eight. (SumsThatRoundUp
+// of the conformance test goes that far.)
+#define CHAIN_BLOCKS 32
+#define CHAIN_RECORDS 16
+#define COLUMN_CHAIN 64  // items
+#if FOLDS_GROUPS
+#define TILE_CHAIN 128  // items, which four at a time are folded into a state
+#else
+#define TILE_CHAIN 256  // TILE_ROWS at a time
+#endif
 
 uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
 
@@ -141,10 +147,6 @@ void ItemElements(uint4 v, uint at, out BITS elements[SLOTS]) {
 #else
 #define SECOND y
 #endif
-
-// The words of a record that hold a state, a bit each.
-#define STATE_RECORD_WORDS \
-  ((IS_WIDE ? 3 : 1) | (STATE_WORDS == 1 ? 0 : TRACKS_POSITION ? 4 : 2))
 
 #if STATE_WORDS == 1
 #define SECOND_WORD(s) (UINTS)0
@@ -253,7 +255,7 @@ void ShareAcrossLanes(inout State state, uint lane, uint part, uint stride) {
 #if RESULT == RESULT_RECORD
 void StoreRecord(uint4 record, uint result, uint split) {
   uint at = c.record_base + result * c.record_stride + split * c.split_stride;
-  STORE_RECORD(Records, instance.write0, at, record, STATE_RECORD_WORDS)
+  Records[instance.write0 + at] = record;
 }
 #else
 void StoreOutput(OUTPUT_BITS bits, uint output_offset) {

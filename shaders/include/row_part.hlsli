@@ -1,31 +1,23 @@
 // The best of some narrow elements of a column and its row, in one word that one comparison orders:
 // the element as an integer in the high end, and the row below it, counted so that the wanted one of
 // equals is the better.
+//   LARGEST  1 for argmax
 #ifndef OPMILL_ROW_PART_HLSLI_
 #define OPMILL_ROW_PART_HLSLI_
 
-#include "include/elements.hlsli"
+#include "include/dispatch.hlsli"
+#include "include/extreme.hlsli"
 
 #define ROW_MASK ((1u << ELEMENT_SHIFT) - 1u)  // rows are fewer: kMaxTileItems in tuning.h
 
-#if IS_FLOAT || IS_SIGNED_INT
-#define ROW_CODES INTS
-#define LEAST_CODE (int)0x80000000
-#define GREATEST_CODE 0x7FFFFFFF
-#else
-#define ROW_CODES UINTS
-#define LEAST_CODE 0u
-#define GREATEST_CODE 0xFFFFFFFFu
-#endif
-
 struct RowPart {
-  ROW_CODES code;
+  ORDERED code;
 };
 
 // Worse than any element in any row.
 RowPart EmptyRowPart() {
   RowPart p;
-  p.code = (ROW_CODES)(LARGEST ? LEAST_CODE : GREATEST_CODE);
+  p.code = (ORDERED)(LARGEST ? LEAST_ORDERED : GREATEST_ORDERED);
   return p;
 }
 
@@ -34,7 +26,7 @@ uint RowCode(uint row) {
   return (row + 1) ^ ((LARGEST ? ~c.position_mask : c.position_mask) & ROW_MASK);
 }
 
-uint4 RowOfCode(uint4 code) {
+UINTS RowOfCode(UINTS code) {
   return ((code ^ (LARGEST ? ~c.position_mask : c.position_mask)) - 1) & ROW_MASK;
 }
 
@@ -56,7 +48,7 @@ INTS SignedWord(INTS word) { return word < 0 ? (int)0x80000000 - word : word; }
 // An element in the high end of a word, whatever is below it.
 RowPart RowPartOf(UINTS word, uint row_code) {
   RowPart p;
-  p.code = (ROW_CODES)(word & ~ROW_MASK);
+  p.code = (ORDERED)(word & ~ROW_MASK);
 #if IS_FLOAT
   INTS ordered = SignedWord(p.code) + NAN_SHIFT;
 #if LARGEST
@@ -65,7 +57,7 @@ RowPart RowPartOf(UINTS word, uint row_code) {
   p.code = max(ordered, NAN_CODE);
 #endif
 #endif
-  p.code |= (ROW_CODES)row_code;
+  p.code |= (ORDERED)row_code;
   return p;
 }
 

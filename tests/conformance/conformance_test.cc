@@ -158,13 +158,19 @@ void RegisterTogether() {
   });
 }
 
-// Columns in tiles, more rows and more vectors than the table has: in parts of 4096 rows, across
-// vectors, along two dimensions, and rows that end inside a round.
-constexpr const char* kTileShapes[] = {
-    "[70,300] output={}[1,300] axes=0",
-    "[4100,176] output={}[1,176] axes=0",
-    "[3,99,333] output={}[3,1,333] axes=1",
-    "[9,2,13,160] output={}[1,2,1,160] axes=0,2",
+// Columns in tiles, more rows and more vectors than the table has: in one tile as long as they get,
+// in two, and in many that fill the device, across vectors, along two dimensions, and rows that end
+// inside a round.
+struct TileShape {
+  const char* text;
+  int groups;
+};
+constexpr TileShape kTileShapes[] = {
+    {"[2048,176] output={}[1,176] axes=0", 1},
+    {"[2051,176] output={}[1,176] axes=0", 1},
+    {"[2051,300] output={}[1,300] axes=0", 64},
+    {"[3,99,333] output={}[3,1,333] axes=1", 64},
+    {"[9,2,13,160] output={}[1,2,1,160] axes=0,2", 64},
 };
 constexpr ValuePattern kTileValues[] = {
     ValuePattern::kTies,      ValuePattern::kRandomBits, ValuePattern::kSpecials,
@@ -177,13 +183,13 @@ void RegisterTiles() {
     Register(absl::StrCat("TilesOf", ToString(type)), flags().device, [type](Device& device) {
       ConformanceRunner runner(device);
       uint64_t seed = 0;
-      for (const char* shape : kTileShapes) {
+      for (const TileShape& shape : kTileShapes) {
         for (const ValuePattern values : kTileValues) {
           const auto run = [&](const char* name, absl::string_view output, const char* rest) {
             const std::string line = absl::StrCat(
-                name, " input=", ToString(type), absl::StrReplaceAll(shape, {{"{}", output}}), rest,
-                " values=", ToString(values), " seed=", ++seed,
-                " view=134217728 groups=64 threads=8 wide=0");
+                name, " input=", ToString(type), absl::StrReplaceAll(shape.text, {{"{}", output}}),
+                rest, " values=", ToString(values), " seed=", ++seed,
+                " view=134217728 groups=", shape.groups, " threads=8 wide=0");
             const absl::StatusOr<ConformanceCase> c = ParseLine(line);
             ASSERT_TRUE(c.ok()) << c.status() << line;
             runner.Run(*c);
@@ -199,6 +205,39 @@ void RegisterTiles() {
       runner.Finish();
     });
   }
+}
+
+// Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
+// can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
+// takes them, and by lanes that share.
+constexpr const char* kSumShapes[] = {
+    "[16,512] output=FLOAT32[16,1] axes=1",          "[16,515] output=FLOAT32[16,1] axes=1",
+    "[16,4096] output=FLOAT32[16,1] axes=1",         "[16,8192] output=FLOAT32[16,1] axes=1",
+    "[16,512]/[1024,2] output=FLOAT32[16,1] axes=1", "[1,70001] output=FLOAT32[1,1] axes=1",
+    "[1,262144] output=FLOAT32[1,1] axes=1",         "[256,32] output=FLOAT32[1,32] axes=0",
+    "[256,31] output=FLOAT32[1,31] axes=0",          "[512,32] output=FLOAT32[1,32] axes=0",
+    "[512,4]/[9,2] output=FLOAT32[1,4] axes=0",      "[8192,32] output=FLOAT32[1,32] axes=0",
+    "[256,64] output=FLOAT32[1,64] axes=0",          "[4096,64] output=FLOAT32[1,64] axes=0",
+    "[3,1024,65] output=FLOAT32[3,1,65] axes=1",
+};
+
+void RegisterSums() {
+  Register("SumsThatRoundUp", flags().device, [](Device& device) {
+    ConformanceRunner runner(device);
+    for (const char* shape : kSumShapes) {
+      for (const char* groups : {"1", "64"}) {
+        for (int seed = 0; seed < 20; ++seed) {
+          const std::string line = absl::StrCat(
+              "reduce function=SUM input=FLOAT32", shape, " values=half_steps seed=", seed,
+              " view=134217728 groups=", groups, " threads=8 wide=0");
+          const absl::StatusOr<ConformanceCase> c = ParseLine(line);
+          ASSERT_TRUE(c.ok()) << c.status() << line;
+          runner.Run(*c);
+        }
+      }
+    }
+    runner.Finish();
+  });
 }
 
 void RegisterRandom() {
@@ -394,6 +433,7 @@ void RegisterTests() {
     RegisterCases(kRegressions);
     RegisterCases(kTopKPaths);
     RegisterTiles();
+    RegisterSums();
   }
 }
 

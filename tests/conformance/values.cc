@@ -11,10 +11,10 @@ namespace opmill {
 namespace {
 
 constexpr std::array<absl::string_view, kValuePatternCount> kNames = {
-    "ties",      "small_integers", "numbers",   "positive",  "random_bits",     "specials",
-    "denormals", "zeros",          "constant",  "ascending", "descending",      "extremes",
-    "overflow",  "one_then_tiny",  "one_large", "rare_nans", "rare_infinities", "negative_infinity",
-    "factors"};
+    "ties",       "small_integers", "numbers",         "positive",          "random_bits",
+    "specials",   "denormals",      "zeros",           "constant",          "ascending",
+    "descending", "extremes",       "overflow",        "one_then_tiny",     "half_steps",
+    "one_large",  "rare_nans",      "rare_infinities", "negative_infinity", "factors"};
 
 // Bits of one float type.
 struct FloatBits {
@@ -27,10 +27,14 @@ constexpr FloatBits kFloat16Bits = {0x8000, 0x7C00, 0x3C00, 0x7BFF, 0x0400};
 class FloatValues {
  public:
   FloatValues(ValuePattern pattern, DataType type, uint64_t count, uint64_t reduced_count,
-              Random& random)
+              uint64_t seed, Random& random)
       : pattern_(pattern),
         type_(type),
         bits_(type == DataType::kFloat32 ? kFloat32Bits : kFloat16Bits),
+        // The large ones lead the rows, or are a first row.
+        large_every_(seed / 10 % 2 == 0 ? reduced_count : count),
+        large_count_(seed / 10 % 2 == 0 ? 1 : count / reduced_count),
+        half_step_(std::ldexp(17, -20 - static_cast<int>(seed % 10))),
         random_(random),
         chosen_(random.Below(count)),
         constant_(Number()),
@@ -67,6 +71,8 @@ class FloatValues {
         return bits_.largest - random_.Below(bits_.smallest_normal);
       case ValuePattern::kOneThenTiny:
         return index == 0 ? bits_.one : Bits(random_.Unit() * 0x1p-20);
+      case ValuePattern::kHalfSteps:
+        return Bits(index % large_every_ < large_count_ ? 256 : half_step_);
       case ValuePattern::kOneLarge:
         return Bits(index == chosen_ ? 50000 : random_.Unit() * 2 - 1);
       case ValuePattern::kRareNans:
@@ -118,6 +124,9 @@ class FloatValues {
   const ValuePattern pattern_;
   const DataType type_;
   const FloatBits bits_;
+  const uint64_t large_every_;
+  const uint64_t large_count_;
+  const double half_step_;
   Random& random_;
   const uint64_t chosen_;
   const double constant_;
@@ -164,6 +173,7 @@ class IntegerValues {
       case ValuePattern::kFactors:
         return random_.OneIn(3) ? ~uint64_t{0} : 1;
       case ValuePattern::kOneThenTiny:
+      case ValuePattern::kHalfSteps:
         return index == 0 ? Largest() : 1;
       case ValuePattern::kOneLarge:
         return index == chosen_ ? Largest() : random_.Below(3);
@@ -235,7 +245,7 @@ std::vector<std::byte> MakeValues(ValuePattern pattern, DataType type, uint64_t 
   const uint32_t element_bytes = ElementBytes(type);
   const uint64_t count = size_bytes / element_bytes;
   return IsFloat(type)
-             ? Fill(FloatValues(pattern, type, count, reduced_count, random), element_bytes,
+             ? Fill(FloatValues(pattern, type, count, reduced_count, seed, random), element_bytes,
                     size_bytes)
              : Fill(IntegerValues(pattern, type, count, random), element_bytes, size_bytes);
 }

@@ -29,13 +29,14 @@ enum class ValuePattern : uint32_t {
   kExtremes,     // the largest of both signs, and one
   kOverflow,     // large and positive: sums pass the largest number, means do not
   kOneThenTiny,  // each far below the last bit of the first
-  kOneLarge,     // somewhere among small ones
+  kHalfSteps,  // a large one, then steps of which 1, 2, ... or 512 round it up by the most they can
+  kOneLarge,   // somewhere among small ones
   kRareNans,
   kRareInfinities,
   kNegativeInfinity,  // everywhere, or nearly
   kFactors,           // whose product, of any of them in any order, neither over- nor underflows
 };
-inline constexpr uint32_t kValuePatternCount = 19;
+inline constexpr uint32_t kValuePatternCount = 20;
 
 absl::string_view ToString(ValuePattern pattern);
 std::optional<ValuePattern> ParseValuePattern(absl::string_view text);

@@ -243,7 +243,12 @@ class Collector {
     if (!plan.ok()) return false;
     ++plans_;
     const size_t known = kernels_.size();
-    for (const KernelPermutation& kernel : plan->kernels) {
+    for (KernelPermutation kernel : plan->kernels) {
+      kernels_.try_emplace(ToLine(kernel), kernel);
+      // Views too large for words are too rare to be met with everything else by chance.
+      for (ShaderMacro& macro : kernel.macros) {
+        if (macro.name == "STORES_WORDS") macro.value = 0;
+      }
       kernels_.try_emplace(ToLine(kernel), kernel);
     }
     return kernels_.size() > known;

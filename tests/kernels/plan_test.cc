@@ -219,28 +219,6 @@ TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
   EXPECT_GT(columns.passes[0].dispatches[0].constants.split_items, tuning::kMaxTileItems);
 }
 
-TEST(PlanReduce, WritesRecordsWordByWordWhereTheDeviceIsAProcessor) {
-  // The same row again and again: a small view of it, and a large one of records.
-  const TensorDesc input = Tensor({70'000, 72}, DataType::kFloat32, {0, 1});
-  const auto written = [&](const PlanOptions& options) {
-    const OperatorPlan plan = Plan(Sum(input, {0}), options);
-    const Dispatch& walk = plan.passes[0].dispatches[0];
-    EXPECT_GT(walk.constants.splits, 1u);
-    EXPECT_EQ(Macro(plan.kernels[walk.kernel], "STORES_WORDS"),
-              walk.writes[0].format == ViewFormat::kUint32 ? 1u : 0u);
-    EXPECT_EQ(plan.passes[1].dispatches[0].reads[0].format, ViewFormat::kVector);
-    return walk.writes[0];
-  };
-  PlanOptions options = Software();
-  const BufferView words = written(options);
-  EXPECT_EQ(words.format, ViewFormat::kUint32);
-  options.max_view_elements = words.element_count - 1;
-  EXPECT_EQ(written(options).format, ViewFormat::kVector);
-  options = Software();
-  options.prefers_wide_rows = true;
-  EXPECT_EQ(written(options).format, ViewFormat::kVector);
-}
-
 TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
   const auto plan = [](AxisDirection direction) {
     return Plan(ArgReduceDesc{.input = Tensor({64}), .axes = {0}, .axis_direction = direction});
@@ -373,6 +351,31 @@ TEST(PlanTopK, MergesInTwoListsHoweverManyPasses) {
   // 2^16 runs of 16, halved 16 times: two lists of 2^20 records, not one a pass.
   EXPECT_EQ(Plan(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20}).scratch_bytes,
             uint64_t{2} * (1 << 20) * 16);
+}
+
+TEST(PlanTopK, WritesListsWordByWordWhereTheDeviceIsAProcessor) {
+  const auto written = [](const PlanOptions& options) {
+    const OperatorPlan plan = Plan(TopKDesc{.input = Tensor({5000}), .axis = 0, .k = 7}, options);
+    const Dispatch& keep = plan.passes[1].dispatches[0];
+    EXPECT_EQ(plan.kernels[keep.kernel].entry, "KeepBest");
+    EXPECT_EQ(Macro(plan.kernels[keep.kernel], "STORES_WORDS"),
+              keep.writes[0].format == ViewFormat::kUint32 ? 1u : 0u);
+    EXPECT_EQ(plan.passes[2].dispatches[0].reads[1].format, ViewFormat::kVector);
+    return keep.writes[0];
+  };
+  PlanOptions options = Software();
+  EXPECT_EQ(written(options).format, ViewFormat::kUint32);
+  options.prefers_wide_rows = true;
+  EXPECT_EQ(written(options).format, ViewFormat::kVector);
+
+  // Too many words for a view, and not too many records.
+  const OperatorDesc long_lists = TopKDesc{.input = Tensor({5000}), .axis = 0, .k = 3000};
+  options = Software();
+  options.max_view_elements = 8192;
+  const OperatorPlan plan = Plan(long_lists, options);
+  const Dispatch& runs = plan.passes[0].dispatches[0];
+  EXPECT_EQ(runs.writes[0].format, ViewFormat::kVector);
+  EXPECT_EQ(Macro(plan.kernels[runs.kernel], "STORES_WORDS"), 0u);
 }
 
 TEST(PlanTopK, RefusesMoreCandidatesThanOneViewHolds) {

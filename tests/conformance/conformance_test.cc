@@ -209,7 +209,7 @@ void RegisterTiles() {
 
 // Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
 // can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
-// takes them, and by lanes that share.
+// takes them, by lanes that share, and as for hardware.
 constexpr const char* kSumShapes[] = {
     "[16,512] output=FLOAT32[16,1] axes=1",          "[16,515] output=FLOAT32[16,1] axes=1",
     "[16,4096] output=FLOAT32[16,1] axes=1",         "[16,8192] output=FLOAT32[16,1] axes=1",
@@ -225,11 +225,12 @@ void RegisterSums() {
   Register("SumsThatRoundUp", flags().device, [](Device& device) {
     ConformanceRunner runner(device);
     for (const char* shape : kSumShapes) {
-      for (const char* groups : {"1", "64"}) {
+      for (const char* options : {"groups=1 threads=8 wide=0", "groups=64 threads=8 wide=0",
+                                  "groups=512 threads=256 wide=1"}) {
         for (int seed = 0; seed < 20; ++seed) {
-          const std::string line = absl::StrCat(
-              "reduce function=SUM input=FLOAT32", shape, " values=half_steps seed=", seed,
-              " view=134217728 groups=", groups, " threads=8 wide=0");
+          const std::string line =
+              absl::StrCat("reduce function=SUM input=FLOAT32", shape,
+                           " values=half_steps seed=", seed, " view=134217728 ", options);
           const absl::StatusOr<ConformanceCase> c = ParseLine(line);
           ASSERT_TRUE(c.ok()) << c.status() << line;
           runner.Run(*c);

@@ -92,6 +92,16 @@ uint64_t GroupsOf(const Walk& walk, uint64_t lanes, const PlanOptions& options) 
          CeilDiv(walk.column_units, walk.tile_vectors * options.threads);
 }
 
+// Steps of a lane's stretch of a row, 0 where lanes that share it take turns.
+uint64_t LaneItems(const Walk& walk, const Sharing& sharing, const PlanOptions& options) {
+  const uint64_t of_lane = CeilDiv(sharing.split_items, uint64_t{1} << sharing.lane_bits);
+  if (walk.columns || sharing.lane_bits == 0 || options.prefers_wide_rows ||
+      of_lane < tuning::kMinStretchItems) {
+    return 0;
+  }
+  return RoundUp(of_lane, 2 * tuning::kLineItems) + tuning::kLineItems;
+}
+
 uint64_t MostLaneItems(const Walk& walk) {
   if (walk.tile_vectors > 0) return tuning::kMaxTileItems;
   return walk.columns ? tuning::kMaxColumnItems : tuning::kMaxLaneItems;
@@ -199,6 +209,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   constants.splits = static_cast<uint32_t>(sharing.splits);
   constants.split_items = static_cast<uint32_t>(sharing.split_items);
   constants.lane_bits = sharing.lane_bits;
+  constants.lane_items = static_cast<uint32_t>(LaneItems(walk, sharing, builder.options()));
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
   if (walk.columns) {
     const SpaceDim& inner = space.kept.back();

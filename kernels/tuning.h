@@ -39,6 +39,12 @@ inline constexpr uint64_t kMinSplitItems = 128;
 // 256 -> 2048 took SUM over axis 1 of [8192,4096] from 0.55 to 0.83 of the read.
 inline constexpr uint64_t kLoneLaneItems = 2048;
 
+// Software devices: lanes that share a row take stretches of it, at least so long, where processors
+// read several streams faster than one. An odd number of lines apart, for at a multiple of 4 KiB
+// they would meet in one set of a cache.
+inline constexpr uint64_t kMinStretchItems = 64;
+inline constexpr uint64_t kLineItems = 4;
+
 // Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
 // no merge follows. A bitonic network in the memory of a group was 30 times slower on lavapipe,
 // which serves that memory lane by lane (docs/performance.md).

@@ -300,12 +300,21 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     output_offset = at.output;
     uint begin = split * c.split_items;
     uint end = min(begin + c.split_items, c.item_count);
+    uint first = begin + part;
+    uint step = LANES;
+#if SHARE
+    if (c.lane_items != 0) {
+      first = begin + part * c.lane_items;
+      end = min(first + c.lane_items, end);
+      step = 1;
+    }
+#endif
 #if LOAD == LOAD_RECORD
     uint base = instance.read0 + c.input_base + result * c.read_stride;
 #else
     uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
 #endif
-    state = WalkRow(base, begin + part, end, LANES);
+    state = WalkRow(base, first, end, step);
   }
 #if SHARE
   ShareAcrossLanes(state, lane, part, 1);

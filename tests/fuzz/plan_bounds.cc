@@ -90,6 +90,8 @@ class ReductionChecker final : public DispatchChecker {
       Demand(uint64_t{c_.last_vector} + 1 == read(0).element_count, "has another last vector");
     }
     const uint64_t lanes = uint64_t{1} << c_.lane_bits;
+    Demand(c_.lane_items == 0 || c_.lane_items * lanes >= c_.split_items, "leaves out steps");
+    Demand(c_.item_count + c_.lane_items * lanes <= kMost, "counts steps past 32 bits");
     NeedGroups(CeilDiv(c_.unit_count, threads_ / lanes) * c_.splits);
     StoresResults(c_.unit_count, Span(kept(), &Dim::output_stride));
   }

@@ -235,6 +235,19 @@ TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkALongRowAloneWhereRowsAreMany) {
   EXPECT_EQ(Macro(Plan(Sum(Tensor({64, 8192}), {1}), Software()).kernels[0], "SHARE"), 1u);
 }
 
+TEST(PlanReduce, LetsLanesOfASoftwareDeviceShareALongRowInStretches) {
+  const auto walk = [](const TensorDesc& input, const PlanOptions& options) {
+    return Plan(Sum(input, {0}), options).passes[0].dispatches[0].constants;
+  };
+  const DispatchConstants stretches = walk(Tensor({1 << 24}), Software());
+  EXPECT_GE(stretches.lane_items << stretches.lane_bits, stretches.split_items);
+  EXPECT_EQ(stretches.lane_items / tuning::kLineItems % 2, 1u);
+  EXPECT_EQ(walk(Tensor({1024}), Software()).lane_items, 0u);  // too short to be cut
+  PlanOptions hardware = Software();
+  hardware.prefers_wide_rows = true;
+  EXPECT_EQ(walk(Tensor({1 << 24}), hardware).lane_items, 0u);
+}
+
 TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
   const std::vector<OperatorDesc> descs = {
       Sum(Tensor({300, 700}), {1}),

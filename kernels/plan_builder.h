@@ -38,9 +38,9 @@ class PlanBuilder {
   // Finish refuses.
   bool full() const { return dispatches_ >= kMaxSlices; }
 
-  // Makes `records` what the dispatch writes first, and returns the macro that tells its kernel
-  // how: as words where the device is software (records.hlsli) and a view holds so many.
-  ShaderMacro WriteRecords(Dispatch& dispatch, const BufferView& records) const;
+  // A dispatch of a kernel that writes `records` first, and is told how: as words where the device
+  // is software (records.hlsli) and a view holds so many.
+  Dispatch WritingRecords(KernelPermutation kernel, const BufferView& records);
 
   // Scratch for records, as its byte offset.
   uint64_t ReserveRecords(uint64_t count);

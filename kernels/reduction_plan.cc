@@ -326,6 +326,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
         sharing.splits = CeilDiv(walk.items, sharing.split_items);
+        // More rows than row_part.hlsli counts.
         if (sharing.split_items > tuning::kMaxTileItems) walk.tile_vectors = 0;
       }
       splits += sharing.splits;

@@ -69,18 +69,17 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
       Records(builder_.ReserveRecords(header_records), header_records), ViewFormat::kUint32);
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
-  const auto make = [&](const char* entry, const List* into) {
-    Dispatch dispatch;
-    std::vector<ShaderMacro> all = macros;
-    if (into != nullptr) all.push_back(builder_.WriteRecords(dispatch, into->view));
-    dispatch.kernel = builder_.Kernel({"top_k_select", entry, std::move(all)});
+  const auto kernel = [&](const char* entry) {
+    return KernelPermutation{"top_k_select", entry, macros};
+  };
+  const auto for_all = [&](Dispatch dispatch) {
     dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
     dispatch.constants.k = static_cast<uint32_t>(k_);
     dispatch.writes[1] = headers;
     return dispatch;
   };
 
-  Dispatch find = make("FindCut", nullptr);
+  Dispatch find = for_all({.kernel = builder_.Kernel(kernel("FindCut"))});
   find.constants.runs = static_cast<uint32_t>(most);
   find.constants.list_length = static_cast<uint32_t>(keys.length);
   SetKeys(find.constants, keys);
@@ -92,7 +91,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   const uint64_t window = WindowLength(keys.layout, VectorElements());
   uint64_t part_base = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    Dispatch collect = make("CollectAbove", &candidates);
+    Dispatch collect = for_all(builder_.WritingRecords(kernel("CollectAbove"), candidates.view));
     DispatchConstants& constants = collect.constants;
     SetKeys(constants, keys);
     ReadPart(collect, parts_[p]);
@@ -120,7 +119,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   }
   builder_.NextPass();
 
-  Dispatch take = make("TakeBest", &taken);
+  Dispatch take = for_all(builder_.WritingRecords(kernel("TakeBest"), taken.view));
   take.constants.runs = static_cast<uint32_t>(taken.length);
   take.reads[0] = candidates.view;
   SetRead(take.constants, candidates);

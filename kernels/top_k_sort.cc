@@ -30,9 +30,7 @@ Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, 
   macros.push_back({"SOURCE", static_cast<uint32_t>(source)});
   macros.push_back({"LAYOUT", static_cast<uint32_t>(layout)});
   macros.push_back({"KEEP", static_cast<uint32_t>(LanePlaces(kept))});
-  Dispatch dispatch;
-  macros.push_back(builder_.WriteRecords(dispatch, into.view));
-  dispatch.kernel = builder_.Kernel({"top_k", "KeepBest", std::move(macros)});
+  Dispatch dispatch = builder_.WritingRecords({"top_k", "KeepBest", std::move(macros)}, into.view);
   DispatchConstants& constants = dispatch.constants;
   constants.record_base = static_cast<uint32_t>(base);
   constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
@@ -131,16 +129,10 @@ List TopKSlice::AddSpread(const Selection& selection) {
                                            {"THREADS", builder_.options().threads},
                                            {"LARGEST", 1},
                                            {"NAN_FIRST", 0}};
-  const auto make = [&](const char* entry, const List& into) {
-    Dispatch dispatch;
-    std::vector<ShaderMacro> all = macros;
-    all.push_back(builder_.WriteRecords(dispatch, into.view));
-    dispatch.kernel = builder_.Kernel({"top_k_spread", entry, std::move(all)});
-    dispatch.writes[1] = taken.headers;
-    return dispatch;
-  };
-  Dispatch dispatch = make("SpreadCandidates", spread);
+  Dispatch dispatch =
+      builder_.WritingRecords({"top_k_spread", "SpreadCandidates", macros}, spread.view);
   dispatch.reads[1] = read;
+  dispatch.writes[1] = taken.headers;
   dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
   dispatch.constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
   dispatch.constants.input_base = static_cast<uint32_t>(taken_at);
@@ -153,8 +145,9 @@ List TopKSlice::AddSpread(const Selection& selection) {
   builder_.Add(std::move(dispatch));
   builder_.NextPass();
 
-  dispatch = make("RankCandidates", sorted);
+  dispatch = builder_.WritingRecords({"top_k_spread", "RankCandidates", macros}, sorted.view);
   dispatch.reads[1] = spread.view;
+  dispatch.writes[1] = taken.headers;
   SetRead(dispatch.constants, spread);
   dispatch.constants.item_count = static_cast<uint32_t>(spread.length);
   dispatch.constants.record_stride = static_cast<uint32_t>(sorted.sequence_stride);
@@ -178,10 +171,7 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
     merged.length = (merged_count - 1) * merged_length + std::min(merged_length, rest);
     merged.sequence_stride = merged.length;
     merged.headers = runs.headers;
-    Dispatch dispatch;
-    std::vector<ShaderMacro> macros = Macros(false);
-    macros.push_back(builder_.WriteRecords(dispatch, merged.view));
-    dispatch.kernel = builder_.Kernel({"top_k", "MergeRuns", std::move(macros)});
+    Dispatch dispatch = builder_.WritingRecords({"top_k", "MergeRuns", Macros(false)}, merged.view);
     dispatch.reads[1] = runs.view;
     DispatchConstants& constants = dispatch.constants;
     SetRead(constants, runs);

@@ -62,6 +62,7 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
 #define NEXT_ROW base + ItemOffset(item + 1)
 #define STEP(count) at = base + ItemOffset(item);
 #endif
+#define PART_OF(vector, i, row) PartOfRow(SetElements(vector, at, i), row)
     uint item = begin;
 #if IS_NARROW
     // Two rows a round, both loaded before any arithmetic: a call of the driver's loads spills all
@@ -69,7 +70,6 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
     [loop] while (item + 1 < end) {
       uint4 v = LoadVector(at);
       uint4 next = LoadVector(NEXT_ROW);
-#define PART_OF(vector, i, row) PartOfRow(SetElements(vector, 0, i), row)
 #define JOIN_TWO(i) \
   parts.p##i =      \
       JoinTile(parts.p##i, JoinTile(PART_OF(v, i, row), PART_OF(next, i, row + 1)));
@@ -81,9 +81,7 @@ void TakeTileRows(TileColumns columns, uint begin, uint end) {
 #endif
     [loop] while (item < end) {
       uint4 v = LoadVector(at);
-#define JOIN_ONE(i) \
-  parts.p##i =      \
-      JoinTile(parts.p##i, PartOfRow(SetElements(v, at, i), item - columns.begin));
+#define JOIN_ONE(i) parts.p##i = JoinTile(parts.p##i, PART_OF(v, i, item - columns.begin));
       EACH_SET(JOIN_ONE)
       ++item;
       STEP(1)

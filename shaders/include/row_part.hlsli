@@ -21,14 +21,12 @@ RowPart EmptyRowPart() {
   return p;
 }
 
-// Row 0 is the walk's first one.
-uint RowCode(uint row) {
-  return (row + 1) ^ ((LARGEST ? ~c.position_mask : c.position_mask) & ROW_MASK);
-}
+// What makes the wanted row of equals the better one.
+uint RowFlip() { return LARGEST ? ~c.position_mask : c.position_mask; }
 
-UINTS RowOfCode(UINTS code) {
-  return ((code ^ (LARGEST ? ~c.position_mask : c.position_mask)) - 1) & ROW_MASK;
-}
+// Row 0 is the walk's first one.
+uint RowCode(uint row) { return (row + 1) ^ (RowFlip() & ROW_MASK); }
+UINTS RowOfCode(UINTS code) { return ((code ^ RowFlip()) - 1) & ROW_MASK; }
 
 #if IS_FLOAT
 // NaNs stand beyond the infinity that they beat: those of the other sign wrap around to there.

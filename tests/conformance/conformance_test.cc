@@ -75,11 +75,15 @@ void Register(const std::string& name, const std::string& device, const Body& bo
       [device, body]() -> ::testing::Test* { return new ConformanceTest(device, body); });
 }
 
-void RunLine(Device& device, const std::string& line) {
+void RunLine(ConformanceRunner& runner, const std::string& line) {
   const absl::StatusOr<ConformanceCase> c = ParseLine(line);
-  ASSERT_TRUE(c.ok()) << c.status();
-  ConformanceRunner runner(device);
+  ASSERT_TRUE(c.ok()) << c.status() << " " << line;
   runner.Run(*c);
+}
+
+void RunOneLine(Device& device, const std::string& line) {
+  ConformanceRunner runner(device);
+  RunLine(runner, line);
   runner.Finish();
 }
 
@@ -186,13 +190,11 @@ void RegisterTiles() {
       for (const TileShape& shape : kTileShapes) {
         for (const ValuePattern values : kTileValues) {
           const auto run = [&](const char* name, absl::string_view output, const char* rest) {
-            const std::string line = absl::StrCat(
-                name, " input=", ToString(type), absl::StrReplaceAll(shape.text, {{"{}", output}}),
-                rest, " values=", ToString(values), " seed=", ++seed,
-                " view=134217728 groups=", shape.groups, " threads=8 wide=0");
-            const absl::StatusOr<ConformanceCase> c = ParseLine(line);
-            ASSERT_TRUE(c.ok()) << c.status() << line;
-            runner.Run(*c);
+            RunLine(runner,
+                    absl::StrCat(name, " input=", ToString(type),
+                                 absl::StrReplaceAll(shape.text, {{"{}", output}}), rest,
+                                 " values=", ToString(values), " seed=", ++seed,
+                                 " view=134217728 groups=", shape.groups, " threads=8 wide=0"));
           };
           for (const char* name : {"argmin", "argmax"}) {
             run(name, "UINT32", " direction=increasing");
@@ -228,12 +230,9 @@ void RegisterSums() {
       for (const char* options : {"groups=1 threads=8 wide=0", "groups=64 threads=8 wide=0",
                                   "groups=512 threads=256 wide=1"}) {
         for (int seed = 0; seed < 20; ++seed) {
-          const std::string line =
-              absl::StrCat("reduce function=SUM input=FLOAT32", shape,
-                           " values=half_steps seed=", seed, " view=134217728 ", options);
-          const absl::StatusOr<ConformanceCase> c = ParseLine(line);
-          ASSERT_TRUE(c.ok()) << c.status() << line;
-          runner.Run(*c);
+          RunLine(runner,
+                  absl::StrCat("reduce function=SUM input=FLOAT32", shape,
+                               " values=half_steps seed=", seed, " view=134217728 ", options));
         }
       }
     }
@@ -391,7 +390,7 @@ constexpr NamedCase kTopKPaths[] = {
 
 void RegisterCases(absl::Span<const NamedCase> cases) {
   for (const NamedCase& c : cases) {
-    Register(c.name, flags().device, [&c](Device& device) { RunLine(device, c.line); });
+    Register(c.name, flags().device, [&c](Device& device) { RunOneLine(device, c.line); });
   }
 }
 
@@ -418,7 +417,7 @@ bool ParseFlags(int argc, char** argv) {
 
 void RegisterTests() {
   if (!flags().line.empty()) {
-    Register("Case", flags().device, [](Device& device) { RunLine(device, flags().line); });
+    Register("Case", flags().device, [](Device& device) { RunOneLine(device, flags().line); });
   } else if (flags().random > 0) {
     RegisterRandom();
   } else if (!flags().shader_cache.empty()) {

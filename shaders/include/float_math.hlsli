@@ -13,20 +13,23 @@
 BOOLS IsFiniteFloat(FLOATS x) { return (asuint(x) & 0x7F800000u) != 0x7F800000u; }
 BOOLS IsNanFloat(FLOATS x) { return (asuint(x) & 0x7FFFFFFFu) > 0x7F800000u; }
 
-// e^x for x <= 0, within |x| / 2 + 2 ulp; 0 below the smallest normal number; NaN for NaN.
+// e^x for x <= 0, within |x| / 2 + 2 ulp; 0 where that is no normal number. NaN for NaN; 2 for +inf.
 FLOATS ExpNotAbove(FLOATS x) {
   FLOATS t = x * 1.44269504f;
-  FLOATS n = round(t);
+  // Not with max and min, which lose NaN.
+  t = t < -127.0f ? (FLOATS)-127.0f : t;
+  t = t > 1.0f ? (FLOATS)1.0f : t;
+  // n is t rounded, and n + 127 stands in the low bits: conversions to integers, which clamp, are made
+  // one by one on software devices. Compilers that knew the zero would take n for t.
+  FLOATS biased = t + 12583039.0f;
+  FLOATS n = biased - asfloat(0x4B40007Fu + c.zero);
   FLOATS f = t - n;
   FLOATS p = 1.326472731e-03f * f + 9.671513923e-03f;
   p = p * f + 5.550733581e-02f;
   p = p * f + 2.402224243e-01f;
   p = p * f + 6.931470037e-01f;
   p = p * f + 1.0f;
-  // 2^n, its exponent read off the low bits of n + 1.5 * 2^23: conversions to integers, which clamp,
-  // are made one by one on software devices.
-  FLOATS scale = asfloat((asuint(n + 12582912.0f) << 23) + 0x3F800000u);
-  return t < -126.0f ? (FLOATS)0.0f : p * scale;
+  return p * asfloat(asuint(biased) << 23);
 }
 
 // ln x, within 2 ulp, denormals included.

@@ -35,8 +35,7 @@ void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
   const Folding folding = {.shader = "reduce",
                            .input_type = desc.input.data_type,
-                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}},
-                           .wide_state = desc.function == ReduceFunction::kLogSumExp};
+                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
   AddReduction(builder, folding, space, desc.output->data_type, Results::kOutput);
 }
 

@@ -21,16 +21,22 @@ uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint
   return alignment;
 }
 
-// A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay: what a lane
-// keeps of each vector waits in memory, and two words of each narrow element are too much.
-uint64_t TileVectors(const Walk& walk, const Folding& folding, const PlanOptions& options) {
-  const bool keeps_much = folding.wide_state && walk.vector_elements > 4;
-  if (options.prefers_wide_rows || keeps_much || walk.column_units <= options.threads ||
+// A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay.
+uint64_t TileVectors(const Walk& walk, const PlanOptions& options) {
+  if (options.prefers_wide_rows || walk.column_units <= options.threads ||
       walk.items < tuning::kMinTileItems) {
     return 0;
   }
   const uint64_t of_lane = CeilDiv(walk.column_units, options.threads);
   return CeilDiv(of_lane, CeilDiv(of_lane, tuning::kMaxTileVectors));
+}
+
+// Rows that lie on few pages, of narrow elements, are walked more at a time.
+uint64_t TileRows(const Walk& walk, const SpaceDim* inner_reduced) {
+  const bool narrow = walk.vector_elements > 4;
+  const uint64_t stride = inner_reduced == nullptr ? 0 : inner_reduced->input_stride;
+  const uint64_t bytes = stride * kVectorBytes / walk.vector_elements;
+  return narrow && bytes <= tuning::kMaxCloseRowBytes ? tuning::kCloseTileRows : tuning::kTileRows;
 }
 
 }  // namespace
@@ -42,8 +48,7 @@ SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& option
           .output_elements = options.max_view_elements - kVectorBytes / ElementBytes(output)};
 }
 
-Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options) {
-  const DataType type = folding.input_type;
+Walk ChooseWalk(const IterationSpace& space, DataType type, const PlanOptions& options) {
   const uint32_t vector = static_cast<uint32_t>(kVectorBytes / ElementBytes(type));
   const SpaceDim* inner_kept = space.kept.empty() ? nullptr : &space.kept.back();
   const SpaceDim* inner_reduced = space.reduced.empty() ? nullptr : &space.reduced.back();
@@ -70,7 +75,8 @@ Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanO
     walk.width = vector >= 4 ? 4 : 1;
     walk.units = space.results() / inner_kept->size * walk.column_units;
     walk.items = space.index_count();
-    walk.tile_vectors = TileVectors(walk, folding, options);
+    walk.tile_vectors = TileVectors(walk, options);
+    walk.tile_rows = TileRows(walk, inner_reduced);
     return walk;
   }
   walk.load = Load::kScalar;
@@ -218,6 +224,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
     constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
     constants.tile_vectors = static_cast<uint32_t>(walk.tile_vectors);
+    constants.tile_rows = static_cast<uint32_t>(walk.tile_rows);
     SetDims(constants, space, space.kept.size() - 1, dims);
   } else {
     constants.run_length = static_cast<uint32_t>(walk.run_length);
@@ -321,7 +328,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     const uint64_t most_splits =
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
-      Walk& walk = walks.emplace_back(ChooseWalk(part, folding, options));
+      Walk& walk = walks.emplace_back(ChooseWalk(part, folding.input_type, options));
       Sharing sharing = ChooseSharing(walk, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);

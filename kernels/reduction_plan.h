@@ -18,7 +18,6 @@ struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
   std::vector<ShaderMacro> macros;  // beyond those that reduction.hlsli names
-  bool wide_state = false;          // two words of each result, of narrow elements too
   bool from_last = false;           // of equal elements the last one is wanted
 };
 
@@ -36,8 +35,9 @@ struct Walk {
   uint64_t run_length = 0;    // rows: elements in a run
   uint64_t run_vectors = 0;   // rows: vectors that cover a run
   uint64_t tile_vectors = 0;  // columns in tiles: units that a lane walks; 0: without tiles
+  uint64_t tile_rows = 0;     // columns in tiles: rows walked of one unit before the next
 };
-Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options);
+Walk ChooseWalk(const IterationSpace& space, DataType type, const PlanOptions& options);
 
 // How many lanes and groups share one result.
 struct Sharing {

@@ -73,7 +73,7 @@ struct DispatchConstants {
   uint first_group;   // not 0 in a dispatch that goes on where another was cut
   uint tile_vectors;  // columns in tiles: units that a lane walks, THREADS apart
   uint lane_items;    // rows: steps that each lane takes one after another; 0: lanes take turns
-  uint padding;
+  uint tile_rows;     // columns in tiles: rows that a lane walks of one unit before the next
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];

@@ -7,13 +7,7 @@
 
 #define TILE_VECTORS 32  // of a lane at most; kMaxTileVectors in tuning.h
 
-// Narrow elements have several sets of parts to wait, so that more rows pay.
 #define IS_NARROW (WIDTH == 4 && SETS > 1)
-#if IS_NARROW
-#define TILE_ROWS 32
-#else
-#define TILE_ROWS 16
-#endif
 
 #include "include/reduce_tile_states.hlsli"
 
@@ -102,8 +96,8 @@ void WalkTile(TileColumns columns, uint end) {
     uint chain = columns.begin;
     uint stop = end;
 #endif
-    [loop] for (uint item = chain; item < stop; item += TILE_ROWS) {
-      TakeTileRows(columns, item, StopAfter(item, TILE_ROWS, stop));
+    [loop] for (uint item = chain; item < stop; item += c.tile_rows) {
+      TakeTileRows(columns, item, StopAfter(item, c.tile_rows, stop));
     }
 #if CASCADE
     [loop] for (uint i = 0; i < columns.count * SETS; ++i) {

@@ -118,7 +118,7 @@ uint ItemOffset(uint item) {
 #if FOLDS_GROUPS
 #define TILE_CHAIN 128  // items, which four at a time are folded into a state
 #else
-#define TILE_CHAIN 256  // TILE_ROWS at a time
+#define TILE_CHAIN 256  // c.tile_rows at a time
 #endif
 
 uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
@@ -425,7 +425,7 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] for (uint t = 0; t < columns.count; ++t) {
     uint unit = columns.first + t * THREADS;
 #if TRACKS_POSITION && !PARTS_HAVE_ROWS
-#define SETTLE_TILE(state, i) SettleColumns(state, TileBase(columns, t), i, TILE_ROWS, end, 1);
+#define SETTLE_TILE(state, i) SettleColumns(state, TileBase(columns, t), i, c.tile_rows, end, 1);
 #else
 #define SETTLE_TILE(state, i)
 #endif

@@ -188,19 +188,17 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
   }
 }
 
-TEST(PlanReduce, KeepsTwoWordsOfANarrowElementInRegisters) {
-  const auto arg_entry = [](DataType type) {
-    const ArgReduceDesc desc = {.input = Tensor({8192, 8192}, type), .axes = {0}};
-    return Plan(desc, Software()).kernels[0].entry;
+TEST(PlanReduce, WalksMoreRowsOfATileAtATimeWhereTheyAreNarrowAndClose) {
+  const auto rows = [](const TensorDesc& input, uint32_t axis) {
+    const OperatorPlan plan = Plan(Sum(input, {axis}), Software());
+    EXPECT_EQ(plan.kernels[0].entry, "ReduceTiles");
+    return plan.passes[0].dispatches[0].constants.tile_rows;
   };
-  const auto sum_entry = [](DataType type) {
-    const ReduceDesc desc = {
-        .function = ReduceFunction::kLogSumExp, .input = Tensor({8192, 8192}, type), .axes = {0}};
-    return Plan(desc, Software()).kernels[0].entry;
-  };
-  for (const DataType type : kAllDataTypes) EXPECT_EQ(arg_entry(type), "ReduceTiles");
-  EXPECT_EQ(sum_entry(DataType::kFloat32), "ReduceTiles");
-  EXPECT_EQ(sum_entry(DataType::kFloat16), "ReduceColumns");
+  EXPECT_EQ(rows(Tensor({8192, 8192}), 0), 16u);
+  EXPECT_EQ(rows(Tensor({8192, 512}), 0), 16u);
+  EXPECT_EQ(rows(Tensor({8192, 8192}, DataType::kFloat16), 0), 16u);
+  EXPECT_EQ(rows(Tensor({64, 1024, 1024}, DataType::kFloat16), 1), 32u);
+  EXPECT_EQ(rows(Tensor({64, 1024, 1032}, DataType::kFloat16), 1), 16u);
 }
 
 // The kernel of tiles counts rows in 16 bits.

@@ -10,14 +10,15 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// Elements of a block; 0 where sorting everything is cheaper.
-uint64_t ChooseBlockLength(uint64_t length, uint64_t k, uint64_t vector_elements) {
+// Elements of a block; 0 where sorting everything is cheaper, whatever a key is worth.
+uint64_t ChooseBlockLength(uint64_t length, uint64_t k, uint64_t vector_elements,
+                           double key_worth) {
   if (length <= tuning::kMinTournament) return 0;
   const double n = static_cast<double>(length);
   uint64_t block;
   uint64_t least = vector_elements;
   if (k <= tuning::kMaxLaneKeep) {
-    block = std::bit_ceil(static_cast<uint64_t>(std::sqrt(tuning::kKeyWorth * n / k)));
+    block = std::bit_ceil(static_cast<uint64_t>(std::sqrt(key_worth * n / k)));
     least = std::max(least, tuning::kMinBlockElements);
   } else {
     block = std::bit_floor(static_cast<uint64_t>(std::sqrt(tuning::kSelectWorth * n / k)));
@@ -31,7 +32,9 @@ uint64_t ChooseBlockLength(uint64_t length, uint64_t k, uint64_t vector_elements
 }  // namespace
 
 void TopKSlice::Plan() {
-  const uint64_t block = ChooseBlockLength(length_, k_, VectorElements());
+  const bool columns = LayoutOf(parts_[0]) == Layout::kColumns;
+  const uint64_t block = ChooseBlockLength(length_, k_, VectorElements(),
+                                           columns ? tuning::kColumnKeyWorth : tuning::kKeyWorth);
   if (block > 0 && LaneKeeps()) {
     const Keys keys = BlockKeys(block);
     WriteResults(KeepOfBlocks(KeepOfKeys(keys), keys, block));
@@ -105,14 +108,17 @@ uint64_t TopKSlice::TurnsOf(uint64_t steps, uint64_t most) const {
 
 uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type, uint64_t parts) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
-  const uint64_t block = ChooseBlockLength(length, k, vector_elements);
   // The longest list, whatever is made of it afterwards. Every part may round its blocks up, and so
   // may a row of columns, which have two words more for each.
-  if (block > 0) {
+  uint64_t most = 0;
+  for (const double key_worth : {tuning::kKeyWorth, tuning::kColumnKeyWorth}) {
+    const uint64_t block = ChooseBlockLength(length, k, vector_elements, key_worth);
+    if (block == 0) continue;
     const uint64_t keys = CeilDiv(length, block) + 2 * parts + kKeyStep;
     const uint64_t searched = k <= tuning::kMaxLaneKeep ? k * block : MostBlocks(k) * block;
-    return std::max(4 * keys, searched);
+    most = std::max({most, 4 * keys, searched});
   }
+  if (most > 0) return most;
   const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxLaneKeep;
   return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);
 }

@@ -3,7 +3,7 @@
 // elements.
 //   LAYOUT  how sequences lie in memory: LAYOUT_*
 //   TEAM    rows: lanes that read a block together
-//   TILE    columns: vectors of a row that a lane reads at a time
+//   TILED   columns: 1 where a lane reads several vectors of a few rows, then of the next few
 #include "include/dispatch.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
@@ -110,10 +110,19 @@ RWBuffer<uint4> Runners : register(u1);
 int4 SignedKeys(uint4 raw) { return (int4)(raw ^ 0x80000000u); }
 uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
 
-// Lanes take neighbouring vectors of a row, TILE of them each, and a group one such tile after
-// another: rows are pages apart, and each page's translation is to serve much. The best key's row
-// and the second best key spare the search of most blocks, which would read one element from each
-// of many pages.
+#define TILE_SETS 64  // sets of words that a lane has in its tile at most; kMaxTileSets in tuning.h
+
+#if TILED
+#include "include/waiting_words.hlsli"
+
+WORD_ARRAYS(best, TILE_SETS)
+WORD_ARRAYS(second, TILE_SETS)
+WORD_ARRAYS(best_row, TILE_SETS)
+#endif
+
+// Lanes take neighbouring vectors of a row, `tile_vectors` of them each, so that memory is read in long
+// runs of few rows at a time, as reduce_tiles.hlsli does. The best key's row and the second best key
+// spare the search of most blocks, which would read one element from each of many pages.
 [numthreads(THREADS, 1, 1)]
 void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
@@ -123,34 +132,50 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint outer = unit / c.runs / c.block_count;
   uint start = FirstElement(KeptOffsets(outer).input) / VECTOR_ELEMENTS;
   uint stride = c.reduced[0].input_stride / VECTOR_ELEMENTS;
-  uint begin = block * c.block_length;
-  uint end = min(begin + c.block_length, c.index_count);
+  uint block_begin = block * c.block_length;
+  uint block_end = min(block_begin + c.block_length, c.index_count);
   uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
-
-  uint first = row_lane / THREADS * (THREADS * TILE * c.splits) + row_lane % THREADS;
-  [loop] for (uint tile = 0; tile < c.splits; ++tile) {
-    // Signed, which software compares in one step. NaNs are folded in the end: of several the best's
-    // row may be another's than the first's, but then the second best is a NaN too, and the block is
-    // searched.
-    int4 best[TILE * WORD_SETS];
-    int4 second[TILE * WORD_SETS];
-    uint4 best_row[TILE * WORD_SETS];
-    [unroll] for (uint i = 0; i < TILE * WORD_SETS; ++i) {
-      best[i] = SignedKeys((uint4)0);
-      second[i] = SignedKeys((uint4)0);
-      best_row[i] = (uint4)begin;
-    }
-    // Four rows at a time: what is carried from step to step does not fit into registers.
-    [loop] for (uint row = begin; row < end; row += 4) {
-      uint4 rows = min(uint4(row, row + 1, row + 2, row + 3), end - 1) * stride;
-      [unroll] for (uint u = 0; u < TILE; ++u) {
-        uint column = start + min(first + u * THREADS, c.column_units - 1);
+  uint begin = block_begin;
+#if TILED
+  uint first = row_lane / THREADS * (THREADS * c.tile_vectors) + row_lane % THREADS;
+  // Once at least: a block may have no rows.
+  [loop] do {
+    uint end = min(begin + c.tile_rows, block_end);
+    [loop] for (uint t = 0; t < c.tile_vectors; ++t) {
+      uint vector_number = first + t * THREADS;
+#else
+      uint end = block_end;
+      uint t = 0;
+      uint vector_number = row_lane;
+#endif
+      uint column = start + min(vector_number, c.column_units - 1);
+      // Signed, which software compares in one step. NaNs are folded in the end: of several the
+      // best's row may be another's than the first's, but then the second best is a NaN too, and the
+      // block is searched.
+      int4 keys[WORD_SETS];
+      int4 seconds[WORD_SETS];
+      uint4 rows_of_keys[WORD_SETS];
+      [unroll] for (uint i = 0; i < WORD_SETS; ++i) {
+        keys[i] = SignedKeys((uint4)0);
+        seconds[i] = SignedKeys((uint4)0);
+        rows_of_keys[i] = (uint4)begin;
+#if TILED
+        uint place = t * WORD_SETS + i;
+        if (begin > block_begin) {
+          keys[i] = (int4)READ_WORDS(best, place);
+          seconds[i] = (int4)READ_WORDS(second, place);
+          rows_of_keys[i] = READ_WORDS(best_row, place);
+        }
+#endif
+      }
+      // Four rows at a time: what is carried from step to step does not fit into registers.
+      [loop] for (uint row = begin; row < end; row += 4) {
+        uint4 rows = min(uint4(row, row + 1, row + 2, row + 3), end - 1) * stride;
         uint4 v0 = Input[column + rows.x];
         uint4 v1 = Input[column + rows.y];
         uint4 v2 = Input[column + rows.z];
         uint4 v3 = Input[column + rows.w];
         [unroll] for (uint s = 0; s < WORD_SETS; ++s) {
-          uint at = u * WORD_SETS + s;
           int4 k0 = SignedKeys(RawKeysOf(WordsOf(v0, s)));
           int4 k1 = SignedKeys(RawKeysOf(WordsOf(v1, s)));
           int4 k2 = SignedKeys(RawKeysOf(WordsOf(v2, s)));
@@ -164,26 +189,44 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
           uint4 skip = (0u - (uint4)(k2 < step_best)) & 1;
           skip = (0u - (uint4)(k1 < step_best)) & (skip + 1);
           skip = (0u - (uint4)(k0 < step_best)) & (skip + 1);
-          uint4 above = 0u - (uint4)(step_best > best[at]);
-          second[at] = max(max(second[at], step_second), min(best[at], step_best));
-          best[at] = max(best[at], step_best);
-          best_row[at] ^= (best_row[at] ^ (skip + row)) & above;
+          uint4 above = 0u - (uint4)(step_best > keys[s]);
+          seconds[s] = max(max(seconds[s], step_second), min(keys[s], step_best));
+          keys[s] = max(keys[s], step_best);
+          rows_of_keys[s] ^= (rows_of_keys[s] ^ (skip + row)) & above;
         }
       }
-    }
-    [unroll] for (uint o = 0; o < TILE; ++o) {
-      if (first + o * THREADS < c.column_units) {
-        // Words of set s are elements s, s + WORD_SETS, ... of their vector.
-        [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
-          uint at = (out_row + first + o * THREADS) * WORD_SETS + w;
-          Keys[instance.write0 + at] = UnsignedKeys(best[o * WORD_SETS + w]);
-          Runners[instance.write1 + 2 * at] = UnsignedKeys(second[o * WORD_SETS + w]);
-          Runners[instance.write1 + 2 * at + 1] = best_row[o * WORD_SETS + w];
-        }
+#if TILED
+      [unroll] for (uint j = 0; j < WORD_SETS; ++j) {
+        uint place = t * WORD_SETS + j;
+        WRITE_WORDS(best, place, (uint4)keys[j])
+        WRITE_WORDS(second, place, (uint4)seconds[j])
+        WRITE_WORDS(best_row, place, rows_of_keys[j])
       }
     }
-    first += THREADS * TILE;
+    begin += c.tile_rows;
+  } while (begin < block_end);
+  [loop] for (uint o = 0; o < c.tile_vectors; ++o) {
+    uint vector_number = first + o * THREADS;
+#define BEST_OF(w) (int4)READ_WORDS(best, o * WORD_SETS + w)
+#define SECOND_OF(w) (int4)READ_WORDS(second, o * WORD_SETS + w)
+#define BEST_ROW_OF(w) READ_WORDS(best_row, o * WORD_SETS + w)
+#else
+#define BEST_OF(w) keys[w]
+#define SECOND_OF(w) seconds[w]
+#define BEST_ROW_OF(w) rows_of_keys[w]
+#endif
+    if (vector_number < c.column_units) {
+      // Words of set s are elements s, s + WORD_SETS, ... of their vector.
+      [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
+        uint at = (out_row + vector_number) * WORD_SETS + w;
+        Keys[instance.write0 + at] = UnsignedKeys(BEST_OF(w));
+        Runners[instance.write1 + 2 * at] = UnsignedKeys(SECOND_OF(w));
+        Runners[instance.write1 + 2 * at + 1] = BEST_ROW_OF(w);
+      }
+    }
+#if TILED
   }
+#endif
 }
 
 #else

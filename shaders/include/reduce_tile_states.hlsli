@@ -1,9 +1,9 @@
 // Of reduce_tiles.hlsli: what waits while a lane walks other vectors of its tile, states, or parts where
-// these are all of a state. A software driver reaches the places of an array lane by lane and word by
-// word, at the cost of some loads: so narrow elements wait packed, or in one word with their rows, and
-// every word has an array of its own, for which places are found once (docs/performance.md).
+// these are all of a state; of narrow elements packed, or in one word with their rows.
 #ifndef OPMILL_REDUCE_TILE_STATES_HLSLI_
 #define OPMILL_REDUCE_TILE_STATES_HLSLI_
+
+#include "include/waiting_words.hlsli"
 
 // 1: all sets of a vector wait in one, as the elements that their parts are. 0: each by words of its own.
 #define WAITS_PACKED (PARTS_ARE_ELEMENTS && IS_NARROW)
@@ -20,19 +20,7 @@
 #define TOTALS 0
 #endif
 
-#define WORD_ARRAYS(name)                \
-  static uint name##_x[TOTALS + PLACES]; \
-  static uint name##_y[TOTALS + PLACES]; \
-  static uint name##_z[TOTALS + PLACES]; \
-  static uint name##_w[TOTALS + PLACES];
-#define READ_WORDS(name, i) uint4(name##_x[i], name##_y[i], name##_z[i], name##_w[i])
-#define WRITE_WORDS(name, i, words) \
-  name##_x[i] = (words).x;          \
-  name##_y[i] = (words).y;          \
-  name##_z[i] = (words).z;          \
-  name##_w[i] = (words).w;
-
-WORD_ARRAYS(waiting)
+WORD_ARRAYS(waiting, TOTALS + PLACES)
 
 #if !FOLDS_GROUPS
 #if PARTS_HAVE_ROWS
@@ -118,7 +106,7 @@ State TileState(uint t, uint set, uint begin) {
 #else
 
 #if WIDTH == 4 && STATE_WORDS == 2
-WORD_ARRAYS(waiting_second)
+WORD_ARRAYS(waiting_second, TOTALS + PLACES)
 #endif
 
 State WaitingState(uint i) {

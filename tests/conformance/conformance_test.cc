@@ -209,6 +209,39 @@ void RegisterTiles() {
   }
 }
 
+// Likewise columns of top_k, blocks of more rows than are walked at a time.
+struct TopKTileShape {
+  const char* input;
+  const char* output;
+  const char* rest;
+};
+constexpr TopKTileShape kTopKTileShapes[] = {
+    {"[1000,176]", "[3,176]", " axis=0 k=3"},
+    {"[515,2,1104]", "[5,2,1104]", " axis=0 k=5"},
+    {"[2,1035,336]", "[2,1,336]", " axis=1 k=1"},
+};
+
+void RegisterTopKTiles() {
+  for (const DataType type : kAllDataTypes) {
+    Register(absl::StrCat("TopKTilesOf", ToString(type)), flags().device, [type](Device& device) {
+      ConformanceRunner runner(device);
+      uint64_t seed = 0;
+      for (const TopKTileShape& shape : kTopKTileShapes) {
+        for (const ValuePattern values : kTileValues) {
+          for (const char* direction : {"increasing", "decreasing"}) {
+            RunLine(runner,
+                    absl::StrCat("top_k input=", ToString(type), shape.input, " output=",
+                                 ToString(type), shape.output, " indices=UINT32", shape.output,
+                                 shape.rest, " direction=", direction, " values=", ToString(values),
+                                 " seed=", ++seed, " view=134217728 groups=64 threads=8 wide=0"));
+          }
+        }
+      }
+      runner.Finish();
+    });
+  }
+}
+
 // Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
 // can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
 // takes them, by lanes that share, and as for hardware.
@@ -433,6 +466,7 @@ void RegisterTests() {
     RegisterCases(kRegressions);
     RegisterCases(kTopKPaths);
     RegisterTiles();
+    RegisterTopKTiles();
     RegisterSums();
   }
 }

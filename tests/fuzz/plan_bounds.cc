@@ -14,6 +14,7 @@ namespace {
 // As the shaders number them.
 constexpr uint64_t kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3;
 constexpr uint32_t kMostTileVectors = 32;
+constexpr uint32_t kMostTileRowsAtATime = 32;  // more would cost a sum too many bits
 constexpr uint32_t kMostTileRows = 0xFFFE;
 
 class ReductionChecker final : public DispatchChecker {
@@ -142,6 +143,8 @@ class ReductionChecker final : public DispatchChecker {
     if (kernel_.entry == "ReduceColumns") return CeilDiv(c_.unit_count, threads_ >> c_.lane_bits);
     Demand(c_.tile_vectors >= 1 && c_.tile_vectors <= kMostTileVectors,
            "has tiles of another size than its kernel");
+    Demand(c_.tile_rows >= 1 && c_.tile_rows <= kMostTileRowsAtATime,
+           "walks another number of rows at a time");
     Demand(c_.lane_bits == 0, "shares tiles");
     Demand(c_.split_items <= kMostTileRows, "has more rows in a tile than its kernel counts");
     return outer * CeilDiv(c_.column_units, uint64_t{std::max(1u, c_.tile_vectors)} * threads_);

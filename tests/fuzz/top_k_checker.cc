@@ -11,6 +11,7 @@ namespace {
 constexpr uint64_t kRows = 0, kColumns = 1;
 constexpr uint64_t kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3;
 constexpr uint64_t kMostPlaces = 4096;
+constexpr uint64_t kMostTileSets = 64;
 
 class TopKChecker final : public DispatchChecker {
  public:
@@ -87,7 +88,7 @@ class TopKChecker final : public DispatchChecker {
       NeedGroups(CeilDiv(c_.unit_count, threads_ / team));
     } else if (layout == kColumns) {
       const uint64_t outer = Product(kept());
-      const uint64_t tile = Macro("TILE");
+      const bool tiled = Macro("TILED") != 0;
       const uint64_t sets = std::max<uint64_t>(1, vector_ / 4);
       CoversSequences(0);
       Demand(Alignment() == vector_ && c_.reduced[0].input_stride % vector_ == 0,
@@ -96,11 +97,11 @@ class TopKChecker final : public DispatchChecker {
       Demand(uint64_t{c_.unit_count} == outer * c_.block_count * c_.runs, "has other units");
       ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
                    Span(reduced(), &Dim::input_stride) + uint64_t{c_.column_units} * vector_ - 1);
-      // The tiles of the row's lanes.
-      const uint64_t full = c_.runs / threads_ * threads_ * tile * c_.splits;
-      const uint64_t rest =
-          c_.runs % threads_ == 0 ? 0 : c_.runs % threads_ + threads_ * (tile * c_.splits - 1);
-      Demand(full + rest >= c_.column_units, "leaves out columns");
+      Demand(tiled ? c_.tile_vectors > 0 && c_.tile_vectors * sets <= kMostTileSets &&
+                         c_.tile_rows > 0 && c_.tile_rows % 4 == 0 && c_.runs % threads_ == 0
+                   : c_.tile_vectors == 1,
+             "has other tiles than its kernel");
+      Demand(uint64_t{c_.runs} * c_.tile_vectors >= c_.column_units, "leaves out columns");
       const uint64_t last =
           (c_.record_base +
            ((outer - 1) * c_.record_stride + c_.block_count - 1) * uint64_t{c_.split_stride} +

@@ -3,10 +3,10 @@
 // elements.
 //   LAYOUT  how sequences lie in memory: LAYOUT_*
 //   TEAM    rows: lanes that read a block together
-//   TILED   columns: 1 where a lane reads several vectors of a few rows, then of the next few
 #include "include/dispatch.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
+#include "include/waiting_words.hlsli"
 
 Buffer<uint4> Input : register(t0);
 
@@ -112,17 +112,13 @@ uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
 
 #define TILE_SETS 64  // sets of words that a lane has in its tile at most; kMaxTileSets in tuning.h
 
-#if TILED
-#include "include/waiting_words.hlsli"
-
 WORD_ARRAYS(best, TILE_SETS)
 WORD_ARRAYS(second, TILE_SETS)
 WORD_ARRAYS(best_row, TILE_SETS)
-#endif
 
-// Lanes take neighbouring vectors of a row, `tile_vectors` of them each, so that memory is read in long
-// runs of few rows at a time, as reduce_tiles.hlsli does. The best key's row and the second best key
-// spare the search of most blocks, which would read one element from each of many pages.
+// Lanes take neighbouring vectors of a row, `tile_vectors` of them each, `tile_rows` at a time, as those of
+// reduce_tiles.hlsli do. The best key's row and the second best key spare the search of most blocks,
+// which would read one element from each of many pages.
 [numthreads(THREADS, 1, 1)]
 void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
@@ -134,39 +130,30 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint stride = c.reduced[0].input_stride / VECTOR_ELEMENTS;
   uint block_begin = block * c.block_length;
   uint block_end = min(block_begin + c.block_length, c.index_count);
-  uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
-  uint begin = block_begin;
-#if TILED
   uint first = row_lane / THREADS * (THREADS * c.tile_vectors) + row_lane % THREADS;
+
   // Once at least: a block may have no rows.
+  uint begin = block_begin;
   [loop] do {
     uint end = min(begin + c.tile_rows, block_end);
     [loop] for (uint t = 0; t < c.tile_vectors; ++t) {
-      uint vector_number = first + t * THREADS;
-#else
-      uint end = block_end;
-      uint t = 0;
-      uint vector_number = row_lane;
-#endif
-      uint column = start + min(vector_number, c.column_units - 1);
+      uint column = start + min(first + t * THREADS, c.column_units - 1);
       // Signed, which software compares in one step. NaNs are folded in the end: of several the
       // best's row may be another's than the first's, but then the second best is a NaN too, and the
       // block is searched.
       int4 keys[WORD_SETS];
       int4 seconds[WORD_SETS];
-      uint4 rows_of_keys[WORD_SETS];
+      uint4 key_rows[WORD_SETS];
       [unroll] for (uint i = 0; i < WORD_SETS; ++i) {
         keys[i] = SignedKeys((uint4)0);
         seconds[i] = SignedKeys((uint4)0);
-        rows_of_keys[i] = (uint4)begin;
-#if TILED
+        key_rows[i] = (uint4)begin;
         uint place = t * WORD_SETS + i;
         if (begin > block_begin) {
           keys[i] = (int4)READ_WORDS(best, place);
           seconds[i] = (int4)READ_WORDS(second, place);
-          rows_of_keys[i] = READ_WORDS(best_row, place);
+          key_rows[i] = READ_WORDS(best_row, place);
         }
-#endif
       }
       // Four rows at a time: what is carried from step to step does not fit into registers.
       [loop] for (uint row = begin; row < end; row += 4) {
@@ -192,41 +179,30 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
           uint4 above = 0u - (uint4)(step_best > keys[s]);
           seconds[s] = max(max(seconds[s], step_second), min(keys[s], step_best));
           keys[s] = max(keys[s], step_best);
-          rows_of_keys[s] ^= (rows_of_keys[s] ^ (skip + row)) & above;
+          key_rows[s] ^= (key_rows[s] ^ (skip + row)) & above;
         }
       }
-#if TILED
       [unroll] for (uint j = 0; j < WORD_SETS; ++j) {
         uint place = t * WORD_SETS + j;
         WRITE_WORDS(best, place, (uint4)keys[j])
         WRITE_WORDS(second, place, (uint4)seconds[j])
-        WRITE_WORDS(best_row, place, rows_of_keys[j])
+        WRITE_WORDS(best_row, place, key_rows[j])
       }
     }
     begin += c.tile_rows;
   } while (begin < block_end);
-  [loop] for (uint o = 0; o < c.tile_vectors; ++o) {
-    uint vector_number = first + o * THREADS;
-#define BEST_OF(w) (int4)READ_WORDS(best, o * WORD_SETS + w)
-#define SECOND_OF(w) (int4)READ_WORDS(second, o * WORD_SETS + w)
-#define BEST_ROW_OF(w) READ_WORDS(best_row, o * WORD_SETS + w)
-#else
-#define BEST_OF(w) keys[w]
-#define SECOND_OF(w) seconds[w]
-#define BEST_ROW_OF(w) rows_of_keys[w]
-#endif
-    if (vector_number < c.column_units) {
-      // Words of set s are elements s, s + WORD_SETS, ... of their vector.
-      [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
-        uint at = (out_row + vector_number) * WORD_SETS + w;
-        Keys[instance.write0 + at] = UnsignedKeys(BEST_OF(w));
-        Runners[instance.write1 + 2 * at] = UnsignedKeys(SECOND_OF(w));
-        Runners[instance.write1 + 2 * at + 1] = BEST_ROW_OF(w);
-      }
+
+  uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
+  [loop] for (uint o = 0; o < c.tile_vectors && first + o * THREADS < c.column_units; ++o) {
+    // Words of set s are elements s, s + WORD_SETS, ... of their vector.
+    [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
+      uint place = o * WORD_SETS + w;
+      uint at = (out_row + first + o * THREADS) * WORD_SETS + w;
+      Keys[instance.write0 + at] = UnsignedKeys((int4)READ_WORDS(best, place));
+      Runners[instance.write1 + 2 * at] = UnsignedKeys((int4)READ_WORDS(second, place));
+      Runners[instance.write1 + 2 * at + 1] = READ_WORDS(best_row, place);
     }
-#if TILED
   }
-#endif
 }
 
 #else

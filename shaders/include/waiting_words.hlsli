@@ -5,9 +5,9 @@
 #define OPMILL_WAITING_WORDS_HLSLI_
 
 #define WORD_ARRAYS(name, places) \
-  static uint name##_x[places]; \
-  static uint name##_y[places]; \
-  static uint name##_z[places]; \
+  static uint name##_x[places];    \
+  static uint name##_y[places];    \
+  static uint name##_z[places];    \
   static uint name##_w[places];
 #define READ_WORDS(name, i) uint4(name##_x[i], name##_y[i], name##_z[i], name##_w[i])
 #define WRITE_WORDS(name, i, words) \

@@ -88,7 +88,6 @@ class TopKChecker final : public DispatchChecker {
       NeedGroups(CeilDiv(c_.unit_count, threads_ / team));
     } else if (layout == kColumns) {
       const uint64_t outer = Product(kept());
-      const bool tiled = Macro("TILED") != 0;
       const uint64_t sets = std::max<uint64_t>(1, vector_ / 4);
       CoversSequences(0);
       Demand(Alignment() == vector_ && c_.reduced[0].input_stride % vector_ == 0,
@@ -97,10 +96,10 @@ class TopKChecker final : public DispatchChecker {
       Demand(uint64_t{c_.unit_count} == outer * c_.block_count * c_.runs, "has other units");
       ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
                    Span(reduced(), &Dim::input_stride) + uint64_t{c_.column_units} * vector_ - 1);
-      Demand(tiled ? c_.tile_vectors > 0 && c_.tile_vectors * sets <= kMostTileSets &&
-                         c_.tile_rows > 0 && c_.tile_rows % 4 == 0 && c_.runs % threads_ == 0
-                   : c_.tile_vectors == 1,
-             "has other tiles than its kernel");
+      Demand(c_.tile_vectors > 0 && c_.tile_vectors * sets <= kMostTileSets &&
+                 (c_.tile_vectors == 1 || c_.runs % threads_ == 0),
+             "has tiles of another size than its kernel");
+      Demand(c_.tile_rows > 0 && c_.tile_rows % 4 == 0, "ends steps of four rows early");
       Demand(uint64_t{c_.runs} * c_.tile_vectors >= c_.column_units, "leaves out columns");
       const uint64_t last =
           (c_.record_base +

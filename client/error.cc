@@ -10,6 +10,8 @@ namespace {
 
 constexpr char kTypePrefix[] = "type.googleapis.com/";
 constexpr char kDomain[] = "opmill";
+// gRPC's words for an answer without its end: a proxy lost the server in the middle of it.
+constexpr char kCutOff[] = "Stream removed";
 
 absl::Status MakeStatus(int code, const std::string& message, const google::rpc::Status& details) {
   if (code == 0) return absl::OkStatus();
@@ -54,6 +56,9 @@ absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled) {
       // A call that arrives while the port closes; the server's own CANCELLED has details.
       code = static_cast<int>(absl::StatusCode::kUnavailable);
       sentence = "The server closed the call without an answer.";
+    } else if (status.error_code() == grpc::StatusCode::UNKNOWN && sentence == kCutOff) {
+      code = static_cast<int>(absl::StatusCode::kUnavailable);
+      sentence = "The server's answer broke off.";
     }
   }
   return MakeStatus(code, sentence, details);

@@ -15,7 +15,8 @@
 namespace opmill {
 
 // How a call ended. CANCELLED without details is the server's, and Unavailable here, unless
-// `caller_cancelled`: gRPC tells no difference.
+// `caller_cancelled`: gRPC tells no difference. So is an answer that breaks off, which gRPC calls
+// UNKNOWN.
 absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled = false);
 // How one execution of a stream ended.
 absl::Status FromRpcStatus(const google::rpc::Status& status);

@@ -80,6 +80,13 @@ TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
       FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED, "", ours.SerializeAsString()))));
 }
 
+TEST(FromGrpcStatus, TakesAnAnswerThatBrokeOffForUnavailable) {
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")),
+            absl::UnavailableError("The server's answer broke off."));
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Something else")),
+            absl::UnknownError("Something else"));
+}
+
 TEST(RetryDelayOf, TellsWhenAnotherTryMayGoWell) {
   google::rpc::Status refusal;
   refusal.set_code(8);

@@ -31,7 +31,8 @@ uint64_t TileVectors(const Walk& walk, const PlanOptions& options) {
   return CeilDiv(of_lane, CeilDiv(of_lane, tuning::kMaxTileVectors));
 }
 
-// Rows that lie on few pages, of narrow elements, are walked more at a time.
+// Rows that lie on few pages, of narrow elements, are walked more at a time; of several reduced
+// dimensions the innermost tells.
 uint64_t TileRows(const Walk& walk, const SpaceDim* inner_reduced) {
   const bool narrow = walk.vector_elements > 4;
   const uint64_t stride = inner_reduced == nullptr ? 0 : inner_reduced->input_stride;

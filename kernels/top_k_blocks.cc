@@ -92,10 +92,19 @@ void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_
   const uint64_t threads = builder_.options().threads;
   const bool columns = keys.layout == Layout::kColumns;
   const uint64_t column_units = columns ? keys.item_stride / VectorElements() : 0;
+  // On software devices lanes take several vectors of a row each.
+  uint64_t tile = 1;
+  if (columns && !builder_.options().prefers_wide_rows) {
+    const uint64_t sets = std::max<uint64_t>(1, VectorElements() / 4);
+    const uint64_t most = std::min(tuning::kMaxTileVectors, tuning::kMaxTileSets / sets);
+    const uint64_t of_lane = CeilDiv(column_units, threads);
+    tile = CeilDiv(of_lane, CeilDiv(of_lane, most));
+  }
   const uint64_t team =
       builder_.options().prefers_wide_rows ? std::min(kMaxTeam, block / VectorElements()) : 1;
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
+  if (columns) macros.push_back({"TILED", tile > 1 ? 1u : 0u});
   if (keys.layout == Layout::kRows) macros.push_back({"TEAM", static_cast<uint32_t>(team)});
   Dispatch dispatch;
   dispatch.kernel = builder_.Kernel({"top_k_blocks", "BestOfBlocks", std::move(macros)});
@@ -123,16 +132,11 @@ void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_
   }
   if (columns) {
     dispatch.writes[1] = keys.runners;
-    const bool tiles = !builder_.options().prefers_wide_rows;
-    const uint64_t sets = std::max<uint64_t>(1, VectorElements() / 4);
-    const uint64_t most = std::min(tuning::kMaxTileVectors, tuning::kMaxTileSets / sets);
-    const uint64_t of_lane = CeilDiv(column_units, threads);
-    const uint64_t tile = tiles ? CeilDiv(of_lane, CeilDiv(of_lane, most)) : 1;
     const uint64_t row_lanes =
         tile == 1 ? column_units : CeilDiv(column_units, threads * tile) * threads;
     constants.runs = static_cast<uint32_t>(row_lanes);
     constants.tile_vectors = static_cast<uint32_t>(tile);
-    constants.tile_rows = static_cast<uint32_t>(tile == 1 ? block : tuning::kTileRows);
+    constants.tile_rows = tuning::kTileRows;
     constants.column_units = static_cast<uint32_t>(column_units);
     constants.record_base = static_cast<uint32_t>(base * column_units);
     constants.record_stride = static_cast<uint32_t>(keys.length);

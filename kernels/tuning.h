@@ -27,12 +27,17 @@ static_assert(kMaxTileItems < 0xFFFF);
 
 // Rows of a tile that are walked of one vector before the next: more make states wait less often,
 // but a processor fetches ahead on few pages at a time. 32 -> 16 rows took SUM and argmax over axis
-// 0 of [8192,8192] FLOAT16 from 0.33 and 0.36 of the read to 0.41 and 0.43, of [8192,16384] INT8
+// 0 of [8192,8192] FLOAT16 from 0.34 and 0.36 of the read to 0.42 and 0.43, of [8192,16384] INT8
 // MAX and argmax from 0.28 and 0.25 to 0.37 and 0.33; but argmax over axis 1 of [64,2048,1024]
 // INT8, whose rows are close together, from 0.32 to 0.25. (A Xeon of 2023.)
 inline constexpr uint64_t kTileRows = 16;
 inline constexpr uint64_t kCloseTileRows = 32;
 inline constexpr uint64_t kMaxCloseRowBytes = 2048;
+
+// Tiles of top_k's first reading: sets of four words that a lane keeps of its vectors at most.
+// Tiles took k=10 over axis 0 of [8192,8192] FLOAT32 from 88 to 49 ms on a Xeon of 2023, where a
+// lane had taken 4 vectors of all of a block's rows; tiles of 16 vectors, not 32: 57.
+inline constexpr uint64_t kMaxTileSets = 64;  // TILE_SETS in top_k_blocks.hlsl
 
 // Records of splits that one lane combines at most.
 inline constexpr uint64_t kMaxLaneRecords = 512;
@@ -89,11 +94,6 @@ inline constexpr double kColumnKeyWorth = 4;
 
 // Likewise where a cut is searched among them, in several readings of each.
 inline constexpr double kSelectWorth = 32;
-
-// Likewise of columns in tiles: sets of four words that a lane keeps of its vectors at most. Tiles
-// took k=10 over axis 0 of [8192,8192] FLOAT32 from 88 to 49 ms on a Xeon of 2023, where a lane
-// took 4 vectors of all of a block's rows before; tiles of 16 vectors 57.
-inline constexpr uint64_t kMaxTileSets = 64;  // TILE_SETS in top_k_blocks.hlsl
 
 // Bytes that a group of top_k reads where there are enough of them: starting a group costs.
 inline constexpr uint64_t kGroupBytes = 64 << 10;

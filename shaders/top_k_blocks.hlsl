@@ -3,10 +3,10 @@
 // elements.
 //   LAYOUT  how sequences lie in memory: LAYOUT_*
 //   TEAM    rows: lanes that read a block together
+//   TILED   columns: 1 where a lane takes several vectors of a row
 #include "include/dispatch.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
-#include "include/waiting_words.hlsli"
 
 Buffer<uint4> Input : register(t0);
 
@@ -110,15 +110,132 @@ RWBuffer<uint4> Runners : register(u1);
 int4 SignedKeys(uint4 raw) { return (int4)(raw ^ 0x80000000u); }
 uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
 
-#define TILE_SETS 64  // sets of words that a lane has in its tile at most; kMaxTileSets in tuning.h
+// Members, and not an array: vkd3d's compiler loses what functions change of an array.
+#if WORD_SETS == 1
+#define EACH_SET(DO) DO(0)
+#elif WORD_SETS == 2
+#define EACH_SET(DO) DO(0) DO(1)
+#elif WORD_SETS == 4
+#define EACH_SET(DO) DO(0) DO(1) DO(2) DO(3)
+#endif
 
-WORD_ARRAYS(best, TILE_SETS)
-WORD_ARRAYS(second, TILE_SETS)
-WORD_ARRAYS(best_row, TILE_SETS)
+// Of the block so far, in the columns of a set: the best key, its row, and the second best key. The
+// last two spare the search of most blocks, which would read one element from each of many pages. Keys
+// are signed, which software compares in one step. NaNs are folded in the end: of several the best's
+// row may be another's than the first's, but then the second best is a NaN too, and the block is
+// searched.
+struct Best {
+  int4 key;
+  int4 second;
+  uint4 row;
+};
 
-// Lanes take neighbouring vectors of a row, `tile_vectors` of them each, `tile_rows` at a time, as those of
-// reduce_tiles.hlsli do. The best key's row and the second best key spare the search of most blocks,
-// which would read one element from each of many pages.
+struct Bests {
+#define MEMBER(i) Best s##i;
+  EACH_SET(MEMBER)
+};
+
+Best NoBest(uint row) {
+  Best best;
+  best.key = SignedKeys((uint4)0);
+  best.second = SignedKeys((uint4)0);
+  best.row = (uint4)row;
+  return best;
+}
+
+void TakeFour(inout Best best, uint4 w0, uint4 w1, uint4 w2, uint4 w3, uint row) {
+  int4 k0 = SignedKeys(RawKeysOf(w0));
+  int4 k1 = SignedKeys(RawKeysOf(w1));
+  int4 k2 = SignedKeys(RawKeysOf(w2));
+  int4 k3 = SignedKeys(RawKeysOf(w3));
+  int4 low = max(k0, k1);
+  int4 high = max(k2, k3);
+  int4 step_best = max(low, high);
+  // A last row that is repeated may seem its own second: then its block is searched.
+  int4 step_second = max(max(min(k0, k1), min(k2, k3)), min(low, high));
+  // How many rows stand before the best: each mask is all ones where its row is worse.
+  uint4 skip = (0u - (uint4)(k2 < step_best)) & 1;
+  skip = (0u - (uint4)(k1 < step_best)) & (skip + 1);
+  skip = (0u - (uint4)(k0 < step_best)) & (skip + 1);
+  uint4 above = 0u - (uint4)(step_best > best.key);
+  best.second = max(max(best.second, step_second), min(best.key, step_best));
+  best.key = max(best.key, step_best);
+  best.row ^= (best.row ^ (skip + row)) & above;
+}
+
+Bests NoBests(uint row) {
+  Bests bests;
+#define BEGIN(i) bests.s##i = NoBest(row);
+  EACH_SET(BEGIN)
+  return bests;
+}
+
+// Four rows at a time: what is carried from step to step does not fit into registers.
+void TakeRows(inout Bests bests, uint column, uint begin, uint end, uint stride) {
+  [loop] for (uint row = begin; row < end; row += 4) {
+    uint4 rows = min(uint4(row, row + 1, row + 2, row + 3), end - 1) * stride;
+    uint4 v0 = Input[column + rows.x];
+    uint4 v1 = Input[column + rows.y];
+    uint4 v2 = Input[column + rows.z];
+    uint4 v3 = Input[column + rows.w];
+#define TAKE(i) \
+  TakeFour(bests.s##i, WordsOf(v0, i), WordsOf(v1, i), WordsOf(v2, i), WordsOf(v3, i), row);
+    EACH_SET(TAKE)
+  }
+}
+
+// Words of set s are elements s, s + WORD_SETS, ... of their vector.
+void StoreSet(Best best, uint at) {
+  Keys[instance.write0 + at] = UnsignedKeys(best.key);
+  Runners[instance.write1 + 2 * at] = UnsignedKeys(best.second);
+  Runners[instance.write1 + 2 * at + 1] = best.row;
+}
+
+void StoreBests(Bests bests, uint vector_number) {
+#define STORE(i) StoreSet(bests.s##i, vector_number * WORD_SETS + i);
+  EACH_SET(STORE)
+}
+
+#if TILED
+
+#include "include/waiting_words.hlsli"
+
+#define TILE_SETS 64  // of words, that a lane has in its tile at most; kMaxTileSets in tuning.h
+
+WORD_ARRAYS(waiting_key, TILE_SETS)
+WORD_ARRAYS(waiting_second, TILE_SETS)
+WORD_ARRAYS(waiting_row, TILE_SETS)
+
+Best WaitingBest(uint place) {
+  Best best;
+  best.key = (int4)READ_WORDS(waiting_key, place);
+  best.second = (int4)READ_WORDS(waiting_second, place);
+  best.row = READ_WORDS(waiting_row, place);
+  return best;
+}
+
+void LetBestWait(Best best, uint place) {
+  WRITE_WORDS(waiting_key, place, (uint4)best.key)
+  WRITE_WORDS(waiting_second, place, (uint4)best.second)
+  WRITE_WORDS(waiting_row, place, best.row)
+}
+
+Bests WaitingBests(uint t) {
+  Bests bests;
+#define READ(i) bests.s##i = WaitingBest(t * WORD_SETS + i);
+  EACH_SET(READ)
+  return bests;
+}
+
+void LetBestsWait(Bests bests, uint t) {
+#define WRITE(i) LetBestWait(bests.s##i, t * WORD_SETS + i);
+  EACH_SET(WRITE)
+}
+
+#endif
+
+// Lanes take neighbouring vectors of a row, in tiles several of them and a few rows at a time, as
+// those of reduce_tiles.hlsli do.
 [numthreads(THREADS, 1, 1)]
 void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
@@ -128,81 +245,29 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint outer = unit / c.runs / c.block_count;
   uint start = FirstElement(KeptOffsets(outer).input) / VECTOR_ELEMENTS;
   uint stride = c.reduced[0].input_stride / VECTOR_ELEMENTS;
-  uint block_begin = block * c.block_length;
-  uint block_end = min(block_begin + c.block_length, c.index_count);
-  uint first = row_lane / THREADS * (THREADS * c.tile_vectors) + row_lane % THREADS;
-
-  // Once at least: a block may have no rows.
-  uint begin = block_begin;
-  [loop] do {
-    uint end = min(begin + c.tile_rows, block_end);
-    [loop] for (uint t = 0; t < c.tile_vectors; ++t) {
-      uint column = start + min(first + t * THREADS, c.column_units - 1);
-      // Signed, which software compares in one step. NaNs are folded in the end: of several the
-      // best's row may be another's than the first's, but then the second best is a NaN too, and the
-      // block is searched.
-      int4 keys[WORD_SETS];
-      int4 seconds[WORD_SETS];
-      uint4 key_rows[WORD_SETS];
-      [unroll] for (uint i = 0; i < WORD_SETS; ++i) {
-        keys[i] = SignedKeys((uint4)0);
-        seconds[i] = SignedKeys((uint4)0);
-        key_rows[i] = (uint4)begin;
-        uint place = t * WORD_SETS + i;
-        if (begin > block_begin) {
-          keys[i] = (int4)READ_WORDS(best, place);
-          seconds[i] = (int4)READ_WORDS(second, place);
-          key_rows[i] = READ_WORDS(best_row, place);
-        }
-      }
-      // Four rows at a time: what is carried from step to step does not fit into registers.
-      [loop] for (uint row = begin; row < end; row += 4) {
-        uint4 rows = min(uint4(row, row + 1, row + 2, row + 3), end - 1) * stride;
-        uint4 v0 = Input[column + rows.x];
-        uint4 v1 = Input[column + rows.y];
-        uint4 v2 = Input[column + rows.z];
-        uint4 v3 = Input[column + rows.w];
-        [unroll] for (uint s = 0; s < WORD_SETS; ++s) {
-          int4 k0 = SignedKeys(RawKeysOf(WordsOf(v0, s)));
-          int4 k1 = SignedKeys(RawKeysOf(WordsOf(v1, s)));
-          int4 k2 = SignedKeys(RawKeysOf(WordsOf(v2, s)));
-          int4 k3 = SignedKeys(RawKeysOf(WordsOf(v3, s)));
-          int4 low = max(k0, k1);
-          int4 high = max(k2, k3);
-          int4 step_best = max(low, high);
-          // A last row that is repeated may seem its own second: then its block is searched.
-          int4 step_second = max(max(min(k0, k1), min(k2, k3)), min(low, high));
-          // How many rows stand before the best: each mask is all ones where its row is worse.
-          uint4 skip = (0u - (uint4)(k2 < step_best)) & 1;
-          skip = (0u - (uint4)(k1 < step_best)) & (skip + 1);
-          skip = (0u - (uint4)(k0 < step_best)) & (skip + 1);
-          uint4 above = 0u - (uint4)(step_best > keys[s]);
-          seconds[s] = max(max(seconds[s], step_second), min(keys[s], step_best));
-          keys[s] = max(keys[s], step_best);
-          key_rows[s] ^= (key_rows[s] ^ (skip + row)) & above;
-        }
-      }
-      [unroll] for (uint j = 0; j < WORD_SETS; ++j) {
-        uint place = t * WORD_SETS + j;
-        WRITE_WORDS(best, place, (uint4)keys[j])
-        WRITE_WORDS(second, place, (uint4)seconds[j])
-        WRITE_WORDS(best_row, place, key_rows[j])
-      }
-    }
-    begin += c.tile_rows;
-  } while (begin < block_end);
-
+  uint begin = block * c.block_length;
+  uint end = min(begin + c.block_length, c.index_count);
   uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
-  [loop] for (uint o = 0; o < c.tile_vectors && first + o * THREADS < c.column_units; ++o) {
-    // Words of set s are elements s, s + WORD_SETS, ... of their vector.
-    [unroll] for (uint w = 0; w < WORD_SETS; ++w) {
-      uint place = o * WORD_SETS + w;
-      uint at = (out_row + first + o * THREADS) * WORD_SETS + w;
-      Keys[instance.write0 + at] = UnsignedKeys((int4)READ_WORDS(best, place));
-      Runners[instance.write1 + 2 * at] = UnsignedKeys((int4)READ_WORDS(second, place));
-      Runners[instance.write1 + 2 * at + 1] = READ_WORDS(best_row, place);
+#if TILED
+  uint first = row_lane / THREADS * (THREADS * c.tile_vectors) + row_lane % THREADS;
+  uint t;
+  [loop] for (t = 0; t < c.tile_vectors; ++t) LetBestsWait(NoBests(begin), t);
+  [loop] for (uint from = begin; from < end; from += c.tile_rows) {
+    [loop] for (t = 0; t < c.tile_vectors; ++t) {
+      Bests bests = WaitingBests(t);
+      uint column = start + min(first + t * THREADS, c.column_units - 1);
+      TakeRows(bests, column, from, min(from + c.tile_rows, end), stride);
+      LetBestsWait(bests, t);
     }
   }
+  [loop] for (t = 0; t < c.tile_vectors && first + t * THREADS < c.column_units; ++t) {
+    StoreBests(WaitingBests(t), out_row + first + t * THREADS);
+  }
+#else
+  Bests bests = NoBests(begin);
+  TakeRows(bests, start + row_lane, begin, end, stride);
+  StoreBests(bests, out_row + row_lane);
+#endif
 }
 
 #else

@@ -11,12 +11,13 @@
 #define FLOAT_NAN asfloat(0x7FC00000u)
 
 BOOLS IsFiniteFloat(FLOATS x) { return (asuint(x) & 0x7F800000u) != 0x7F800000u; }
-BOOLS IsNanFloat(FLOATS x) { return (asuint(x) & 0x7FFFFFFFu) > 0x7F800000u; }
 
-// e^x for x <= 0, within |x| / 2 + 2 ulp; 0 where that is no normal number. NaN for NaN; 2 for +inf.
+// e^x for x <= 0, within 0.62 |x| + 2 times 2^-23 of itself; where that is no normal number, 0 or a
+// number as small. NaN for NaN; 2 for +inf.
 FLOATS ExpNotAbove(FLOATS x) {
   FLOATS t = x * 1.44269504f;
-  // Not with max and min, which lose NaN.
+  // Not with max and min, which lose NaN, nor by a compiler that takes these lines for them: FXC is
+  // told to be strict, and vkd3d's comparisons are exact.
   t = t < -127.0f ? (FLOATS)-127.0f : t;
   t = t > 1.0f ? (FLOATS)1.0f : t;
   // n is t rounded, and n + 127 stands in the low bits: conversions to integers, which clamp, are made

@@ -18,7 +18,7 @@ State Identity() {
   return s;
 }
 
-// `a` where `b` is NaN.
+// `a`, which is no NaN, where `b` is one.
 FLOATS Larger(FLOATS a, FLOATS b) { return b > a ? b : a; }
 
 // What elements are compared to: finite, so that infinities need no case of their own.

@@ -177,9 +177,10 @@ constexpr TileShape kTileShapes[] = {
     {"[9,2,13,160] output={}[1,2,1,160] axes=0,2", 64},
 };
 constexpr ValuePattern kTileValues[] = {
-    ValuePattern::kTies,      ValuePattern::kRandomBits, ValuePattern::kSpecials,
-    ValuePattern::kZeros,     ValuePattern::kExtremes,   ValuePattern::kRareNans,
-    ValuePattern::kAscending, ValuePattern::kDescending, ValuePattern::kNegativeInfinity,
+    ValuePattern::kTies,           ValuePattern::kRandomBits, ValuePattern::kSpecials,
+    ValuePattern::kZeros,          ValuePattern::kExtremes,   ValuePattern::kRareNans,
+    ValuePattern::kAscending,      ValuePattern::kDescending, ValuePattern::kNegativeInfinity,
+    ValuePattern::kRareInfinities,
 };
 
 void RegisterTiles() {
@@ -202,6 +203,10 @@ void RegisterTiles() {
           }
           run("reduce", ToString(type), " function=MIN");
           run("reduce", ToString(type), " function=MAX");
+          if (!IsFloat(type)) continue;
+          run("reduce", ToString(type), " function=SUM");
+          run("reduce", ToString(type), " function=AVERAGE");
+          run("reduce", ToString(type), " function=LOG_SUM_EXP");
         }
       }
       runner.Finish();
@@ -209,16 +214,17 @@ void RegisterTiles() {
   }
 }
 
-// Likewise columns of top_k, blocks of more rows than are walked at a time.
+// Likewise columns of top_k: blocks of more rows than are walked at a time, and tiles as wide as
+// they get, for elements of four, two and one bytes.
 struct TopKTileShape {
   const char* input;
   const char* output;
   const char* rest;
 };
 constexpr TopKTileShape kTopKTileShapes[] = {
-    {"[1000,176]", "[3,176]", " axis=0 k=3"},
-    {"[515,2,1104]", "[5,2,1104]", " axis=0 k=5"},
-    {"[2,1035,336]", "[2,1,336]", " axis=1 k=1"},
+    {"[1000,176]", "[3,176]", " axis=0 k=3"},     {"[515,2,1104]", "[5,2,1104]", " axis=0 k=5"},
+    {"[2,1035,336]", "[2,1,336]", " axis=1 k=1"}, {"[303,1024]", "[4,1024]", " axis=0 k=4"},
+    {"[301,2048]", "[3,2048]", " axis=0 k=3"},
 };
 
 void RegisterTopKTiles() {

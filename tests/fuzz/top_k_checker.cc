@@ -96,10 +96,11 @@ class TopKChecker final : public DispatchChecker {
       Demand(uint64_t{c_.unit_count} == outer * c_.block_count * c_.runs, "has other units");
       ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
                    Span(reduced(), &Dim::input_stride) + uint64_t{c_.column_units} * vector_ - 1);
-      Demand(c_.tile_vectors > 0 && c_.tile_vectors * sets <= kMostTileSets &&
-                 (c_.tile_vectors == 1 || c_.runs % threads_ == 0),
+      Demand(Macro("TILED") != 0
+                 ? c_.tile_vectors > 1 && c_.tile_vectors * sets <= kMostTileSets &&
+                       c_.tile_rows > 0 && c_.tile_rows % 4 == 0 && c_.runs % threads_ == 0
+                 : c_.tile_vectors == 1 && c_.runs == c_.column_units,
              "has tiles of another size than its kernel");
-      Demand(c_.tile_rows > 0 && c_.tile_rows % 4 == 0, "ends steps of four rows early");
       Demand(uint64_t{c_.runs} * c_.tile_vectors >= c_.column_units, "leaves out columns");
       const uint64_t last =
           (c_.record_base +

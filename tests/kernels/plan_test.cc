@@ -201,6 +201,18 @@ TEST(PlanReduce, WalksMoreRowsOfATileAtATimeWhereTheyAreNarrowAndClose) {
   EXPECT_EQ(rows(Tensor({64, 1024, 1032}, DataType::kFloat16), 1), 16u);
 }
 
+TEST(PlanReduce, WalksEveryTypeAndFunctionInTiles) {
+  for (const DataType type : kAllDataTypes) {
+    const ArgReduceDesc desc = {.input = Tensor({8192, 8192}, type), .axes = {0}};
+    EXPECT_EQ(Plan(desc, Software()).kernels[0].entry, "ReduceTiles") << ToString(type);
+  }
+  for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
+    const ReduceDesc desc = {
+        .function = ReduceFunction::kLogSumExp, .input = Tensor({8192, 8192}, type), .axes = {0}};
+    EXPECT_EQ(Plan(desc, Software()).kernels[0].entry, "ReduceTiles") << ToString(type);
+  }
+}
+
 // The kernel of tiles counts rows in 16 bits.
 TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
   // The same row again and again, so that the records of all splits, and not the input, fill views.

@@ -27,8 +27,7 @@ uint64_t TileVectors(const Walk& walk, const PlanOptions& options) {
       walk.items < tuning::kMinTileItems) {
     return 0;
   }
-  const uint64_t of_lane = CeilDiv(walk.column_units, options.threads);
-  return CeilDiv(of_lane, CeilDiv(of_lane, tuning::kMaxTileVectors));
+  return EvenPart(CeilDiv(walk.column_units, options.threads), tuning::kMaxTileVectors);
 }
 
 // Rows that lie on few pages, of narrow elements, are walked more at a time; of several reduced

@@ -97,8 +97,7 @@ void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_
   if (columns && !builder_.options().prefers_wide_rows) {
     const uint64_t sets = std::max<uint64_t>(1, VectorElements() / 4);
     const uint64_t most = std::min(tuning::kMaxTileVectors, tuning::kMaxTileSets / sets);
-    const uint64_t of_lane = CeilDiv(column_units, threads);
-    tile = CeilDiv(of_lane, CeilDiv(of_lane, most));
+    tile = EvenPart(CeilDiv(column_units, threads), most);
   }
   const uint64_t team =
       builder_.options().prefers_wide_rows ? std::min(kMaxTeam, block / VectorElements()) : 1;

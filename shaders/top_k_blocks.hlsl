@@ -110,14 +110,8 @@ RWBuffer<uint4> Runners : register(u1);
 int4 SignedKeys(uint4 raw) { return (int4)(raw ^ 0x80000000u); }
 uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
 
-// Members, and not an array: vkd3d's compiler loses what functions change of an array.
-#if WORD_SETS == 1
-#define EACH_SET(DO) DO(0)
-#elif WORD_SETS == 2
-#define EACH_SET(DO) DO(0) DO(1)
-#elif WORD_SETS == 4
-#define EACH_SET(DO) DO(0) DO(1) DO(2) DO(3)
-#endif
+#define SETS WORD_SETS
+#include "include/each_set.hlsli"
 
 // Of the block so far, in the columns of a set: the best key, its row, and the second best key. The
 // last two spare the search of most blocks, which would read one element from each of many pages. Keys

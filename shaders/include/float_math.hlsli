@@ -16,8 +16,8 @@ BOOLS IsFiniteFloat(FLOATS x) { return (asuint(x) & 0x7F800000u) != 0x7F800000u;
 // number as small. NaN for NaN; 2 for +inf.
 FLOATS ExpNotAbove(FLOATS x) {
   FLOATS t = x * 1.44269504f;
-  // Not with max and min, which lose NaN, nor by a compiler that takes these lines for them: FXC is
-  // told to be strict, and vkd3d's comparisons are exact.
+  // Not with max and min, which lose NaN; nor may a compiler take these lines for them, to which
+  // Microsoft's is bound (shader_options.h).
   t = t < -127.0f ? (FLOATS)-127.0f : t;
   t = t > 1.0f ? (FLOATS)1.0f : t;
   // n is t rounded, and n + 127 stands in the low bits: conversions to integers, which clamp, are made

@@ -2,17 +2,10 @@
 #ifndef OPMILL_REDUCE_COLUMNS_HLSLI_
 #define OPMILL_REDUCE_COLUMNS_HLSLI_
 
-// The states of a lane, WIDTH slots each. Members, and not an array: Microsoft's compiler makes
-// memory of an array that changes in a loop, and takes ten times as long for it.
 #define SETS (SLOTS / WIDTH)
-#if SETS == 1
-#define EACH_SET(DO) DO(0)
-#elif SETS == 2
-#define EACH_SET(DO) DO(0) DO(1)
-#elif SETS == 4
-#define EACH_SET(DO) DO(0) DO(1) DO(2) DO(3)
-#endif
+#include "include/each_set.hlsli"
 
+// The states of a lane, WIDTH slots each.
 struct States {
 #define MEMBER(i) State s##i;
   EACH_SET(MEMBER)

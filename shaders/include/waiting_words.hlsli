@@ -4,7 +4,7 @@
 #ifndef OPMILL_WAITING_WORDS_HLSLI_
 #define OPMILL_WAITING_WORDS_HLSLI_
 
-#define WORD_ARRAYS(name, places) \
+#define WORD_ARRAYS(name, places)  \
   static uint name##_x[places];    \
   static uint name##_y[places];    \
   static uint name##_z[places];    \

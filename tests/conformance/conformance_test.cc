@@ -106,16 +106,21 @@ void RunShare(Device& device, const std::vector<DataType>& types, const PlanOpti
 }
 
 // One test a type, so that shards share no kernels.
-void RegisterTable() {
+void RegisterTypes(const char* prefix,
+                   const std::function<void(ConformanceRunner&, Device&, DataType)>& body) {
   for (const DataType type : kAllDataTypes) {
-    Register(std::string(ToString(type)), flags().device, [type](Device& device) {
+    Register(absl::StrCat(prefix, ToString(type)), flags().device, [type, body](Device& device) {
       ConformanceRunner runner(device);
-      uint64_t turn = 0;
-      for (const ConformanceCase& c : SystematicCases(type, device.plan_options(), ChosenTable())) {
-        if (turn++ % flags().share == 0) runner.Run(c);
-      }
+      body(runner, device, type);
       runner.Finish();
     });
+  }
+}
+
+void RunTable(ConformanceRunner& runner, Device& device, DataType type) {
+  uint64_t turn = 0;
+  for (const ConformanceCase& c : SystematicCases(type, device.plan_options(), ChosenTable())) {
+    if (turn++ % flags().share == 0) runner.Run(c);
   }
 }
 
@@ -183,34 +188,27 @@ constexpr ValuePattern kTileValues[] = {
     ValuePattern::kRareInfinities,
 };
 
-void RegisterTiles() {
-  for (const DataType type : kAllDataTypes) {
-    Register(absl::StrCat("TilesOf", ToString(type)), flags().device, [type](Device& device) {
-      ConformanceRunner runner(device);
-      uint64_t seed = 0;
-      for (const TileShape& shape : kTileShapes) {
-        for (const ValuePattern values : kTileValues) {
-          const auto run = [&](const char* name, absl::string_view output, const char* rest) {
-            RunLine(runner,
-                    absl::StrCat(name, " input=", ToString(type),
-                                 absl::StrReplaceAll(shape.text, {{"{}", output}}), rest,
-                                 " values=", ToString(values), " seed=", ++seed,
-                                 " view=134217728 groups=", shape.groups, " threads=8 wide=0"));
-          };
-          for (const char* name : {"argmin", "argmax"}) {
-            run(name, "UINT32", " direction=increasing");
-            run(name, "INT64", " direction=decreasing");
-          }
-          run("reduce", ToString(type), " function=MIN");
-          run("reduce", ToString(type), " function=MAX");
-          if (!IsFloat(type)) continue;
-          run("reduce", ToString(type), " function=SUM");
-          run("reduce", ToString(type), " function=AVERAGE");
-          run("reduce", ToString(type), " function=LOG_SUM_EXP");
-        }
+void RunTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+  uint64_t seed = 0;
+  for (const TileShape& shape : kTileShapes) {
+    for (const ValuePattern values : kTileValues) {
+      const auto run = [&](const char* name, absl::string_view output, const char* rest) {
+        RunLine(runner, absl::StrCat(name, " input=", ToString(type),
+                                     absl::StrReplaceAll(shape.text, {{"{}", output}}), rest,
+                                     " values=", ToString(values), " seed=", ++seed,
+                                     " view=134217728 groups=", shape.groups, " threads=8 wide=0"));
+      };
+      for (const char* name : {"argmin", "argmax"}) {
+        run(name, "UINT32", " direction=increasing");
+        run(name, "INT64", " direction=decreasing");
       }
-      runner.Finish();
-    });
+      run("reduce", ToString(type), " function=MIN");
+      run("reduce", ToString(type), " function=MAX");
+      if (!IsFloat(type)) continue;
+      run("reduce", ToString(type), " function=SUM");
+      run("reduce", ToString(type), " function=AVERAGE");
+      run("reduce", ToString(type), " function=LOG_SUM_EXP");
+    }
   }
 }
 
@@ -227,24 +225,18 @@ constexpr TopKTileShape kTopKTileShapes[] = {
     {"[301,2048]", "[3,2048]", " axis=0 k=3"},
 };
 
-void RegisterTopKTiles() {
-  for (const DataType type : kAllDataTypes) {
-    Register(absl::StrCat("TopKTilesOf", ToString(type)), flags().device, [type](Device& device) {
-      ConformanceRunner runner(device);
-      uint64_t seed = 0;
-      for (const TopKTileShape& shape : kTopKTileShapes) {
-        for (const ValuePattern values : kTileValues) {
-          for (const char* direction : {"increasing", "decreasing"}) {
-            RunLine(runner,
-                    absl::StrCat("top_k input=", ToString(type), shape.input, " output=",
-                                 ToString(type), shape.output, " indices=UINT32", shape.output,
-                                 shape.rest, " direction=", direction, " values=", ToString(values),
-                                 " seed=", ++seed, " view=134217728 groups=64 threads=8 wide=0"));
-          }
-        }
+void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+  uint64_t seed = 0;
+  for (const TopKTileShape& shape : kTopKTileShapes) {
+    for (const ValuePattern values : kTileValues) {
+      for (const char* direction : {"increasing", "decreasing"}) {
+        RunLine(runner, absl::StrCat("top_k input=", ToString(type), shape.input,
+                                     " output=", ToString(type), shape.output, " indices=UINT32",
+                                     shape.output, shape.rest, " direction=", direction,
+                                     " values=", ToString(values), " seed=", ++seed,
+                                     " view=134217728 groups=64 threads=8 wide=0"));
       }
-      runner.Finish();
-    });
+    }
   }
 }
 
@@ -460,19 +452,19 @@ void RegisterTests() {
   } else if (flags().random > 0) {
     RegisterRandom();
   } else if (!flags().shader_cache.empty()) {
-    RegisterTable();
+    RegisterTypes("", RunTable);
     RegisterNoCompilation();
   } else if (flags().share > 1) {
-    RegisterTable();
+    RegisterTypes("", RunTable);
   } else {
-    RegisterTable();
+    RegisterTypes("", RunTable);
     RegisterHardwareOptions();
     RegisterCopies();
     RegisterTogether();
     RegisterCases(kRegressions);
     RegisterCases(kTopKPaths);
-    RegisterTiles();
-    RegisterTopKTiles();
+    RegisterTypes("TilesOf", RunTiles);
+    RegisterTypes("TopKTilesOf", RunTopKTiles);
     RegisterSums();
   }
 }

@@ -10,36 +10,49 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// Elements of a block; 0 where sorting everything is cheaper, whatever a key is worth.
-uint64_t ChooseBlockLength(uint64_t length, uint64_t k, uint64_t vector_elements,
-                           double key_worth) {
+// A block of about `wanted` elements, at least `least`; 0 where sorting everything is cheaper.
+uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wanted) {
   if (length <= tuning::kMinTournament) return 0;
-  const double n = static_cast<double>(length);
-  uint64_t block;
-  uint64_t least = vector_elements;
-  if (k <= tuning::kMaxLaneKeep) {
-    block = std::bit_ceil(static_cast<uint64_t>(std::sqrt(key_worth * n / k)));
-    least = std::max(least, tuning::kMinBlockElements);
-  } else {
-    block = std::bit_floor(static_cast<uint64_t>(std::sqrt(tuning::kSelectWorth * n / k)));
-  }
-  block = std::clamp(block, least, tuning::kMaxBlockElements);
+  uint64_t block = std::clamp(wanted, least, tuning::kMaxBlockElements);
   // Of fewer blocks too large a part would be among the best.
   while (block > least && length / block < 2 * k) block /= 2;
   return length / block >= 2 * k ? block : 0;
 }
 
+// Where lanes keep the best; a key is worth testing so many elements.
+uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, double key_worth) {
+  const double wanted = std::sqrt(key_worth * static_cast<double>(length) / k);
+  return BlockLength(length, k, std::max(vector_elements, tuning::kMinBlockElements),
+                     std::bit_ceil(static_cast<uint64_t>(wanted)));
+}
+
+// Where a cut is searched. One key may rule out a window then, which is not read again.
+uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
+  const double wanted = std::sqrt(tuning::kSelectWorth * static_cast<double>(length) / k);
+  return BlockLength(
+      length, k, vector_elements,
+      std::max(std::bit_floor(static_cast<uint64_t>(wanted)), RowWindow(vector_elements)));
+}
+
 }  // namespace
 
 void TopKSlice::Plan() {
-  const bool columns = LayoutOf(parts_[0]) == Layout::kColumns;
-  const uint64_t block = ChooseBlockLength(length_, k_, VectorElements(),
-                                           columns ? tuning::kColumnKeyWorth : tuning::kKeyWorth);
-  if (block > 0 && LaneKeeps()) {
-    const Keys keys = BlockKeys(block);
-    WriteResults(KeepOfBlocks(KeepOfKeys(keys), keys, block));
-  } else if (block > 0) {
-    WriteResults(SortSelection(SelectFromBlocks(BlockKeys(block), block)));
+  const Layout layout = LayoutOf(parts_[0]);
+  const uint64_t most_kept =
+      layout == Layout::kRows ? tuning::kMaxRowKeep : tuning::kMaxLaneKeep;
+  const uint64_t select_block =
+      k_ > most_kept ? SelectBlock(length_, k_, VectorElements()) : 0;
+  lane_keeps_ = select_block == 0 && k_ <= tuning::kMaxLaneKeep;
+  const uint64_t keep_block =
+      lane_keeps_ ? KeepBlock(length_, k_, VectorElements(),
+                              layout == Layout::kColumns ? tuning::kColumnKeyWorth
+                                                         : tuning::kKeyWorth)
+                  : 0;
+  if (select_block > 0) {
+    WriteResults(SortSelection(SelectFromBlocks(BlockKeys(select_block), select_block)));
+  } else if (keep_block > 0) {
+    const Keys keys = BlockKeys(keep_block);
+    WriteResults(KeepOfBlocks(KeepOfKeys(keys), keys, keep_block));
   } else {
     WriteResults(SortElements());
   }
@@ -108,19 +121,25 @@ uint64_t TopKSlice::TurnsOf(uint64_t steps, uint64_t most) const {
 
 uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type, uint64_t parts) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
-  // The longest list, whatever is made of it afterwards. Every part may round its blocks up, and so
-  // may a row of columns, which have two words more for each.
+  // The longest list, whichever way a layout goes and whatever is made of it afterwards. Every part
+  // may round its blocks up, and so may a row of columns, which have two words more for each.
   uint64_t most = 0;
-  for (const double key_worth : {tuning::kKeyWorth, tuning::kColumnKeyWorth}) {
-    const uint64_t block = ChooseBlockLength(length, k, vector_elements, key_worth);
-    if (block == 0) continue;
-    const uint64_t keys = CeilDiv(length, block) + 2 * parts + kKeyStep;
-    const uint64_t searched = k <= tuning::kMaxLaneKeep ? k * block : MostBlocks(k) * block;
-    most = std::max({most, 4 * keys, searched});
+  const auto add = [&](uint64_t block, uint64_t searched, uint64_t run) {
+    const uint64_t keys = CeilDiv(length, std::max<uint64_t>(1, block)) + 2 * parts + kKeyStep;
+    const uint64_t runs = CeilDiv(length, run) + std::min(parts, length) - 1;
+    const uint64_t records =
+        block > 0 ? std::max(4 * keys, searched * block) : runs * std::min(run, k);
+    most = std::max(most, records);
+  };
+  if (k > tuning::kMaxRowKeep) {
+    add(SelectBlock(length, k, vector_elements), MostBlocks(k), tuning::kMaxLaneKeep);
   }
-  if (most > 0) return most;
-  const uint64_t run = k <= tuning::kMaxLaneKeep ? std::min(length, 4 * k) : tuning::kMaxLaneKeep;
-  return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);
+  if (k <= tuning::kMaxLaneKeep) {
+    for (const double key_worth : {tuning::kKeyWorth, tuning::kColumnKeyWorth}) {
+      add(KeepBlock(length, k, vector_elements, key_worth), k, std::min(length, 4 * k));
+    }
+  }
+  return most;
 }
 
 }  // namespace top_k
@@ -148,7 +167,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   }
   limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
   const uint64_t slice_records =
-      desc.k <= tuning::kMaxLaneKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
+      desc.k <= tuning::kMaxRowKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
   limits.results =
       std::max<uint64_t>(1, std::min(options.max_view_elements, slice_records) / per_sequence);
   for (const IterationSpace& slice : SliceKept(space, limits)) {

@@ -9,8 +9,7 @@ namespace {
 
 // Items of a window: WINDOW in top_k_select.hlsl.
 uint64_t WindowLength(Layout layout, uint64_t vector_elements) {
-  if (layout != Layout::kRows) return 32;
-  return vector_elements == 2 ? 64 : 128;
+  return layout == Layout::kRows ? RowWindow(vector_elements) : 32;
 }
 
 }  // namespace
@@ -108,12 +107,13 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
     const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
     // An odd number, so that lanes do not meet in one set of a cache.
     const uint64_t turns = TurnsOf(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
-    const bool side_by_side = options.prefers_wide_rows;
+    const uint64_t runs = CeilDiv(windows, turns);
+    const bool in_turns = options.prefers_wide_rows && keys.layout == Layout::kRows;
+    constants.runs = static_cast<uint32_t>(runs);
     constants.split_items = static_cast<uint32_t>(turns);
-    constants.read_stride = side_by_side ? 1 : static_cast<uint32_t>(turns);
-    constants.read_item_stride = side_by_side ? options.threads : 1;
-    constants.splits = static_cast<uint32_t>(CeilDiv(windows, options.threads * turns));
-    SetGroups(collect, sequences_ * constants.splits);
+    constants.read_stride = static_cast<uint32_t>(in_turns ? 1 : turns);
+    constants.read_item_stride = static_cast<uint32_t>(in_turns ? runs : 1);
+    SetUnits(collect, sequences_ * runs, options.threads);
     builder_.Add(std::move(collect));
     part_base += keys.part_lengths[p];
   }

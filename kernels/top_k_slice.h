@@ -47,6 +47,9 @@ struct List {
   uint64_t item_stride = 1;
 };
 
+// Elements of rows that a lane tests at a time: WINDOW in top_k_select.hlsl.
+inline uint64_t RowWindow(uint64_t vector_elements) { return vector_elements == 2 ? 64 : 128; }
+
 // Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
 
@@ -143,9 +146,7 @@ class TopKSlice {
   List MergeAll(List runs, uint64_t run_count, const List& last);
   void WriteResults(const List& list);
 
-  // How many candidates are sorted at a time, out of a list of `length`: by one group in a tile,
-  // or, for small k, by one lane that keeps the best.
-  bool LaneKeeps() const { return k_ <= tuning::kMaxLaneKeep; }
+  // How many candidates one lane sorts at a time, out of a list of `length`.
   uint64_t RunLength(uint64_t length) const;
   // Of so many steps, those that a lane takes one after another, where lanes are few.
   uint64_t TurnsOf(uint64_t steps, uint64_t most) const;
@@ -163,6 +164,7 @@ class TopKSlice {
   const uint64_t sequences_;
   const uint64_t length_;
   const uint64_t k_;
+  bool lane_keeps_ = false;  // all k, so that no merge follows
 };
 
 }  // namespace opmill::top_k

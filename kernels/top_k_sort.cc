@@ -8,13 +8,15 @@ namespace {
 
 // Places for candidates in a lane's registers: few numbers, since each is a kernel of its own.
 uint64_t LanePlaces(uint64_t kept) {
-  return kept <= 4 ? std::bit_ceil(kept) : CeilDiv(kept, 4) * 4;
+  if (kept <= 4) return std::bit_ceil(kept);
+  const uint64_t step = kept <= 16 ? 4 : 8;
+  return CeilDiv(kept, step) * step;
 }
 
 }  // namespace
 
 uint64_t TopKSlice::RunLength(uint64_t length) const {
-  if (!LaneKeeps()) return std::min(length, tuning::kMaxLaneKeep);
+  if (!lane_keeps_) return std::min(length, tuning::kMaxLaneKeep);
   const PlanOptions& options = builder_.options();
   const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
   const uint64_t runs_wanted = std::max<uint64_t>(1, lanes / sequences_);
@@ -73,7 +75,7 @@ List TopKSlice::SortElements() {
   }
   builder_.NextPass();
   if (run_count == 1) return runs;
-  return LaneKeeps() ? SortList(runs) : MergeAll(runs, run_count, {});
+  return lane_keeps_ ? SortList(runs) : MergeAll(runs, run_count, {});
 }
 
 List TopKSlice::SortList(List list) {
@@ -85,7 +87,7 @@ List TopKSlice::SortList(List list) {
     AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
     builder_.NextPass();
     if (run_count == 1) return runs;
-    if (!LaneKeeps()) return MergeAll(runs, run_count, {});
+    if (!lane_keeps_) return MergeAll(runs, run_count, {});
     list = runs;
   }
 }

@@ -1,6 +1,6 @@
 // top_k: lanes that keep the best of a run, sorted, in registers; merges of such runs; the results.
 //   LARGEST         1 when the largest element comes first
-//   KEEP            candidates that a lane keeps, up to 16
+//   KEEP            candidates that a lane keeps, up to 32
 //   SOURCE          what it walks: SOURCE_*
 //   LAYOUT          how sequences lie in memory: LAYOUT_*
 //   WRITES_RESULTS  1 for the operator's outputs, 0 for lists in scratch
@@ -245,7 +245,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint winners = instance.read1 + sequence * c.read_stride;
   BITS least = RecordKey(List[winners + c.runs - 1]);
   bool holds_any = false;
-  // A run lies in one block or is made of whole ones, up to 16. First which of them must be searched,
+  // A run lies in one block or is made of whole ones, up to 32. First which of them must be searched,
   // a bit each; then each lane searches one of its own at the same time.
   uint open = 0;
   [loop] for (uint i = 0; begin + i * c.block_length < end; ++i) {

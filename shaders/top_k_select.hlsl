@@ -275,12 +275,19 @@ void Collect(Sequence s, uint first, uint4 wanted, uint header, uint out_at) {
   }
 }
 
-// A lane takes windows. Blocks that are no shorter tell by their keys whether theirs are wanted.
+// A lane takes windows of a sequence. Blocks that are no shorter tell by their keys whether theirs are
+// wanted. Neighbouring lanes read neighbours: windows of rows, elsewhere sequences.
 [numthreads(THREADS, 1, 1)]
 void CollectAbove(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  uint sequence = flat_group / c.splits;
-  if (sequence >= c.sequences) return;
+  uint unit = EnterGroup(group) * THREADS + lane;
+  if (unit >= c.unit_count) return;
+#if LAYOUT == LAYOUT_ROWS
+  uint sequence = unit / c.runs;
+  uint run = unit % c.runs;
+#else
+  uint sequence = unit % c.sequences;
+  uint run = unit / c.sequences;
+#endif
   uint header = HeaderOf(sequence);
   Sequence s;
   s.cut.tail = Headers[header + TAIL_AT];
@@ -304,7 +311,7 @@ void CollectAbove(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
                      : (min(last_equal - c.block_base, c.block_count - 1) + 1) * c.block_length;
   uint key_base = KeyBase(sequence) + c.block_base * c.key_item_stride;
   uint out_at = sequence * c.record_stride;
-  uint window = flat_group % c.splits * (THREADS * c.split_items) + lane * c.read_stride;
+  uint window = run * c.read_stride;
   uint stop = min((s.end + WINDOW - 1) / WINDOW, window + c.split_items * c.read_item_stride);
   [loop] while (window < stop) {
     bool is_open = c.item_count == 0;

@@ -90,11 +90,13 @@ Scale FindScale(uint lane, uint base, uint count) {
   return scale;
 }
 
-// Counts become starts: those of the places that come before.
+// Every lane sums up so many places.
+uint PlacesOfLane() { return ((1u << PLACE_BITS) + THREADS - 1) / THREADS; }
+
+// Counts become starts among their lane's places, and totals those of the lanes' places.
 void SumPlaces(uint lane) {
-  uint of_lane = ((1u << PLACE_BITS) + THREADS - 1) / THREADS;
-  uint first = lane * of_lane;
-  uint end = min(first + of_lane, 1u << PLACE_BITS);
+  uint first = lane * PlacesOfLane();
+  uint end = min(first + PlacesOfLane(), 1u << PLACE_BITS);
   uint total = 0;
   uint most = 0;
   [loop] for (uint place = first; place < end; ++place) {
@@ -108,7 +110,8 @@ void SumPlaces(uint lane) {
   GroupMemoryBarrierWithGroupSync();
   uint before = 0;
   [loop] for (uint other = 0; other < lane; ++other) before += shared_totals[other];
-  [loop] for (uint p = first; p < end; ++p) shared_places[p] += before;
+  GroupMemoryBarrierWithGroupSync();
+  shared_totals[lane] = before;
 }
 
 // One group a sequence: its candidates in the order of their places.
@@ -146,6 +149,7 @@ void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint place = PlaceOf(RecordKey(record), record.z, scale);
     uint at;
     InterlockedAdd(shared_places[place], 1, at);
+    at += shared_totals[place / PlacesOfLane()];
     STORE_RECORD(Records, instance.write0, sequence * c.record_stride + at,
                  uint4(record.xyz, place), CANDIDATE_WORDS | 8)
   }

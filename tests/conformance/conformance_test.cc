@@ -356,6 +356,25 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=UINT8[3000,17] output=UINT8[4,17] indices=UINT32[4,17] axis=0 k=4 "
      "direction=decreasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
+    // As many ranks as a lane keeps, or nearly.
+    {"TopKOfAsManyAsALaneKeepsOfColumns",
+     "top_k input=FLOAT32[2100,3,24] output=FLOAT32[32,3,24] indices=UINT32[32,3,24] axis=0 k=32 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfNearlyAsManyOfColumnsOfBytes",
+     "top_k input=INT8[1500,48] output=INT8[25,48] indices=UINT32[25,48] axis=0 k=25 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfAsManyScatteredElementsByManyLanes",
+     "top_k input=UINT64[3000,5] output=UINT64[31,5] indices=UINT64[31,5] axis=0 k=31 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKOfAsManyAsALaneKeepsOfRows",
+     "top_k input=FLOAT32[3,8195] output=FLOAT32[3,24] indices=UINT32[3,24] axis=1 k=24 "
+     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfAsManyOfRowsTooShortForBlocks",
+     "top_k input=FLOAT16[77,131] output=FLOAT16[77,32] indices=UINT32[77,32] axis=1 k=32 "
+     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfAsManyInParts",
+     "top_k input=INT32[2,9001] output=INT32[2,29] indices=UINT32[2,29] axis=1 k=29 "
+     "direction=increasing values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
     // Selections of more ranks than a lane keeps.
     {"TopKManyThatEqualTheCut",
      "top_k input=UINT8[3,3001] output=UINT8[3,40] indices=UINT32[3,40] axis=1 k=40 "
@@ -367,17 +386,23 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT32[2,6003] output=FLOAT32[2,150] indices=UINT64[2,150] axis=1 k=150 "
      "direction=decreasing values=ascending seed=3 view=134217728 groups=1 threads=8 wide=0"},
     {"TopKManyWithBlocksPassedOver",
-     "top_k input=FLOAT16[2,60001] output=FLOAT16[2,17] indices=UINT32[2,17] axis=1 k=17 "
+     "top_k input=FLOAT16[2,60001] output=FLOAT16[2,25] indices=UINT32[2,25] axis=1 k=25 "
      "direction=increasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyOfWideRowsInParts",
      "top_k input=INT64[2,5001] output=INT64[2,33] indices=UINT32[2,33] axis=1 k=33 "
      "direction=decreasing values=ties seed=3 view=2400 groups=64 threads=8 wide=0"},
     {"TopKManyOfColumns",
-     "top_k input=INT16[3000,2,24] output=INT16[21,2,24] indices=UINT32[21,2,24] axis=0 k=21 "
+     "top_k input=INT16[3000,2,24] output=INT16[41,2,24] indices=UINT32[41,2,24] axis=0 k=41 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyOfScatteredElements",
-     "top_k input=FLOAT32[3000,3] output=FLOAT32[30,3] indices=UINT32[30,3] axis=0 k=30 "
+     "top_k input=FLOAT32[3000,3] output=FLOAT32[45,3] indices=UINT32[45,3] axis=0 k=45 "
      "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKManyByLanesInTurns",
+     "top_k input=FLOAT16[3,50001] output=FLOAT16[3,90] indices=UINT32[3,90] axis=1 k=90 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=1"},
+    {"TopKManyOfColumnsByFewLanes",
+     "top_k input=FLOAT32[3001,3,20] output=FLOAT32[50,3,20] indices=UINT32[50,3,20] axis=0 k=50 "
+     "direction=decreasing values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
     {"TopKManyByManyLanes",
      "top_k input=FLOAT32[2,30001] output=FLOAT32[2,100] indices=UINT32[2,100] axis=1 k=100 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},

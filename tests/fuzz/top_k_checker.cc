@@ -156,7 +156,7 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t source = Macro("SOURCE");
     const uint64_t layout = Macro("LAYOUT");
     Demand(c_.sequences > 0 && c_.item_count > 0 && c_.list_length > 0, "has nothing to keep");
-    Demand(Macro("KEEP") >= c_.k && Macro("KEEP") <= 16, "keeps less than it writes");
+    Demand(Macro("KEEP") >= c_.k && Macro("KEEP") <= 32, "keeps less than it writes");
     if (!mistake_.empty()) return;
     const uint64_t runs = CeilDiv(c_.list_length, c_.item_count);
     const uint64_t last_sequence = uint64_t{c_.sequences} - 1;
@@ -189,7 +189,7 @@ class TopKChecker final : public DispatchChecker {
       if (!mistake_.empty()) return;
       Demand(c_.block_length % c_.item_count == 0 || c_.item_count % c_.block_length == 0,
              "has runs that begin inside a block and go on into the next");
-      Demand(c_.item_count / c_.block_length <= 16,
+      Demand(c_.item_count / c_.block_length <= 32,
              "has more blocks in a run than it has bits for");
       const uint64_t winners =
           std::max<uint64_t>(c_.runs, CeilDiv(c_.list_length, c_.block_length));
@@ -273,15 +273,19 @@ class TopKChecker final : public DispatchChecker {
       CoversSequences(before);
       ReadsKeys(uint64_t{c_.block_base} + c_.block_count, layout);
       WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "the candidates");
-      Demand(c_.splits > 0 && c_.split_items > 0, "has no windows");
+      Demand(c_.runs > 0 && c_.split_items > 0, "has no windows");
       if (!mistake_.empty()) return;
       const uint64_t window = layout != kRows ? 32 : wide_ ? 64 : 128;
-      Demand(uint64_t{c_.splits} * threads_ * c_.split_items * window >= c_.index_count + before,
+      Demand(uint64_t{c_.runs} * c_.split_items * window >= c_.index_count + before,
              "leaves out windows");
+      Demand((c_.read_stride == c_.split_items && c_.read_item_stride == 1) ||
+                 (c_.read_stride == 1 && c_.read_item_stride == c_.runs),
+             "takes windows twice");
+      Demand(uint64_t{c_.unit_count} == uint64_t{c_.sequences} * c_.runs, "has other units");
       if (c_.item_count > 0) {
         Demand(c_.block_length == window << c_.lane_bits, "has other windows in a block");
       }
-      NeedGroups(uint64_t{c_.sequences} * c_.splits);
+      NeedGroups(CeilDiv(c_.unit_count, threads_));
     }
   }
 

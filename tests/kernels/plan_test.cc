@@ -346,6 +346,39 @@ TEST(PlanTopK, ReadsEveryElementOnceInATournament) {
   EXPECT_LT(scratch_records, uint64_t{1} << 21) << "far fewer candidates than elements";
 }
 
+TEST(PlanTopK, KeepsManyInLanesWhereACutCostsMore) {
+  const auto second = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
+    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}))[1];
+  };
+  const TensorDesc rows = Tensor({64, 8192}), columns = Tensor({8192, 64});
+  EXPECT_EQ(second(rows, 1, 24), "KeepBest");
+  EXPECT_EQ(second(rows, 1, 25), "FindCut");
+  EXPECT_EQ(second(columns, 0, 32), "KeepBest");
+  EXPECT_EQ(second(columns, 0, 33), "FindCut");
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({999, 128}), .axis = 1, .k = 32})),
+              Each(AnyOf("KeepBest", "WriteResults")))
+      << "too short for a cut";
+}
+
+TEST(PlanTopK, CollectsWithoutIdleLanes) {
+  for (const TopKDesc& desc : {TopKDesc{.input = Tensor({1000, 8192}), .axis = 1, .k = 100},
+                               TopKDesc{.input = Tensor({8192, 1000}), .axis = 0, .k = 100}}) {
+    const OperatorPlan plan = Plan(desc, Software());
+    uint64_t tested = 0, lanes = 0;
+    for (const Pass& pass : plan.passes) {
+      for (const Dispatch& dispatch : pass.dispatches) {
+        if (plan.kernels[dispatch.kernel].entry != "CollectAbove") continue;
+        const uint64_t window = desc.axis == 1 ? 128 : 32;
+        lanes += uint64_t{dispatch.groups[0]} * dispatch.groups[1] * Software().threads;
+        tested += dispatch.constants.unit_count;
+        EXPECT_GE(dispatch.constants.runs * dispatch.constants.split_items * window, 8192u);
+      }
+    }
+    EXPECT_GT(tested, 0u);
+    EXPECT_LT(lanes, tested + tested / 8);
+  }
+}
+
 TEST(PlanTopK, SortsShortSequencesWhole) {
   EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({1 << 20, 8}), .axis = 1, .k = 8})),
               Each(AnyOf("KeepBest", "WriteResults")));
@@ -367,11 +400,11 @@ TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
 
 TEST(PlanTopK, MergesRunsUntilOneIsLeft) {
   EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({100}), .axis = 0, .k = 100})),
-              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "MergeRuns", "WriteResults"));
+              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "WriteResults"));
 }
 
 TEST(PlanTopK, MergesInTwoListsHoweverManyPasses) {
-  // 2^16 runs of 16, halved 16 times: two lists of 2^20 records, not one a pass.
+  // 2^15 runs of 32, halved 15 times: two lists of 2^20 records, not one a pass.
   EXPECT_EQ(Plan(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20}).scratch_bytes,
             uint64_t{2} * (1 << 20) * 16);
 }
@@ -410,7 +443,7 @@ TEST(PlanTopK, RefusesMoreCandidatesThanOneViewHolds) {
   const absl::Status status = MakePlan(*desc, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(),
-            "top_k with k (10000) of 10000 elements sorts 10032 candidates at once; the limit is "
+            "top_k with k (10000) of 10000 elements sorts 10080 candidates at once; the limit is "
             "4096.");
 }
 

@@ -68,6 +68,11 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
       Records(builder_.ReserveRecords(header_records), header_records), ViewFormat::kUint32);
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
+  // Where there are sequences enough, a lane searches alone: groups' lanes wait for one another.
+  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
+  const bool alone = !options.prefers_wide_rows && sequences_ >= lanes;
+  macros.push_back({"ALONE", alone ? 1u : 0u});
+  const uint64_t search_groups = alone ? CeilDiv(sequences_, options.threads) : sequences_;
   const auto kernel = [&](const char* entry) {
     return KernelPermutation{"top_k_select", entry, macros};
   };
@@ -83,7 +88,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   find.constants.list_length = static_cast<uint32_t>(keys.length);
   SetKeys(find.constants, keys);
   find.reads[1] = keys.view;
-  SetGroups(find, sequences_);
+  SetGroups(find, search_groups);
   builder_.Add(std::move(find));
   builder_.NextPass();
 
@@ -124,7 +129,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   take.reads[0] = candidates.view;
   SetRead(take.constants, candidates);
   take.constants.record_stride = static_cast<uint32_t>(taken.sequence_stride);
-  SetGroups(take, sequences_);
+  SetGroups(take, search_groups);
   builder_.Add(std::move(take));
   builder_.NextPass();
   Selection selection = {.candidates = candidates, .taken = taken};

@@ -95,7 +95,8 @@ List TopKSlice::SortList(List list) {
 List TopKSlice::SortSelection(const Selection& selection) {
   const List& taken = selection.taken;
   const List sorted = AddSpread(selection);
-  const uint64_t run = RunLength(taken.length);
+  // Shorter than what is taken, so that a merge writes the last list.
+  const uint64_t run = std::min(RunLength(taken.length), std::bit_floor(k_));
   const uint64_t run_count = CeilDiv(taken.length, run);
   List runs = NewList(run_count * run);
   Dispatch dispatch =

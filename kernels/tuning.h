@@ -60,16 +60,14 @@ inline constexpr uint64_t kMinStretchItems = 64;
 inline constexpr uint64_t kLineItems = 4;
 
 // Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
-// no merge follows. 16 -> 32 took k=32 over axis 1 of [64,1024,1024] FLOAT32 from 629 to 355 ms, of
-// [65536,128] from 409 to 147. A bitonic network in the memory of a group was 30 times slower on
+// no merge follows. 16 -> 32 took k=32 over axis 1 of [64,1024,1024] FLOAT32 from 455 to 343 ms, of
+// [65536,128] from 375 to 147. A bitonic network in the memory of a group was 30 times slower on
 // lavapipe, which serves that memory lane by lane (docs/performance.md).
 inline constexpr uint64_t kMaxLaneKeep = 32;
 
-// Likewise of rows long enough for blocks, where a cut is found sooner: k=24 of [8192,8192] takes 85
-// ms in lanes and 89 by a cut, k=32 128 and 105.
-inline constexpr uint64_t kMaxRowKeep = 24;
-// What a cut leaves is more than one lane sorts, so that the last merge writes it.
-static_assert(kMaxRowKeep + kMaxRowKeep / 2 > kMaxLaneKeep);
+// Likewise of rows long enough for blocks, where a cut is found sooner: k=24 of [8192,8192] takes 80
+// ms in lanes and 62 by a cut.
+inline constexpr uint64_t kMaxRowKeep = 16;
 
 // Candidates that such a lane walks at most.
 inline constexpr uint64_t kMaxLaneCandidates = 4096;

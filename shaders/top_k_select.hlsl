@@ -2,6 +2,7 @@
 // it, and, where those are many more than k, fewer of them, in any order. Sorting is left to
 // top_k.hlsl.
 //   LAYOUT        how sequences lie in memory: LAYOUT_*
+//   ALONE         1: a lane searches cuts of sequences of its own; 0: all of a group's one sequence's
 //   STORES_WORDS  how candidates are written: records.hlsli
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
@@ -51,8 +52,6 @@ Cut Raise(Cut cut, uint digit, uint shift) {
   return cut;
 }
 
-groupshared uint shared_counts[3];
-
 // Three cuts at a time.
 struct Cuts {
   Cut low;
@@ -65,9 +64,37 @@ uint3 CountOne(BITS key, uint position, Cuts cuts) {
                (uint)IsAbove(key, position, cuts.high));
 }
 
+#if ALONE
+#define SEARCHERS 1
+#else
+#define SEARCHERS THREADS
+groupshared uint shared_counts[3];
+#endif
+
+// Who searches what.
+struct Search {
+  uint sequence;
+  uint lane;     // of so many searchers
+  bool is_real;  // false: only goes along
+};
+
+Search EnterSearch(uint3 group, uint lane) {
+  Search search;
+#if ALONE
+  uint unit = EnterGroup(group) * THREADS + lane;
+  search.is_real = unit < c.sequences;
+  search.sequence = min(unit, c.sequences - 1);
+  search.lane = 0;
+#else
+  search.sequence = EnterSequence(group, search.is_real);
+  search.lane = lane;
+#endif
+  return search;
+}
+
 uint3 CountKeys(uint lane, uint base, Cuts cuts) {
   uint3 counts = (uint3)0;
-  [loop] for (uint block = lane * KEY_STEP; block < c.list_length; block += THREADS * KEY_STEP) {
+  [loop] for (uint block = lane * KEY_STEP; block < c.list_length; block += SEARCHERS * KEY_STEP) {
     uint4 v = LoadKeys(base, block);
     [unroll] for (uint i = 0; i < KEY_STEP; ++i) {
       counts += CountOne(KeyOfStep(v, i), block + i, cuts);
@@ -78,25 +105,36 @@ uint3 CountKeys(uint lane, uint base, Cuts cuts) {
 
 uint3 CountCandidates(uint lane, uint base, uint count, Cuts cuts) {
   uint3 counts = (uint3)0;
-  [loop] for (uint i = lane; i < count; i += THREADS) {
+  [loop] for (uint i = lane; i < count; i += SEARCHERS) {
     uint4 record = Input[base + i];
     counts += CountOne(RecordKey(record), record.z, cuts);
   }
   return counts;
 }
 
-// A cut with `wanted` to `most` of the group's `count` items above it, blocks or candidates; none
-// where they are no more.
-// Two binary digits a round; every lane finds the same.
+// Of all searchers. Through the group's memory, so that all compilers see lanes agree.
+uint3 SumCounts(uint lane, uint3 counts) {
+#if !ALONE
+  if (lane < 3) shared_counts[lane] = 0;
+  GroupMemoryBarrierWithGroupSync();
+  InterlockedAdd(shared_counts[0], counts.x);
+  InterlockedAdd(shared_counts[1], counts.y);
+  InterlockedAdd(shared_counts[2], counts.z);
+  GroupMemoryBarrierWithGroupSync();
+  counts = uint3(shared_counts[0], shared_counts[1], shared_counts[2]);
+  GroupMemoryBarrierWithGroupSync();
+#endif
+  return counts;
+}
+
+// A cut with `wanted` to `most` of `count` items above it, blocks or candidates; none where they are
+// no more.
+// Two binary digits a round; every searcher finds the same.
 Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint most) {
   Cut cut;
   cut.key = (BITS)0;
   cut.tail = 0;
-  // Through the group's memory, so that all compilers see lanes agree on how often to meet.
-  if (lane == 0) shared_counts[0] = count;
-  GroupMemoryBarrierWithGroupSync();
-  uint above = shared_counts[0];
-  GroupMemoryBarrierWithGroupSync();
+  uint above = SumCounts(lane, uint3(lane == 0 ? count : 0, 0, 0)).x;
   uint shift = ORDER_BITS;
   [loop] while (shift > 0 && above > most) {
     shift -= 2;
@@ -104,40 +142,33 @@ Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint m
     cuts.low = Raise(cut, 1, shift);
     cuts.middle = Raise(cut, 2, shift);
     cuts.high = Raise(cut, 3, shift);
-    if (lane < 3) shared_counts[lane] = 0;
-    GroupMemoryBarrierWithGroupSync();
     uint3 counts;
     if (blocks) {
       counts = CountKeys(lane, base, cuts);
     } else {
       counts = CountCandidates(lane, base, count, cuts);
     }
-    InterlockedAdd(shared_counts[0], counts.x);
-    InterlockedAdd(shared_counts[1], counts.y);
-    InterlockedAdd(shared_counts[2], counts.z);
-    GroupMemoryBarrierWithGroupSync();
+    counts = SumCounts(lane, counts);
     uint digit = 0;
-    [loop] for (uint i = 0; i < 3; ++i) {
-      if (shared_counts[i] >= wanted) {
+    [unroll] for (uint i = 0; i < 3; ++i) {
+      if (counts[i] >= wanted) {
         digit = i + 1;
-        above = shared_counts[i];
+        above = counts[i];
       }
     }
     cut = Raise(cut, digit, shift);
-    GroupMemoryBarrierWithGroupSync();
   }
   return cut;
 }
 
-// One group a sequence: k best blocks, or a few more where that ends the search early.
+// Of a sequence: k best blocks, or a few more where that ends the search early.
 [numthreads(THREADS, 1, 1)]
 void FindCut(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  bool is_real;
-  uint sequence = EnterSequence(group, is_real);
-  uint base = KeyBase(sequence);
-  Cut cut = FindCutOf(true, lane, base, c.list_length, c.k, c.runs);
-  if (is_real && lane == 0) {
-    uint at = HeaderOf(sequence);
+  Search search = EnterSearch(group, lane);
+  uint base = KeyBase(search.sequence);
+  Cut cut = FindCutOf(true, search.lane, base, c.list_length, c.k, c.runs);
+  if (search.is_real && search.lane == 0) {
+    uint at = HeaderOf(search.sequence);
     Headers[at + COUNT_AT] = 0;
     Headers[at + IS_TAKEN_AT] = 0;
     Headers[at + IS_SPREAD_AT] = 0;
@@ -331,32 +362,43 @@ void CollectAbove(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   }
 }
 
+#if !ALONE
 groupshared uint shared_taken;
+#endif
 
-// One group a sequence: of more than c.runs candidates, k to c.runs of the best. Fewer stay where
-// they are.
+// Of a sequence with more than c.runs candidates, k to c.runs of the best. Fewer stay where they are.
 [numthreads(THREADS, 1, 1)]
 void TakeBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  bool is_real;
-  uint sequence = EnterSequence(group, is_real);
-  uint header = HeaderOf(sequence);
+  Search search = EnterSearch(group, lane);
+  uint header = HeaderOf(search.sequence);
   uint count = Headers[header + COUNT_AT];
-  uint base = instance.read0 + sequence * c.read_stride;
+  uint base = instance.read0 + search.sequence * c.read_stride;
+  Cut cut = FindCutOf(false, search.lane, base, count, c.k, c.runs);
+  bool takes = search.is_real && count > c.runs;
+  uint taken = 0;
+#if !ALONE
   if (lane == 0) shared_taken = 0;
-  Cut cut = FindCutOf(false, lane, base, count, c.k, c.runs);
-  bool takes = is_real && count > c.runs;
-  [loop] for (uint i = lane; takes && i < count; i += THREADS) {
+  GroupMemoryBarrierWithGroupSync();
+#endif
+  [loop] for (uint i = search.lane; takes && i < count; i += SEARCHERS) {
     uint4 record = Input[base + i];
     if (IsAbove(RecordKey(record), record.z, cut)) {
       uint place;
+#if ALONE
+      place = taken++;
+#else
       InterlockedAdd(shared_taken, 1, place);
-      STORE_RECORD(Records, instance.write0, sequence * c.record_stride + place, record,
+#endif
+      STORE_RECORD(Records, instance.write0, search.sequence * c.record_stride + place, record,
                    CANDIDATE_WORDS)
     }
   }
+#if !ALONE
   GroupMemoryBarrierWithGroupSync();
-  if (takes && lane == 0) {
-    Headers[header + COUNT_AT] = shared_taken;
+  taken = shared_taken;
+#endif
+  if (takes && search.lane == 0) {
+    Headers[header + COUNT_AT] = taken;
     Headers[header + IS_TAKEN_AT] = 1;
   }
 }

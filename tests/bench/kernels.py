@@ -90,9 +90,20 @@ GROUPS = [
 ]
 
 # 4 KiB to 1 GiB of FLOAT32.
-SIZES = [(1, 1024), (16, 1024), (256, 1024), (4096, 1024), (16384, 4096), (65536, 4096)]
-SIZE_ROWS = [Row("sum", LAST), Row("sum", FIRST), Row("argmin", LAST), Row("hardmax", LAST),
-             Row("top_k", LAST, 10)]
+SIZES = [Group("FLOAT32", sizes, cross(["sum"], [LAST, FIRST]) + cross(["argmin", "hardmax"], [LAST])
+               + [Row("top_k", LAST, 10)])
+         for sizes in ((1, 1024), (16, 1024), (256, 1024), (4096, 1024), (16384, 4096),
+                       (65536, 4096))]
+
+# top_k goes other ways for few ranks and for many; none may be a cliff.
+RANKS = [
+    Group("FLOAT32", (1024, 50257),
+          [Row("top_k", LAST, k) for k in (1, 10, 17, 32, 50, 100, 300, 1000)]),
+    Group("FLOAT32", (8192, 8192),
+          [Row("top_k", LAST, k) for k in (1, 10, 17, 32, 50, 100, 300, 1000)], quick=False),
+    Group("FLOAT32", (64, 1024, 1024),
+          [Row("top_k", MIDDLE, k) for k in (1, 10, 17, 32, 50, 100)], quick=False),
+]
 
 
 def measure(bench, group, repetitions, seconds=0.0):
@@ -116,7 +127,7 @@ def measure(bench, group, repetitions, seconds=0.0):
         # By the device's own timestamps, where it has them.
         clock = "device_s" if all(run["device_s"] > 0 for run in runs) else "executed_s"
         found.append({
-            "group": group.name, "name": row.name, "limit": limit_name, "bytes": size,
+            "group": group.name, "name": row.name, "k": row.k, "limit": limit_name, "bytes": size,
             "clock": clock, "target": row.target,
             "executed_s": spread([run["executed_s"] for run in runs]),
             "device_s": spread([run["device_s"] for run in runs]),
@@ -146,31 +157,30 @@ def table_of(group, found):
 
 
 def run(options):
-    part = Part("kernels", data={"rows": [], "sizes": []})
-    groups = [group for group in GROUPS if group.quick or not (options.quick or options.tiny)]
+    part = Part("kernels", data={"rows": [], "sizes": [], "ranks": []})
+    groups, ranks = ([group for group in table if group.quick or not (options.quick or options.tiny)]
+                     for table in (GROUPS, RANKS))
     scaled = SIZES[:-1] if options.quick else SIZES
     seconds = 0.1  # so that small rows are run often enough
     if options.tiny:
-        groups, scaled, seconds = [tiny(group) for group in groups], SIZES[:2], 0
+        groups, ranks = ([tiny(group) for group in table] for table in (groups, ranks))
+        scaled, seconds = SIZES[:2], 0
     if options.sizes:
-        groups = [custom(options)]
-        scaled = []
+        groups, ranks, scaled = [custom(options)], [], []
     with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
         part.data["device"] = bench.ask("device")
-        for group in groups:
+        tables = ([(group, "rows", 0) for group in groups] + [(group, "ranks", 0) for group in ranks]
+                  + [(group, "sizes", seconds) for group in scaled])
+        for group, data, least in tables:
             group = dataclasses.replace(group, rows=[
                 row for row in group.rows if options.only in f"{group.name} {row.name}"])
             if not group.rows:
                 continue
-            found = measure(bench, group, options.repetitions)
-            part.data["rows"] += found
+            found = measure(bench, group, options.repetitions, least)
+            part.data[data] += found
             options.show(part, table_of(group, found))
             part.targets += [Target(f"{row['group']} {row['name']} / {row['limit']}",
                                     row["target"], row["share"]) for row in found if row["target"]]
-        for sizes in scaled:
-            found = measure(bench, Group("FLOAT32", sizes, SIZE_ROWS), options.repetitions, seconds)
-            part.data["sizes"] += found
-            options.show(part, table_of(Group("FLOAT32", sizes, []), found))
     part.charts = charts(part.data)
     return part
 
@@ -199,6 +209,12 @@ def charts(data):
     for group, rows in itertools.groupby(data["rows"], key=lambda row: row["group"]):
         drawn.append(Chart(f"{group}: share of the limit", "bars", "", {
             row["name"]: (row["share"]["median"], row["target"]) for row in rows}))
+    lines = {}
+    for row in data["ranks"]:
+        rate = row["bytes"] / row["executed_s"]["median"] / 1e9
+        lines.setdefault(row["group"], []).append((row["k"], rate))
+    if lines:
+        drawn.append(Chart("top_k: throughput against ranks", "lines", "GB/s", lines, "k"))
     lines = {}
     for row in data["sizes"]:
         rate = row["bytes"] / row["executed_s"]["median"] / 1e9

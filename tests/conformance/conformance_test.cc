@@ -366,7 +366,7 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKOfAsManyScatteredElementsByManyLanes",
      "top_k input=UINT64[3000,5] output=UINT64[31,5] indices=UINT64[31,5] axis=0 k=31 "
      "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
-    {"TopKOfAsManyAsALaneKeepsOfRows",
+    {"TopKOfAsManyOfRowsByACut",
      "top_k input=FLOAT32[3,8195] output=FLOAT32[3,24] indices=UINT32[3,24] axis=1 k=24 "
      "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfAsManyOfRowsTooShortForBlocks",
@@ -403,6 +403,15 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKManyOfColumnsByFewLanes",
      "top_k input=FLOAT32[3001,3,20] output=FLOAT32[50,3,20] indices=UINT32[50,3,20] axis=0 k=50 "
      "direction=decreasing values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
+    {"TopKManyByLanesAlone",
+     "top_k input=FLOAT32[150,2001] output=FLOAT32[150,60] indices=UINT32[150,60] axis=1 k=60 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+    {"TopKManyOfWideColumnsByLanesAlone",
+     "top_k input=UINT64[1001,131] output=UINT64[35,131] indices=UINT32[35,131] axis=0 k=35 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+    {"TopKManyThatAreEqualByLanesAlone",
+     "top_k input=INT8[77,3001] output=INT8[77,40] indices=UINT32[77,40] axis=1 k=40 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKManyByManyLanes",
      "top_k input=FLOAT32[2,30001] output=FLOAT32[2,100] indices=UINT32[2,100] axis=1 k=100 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},

@@ -257,15 +257,16 @@ class TopKChecker final : public DispatchChecker {
     Demand(c_.sequences > 0, "has no sequences");
     if (!mistake_.empty()) return;
     UsesHeaders(c_.sequences);
+    const uint64_t searches = Macro("ALONE") != 0 ? CeilDiv(c_.sequences, threads_) : c_.sequences;
     if (kernel_.entry == "FindCut") {
       ReadsKeys(c_.list_length, layout);
       Demand(c_.k <= c_.runs && c_.list_length >= c_.k, "wants more blocks than there are");
-      NeedGroups(c_.sequences);
+      NeedGroups(searches);
     } else if (kernel_.entry == "TakeBest") {
       Within(uint64_t{c_.sequences} * c_.read_stride - 1, read(0), "the candidates");
       WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "what it takes");
       Demand(c_.runs <= c_.record_stride && c_.k <= c_.runs, "takes more than it may");
-      NeedGroups(c_.sequences);
+      NeedGroups(searches);
     } else {
       const uint64_t before = layout == kRows ? MostBefore() : 0;
       NeedPositions(kept(), c_.sequences, "sequences");

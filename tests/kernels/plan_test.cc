@@ -351,8 +351,8 @@ TEST(PlanTopK, KeepsManyInLanesWhereACutCostsMore) {
     return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}))[1];
   };
   const TensorDesc rows = Tensor({64, 8192}), columns = Tensor({8192, 64});
-  EXPECT_EQ(second(rows, 1, 24), "KeepBest");
-  EXPECT_EQ(second(rows, 1, 25), "FindCut");
+  EXPECT_EQ(second(rows, 1, 16), "KeepBest");
+  EXPECT_EQ(second(rows, 1, 17), "FindCut");
   EXPECT_EQ(second(columns, 0, 32), "KeepBest");
   EXPECT_EQ(second(columns, 0, 33), "FindCut");
   EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({999, 128}), .axis = 1, .k = 32})),

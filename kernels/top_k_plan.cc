@@ -10,28 +10,35 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// A block of about `wanted` elements, at least `least`; 0 where sorting everything is cheaper.
+// A block of about `wanted` elements, `least` or more. Of fewer blocks than twice k too large a part
+// would be among the best.
 uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wanted) {
-  if (length <= tuning::kMinTournament) return 0;
   uint64_t block = std::clamp(wanted, least, tuning::kMaxBlockElements);
-  // Of fewer blocks too large a part would be among the best.
   while (block > least && length / block < 2 * k) block /= 2;
-  return length / block >= 2 * k ? block : 0;
+  return block;
 }
 
-// Where lanes keep the best; a key is worth testing so many elements.
+// Elements of a block where lanes keep the best, a key being worth testing so many of them; 0 where
+// sorting everything is cheaper.
 uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, double key_worth) {
   const double wanted = std::sqrt(key_worth * static_cast<double>(length) / k);
-  return BlockLength(length, k, std::max(vector_elements, tuning::kMinBlockElements),
-                     std::bit_ceil(static_cast<uint64_t>(wanted)));
+  const uint64_t block =
+      BlockLength(length, k, std::max(vector_elements, tuning::kMinBlockElements),
+                  std::bit_ceil(static_cast<uint64_t>(wanted)));
+  return length > tuning::kMinTournament && length / block >= 2 * k ? block : 0;
 }
 
-// Where a cut is searched. One key may rule out a window then, which is not read again.
+// Likewise where a cut is searched. One key may rule out a window then, which is not read again.
 uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
   const double wanted = std::sqrt(tuning::kSelectWorth * static_cast<double>(length) / k);
-  return BlockLength(
+  const uint64_t block = BlockLength(
       length, k, vector_elements,
       std::max(std::bit_floor(static_cast<uint64_t>(wanted)), RowWindow(vector_elements)));
+  // Where blocks are few, a cut among them may leave all elements to the next cut.
+  const bool serves_few_blocks = k > tuning::kMaxLaneKeep && length > tuning::kMinHalved &&
+                                 length <= tuning::kMaxHalved;
+  const uint64_t enough = serves_few_blocks ? 2 * k : 2 * k * block;
+  return length > tuning::kMinTournament && length >= enough ? block : 0;
 }
 
 }  // namespace
@@ -119,24 +126,40 @@ uint64_t TopKSlice::TurnsOf(uint64_t steps, uint64_t most) const {
   return std::clamp<uint64_t>(steps / lanes, 1, most);
 }
 
-uint64_t TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type, uint64_t parts) {
+SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
+                                              uint64_t parts) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
-  // The longest list, whichever way a layout goes and whatever is made of it afterwards. Every part
-  // may round its blocks up, and so may a row of columns, which have two words more for each.
-  uint64_t most = 0;
-  const auto add = [&](uint64_t block, uint64_t searched, uint64_t run) {
-    const uint64_t keys = CeilDiv(length, std::max<uint64_t>(1, block)) + 2 * parts + kKeyStep;
-    const uint64_t runs = CeilDiv(length, run) + std::min(parts, length) - 1;
-    const uint64_t records =
-        block > 0 ? std::max(4 * keys, searched * block) : runs * std::min(run, k);
-    most = std::max(most, records);
+  // Whichever way a layout goes and whatever is made of its lists afterwards.
+  SequenceRecords most;
+  const auto add = [&](uint64_t list, uint64_t all) {
+    most.list = std::max(most.list, list);
+    most.all = std::max(most.all, all);
+  };
+  // Every part may round its blocks up, and so may a row of columns, which have two words more for
+  // each.
+  const auto keys = [&](uint64_t block) {
+    return 4 * (CeilDiv(length, block) + 2 * parts + kKeyStep);
+  };
+  const auto runs = [&](uint64_t run) {
+    return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);
   };
   if (k > tuning::kMaxRowKeep) {
-    add(SelectBlock(length, k, vector_elements), MostBlocks(k), tuning::kMaxLaneKeep);
+    const uint64_t block = SelectBlock(length, k, vector_elements);
+    if (block > 0) {
+      // What is taken, as it is, spread, and in runs twice; and the sorted k.
+      const uint64_t candidates = MostCandidates(length, k, block);
+      const uint64_t list = std::max({keys(block), candidates, MostTaken(k)});
+      add(list, std::max(list, candidates + 4 * MostTaken(k) + k));
+    } else if (k > tuning::kMaxLaneKeep) {
+      add(runs(tuning::kMaxLaneKeep), 2 * runs(tuning::kMaxLaneKeep));
+    }
   }
   if (k <= tuning::kMaxLaneKeep) {
     for (const double key_worth : {tuning::kKeyWorth, tuning::kColumnKeyWorth}) {
-      add(KeepBlock(length, k, vector_elements, key_worth), k, std::min(length, 4 * k));
+      const uint64_t block = KeepBlock(length, k, vector_elements, key_worth);
+      const uint64_t list =
+          block > 0 ? std::max(keys(block), k * block) : runs(std::min(length, 4 * k));
+      add(list, list);
     }
   }
   return most;
@@ -159,17 +182,18 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   SliceLimits limits = LimitsFor(type, type, options);
   // Cutting in halves leaves parts of a quarter of the limit at least.
   const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 4);
-  const uint64_t per_sequence = top_k::TopKSlice::RecordsPerSequence(length, desc.k, type, parts);
-  if (per_sequence > options.max_view_elements) {
+  const top_k::SequenceRecords records =
+      top_k::TopKSlice::RecordsPerSequence(length, desc.k, type, parts);
+  if (records.list > options.max_view_elements) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("top_k with k (", desc.k, ") of ", length, " elements sorts ", per_sequence,
+        absl::StrCat("top_k with k (", desc.k, ") of ", length, " elements sorts ", records.list,
                      " candidates at once; the limit is ", options.max_view_elements, "."));
   }
   limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
   const uint64_t slice_records =
       desc.k <= tuning::kMaxRowKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
-  limits.results =
-      std::max<uint64_t>(1, std::min(options.max_view_elements, slice_records) / per_sequence);
+  limits.results = std::max<uint64_t>(1, std::min(options.max_view_elements / records.list,
+                                                  slice_records / records.all));
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) break;
     // Slices follow one another, so they may use the same scratch.

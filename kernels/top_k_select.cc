@@ -60,9 +60,8 @@ List TopKSlice::KeepOfBlocks(const List& winners, const Keys& keys, uint64_t blo
 Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   const PlanOptions& options = builder_.options();
   const uint64_t most = MostBlocks(k_);
-  // Every element of these blocks may be a candidate; as a rule little more than one in each is.
-  const List candidates = NewList(most * block);
-  const List taken = NewList(k_ + k_ / 2);
+  const List candidates = NewList(MostCandidates(length_, k_, block));
+  const List taken = NewList(MostTaken(k_));
   const uint64_t header_records = CeilDiv(sequences_ * TOP_K_HEADER_WORDS, 4);
   const BufferView headers = InFormat(
       Records(builder_.ReserveRecords(header_records), header_records), ViewFormat::kUint32);

@@ -53,6 +53,20 @@ inline uint64_t RowWindow(uint64_t vector_elements) { return vector_elements == 
 // Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
 
+// Every element of these blocks may be a candidate; as a rule little more than one in each is.
+inline uint64_t MostCandidates(uint64_t length, uint64_t k, uint64_t block) {
+  return std::min(MostBlocks(k) * block, length);
+}
+
+// Candidates that may be left to sort: of more, some are taken.
+inline uint64_t MostTaken(uint64_t k) { return k + k / 2; }
+
+// What one sequence may have in scratch at a time.
+struct SequenceRecords {
+  uint64_t list = 0;  // the longest list
+  uint64_t all = 0;   // all lists
+};
+
 // What a selection leaves: candidates where it found them, or, where they were more than `taken`
 // holds, the best of them there. Headers tell which.
 struct Selection {
@@ -76,8 +90,8 @@ class TopKSlice {
 
   void Plan();
 
-  // Records that one sequence may have in scratch at a time.
-  static uint64_t RecordsPerSequence(uint64_t length, uint64_t k, DataType type, uint64_t parts);
+  static SequenceRecords RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
+                                            uint64_t parts);
 
  private:
   Layout LayoutOf(const IterationSpace& part) const;

@@ -448,8 +448,36 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKSpreadOrNot",
      "top_k input=FLOAT32[5,6003] output=FLOAT32[5,200] indices=UINT32[5,200] axis=1 k=200 "
      "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKOfMoreThanOneInEight",
+    // Of so few blocks that a cut among them may leave all elements to the next.
+    {"TopKOfOneInFour",
      "top_k input=INT32[4,4099] output=INT32[4,1000] indices=UINT32[4,1000] axis=1 k=1000 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfOneInThreeByLanesAlone",
+     "top_k input=FLOAT32[70,301] output=FLOAT32[70,100] indices=UINT32[70,100] axis=1 k=100 "
+     "direction=decreasing values=specials seed=3 view=134217728 groups=8 threads=8 wide=0"},
+    {"TopKOfHalf",
+     "top_k input=FLOAT16[3,2002] output=FLOAT16[3,1001] indices=UINT32[3,1001] axis=1 k=1001 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfHalfOfBytesInColumns",
+     "top_k input=INT8[600,2,16] output=INT8[299,2,16] indices=UINT32[299,2,16] axis=0 k=299 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfHalfOfScatteredWideElements",
+     "top_k input=UINT64[1001,3] output=UINT64[500,3] indices=UINT64[500,3] axis=0 k=500 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKOfHalfThatMeets",
+     "top_k input=FLOAT32[5,2003] output=FLOAT32[5,1001] indices=UINT32[5,1001] axis=1 k=1001 "
+     "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfHalfAllEqual",
+     "top_k input=INT64[2,999] output=INT64[2,499] indices=UINT32[2,499] axis=1 k=499 "
+     "direction=increasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfHalfInParts",
+     "top_k input=INT16[2,9001] output=INT16[2,4500] indices=UINT32[2,4500] axis=1 k=4500 "
+     "direction=decreasing values=ties seed=3 view=16384 groups=64 threads=8 wide=0"},
+    {"TopKOfHalfOfLongRowsByMerges",
+     "top_k input=FLOAT32[2,30001] output=FLOAT32[2,14000] indices=UINT32[2,14000] axis=1 k=14000 "
+     "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfMoreThanHalf",
+     "top_k input=UINT16[3,1001] output=UINT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
      "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
 };
 

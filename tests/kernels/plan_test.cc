@@ -360,6 +360,24 @@ TEST(PlanTopK, KeepsManyInLanesWhereACutCostsMore) {
       << "too short for a cut";
 }
 
+TEST(PlanTopK, CutsUpToHalfOfASequence) {
+  const auto first = [](uint32_t length, uint32_t k) {
+    return Entries(Plan(TopKDesc{.input = Tensor({64, length}), .axis = 1, .k = k}))[0];
+  };
+  EXPECT_EQ(first(2048, 1024), "BestOfBlocks");
+  EXPECT_EQ(first(2048, 1025), "KeepBest");
+  EXPECT_EQ(first(128, 64), "KeepBest") << "too short";
+  EXPECT_EQ(first(1 << 20, 1 << 19), "BestOfBlocks");
+  EXPECT_EQ(first(1 << 21, 1 << 20), "KeepBest") << "too long";
+}
+
+TEST(PlanTopK, SortsInNoMoreScratchThanItsShare) {
+  for (const uint32_t k : {17u, 100u, 1000u, 4096u, 8192u}) {
+    const OperatorPlan plan = Plan(TopKDesc{.input = Tensor({4096, 8192}), .axis = 1, .k = k});
+    EXPECT_LE(plan.scratch_bytes, uint64_t{160} << 20) << "k=" << k;
+  }
+}
+
 TEST(PlanTopK, CollectsWithoutIdleLanes) {
   for (const TopKDesc& desc : {TopKDesc{.input = Tensor({1000, 8192}), .axis = 1, .k = 100},
                                TopKDesc{.input = Tensor({8192, 1000}), .axis = 0, .k = 100}}) {
@@ -451,7 +469,7 @@ TEST(Plan, RefusesMoreScratchThanAllowed) {
   PlanOptions options;
   options.max_scratch_bytes = 1 << 20;
   const absl::StatusOr<OperatorDesc> desc =
-      Validate(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 19});
+      Validate(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20});
   ASSERT_TRUE(desc.ok());
   const absl::Status status = MakePlan(*desc, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

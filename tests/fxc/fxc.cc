@@ -47,7 +47,7 @@ struct Allowed {
 };
 constexpr Allowed kAllowed[] = {
     {"X4714", "top_k KeepBest ",
-     "up to 16 sorted candidates a lane; a hint at how many groups fit, and drivers allot "
+     "up to 32 sorted candidates a lane; a hint at how many groups fit, and drivers allot "
      "registers anew"},
 };
 

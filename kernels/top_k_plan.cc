@@ -10,8 +10,8 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// A block of about `wanted` elements, `least` or more. Of fewer blocks than twice k too large a part
-// would be among the best.
+// A block of about `wanted` elements, `least` or more. Of fewer blocks than twice k too large a
+// part would be among the best.
 uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wanted) {
   uint64_t block = std::clamp(wanted, least, tuning::kMaxBlockElements);
   while (block > least && length / block < 2 * k) block /= 2;
@@ -35,8 +35,8 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
       length, k, vector_elements,
       std::max(std::bit_floor(static_cast<uint64_t>(wanted)), RowWindow(vector_elements)));
   // Where blocks are few, a cut among them may leave all elements to the next cut.
-  const bool serves_few_blocks = k > tuning::kMaxLaneKeep && length > tuning::kMinHalved &&
-                                 length <= tuning::kMaxHalved;
+  const bool serves_few_blocks =
+      k > tuning::kMaxLaneKeep && length > tuning::kMinHalved && length <= tuning::kMaxHalved;
   const uint64_t enough = serves_few_blocks ? 2 * k : 2 * k * block;
   return length > tuning::kMinTournament && length >= enough ? block : 0;
 }
@@ -45,16 +45,14 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
 
 void TopKSlice::Plan() {
   const Layout layout = LayoutOf(parts_[0]);
-  const uint64_t most_kept =
-      layout == Layout::kRows ? tuning::kMaxRowKeep : tuning::kMaxLaneKeep;
-  const uint64_t select_block =
-      k_ > most_kept ? SelectBlock(length_, k_, VectorElements()) : 0;
+  const uint64_t most_kept = layout == Layout::kRows ? tuning::kMaxRowKeep : tuning::kMaxLaneKeep;
+  const uint64_t select_block = k_ > most_kept ? SelectBlock(length_, k_, VectorElements()) : 0;
   lane_keeps_ = select_block == 0 && k_ <= tuning::kMaxLaneKeep;
   const uint64_t keep_block =
-      lane_keeps_ ? KeepBlock(length_, k_, VectorElements(),
-                              layout == Layout::kColumns ? tuning::kColumnKeyWorth
-                                                         : tuning::kKeyWorth)
-                  : 0;
+      lane_keeps_
+          ? KeepBlock(length_, k_, VectorElements(),
+                      layout == Layout::kColumns ? tuning::kColumnKeyWorth : tuning::kKeyWorth)
+          : 0;
   if (select_block > 0) {
     WriteResults(SortSelection(SelectFromBlocks(BlockKeys(select_block), select_block)));
   } else if (keep_block > 0) {
@@ -192,8 +190,8 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
   const uint64_t slice_records =
       desc.k <= tuning::kMaxRowKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
-  limits.results = std::max<uint64_t>(1, std::min(options.max_view_elements / records.list,
-                                                  slice_records / records.all));
+  limits.results = std::max<uint64_t>(
+      1, std::min(options.max_view_elements / records.list, slice_records / records.all));
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) break;
     // Slices follow one another, so they may use the same scratch.

@@ -65,8 +65,8 @@ inline constexpr uint64_t kLineItems = 4;
 // lavapipe, which serves that memory lane by lane (docs/performance.md).
 inline constexpr uint64_t kMaxLaneKeep = 32;
 
-// Likewise of rows long enough for blocks, where a cut is found sooner: k=24 of [8192,8192] takes 80
-// ms in lanes and 62 by a cut.
+// Likewise of rows long enough for blocks, where a cut is found sooner: k=24 of [8192,8192] takes
+// 80 ms in lanes and 62 by a cut.
 inline constexpr uint64_t kMaxRowKeep = 16;
 
 // Candidates that such a lane walks at most.
@@ -91,9 +91,9 @@ inline constexpr uint64_t kMaxOfPlace = 4;
 // Sequences up to this length are sorted whole: a tournament would cost more passes than it saves.
 inline constexpr uint64_t kMinTournament = 64;
 
-// Of sequences between these lengths up to half of the elements are found by cuts, not by sorting all:
-// k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and 733;
-// but k=64 of [65536,128] 463 in place of 373, and k=2048 of [4096,2048] 1097 in place of 853.
+// Of sequences between these lengths up to half of the elements are found by cuts, not by sorting
+// all: k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and
+// 733; but k=64 of [65536,128] 463 in place of 373, and k=2048 of [4096,2048] 1097 in place of 853.
 inline constexpr uint64_t kMinHalved = 128;
 inline constexpr uint64_t kMaxHalved = uint64_t{1} << 20;
 
@@ -116,8 +116,9 @@ inline constexpr uint64_t kMaxBlockElements = 4096;
 // Records in scratch at a time, top_k's candidates or what splits leave to combine: 256 MiB.
 inline constexpr uint64_t kMaxListRecords = uint64_t{1} << 24;
 
-// Likewise of all lists that top_k sorts with, 128 MiB: they pass many times through the processor's
-// caches. Four times as many are no faster for k=1000 over axis 1 of [1024,50257] (lavapipe).
+// Likewise of all lists that top_k sorts with, 128 MiB: they pass many times through the
+// processor's caches. Four times as many are no faster for k=1000 over axis 1 of [1024,50257]
+// (lavapipe).
 inline constexpr uint64_t kMaxSortedRecords = uint64_t{1} << 23;
 
 }  // namespace opmill::tuning

@@ -125,8 +125,7 @@ TEST_F(ProxyTest, OnlyTheCallsInFlightAreBegunAgainWhenOneIsKilled) {
   Load load(client, Load::Unavailable::kIsCounted);
   load.AwaitMore(60);
   EXPECT_EQ(load.begun_again(), 0);
-  replicas_[1].Signal(SIGKILL);
-  EXPECT_EQ(replicas_[1].WaitForExit(), -SIGKILL);
+  replicas_.Kill(1);
   load.AwaitMore(200);
   load.Stop();
   EXPECT_EQ(load.failures(), "");

@@ -1,11 +1,16 @@
 #include "tests/end_to_end/replicas_fixture.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <numeric>
 #include <span>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -44,6 +49,26 @@ void Replicas::Start(size_t index) {
 
 void Replicas::StartAll() {
   for (size_t i = 0; i < kReplicas; ++i) ASSERT_NO_FATAL_FAILURE(Start(i));
+}
+
+void Replicas::Kill(size_t index) {
+  servers_[index]->Signal(SIGKILL);
+  ASSERT_EQ(servers_[index]->WaitForExit(), -SIGKILL);
+  uint32_t port = 0;
+  const std::string& address = addresses_[index];
+  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  held_sockets_.push_back(socket(AF_INET, SOCK_STREAM, 0));
+  const int reuses = 1;  // its connections may linger
+  setsockopt(held_sockets_.back(), SOL_SOCKET, SO_REUSEADDR, &reuses, sizeof(reuses));
+  sockaddr_in held = {};
+  held.sin_family = AF_INET;
+  held.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  held.sin_port = htons(static_cast<uint16_t>(port));
+  ASSERT_EQ(bind(held_sockets_.back(), reinterpret_cast<sockaddr*>(&held), sizeof(held)), 0);
+}
+
+Replicas::~Replicas() {
+  for (const int held : held_sockets_) close(held);
 }
 
 uint64_t Replicas::ExecutedBy(size_t index) {

@@ -24,9 +24,15 @@ v1::OperatorDesc ArgMax(uint32_t columns);
 
 class Replicas {
  public:
+  Replicas() = default;
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
+  ~Replicas();
+
   void Start(size_t index);
   void StartAll();
-  ServerProcess& operator[](size_t index) { return *servers_[index]; }
+  // For good: nobody else is given its port, whose server would answer in its place.
+  void Kill(size_t index);
   const std::string& address(size_t index) const { return addresses_[index]; }
   const std::string& metrics_address(size_t index) const { return metrics_addresses_[index]; }
   // How many executions a server has ended well since its start.
@@ -52,6 +58,7 @@ class Replicas {
   std::array<std::unique_ptr<ServerProcess>, kReplicas> servers_;
   std::array<std::string, kReplicas> addresses_;
   std::array<std::string, kReplicas> metrics_addresses_;
+  std::vector<int> held_sockets_;
 };
 
 // Threads that execute, each with an answer of its own, until they are stopped.

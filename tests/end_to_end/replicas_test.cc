@@ -1,5 +1,4 @@
 // One client over several real servers that come and go under load.
-#include <signal.h>
 
 #include <optional>
 #include <span>
@@ -50,18 +49,14 @@ TEST_F(ReplicasTest, NoCallFailsWhileAllAreRestartedInTurn) {
 TEST_F(ReplicasTest, NoCallFailsWhenOneIsKilled) {
   Load load(*client_);
   load.AwaitMore(30);
-  replicas_[1].Signal(SIGKILL);
-  EXPECT_EQ(replicas_[1].WaitForExit(), -SIGKILL);
+  replicas_.Kill(1);
   load.AwaitMore(100);
   load.Stop();
   EXPECT_EQ(load.failures(), "");
 }
 
 TEST_F(ReplicasTest, TellWhenAllAreGone) {
-  for (size_t i = 0; i < kReplicas; ++i) {
-    replicas_[i].Signal(SIGKILL);
-    EXPECT_EQ(replicas_[i].WaitForExit(), -SIGKILL);
-  }
+  for (size_t i = 0; i < kReplicas; ++i) replicas_.Kill(i);
   const uint32_t values[] = {1, 2};
   const auto execute = [&](absl::Duration timeout) {
     return client_->Execute(ArgMax(2), std::as_bytes(std::span(values)), {.timeout = timeout})

@@ -101,7 +101,7 @@ class LongWork(unittest.TestCase):
         self.run_beside_small_ones(arrays.reduce(repeated(ROW, rows), "log_sum_exp", [1]), check)
 
     def test_a_long_top_k_is_cut(self):
-        rows, k = 128, 32768  # half of a row: all of it is sorted
+        rows, k = 128, 49152  # more than half of a row: all of it is sorted
         def check(outcome):
             values, indices = arrays.expect_top_k(ROW, 1, k)
             np.testing.assert_array_equal(arrays.array_of(outcome), np.repeat(values, rows, 0))
@@ -113,7 +113,7 @@ class LongWork(unittest.TestCase):
         server, stub = self.serve(environment=faults.environment)
         # An output of 128 MiB, and scratch of more than half as much.
         large = arrays.hardmax(repeated(ROW, 512), [1])
-        scratch = arrays.top_k(repeated(ROW, 512), 1, 32768)
+        scratch = arrays.top_k(repeated(ROW, 512), 1, 49152)
         self.assertGreater(stub.CompileOperator(
             api.sv.CompileOperatorRequest(operator=scratch)).scratch_bytes, 64 << 20)
         faults.begin("no_memory")

@@ -28,12 +28,13 @@ uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, double
   return length > tuning::kMinTournament && length / block >= 2 * k ? block : 0;
 }
 
-// Likewise where a cut is searched. One key may rule out a window then, which is not read again.
+// Likewise where a cut is searched. Where there are blocks enough one is a window of rows at least,
+// which is not read again where its key rules it out.
 uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
   const double wanted = std::sqrt(tuning::kSelectWorth * static_cast<double>(length) / k);
-  const uint64_t block = BlockLength(
-      length, k, vector_elements,
-      std::max(std::bit_floor(static_cast<uint64_t>(wanted)), RowWindow(vector_elements)));
+  const uint64_t block = BlockLength(length, k, vector_elements,
+                                     std::max(std::bit_floor(static_cast<uint64_t>(wanted)),
+                                              Window(Layout::kRows, vector_elements)));
   // Where blocks are few, a cut among them may leave all elements to the next cut.
   const bool serves_few_blocks =
       k > tuning::kMaxLaneKeep && length > tuning::kMinHalved && length <= tuning::kMaxHalved;
@@ -45,7 +46,8 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
 
 void TopKSlice::Plan() {
   const Layout layout = LayoutOf(parts_[0]);
-  const uint64_t most_kept = layout == Layout::kRows ? tuning::kMaxRowKeep : tuning::kMaxLaneKeep;
+  const bool long_rows = layout == Layout::kRows && length_ > tuning::kMaxShortRow;
+  const uint64_t most_kept = long_rows ? tuning::kMaxRowKeep : tuning::kMaxLaneKeep;
   const uint64_t select_block = k_ > most_kept ? SelectBlock(length_, k_, VectorElements()) : 0;
   lane_keeps_ = select_block == 0 && k_ <= tuning::kMaxLaneKeep;
   const uint64_t keep_block =
@@ -135,8 +137,9 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
   };
   // Every part may round its blocks up, and so may a row of columns, which have two words more for
   // each.
+  const uint64_t words = vector_elements == 2 ? 1 : 4;  // 64-bit elements are no columns
   const auto keys = [&](uint64_t block) {
-    return 4 * (CeilDiv(length, block) + 2 * parts + kKeyStep);
+    return words * (CeilDiv(length, block) + 2 * parts + kKeyStep);
   };
   const auto runs = [&](uint64_t run) {
     return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);

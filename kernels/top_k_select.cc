@@ -5,14 +5,6 @@
 #include "kernels/top_k_slice.h"
 
 namespace opmill::top_k {
-namespace {
-
-// Items of a window: WINDOW in top_k_select.hlsl.
-uint64_t WindowLength(Layout layout, uint64_t vector_elements) {
-  return layout == Layout::kRows ? RowWindow(vector_elements) : 32;
-}
-
-}  // namespace
 
 List TopKSlice::KeepOfKeys(const Keys& keys) {
   const uint64_t run = CeilDiv(RunLength(keys.length), kKeyStep) * kKeyStep;
@@ -70,10 +62,11 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   // Where there are sequences enough, a lane searches alone: groups' lanes wait for one another.
   const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
   const bool alone = !options.prefers_wide_rows && sequences_ >= lanes;
-  macros.push_back({"ALONE", alone ? 1u : 0u});
   const uint64_t search_groups = alone ? CeilDiv(sequences_, options.threads) : sequences_;
-  const auto kernel = [&](const char* entry) {
-    return KernelPermutation{"top_k_select", entry, macros};
+  const auto search = [&](const char* entry) {
+    KernelPermutation kernel = {"top_k_select", entry, macros};
+    kernel.macros.push_back({"ALONE", alone ? 1u : 0u});
+    return kernel;
   };
   const auto for_all = [&](Dispatch dispatch) {
     dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
@@ -82,7 +75,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
     return dispatch;
   };
 
-  Dispatch find = for_all({.kernel = builder_.Kernel(kernel("FindCut"))});
+  Dispatch find = for_all({.kernel = builder_.Kernel(search("FindCut"))});
   find.constants.runs = static_cast<uint32_t>(most);
   find.constants.list_length = static_cast<uint32_t>(keys.length);
   SetKeys(find.constants, keys);
@@ -91,10 +84,11 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   builder_.Add(std::move(find));
   builder_.NextPass();
 
-  const uint64_t window = WindowLength(keys.layout, VectorElements());
+  const uint64_t window = Window(keys.layout, VectorElements());
   uint64_t part_base = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    Dispatch collect = for_all(builder_.WritingRecords(kernel("CollectAbove"), candidates.view));
+    Dispatch collect =
+        for_all(builder_.WritingRecords({"top_k_select", "CollectAbove", macros}, candidates.view));
     DispatchConstants& constants = collect.constants;
     SetKeys(constants, keys);
     ReadPart(collect, parts_[p]);
@@ -112,18 +106,18 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
     // An odd number, so that lanes do not meet in one set of a cache.
     const uint64_t turns = TurnsOf(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
     const uint64_t runs = CeilDiv(windows, turns);
-    const bool in_turns = options.prefers_wide_rows && keys.layout == Layout::kRows;
+    const bool side_by_side = options.prefers_wide_rows && keys.layout == Layout::kRows;
     constants.runs = static_cast<uint32_t>(runs);
     constants.split_items = static_cast<uint32_t>(turns);
-    constants.read_stride = static_cast<uint32_t>(in_turns ? 1 : turns);
-    constants.read_item_stride = static_cast<uint32_t>(in_turns ? runs : 1);
+    constants.read_stride = static_cast<uint32_t>(side_by_side ? 1 : turns);
+    constants.read_item_stride = static_cast<uint32_t>(side_by_side ? runs : 1);
     SetUnits(collect, sequences_ * runs, options.threads);
     builder_.Add(std::move(collect));
     part_base += keys.part_lengths[p];
   }
   builder_.NextPass();
 
-  Dispatch take = for_all(builder_.WritingRecords(kernel("TakeBest"), taken.view));
+  Dispatch take = for_all(builder_.WritingRecords(search("TakeBest"), taken.view));
   take.constants.runs = static_cast<uint32_t>(taken.length);
   take.reads[0] = candidates.view;
   SetRead(take.constants, candidates);

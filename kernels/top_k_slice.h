@@ -47,8 +47,11 @@ struct List {
   uint64_t item_stride = 1;
 };
 
-// Elements of rows that a lane tests at a time: WINDOW in top_k_select.hlsl.
-inline uint64_t RowWindow(uint64_t vector_elements) { return vector_elements == 2 ? 64 : 128; }
+// Elements that a lane tests at a time: WINDOW in top_k_select.hlsl.
+inline uint64_t Window(Layout layout, uint64_t vector_elements) {
+  if (layout != Layout::kRows) return 32;
+  return vector_elements == 2 ? 64 : 128;
+}
 
 // Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
@@ -64,7 +67,7 @@ inline uint64_t MostTaken(uint64_t k) { return k + k / 2; }
 // What one sequence may have in scratch at a time.
 struct SequenceRecords {
   uint64_t list = 0;  // the longest list
-  uint64_t all = 0;   // all lists
+  uint64_t all = 0;   // what is sorted, in all its lists
 };
 
 // What a selection leaves: candidates where it found them, or, where they were more than `taken`

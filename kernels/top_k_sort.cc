@@ -87,7 +87,6 @@ List TopKSlice::SortList(List list) {
     AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
     builder_.NextPass();
     if (run_count == 1) return runs;
-    if (!lane_keeps_) return MergeAll(runs, run_count, {});
     list = runs;
   }
 }
@@ -95,7 +94,8 @@ List TopKSlice::SortList(List list) {
 List TopKSlice::SortSelection(const Selection& selection) {
   const List& taken = selection.taken;
   const List sorted = AddSpread(selection);
-  // Shorter than what is taken, so that a merge writes the last list.
+  // Powers of two for few kernels; shorter than what is taken, so that a merge writes the last
+  // list.
   const uint64_t run = std::min(RunLength(taken.length), std::bit_floor(k_));
   const uint64_t run_count = CeilDiv(taken.length, run);
   List runs = NewList(run_count * run);

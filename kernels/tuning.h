@@ -64,10 +64,13 @@ inline constexpr uint64_t kLineItems = 4;
 // [65536,128] from 375 to 147. A bitonic network in the memory of a group was 30 times slower on
 // lavapipe, which serves that memory lane by lane (docs/performance.md).
 inline constexpr uint64_t kMaxLaneKeep = 32;
+static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 
-// Likewise of rows long enough for blocks, where a cut is found sooner: k=24 of [8192,8192] takes
-// 80 ms in lanes and 62 by a cut.
+// Likewise of longer rows, where a cut is found sooner: k=24 of [8192,8192] takes 80 ms in lanes
+// and 62 by a cut, k=32 of [16384,512] 100 and 72; but k=17 and 32 of [32768,256] 77 and 119 in
+// lanes, 78 and 122 by a cut, k=17 of [65536,136] 95 and 153.
 inline constexpr uint64_t kMaxRowKeep = 16;
+inline constexpr uint64_t kMaxShortRow = 256;
 
 // Candidates that such a lane walks at most.
 inline constexpr uint64_t kMaxLaneCandidates = 4096;

@@ -2,7 +2,7 @@
 // it, and, where those are many more than k, fewer of them, in any order. Sorting is left to
 // top_k.hlsl.
 //   LAYOUT        how sequences lie in memory: LAYOUT_*
-//   ALONE         1: a lane searches cuts of sequences of its own; 0: all of a group's one sequence's
+//   ALONE         cuts: 1 where a lane has a sequence of its own, 0 where a group's lanes share one
 //   STORES_WORDS  how candidates are written: records.hlsli
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
@@ -74,7 +74,7 @@ groupshared uint shared_counts[3];
 // Who searches what.
 struct Search {
   uint sequence;
-  uint lane;     // of so many searchers
+  uint lane;     // below SEARCHERS
   bool is_real;  // false: only goes along
 };
 
@@ -128,8 +128,7 @@ uint3 SumCounts(uint lane, uint3 counts) {
 }
 
 // A cut with `wanted` to `most` of `count` items above it, blocks or candidates; none where they are
-// no more.
-// Two binary digits a round; every searcher finds the same.
+// no more. Two binary digits a round; every searcher finds the same.
 Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint most) {
   Cut cut;
   cut.key = (BITS)0;

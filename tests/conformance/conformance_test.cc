@@ -240,6 +240,34 @@ void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
+// Ranks about those from which top_k goes another way, of sequences about the lengths for it, in
+// rows that start inside vectors, columns and elements apart.
+void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+  struct Place {
+    const char* before;
+    const char* after;
+    int axis;
+  };
+  uint64_t seed = 0;
+  for (const uint32_t length : {65u, 68u, 129u, 257u, 531u}) {
+    for (const uint32_t k : {16u, 17u, 32u, 33u, length / 2, length / 2 + 1}) {
+      for (const Place& place : {Place{"3,", "", 1}, Place{"", ",32", 0}, Place{"", ",3", 0}}) {
+        const auto shape = [&](uint32_t size) {
+          return absl::StrCat("[", place.before, size, place.after, "]");
+        };
+        ++seed;
+        RunLine(runner,
+                absl::StrCat(
+                    "top_k input=", ToString(type), shape(length), " output=", ToString(type),
+                    shape(k), " indices=UINT32", shape(k), " axis=", place.axis, " k=", k,
+                    " direction=", seed % 2 == 0 ? "increasing" : "decreasing",
+                    " values=", seed / 2 % 2 == 0 ? "ties" : "random_bits", " seed=", seed,
+                    " view=134217728 groups=", seed / 4 % 2 == 0 ? 64 : 1, " threads=8 wide=0"));
+      }
+    }
+  }
+}
+
 // Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
 // can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
 // takes them, by lanes that share, and as for hardware.
@@ -373,8 +401,8 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT16[77,131] output=FLOAT16[77,32] indices=UINT32[77,32] axis=1 k=32 "
      "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfAsManyInParts",
-     "top_k input=INT32[2,9001] output=INT32[2,29] indices=UINT32[2,29] axis=1 k=29 "
-     "direction=increasing values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
+     "top_k input=INT32[2,20001] output=INT32[2,29] indices=UINT32[2,29] axis=1 k=29 "
+     "direction=increasing values=ties seed=3 view=4096 groups=64 threads=8 wide=0"},
     // Selections of more ranks than a lane keeps.
     {"TopKManyThatEqualTheCut",
      "top_k input=UINT8[3,3001] output=UINT8[3,40] indices=UINT32[3,40] axis=1 k=40 "
@@ -397,7 +425,7 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKManyOfScatteredElements",
      "top_k input=FLOAT32[3000,3] output=FLOAT32[45,3] indices=UINT32[45,3] axis=0 k=45 "
      "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKManyByLanesInTurns",
+    {"TopKManyByLanesSideBySide",
      "top_k input=FLOAT16[3,50001] output=FLOAT16[3,90] indices=UINT32[3,90] axis=1 k=90 "
      "direction=increasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=1"},
     {"TopKManyOfColumnsByFewLanes",
@@ -409,6 +437,9 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKManyOfWideColumnsByLanesAlone",
      "top_k input=UINT64[1001,131] output=UINT64[35,131] indices=UINT32[35,131] axis=0 k=35 "
      "direction=increasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+    {"TopKManyOfColumnsByLanesAlone",
+     "top_k input=FLOAT16[1001,136] output=FLOAT16[40,136] indices=UINT32[40,136] axis=0 k=40 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKManyThatAreEqualByLanesAlone",
      "top_k input=INT8[77,3001] output=INT8[77,40] indices=UINT32[77,40] axis=1 k=40 "
      "direction=increasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
@@ -471,8 +502,8 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=INT64[2,999] output=INT64[2,499] indices=UINT32[2,499] axis=1 k=499 "
      "direction=increasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfInParts",
-     "top_k input=INT16[2,9001] output=INT16[2,4500] indices=UINT32[2,4500] axis=1 k=4500 "
-     "direction=decreasing values=ties seed=3 view=16384 groups=64 threads=8 wide=0"},
+     "top_k input=INT16[4500,37] output=INT16[2200,37] indices=UINT32[2200,37] axis=0 k=2200 "
+     "direction=decreasing values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
     {"TopKOfHalfOfLongRowsByMerges",
      "top_k input=FLOAT32[2,30001] output=FLOAT32[2,14000] indices=UINT32[2,14000] axis=1 k=14000 "
      "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
@@ -527,6 +558,7 @@ void RegisterTests() {
     RegisterCases(kTopKPaths);
     RegisterTypes("TilesOf", RunTiles);
     RegisterTypes("TopKTilesOf", RunTopKTiles);
+    RegisterTypes("TopKRanksOf", RunTopKRanks);
     RegisterSums();
   }
 }

@@ -252,21 +252,26 @@ class TopKChecker final : public DispatchChecker {
     written_ = uint64_t{c_.unit_count} * c_.index_count;
   }
 
+  // A lane or a group for each sequence.
+  void NeedSearches() {
+    NeedGroups(Macro("ALONE") != 0 ? CeilDiv(c_.sequences, threads_) : c_.sequences);
+  }
+
   void Select() {
     const uint64_t layout = Macro("LAYOUT");
     Demand(c_.sequences > 0, "has no sequences");
     if (!mistake_.empty()) return;
     UsesHeaders(c_.sequences);
-    const uint64_t searches = Macro("ALONE") != 0 ? CeilDiv(c_.sequences, threads_) : c_.sequences;
     if (kernel_.entry == "FindCut") {
       ReadsKeys(c_.list_length, layout);
       Demand(c_.k <= c_.runs, "wants more blocks than it takes");
-      NeedGroups(searches);
+      NeedSearches();
     } else if (kernel_.entry == "TakeBest") {
       Within(uint64_t{c_.sequences} * c_.read_stride - 1, read(0), "the candidates");
       WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "what it takes");
       Demand(c_.runs <= c_.record_stride && c_.k <= c_.runs, "takes more than it may");
-      NeedGroups(searches);
+      Demand(c_.runs >= c_.k + c_.k / 2, "takes fewer than are sorted");
+      NeedSearches();
     } else {
       const uint64_t before = layout == kRows ? MostBefore() : 0;
       NeedPositions(kept(), c_.sequences, "sequences");
@@ -274,6 +279,9 @@ class TopKChecker final : public DispatchChecker {
       CoversSequences(before);
       ReadsKeys(uint64_t{c_.block_base} + c_.block_count, layout);
       WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "the candidates");
+      Demand(c_.record_stride >=
+                 std::min<uint64_t>(c_.index_count, (c_.k + c_.k / 8) * uint64_t{c_.block_length}),
+             "has no room for the elements of its blocks");
       Demand(c_.runs > 0 && c_.split_items > 0, "has no windows");
       if (!mistake_.empty()) return;
       const uint64_t window = layout != kRows ? 32 : wide_ ? 64 : 128;

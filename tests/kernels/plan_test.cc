@@ -353,6 +353,7 @@ TEST(PlanTopK, KeepsManyInLanesWhereACutCostsMore) {
   const TensorDesc rows = Tensor({64, 8192}), columns = Tensor({8192, 64});
   EXPECT_EQ(second(rows, 1, 16), "KeepBest");
   EXPECT_EQ(second(rows, 1, 17), "FindCut");
+  EXPECT_EQ(second(Tensor({64, 256}), 1, 17), "KeepBest") << "too short for a cut";
   EXPECT_EQ(second(columns, 0, 32), "KeepBest");
   EXPECT_EQ(second(columns, 0, 33), "FindCut");
   EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({999, 128}), .axis = 1, .k = 32})),

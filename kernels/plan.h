@@ -98,6 +98,9 @@ struct PlanOptions {
   uint32_t parallel_groups = 16;   // groups that fill the device
   uint32_t threads = 64;           // threads a group
   bool prefers_wide_rows = false;  // hardware: lanes side by side in memory beat lanes alone
+
+  // That fill the device.
+  uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
 };
 
 // `desc` has passed Validate. ResourceExhausted when the scratch would be larger than allowed.

@@ -116,7 +116,7 @@ uint64_t MostLaneItems(const Walk& walk) {
 }  // namespace
 
 Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
-  const uint64_t lanes_wanted = uint64_t{options.threads} * options.parallel_groups;
+  const uint64_t lanes_wanted = options.parallel_lanes();
   uint64_t lanes = 1;
   if (walk.columns) {
     // Lanes that columns leave idle share the walk.
@@ -245,7 +245,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   const PlanOptions& options = builder.options();
   const uint64_t results = space.results();
   // A lane combines few records where lanes are to spare, and never so many that a sum loses bits.
-  const bool lanes_to_spare = results < uint64_t{options.threads} * options.parallel_groups;
+  const bool lanes_to_spare = results < options.parallel_lanes();
   const uint64_t lane_records = lanes_to_spare ? tuning::kMinLaneItems : tuning::kMaxLaneRecords;
   const uint64_t lanes =
       std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));

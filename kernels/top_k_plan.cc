@@ -121,9 +121,7 @@ void TopKSlice::WriteResults(const List& list) {
 }
 
 uint64_t TopKSlice::TurnsOf(uint64_t steps, uint64_t most) const {
-  const PlanOptions& options = builder_.options();
-  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
-  return std::clamp<uint64_t>(steps / lanes, 1, most);
+  return std::clamp<uint64_t>(steps / builder_.options().parallel_lanes(), 1, most);
 }
 
 SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type,

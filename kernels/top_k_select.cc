@@ -60,8 +60,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
   // Where there are sequences enough, a lane searches alone: groups' lanes wait for one another.
-  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
-  const bool alone = !options.prefers_wide_rows && sequences_ >= lanes;
+  const bool alone = !options.prefers_wide_rows && sequences_ >= options.parallel_lanes();
   const uint64_t search_groups = alone ? CeilDiv(sequences_, options.threads) : sequences_;
   const auto search = [&](const char* entry) {
     KernelPermutation kernel = {"top_k_select", entry, macros};

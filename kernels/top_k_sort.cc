@@ -17,9 +17,8 @@ uint64_t LanePlaces(uint64_t kept) {
 
 uint64_t TopKSlice::RunLength(uint64_t length) const {
   if (!lane_keeps_) return std::min(length, tuning::kMaxLaneKeep);
-  const PlanOptions& options = builder_.options();
-  const uint64_t lanes = uint64_t{options.threads} * options.parallel_groups;
-  const uint64_t runs_wanted = std::max<uint64_t>(1, lanes / sequences_);
+  const uint64_t runs_wanted =
+      std::max<uint64_t>(1, builder_.options().parallel_lanes() / sequences_);
   return std::clamp(CeilDiv(length, runs_wanted), std::min(length, 4 * k_),
                     tuning::kMaxLaneCandidates);
 }

@@ -96,14 +96,13 @@ SIZES = [Group("FLOAT32", sizes, cross(["sum"], [LAST, FIRST]) + cross(["argmin"
                        (65536, 4096))]
 
 # top_k goes other ways for few ranks and for many; none may be a cliff.
+FEW_RANKS = (1, 10, 17, 32, 50, 100)
+MANY_RANKS = FEW_RANKS + (300, 1000)
 RANKS = [
-    Group("FLOAT32", (1024, 50257),
-          [Row("top_k", LAST, k) for k in (1, 10, 17, 32, 50, 100, 300, 1000)]),
-    Group("FLOAT32", (8192, 8192),
-          [Row("top_k", LAST, k) for k in (1, 10, 17, 32, 50, 100, 300, 1000)], quick=False),
-    Group("FLOAT32", (64, 1024, 1024),
-          [Row("top_k", MIDDLE, k) for k in (1, 10, 17, 32, 50, 100)], quick=False),
-]
+    Group("FLOAT32", sizes, [Row("top_k", axes, k) for k in ranks], quick=quick)
+    for sizes, axes, ranks, quick in (((1024, 50257), LAST, MANY_RANKS, True),
+                                      ((8192, 8192), LAST, MANY_RANKS, False),
+                                      ((64, 1024, 1024), MIDDLE, FEW_RANKS, False))]
 
 
 def measure(bench, group, repetitions, seconds=0.0):

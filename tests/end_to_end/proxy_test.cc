@@ -50,13 +50,10 @@ std::string ConfigurationFor(const Replicas& replicas, int socket) {
 class Proxy {
  public:
   explicit Proxy(const Replicas& replicas) {
-    const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    const int socket_ = BindToLoopback(0);
     EXPECT_EQ(listen(socket_, 100), 0);
+    sockaddr_in address = {};
+    socklen_t size = sizeof(address);
     EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
     address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
 

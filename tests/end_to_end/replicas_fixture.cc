@@ -33,6 +33,18 @@ v1::OperatorDesc ArgMax(uint32_t columns) {
   return desc;
 }
 
+int BindToLoopback(uint16_t port) {
+  const int bound = socket(AF_INET, SOCK_STREAM, 0);
+  const int reuses = 1;  // connections of one who had the port may linger
+  setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &reuses, sizeof(reuses));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  EXPECT_EQ(bind(bound, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return bound;
+}
+
 void Replicas::Start(size_t index) {
   // An old one comes back where it was.
   const auto or_any = [](const std::string& address) {
@@ -57,14 +69,7 @@ void Replicas::Kill(size_t index) {
   uint32_t port = 0;
   const std::string& address = addresses_[index];
   ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-  held_sockets_.push_back(socket(AF_INET, SOCK_STREAM, 0));
-  const int reuses = 1;  // its connections may linger
-  setsockopt(held_sockets_.back(), SOL_SOCKET, SO_REUSEADDR, &reuses, sizeof(reuses));
-  sockaddr_in held = {};
-  held.sin_family = AF_INET;
-  held.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  held.sin_port = htons(static_cast<uint16_t>(port));
-  ASSERT_EQ(bind(held_sockets_.back(), reinterpret_cast<sockaddr*>(&held), sizeof(held)), 0);
+  held_sockets_.push_back(BindToLoopback(static_cast<uint16_t>(port)));
 }
 
 Replicas::~Replicas() {

@@ -22,6 +22,9 @@ inline constexpr size_t kReplicas = 3;
 
 v1::OperatorDesc ArgMax(uint32_t columns);
 
+// A socket that is bound there, at a free port for 0.
+int BindToLoopback(uint16_t port);
+
 class Replicas {
  public:
   Replicas() = default;

@@ -3,6 +3,7 @@
 #ifndef OPMILL_KERNELS_PLAN_H_
 #define OPMILL_KERNELS_PLAN_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -101,6 +102,12 @@ struct PlanOptions {
 
   // That fill the device.
   uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
+
+  // Units that a lane takes one after another, where there are more than lanes that fill the
+  // device.
+  uint64_t turns(uint64_t units, uint64_t most) const {
+    return std::clamp<uint64_t>(units / parallel_lanes(), 1, std::max<uint64_t>(1, most));
+  }
 };
 
 // `desc` has passed Validate. ResourceExhausted when the scratch would be larger than allowed.

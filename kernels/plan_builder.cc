@@ -105,11 +105,11 @@ absl::StatusOr<OperatorPlan> PlanBuilder::Finish(uint64_t input_bytes,
   return std::move(plan_);
 }
 
-PlacedView ReadElements(DataType type, uint64_t base, uint64_t span) {
+PlacedView ReadElements(DataType type, uint64_t base, uint64_t span, BufferRole role) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
   const uint64_t first = base / vector_elements;
   const uint64_t last = (base + span) / vector_elements;
-  return {.view = {.role = BufferRole::kInput,
+  return {.view = {.role = role,
                    .format = ViewFormat::kVector,
                    .offset_bytes = first * kVectorBytes,
                    .element_count = last - first + 1},

@@ -62,8 +62,9 @@ class PlanBuilder {
   uint64_t scratch_high_ = 0;
 };
 
-// Vectors of the input that hold elements [base, base + span].
-PlacedView ReadElements(DataType type, uint64_t base, uint64_t span);
+// Vectors of the input, or another buffer, that hold elements [base, base + span].
+PlacedView ReadElements(DataType type, uint64_t base, uint64_t span,
+                        BufferRole role = BufferRole::kInput);
 // Elements [base, base + span] of an output.
 PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t span);
 BufferView Records(uint64_t scratch_offset, uint64_t count);

@@ -17,7 +17,7 @@ void PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
   const IterationSpace space =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kRowMajor);
   AddReduction(builder, ArgReduceFolding(desc.input.data_type, desc.extreme, desc.axis_direction),
-               space, desc.output->data_type, Results::kOutput);
+               space, {.type = desc.output->data_type});
 }
 
 void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
@@ -36,7 +36,7 @@ void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
   const Folding folding = {.shader = "reduce",
                            .input_type = desc.input.data_type,
                            .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
-  AddReduction(builder, folding, space, desc.output->data_type, Results::kOutput);
+  AddReduction(builder, folding, space, {.type = desc.output->data_type});
 }
 
 }  // namespace opmill

@@ -41,6 +41,10 @@ uint64_t TileRows(const Walk& walk, const SpaceDim* inner_reduced) {
 
 }  // namespace
 
+uint64_t TurnsOf(uint64_t units, uint64_t steps, const PlanOptions& options) {
+  return options.prefers_wide_rows ? 1 : options.turns(units, tuning::kMinTurnItems / steps);
+}
+
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(input);
   return {.input_elements =
@@ -92,10 +96,17 @@ Walk ChooseWalk(const IterationSpace& space, DataType type, const PlanOptions& o
 namespace {
 
 // Groups of one split.
-uint64_t GroupsOf(const Walk& walk, uint64_t lanes, const PlanOptions& options) {
-  if (walk.tile_vectors == 0) return CeilDiv(walk.units, options.threads / lanes);
-  return walk.units / walk.column_units *
-         CeilDiv(walk.column_units, walk.tile_vectors * options.threads);
+uint64_t GroupsOf(const Walk& walk, uint64_t lanes, uint64_t lane_units,
+                  const PlanOptions& options) {
+  const uint64_t group_units = lane_units * options.threads / lanes;
+  if (walk.tile_vectors == 0) return CeilDiv(walk.units, group_units);
+  return walk.units / walk.column_units * CeilDiv(walk.column_units, group_units);
+}
+
+uint64_t LaneUnits(const Walk& walk, const Sharing& sharing, const PlanOptions& options) {
+  if (walk.tile_vectors > 0) return walk.tile_vectors;
+  if (sharing.lane_bits > 0) return 1;
+  return TurnsOf(walk.units * sharing.splits, sharing.split_items, options);
 }
 
 // Steps of a lane's stretch of a row, 0 where lanes that share it take turns.
@@ -132,7 +143,7 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
     const uint64_t sharing = CeilDiv(walk.items, lone);
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
   }
-  const uint64_t groups = GroupsOf(walk, lanes, options);
+  const uint64_t groups = GroupsOf(walk, lanes, std::max<uint64_t>(1, walk.tile_vectors), options);
   uint64_t splits = CeilDiv(walk.items, lanes * MostLaneItems(walk));
   if (groups * splits < options.parallel_groups) {
     const uint64_t filling = CeilDiv(options.parallel_groups, groups);
@@ -171,17 +182,25 @@ const char* EntryOf(const Walk& walk) {
 }
 
 // The dispatch stores the results of `space` itself.
-void WriteOutput(Dispatch& dispatch, const IterationSpace& space, DataType output_type) {
-  const PlacedView output =
-      WriteElements(BufferRole::kOutput0, output_type, space.output_base, OutputSpan(space.kept));
-  dispatch.writes[0] = output.view;
-  dispatch.constants.output_base = output.base;
+void WriteOutput(Dispatch& dispatch, const IterationSpace& space, const ReductionOutput& output) {
+  const PlacedView placed =
+      WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
+  dispatch.writes[0] = placed.view;
+  dispatch.constants.output_base = placed.base;
 }
 
-}  // namespace
+// Where a walk leaves what it knows of results that others know parts of.
+struct RecordTarget {
+  BufferView view;
+  uint64_t base = 0;
+  uint64_t result_stride = 0;
+  uint64_t split_stride = 0;
+};
 
+// Adds a dispatch that walks `space` and writes one record per result and split, or, without
+// `records`, the outputs themselves.
 void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
-             const Walk& walk, const Sharing& sharing, DataType output_type,
+             const Walk& walk, const Sharing& sharing, const ReductionOutput& output,
              const std::optional<RecordTarget>& records) {
   // The innermost reduced dimension of rows is the run itself, unless elements are walked one by
   // one.
@@ -191,7 +210,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   // Where nothing is reduced a stride of 0 does: no kernel of its own.
   dispatch.kernel = builder.Kernel(
       Permutation(folding, EntryOf(walk), walk.load, std::max(dims, 1 - runs), walk.width,
-                  records.has_value(), sharing, builder.options(), output_type));
+                  records.has_value(), sharing, builder.options(), output.type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -205,7 +224,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.record_stride = static_cast<uint32_t>(records->result_stride);
     constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
-    WriteOutput(dispatch, space, output_type);
+    WriteOutput(dispatch, space, output);
   }
   constants.index_base = static_cast<uint32_t>(space.index_base);
   constants.index_count = static_cast<uint32_t>(space.index_count());
@@ -223,7 +242,6 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.column_units = static_cast<uint32_t>(walk.column_units);
     constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
     constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
-    constants.tile_vectors = static_cast<uint32_t>(walk.tile_vectors);
     constants.tile_rows = static_cast<uint32_t>(walk.tile_rows);
     SetDims(constants, space, space.kept.size() - 1, dims);
   } else {
@@ -231,17 +249,18 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
     SetDims(constants, space, space.kept.size(), dims);
   }
-  const uint64_t groups = GroupsOf(walk, uint64_t{1} << sharing.lane_bits, builder.options());
+  const uint64_t lane_units = LaneUnits(walk, sharing, builder.options());
+  const uint64_t groups =
+      GroupsOf(walk, uint64_t{1} << sharing.lane_bits, lane_units, builder.options());
+  constants.lane_units = static_cast<uint32_t>(lane_units);
   SetGroups(dispatch, groups * sharing.splits);
   builder.Add(std::move(dispatch));
 }
 
-namespace {
-
 // The second pass: folds `splits` records of each result of `space`.
 void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
                 const RecordTarget& from, uint64_t splits, uint64_t reduced_count,
-                DataType output_type, const std::optional<BufferView>& records) {
+                const ReductionOutput& output) {
   const PlanOptions& options = builder.options();
   const uint64_t results = space.results();
   // A lane combines few records where lanes are to spare, and never so many that a sum loses bits.
@@ -251,19 +270,14 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
       std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));
   const Sharing sharing = {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes))};
   Dispatch dispatch;
-  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1,
-                                               records.has_value(), sharing, options, output_type));
+  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1, false,
+                                               sharing, options, output.type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;
-  if (records.has_value()) {
-    dispatch.writes[0] = *records;
-  } else {
-    WriteOutput(dispatch, space, output_type);
-  }
+  WriteOutput(dispatch, space, output);
   constants.input_base = static_cast<uint32_t>(from.base);
   constants.read_stride = static_cast<uint32_t>(from.result_stride);
   constants.read_item_stride = static_cast<uint32_t>(from.split_stride);
-  constants.record_stride = 1;
   constants.reduced_count = static_cast<uint32_t>(reduced_count);
   constants.unit_count = static_cast<uint32_t>(results);
   constants.item_count = static_cast<uint32_t>(splits);
@@ -272,17 +286,18 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.lane_bits = sharing.lane_bits;
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
   SetDims(constants, space, space.kept.size(), 0);
-  SetGroups(dispatch, CeilDiv(results, options.threads / lanes));
+  const uint64_t lane_units = lanes > 1 ? 1 : TurnsOf(results, splits, options);
+  constants.lane_units = static_cast<uint32_t>(lane_units);
+  SetGroups(dispatch, CeilDiv(results, lane_units * options.threads / lanes));
   builder.Add(std::move(dispatch));
 }
 
 }  // namespace
 
-std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& folding,
-                                       const IterationSpace& space, DataType output_type,
-                                       Results results) {
+void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
+                  const ReductionOutput& output) {
   const PlanOptions& options = builder.options();
-  SliceLimits limits = LimitsFor(folding.input_type, output_type, options);
+  SliceLimits limits = LimitsFor(folding.input_type, output.type, options);
   // Room for the records of every part and at least some splits in one view.
   const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 2);
   limits.results = std::max<uint64_t>(1, options.max_view_elements / (16 * parts));
@@ -292,14 +307,7 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
     uint64_t splits = 0;
     size_t slice = 0;
   };
-  std::vector<ReducedSlice> slices;
-  for (IterationSpace& kept : SliceKept(space, limits)) {
-    ReducedSlice slice = {.space = std::move(kept)};
-    if (results == Results::kRecords) {
-      slice.records_offset = builder.ReserveRecords(slice.space.results());
-    }
-    slices.push_back(std::move(slice));
-  }
+  const std::vector<IterationSpace> slices = SliceKept(space, limits);
   // The records of splits live until they are combined; then their scratch serves the next slices.
   const uint64_t mark = builder.Mark();
   uint64_t records_waiting = 0;
@@ -307,19 +315,13 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
   const auto combine = [&] {
     builder.NextPass();
     for (const Combining& combining : combinings) {
-      const ReducedSlice& slice = slices[combining.slice];
-      std::optional<BufferView> records;
-      if (results == Results::kRecords) {
-        records = Records(slice.records_offset, slice.space.results());
-      }
-      AddCombine(builder, folding, slice.space, combining.records, combining.splits,
-                 space.index_count(), output_type, records);
+      AddCombine(builder, folding, slices[combining.slice], combining.records, combining.splits,
+                 space.index_count(), output);
     }
     combinings.clear();
   };
   for (size_t s = 0; s < slices.size() && !builder.full(); ++s) {
-    const ReducedSlice& slice = slices[s];
-    const IterationSpace& kept = slice.space;
+    const IterationSpace& kept = slices[s];
     const uint64_t result_count = kept.results();
     const std::vector<IterationSpace> parts_of_kept = SliceReduced(kept, limits);
     std::vector<Walk> walks;
@@ -356,17 +358,13 @@ std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& fold
           .result_stride = by_split ? 1 : splits,
           .split_stride = by_split ? result_count : 1};
       combinings.push_back({.records = *target, .splits = splits, .slice = s});
-    } else if (results == Results::kRecords) {
-      target =
-          RecordTarget{.view = Records(slice.records_offset, result_count), .result_stride = 1};
     }
     for (size_t p = 0; p < parts_of_kept.size(); ++p) {
-      AddWalk(builder, folding, parts_of_kept[p], walks[p], sharings[p], output_type, target);
+      AddWalk(builder, folding, parts_of_kept[p], walks[p], sharings[p], output, target);
       if (target.has_value()) target->base += sharings[p].splits * target->split_stride;
     }
   }
   if (!combinings.empty()) combine();
-  return slices;
 }
 
 }  // namespace opmill

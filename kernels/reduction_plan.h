@@ -47,36 +47,22 @@ struct Sharing {
 };
 Sharing ChooseSharing(const Walk& walk, const PlanOptions& options);
 
+// Units that each lane takes one after another, where one of so few steps is less than a group
+// costs.
+uint64_t TurnsOf(uint64_t units, uint64_t steps, const PlanOptions& options);
+
 // Limits of one slice for elements of this type.
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options);
 
-// Adds a dispatch that walks `space` and writes one record per result and split, or, without
-// `records`, the outputs themselves.
-struct RecordTarget {
-  BufferView view;
-  uint64_t base = 0;
-  uint64_t result_stride = 0;
-  uint64_t split_stride = 0;
-};
-void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
-             const Walk& walk, const Sharing& sharing, DataType output_type,
-             const std::optional<RecordTarget>& records);
-
-// Where the results of a whole reduction go.
-enum class Results {
-  kOutput,   // the operator's first output
-  kRecords,  // scratch, one record per result, results of each slice in turn
+// Where results go, by the output strides of their space.
+struct ReductionOutput {
+  BufferRole role = BufferRole::kOutput0;
+  DataType type = DataType::kUnknown;
 };
 
-// A whole reduction: every slice, and a second pass where groups share results. Returns the kept
-// slices with the scratch offset of each one's records (0 for kOutput).
-struct ReducedSlice {
-  IterationSpace space;
-  uint64_t records_offset = 0;
-};
-std::vector<ReducedSlice> AddReduction(PlanBuilder& builder, const Folding& folding,
-                                       const IterationSpace& space, DataType output_type,
-                                       Results results);
+// A whole reduction: every slice, and a second pass where groups share results.
+void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
+                  const ReductionOutput& output);
 
 }  // namespace opmill
 

@@ -134,7 +134,7 @@ void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_
     const uint64_t row_lanes =
         tile == 1 ? column_units : CeilDiv(column_units, threads * tile) * threads;
     constants.runs = static_cast<uint32_t>(row_lanes);
-    constants.tile_vectors = static_cast<uint32_t>(tile);
+    constants.lane_units = static_cast<uint32_t>(tile);
     constants.tile_rows = tuning::kTileRows;
     constants.column_units = static_cast<uint32_t>(column_units);
     constants.record_base = static_cast<uint32_t>(base * column_units);

@@ -120,10 +120,6 @@ void TopKSlice::WriteResults(const List& list) {
   builder_.NextPass();
 }
 
-uint64_t TopKSlice::TurnsOf(uint64_t steps, uint64_t most) const {
-  return std::clamp<uint64_t>(steps / builder_.options().parallel_lanes(), 1, most);
-}
-
 SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
                                               uint64_t parts) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);

@@ -103,7 +103,8 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
     }
     const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
     // An odd number, so that lanes do not meet in one set of a cache.
-    const uint64_t turns = TurnsOf(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
+    const uint64_t turns =
+        builder_.options().turns(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
     const uint64_t runs = CeilDiv(windows, turns);
     const bool side_by_side = options.prefers_wide_rows && keys.layout == Layout::kRows;
     constants.runs = static_cast<uint32_t>(runs);

@@ -122,7 +122,7 @@ class TopKSlice {
 
   // Lanes take several units, one after another, where lanes are few.
   void SetUnitsInTurns(Dispatch& dispatch, uint64_t units, uint64_t most_turns) {
-    const uint64_t turns = TurnsOf(units, most_turns);
+    const uint64_t turns = builder_.options().turns(units, most_turns);
     dispatch.constants.splits = static_cast<uint32_t>(turns);
     SetUnits(dispatch, units, builder_.options().threads * turns);
   }
@@ -165,8 +165,6 @@ class TopKSlice {
 
   // How many candidates one lane sorts at a time, out of a list of `length`.
   uint64_t RunLength(uint64_t length) const;
-  // Of so many steps, those that a lane takes one after another, where lanes are few.
-  uint64_t TurnsOf(uint64_t steps, uint64_t most) const;
 
   // Sorts runs of `source`, or of the elements of one part, and writes the first `kept` of each to
   // `into` from record `base` on.

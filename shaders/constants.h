@@ -71,7 +71,7 @@ struct DispatchConstants {
   uint zero;              // 0, which compilers do not know
 
   uint first_group;   // not 0 in a dispatch that goes on where another was cut
-  uint tile_vectors;  // columns in tiles: units that a lane walks, THREADS apart
+  uint lane_units;   // units that a lane takes, THREADS apart: a tile at once, else in turns
   uint lane_items;    // rows: steps that each lane takes one after another; 0: lanes take turns
   uint tile_rows;     // columns in tiles: rows that a lane walks of one unit before the next
 

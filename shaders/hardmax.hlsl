@@ -8,16 +8,20 @@
 #define ONE_BITS 0x3F800000u
 #endif
 
-Buffer<uint4> Records : register(t0);  // arg_reduce's: the position in z
+Buffer<uint4> Positions : register(t0);  // arg_reduce's, one of each result
 RWBuffer<uint> Output : register(u0);
 
 [numthreads(THREADS, 1, 1)]
 void ScatterOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint result = EnterGroup(group) * THREADS + lane;
-  if (result >= c.unit_count) return;
-  // Below zero wraps: one comparison tells whether the position lies in this dispatch's part.
-  uint position = Records[instance.read0 + c.input_base + result].z - c.index_base;
-  if (position >= c.index_count) return;
-  uint at = c.output_base + KeptOffsets(result).output + ReducedOutputOffset(position);
-  Output[instance.write0 + at] = ONE_BITS;
+  uint first = EnterGroup(group) * c.lane_units * THREADS;
+  uint end = min(first + c.lane_units * THREADS, c.unit_count);
+  [loop] for (uint result = first + lane; result < end; result += THREADS) {
+    Offsets at = KeptOffsets(result);
+    uint place = c.input_base + at.index;
+    // Below zero wraps: one comparison tells whether the position lies in this dispatch's part.
+    uint position = Positions[instance.read0 + place / 4][place % 4] - c.index_base;
+    if (position < c.index_count) {
+      Output[instance.write0 + c.output_base + at.output + ReducedOutputOffset(position)] = ONE_BITS;
+    }
+  }
 }

@@ -243,18 +243,18 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint end = min(begin + c.block_length, c.index_count);
   uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
 #if TILED
-  uint first = row_lane / THREADS * (THREADS * c.tile_vectors) + row_lane % THREADS;
+  uint first = row_lane / THREADS * (THREADS * c.lane_units) + row_lane % THREADS;
   uint t;
-  [loop] for (t = 0; t < c.tile_vectors; ++t) LetBestsWait(NoBests(begin), t);
+  [loop] for (t = 0; t < c.lane_units; ++t) LetBestsWait(NoBests(begin), t);
   [loop] for (uint from = begin; from < end; from += c.tile_rows) {
-    [loop] for (t = 0; t < c.tile_vectors; ++t) {
+    [loop] for (t = 0; t < c.lane_units; ++t) {
       Bests bests = WaitingBests(t);
       uint column = start + min(first + t * THREADS, c.column_units - 1);
       TakeRows(bests, column, from, min(from + c.tile_rows, end), stride);
       LetBestsWait(bests, t);
     }
   }
-  [loop] for (t = 0; t < c.tile_vectors && first + t * THREADS < c.column_units; ++t) {
+  [loop] for (t = 0; t < c.lane_units && first + t * THREADS < c.column_units; ++t) {
     StoreBests(WaitingBests(t), out_row + first + t * THREADS);
   }
 #else

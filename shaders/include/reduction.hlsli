@@ -285,41 +285,50 @@ void StoreResult(State state, uint result, uint output_offset, uint split) {
 }
 #endif
 
+// Units that a group's lanes take at a time. Lanes that share a result do so once.
+#define TURN (THREADS / LANES)
+
 #if WIDTH == 1
+State ReduceRow(uint result, uint input_offset, uint split, uint part) {
+  uint begin = split * c.split_items;
+  uint end = min(begin + c.split_items, c.item_count);
+  uint first = begin + part;
+  uint step = LANES;
+#if SHARE
+  if (c.lane_items != 0) {
+    first = begin + part * c.lane_items;
+    end = min(first + c.lane_items, end);
+    step = 1;
+  }
+#endif
+#if LOAD == LOAD_RECORD
+  uint base = instance.read0 + c.input_base + result * c.read_stride;
+#else
+  uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + input_offset;
+#endif
+  return WalkRow(base, first, end, step);
+}
+
 [numthreads(THREADS, 1, 1)]
 void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
   uint split = flat_group % c.splits;
+#if SHARE
   uint part = lane & (LANES - 1);
-  uint result = (flat_group / c.splits) * (THREADS / LANES) + lane / LANES;
-
+  uint result = (flat_group / c.splits) * TURN + lane / LANES;
   State state = Identity();
-  uint output_offset = 0;
-  if (result < c.unit_count) {
-    Offsets at = KeptOffsets(result);
-    output_offset = at.output;
-    uint begin = split * c.split_items;
-    uint end = min(begin + c.split_items, c.item_count);
-    uint first = begin + part;
-    uint step = LANES;
-#if SHARE
-    if (c.lane_items != 0) {
-      first = begin + part * c.lane_items;
-      end = min(first + c.lane_items, end);
-      step = 1;
-    }
-#endif
-#if LOAD == LOAD_RECORD
-    uint base = instance.read0 + c.input_base + result * c.read_stride;
-#else
-    uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
-#endif
-    state = WalkRow(base, first, end, step);
-  }
-#if SHARE
+  Offsets at = KeptOffsets(min(result, c.unit_count - 1));
+  if (result < c.unit_count) state = ReduceRow(result, at.input, split, part);
   ShareAcrossLanes(state, lane, part, 1);
+  if (result < c.unit_count && part == 0) StoreResult(state, result, at.output, split);
+#else
+  uint first = (flat_group / c.splits) * c.lane_units * TURN;
+  uint end = min(first + c.lane_units * TURN, c.unit_count);
+  [loop] for (uint result = first + lane; result < end; result += TURN) {
+    Offsets at = KeptOffsets(result);
+    StoreResult(ReduceRow(result, at.input, split, 0), result, at.output, split);
+  }
 #endif
-  if (result < c.unit_count && part == 0) StoreResult(state, result, output_offset, split);
 }
 #endif
 
@@ -349,10 +358,9 @@ void StoreColumns(State state, uint outer, uint column, uint set, uint split) {
 }
 
 // What lanes have found of a set of `unit`.
-void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane, uint units,
-               uint split) {
+void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane, uint split) {
   State state = StateOfWords(words);
-  uint part = lane / units;
+  uint part = lane / TURN;
 #if TRACKS_POSITION
   if (SEARCHES_BLOCKS) {
     SettleColumns(state, base, set, ROWS, end, LANES);
@@ -361,43 +369,53 @@ void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane,
   }
 #endif
 #if SHARE
-  ShareAcrossLanes(state, lane, part, units);
+  ShareAcrossLanes(state, lane, part, TURN);
 #endif
   if (unit < c.unit_count && part == 0) {
     StoreColumns(state, unit / c.column_units, (unit % c.column_units) * SLOTS, set, split);
   }
 }
 
-[numthreads(THREADS, 1, 1)]
-void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  uint units = THREADS / LANES;
-  // Neighbouring columns of the same items come one after another: they share pages.
-  uint unit_groups = (c.unit_count + units - 1) / units;
-  uint split = flat_group / unit_groups;
-  // Groups that only fill the grid up stand behind the last unit.
-  uint unit_group = split < c.splits ? flat_group % unit_groups : unit_groups;
-  uint unit = unit_group * units + lane % units;
+// Units from `first` on, one of each lane, or of lanes that share it.
+void ReduceUnits(uint first, uint split, uint lane) {
+  uint unit = first + lane % TURN;
   // Lanes beyond the last unit walk it as well, and store nothing.
   uint base = ColumnBase(min(unit, c.unit_count - 1));
   uint begin = split * c.split_items;
   uint end = min(begin + c.split_items, c.item_count);
-  States states = WalkColumns(base, begin + lane / units, end, LANES);
+  States states = WalkColumns(base, begin + lane / TURN, end, LANES);
 
 #if WIDTH == 1
   // Two at most. Reached by number, both were the second by vkd3d's compiler.
-#define SETTLE(i) SettleSet(WordsOf(states.s##i), base, unit, i, end, lane, units, split);
+#define SETTLE(i) SettleSet(WordsOf(states.s##i), base, unit, i, end, lane, split);
   EACH_SET(SETTLE)
 #elif SETS == 1
-  SettleSet(WordsOf(states.s0), base, unit, 0, end, lane, units, split);
+  SettleSet(WordsOf(states.s0), base, unit, 0, end, lane, split);
 #else
   // One place for all sets, which are reached by number here alone.
   Words sets[SETS];
 #define KEEP(i) sets[i] = WordsOf(states.s##i);
   EACH_SET(KEEP)
   [loop] for (uint set = 0; set < SETS; ++set) {
-    SettleSet(sets[set], base, unit, set, end, lane, units, split);
+    SettleSet(sets[set], base, unit, set, end, lane, split);
   }
+#endif
+}
+
+[numthreads(THREADS, 1, 1)]
+void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint flat_group = EnterGroup(group);
+  uint wide = c.lane_units * TURN;
+  // Neighbouring columns of the same items come one after another: they share pages.
+  uint unit_groups = (c.unit_count + wide - 1) / wide;
+  uint split = flat_group / unit_groups;
+  // Groups that only fill the grid up stand behind the last unit.
+  uint first = split < c.splits ? flat_group % unit_groups * wide : c.unit_count;
+#if SHARE
+  ReduceUnits(first, split, lane);
+#else
+  uint end = min(first + wide, c.unit_count);
+  [loop] for (; first < end; first += TURN) ReduceUnits(first, split, lane);
 #endif
 }
 
@@ -406,7 +424,7 @@ void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 [numthreads(THREADS, 1, 1)]
 void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
-  uint wide = c.tile_vectors * THREADS;
+  uint wide = c.lane_units * THREADS;
   uint tiles = (c.column_units + wide - 1) / wide;
   uint groups = c.unit_count / c.column_units * tiles;
   uint split = flat_group / groups;
@@ -416,7 +434,7 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint first = flat_group % tiles * wide;
   TileColumns columns;
   columns.first = first + lane;
-  columns.count = min(c.tile_vectors, (c.column_units - first + THREADS - 1) / THREADS);
+  columns.count = min(c.lane_units, (c.column_units - first + THREADS - 1) / THREADS);
   columns.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input;
   columns.begin = split * c.split_items;
   uint end = min(columns.begin + c.split_items, c.item_count);

@@ -268,6 +268,50 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
+// Results of few elements, of which a lane takes several one after another: rows that are vectors,
+// rows that start inside them, lone elements of rows and columns, columns within and across
+// vectors, records that are combined, and more results than one view holds.
+struct TurnShape {
+  const char* input;
+  const char* output;
+  const char* axes;
+  int view;
+};
+constexpr TurnShape kTurnShapes[] = {
+    {"[2051,4]", "[2051,1]", "1", 134217728},
+    {"[2051,3]", "[2051,1]", "1", 134217728},
+    {"[37,5,9,7]/[315,63,7,1]", "[37,1,9,1]", "1,3", 134217728},
+    {"[517,5]/[32,2]", "[517,1]", "1", 134217728},
+    {"[5,517]/[2048,2]", "[1,517]", "0", 134217728},
+    {"[3,1040]", "[1,1040]", "0", 134217728},
+    {"[61,4,21]", "[61,1,21]", "1", 134217728},
+    {"[1100,40]/[128,2]", "[1,40]", "0", 134217728},
+    {"[5003,2]", "[5003,1]", "1", 1024},
+};
+
+void RunTurns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+  uint64_t seed = 0;
+  for (const TurnShape& shape : kTurnShapes) {
+    for (const ValuePattern values : {ValuePattern::kTies, ValuePattern::kRandomBits}) {
+      const auto run = [&](const char* name, absl::string_view output, const char* rest) {
+        RunLine(runner,
+                absl::StrCat(name, " input=", ToString(type), shape.input, " output=", output,
+                             " axes=", shape.axes, rest, " values=", ToString(values),
+                             " seed=", ++seed, " view=", shape.view, " groups=2 threads=8 wide=0"));
+      };
+      run("argmin", absl::StrCat("UINT32", shape.output), " direction=increasing");
+      run("argmax", absl::StrCat("INT64", shape.output), " direction=decreasing");
+      const std::string output = absl::StrCat(ToString(type), shape.output);
+      run("reduce", output, " function=MAX");
+      if (IsFloat(type) || ElementBytes(type) >= 4) run("reduce", output, " function=SUM");
+      if (!IsFloat(type)) continue;
+      run("reduce", output, " function=LOG_SUM_EXP");
+      const std::string whole = shape.input;
+      run("hardmax", absl::StrCat(ToString(type), whole.substr(0, whole.find('/'))), "");
+    }
+  }
+}
+
 // Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
 // can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
 // takes them, by lanes that share, and as for hardware.
@@ -559,6 +603,7 @@ void RegisterTests() {
     RegisterTypes("TilesOf", RunTiles);
     RegisterTypes("TopKTilesOf", RunTopKTiles);
     RegisterTypes("TopKRanksOf", RunTopKRanks);
+    RegisterTypes("TurnsOf", RunTurns);
     RegisterSums();
   }
 }

@@ -52,6 +52,13 @@ class ReductionChecker final : public DispatchChecker {
     }
   }
 
+  // What a group sees to, which has but one turn where its lanes share a result.
+  uint64_t GroupUnits() {
+    Demand(c_.lane_units == 1 || (c_.lane_units > 1 && c_.lane_bits == 0),
+           "takes another number of turns than its kernel");
+    return std::max<uint64_t>(1, uint64_t{c_.lane_units} * (threads_ >> c_.lane_bits));
+  }
+
   void CheckLanes() {
     const uint64_t lanes = uint64_t{1} << c_.lane_bits;
     Demand(lanes <= threads_, "shares a result among more lanes than a group has");
@@ -93,7 +100,7 @@ class ReductionChecker final : public DispatchChecker {
     const uint64_t lanes = uint64_t{1} << c_.lane_bits;
     Demand(c_.lane_items == 0 || c_.lane_items * lanes >= c_.split_items, "leaves out steps");
     Demand(c_.item_count + c_.lane_items * lanes <= kMost, "counts steps past 32 bits");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ / lanes) * c_.splits);
+    NeedGroups(CeilDiv(c_.unit_count, GroupUnits()) * c_.splits);
     StoresResults(c_.unit_count, Span(kept(), &Dim::output_stride));
   }
 
@@ -104,7 +111,7 @@ class ReductionChecker final : public DispatchChecker {
     Within(c_.input_base + uint64_t{c_.unit_count - 1} * c_.read_stride +
                uint64_t{c_.item_count - 1} * c_.read_item_stride,
            read(0), "the records");
-    NeedGroups(CeilDiv(c_.unit_count, threads_ >> c_.lane_bits) * c_.splits);
+    NeedGroups(CeilDiv(c_.unit_count, GroupUnits()) * c_.splits);
     StoresResults(c_.unit_count, Span(kept(), &Dim::output_stride));
   }
 
@@ -140,24 +147,24 @@ class ReductionChecker final : public DispatchChecker {
 
   // Of one split.
   uint64_t ColumnGroups(uint64_t outer) {
-    if (kernel_.entry == "ReduceColumns") return CeilDiv(c_.unit_count, threads_ >> c_.lane_bits);
-    Demand(c_.tile_vectors >= 1 && c_.tile_vectors <= kMostTileVectors,
+    if (kernel_.entry == "ReduceColumns") return CeilDiv(c_.unit_count, GroupUnits());
+    Demand(c_.lane_units >= 1 && c_.lane_units <= kMostTileVectors,
            "has tiles of another size than its kernel");
     Demand(c_.tile_rows >= 1 && c_.tile_rows <= kMostTileRowsAtATime,
            "walks another number of rows at a time");
     Demand(c_.lane_bits == 0, "shares tiles");
     Demand(c_.split_items <= kMostTileRows, "has more rows in a tile than its kernel counts");
-    return outer * CeilDiv(c_.column_units, uint64_t{std::max(1u, c_.tile_vectors)} * threads_);
+    return outer * CeilDiv(c_.column_units, uint64_t{std::max(1u, c_.lane_units)} * threads_);
   }
 
   void ScatterOnes() {
     NeedPositions(kept(), c_.unit_count, "results");
     NeedPositions(reduced(), c_.index_count, "positions");
-    Within(c_.input_base + uint64_t{c_.unit_count} - 1, read(0), "the records");
+    Within((c_.input_base + Span(kept(), &Dim::index_stride)) / 4, read(0), "the positions");
     Within(
         c_.output_base + Span(kept(), &Dim::output_stride) + Span(reduced(), &Dim::output_stride),
         write(0), "the output");
-    NeedGroups(CeilDiv(c_.unit_count, threads_));
+    NeedGroups(CeilDiv(c_.unit_count, GroupUnits()));
     written_ = uint64_t{c_.unit_count} * c_.index_count;
   }
 };
@@ -203,7 +210,11 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
 // So many looks at positions of results, all dispatches together.
 uint64_t WorkOf(const OperatorDesc& desc) {
   const uint64_t elements = ElementCount(InputOf(desc));
-  if (std::holds_alternative<HardmaxDesc>(desc)) return elements;
+  if (const auto* hardmax = std::get_if<HardmaxDesc>(&desc)) {
+    uint64_t of_result = 1;
+    for (const uint32_t axis : hardmax->axes) of_result *= hardmax->input.sizes[axis];
+    return elements + elements / of_result;  // and the positions that were found
+  }
   if (const auto* top_k = std::get_if<TopKDesc>(&desc)) return elements * top_k->k;
   return ElementCount(OutputsOf(desc)[0]);
 }

@@ -97,11 +97,11 @@ class TopKChecker final : public DispatchChecker {
       ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
                    Span(reduced(), &Dim::input_stride) + uint64_t{c_.column_units} * vector_ - 1);
       Demand(Macro("TILED") != 0
-                 ? c_.tile_vectors > 1 && c_.tile_vectors * sets <= kMostTileSets &&
+                 ? c_.lane_units > 1 && c_.lane_units * sets <= kMostTileSets &&
                        c_.tile_rows > 0 && c_.tile_rows % 4 == 0 && c_.runs % threads_ == 0
-                 : c_.tile_vectors == 1 && c_.runs == c_.column_units,
+                 : c_.lane_units == 1 && c_.runs == c_.column_units,
              "has tiles of another size than its kernel");
-      Demand(uint64_t{c_.runs} * c_.tile_vectors >= c_.column_units, "leaves out columns");
+      Demand(uint64_t{c_.runs} * c_.lane_units >= c_.column_units, "leaves out columns");
       const uint64_t last =
           (c_.record_base +
            ((outer - 1) * c_.record_stride + c_.block_count - 1) * uint64_t{c_.split_stride} +

@@ -175,7 +175,7 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
       {"no full tile", Tensor({256, 1056}), 0, 17, 2},
       {"one lane has two", Tensor({256, 36}), 0, 2, 1},
       {"as many as lanes", Tensor({256, 32}), 0, 0, 1},
-      {"few rows", Tensor({64, 8192}), 0, 0, 256},
+      {"few rows", Tensor({64, 8192}), 0, 0, 64},
       {"halves", Tensor({8192, 8192}, DataType::kFloat16), 0, 32, 4},
   };
   for (const Case& c : cases) {
@@ -183,8 +183,44 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
     const OperatorPlan plan = Plan(Sum(c.input, {c.axis}), Software());
     const Dispatch& walk = plan.passes[0].dispatches[0];
     EXPECT_EQ(plan.kernels[0].entry, c.tile_vectors > 0 ? "ReduceTiles" : "ReduceColumns");
-    EXPECT_EQ(walk.constants.tile_vectors, c.tile_vectors);
+    if (c.tile_vectors > 0) {
+      EXPECT_EQ(walk.constants.lane_units, c.tile_vectors);
+    }
     EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1], c.groups * walk.constants.splits);
+  }
+}
+
+TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {
+  struct Case {
+    std::string name;
+    TensorDesc input;
+    uint32_t axis;
+    uint32_t lane_units;
+    uint64_t groups;
+  };
+  // 1024 steps of a lane at most, 64 groups of 8 lanes at least.
+  const std::vector<Case> cases = {
+      {"rows of a vector", Tensor({4194304, 4}), 1, 1024, 512},
+      {"rows of two", Tensor({4194304, 8}), 1, 512, 1024},
+      {"short rows", Tensor({262144, 64}), 1, 64, 512},
+      {"groups in time", Tensor({65536, 4}), 1, 128, 64},
+      {"the last one has fewer", Tensor({65537, 4}), 1, 128, 65},
+      {"rows enough for the lanes", Tensor({512, 4}), 1, 1, 64},
+      {"long rows", Tensor({65536, 4096}), 1, 1, 8192},
+      {"few rows, which lanes share", Tensor({8, 4096}), 1, 1, 8},
+      {"short columns", Tensor({4, 4194304}), 0, 256, 512},
+      {"a middle axis", Tensor({65536, 4, 16}), 1, 256, 128},
+      {"lone elements", Tensor({4, 65536}, DataType::kFloat32, {131072, 2}), 0, 128, 64},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Dispatch walk = Plan(Sum(c.input, {c.axis}), Software()).passes[0].dispatches[0];
+    EXPECT_EQ(walk.constants.lane_units, c.lane_units);
+    EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1], c.groups);
+    PlanOptions hardware = Software();
+    hardware.prefers_wide_rows = true;
+    const OperatorPlan wide = Plan(Sum(c.input, {c.axis}), hardware);
+    EXPECT_EQ(wide.passes[0].dispatches[0].constants.lane_units, 1u);
   }
 }
 
@@ -307,6 +343,31 @@ TEST(PlanHardmax, ZeroesTheOutputAndScattersOnes) {
   ASSERT_THAT(plan.passes[0].fills, SizeIs(1));
   EXPECT_EQ(plan.passes[0].fills[0].size_bytes, 64u * 256 * 4);
   EXPECT_THAT(Entries(plan), ElementsAre("ReduceRows", "ScatterOnes"));
+}
+
+TEST(PlanHardmax, LeavesOnePositionOfEachResultInScratch) {
+  const OperatorPlan plan = Plan(HardmaxDesc{.input = Tensor({4096, 64, 7}), .axes = {1}});
+  EXPECT_EQ(plan.scratch_bytes, 4096u * 7 * 4);
+  const BufferView& written = plan.passes[0].dispatches[0].writes[0];
+  EXPECT_EQ(written.role, BufferRole::kScratch);
+  EXPECT_EQ(written.format, ViewFormat::kUint32);
+  const Dispatch& scatter = plan.passes[1].dispatches[0];
+  EXPECT_EQ(scatter.reads[0].role, BufferRole::kScratch);
+  EXPECT_EQ(scatter.reads[0].element_count, 4096u * 7 / 4);
+}
+
+TEST(PlanHardmax, SlicesOutputAndPositionsAlikeWhereViewsAreSmall) {
+  PlanOptions options;
+  options.max_view_elements = 4096;
+  const OperatorPlan plan =
+      Plan(HardmaxDesc{.input = Tensor({20000, 3}, DataType::kFloat16), .axes = {1}}, options);
+  uint64_t results = 0;
+  for (const Dispatch& scatter : plan.passes.back().dispatches) {
+    EXPECT_EQ(plan.kernels[scatter.kernel].entry, "ScatterOnes");
+    results += scatter.constants.unit_count;
+  }
+  EXPECT_GT(plan.passes.back().dispatches.size(), 1u);
+  EXPECT_EQ(results, 20000u);
 }
 
 TEST(PlanTopK, SearchesTheBlocksOfTheBestKeysForFewOfMany) {

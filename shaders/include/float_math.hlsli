@@ -12,14 +12,14 @@
 
 BOOLS IsFiniteFloat(FLOATS x) { return (asuint(x) & 0x7F800000u) != 0x7F800000u; }
 
-// e^x for x <= 0, within 0.62 |x| + 2 times 2^-23 of itself; where that is no normal number, 0 or a
-// number as small. NaN for NaN; 2 for +inf.
-FLOATS ExpNotAbove(FLOATS x) {
+// e^x for x up to 80, within 0.62 |x| + 2 times 2^-23 of itself; where that is no normal number, 0 or
+// a number as small. NaN for NaN, +inf for +inf.
+FLOATS ExpUpToSome(FLOATS x) {
   FLOATS t = x * 1.44269504f;
   // Not with max and min, which lose NaN; nor may a compiler take these lines for them, to which
   // Microsoft's is bound (shader_options.h).
   t = t < -127.0f ? (FLOATS)-127.0f : t;
-  t = t > 1.0f ? (FLOATS)1.0f : t;
+  t = t > 128.0f ? (FLOATS)128.0f : t;
   // n is t rounded, and n + 127 stands in the low bits: conversions to integers, which clamp, are made
   // one by one on software devices. Compilers that knew the zero would take n for t.
   FLOATS biased = t + 12583039.0f;

@@ -1,19 +1,20 @@
-// LOG_SUM_EXP: the largest element so far, and the sum of e^(x - largest). Elements come in groups:
-// the sum is rescaled once a group, and the rest is one exponential an element.
+// LOG_SUM_EXP: the sum of e^(x - reference), where the reference is one of the elements, which no
+// other one is far above. Elements come in groups: where one is, the sum is rescaled once.
 #ifndef OPMILL_LOG_SUM_EXP_HLSLI_
 #define OPMILL_LOG_SUM_EXP_HLSLI_
 
 #include "include/float_math.hlsli"
 
-// `largest` ignores NaN, which shows in the sum.
+// `reference` is finite, so that infinities need no case of their own: beside it +inf adds inf to the
+// sum and -inf adds nothing. NaN shows in the sum.
 struct State {
-  FLOATS largest;
+  FLOATS reference;
   FLOATS sum;
 };
 
 State Identity() {
   State s;
-  s.largest = (FLOATS)-FLOAT_INFINITY;
+  s.reference = (FLOATS)-FLOAT_LARGEST;
   s.sum = (FLOATS)0.0f;
   return s;
 }
@@ -21,14 +22,19 @@ State Identity() {
 // `a`, which is no NaN, where `b` is one.
 FLOATS Larger(FLOATS a, FLOATS b) { return b > a ? b : a; }
 
-// What elements are compared to: finite, so that infinities need no case of their own.
-FLOATS Reference(FLOATS largest) { return min(max(largest, -FLOAT_LARGEST), FLOAT_LARGEST); }
+// How far elements may be above the reference: little, or the logarithm of the sum loses bits.
+#define HEADROOM 2.0f
 
-// One of +inf has 2, as good as any: the largest element is added to the sum's logarithm.
-FLOATS ExpBeside(FLOATS x, FLOATS reference) { return ExpNotAbove(x - reference); }
+FLOATS ExpBeside(FLOATS x, FLOATS reference) { return ExpUpToSome(x - reference); }
 
-FLOATS Rescaled(State s, FLOATS reference) {
-  return s.sum * ExpBeside(Reference(s.largest), reference);
+// Makes room for elements up to `largest`. A software device then passes over the exponential.
+void Refer(inout State s, FLOATS largest) {
+  BOOLS above = largest > s.reference + HEADROOM;
+  [branch] if (any(above)) {
+    FLOATS reference = above ? min(largest, FLOAT_LARGEST) : s.reference;
+    s.sum *= ExpBeside(s.reference, reference);
+    s.reference = reference;
+  }
 }
 
 #if WIDTH == 1
@@ -41,54 +47,48 @@ void TakeGroup(inout State s, float x[GROUP]) {
   float sums[4];
   uint i;
   [unroll] for (i = 0; i < 4; ++i) {
-    largest[i] = Larger(Larger(Larger(Larger(s.largest, x[i]), x[i + 4]), x[i + 8]), x[i + 12]);
+    largest[i] = Larger(Larger(Larger(Larger(s.reference, x[i]), x[i + 4]), x[i + 8]), x[i + 12]);
   }
-  largest[0] = Larger(Larger(largest[0], largest[1]), Larger(largest[2], largest[3]));
-  float reference = Reference(largest[0]);
+  Refer(s, Larger(Larger(largest[0], largest[1]), Larger(largest[2], largest[3])));
   [unroll] for (i = 0; i < 4; ++i) {
-    sums[i] = (ExpBeside(x[i], reference) + ExpBeside(x[i + 4], reference)) +
-              (ExpBeside(x[i + 8], reference) + ExpBeside(x[i + 12], reference));
+    sums[i] = (ExpBeside(x[i], s.reference) + ExpBeside(x[i + 4], s.reference)) +
+              (ExpBeside(x[i + 8], s.reference) + ExpBeside(x[i + 12], s.reference));
   }
-  s.sum = Rescaled(s, reference) + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-  s.largest = largest[0];
+  s.sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 #endif
 
 // Four elements of the same result. -inf counts for nothing.
 void TakeFour(inout State s, FLOATS x0, FLOATS x1, FLOATS x2, FLOATS x3) {
-  FLOATS largest = Larger(Larger(Larger(Larger(s.largest, x0), x1), x2), x3);
-  FLOATS reference = Reference(largest);
-  s.sum = Rescaled(s, reference) + ((ExpBeside(x0, reference) + ExpBeside(x1, reference)) +
-                                    (ExpBeside(x2, reference) + ExpBeside(x3, reference)));
-  s.largest = largest;
+  Refer(s, Larger(Larger(Larger(Larger(s.reference, x0), x1), x2), x3));
+  s.sum += (ExpBeside(x0, s.reference) + ExpBeside(x1, s.reference)) +
+           (ExpBeside(x2, s.reference) + ExpBeside(x3, s.reference));
 }
 
 void TakeOne(inout State s, FLOATS x) {
-  FLOATS largest = Larger(s.largest, x);
-  FLOATS reference = Reference(largest);
-  s.sum = Rescaled(s, reference) + ExpBeside(x, reference);
-  s.largest = largest;
+  Refer(s, Larger(s.reference, x));
+  s.sum += ExpBeside(x, s.reference);
 }
 
 void Combine(inout State s, State other) {
-  FLOATS largest = Larger(s.largest, other.largest);
-  FLOATS reference = Reference(largest);
-  s.sum = Rescaled(s, reference) + Rescaled(other, reference);
-  s.largest = largest;
+  FLOATS reference = Larger(s.reference, other.reference);
+  s.sum = s.sum * ExpBeside(s.reference, reference) +
+          other.sum * ExpBeside(other.reference, reference);
+  s.reference = reference;
 }
 
 #define STATE_WORDS 2
-UINTS FirstWord(State s) { return asuint(s.largest); }
+UINTS FirstWord(State s) { return asuint(s.reference); }
 UINTS SecondWord(State s) { return asuint(s.sum); }
 
 State StateOf(UINTS first, UINTS second) {
   State s;
-  s.largest = asfloat(first);
+  s.reference = asfloat(first);
   s.sum = asfloat(second);
   return s;
 }
 
-FLOATS FinishFloat(State s) { return s.largest + Log(s.sum); }
+FLOATS FinishFloat(State s) { return s.reference + Log(s.sum); }
 
 #endif  // OPMILL_LOG_SUM_EXP_HLSLI_

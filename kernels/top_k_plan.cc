@@ -20,12 +20,15 @@ uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wante
 
 // Elements of a block where lanes keep the best, a key being worth testing so many of them; 0 where
 // sorting everything is cheaper.
-uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, double key_worth) {
+uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout layout) {
+  const bool columns = layout == Layout::kColumns;
+  const double key_worth = columns ? tuning::kColumnKeyWorth : tuning::kKeyWorth;
+  const uint64_t least = columns ? tuning::kMinColumnTournament : tuning::kMinTournament;
   const double wanted = std::sqrt(key_worth * static_cast<double>(length) / k);
   const uint64_t block =
       BlockLength(length, k, std::max(vector_elements, tuning::kMinBlockElements),
                   std::bit_ceil(static_cast<uint64_t>(wanted)));
-  return length > tuning::kMinTournament && length / block >= 2 * k ? block : 0;
+  return length > least && length / block >= 2 * k ? block : 0;
 }
 
 // Likewise where a cut is searched. Where there are blocks enough one is a window of rows at least,
@@ -36,25 +39,18 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
                                      std::max(std::bit_floor(static_cast<uint64_t>(wanted)),
                                               Window(Layout::kRows, vector_elements)));
   // Where blocks are few, a cut among them may leave all elements to the next cut.
-  const bool serves_few_blocks =
-      k > tuning::kMaxLaneKeep && length > tuning::kMinHalved && length <= tuning::kMaxHalved;
+  const bool serves_few_blocks = length > tuning::kMinHalved && length <= tuning::kMaxHalved;
   const uint64_t enough = serves_few_blocks ? 2 * k : 2 * k * block;
-  return length > tuning::kMinTournament && length >= enough ? block : 0;
+  return length >= enough ? block : 0;
 }
 
 }  // namespace
 
 void TopKSlice::Plan() {
-  const Layout layout = LayoutOf(parts_[0]);
-  const bool long_rows = layout == Layout::kRows && length_ > tuning::kMaxShortRow;
-  const uint64_t most_kept = long_rows ? tuning::kMaxRowKeep : tuning::kMaxLaneKeep;
-  const uint64_t select_block = k_ > most_kept ? SelectBlock(length_, k_, VectorElements()) : 0;
-  lane_keeps_ = select_block == 0 && k_ <= tuning::kMaxLaneKeep;
+  const uint64_t select_block = lane_keeps() ? 0 : SelectBlock(length_, k_, VectorElements());
   const uint64_t keep_block =
-      lane_keeps_
-          ? KeepBlock(length_, k_, VectorElements(),
-                      layout == Layout::kColumns ? tuning::kColumnKeyWorth : tuning::kKeyWorth)
-          : 0;
+      lane_keeps() ? KeepBlock(length_, k_, VectorElements(), LayoutOf(parts_[0])) : 0;
+  if (keep_block + select_block == 0 && KeepResults()) return;
   if (select_block > 0) {
     WriteResults(SortSelection(SelectFromBlocks(BlockKeys(select_block), select_block)));
   } else if (keep_block > 0) {
@@ -65,54 +61,67 @@ void TopKSlice::Plan() {
   }
 }
 
-void TopKSlice::WriteResults(const List& list) {
-  const PlanOptions& options = builder_.options();
-  const DataType index_type = desc_.output_indices->data_type;
-  std::vector<ShaderMacro> macros = Macros(true);
-  macros.push_back({"INDEX_WIDE", ElementBytes(index_type) == 8 ? 1u : 0u});
-  const uint32_t kernel = builder_.Kernel({"top_k", "WriteResults", std::move(macros)});
-
-  // The ranks of a sequence as a space of their own, cut where the outputs' views end.
+std::vector<IterationSpace> TopKSlice::Ranks() const {
   IterationSpace ranks = space_;
   ranks.index_base = 0;
   ranks.reduced = {{.size = k_,
                     .input_stride = 0,
                     .output_stride = EffectiveStrides(*desc_.output_values)[desc_.axis],
                     .index_stride = EffectiveStrides(*desc_.output_indices)[desc_.axis]}};
-  SliceLimits limits = LimitsFor(type_, type_, options);
+  SliceLimits limits = LimitsFor(type_, type_, builder_.options());
   limits.input_elements = ~uint64_t{0};
-  limits.index_elements = LimitsFor(type_, index_type, options).output_elements;
-  for (const IterationSpace& rank_part : SliceReduced(ranks, limits)) {
-    const uint64_t rank_count = rank_part.index_count();
-    const PlacedView values =
-        WriteElements(BufferRole::kOutput0, type_, rank_part.output_base,
-                      OutputSpan(rank_part.kept) + OutputSpan(rank_part.reduced));
-    const PlacedView indices =
-        WriteElements(BufferRole::kOutput1, index_type, rank_part.output2_base,
-                      IndexSpan(rank_part.kept) + IndexSpan(rank_part.reduced));
+  limits.index_elements =
+      LimitsFor(type_, desc_.output_indices->data_type, builder_.options()).output_elements;
+  return SliceReduced(ranks, limits);
+}
+
+void TopKSlice::SetOutputs(Dispatch& dispatch, const IterationSpace& part,
+                           const IterationSpace& ranks) const {
+  const PlacedView values = WriteElements(BufferRole::kOutput0, type_, ranks.output_base,
+                                          OutputSpan(ranks.kept) + OutputSpan(ranks.reduced));
+  const PlacedView indices =
+      WriteElements(BufferRole::kOutput1, desc_.output_indices->data_type, ranks.output2_base,
+                    IndexSpan(ranks.kept) + IndexSpan(ranks.reduced));
+  dispatch.writes = {values.view, indices.view};
+  DispatchConstants& constants = dispatch.constants;
+  constants.output_base = values.base;
+  constants.output2_base = indices.base;
+  SetDims(constants, part, part.kept.size(), part.reduced.size());
+  if (ranks.reduced.empty()) return;
+  constants.reduced[0].output_stride = static_cast<uint32_t>(ranks.reduced[0].output_stride);
+  constants.reduced[0].index_stride = static_cast<uint32_t>(ranks.reduced[0].index_stride);
+}
+
+bool TopKSlice::KeepResults() {
+  const std::vector<IterationSpace> ranks = Ranks();
+  if (!lane_keeps() || RunLength(length_) < length_ || parts_.size() > 1 || ranks.size() > 1) {
+    return false;
+  }
+  const IterationSpace& part = parts_[0];
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(part), k_, true));
+  ReadPart(dispatch, part);
+  SetOutputs(dispatch, part, ranks[0]);
+  SetKeeping(dispatch, Source::kElements, length_, length_, k_);
+  builder_.Add(std::move(dispatch));
+  builder_.NextPass();
+  return true;
+}
+
+void TopKSlice::WriteResults(const List& list) {
+  const uint32_t kernel = builder_.Kernel({"top_k", "WriteResults", Macros(true)});
+  for (const IterationSpace& ranks : Ranks()) {
+    const uint64_t rank_count = ranks.index_count();
     for (const IterationSpace& part : parts_) {
-      const PlacedView input =
-          ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
       Dispatch dispatch;
       dispatch.kernel = kernel;
-      dispatch.reads = {input.view, list.view};
-      dispatch.writes = {values.view, indices.view};
+      ReadPart(dispatch, part);
+      dispatch.reads[1] = list.view;
+      SetOutputs(dispatch, part, ranks);
       DispatchConstants& constants = dispatch.constants;
-      SetDims(constants, part, part.kept.size(), part.reduced.size());
-      if (!rank_part.reduced.empty()) {
-        constants.reduced[0].output_stride =
-            static_cast<uint32_t>(rank_part.reduced[0].output_stride);
-        constants.reduced[0].index_stride =
-            static_cast<uint32_t>(rank_part.reduced[0].index_stride);
-      }
       SetRead(constants, list);
-      constants.input_base = input.base;
-      constants.output_base = values.base;
-      constants.output2_base = indices.base;
-      constants.index_base = static_cast<uint32_t>(part.index_base);
-      constants.index_count = static_cast<uint32_t>(part.index_count());
       constants.item_count = static_cast<uint32_t>(rank_count);
-      constants.rank_base = static_cast<uint32_t>(rank_part.index_base);
+      constants.rank_base = static_cast<uint32_t>(ranks.index_base);
       SetUnitsInTurns(dispatch, sequences_ * rank_count, tuning::kMaxLaneResults);
       builder_.Add(std::move(dispatch));
     }
@@ -138,24 +147,20 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
   const auto runs = [&](uint64_t run) {
     return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);
   };
-  if (k > tuning::kMaxRowKeep) {
-    const uint64_t block = SelectBlock(length, k, vector_elements);
-    if (block > 0) {
-      // What is taken, as it is, spread, and in runs twice; and the sorted k.
-      const uint64_t candidates = MostCandidates(length, k, block);
-      const uint64_t list = std::max({keys(block), candidates, MostTaken(k)});
-      add(list, std::max(list, candidates + 4 * MostTaken(k) + k));
-    } else if (k > tuning::kMaxLaneKeep) {
-      add(runs(tuning::kMaxLaneKeep), 2 * runs(tuning::kMaxLaneKeep));
-    }
-  }
   if (k <= tuning::kMaxLaneKeep) {
-    for (const double key_worth : {tuning::kKeyWorth, tuning::kColumnKeyWorth}) {
-      const uint64_t block = KeepBlock(length, k, vector_elements, key_worth);
+    for (const Layout layout : {Layout::kRows, Layout::kColumns}) {
+      const uint64_t block = KeepBlock(length, k, vector_elements, layout);
       const uint64_t list =
           block > 0 ? std::max(keys(block), k * block) : runs(std::min(length, 4 * k));
       add(list, list);
     }
+  } else if (const uint64_t block = SelectBlock(length, k, vector_elements); block > 0) {
+    // What is taken, as it is, spread, and in runs twice; and the sorted k.
+    const uint64_t candidates = MostCandidates(length, k, block);
+    const uint64_t list = std::max({keys(block), candidates, MostTaken(k)});
+    add(list, std::max(list, candidates + 4 * MostTaken(k) + k));
+  } else {
+    add(runs(tuning::kMaxLaneKeep), 2 * runs(tuning::kMaxLaneKeep));
   }
   return most;
 }
@@ -186,7 +191,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   }
   limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
   const uint64_t slice_records =
-      desc.k <= tuning::kMaxRowKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
+      desc.k <= tuning::kMaxLaneKeep ? tuning::kMaxListRecords : tuning::kMaxSortedRecords;
   limits.results = std::max<uint64_t>(
       1, std::min(options.max_view_elements / records.list, slice_records / records.all));
   for (const IterationSpace& slice : SliceKept(space, limits)) {

@@ -97,15 +97,24 @@ class TopKSlice {
                                             uint64_t parts);
 
  private:
+  // All k, so that no merge follows.
+  bool lane_keeps() const { return k_ <= tuning::kMaxLaneKeep; }
+
   Layout LayoutOf(const IterationSpace& part) const;
   uint64_t VectorElements() const { return kVectorBytes / ElementBytes(type_); }
 
   std::vector<ShaderMacro> Macros(bool writes_results) const {
-    return {{"DATA_TYPE", static_cast<uint32_t>(type_)},
-            {"THREADS", builder_.options().threads},
-            {"LARGEST", desc_.axis_direction == AxisDirection::kDecreasing ? 1u : 0u},
-            {"NAN_FIRST", 0},
-            {"WRITES_RESULTS", writes_results ? 1u : 0u}};
+    std::vector<ShaderMacro> macros = {
+        {"DATA_TYPE", static_cast<uint32_t>(type_)},
+        {"THREADS", builder_.options().threads},
+        {"LARGEST", desc_.axis_direction == AxisDirection::kDecreasing ? 1u : 0u},
+        {"NAN_FIRST", 0},
+        {"WRITES_RESULTS", writes_results ? 1u : 0u}};
+    if (writes_results) {
+      const bool wide = ElementBytes(desc_.output_indices->data_type) == 8;
+      macros.push_back({"INDEX_WIDE", wide ? 1u : 0u});
+    }
+    return macros;
   }
 
   List NewList(uint64_t length) {
@@ -149,6 +158,12 @@ class TopKSlice {
   List KeepOfKeys(const Keys& keys);
   Selection SelectFromBlocks(const Keys& keys, uint64_t block);
   List KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block);
+  // How KeepBest walks the elements of a part.
+  Layout WalkOf(const IterationSpace& part) const;
+  KernelPermutation KeepKernel(Source source, Layout layout, uint64_t kept,
+                               bool writes_results) const;
+  // `kept` of each run of so many out of `length`.
+  void SetKeeping(Dispatch& dispatch, Source source, uint64_t length, uint64_t run, uint64_t kept);
   Dispatch KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run, uint64_t kept,
                         const List& into, uint64_t base);
   void ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
@@ -161,6 +176,12 @@ class TopKSlice {
   List AddSpread(const Selection& selection);
   // The last merge writes into `last`, unless that is empty.
   List MergeAll(List runs, uint64_t run_count, const List& last);
+  // The ranks of a sequence as a space of their own, cut where the outputs' views end.
+  std::vector<IterationSpace> Ranks() const;
+  void SetOutputs(Dispatch& dispatch, const IterationSpace& part,
+                  const IterationSpace& ranks) const;
+  // Where a lane walks a whole sequence nothing else is needed. False where none does.
+  bool KeepResults();
   void WriteResults(const List& list);
 
   // How many candidates one lane sorts at a time, out of a list of `length`.
@@ -179,7 +200,6 @@ class TopKSlice {
   const uint64_t sequences_;
   const uint64_t length_;
   const uint64_t k_;
-  bool lane_keeps_ = false;  // all k, so that no merge follows
 };
 
 }  // namespace opmill::top_k

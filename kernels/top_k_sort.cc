@@ -16,30 +16,47 @@ uint64_t LanePlaces(uint64_t kept) {
 }  // namespace
 
 uint64_t TopKSlice::RunLength(uint64_t length) const {
-  if (!lane_keeps_) return std::min(length, tuning::kMaxLaneKeep);
-  const uint64_t runs_wanted =
-      std::max<uint64_t>(1, builder_.options().parallel_lanes() / sequences_);
-  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, 4 * k_),
+  if (!lane_keeps()) return std::min(length, tuning::kMaxLaneKeep);
+  const PlanOptions& options = builder_.options();
+  const uint64_t runs_wanted = std::max<uint64_t>(1, options.parallel_lanes() / sequences_);
+  const uint64_t least =
+      std::max(4 * k_, options.prefers_wide_rows ? 0 : tuning::kMinLaneCandidates);
+  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, least),
                     tuning::kMaxLaneCandidates);
+}
+
+Layout TopKSlice::WalkOf(const IterationSpace& part) const {
+  return LayoutOf(part) == Layout::kRows ? Layout::kRows : Layout::kStrided;
+}
+
+KernelPermutation TopKSlice::KeepKernel(Source source, Layout layout, uint64_t kept,
+                                        bool writes_results) const {
+  std::vector<ShaderMacro> macros = Macros(writes_results);
+  macros.push_back({"SOURCE", static_cast<uint32_t>(source)});
+  macros.push_back({"LAYOUT", static_cast<uint32_t>(layout)});
+  macros.push_back({"KEEP", static_cast<uint32_t>(LanePlaces(kept))});
+  return {"top_k", "KeepBest", std::move(macros)};
+}
+
+void TopKSlice::SetKeeping(Dispatch& dispatch, Source source, uint64_t length, uint64_t run,
+                           uint64_t kept) {
+  DispatchConstants& constants = dispatch.constants;
+  constants.list_length = static_cast<uint32_t>(length);
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.item_count = static_cast<uint32_t>(run);
+  constants.k = static_cast<uint32_t>(kept);
+  const uint64_t most_turns = source == Source::kElements ? tuning::kMinTurnItems / run : 1;
+  SetUnitsInTurns(dispatch, sequences_ * CeilDiv(length, run), most_turns);
 }
 
 // Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`
 // from record `base` on.
 Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run,
                                  uint64_t kept, const List& into, uint64_t base) {
-  std::vector<ShaderMacro> macros = Macros(false);
-  macros.push_back({"SOURCE", static_cast<uint32_t>(source)});
-  macros.push_back({"LAYOUT", static_cast<uint32_t>(layout)});
-  macros.push_back({"KEEP", static_cast<uint32_t>(LanePlaces(kept))});
-  Dispatch dispatch = builder_.WritingRecords({"top_k", "KeepBest", std::move(macros)}, into.view);
-  DispatchConstants& constants = dispatch.constants;
-  constants.record_base = static_cast<uint32_t>(base);
-  constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
-  constants.list_length = static_cast<uint32_t>(length);
-  constants.sequences = static_cast<uint32_t>(sequences_);
-  constants.item_count = static_cast<uint32_t>(run);
-  constants.k = static_cast<uint32_t>(kept);
-  SetUnits(dispatch, sequences_ * CeilDiv(length, run), builder_.options().threads);
+  Dispatch dispatch = builder_.WritingRecords(KeepKernel(source, layout, kept, false), into.view);
+  dispatch.constants.record_base = static_cast<uint32_t>(base);
+  dispatch.constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
+  SetKeeping(dispatch, source, length, run, kept);
   return dispatch;
 }
 
@@ -53,8 +70,8 @@ void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint
     SetRead(dispatch.constants, *source);
     builder_.Add(std::move(dispatch));
   } else {
-    const Layout layout = LayoutOf(*part) == Layout::kRows ? Layout::kRows : Layout::kStrided;
-    Dispatch dispatch = KeepDispatch(Source::kElements, layout, length, run, kept, into, base);
+    Dispatch dispatch =
+        KeepDispatch(Source::kElements, WalkOf(*part), length, run, kept, into, base);
     ReadPart(dispatch, *part);
     SetDims(dispatch.constants, *part, part->kept.size(), part->reduced.size());
     builder_.Add(std::move(dispatch));
@@ -74,7 +91,7 @@ List TopKSlice::SortElements() {
   }
   builder_.NextPass();
   if (run_count == 1) return runs;
-  return lane_keeps_ ? SortList(runs) : MergeAll(runs, run_count, {});
+  return lane_keeps() ? SortList(runs) : MergeAll(runs, run_count, {});
 }
 
 List TopKSlice::SortList(List list) {

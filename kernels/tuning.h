@@ -72,14 +72,13 @@ inline constexpr uint64_t kLineItems = 4;
 inline constexpr uint64_t kMaxLaneKeep = 32;
 static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 
-// Likewise of longer rows, where a cut is found sooner: k=24 of [8192,8192] takes 80 ms in lanes
-// and 62 by a cut, k=32 of [16384,512] 100 and 72; but k=17 and 32 of [32768,256] 77 and 119 in
-// lanes, 78 and 122 by a cut, k=17 of [65536,136] 95 and 153.
-inline constexpr uint64_t kMaxRowKeep = 16;
-inline constexpr uint64_t kMaxShortRow = 256;
-
 // Candidates that such a lane walks at most.
 inline constexpr uint64_t kMaxLaneCandidates = 4096;
+
+// Software devices: and at least, if there are as many, for a pass more costs as much. 4 k -> 1024
+// took k=5 of [1,1000] from 0.5 to 0.25 ms, k=32 of [32,1024] from 0.9 to 0.35, k=10 of [16,50257]
+// from 1.1 to 0.7.
+inline constexpr uint64_t kMinLaneCandidates = 1024;
 
 // Records that one lane merges in one go. Its neighbours stand next to it: 256, which is 4 KiB from
 // lane to lane, made the late merges of top_k k=1000 six times slower on lavapipe.
@@ -97,8 +96,12 @@ inline constexpr uint64_t kMaxLaneWindows = 63;
 inline constexpr uint64_t kMaxPlaces = 4096;  // MOST_PLACES in top_k_spread.hlsl
 inline constexpr uint64_t kMaxOfPlace = 4;
 
-// Sequences up to this length are sorted whole: a tournament would cost more passes than it saves.
-inline constexpr uint64_t kMinTournament = 64;
+// Sequences up to this length are walked whole: a tournament of blocks would cost more passes than it
+// saves, in columns from fewer on, whose blocks are read in tiles. Rows of 256 elements FLOAT32, k=2:
+// 13.8 -> 8.9 ms; of 512, k=10: 11.8 -> 9.6; of 1024, k=32: 44.8 -> 37.9; columns of 128, k=4: 36
+// -> 22, but of 256, k=2: 96 and 145.
+inline constexpr uint64_t kMinTournament = 1024;
+inline constexpr uint64_t kMinColumnTournament = 128;
 
 // Of sequences between these lengths up to half of the elements are found by cuts, not by sorting
 // all: k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and

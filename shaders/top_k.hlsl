@@ -72,7 +72,27 @@ BITS LoadElement(uint start, uint local) {
   return ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS);
 }
 
-#if !WRITES_RESULTS
+#if WRITES_RESULTS
+
+// A rank of the sequence at `at`. Values are the elements' own bits.
+void StoreResult(Offsets at, uint rank, Candidate candidate) {
+  uint local = candidate.position - c.index_base;
+  uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
+  // The element itself lies anywhere, and no cache may have it any more.
+  BITS value = ElementOfKey(candidate.key);
+  [branch] if (HidesElement(candidate.key)) {
+    value = LoadElement(FirstElement(at.input), local);
+  }
+  Values[instance.write0 + value_at] = value;
+  uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
+#if INDEX_WIDE
+  Indices[instance.write1 + index_at] = uint2(candidate.position, 0);
+#else
+  Indices[instance.write1 + index_at] = candidate.position;
+#endif
+}
+
+#else
 
 void StoreCandidate(uint at, Candidate candidate) {
   STORE_RECORD(Records, instance.write0, at, PackCandidate(candidate.key, candidate.position),
@@ -84,6 +104,8 @@ uint CountOf(uint sequence) {
   uint at = HeaderOf(sequence);
   return Words[at + IS_SPREAD_AT] != 0 ? 0 : Words[at + COUNT_AT];
 }
+
+#endif
 
 // --- a lane walks a run of candidates and keeps the best, sorted, in registers ---
 
@@ -102,21 +124,24 @@ void StartKeeping(out Candidate best[KEEP]) {
   }
 }
 
-void Insert(inout Candidate best[KEEP], Candidate candidate) {
-  [unroll] for (uint j = 0; j < KEEP; ++j) {
-    // A swap by masks: vkd3d's compiler takes exponential time for a chain of choices.
-    uint mask = 0u - (uint)Before(candidate, best[j]);
-    BITS key_change = (candidate.key ^ best[j].key) & mask;
-    uint position_change = (candidate.position ^ best[j].position) & mask;
-    candidate.key ^= key_change;
-    candidate.position ^= position_change;
-    best[j].key ^= key_change;
-    best[j].position ^= position_change;
-  }
+// Is a candidate better than one that is kept? One that comes in ascending position is behind all that
+// equal it.
+bool Enters(Candidate candidate, Candidate kept) {
+#if ASCENDING
+  return KeyAbove(candidate.key, kept.key) || kept.position == NOWHERE;
+#else
+  return Before(candidate, kept);
+#endif
 }
 
-void Offer(inout Candidate best[KEEP], Candidate candidate) {
-  [branch] if (Before(candidate, best[KEEP - 1])) Insert(best, candidate);
+// From the last place on, so that each still finds what stood in the one before. No place waits for
+// another: vkd3d's compiler takes exponential time for a chain of choices.
+void Insert(inout Candidate best[KEEP], Candidate candidate) {
+  [unroll] for (uint j = KEEP - 1; j > 0; --j) {
+    Candidate moved = Choose(Enters(candidate, best[j - 1]), best[j - 1], candidate);
+    best[j] = Choose(Enters(candidate, best[j]), moved, best[j]);
+  }
+  best[0] = Choose(Enters(candidate, best[0]), candidate, best[0]);
 }
 
 #if SOURCE == SOURCE_KEYS
@@ -163,6 +188,24 @@ uint4 LoadStep(uint start, uint item) {
 
 #ifdef STEP
 
+#define STEP_PART (STEP < 4 ? STEP : 4)
+
+// Some elements of a step that has one to keep. Without a branch for each, which would cost a software
+// device more than it saves: at every branch and loop it chooses lane by lane what is kept.
+void TakePart(inout Candidate best[KEEP], uint4 v, uint first, uint item, uint begin, uint end) {
+  [unroll] for (uint i = 0; i < STEP_PART; ++i) {
+    uint at = item + first + i;
+    Candidate candidate;
+    candidate.key = StepKey(v, first + i);
+    candidate.position = at;
+#if SOURCE != SOURCE_KEYS
+    candidate.position += c.index_base;
+#endif
+    // What lies outside is as good as none.
+    Insert(best, Choose(at - begin < end - begin, candidate, NoCandidate()));
+  }
+}
+
 // Candidates [begin, end), a step at a time: most steps hold nothing that is kept, which one
 // question tells. Candidates that come in ascending position must beat the worst that is kept
 // (ASCENDING); others may equal it, and are no worse than `least`.
@@ -184,17 +227,13 @@ void KeepRun(inout Candidate best[KEEP], uint base, uint begin, uint end, BITS l
     bool enters = !KeyAbove(best[KEEP - 1].key, step_best) && !KeyAbove(least, step_best);
 #endif
     [branch] if (enters) {
-      [loop] for (uint i = 0; i < STEP; ++i) {
-        Candidate candidate;
-        candidate.key = StepKey(v, i);
-        candidate.position = item + i;
-        [branch] if (item + i - begin < end - begin) {
-#if SOURCE != SOURCE_KEYS
-          candidate.position += c.index_base;
-#endif
-          Offer(best, candidate);
-        }
+#if STEP <= 4
+      TakePart(best, v, 0, item, begin, end);
+#else
+      [loop] for (uint first = 0; first < STEP; first += STEP_PART) {
+        TakePart(best, v, first, item, begin, end);
       }
+#endif
     }
     item += STEP;
   }
@@ -219,20 +258,19 @@ uint CountInBlock(uint item, uint end) {
 
 #endif
 
-[numthreads(THREADS, 1, 1)]
-void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit >= c.unit_count) return;
+void KeepBestOf(uint unit) {
   // Neighbouring lanes walk neighbouring sequences: their lists lie side by side after columns.
   uint sequence = unit % c.sequences;
   uint run = unit / c.sequences;
   uint begin = run * c.item_count;
   uint end = min(begin + c.item_count, c.list_length);
+  bool has_any = true;
 
   Candidate best[KEEP];
   StartKeeping(best);
 #if SOURCE == SOURCE_ELEMENTS
-  KeepRun(best, FirstElement(KeptOffsets(sequence).input), begin, end, (BITS)0);
+  Offsets place = KeptOffsets(sequence);
+  KeepRun(best, FirstElement(place.input), begin, end, (BITS)0);
 #elif SOURCE == SOURCE_KEYS
   KeepRun(best, KeyBase(sequence), begin, end, (BITS)0);
 #elif SOURCE == SOURCE_BLOCKS
@@ -244,7 +282,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #endif
   uint winners = instance.read1 + sequence * c.read_stride;
   BITS least = RecordKey(List[winners + c.runs - 1]);
-  bool holds_any = false;
+  has_any = false;
   // A run lies in one block or is made of whole ones, up to 32. First which of them must be searched,
   // a bit each; then each lane searches one of its own at the same time.
   uint open = 0;
@@ -253,7 +291,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint4 winner = List[winners + item / c.block_length];
     uint block = BlockOf(winner);
     bool is_searched = block < c.block_count;
-    holds_any = holds_any || is_searched;
+    has_any = has_any || is_searched;
 #if LAYOUT == LAYOUT_COLUMNS
     if (is_searched) {
       uint key_at = KeyBase(sequence) - instance.read1 * KEY_STEP +
@@ -266,7 +304,8 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
         candidate.key = RecordKey(winner);
         uint row = Words[runner_at + 4];
         candidate.position = c.index_base + row;
-        if (row - FirstRow(block, item) < CountInBlock(item, end)) Offer(best, candidate);
+        bool is_here = row - FirstRow(block, item) < CountInBlock(item, end);
+        Insert(best, Choose(is_here, candidate, NoCandidate()));
       }
     }
 #endif
@@ -281,7 +320,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     if (from < to) KeepRun(best, start, from, to, least);
   }
   // Where sequences have several parts, a run lies in one block, and one dispatch has that.
-  if (!holds_any && c.item_count <= c.block_length) return;
+  has_any = has_any || c.item_count > c.block_length;
 #else
   uint start = instance.read1 + c.input_base + sequence * c.read_stride;
   bool are_candidates = false;
@@ -289,7 +328,7 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     end = min(end, CountOf(sequence));
     are_candidates = Words[HeaderOf(sequence) + IS_TAKEN_AT] == 0;
   }
-  if (begin >= end) return;
+  has_any = begin < end;
   [loop] for (uint item = begin; item < end; ++item) {
     uint4 record;
     if (are_candidates) {
@@ -297,16 +336,36 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     } else {
       record = List[start + item * c.read_item_stride];
     }
-    Offer(best, FromRecord(record));
+    Insert(best, FromRecord(record));
   }
 #endif
+#if !WRITES_RESULTS
   uint at = c.record_base + sequence * c.record_stride + run * c.k;
-  [unroll] for (uint place = 0; place < KEEP; ++place) {
-    if (place + c.k >= KEEP) StoreCandidate(at + (place + c.k - KEEP), best[place]);
+#endif
+  [unroll] for (uint i = 0; i < KEEP; ++i) {
+    if (has_any && i + c.k >= KEEP) {
+      uint rank = i + c.k - KEEP;
+#if WRITES_RESULTS
+      StoreResult(place, rank, best[i]);
+#else
+      StoreCandidate(at + rank, best[i]);
+#endif
+    }
   }
 }
 
-#endif  // KEEP
+[numthreads(THREADS, 1, 1)]
+void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint2 units = EnterUnits(group, lane);
+#if SOURCE == SOURCE_ELEMENTS
+  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) KeepBestOf(unit);
+#else
+  // One turn: a loop more costs a software device a tenth of their time.
+  if (units.x < units.y) KeepBestOf(units.x);
+#endif
+}
+
+#elif !WRITES_RESULTS
 
 // --- merging sorted runs in pairs ---
 
@@ -380,29 +439,15 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 #else
 
-// --- the operator's two outputs: values are the elements' own bits ---
+// --- lists into the operator's two outputs ---
 
 void WriteResult(uint unit) {
   uint rank = unit % c.item_count;
   uint sequence = unit / c.item_count;
-  uint4 record = List[instance.read1 + c.read_stride * sequence + c.rank_base + rank];
-  uint position = record.z;
-  uint local = position - c.index_base;
-  if (local < c.index_count) {
-    Offsets at = KeptOffsets(sequence);
-    uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
-    // The element itself lies anywhere, and no cache has it any more.
-    BITS value = ElementOfKey(RecordKey(record));
-    [branch] if (HidesElement(RecordKey(record))) {
-      value = LoadElement(FirstElement(at.input), local);
-    }
-    Values[instance.write0 + value_at] = value;
-    uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
-#if INDEX_WIDE
-    Indices[instance.write1 + index_at] = uint2(position, 0);
-#else
-    Indices[instance.write1 + index_at] = position;
-#endif
+  Candidate candidate = FromRecord(List[instance.read1 + c.read_stride * sequence + c.rank_base + rank]);
+  // Of several parts, that which has the element.
+  if (candidate.position - c.index_base < c.index_count) {
+    StoreResult(KeptOffsets(sequence), rank, candidate);
   }
 }
 

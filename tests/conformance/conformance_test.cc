@@ -438,7 +438,7 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKOfAsManyScatteredElementsByManyLanes",
      "top_k input=UINT64[3000,5] output=UINT64[31,5] indices=UINT64[31,5] axis=0 k=31 "
      "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
-    {"TopKOfAsManyOfRowsByACut",
+    {"TopKOfAsManyOfLongRows",
      "top_k input=FLOAT32[3,8195] output=FLOAT32[3,24] indices=UINT32[3,24] axis=1 k=24 "
      "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfAsManyOfRowsTooShortForBlocks",
@@ -447,6 +447,26 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKOfAsManyInParts",
      "top_k input=INT32[2,20001] output=INT32[2,29] indices=UINT32[2,29] axis=1 k=29 "
      "direction=increasing values=ties seed=3 view=4096 groups=64 threads=8 wide=0"},
+    // Sequences that a lane walks whole, several one after another, and writes the results of.
+    {"TopKOfShortRowsInTurns",
+     "top_k input=FLOAT32[2051,16] output=FLOAT32[2051,10] indices=UINT32[2051,10] axis=1 k=10 "
+     "direction=decreasing values=specials seed=3 view=134217728 groups=2 threads=8 wide=0"},
+    {"TopKOfShortRowsThatStartInsideVectorsInTurns",
+     "top_k input=INT8[517,4,37] output=INT8[517,4,32] indices=UINT64[517,4,32] axis=2 k=32 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=0"},
+    {"TopKOfShortRowsIntoStrides",
+     "top_k input=FLOAT16[300,7,21] output=FLOAT16[300,7,21]/[147,1,7] "
+     "indices=UINT32[300,7,21]/[441,63,3] axis=2 k=21 "
+     "direction=increasing values=rare_nans seed=3 view=134217728 groups=2 threads=8 wide=0"},
+    {"TopKOfShortColumnsInTurns",
+     "top_k input=UINT64[9,1501] output=UINT64[5,1501] indices=UINT32[5,1501] axis=0 k=5 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=2 threads=8 wide=0"},
+    {"TopKOfShortRowsInSlices",
+     "top_k input=FLOAT32[5003,8] output=FLOAT32[5003,3] indices=UINT32[5003,3] axis=1 k=3 "
+     "direction=decreasing values=zeros seed=3 view=4096 groups=2 threads=8 wide=0"},
+    {"TopKOfShortRowsOfWhichRanksFillViews",
+     "top_k input=INT16[3,900] output=INT16[3,31]/[4000,131] indices=UINT32[3,31]/[64,2] axis=1 "
+     "k=31 direction=increasing values=random_bits seed=3 view=2048 groups=2 threads=8 wide=0"},
     // Selections of more ranks than a lane keeps.
     {"TopKManyThatEqualTheCut",
      "top_k input=UINT8[3,3001] output=UINT8[3,40] indices=UINT32[3,40] axis=1 k=40 "
@@ -458,7 +478,7 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT32[2,6003] output=FLOAT32[2,150] indices=UINT64[2,150] axis=1 k=150 "
      "direction=decreasing values=ascending seed=3 view=134217728 groups=1 threads=8 wide=0"},
     {"TopKManyWithBlocksPassedOver",
-     "top_k input=FLOAT16[2,60001] output=FLOAT16[2,25] indices=UINT32[2,25] axis=1 k=25 "
+     "top_k input=FLOAT16[2,60001] output=FLOAT16[2,35] indices=UINT32[2,35] axis=1 k=35 "
      "direction=increasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyOfWideRowsInParts",
      "top_k input=INT64[2,5001] output=INT64[2,33] indices=UINT32[2,33] axis=1 k=33 "

@@ -97,8 +97,8 @@ class TopKChecker final : public DispatchChecker {
       ReadsElement(c_.input_base + Span(kept(), &Dim::input_stride) +
                    Span(reduced(), &Dim::input_stride) + uint64_t{c_.column_units} * vector_ - 1);
       Demand(Macro("TILED") != 0
-                 ? c_.lane_units > 1 && c_.lane_units * sets <= kMostTileSets &&
-                       c_.tile_rows > 0 && c_.tile_rows % 4 == 0 && c_.runs % threads_ == 0
+                 ? c_.lane_units > 1 && c_.lane_units * sets <= kMostTileSets && c_.tile_rows > 0 &&
+                       c_.tile_rows % 4 == 0 && c_.runs % threads_ == 0
                  : c_.lane_units == 1 && c_.runs == c_.column_units,
              "has tiles of another size than its kernel");
       Demand(uint64_t{c_.runs} * c_.lane_units >= c_.column_units, "leaves out columns");
@@ -161,9 +161,17 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t runs = CeilDiv(c_.list_length, c_.item_count);
     const uint64_t last_sequence = uint64_t{c_.sequences} - 1;
     Demand(uint64_t{c_.unit_count} == runs * c_.sequences, "has other runs");
-    NeedGroups(CeilDiv(c_.unit_count, threads_));
-    WithinWritten(c_.record_base + last_sequence * c_.record_stride + (runs - 1) * c_.k + c_.k - 1,
-                  "the records");
+    Demand(c_.splits == 1 || (c_.splits > 1 && source == kElements),
+           "takes another number of turns than its kernel");
+    NeedGroupsInTurns();
+    if (Macro("WRITES_RESULTS") != 0) {
+      Demand(source == kElements && runs == 1, "writes results of a part of a sequence");
+      StoresRanks(c_.sequences, c_.k);
+    } else {
+      WithinWritten(
+          c_.record_base + last_sequence * c_.record_stride + (runs - 1) * c_.k + c_.k - 1,
+          "the records");
+    }
     if (source == kElements) {
       NeedPositions(kept(), c_.sequences, "sequences");
       ReadsSequences();
@@ -240,16 +248,20 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t sequences = c_.unit_count / c_.item_count;
     Demand(sequences * c_.item_count == c_.unit_count, "ends inside a sequence");
     NeedPositions(kept(), sequences, "sequences");
-    const uint64_t last_rank = uint64_t{c_.item_count} - 1;
-    Within((sequences - 1) * c_.read_stride + c_.rank_base + last_rank, read(1), "the list");
-    Within(c_.output_base + Span(kept(), &Dim::output_stride) +
-               last_rank * c_.reduced[0].output_stride,
-           write(0), "the values");
-    Within(
-        c_.output2_base + Span(kept(), &Dim::index_stride) + last_rank * c_.reduced[0].index_stride,
-        write(1), "the indices");
+    Within((sequences - 1) * c_.read_stride + c_.rank_base + c_.item_count - 1, read(1),
+           "the list");
     NeedGroupsInTurns();
-    written_ = uint64_t{c_.unit_count} * c_.index_count;
+    StoresRanks(sequences, c_.item_count);
+  }
+
+  void StoresRanks(uint64_t sequences, uint64_t ranks) {
+    Within(c_.output_base + Span(kept(), &Dim::output_stride) +
+               (ranks - 1) * c_.reduced[0].output_stride,
+           write(0), "the values");
+    Within(c_.output2_base + Span(kept(), &Dim::index_stride) +
+               (ranks - 1) * c_.reduced[0].index_stride,
+           write(1), "the indices");
+    written_ = sequences * ranks * c_.index_count;
   }
 
   // A lane or a group for each sequence.

@@ -10,6 +10,7 @@ namespace opmill {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -407,19 +408,56 @@ TEST(PlanTopK, ReadsEveryElementOnceInATournament) {
   EXPECT_LT(scratch_records, uint64_t{1} << 21) << "far fewer candidates than elements";
 }
 
-TEST(PlanTopK, KeepsManyInLanesWhereACutCostsMore) {
+TEST(PlanTopK, KeepsUpToThirtyTwoInLanes) {
   const auto second = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
     return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}))[1];
   };
   const TensorDesc rows = Tensor({64, 8192}), columns = Tensor({8192, 64});
-  EXPECT_EQ(second(rows, 1, 16), "KeepBest");
-  EXPECT_EQ(second(rows, 1, 17), "FindCut");
-  EXPECT_EQ(second(Tensor({64, 256}), 1, 17), "KeepBest") << "too short for a cut";
+  EXPECT_EQ(second(rows, 1, 32), "KeepBest");
+  EXPECT_EQ(second(rows, 1, 33), "FindCut");
   EXPECT_EQ(second(columns, 0, 32), "KeepBest");
   EXPECT_EQ(second(columns, 0, 33), "FindCut");
-  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({999, 128}), .axis = 1, .k = 32})),
-              Each(AnyOf("KeepBest", "WriteResults")))
-      << "too short for a cut";
+}
+
+TEST(PlanTopK, WritesWhatALaneFindsInAWholeSequenceAtOnce) {
+  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k,
+                          PlanOptions options = Software()) {
+    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, options));
+  };
+  EXPECT_THAT(entries(Tensor({999, 16}), 1, 10), ElementsAre("KeepBest"));
+  EXPECT_THAT(entries(Tensor({999, 1024}), 1, 32), ElementsAre("KeepBest"));
+  EXPECT_THAT(entries(Tensor({128, 999}), 0, 4), ElementsAre("KeepBest"));
+  EXPECT_THAT(entries(Tensor({999, 1025}), 1, 32),
+              ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"));
+  EXPECT_THAT(entries(Tensor({136, 1000}), 0, 4),
+              ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"))
+      << "columns";
+  EXPECT_THAT(entries(Tensor({999, 128}), 1, 33),
+              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "WriteResults"))
+      << "more than a lane keeps";
+  EXPECT_THAT(entries(Tensor({1, 1000}), 1, 5), ElementsAre("KeepBest"));
+  PlanOptions hardware = Software();
+  hardware.prefers_wide_rows = true;
+  EXPECT_THAT(entries(Tensor({8, 1024}), 1, 32, hardware),
+              ElementsAre("KeepBest", "KeepBest", "KeepBest", "WriteResults"))
+      << "sequences too few to fill the device";
+  PlanOptions small = Software();
+  small.max_view_elements = 1024;
+  EXPECT_THAT(entries(Tensor({1, 900}, DataType::kFloat32, {16384, 16}), 1, 3, small),
+              Contains("WriteResults"))
+      << "in parts";
+}
+
+TEST(PlanTopK, GivesLanesSeveralShortSequencesWhereTheyAreMany) {
+  const auto walk = [](const TensorDesc& input) {
+    return Plan(TopKDesc{.input = input, .axis = 1, .k = 4}, Software()).passes[0].dispatches[0];
+  };
+  const Dispatch many = walk(Tensor({1048576, 16}));
+  EXPECT_EQ(many.constants.splits, 64u);
+  EXPECT_EQ(uint64_t{many.groups[0]} * many.groups[1], 1048576u / 8 / 64);
+  EXPECT_EQ(walk(Tensor({1048576, 64})).constants.splits, 16u);
+  EXPECT_EQ(walk(Tensor({1024, 16})).constants.splits, 2u);
+  EXPECT_EQ(walk(Tensor({512, 16})).constants.splits, 1u);
 }
 
 TEST(PlanTopK, CutsUpToHalfOfASequence) {

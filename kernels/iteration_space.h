@@ -11,7 +11,7 @@
 
 namespace opmill {
 
-// Strides in elements of the input, the first output and top_k's indices.
+// Strides in elements of the input, the first output, and top_k's indices or hardmax's positions.
 struct SpaceDim {
   uint64_t size = 1;
   uint64_t input_stride = 0;
@@ -37,8 +37,8 @@ struct IterationSpace {
   uint64_t index_count() const;  // product of the reduced sizes
 };
 
-// `index` is top_k's second output, or null. The reduced dimensions' output strides are kept too:
-// hardmax and top_k write along them.
+// `index` is top_k's second output, hardmax's positions, or null. The reduced dimensions' output
+// strides are kept too: hardmax and top_k write along them.
 IterationSpace MakeIterationSpace(const TensorDesc& input, const std::vector<uint32_t>& axes,
                                   const TensorDesc& output, const TensorDesc* index,
                                   ReducedOrder order);

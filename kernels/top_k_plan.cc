@@ -20,10 +20,13 @@ uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wante
 
 // Elements of a block where lanes keep the best, a key being worth testing so many of them; 0 where
 // sorting everything is cheaper.
-uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout layout) {
+uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout layout,
+                   const PlanOptions& options) {
   const bool columns = layout == Layout::kColumns;
   const double key_worth = columns ? tuning::kColumnKeyWorth : tuning::kKeyWorth;
-  const uint64_t least = columns ? tuning::kMinColumnTournament : tuning::kMinTournament;
+  const uint64_t least = options.prefers_wide_rows ? tuning::kMinWideTournament
+                         : columns                 ? tuning::kMinColumnTournament
+                                                   : tuning::kMinTournament;
   const double wanted = std::sqrt(key_worth * static_cast<double>(length) / k);
   const uint64_t block =
       BlockLength(length, k, std::max(vector_elements, tuning::kMinBlockElements),
@@ -48,8 +51,9 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
 
 void TopKSlice::Plan() {
   const uint64_t select_block = lane_keeps() ? 0 : SelectBlock(length_, k_, VectorElements());
-  const uint64_t keep_block =
-      lane_keeps() ? KeepBlock(length_, k_, VectorElements(), LayoutOf(parts_[0])) : 0;
+  const uint64_t keep_block = lane_keeps() ? KeepBlock(length_, k_, VectorElements(),
+                                                       LayoutOf(parts_[0]), builder_.options())
+                                           : 0;
   if (keep_block + select_block == 0 && KeepResults()) return;
   if (select_block > 0) {
     WriteResults(SortSelection(SelectFromBlocks(BlockKeys(select_block), select_block)));
@@ -93,10 +97,9 @@ void TopKSlice::SetOutputs(Dispatch& dispatch, const IterationSpace& part,
 }
 
 bool TopKSlice::KeepResults() {
+  if (!lane_keeps() || RunLength(length_) < length_ || parts_.size() > 1) return false;
   const std::vector<IterationSpace> ranks = Ranks();
-  if (!lane_keeps() || RunLength(length_) < length_ || parts_.size() > 1 || ranks.size() > 1) {
-    return false;
-  }
+  if (ranks.size() > 1) return false;
   const IterationSpace& part = parts_[0];
   Dispatch dispatch;
   dispatch.kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(part), k_, true));
@@ -130,7 +133,7 @@ void TopKSlice::WriteResults(const List& list) {
 }
 
 SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
-                                              uint64_t parts) {
+                                              uint64_t parts, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
   // Whichever way a layout goes and whatever is made of its lists afterwards.
   SequenceRecords most;
@@ -149,7 +152,7 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
   };
   if (k <= tuning::kMaxLaneKeep) {
     for (const Layout layout : {Layout::kRows, Layout::kColumns}) {
-      const uint64_t block = KeepBlock(length, k, vector_elements, layout);
+      const uint64_t block = KeepBlock(length, k, vector_elements, layout, options);
       const uint64_t list =
           block > 0 ? std::max(keys(block), k * block) : runs(std::min(length, 4 * k));
       add(list, list);
@@ -174,7 +177,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   builder.NextPass();
   IterationSpace space = MakeIterationSpace(desc.input, {desc.axis}, *desc.output_values,
                                             &*desc.output_indices, ReducedOrder::kRowMajor);
-  // The ranks have output strides of their own; see WriteResults.
+  // The ranks have output strides of their own; see Ranks.
   for (SpaceDim& dim : space.reduced) dim.output_stride = dim.index_stride = 0;
 
   const DataType type = desc.input.data_type;
@@ -183,7 +186,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
   // Cutting in halves leaves parts of a quarter of the limit at least.
   const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 4);
   const top_k::SequenceRecords records =
-      top_k::TopKSlice::RecordsPerSequence(length, desc.k, type, parts);
+      top_k::TopKSlice::RecordsPerSequence(length, desc.k, type, parts, options);
   if (records.list > options.max_view_elements) {
     return absl::ResourceExhaustedError(
         absl::StrCat("top_k with k (", desc.k, ") of ", length, " elements sorts ", records.list,

@@ -94,7 +94,7 @@ class TopKSlice {
   void Plan();
 
   static SequenceRecords RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
-                                            uint64_t parts);
+                                            uint64_t parts, const PlanOptions& options);
 
  private:
   // All k, so that no merge follows.
@@ -132,7 +132,7 @@ class TopKSlice {
   // Lanes take several units, one after another, where lanes are few.
   void SetUnitsInTurns(Dispatch& dispatch, uint64_t units, uint64_t most_turns) {
     const uint64_t turns = builder_.options().turns(units, most_turns);
-    dispatch.constants.splits = static_cast<uint32_t>(turns);
+    dispatch.constants.lane_units = static_cast<uint32_t>(turns);
     SetUnits(dispatch, units, builder_.options().threads * turns);
   }
 

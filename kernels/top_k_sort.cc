@@ -45,8 +45,9 @@ void TopKSlice::SetKeeping(Dispatch& dispatch, Source source, uint64_t length, u
   constants.sequences = static_cast<uint32_t>(sequences_);
   constants.item_count = static_cast<uint32_t>(run);
   constants.k = static_cast<uint32_t>(kept);
-  const uint64_t most_turns = source == Source::kElements ? tuning::kMinTurnItems / run : 1;
-  SetUnitsInTurns(dispatch, sequences_ * CeilDiv(length, run), most_turns);
+  const bool in_turns = source == Source::kElements && !builder_.options().prefers_wide_rows;
+  SetUnitsInTurns(dispatch, sequences_ * CeilDiv(length, run),
+                  in_turns ? tuning::kMinTurnItems / run : 1);
 }
 
 // Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`

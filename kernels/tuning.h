@@ -96,12 +96,13 @@ inline constexpr uint64_t kMaxLaneWindows = 63;
 inline constexpr uint64_t kMaxPlaces = 4096;  // MOST_PLACES in top_k_spread.hlsl
 inline constexpr uint64_t kMaxOfPlace = 4;
 
-// Sequences up to this length are walked whole: a tournament of blocks would cost more passes than it
-// saves, in columns from fewer on, whose blocks are read in tiles. Rows of 256 elements FLOAT32, k=2:
-// 13.8 -> 8.9 ms; of 512, k=10: 11.8 -> 9.6; of 1024, k=32: 44.8 -> 37.9; columns of 128, k=4: 36
-// -> 22, but of 256, k=2: 96 and 145.
+// Sequences up to this length are walked whole: a tournament of blocks would cost more passes than
+// it saves, in columns from fewer on, whose blocks are read in tiles. 64 -> 1024 took rows of 256
+// FLOAT32 elements, k=2, from 13.8 to 8.9 ms, of 512, k=10, from 11.8 to 9.6; columns of 128, k=4,
+// 36 -> 22, but of 256, k=2, 96 -> 145. For hardware, whose lanes read side by side, a guess.
 inline constexpr uint64_t kMinTournament = 1024;
 inline constexpr uint64_t kMinColumnTournament = 128;
+inline constexpr uint64_t kMinWideTournament = 64;
 
 // Of sequences between these lengths up to half of the elements are found by cuts, not by sorting
 // all: k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and

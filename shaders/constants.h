@@ -16,7 +16,7 @@ struct Dim {
   uint size;
   uint input_stride;
   uint output_stride;
-  uint index_stride;  // top_k's second output
+  uint index_stride;  // top_k's second output, hardmax's positions
 };
 
 struct DispatchConstants {
@@ -40,7 +40,7 @@ struct DispatchConstants {
   uint last_vector;    // the last vector that may be read
   uint reduced_count;  // elements reduced into one result, over all dispatches
 
-  uint input_base;    // offset of the first element (or record) in the view that is read
+  uint input_base;    // offset of the first element (record, position) in the view that is read
   uint output_base;   // likewise in the first output
   uint output2_base;  // likewise in top_k's indices
   uint index_base;    // position of this dispatch's first element in the whole reduction
@@ -70,10 +70,10 @@ struct DispatchConstants {
   uint position_mask;     // arg-reduce: ~0 for the last of equals, 0 for the first
   uint zero;              // 0, which compilers do not know
 
-  uint first_group;   // not 0 in a dispatch that goes on where another was cut
+  uint first_group;  // not 0 in a dispatch that goes on where another was cut
   uint lane_units;   // units that a lane takes, THREADS apart: a tile at once, else in turns
-  uint lane_items;    // rows: steps that each lane takes one after another; 0: lanes take turns
-  uint tile_rows;     // columns in tiles: rows that a lane walks of one unit before the next
+  uint lane_items;   // rows: steps that each lane takes one after another; 0: lanes take turns
+  uint tile_rows;    // columns in tiles: rows that a lane walks of one unit before the next
 
   struct Dim kept[OPMILL_MAX_DIMS];
   struct Dim reduced[OPMILL_MAX_DIMS];

@@ -13,15 +13,15 @@ RWBuffer<uint> Output : register(u0);
 
 [numthreads(THREADS, 1, 1)]
 void ScatterOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint first = EnterGroup(group) * c.lane_units * THREADS;
-  uint end = min(first + c.lane_units * THREADS, c.unit_count);
-  [loop] for (uint result = first + lane; result < end; result += THREADS) {
+  uint2 units = EnterUnits(group, lane);
+  [loop] for (uint result = units.x; result < units.y; result += THREADS) {
     Offsets at = KeptOffsets(result);
     uint place = c.input_base + at.index;
     // Below zero wraps: one comparison tells whether the position lies in this dispatch's part.
     uint position = Positions[instance.read0 + place / 4][place % 4] - c.index_base;
     if (position < c.index_count) {
-      Output[instance.write0 + c.output_base + at.output + ReducedOutputOffset(position)] = ONE_BITS;
+      uint one_at = c.output_base + at.output + ReducedOutputOffset(position);
+      Output[instance.write0 + one_at] = ONE_BITS;
     }
   }
 }

@@ -12,7 +12,6 @@
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_layout.hlsli"
-#include "include/top_k_work.hlsli"
 
 #define SOURCE_ELEMENTS 0
 #define SOURCE_RECORDS 1
@@ -134,14 +133,27 @@ bool Enters(Candidate candidate, Candidate kept) {
 #endif
 }
 
-// From the last place on, so that each still finds what stood in the one before. No place waits for
-// another: vkd3d's compiler takes exponential time for a chain of choices.
+// Of the longer question vkd3d's compiler makes nested choices that take it seconds: hence masks.
+Candidate ChooseEntered(bool enters, Candidate a, Candidate b) {
+#if ASCENDING
+  return Choose(enters, a, b);
+#else
+  uint mask = 0u - (uint)enters;
+  Candidate chosen;
+  chosen.key = b.key ^ ((a.key ^ b.key) & mask);
+  chosen.position = b.position ^ ((a.position ^ b.position) & mask);
+  return chosen;
+#endif
+}
+
+// From the last place on, so that each still finds what stood in the one before, and none waits for
+// another.
 void Insert(inout Candidate best[KEEP], Candidate candidate) {
   [unroll] for (uint j = KEEP - 1; j > 0; --j) {
-    Candidate moved = Choose(Enters(candidate, best[j - 1]), best[j - 1], candidate);
-    best[j] = Choose(Enters(candidate, best[j]), moved, best[j]);
+    Candidate moved = ChooseEntered(Enters(candidate, best[j - 1]), best[j - 1], candidate);
+    best[j] = ChooseEntered(Enters(candidate, best[j]), moved, best[j]);
   }
-  best[0] = Choose(Enters(candidate, best[0]), candidate, best[0]);
+  best[0] = ChooseEntered(Enters(candidate, best[0]), candidate, best[0]);
 }
 
 #if SOURCE == SOURCE_KEYS
@@ -304,8 +316,7 @@ void KeepBestOf(uint unit) {
         candidate.key = RecordKey(winner);
         uint row = Words[runner_at + 4];
         candidate.position = c.index_base + row;
-        bool is_here = row - FirstRow(block, item) < CountInBlock(item, end);
-        Insert(best, Choose(is_here, candidate, NoCandidate()));
+        [branch] if (row - FirstRow(block, item) < CountInBlock(item, end)) Insert(best, candidate);
       }
     }
 #endif
@@ -342,13 +353,13 @@ void KeepBestOf(uint unit) {
 #if !WRITES_RESULTS
   uint at = c.record_base + sequence * c.record_stride + run * c.k;
 #endif
-  [unroll] for (uint i = 0; i < KEEP; ++i) {
-    if (has_any && i + c.k >= KEEP) {
-      uint rank = i + c.k - KEEP;
+  [unroll] for (uint j = 0; j < KEEP; ++j) {
+    if (has_any && j + c.k >= KEEP) {
+      uint rank = j + c.k - KEEP;
 #if WRITES_RESULTS
-      StoreResult(place, rank, best[i]);
+      StoreResult(place, rank, best[j]);
 #else
-      StoreCandidate(at + rank, best[i]);
+      StoreCandidate(at + rank, best[j]);
 #endif
     }
   }
@@ -444,7 +455,8 @@ void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 void WriteResult(uint unit) {
   uint rank = unit % c.item_count;
   uint sequence = unit / c.item_count;
-  Candidate candidate = FromRecord(List[instance.read1 + c.read_stride * sequence + c.rank_base + rank]);
+  uint record = instance.read1 + c.read_stride * sequence + c.rank_base + rank;
+  Candidate candidate = FromRecord(List[record]);
   // Of several parts, that which has the element.
   if (candidate.position - c.index_base < c.index_count) {
     StoreResult(KeptOffsets(sequence), rank, candidate);

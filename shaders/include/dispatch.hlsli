@@ -18,6 +18,12 @@ uint EnterGroup(uint3 group) {
   return c.first_group + group.y * c.group_columns + group.x;
 }
 
+// Likewise with c.lane_units units for each lane, THREADS apart: its first, and where to stop.
+uint2 EnterUnits(uint3 group, uint lane) {
+  uint first = EnterGroup(group) * (THREADS * c.lane_units) + lane;
+  return uint2(first, min(first + THREADS * c.lane_units, c.unit_count));
+}
+
 // Offsets of one position in each tensor, in elements, from the dispatch's own bases.
 struct Offsets {
   uint input;

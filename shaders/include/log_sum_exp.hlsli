@@ -29,7 +29,7 @@ FLOATS ExpBeside(FLOATS x, FLOATS reference) { return ExpUpToSome(x - reference)
 
 // Makes room for elements up to `largest`. A software device then passes over the exponential.
 void Refer(inout State s, FLOATS largest) {
-  BOOLS above = largest > s.reference + HEADROOM;
+  BOOLS above = largest - HEADROOM > s.reference;
   [branch] if (any(above)) {
     FLOATS reference = above ? min(largest, FLOAT_LARGEST) : s.reference;
     s.sum *= ExpBeside(s.reference, reference);

@@ -12,10 +12,4 @@ uint EnterSequence(uint3 group, out bool is_real) {
   return min(flat_group, c.sequences - 1);
 }
 
-// With c.splits units for each lane, THREADS apart: its first, and where to stop.
-uint2 EnterUnits(uint3 group, uint lane) {
-  uint first = EnterGroup(group) * (THREADS * c.splits) + lane;
-  return uint2(first, min(first + THREADS * c.splits, c.unit_count));
-}
-
 #endif  // OPMILL_TOP_K_WORK_HLSLI_

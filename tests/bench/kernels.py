@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 from results import Chart, Part, Table, Target, between, bytes_text, number
 from tools import Program, is_enough, spread
@@ -104,6 +105,15 @@ RANKS = [
                                       ((8192, 8192), LAST, MANY_RANKS, False),
                                       ((64, 1024, 1024), MIDDLE, FEW_RANKS, False))]
 
+# A result of few elements costs more than reading them.
+LENGTHS = [
+    Group("FLOAT32", (2**24 // length, length),
+          cross(["sum", "argmin", "log_sum_exp", "hardmax"], [LAST]) + [Row("top_k", LAST, 4)],
+          quick=length in (4, 64))
+    for length in (4, 16, 64, 256, 1024)] + [
+    Group("FLOAT32", (length, 2**24 // length), cross(["sum", "argmin"], [FIRST]), quick=False)
+    for length in (4, 16, 64, 256, 1024)]
+
 
 def measure(bench, group, repetitions, seconds=0.0):
     """Rows of results. Each run stands behind one of its limit; a row takes at least `seconds`."""
@@ -127,6 +137,7 @@ def measure(bench, group, repetitions, seconds=0.0):
         clock = "device_s" if all(run["device_s"] > 0 for run in runs) else "executed_s"
         found.append({
             "group": group.name, "name": row.name, "k": row.k, "limit": limit_name, "bytes": size,
+            "length": math.prod(group.sizes[axis] for axis in row.axes),
             "clock": clock, "target": row.target,
             "executed_s": spread([run["executed_s"] for run in runs]),
             "device_s": spread([run["device_s"] for run in runs]),
@@ -156,19 +167,23 @@ def table_of(group, found):
 
 
 def run(options):
-    part = Part("kernels", data={"rows": [], "sizes": [], "ranks": []})
-    groups, ranks = ([group for group in table if group.quick or not (options.quick or options.tiny)]
-                     for table in (GROUPS, RANKS))
+    part = Part("kernels", data={"rows": [], "sizes": [], "ranks": [], "lengths": []})
+    groups, ranks, lengths = (
+        [group for group in table if group.quick or not (options.quick or options.tiny)]
+        for table in (GROUPS, RANKS, LENGTHS))
     scaled = SIZES[:-1] if options.quick else SIZES
     seconds = 0.1  # so that small rows are run often enough
     if options.tiny:
-        groups, ranks = ([tiny(group) for group in table] for table in (groups, ranks))
+        groups, ranks, lengths = ([tiny(group) for group in table]
+                                  for table in (groups, ranks, lengths))
         scaled, seconds = SIZES[:2], 0
     if options.sizes:
-        groups, ranks, scaled = [custom(options)], [], []
+        groups, ranks, lengths, scaled = [custom(options)], [], [], []
     with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
         part.data["device"] = bench.ask("device")
-        tables = ([(group, "rows", 0) for group in groups] + [(group, "ranks", 0) for group in ranks]
+        tables = ([(group, "rows", 0) for group in groups]
+                  + [(group, "ranks", 0) for group in ranks]
+                  + [(group, "lengths", 0) for group in lengths]
                   + [(group, "sizes", seconds) for group in scaled])
         for group, data, least in tables:
             group = dataclasses.replace(group, rows=[
@@ -208,17 +223,15 @@ def charts(data):
     for group, rows in itertools.groupby(data["rows"], key=lambda row: row["group"]):
         drawn.append(Chart(f"{group}: share of the limit", "bars", "", {
             row["name"]: (row["share"]["median"], row["target"]) for row in rows}))
-    lines = {}
-    for row in data["ranks"]:
-        rate = row["bytes"] / row["executed_s"]["median"] / 1e9
-        lines.setdefault(row["group"], []).append((row["k"], rate))
-    if lines:
-        drawn.append(Chart("top_k: throughput against ranks", "lines", "GB/s", lines, "k"))
-    lines = {}
-    for row in data["sizes"]:
-        rate = row["bytes"] / row["executed_s"]["median"] / 1e9
-        lines.setdefault(row["name"], []).append((row["bytes"], rate))
-    if lines:
-        drawn.append(Chart("Operators on the device: throughput against size", "lines", "GB/s",
-                           lines, "bytes"))
+    for data_name, title, line, x, unit in (
+            ("ranks", "top_k: throughput against ranks", "group", "k", "k"),
+            ("lengths", "64 MiB: throughput against the elements of a result", "name", "length",
+             "elements"),
+            ("sizes", "Operators on the device: throughput against size", "name", "bytes", "bytes")):
+        lines = {}
+        for row in data[data_name]:
+            rate = row["bytes"] / row["executed_s"]["median"] / 1e9
+            lines.setdefault(row[line], []).append((row[x], rate))
+        if lines:
+            drawn.append(Chart(title, "lines", "GB/s", lines, unit))
     return drawn

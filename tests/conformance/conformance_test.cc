@@ -249,8 +249,9 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
     int axis;
   };
   uint64_t seed = 0;
-  for (const uint32_t length : {65u, 68u, 129u, 257u, 531u}) {
-    for (const uint32_t k : {16u, 17u, 32u, 33u, length / 2, length / 2 + 1}) {
+  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u}) {
+    const uint32_t half = std::min(length / 2, 128u);
+    for (const uint32_t k : {4u, 17u, 32u, 33u, half, half + 1}) {
       for (const Place& place : {Place{"3,", "", 1}, Place{"", ",32", 0}, Place{"", ",3", 0}}) {
         const auto shape = [&](uint32_t size) {
           return absl::StrCat("[", place.before, size, place.after, "]");
@@ -386,7 +387,10 @@ constexpr NamedCase kRegressions[] = {
     // Groups that only fill the grid up wrote over the results of the first ones.
     {"StoresColumnsOfMoreGroupsThanARow",
      "reduce input=FLOAT32[2,524296]/[1048592,2] function=SUM output=FLOAT32[1,524296] axes=0 "
-     "values=ties seed=1 view=134217728 groups=64 threads=8 wide=0"},
+     "values=ties seed=1 view=134217728 groups=64 threads=8 wide=1"},
+    {"StoresColumnsOfMoreGroupsThanARowInTurns",
+     "reduce input=FLOAT32[2,1048592]/[2097184,2] function=SUM output=FLOAT32[1,1048592] axes=0 "
+     "values=ties seed=1 view=134217728 groups=65536 threads=8 wide=0"},
     // vkd3d's compiler made both results of a vector the second one.
     {"TellsTheColumnsOfAWideVectorApart",
      "reduce input=UINT64[5,2] function=MAX output=UINT64[1,2] axes=0 values=descending seed=1 "

@@ -106,6 +106,16 @@ class DispatchChecker {
            absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
   }
 
+  // What a group sees to, which has but one turn where its lanes share a unit.
+  uint64_t GroupUnits() {
+    Demand(c_.lane_units == 1 || (c_.lane_units > 1 && c_.lane_bits == 0),
+           "takes another number of turns than its kernel");
+    const uint64_t units = std::max<uint64_t>(1, c_.lane_units * (threads_ >> c_.lane_bits));
+    Demand(CeilDiv(groups(), std::max(1u, c_.splits)) * units <= kMost,
+           "counts units past 32 bits");
+    return units;
+  }
+
   // What every first element of a walk is a multiple of, within a vector.
   uint64_t Alignment() const {
     uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);

@@ -52,13 +52,6 @@ class ReductionChecker final : public DispatchChecker {
     }
   }
 
-  // What a group sees to, which has but one turn where its lanes share a result.
-  uint64_t GroupUnits() {
-    Demand(c_.lane_units == 1 || (c_.lane_units > 1 && c_.lane_bits == 0),
-           "takes another number of turns than its kernel");
-    return std::max<uint64_t>(1, uint64_t{c_.lane_units} * (threads_ >> c_.lane_bits));
-  }
-
   void CheckLanes() {
     const uint64_t lanes = uint64_t{1} << c_.lane_bits;
     Demand(lanes <= threads_, "shares a result among more lanes than a group has");
@@ -105,6 +98,7 @@ class ReductionChecker final : public DispatchChecker {
   }
 
   void Combine() {
+    Demand(Macro("RESULT") == 0, "combines records into records");
     CheckLanes();
     Splits();
     NeedPositions(kept(), c_.unit_count, "results");

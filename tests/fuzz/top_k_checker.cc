@@ -148,9 +148,7 @@ class TopKChecker final : public DispatchChecker {
   }
 
   // Lanes take several units, one after another.
-  void NeedGroupsInTurns() {
-    NeedGroups(CeilDiv(c_.unit_count, threads_ * std::max(1u, c_.splits)));
-  }
+  void NeedGroupsInTurns() { NeedGroups(CeilDiv(c_.unit_count, GroupUnits())); }
 
   void KeepBest() {
     const uint64_t source = Macro("SOURCE");
@@ -161,11 +159,12 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t runs = CeilDiv(c_.list_length, c_.item_count);
     const uint64_t last_sequence = uint64_t{c_.sequences} - 1;
     Demand(uint64_t{c_.unit_count} == runs * c_.sequences, "has other runs");
-    Demand(c_.splits == 1 || (c_.splits > 1 && source == kElements),
+    Demand(c_.lane_units == 1 || source == kElements,
            "takes another number of turns than its kernel");
     NeedGroupsInTurns();
     if (Macro("WRITES_RESULTS") != 0) {
-      Demand(source == kElements && runs == 1, "writes results of a part of a sequence");
+      Demand(source == kElements && runs == 1 && c_.k <= c_.list_length && c_.index_base == 0,
+             "writes results of a part of a sequence");
       StoresRanks(c_.sequences, c_.k);
     } else {
       WithinWritten(
@@ -236,7 +235,6 @@ class TopKChecker final : public DispatchChecker {
     uint64_t last_written = (uint64_t{c_.runs} - 1) * c_.k + last_merged - 1;
     WithinWritten(c_.record_base + (sequences - 1) * c_.record_stride + last_written,
                   "the merged runs");
-    Demand(c_.splits > 0, "takes no chunks");
     NeedGroupsInTurns();
     if (c_.counted != 0) UsesHeaders(sequences);
   }
@@ -324,7 +322,7 @@ class TopKChecker final : public DispatchChecker {
   }
 
   void RankCandidates() {
-    Demand(c_.item_count > 0 && c_.k > 0 && c_.splits > 0, "ranks nothing");
+    Demand(c_.item_count > 0 && c_.k > 0, "ranks nothing");
     if (!mistake_.empty()) return;
     const uint64_t sequences = c_.unit_count / c_.item_count;
     Demand(sequences * c_.item_count == c_.unit_count, "ends inside a sequence");

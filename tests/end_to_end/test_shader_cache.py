@@ -60,6 +60,9 @@ class ShaderCache(unittest.TestCase):
                 np.testing.assert_array_equal(
                     arrays.array_of(api.execute(stub, arrays.argmax(VALUES, [0]), DATA)),
                     arrays.expect_arg(VALUES, [0], "max"))
+                np.testing.assert_array_equal(
+                    arrays.array_of(api.execute(stub, arrays.argmin(VALUES, [0]), DATA)),
+                    arrays.expect_arg(VALUES, [0], "min"))
             device = stub.GetStatistics(api.sv.GetStatisticsRequest()).device
             look(server)
         warnings = [line["error"] for line in server.lines("shader_cache")]

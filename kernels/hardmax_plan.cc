@@ -2,22 +2,13 @@
 #include "kernels/operator_plans.h"
 
 namespace opmill {
-namespace {
-
-// Positions along the axes, packed: what ARGMAX would give.
-TensorDesc PositionsOf(const HardmaxDesc& desc) {
-  TensorDesc positions = {.data_type = DataType::kUint32, .sizes = desc.input.sizes};
-  for (const uint32_t axis : desc.axes) positions.sizes[axis] = 1;
-  return positions;
-}
-
-}  // namespace
-
 void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
   const DataType type = desc.input.data_type;
   const PlanOptions& options = builder.options();
   builder.Add(Fill{.role = BufferRole::kOutput0, .size_bytes = RequiredBytes(*desc.output)});
-  const TensorDesc positions = PositionsOf(desc);
+  // Packed: what ARGMAX would give.
+  const TensorDesc positions = {.data_type = DataType::kUint32,
+                                .sizes = ReducedSizes(desc.input.sizes, desc.axes)};
   const uint64_t position_bytes = ElementBytes(positions.data_type);
   const uint64_t first_position =
       builder.ReserveRecords(CeilDiv(RequiredBytes(positions), kVectorBytes)) / position_bytes;
@@ -46,7 +37,6 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
       const PlacedView found = ReadElements(positions.data_type, part.output2_base,
                                             IndexSpan(part.kept), BufferRole::kScratch);
       const uint64_t results = part.results();
-      const uint64_t lane_units = TurnsOf(results, 1, options);
       Dispatch dispatch;
       dispatch.kernel = kernel;
       dispatch.reads[0] = found.view;
@@ -55,10 +45,8 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
       dispatch.constants.output_base = output.base;
       dispatch.constants.index_base = static_cast<uint32_t>(part.index_base);
       dispatch.constants.index_count = static_cast<uint32_t>(part.index_count());
-      dispatch.constants.unit_count = static_cast<uint32_t>(results);
-      dispatch.constants.lane_units = static_cast<uint32_t>(lane_units);
       SetDims(dispatch.constants, part, part.kept.size(), part.reduced.size());
-      SetGroups(dispatch, CeilDiv(results, lane_units * options.threads));
+      DealUnits(dispatch, results, TurnsOf(results, 1, options), options.threads);
       builder.Add(std::move(dispatch));
     }
   }

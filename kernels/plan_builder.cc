@@ -155,6 +155,12 @@ void SetGroups(Dispatch& dispatch, uint64_t count) {
   dispatch.constants.group_columns = dispatch.groups[0];
 }
 
+void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes) {
+  dispatch.constants.unit_count = static_cast<uint32_t>(units);
+  dispatch.constants.lane_units = static_cast<uint32_t>(lane_units);
+  SetGroups(dispatch, CeilDiv(units, lane_units * lanes));
+}
+
 void FillGaps(PlanBuilder& builder, BufferRole role, const TensorDesc& desc) {
   if (IsPacked(desc) && RequiredBytes(desc) == ElementCount(desc) * ElementBytes(desc.data_type)) {
     return;

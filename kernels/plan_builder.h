@@ -76,6 +76,10 @@ BufferView InFormat(BufferView view, ViewFormat format);
 void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,
              size_t reduced);
 
+// Deals units to groups that have so many lanes, or sets of lanes that share a unit, `lane_units`
+// to each.
+void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes);
+
 // Deals `count` groups over the two dimensions that a dispatch has.
 void SetGroups(Dispatch& dispatch, uint64_t count);
 

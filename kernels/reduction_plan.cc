@@ -279,7 +279,6 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.read_stride = static_cast<uint32_t>(from.result_stride);
   constants.read_item_stride = static_cast<uint32_t>(from.split_stride);
   constants.reduced_count = static_cast<uint32_t>(reduced_count);
-  constants.unit_count = static_cast<uint32_t>(results);
   constants.item_count = static_cast<uint32_t>(splits);
   constants.split_items = constants.item_count;
   constants.splits = 1;
@@ -287,8 +286,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
   SetDims(constants, space, space.kept.size(), 0);
   const uint64_t lane_units = lanes > 1 ? 1 : TurnsOf(results, splits, options);
-  constants.lane_units = static_cast<uint32_t>(lane_units);
-  SetGroups(dispatch, CeilDiv(results, lane_units * options.threads / lanes));
+  DealUnits(dispatch, results, lane_units, options.threads / lanes);
   builder.Add(std::move(dispatch));
 }
 

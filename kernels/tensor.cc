@@ -237,6 +237,11 @@ uint64_t ElementCount(const TensorDesc& desc) {
   return count;
 }
 
+std::vector<uint32_t> ReducedSizes(std::vector<uint32_t> sizes, const std::vector<uint32_t>& axes) {
+  for (const uint32_t axis : axes) sizes[axis] = 1;
+  return sizes;
+}
+
 std::vector<uint32_t> PackedStrides(const std::vector<uint32_t>& sizes) {
   std::vector<uint32_t> strides(sizes.size());
   uint32_t stride = 1;

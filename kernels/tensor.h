@@ -58,6 +58,8 @@ struct TensorDesc {
 absl::Status CheckTensor(const TensorDesc& desc, absl::string_view field);
 
 uint64_t ElementCount(const TensorDesc& desc);
+// 1 along these axes.
+std::vector<uint32_t> ReducedSizes(std::vector<uint32_t> sizes, const std::vector<uint32_t>& axes);
 std::vector<uint32_t> PackedStrides(const std::vector<uint32_t>& sizes);
 std::vector<uint32_t> EffectiveStrides(const TensorDesc& desc);  // the given ones, or packed
 bool IsPacked(const TensorDesc& desc);  // every element in row-major order, no gaps

@@ -54,13 +54,12 @@ void TopKSlice::Plan() {
   const uint64_t keep_block = lane_keeps() ? KeepBlock(length_, k_, VectorElements(),
                                                        LayoutOf(parts_[0]), builder_.options())
                                            : 0;
-  if (keep_block + select_block == 0 && KeepResults()) return;
   if (select_block > 0) {
     WriteResults(SortSelection(SelectFromBlocks(BlockKeys(select_block), select_block)));
   } else if (keep_block > 0) {
     const Keys keys = BlockKeys(keep_block);
     WriteResults(KeepOfBlocks(KeepOfKeys(keys), keys, keep_block));
-  } else {
+  } else if (!KeepResults()) {
     WriteResults(SortElements());
   }
 }
@@ -153,8 +152,8 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
   if (k <= tuning::kMaxLaneKeep) {
     for (const Layout layout : {Layout::kRows, Layout::kColumns}) {
       const uint64_t block = KeepBlock(length, k, vector_elements, layout, options);
-      const uint64_t list =
-          block > 0 ? std::max(keys(block), k * block) : runs(std::min(length, 4 * k));
+      const uint64_t list = block > 0 ? std::max(keys(block), k * block)
+                                      : runs(std::min(length, LeastRun(k, options)));
       add(list, list);
     }
   } else if (const uint64_t block = SelectBlock(length, k, vector_elements); block > 0) {

@@ -12,6 +12,7 @@
 
 #include "kernels/iteration_space.h"
 #include "kernels/plan_builder.h"
+#include "kernels/reduction_plan.h"
 #include "kernels/tuning.h"
 
 namespace opmill::top_k {
@@ -131,9 +132,8 @@ class TopKSlice {
 
   // Lanes take several units, one after another, where lanes are few.
   void SetUnitsInTurns(Dispatch& dispatch, uint64_t units, uint64_t most_turns) {
-    const uint64_t turns = builder_.options().turns(units, most_turns);
-    dispatch.constants.lane_units = static_cast<uint32_t>(turns);
-    SetUnits(dispatch, units, builder_.options().threads * turns);
+    const PlanOptions& options = builder_.options();
+    DealUnits(dispatch, units, options.turns(units, most_turns), options.threads);
   }
 
   static void SetRead(DispatchConstants& constants, const List& list) {
@@ -184,6 +184,10 @@ class TopKSlice {
   bool KeepResults();
   void WriteResults(const List& list);
 
+  // Candidates that a lane that keeps k sorts at a time at least, if there are as many.
+  static uint64_t LeastRun(uint64_t k, const PlanOptions& options) {
+    return std::max(4 * k, options.prefers_wide_rows ? 0 : tuning::kMinLaneCandidates);
+  }
   // How many candidates one lane sorts at a time, out of a list of `length`.
   uint64_t RunLength(uint64_t length) const;
 

@@ -19,9 +19,7 @@ uint64_t TopKSlice::RunLength(uint64_t length) const {
   if (!lane_keeps()) return std::min(length, tuning::kMaxLaneKeep);
   const PlanOptions& options = builder_.options();
   const uint64_t runs_wanted = std::max<uint64_t>(1, options.parallel_lanes() / sequences_);
-  const uint64_t least =
-      std::max(4 * k_, options.prefers_wide_rows ? 0 : tuning::kMinLaneCandidates);
-  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, least),
+  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, LeastRun(k_, options)),
                     tuning::kMaxLaneCandidates);
 }
 
@@ -45,9 +43,10 @@ void TopKSlice::SetKeeping(Dispatch& dispatch, Source source, uint64_t length, u
   constants.sequences = static_cast<uint32_t>(sequences_);
   constants.item_count = static_cast<uint32_t>(run);
   constants.k = static_cast<uint32_t>(kept);
-  const bool in_turns = source == Source::kElements && !builder_.options().prefers_wide_rows;
-  SetUnitsInTurns(dispatch, sequences_ * CeilDiv(length, run),
-                  in_turns ? tuning::kMinTurnItems / run : 1);
+  const PlanOptions& options = builder_.options();
+  const uint64_t units = sequences_ * CeilDiv(length, run);
+  const uint64_t turns = source == Source::kElements ? TurnsOf(units, run, options) : 1;
+  DealUnits(dispatch, units, turns, options.threads);
 }
 
 // Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`

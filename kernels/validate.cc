@@ -41,12 +41,6 @@ absl::Status CheckAxes(absl::Span<const uint32_t> axes, size_t rank) {
   return absl::OkStatus();
 }
 
-std::vector<uint32_t> ReducedSizes(const TensorDesc& input, absl::Span<const uint32_t> axes) {
-  std::vector<uint32_t> sizes = input.sizes;
-  for (const uint32_t axis : axes) sizes[axis] = 1;
-  return sizes;
-}
-
 // Infers an output that was left out, else checks everything about it but its data type.
 absl::Status CompleteOutput(absl::string_view field, DataType inferred_type,
                             const std::vector<uint32_t>& sizes, std::optional<TensorDesc>& output) {
@@ -104,8 +98,8 @@ absl::Status Complete(ArgReduceDesc& desc) {
   RETURN_IF_ERROR(CheckEnum(desc.axis_direction, 2, "axis_direction"));
   RETURN_IF_ERROR(CheckTensor(desc.input, "input"));
   RETURN_IF_ERROR(CheckAxes(desc.axes, desc.input.sizes.size()));
-  RETURN_IF_ERROR(CompleteOutput("output", DataType::kUint32, ReducedSizes(desc.input, desc.axes),
-                                 desc.output));
+  RETURN_IF_ERROR(CompleteOutput("output", DataType::kUint32,
+                                 ReducedSizes(desc.input.sizes, desc.axes), desc.output));
   return CheckIndexRange(desc.input, *desc.output, desc.axes);
 }
 
@@ -115,7 +109,7 @@ absl::Status Complete(ReduceDesc& desc) {
   RETURN_IF_ERROR(CheckAxes(desc.axes, desc.input.sizes.size()));
   const bool gives_indices = GroupOf(desc.function) == OperatorGroup::kReduceArg;
   RETURN_IF_ERROR(CompleteOutput("output", gives_indices ? DataType::kUint32 : desc.input.data_type,
-                                 ReducedSizes(desc.input, desc.axes), desc.output));
+                                 ReducedSizes(desc.input.sizes, desc.axes), desc.output));
   if (gives_indices) return CheckIndexRange(desc.input, *desc.output, desc.axes);
   return CheckValueType(desc.input, "output", *desc.output);
 }

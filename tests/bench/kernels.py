@@ -92,7 +92,7 @@ GROUPS = [
 
 # 4 KiB to 1 GiB of FLOAT32.
 SIZES = [Group("FLOAT32", sizes, cross(["sum"], [LAST, FIRST]) + cross(["argmin", "hardmax"], [LAST])
-               + [Row("top_k", LAST, 10)])
+               + [Row("top_k", LAST, 10)], quick=sizes != (65536, 4096))
          for sizes in ((1, 1024), (16, 1024), (256, 1024), (4096, 1024), (16384, 4096),
                        (65536, 4096))]
 
@@ -113,6 +113,8 @@ LENGTHS = [
     for length in (4, 16, 64, 256, 1024)] + [
     Group("FLOAT32", (length, 2**24 // length), cross(["sum", "argmin"], [FIRST]), quick=False)
     for length in (4, 16, 64, 256, 1024)]
+
+TABLES = {"rows": GROUPS, "ranks": RANKS, "lengths": LENGTHS, "sizes": SIZES}
 
 
 def measure(bench, group, repetitions, seconds=0.0):
@@ -167,36 +169,32 @@ def table_of(group, found):
 
 
 def run(options):
-    part = Part("kernels", data={"rows": [], "sizes": [], "ranks": [], "lengths": []})
-    groups, ranks, lengths = (
-        [group for group in table if group.quick or not (options.quick or options.tiny)]
-        for table in (GROUPS, RANKS, LENGTHS))
-    scaled = SIZES[:-1] if options.quick else SIZES
-    seconds = 0.1  # so that small rows are run often enough
-    if options.tiny:
-        groups, ranks, lengths = ([tiny(group) for group in table]
-                                  for table in (groups, ranks, lengths))
-        scaled, seconds = SIZES[:2], 0
-    if options.sizes:
-        groups, ranks, lengths, scaled = [custom(options)], [], [], []
+    part = Part("kernels", data={data: [] for data in TABLES})
     with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
         part.data["device"] = bench.ask("device")
-        tables = ([(group, "rows", 0) for group in groups]
-                  + [(group, "ranks", 0) for group in ranks]
-                  + [(group, "lengths", 0) for group in lengths]
-                  + [(group, "sizes", seconds) for group in scaled])
-        for group, data, least in tables:
+        for data, group in chosen(options):
             group = dataclasses.replace(group, rows=[
                 row for row in group.rows if options.only in f"{group.name} {row.name}"])
             if not group.rows:
                 continue
-            found = measure(bench, group, options.repetitions, least)
+            # Small rows are run often enough.
+            seconds = 0.1 if data == "sizes" and not options.tiny else 0
+            found = measure(bench, group, options.repetitions, seconds)
             part.data[data] += found
             options.show(part, table_of(group, found))
             part.targets += [Target(f"{row['group']} {row['name']} / {row['limit']}",
                                     row["target"], row["share"]) for row in found if row["target"]]
     part.charts = charts(part.data)
     return part
+
+
+def chosen(options):
+    """The groups to measure, each with the name of its table."""
+    if options.sizes:
+        return [("rows", custom(options))]
+    groups = [(data, group) for data, table in TABLES.items() for group in table
+              if group.quick or not (options.quick or options.tiny)]
+    return [(data, tiny(group)) for data, group in groups] if options.tiny else groups
 
 
 def tiny(group):

@@ -159,8 +159,7 @@ uint32_t ChooseK(uint32_t length, Random& random) {
 OperatorDesc MakeDesc(const Function& f, const Shape& shape, TensorDesc input, bool strided_output,
                       Random& random) {
   const DataType type = input.data_type;
-  std::vector<uint32_t> reduced = shape.sizes;
-  for (const uint32_t axis : shape.axes) reduced[axis] = 1;
+  std::vector<uint32_t> reduced = ReducedSizes(shape.sizes, shape.axes);
   const DataType index_type = random.Pick(kIndexTypes);
   switch (f.kind) {
     case Function::kArg:

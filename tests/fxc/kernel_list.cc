@@ -113,8 +113,7 @@ constexpr DataType kIndexTypes[] = {DataType::kUint32, DataType::kInt32, DataTyp
 
 std::optional<TensorDesc> IndexOutput(std::vector<uint32_t> sizes,
                                       const std::vector<uint32_t>& axes, DataType type) {
-  for (const uint32_t axis : axes) sizes[axis] = 1;
-  return TensorDesc{type, std::move(sizes), {}};
+  return TensorDesc{type, ReducedSizes(std::move(sizes), axes), {}};
 }
 
 OperatorDesc MakeArgReduce(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {

@@ -1,0 +1,20 @@
+// Cases with a name and a reason, beside those that are made.
+#ifndef OPMILL_TESTS_CONFORMANCE_NAMED_CASES_H_
+#define OPMILL_TESTS_CONFORMANCE_NAMED_CASES_H_
+
+#include "absl/types/span.h"
+
+namespace opmill {
+
+struct NamedCase {
+  const char* name;
+  const char* line;
+};
+
+absl::Span<const NamedCase> Regressions();  // what broke once
+// Each way that top_k takes, on values that lead it there.
+absl::Span<const NamedCase> TopKPaths();
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_CONFORMANCE_NAMED_CASES_H_

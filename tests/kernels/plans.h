@@ -1,0 +1,30 @@
+// Plans for tests to look at.
+#ifndef OPMILL_TESTS_KERNELS_PLANS_H_
+#define OPMILL_TESTS_KERNELS_PLANS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/operator_desc.h"
+#include "kernels/plan.h"
+#include "kernels/tensor.h"
+
+namespace opmill {
+
+TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type = DataType::kFloat32,
+                  std::vector<uint32_t> strides = {});
+
+// Fails the test where there is none.
+OperatorPlan Plan(const OperatorDesc& desc, const PlanOptions& options = {});
+
+uint32_t Macro(const KernelPermutation& kernel, const std::string& name);
+// Of all dispatches, in order.
+std::vector<std::string> Entries(const OperatorPlan& plan);
+
+// Of a small device that is a processor: 64 groups of 8 lanes.
+PlanOptions Software();
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_KERNELS_PLANS_H_

@@ -8,6 +8,7 @@ Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection directio
   return {.shader = "arg_reduce",
           .input_type = input,
           .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u}, {"NAN_FIRST", 1}},
+          .finds_positions = true,
           .from_last = direction == AxisDirection::kDecreasing};
 }
 

@@ -22,21 +22,22 @@ uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint
 }
 
 // A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay.
-uint64_t TileVectors(const Walk& walk, const PlanOptions& options) {
-  if (options.prefers_wide_rows || walk.column_units <= options.threads ||
-      walk.items < tuning::kMinTileItems) {
-    return 0;
-  }
-  return EvenPart(CeilDiv(walk.column_units, options.threads), tuning::kMaxTileVectors);
+uint64_t TileVectors(const Walk& walk, bool finds_positions, const PlanOptions& options) {
+  if (options.prefers_wide_rows || walk.column_units <= options.threads) return 0;
+  const uint64_t lane_vectors = CeilDiv(walk.column_units, options.threads);
+  const uint64_t least_items = finds_positions && walk.narrow()          ? tuning::kMinRowPartItems
+                               : lane_vectors >= tuning::kMaxTileVectors ? tuning::kMinWideTileItems
+                                                                         : tuning::kMinTileItems;
+  return walk.items < least_items ? 0 : EvenPart(lane_vectors, tuning::kMaxTileVectors);
 }
 
 // Rows that lie on few pages, of narrow elements, are walked more at a time; of several reduced
 // dimensions the innermost tells.
 uint64_t TileRows(const Walk& walk, const SpaceDim* inner_reduced) {
-  const bool narrow = walk.vector_elements > 4;
   const uint64_t stride = inner_reduced == nullptr ? 0 : inner_reduced->input_stride;
   const uint64_t bytes = stride * kVectorBytes / walk.vector_elements;
-  return narrow && bytes <= tuning::kMaxCloseRowBytes ? tuning::kCloseTileRows : tuning::kTileRows;
+  return walk.narrow() && bytes <= tuning::kMaxCloseRowBytes ? tuning::kCloseTileRows
+                                                             : tuning::kTileRows;
 }
 
 }  // namespace
@@ -52,8 +53,8 @@ SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& option
           .output_elements = options.max_view_elements - kVectorBytes / ElementBytes(output)};
 }
 
-Walk ChooseWalk(const IterationSpace& space, DataType type, const PlanOptions& options) {
-  const uint32_t vector = static_cast<uint32_t>(kVectorBytes / ElementBytes(type));
+Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options) {
+  const uint32_t vector = static_cast<uint32_t>(kVectorBytes / ElementBytes(folding.input_type));
   const SpaceDim* inner_kept = space.kept.empty() ? nullptr : &space.kept.back();
   const SpaceDim* inner_reduced = space.reduced.empty() ? nullptr : &space.reduced.back();
   const bool kept_neighbours = inner_kept != nullptr && inner_kept->input_stride == 1;
@@ -79,7 +80,7 @@ Walk ChooseWalk(const IterationSpace& space, DataType type, const PlanOptions& o
     walk.width = vector >= 4 ? 4 : 1;
     walk.units = space.results() / inner_kept->size * walk.column_units;
     walk.items = space.index_count();
-    walk.tile_vectors = TileVectors(walk, options);
+    walk.tile_vectors = TileVectors(walk, folding.finds_positions, options);
     walk.tile_rows = TileRows(walk, inner_reduced);
     return walk;
   }
@@ -328,7 +329,7 @@ void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationS
     const uint64_t most_splits =
         std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
     for (const IterationSpace& part : parts_of_kept) {
-      Walk& walk = walks.emplace_back(ChooseWalk(part, folding.input_type, options));
+      Walk& walk = walks.emplace_back(ChooseWalk(part, folding, options));
       Sharing sharing = ChooseSharing(walk, options);
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);

@@ -18,7 +18,8 @@ struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
   std::vector<ShaderMacro> macros;  // beyond those that reduction.hlsli names
-  bool from_last = false;           // of equal elements the last one is wanted
+  bool finds_positions = false;
+  bool from_last = false;  // of equal elements the last one is wanted
 };
 
 // How the items of one kept and reduced slice are read. Numbers match LOAD_* in reduction.hlsli.
@@ -36,8 +37,10 @@ struct Walk {
   uint64_t run_vectors = 0;   // rows: vectors that cover a run
   uint64_t tile_vectors = 0;  // columns in tiles: units that a lane walks; 0: without tiles
   uint64_t tile_rows = 0;     // columns in tiles: rows walked of one unit before the next
+
+  bool narrow() const { return vector_elements > 4; }
 };
-Walk ChooseWalk(const IterationSpace& space, DataType type, const PlanOptions& options);
+Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options);
 
 // How many lanes and groups share one result.
 struct Sharing {

@@ -16,14 +16,23 @@ inline constexpr uint64_t kMaxLaneItems = 2048;
 // 0.59, 0.63 of the read for SUM over axis 0 of [8192,4096]; 512: 0.64.
 inline constexpr uint64_t kMaxColumnItems = 512;
 
-// Software devices: vectors of columns that a lane walks in one tile at most, rows below which it
-// does without, and rows that it walks at most, which row_part.hlsli counts in 16 bits. Tiles took
-// SUM and argmax over axis 0 of [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and
-// 0.48; 1024 -> 2048 rows MAX over axis 1 of [64,2048,1024] INT8 from 0.50 to 0.64: no second pass.
+// Software devices: vectors of columns that a lane walks in one tile at most, and rows that it walks
+// at most, which row_part.hlsli counts in 16 bits. Tiles took SUM and argmax over axis 0 of
+// [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and 0.48; 1024 -> 2048 rows MAX over
+// axis 1 of [64,2048,1024] INT8 from 0.50 to 0.64: no second pass.
 inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles.hlsli
-inline constexpr uint64_t kMinTileItems = 65;
 inline constexpr uint64_t kMaxTileItems = 2048;
 static_assert(kMaxTileItems < 0xFFFF);
+
+// Rows below which a lane does without tiles, and without those that are as wide as they get. 65 ->
+// 48 rows took MAX and argmax over axis 0 of [64,262144] FLOAT32 from 10.4 and 17 ms to 5.1 and
+// 10.8, of [48,349440] from 7.7 and 11.6 to 5.5 and 13.2. Positions of narrow elements are found
+// faster in tiles however few the rows are (row_part.hlsli): argmax of FLOAT16 over axis 0 of
+// [64,524288] took 30 ms without and 7.5 with, of [20,1048576] 11.7 and 7.3, of [4,8388608] 49 and
+// 36.
+inline constexpr uint64_t kMinTileItems = 65;
+inline constexpr uint64_t kMinWideTileItems = 48;
+inline constexpr uint64_t kMinRowPartItems = 2;
 
 // Rows of a tile that are walked of one vector before the next: more make states wait less often,
 // but a processor fetches ahead on few pages at a time. 32 -> 16 rows took SUM and argmax over axis

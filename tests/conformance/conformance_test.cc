@@ -169,8 +169,8 @@ void RegisterTogether() {
 }
 
 // Columns in tiles, more rows and more vectors than the table has: in one tile as long as they get,
-// in two, and in many that fill the device, across vectors, along two dimensions, and rows that end
-// inside a round.
+// in two, and in many that fill the device, across vectors, along two dimensions, rows that end
+// inside a round, and so few that wide ones alone, or positions of narrow elements, are in tiles.
 struct TileShape {
   const char* text;
   int groups;
@@ -181,6 +181,8 @@ constexpr TileShape kTileShapes[] = {
     {"[2051,300] output={}[1,300] axes=0", 64},
     {"[3,99,333] output={}[3,1,333] axes=1", 64},
     {"[9,2,13,160] output={}[1,2,1,160] axes=0,2", 64},
+    {"[49,1027] output={}[1,1027] axes=0", 64},
+    {"[7,2,333] output={}[1,2,333] axes=0", 1},
 };
 constexpr ValuePattern kTileValues[] = {
     ValuePattern::kTies,           ValuePattern::kRandomBits, ValuePattern::kSpecials,

@@ -137,7 +137,9 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
       {"no full tile", Tensor({256, 1056}), 0, "ReduceTiles", 17, 2},
       {"one lane has two", Tensor({256, 36}), 0, "ReduceTiles", 2, 1},
       {"as many as lanes", Tensor({256, 32}), 0, "ReduceColumns", 1, 1},
-      {"few rows", Tensor({64, 8192}), 0, "ReduceColumns", 4, 64},
+      {"few rows, wide ones", Tensor({64, 8192}), 0, "ReduceTiles", 32, 8},
+      {"few rows", Tensor({64, 512}), 0, "ReduceColumns", 1, 16},
+      {"fewer", Tensor({47, 8192}), 0, "ReduceColumns", 4, 64},
       {"halves", Tensor({8192, 8192}, DataType::kFloat16), 0, "ReduceTiles", 32, 4},
   };
   for (const Case& c : cases) {
@@ -148,6 +150,16 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
     EXPECT_EQ(walk.constants.lane_units, c.lane_units);
     EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1], c.groups * walk.constants.splits);
   }
+}
+
+TEST(PlanArgReduce, WalksNarrowColumnsInTilesHoweverFewTheirRows) {
+  const auto entry = [](const TensorDesc& input) {
+    return Plan(ArgReduceDesc{.input = input, .axes = {0}}, Software()).kernels[0].entry;
+  };
+  EXPECT_EQ(entry(Tensor({2, 8192}, DataType::kInt8)), "ReduceTiles");
+  EXPECT_EQ(entry(Tensor({2, 8192}, DataType::kFloat16)), "ReduceTiles");
+  EXPECT_EQ(entry(Tensor({2, 8192})), "ReduceColumns");
+  EXPECT_EQ(entry(Tensor({2, 64}, DataType::kFloat16)), "ReduceColumns") << "a vector a lane";
 }
 
 TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {

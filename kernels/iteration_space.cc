@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <tuple>
 
 namespace opmill {
@@ -178,6 +179,16 @@ std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const Slic
   std::vector<IterationSpace> slices;
   AppendReduced(space, limits, slices);
   return slices;
+}
+
+uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector) {
+  uint64_t alignment = std::gcd(space.input_base, vector);
+  for (const auto* dims : {&space.kept, &space.reduced}) {
+    for (const SpaceDim& dim : *dims) {
+      if (&dim != skip) alignment = std::gcd(alignment, dim.input_stride);
+    }
+  }
+  return alignment;
 }
 
 }  // namespace opmill

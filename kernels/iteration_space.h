@@ -66,6 +66,10 @@ std::vector<IterationSpace> SliceKept(const IterationSpace& space, const SliceLi
 // together with the kept dimensions.
 std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const SliceLimits& limits);
 
+// The largest power of two, up to a vector, that every element offset of the walk is a multiple of,
+// when the dimension at `skip` is walked vector by vector.
+uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
+
 }  // namespace opmill
 
 #endif  // OPMILL_KERNELS_ITERATION_SPACE_H_

@@ -2,24 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "kernels/tuning.h"
 
 namespace opmill {
 namespace {
-
-// The largest power of two, up to a vector, that every element offset of the walk is a multiple of,
-// when the dimension at `skip` is walked vector by vector.
-uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector) {
-  uint64_t alignment = std::gcd(space.input_base, vector);
-  for (const auto* dims : {&space.kept, &space.reduced}) {
-    for (const SpaceDim& dim : *dims) {
-      if (&dim != skip) alignment = std::gcd(alignment, dim.input_stride);
-    }
-  }
-  return alignment;
-}
 
 // A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay.
 uint64_t TileVectors(const Walk& walk, bool finds_positions, const PlanOptions& options) {

@@ -42,14 +42,14 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
                                      std::max(std::bit_floor(static_cast<uint64_t>(wanted)),
                                               Window(Layout::kRows, vector_elements)));
   // Where blocks are few, a cut among them may leave all elements to the next cut.
-  const bool serves_few_blocks = length > tuning::kMinHalved && length <= tuning::kMaxHalved;
-  const uint64_t enough = serves_few_blocks ? 2 * k : 2 * k * block;
+  const uint64_t enough = length <= tuning::kMaxHalved ? 2 * k : 2 * k * block;
   return length >= enough ? block : 0;
 }
 
 }  // namespace
 
 void TopKSlice::Plan() {
+  if (RankResults()) return;
   const uint64_t select_block = lane_keeps() ? 0 : SelectBlock(length_, k_, VectorElements());
   const uint64_t keep_block = lane_keeps() ? KeepBlock(length_, k_, VectorElements(),
                                                        LayoutOf(parts_[0]), builder_.options())
@@ -95,17 +95,55 @@ void TopKSlice::SetOutputs(Dispatch& dispatch, const IterationSpace& part,
   constants.reduced[0].index_stride = static_cast<uint32_t>(ranks.reduced[0].index_stride);
 }
 
-bool TopKSlice::KeepResults() {
-  if (!lane_keeps() || RunLength(length_) < length_ || parts_.size() > 1) return false;
+std::optional<Dispatch> TopKSlice::WholeDispatch() const {
   const std::vector<IterationSpace> ranks = Ranks();
-  if (ranks.size() > 1) return false;
-  const IterationSpace& part = parts_[0];
+  if (parts_.size() > 1 || ranks.size() > 1) return std::nullopt;
   Dispatch dispatch;
-  dispatch.kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(part), k_, true));
-  ReadPart(dispatch, part);
-  SetOutputs(dispatch, part, ranks[0]);
-  SetKeeping(dispatch, Source::kElements, length_, length_, k_);
-  builder_.Add(std::move(dispatch));
+  ReadPart(dispatch, parts_[0]);
+  SetOutputs(dispatch, parts_[0], ranks[0]);
+  return dispatch;
+}
+
+bool TopKSlice::KeepResults() {
+  if (!lane_keeps() || RunLength(length_) < length_) return false;
+  std::optional<Dispatch> dispatch = WholeDispatch();
+  if (!dispatch.has_value()) return false;
+  dispatch->kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(parts_[0]), k_, true));
+  SetKeeping(*dispatch, Source::kElements, length_, length_, k_);
+  builder_.Add(*std::move(dispatch));
+  builder_.NextPass();
+  return true;
+}
+
+bool TopKSlice::RankResults() {
+  const Layout walk = WalkOf(parts_[0]);
+  const uint64_t worth = VectorElements() == 2   ? tuning::kWideRankWorth
+                         : walk == Layout::kRows ? tuning::kRankWorth
+                                                 : tuning::kFarRankWorth;
+  if (lane_keeps() || length_ > worth * k_ / length_) return false;
+  std::optional<Dispatch> dispatch = WholeDispatch();
+  if (!dispatch.has_value()) return false;
+  std::vector<ShaderMacro> macros = Macros(true);
+  macros.push_back({"LAYOUT", static_cast<uint32_t>(walk)});
+  dispatch->kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(macros)});
+  DispatchConstants& constants = dispatch->constants;
+  constants.list_length = static_cast<uint32_t>(length_);
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.k = static_cast<uint32_t>(k_);
+  uint64_t slots = length_;
+  if (walk == Layout::kRows) {
+    // A row that begins inside a vector has slots before it.
+    const uint64_t vector = VectorElements();
+    slots += vector - CommonAlignment(parts_[0], &parts_[0].reduced[0], vector);
+  }
+  const PlanOptions& options = builder_.options();
+  const uint64_t side_by_side = std::min<uint64_t>(sequences_, options.threads);
+  const uint64_t blocks = CeilDiv(slots, kRankedSlots);
+  constants.runs = static_cast<uint32_t>(side_by_side);
+  constants.block_count = static_cast<uint32_t>(blocks);
+  const uint64_t units = RoundUp(sequences_, side_by_side) * blocks;
+  DealUnits(*dispatch, units, TurnsOf(units, length_, options), options.threads);
+  builder_.Add(*std::move(dispatch));
   builder_.NextPass();
   return true;
 }

@@ -2,12 +2,14 @@
 // into blocks, of which only those with the best keys can hold what is wanted. For few ranks a lane
 // keeps the best in registers; for many, a cut in the order of elements is searched, those above it
 // are collected and sorted: by places over which they are spread, or, where too many meet in one,
-// in short runs by lanes, which are then merged.
+// in short runs by lanes, which are then merged. In short sequences of which many are wanted every
+// element's rank is counted.
 #ifndef OPMILL_KERNELS_TOP_K_SLICE_H_
 #define OPMILL_KERNELS_TOP_K_SLICE_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/iteration_space.h"
@@ -53,6 +55,9 @@ inline uint64_t Window(Layout layout, uint64_t vector_elements) {
   if (layout != Layout::kRows) return 32;
   return vector_elements == 2 ? 64 : 128;
 }
+
+// Slots of a sequence that a lane ranks at a time: BLOCK_SLOTS in top_k_rank.hlsl.
+inline constexpr uint64_t kRankedSlots = 16;
 
 // Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
@@ -180,8 +185,12 @@ class TopKSlice {
   std::vector<IterationSpace> Ranks() const;
   void SetOutputs(Dispatch& dispatch, const IterationSpace& part,
                   const IterationSpace& ranks) const;
-  // Where a lane walks a whole sequence nothing else is needed. False where none does.
+  // From whole sequences to the outputs; none where views are too small for it.
+  std::optional<Dispatch> WholeDispatch() const;
+  // One pass from the elements to the results: where a lane walks a whole sequence, or where every
+  // element's rank is counted. False where that does not serve.
   bool KeepResults();
+  bool RankResults();
   void WriteResults(const List& list);
 
   // Candidates that a lane that keeps k sorts at a time at least, if there are as many.

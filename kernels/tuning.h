@@ -16,8 +16,8 @@ inline constexpr uint64_t kMaxLaneItems = 2048;
 // 0.59, 0.63 of the read for SUM over axis 0 of [8192,4096]; 512: 0.64.
 inline constexpr uint64_t kMaxColumnItems = 512;
 
-// Software devices: vectors of columns that a lane walks in one tile at most, and rows that it walks
-// at most, which row_part.hlsli counts in 16 bits. Tiles took SUM and argmax over axis 0 of
+// Software devices: vectors of columns that a lane walks in one tile at most, and rows that it
+// walks at most, which row_part.hlsli counts in 16 bits. Tiles took SUM and argmax over axis 0 of
 // [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and 0.48; 1024 -> 2048 rows MAX over
 // axis 1 of [64,2048,1024] INT8 from 0.50 to 0.64: no second pass.
 inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles.hlsli
@@ -113,10 +113,20 @@ inline constexpr uint64_t kMinTournament = 1024;
 inline constexpr uint64_t kMinColumnTournament = 128;
 inline constexpr uint64_t kMinWideTournament = 64;
 
-// Of sequences between these lengths up to half of the elements are found by cuts, not by sorting
-// all: k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and
-// 733; but k=64 of [65536,128] 463 in place of 373, and k=2048 of [4096,2048] 1097 in place of 853.
-inline constexpr uint64_t kMinHalved = 128;
+// Sequences are ranked, each element beside all others, where their length squared is up to so many
+// times k; cuts or merges are faster elsewhere. In place of these it took k=64 of [262144,64]
+// FLOAT32 from 498 to 147 ms, k=128 of [65536,128] from 390 to 100, of [32768,256] from 471 to 148,
+// of [16384,512] from 228 to 198, k=512 of [8192,1024] from 440 to 370; but would take k=100 of
+// [16384,512] from 162 to 195, k=300 of [8192,1024] from 260 to 351. Elements of 64 bits: k=256 of
+// [16384,256] 279 -> 144, k=64 103 -> 120. Elements apart: k=64 over axis 0 of [256,32768] FLOAT32
+// 278 -> 197, k=128 of [512,16384] 301 -> 457.
+inline constexpr uint64_t kRankWorth = 2500;
+inline constexpr uint64_t kWideRankWorth = 850;
+inline constexpr uint64_t kFarRankWorth = 1500;
+
+// Of sequences up to this length up to half of the elements are found by cuts, not by sorting all:
+// k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and 733;
+// but k=2048 would take 1097 in place of 853.
 inline constexpr uint64_t kMaxHalved = uint64_t{1} << 20;
 
 // Comparing the key of a block costs as much as testing so many elements against a threshold; less

@@ -11,7 +11,7 @@
 #include "include/records.hlsli"
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
-#include "include/top_k_layout.hlsli"
+#include "include/top_k_elements.hlsli"
 
 #define SOURCE_ELEMENTS 0
 #define SOURCE_RECORDS 1
@@ -19,16 +19,10 @@
 #define SOURCE_BLOCKS 3  // the elements of the blocks that a list names
 #define ASCENDING (SOURCE == SOURCE_ELEMENTS || SOURCE == SOURCE_KEYS)
 
-Buffer<uint4> Input : register(t0);  // elements, or a selection's candidates
 Buffer<uint4> List : register(t1);   // records
 
 #if WRITES_RESULTS
-RWBuffer<BITS> Values : register(u0);
-#if INDEX_WIDE
-RWBuffer<uint2> Indices : register(u1);
-#else
-RWBuffer<uint> Indices : register(u1);
-#endif
+#include "include/top_k_results.hlsli"
 #else
 RWBuffer<WRITTEN_RECORD> Records : register(u0);
 // Of columns' blocks, see top_k_blocks.hlsl; or the headers of a selection.
@@ -65,33 +59,7 @@ Candidate Choose(bool first, Candidate a, Candidate b) {
   return chosen;
 }
 
-// Element `local` of this dispatch's part of the sequence that starts at `start`.
-BITS LoadElement(uint start, uint local) {
-  uint at = start + local * c.reduced[0].input_stride;
-  return ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS);
-}
-
-#if WRITES_RESULTS
-
-// A rank of the sequence at `at`. Values are the elements' own bits.
-void StoreResult(Offsets at, uint rank, Candidate candidate) {
-  uint local = candidate.position - c.index_base;
-  uint value_at = c.output_base + at.output + rank * c.reduced[0].output_stride;
-  // The element itself lies anywhere, and no cache may have it any more.
-  BITS value = ElementOfKey(candidate.key);
-  [branch] if (HidesElement(candidate.key)) {
-    value = LoadElement(FirstElement(at.input), local);
-  }
-  Values[instance.write0 + value_at] = value;
-  uint index_at = c.output2_base + at.index + rank * c.reduced[0].index_stride;
-#if INDEX_WIDE
-  Indices[instance.write1 + index_at] = uint2(candidate.position, 0);
-#else
-  Indices[instance.write1 + index_at] = candidate.position;
-#endif
-}
-
-#else
+#if !WRITES_RESULTS
 
 void StoreCandidate(uint at, Candidate candidate) {
   STORE_RECORD(Records, instance.write0, at, PackCandidate(candidate.key, candidate.position),
@@ -357,7 +325,7 @@ void KeepBestOf(uint unit) {
     if (has_any && j + c.k >= KEEP) {
       uint rank = j + c.k - KEEP;
 #if WRITES_RESULTS
-      StoreResult(place, rank, best[j]);
+      StoreResult(place, rank, best[j].key, best[j].position);
 #else
       StoreCandidate(at + rank, best[j]);
 #endif
@@ -459,7 +427,7 @@ void WriteResult(uint unit) {
   Candidate candidate = FromRecord(List[record]);
   // Of several parts, that which has the element.
   if (candidate.position - c.index_base < c.index_count) {
-    StoreResult(KeptOffsets(sequence), rank, candidate);
+    StoreResult(KeptOffsets(sequence), rank, candidate.key, candidate.position);
   }
 }
 

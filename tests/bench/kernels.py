@@ -103,6 +103,8 @@ RANKS = [
     Group("FLOAT32", sizes, [Row("top_k", axes, k) for k in ranks], quick=quick)
     for sizes, axes, ranks, quick in (((1024, 50257), LAST, MANY_RANKS, True),
                                       ((8192, 8192), LAST, MANY_RANKS, False),
+                                      ((65536, 128), LAST, FEW_RANKS, False),
+                                      ((16384, 512), LAST, MANY_RANKS[:-1], False),
                                       ((64, 1024, 1024), MIDDLE, FEW_RANKS, False))]
 
 # A result of few elements costs more than reading them.

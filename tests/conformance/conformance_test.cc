@@ -252,9 +252,9 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
     int axis;
   };
   uint64_t seed = 0;
-  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u}) {
+  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u, 1300u}) {
     const uint32_t half = std::min(length / 2, 128u);
-    for (const uint32_t k : {4u, 17u, 32u, 33u, half, half + 1}) {
+    for (const uint32_t k : {4u, 17u, 32u, 33u, half, half + 1, length / 2 + 1, length}) {
       for (const Place& place : {Place{"3,", "", 1}, Place{"", ",32", 0}, Place{"", ",3", 0}}) {
         const auto shape = [&](uint32_t size) {
           return absl::StrCat("[", place.before, size, place.after, "]");

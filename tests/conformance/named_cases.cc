@@ -113,6 +113,36 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKOfShortRowsOfWhichRanksFillViews",
      "top_k input=INT16[3,900] output=INT16[3,31]/[4000,131] indices=UINT32[3,31]/[64,2] axis=1 "
      "k=31 direction=increasing values=random_bits seed=3 view=2048 groups=2 threads=8 wide=0"},
+    // Sequences of which every element's rank is counted: in rows that begin with vectors and
+    // inside them, apart, with strides, by lanes of which some have none, and in slices.
+    {"TopKRanksOfRows",
+     "top_k input=FLOAT32[37,128] output=FLOAT32[37,128] indices=UINT32[37,128] axis=1 k=128 "
+     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfRowsThatStartInsideVectors",
+     "top_k input=INT8[29,3,53] output=INT8[29,3,47] indices=UINT64[29,3,47] axis=2 k=47 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfHalvesThatStartInsideVectors",
+     "top_k input=FLOAT16[5,2,301] output=FLOAT16[5,2,300] indices=UINT32[5,2,300] axis=2 k=300 "
+     "direction=increasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfExtremes",
+     "top_k input=INT32[9,131] output=INT32[9,131] indices=UINT32[9,131] axis=1 k=131 "
+     "direction=decreasing values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfWideElementsAllEqual",
+     "top_k input=UINT64[11,135] output=UINT64[11,99] indices=UINT32[11,99] axis=1 k=99 "
+     "direction=increasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfColumnsInTurns",
+     "top_k input=INT64[65,2100] output=INT64[64,2100] indices=UINT32[64,2100] axis=0 k=64 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=0"},
+    {"TopKRanksIntoStrides",
+     "top_k input=FLOAT32[13,7,41]/[600,1,11] output=FLOAT32[13,7,35]/[245,1,7] "
+     "indices=UINT32[13,7,35]/[800,105,3] axis=2 k=35 "
+     "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksInSlices",
+     "top_k input=FLOAT32[503,70] output=FLOAT32[503,60] indices=UINT32[503,60] axis=1 k=60 "
+     "direction=decreasing values=numbers seed=3 view=4096 groups=64 threads=8 wide=0"},
+    {"TopKRanksByManyLanes",
+     "top_k input=UINT8[19,400] output=UINT8[19,200] indices=UINT32[19,200] axis=1 k=200 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
     // Selections of more ranks than a lane keeps.
     {"TopKManyThatEqualTheCut",
      "top_k input=UINT8[3,3001] output=UINT8[3,40] indices=UINT32[3,40] axis=1 k=40 "
@@ -194,13 +224,13 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=INT32[4,4099] output=INT32[4,1000] indices=UINT32[4,1000] axis=1 k=1000 "
      "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfOneInThreeByLanesAlone",
-     "top_k input=FLOAT32[70,301] output=FLOAT32[70,100] indices=UINT32[70,100] axis=1 k=100 "
+     "top_k input=FLOAT32[70,901] output=FLOAT32[70,300] indices=UINT32[70,300] axis=1 k=300 "
      "direction=decreasing values=specials seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKOfHalf",
      "top_k input=FLOAT16[3,2002] output=FLOAT16[3,1001] indices=UINT32[3,1001] axis=1 k=1001 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfOfBytesInColumns",
-     "top_k input=INT8[600,2,16] output=INT8[299,2,16] indices=UINT32[299,2,16] axis=0 k=299 "
+     "top_k input=INT8[900,2,16] output=INT8[449,2,16] indices=UINT32[449,2,16] axis=0 k=449 "
      "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfOfScatteredWideElements",
      "top_k input=UINT64[1001,3] output=UINT64[500,3] indices=UINT64[500,3] axis=0 k=500 "
@@ -218,7 +248,7 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT32[2,30001] output=FLOAT32[2,14000] indices=UINT32[2,14000] axis=1 k=14000 "
      "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfMoreThanHalf",
-     "top_k input=UINT16[3,1001] output=UINT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
+     "top_k input=UINT16[3,3001] output=UINT16[3,2000] indices=UINT32[3,2000] axis=1 k=2000 "
      "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
 };
 

@@ -73,8 +73,7 @@ TEST(PlanTopK, WritesWhatALaneFindsInAWholeSequenceAtOnce) {
   EXPECT_THAT(entries(Tensor({136, 1000}), 0, 4),
               ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"))
       << "columns";
-  EXPECT_THAT(entries(Tensor({999, 128}), 1, 33),
-              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "WriteResults"))
+  EXPECT_THAT(entries(Tensor({999, 128}), 1, 33), ElementsAre("RankElements"))
       << "more than a lane keeps";
   EXPECT_THAT(entries(Tensor({1, 1000}), 1, 5), ElementsAre("KeepBest"));
   PlanOptions hardware = Software();
@@ -106,7 +105,7 @@ TEST(PlanTopK, CutsUpToHalfOfASequence) {
   };
   EXPECT_EQ(first(2048, 1024), "BestOfBlocks");
   EXPECT_EQ(first(2048, 1025), "KeepBest");
-  EXPECT_EQ(first(128, 64), "KeepBest") << "too short";
+  EXPECT_EQ(first(128, 64), "RankElements") << "too short";
   EXPECT_EQ(first(1 << 20, 1 << 19), "BestOfBlocks");
   EXPECT_EQ(first(1 << 21, 1 << 20), "KeepBest") << "too long";
 }
@@ -152,8 +151,34 @@ TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
 }
 
 TEST(PlanTopK, MergesRunsUntilOneIsLeft) {
-  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({100}), .axis = 0, .k = 100})),
-              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "WriteResults"));
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({2600}), .axis = 0, .k = 2600})),
+              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "MergeRuns", "MergeRuns",
+                          "MergeRuns", "MergeRuns", "MergeRuns", "WriteResults"));
+}
+
+TEST(PlanTopK, RanksShortSequencesOfWhichManyAreWanted) {
+  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
+    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, Software()));
+  };
+  EXPECT_THAT(entries(Tensor({999, 512}), 1, 110), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({999, 512}), 1, 100)[0], "BestOfBlocks") << "a cut is faster";
+  EXPECT_THAT(entries(Tensor({2500}), 0, 2500), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({2501}), 0, 2501)[0], "KeepBest") << "merges are faster";
+  EXPECT_THAT(entries(Tensor({99, 256}, DataType::kInt64), 1, 80), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({99, 256}, DataType::kInt64), 1, 70)[0], "BestOfBlocks") << "wide";
+  EXPECT_EQ(entries(Tensor({512, 99}), 0, 110)[0], "BestOfBlocks") << "elements apart";
+}
+
+TEST(PlanTopK, RanksSequencesSideBySide) {
+  const auto walk = [](const TensorDesc& input) {
+    return Plan(TopKDesc{.input = input, .axis = 1, .k = 40}, Software()).passes[0].dispatches[0];
+  };
+  // Of 16 slots each, of which up to 3 are before the row: 8 lanes, or as many as sequences.
+  EXPECT_EQ(walk(Tensor({20, 64})).constants.unit_count, 24u * 4);
+  EXPECT_EQ(walk(Tensor({20, 63})).constants.unit_count, 24u * 5);
+  EXPECT_EQ(walk(Tensor({3, 64})).constants.unit_count, 3u * 4);
+  EXPECT_EQ(walk(Tensor({3, 64})).constants.runs, 3u);
+  EXPECT_EQ(walk(Tensor({262144, 64})).constants.lane_units, 16u);
 }
 
 TEST(PlanTopK, MergesInTwoListsHoweverManyPasses) {

@@ -1,5 +1,5 @@
-// top_k of short sequences: how many elements of its sequence come before one is its rank. A lane counts
-// that for 16 elements at a time, and writes those whose ranks are wanted. Nothing is sorted or kept.
+// top_k of short sequences: an element's rank is how many of its sequence come before it. A lane
+// counts that for 16 elements at a time, and writes those whose ranks are wanted. Nothing is sorted.
 //   LARGEST     1 when the largest element comes first
 //   LAYOUT      how sequences lie in memory: LAYOUT_ROWS, LAYOUT_STRIDED
 //   INDEX_WIDE  1 for 64-bit indices
@@ -92,11 +92,13 @@ KeySet LoadSet(uint start, uint end, uint first, uint set) {
   keys.low = (int4)(uint4(k0.x, k1.x, k2.x, k3.x) ^ 0x80000000u);
 #else
 #if LAYOUT == LAYOUT_ROWS
-  uint4 words = WordsOf(LoadVector(start, end, first + set / WORD_SETS * VECTOR_ELEMENTS), set % WORD_SETS);
+  uint slot = first + set / WORD_SETS * VECTOR_ELEMENTS;
+  uint4 words = WordsOf(LoadVector(start, end, slot), set % WORD_SETS);
 #else
   uint slot = first + set * 4;
-  uint4 words = uint4(LoadSlot(start, end, slot), LoadSlot(start, end, slot + 1), LoadSlot(start, end, slot + 2),
-                      LoadSlot(start, end, slot + 3)) << WORD_SHIFT;
+  uint4 words = uint4(LoadSlot(start, end, slot), LoadSlot(start, end, slot + 1),
+                      LoadSlot(start, end, slot + 2), LoadSlot(start, end, slot + 3));
+  words <<= WORD_SHIFT;
 #endif
   keys.key = (int4)(FoldNans(RawKeysOf(words)) ^ 0x80000000u);
 #endif
@@ -119,8 +121,8 @@ void RankBlock(uint sequence, uint first) {
   start -= before;
   uint end = before + c.list_length;
 
-  // Slots outside count for as much as if the first elements had them (`before` of them: taken off here),
-  // and for nothing behind the last.
+  // Slots before the first element count as if they came before all, which is taken off here; those
+  // behind the last count for nothing.
   KeySet keys[SETS];
   uint4 ranks[SETS];
   uint q;

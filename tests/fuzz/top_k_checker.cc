@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 
 #include "tests/fuzz/dispatch_checker.h"
 
@@ -10,6 +11,7 @@ namespace {
 // As the shaders number them.
 constexpr uint64_t kRows = 0, kColumns = 1;
 constexpr uint64_t kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3;
+constexpr uint64_t kRankedSlots = 16;
 constexpr uint64_t kMostPlaces = 4096;
 constexpr uint64_t kMostTileSets = 64;
 
@@ -23,6 +25,8 @@ class TopKChecker final : public DispatchChecker {
       BestOfBlocks();
     } else if (kernel_.entry == "KeepBest") {
       KeepBest();
+    } else if (kernel_.entry == "RankElements") {
+      RankElements();
     } else if (kernel_.entry == "MergeRuns") {
       MergeRuns();
     } else if (kernel_.entry == "WriteResults") {
@@ -55,10 +59,14 @@ class TopKChecker final : public DispatchChecker {
 
   // Elements of rows before the first of a sequence, in its vector, at most.
   uint64_t MostBefore() const {
+    bool is_same_everywhere = true;
+    uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);
     for (const Dim& dim : kept()) {
-      if (dim.size > 1 && dim.input_stride % vector_ != 0) return vector_ - 1;
+      if (dim.size == 1 || dim.input_stride % vector_ == 0) continue;
+      is_same_everywhere = false;
+      alignment = std::gcd(alignment, uint64_t{dim.input_stride});
     }
-    return c_.input_base % vector_;
+    return is_same_everywhere ? c_.input_base % vector_ : vector_ - alignment;
   }
 
   // Blocks of a part reach over its sequences.
@@ -208,6 +216,26 @@ class TopKChecker final : public DispatchChecker {
     } else {
       Demand(false, "has no known source");
     }
+  }
+
+  void RankElements() {
+    Demand(c_.sequences > 0 && c_.runs > 0 && c_.block_count > 0, "ranks nothing");
+    if (!mistake_.empty()) return;
+    Demand(c_.k > 0 && c_.k <= c_.list_length && c_.list_length == c_.index_count &&
+               c_.index_base == 0,
+           "ranks a part of a sequence");
+    const bool rows = Macro("LAYOUT") == kRows;
+    if (rows) {
+      Demand(c_.reduced_rank == 0 || c_.reduced[0].input_stride == 1, "takes strides for rows");
+    }
+    NeedPositions(kept(), c_.sequences, "sequences");
+    ReadsSequences();
+    Demand(uint64_t{c_.block_count} * kRankedSlots >= c_.list_length + (rows ? MostBefore() : 0),
+           "leaves elements out of its blocks");
+    Demand(uint64_t{c_.unit_count} == RoundUp(c_.sequences, c_.runs) * c_.block_count,
+           "has other units");
+    NeedGroupsInTurns();
+    StoresRanks(c_.sequences, c_.k);
   }
 
   void MergeRuns() {

@@ -11,11 +11,17 @@ namespace {
 // A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay.
 uint64_t TileVectors(const Walk& walk, bool finds_positions, const PlanOptions& options) {
   if (options.prefers_wide_rows || walk.column_units <= options.threads) return 0;
-  const uint64_t lane_vectors = CeilDiv(walk.column_units, options.threads);
-  const uint64_t least_items = finds_positions && walk.narrow()          ? tuning::kMinRowPartItems
-                               : lane_vectors >= tuning::kMaxTileVectors ? tuning::kMinWideTileItems
-                                                                         : tuning::kMinTileItems;
-  return walk.items < least_items ? 0 : EvenPart(lane_vectors, tuning::kMaxTileVectors);
+  const uint64_t row_vectors = CeilDiv(walk.column_units, options.threads);
+  if (walk.items >= tuning::kMinTileItems) return EvenPart(row_vectors, tuning::kMaxTileVectors);
+  // Few rows are not split, so that tiles must leave enough groups.
+  const uint64_t filling = walk.units / options.parallel_lanes();
+  if (finds_positions && walk.narrow() && walk.items >= tuning::kMinRowPartItems) {
+    return EvenPart(row_vectors, std::clamp<uint64_t>(filling, 1, tuning::kMaxTileVectors));
+  }
+  const bool fill_tiles = std::min(row_vectors, filling) >= tuning::kMaxTileVectors;
+  return fill_tiles && walk.items >= tuning::kMinWideTileItems
+             ? EvenPart(row_vectors, tuning::kMaxTileVectors)
+             : 0;
 }
 
 // Rows that lie on few pages, of narrow elements, are walked more at a time; of several reduced

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/operator_plans.h"
+#include "kernels/reduction_plan.h"
 #include "kernels/top_k_slice.h"
 
 namespace opmill {

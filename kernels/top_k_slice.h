@@ -14,7 +14,6 @@
 
 #include "kernels/iteration_space.h"
 #include "kernels/plan_builder.h"
-#include "kernels/reduction_plan.h"
 #include "kernels/tuning.h"
 
 namespace opmill::top_k {

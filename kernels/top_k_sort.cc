@@ -1,6 +1,7 @@
 // Runs that lanes keep sorted in registers, and merges of them.
 #include <bit>
 
+#include "kernels/reduction_plan.h"
 #include "kernels/top_k_slice.h"
 
 namespace opmill::top_k {

@@ -24,12 +24,12 @@ inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles
 inline constexpr uint64_t kMaxTileItems = 2048;
 static_assert(kMaxTileItems < 0xFFFF);
 
-// Rows below which a lane does without tiles, and without those that are as wide as they get. 65 ->
-// 48 rows took MAX and argmax over axis 0 of [64,262144] FLOAT32 from 10.4 and 17 ms to 5.1 and
-// 10.8, of [48,349440] from 7.7 and 11.6 to 5.5 and 13.2. Positions of narrow elements are found
-// faster in tiles however few the rows are (row_part.hlsli): argmax of FLOAT16 over axis 0 of
-// [64,524288] took 30 ms without and 7.5 with, of [20,1048576] 11.7 and 7.3, of [4,8388608] 49 and
-// 36.
+// Likewise: rows below which a lane does without tiles, and below which also where rows fill tiles
+// for all lanes. 65 -> 48 rows took MAX and argmax over axis 0 of [64,262144] FLOAT32 from 10.4 and
+// 17 ms to 5.1 and 10.8, of [48,349440] from 7.7 and 11.6 to 5.5 and 13.2. Positions of narrow
+// elements are found faster in tiles however few the rows are (row_part.hlsli): argmax of FLOAT16
+// over axis 0 of [64,524288] took 30 ms without and 7.5 with, of [20,1048576] 11.7 and 7.3, of
+// [4,8388608] 49 and 36.
 inline constexpr uint64_t kMinTileItems = 65;
 inline constexpr uint64_t kMinWideTileItems = 48;
 inline constexpr uint64_t kMinRowPartItems = 2;
@@ -119,7 +119,7 @@ inline constexpr uint64_t kMinWideTournament = 64;
 // of [16384,512] from 228 to 198, k=512 of [8192,1024] from 440 to 370; but would take k=100 of
 // [16384,512] from 162 to 195, k=300 of [8192,1024] from 260 to 351. Elements of 64 bits: k=256 of
 // [16384,256] 279 -> 144, k=64 103 -> 120. Elements apart: k=64 over axis 0 of [256,32768] FLOAT32
-// 278 -> 197, k=128 of [512,16384] 301 -> 457.
+// 278 -> 197, k=128 of [512,16384] 301 -> 457. (lavapipe; for hardware a guess.)
 inline constexpr uint64_t kRankWorth = 2500;
 inline constexpr uint64_t kWideRankWorth = 850;
 inline constexpr uint64_t kFarRankWorth = 1500;

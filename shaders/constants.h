@@ -53,14 +53,15 @@ struct DispatchConstants {
   uint read_stride;       // read records from one result to the next
   uint read_item_stride;  // read records from one item of a result to the next
   uint list_length;       // top_k: candidates of a sequence
-  uint runs;              // top_k: of a sequence: merged runs; lanes; the most that a cut leaves
+  uint runs;              // top_k: of a sequence: merged runs; lanes; the most that a cut leaves; or
+                          // sequences that are ranked side by side
 
   uint k;             // top_k: ranks of a sequence
   uint rank_base;     // top_k: first rank that this dispatch writes
   uint block_length;  // top_k: elements of a block
   uint block_base;    // top_k: number of the first block of this dispatch's part
 
-  uint block_count;      // top_k: blocks of that part
+  uint block_count;      // top_k: blocks of that part, or of slots that are ranked
   uint key_stride;       // top_k: keys of blocks from a sequence to the next
   uint key_item_stride;  // top_k: keys of blocks from a block to the next
   uint sequences;        // top_k: results of this dispatch's slice

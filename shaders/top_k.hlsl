@@ -19,7 +19,7 @@
 #define SOURCE_BLOCKS 3  // the elements of the blocks that a list names
 #define ASCENDING (SOURCE == SOURCE_ELEMENTS || SOURCE == SOURCE_KEYS)
 
-Buffer<uint4> List : register(t1);   // records
+Buffer<uint4> List : register(t1);  // records
 
 #if WRITES_RESULTS
 #include "include/top_k_results.hlsli"

@@ -1,5 +1,5 @@
 // top_k of short sequences: an element's rank is how many of its sequence come before it. A lane
-// counts that for 16 elements at a time, and writes those whose ranks are wanted. Nothing is sorted.
+// counts that for 16 elements at a time, and writes those that are wanted. Nothing is sorted.
 //   LARGEST     1 when the largest element comes first
 //   LAYOUT      how sequences lie in memory: LAYOUT_ROWS, LAYOUT_STRIDED
 //   INDEX_WIDE  1 for 64-bit indices
@@ -7,7 +7,8 @@
 
 // Slots: a sequence's elements, and before the first of them what else its first vector holds.
 #define BLOCK_SLOTS 16
-#define SETS (BLOCK_SLOTS / 4)
+#define SETS 4
+#include "include/each_set.hlsli"
 
 // Keys of four slots, as numbers with a sign, which every processor compares.
 struct KeySet {
@@ -114,6 +115,47 @@ BITS KeyOfSet(KeySet keys, uint i) {
 #endif
 }
 
+#define MEMBER(N)   \
+  KeySet keys##N;   \
+  uint4 ranks##N;
+
+// A block and, of each of its slots, how many come before it, as far as they have been counted.
+struct Ranked {
+  EACH_SET(MEMBER)
+};
+
+KeySet LoadOwn(uint start, uint before, uint end, uint first, uint set) {
+  uint4 slots = first + SlotsOfSet(set);
+  KeySet keys = ChooseKeys(slots >= end, WORST_KEY, LoadSet(start, end, first, set));
+  return ChooseKeys(slots < before, BEST_KEY, keys);
+}
+
+void CountFormer(inout Ranked ranked, KeySet former) {
+#define TAKE_OFF(N) ranked.ranks##N -= CountAbove(ranked.keys##N, former);
+  EACH_SET(TAKE_OFF)
+}
+
+// `own` stands at slot `slot` of the block.
+void CountOwn(inout Ranked ranked, KeySet own, uint slot) {
+#define ADD_OWN(N)                                    \
+  ranked.ranks##N += CountAbove(own, ranked.keys##N) | \
+                     (CountEqual(own, ranked.keys##N) & (uint4)(slot < SlotsOfSet(N)));
+  EACH_SET(ADD_OWN)
+}
+
+void CountLater(inout Ranked ranked, KeySet later) {
+#define ADD_LATER(N) ranked.ranks##N += CountAbove(later, ranked.keys##N);
+  EACH_SET(ADD_LATER)
+}
+
+void StoreSet(Offsets place, KeySet keys, uint4 ranks, uint4 positions) {
+  [unroll] for (uint i = 0; i < 4; ++i) {
+    [branch] if (positions[i] < c.list_length && ranks[i] < c.k) {
+      StoreResult(place, ranks[i], KeyOfSet(keys, i), c.index_base + positions[i]);
+    }
+  }
+}
+
 void RankBlock(uint sequence, uint first) {
   Offsets place = KeptOffsets(sequence);
   uint start = FirstElement(place.input);
@@ -123,54 +165,36 @@ void RankBlock(uint sequence, uint first) {
 
   // Slots before the first element count as if they came before all, which is taken off here; those
   // behind the last count for nothing.
-  KeySet keys[SETS];
-  uint4 ranks[SETS];
-  uint q;
-  [unroll] for (q = 0; q < SETS; ++q) {
-    uint4 slots = first + SlotsOfSet(q);
-    keys[q] = ChooseKeys(slots >= end, WORST_KEY, LoadSet(start, end, first, q));
-    keys[q] = ChooseKeys(slots < before, BEST_KEY, keys[q]);
-    ranks[q] = first - before;
-  }
+  Ranked ranked;
+#define BEGIN(N)                                                \
+  ranked.keys##N = LoadOwn(start, before, end, first, N); \
+  ranked.ranks##N = first - before;
+  EACH_SET(BEGIN)
 
-  // Of elements before the block all that none of it is above.
+  // Of elements before the block all but those that are below.
+  uint i;
   [loop] for (uint set = 0; set * 4 < first; ++set) {
-    KeySet others = LoadSet(start, end, set / SETS * BLOCK_SLOTS, set % SETS);
-    uint4 slots = set / SETS * BLOCK_SLOTS + SlotsOfSet(set % SETS);
-    others = ChooseKeys(slots < before, BEST_KEY, others);
-    [unroll] for (uint i = 0; i < 4; ++i) {
-      [unroll] for (q = 0; q < SETS; ++q) ranks[q] -= CountAbove(keys[q], Splat(others, i));
-    }
+    uint former = set / SETS * BLOCK_SLOTS;
+    KeySet others = LoadSet(start, end, former, set % SETS);
+    others = ChooseKeys(former + SlotsOfSet(set % SETS) < before, BEST_KEY, others);
+    [unroll] for (i = 0; i < 4; ++i) CountFormer(ranked, Splat(others, i));
   }
   // Within it by their places.
-  [unroll] for (uint own = 0; own < SETS; ++own) {
-    [unroll] for (uint j = 0; j < 4; ++j) {
-      KeySet other = Splat(keys[own], j);
-      [unroll] for (q = 0; q < SETS; ++q) {
-        ranks[q] += CountAbove(other, keys[q]) |
-                    (CountEqual(other, keys[q]) & (uint4)(SlotsOfSet(own)[j] < SlotsOfSet(q)));
-      }
-    }
-  }
+#define COUNT_SET(N) \
+  [unroll] for (i = 0; i < 4; ++i) CountOwn(ranked, Splat(ranked.keys##N, i), SlotsOfSet(N)[i]);
+  EACH_SET(COUNT_SET)
   // Of those behind it all that are above.
   [loop] for (uint later = first + BLOCK_SLOTS; later < end; later += BLOCK_SLOTS) {
     [loop] for (uint part = 0; part < SETS; ++part) {
       KeySet others = LoadSet(start, end, later, part);
       others = ChooseKeys(later + SlotsOfSet(part) >= end, WORST_KEY, others);
-      [unroll] for (uint i = 0; i < 4; ++i) {
-        [unroll] for (q = 0; q < SETS; ++q) ranks[q] += CountAbove(Splat(others, i), keys[q]);
-      }
+      [unroll] for (i = 0; i < 4; ++i) CountLater(ranked, Splat(others, i));
     }
   }
 
-  [unroll] for (q = 0; q < SETS; ++q) {
-    [unroll] for (uint i = 0; i < 4; ++i) {
-      uint position = first + SlotsOfSet(q)[i] - before;
-      [branch] if (position < c.list_length && ranks[q][i] < c.k) {
-        StoreResult(place, ranks[q][i], KeyOfSet(keys[q], i), c.index_base + position);
-      }
-    }
-  }
+#define STORE(N) \
+  StoreSet(place, ranked.keys##N, ranked.ranks##N, first + SlotsOfSet(N) - before);
+  EACH_SET(STORE)
 }
 
 [numthreads(THREADS, 1, 1)]

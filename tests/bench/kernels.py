@@ -196,7 +196,10 @@ def chosen(options):
         return [("rows", custom(options))]
     groups = [(data, group) for data, table in TABLES.items() for group in table
               if group.quick or not (options.quick or options.tiny)]
-    return [(data, tiny(group)) for data, group in groups] if options.tiny else groups
+    if options.tiny:
+        groups = [(data, tiny(group)) for data, group in groups if data != "sizes"]
+        groups += [("sizes", group) for group in SIZES[:2]]
+    return groups
 
 
 def tiny(group):

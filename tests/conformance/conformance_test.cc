@@ -181,7 +181,7 @@ constexpr TileShape kTileShapes[] = {
     {"[2051,300] output={}[1,300] axes=0", 64},
     {"[3,99,333] output={}[3,1,333] axes=1", 64},
     {"[9,2,13,160] output={}[1,2,1,160] axes=0,2", 64},
-    {"[49,1027] output={}[1,1027] axes=0", 64},
+    {"[49,1027] output={}[1,1027] axes=0", 1},
     {"[7,2,333] output={}[1,2,333] axes=0", 1},
 };
 constexpr ValuePattern kTileValues[] = {
@@ -254,7 +254,7 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   uint64_t seed = 0;
   for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u, 1300u}) {
     const uint32_t half = std::min(length / 2, 128u);
-    for (const uint32_t k : {4u, 17u, 32u, 33u, half, half + 1, length / 2 + 1, length}) {
+    for (const uint32_t k : {4u, 17u, 32u, 33u, half, length / 2 + 1, length}) {
       for (const Place& place : {Place{"3,", "", 1}, Place{"", ",32", 0}, Place{"", ",3", 0}}) {
         const auto shape = [&](uint32_t size) {
           return absl::StrCat("[", place.before, size, place.after, "]");

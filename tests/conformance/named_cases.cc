@@ -140,6 +140,15 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKRanksInSlices",
      "top_k input=FLOAT32[503,70] output=FLOAT32[503,60] indices=UINT32[503,60] axis=1 k=60 "
      "direction=decreasing values=numbers seed=3 view=4096 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfManyEqualInManyBlocks",
+     "top_k input=FLOAT32[3,1027] output=FLOAT32[3,1000] indices=UINT32[3,1000] axis=1 k=1000 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfManyWideEqualInManyBlocks",
+     "top_k input=INT64[3,701] output=INT64[3,690] indices=UINT32[3,690] axis=1 k=690 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfShortRowsOfWhichManyRanksFillViews",
+     "top_k input=INT16[3,100] output=INT16[3,40]/[4000,131] indices=UINT32[3,40]/[80,2] axis=1 "
+     "k=40 direction=increasing values=random_bits seed=3 view=2048 groups=2 threads=8 wide=0"},
     {"TopKRanksByManyLanes",
      "top_k input=UINT8[19,400] output=UINT8[19,200] indices=UINT32[19,200] axis=1 k=200 "
      "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},

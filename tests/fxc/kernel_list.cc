@@ -169,6 +169,13 @@ std::vector<Function> FunctionsOf(DataType type) {
   return functions;
 }
 
+uint32_t ValueOf(const KernelPermutation& kernel, std::string_view name) {
+  for (const ShaderMacro& macro : kernel.macros) {
+    if (macro.name == name) return macro.value;
+  }
+  return 0;
+}
+
 class Collector {
  public:
   // Whole rounds over the orders and spacings, at lengths that chance picks, of any function and
@@ -242,15 +249,32 @@ class Collector {
     if (!plan.ok()) return false;
     ++plans_;
     const size_t known = kernels_.size();
-    for (KernelPermutation kernel : plan->kernels) {
-      kernels_.try_emplace(ToLine(kernel), kernel);
-      // Views too large for words are too rare to be met with everything else by chance.
-      for (ShaderMacro& macro : kernel.macros) {
-        if (macro.name == "STORES_WORDS") macro.value = 0;
+    for (const KernelPermutation& kernel : plan->kernels) {
+      Add(kernel);
+      if (kernel.entry == "KeepBest" && ValueOf(kernel, "WRITES_RESULTS") == 1) {
+        Add(ListTwin(kernel, options));
       }
-      kernels_.try_emplace(ToLine(kernel), kernel);
     }
     return kernels_.size() > known;
+  }
+
+  // With its twin: views too large for words are too rare to be met with everything else by chance.
+  void Add(KernelPermutation kernel) {
+    kernels_.try_emplace(ToLine(kernel), kernel);
+    for (ShaderMacro& macro : kernel.macros) {
+      if (macro.name == "STORES_WORDS") macro.value = 0;
+    }
+    kernels_.try_emplace(ToLine(kernel), kernel);
+  }
+
+  // Likewise views too small for a kernel of whole sequences to write their results: its lists.
+  static KernelPermutation ListTwin(KernelPermutation kernel, const PlanOptions& options) {
+    std::erase_if(kernel.macros, [](const ShaderMacro& m) { return m.name == "INDEX_WIDE"; });
+    for (ShaderMacro& macro : kernel.macros) {
+      if (macro.name == "WRITES_RESULTS") macro.value = 0;
+    }
+    kernel.macros.push_back({"STORES_WORDS", options.prefers_wide_rows ? 0u : 1u});
+    return kernel;
   }
 
   std::map<std::string, KernelPermutation> kernels_;

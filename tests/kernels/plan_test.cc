@@ -137,7 +137,8 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
       {"no full tile", Tensor({256, 1056}), 0, "ReduceTiles", 17, 2},
       {"one lane has two", Tensor({256, 36}), 0, "ReduceTiles", 2, 1},
       {"as many as lanes", Tensor({256, 32}), 0, "ReduceColumns", 1, 1},
-      {"few rows, wide ones", Tensor({64, 8192}), 0, "ReduceTiles", 32, 8},
+      {"few rows, wide ones", Tensor({64, 262144}), 0, "ReduceTiles", 32, 256},
+      {"few rows, too few tiles", Tensor({64, 8192}), 0, "ReduceColumns", 4, 64},
       {"few rows", Tensor({64, 512}), 0, "ReduceColumns", 1, 16},
       {"fewer", Tensor({47, 8192}), 0, "ReduceColumns", 4, 64},
       {"halves", Tensor({8192, 8192}, DataType::kFloat16), 0, "ReduceTiles", 32, 4},
@@ -160,6 +161,12 @@ TEST(PlanArgReduce, WalksNarrowColumnsInTilesHoweverFewTheirRows) {
   EXPECT_EQ(entry(Tensor({2, 8192}, DataType::kFloat16)), "ReduceTiles");
   EXPECT_EQ(entry(Tensor({2, 8192})), "ReduceColumns");
   EXPECT_EQ(entry(Tensor({2, 64}, DataType::kFloat16)), "ReduceColumns") << "a vector a lane";
+  const auto lane_units = [](const TensorDesc& input) {
+    const OperatorPlan plan = Plan(ArgReduceDesc{.input = input, .axes = {0}}, Software());
+    return plan.passes[0].dispatches[0].constants.lane_units;
+  };
+  EXPECT_EQ(lane_units(Tensor({2, 8192}, DataType::kInt8)), 1u) << "so that the device is filled";
+  EXPECT_EQ(lane_units(Tensor({2, 1 << 20}, DataType::kInt8)), 32u);
 }
 
 TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {

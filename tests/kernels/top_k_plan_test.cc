@@ -9,6 +9,7 @@ namespace opmill {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 TEST(PlanTopK, SearchesTheBlocksOfTheBestKeysForFewOfMany) {
@@ -163,6 +164,7 @@ TEST(PlanTopK, RanksShortSequencesOfWhichManyAreWanted) {
   EXPECT_THAT(entries(Tensor({999, 512}), 1, 110), ElementsAre("RankElements"));
   EXPECT_EQ(entries(Tensor({999, 512}), 1, 100)[0], "BestOfBlocks") << "a cut is faster";
   EXPECT_THAT(entries(Tensor({2500}), 0, 2500), ElementsAre("RankElements"));
+  EXPECT_THAT(entries(Tensor({262144, 64}), 1, 64), Each("RankElements")) << "in slices";
   EXPECT_EQ(entries(Tensor({2501}), 0, 2501)[0], "KeepBest") << "merges are faster";
   EXPECT_THAT(entries(Tensor({99, 256}, DataType::kInt64), 1, 80), ElementsAre("RankElements"));
   EXPECT_EQ(entries(Tensor({99, 256}, DataType::kInt64), 1, 70)[0], "BestOfBlocks") << "wide";

@@ -115,8 +115,8 @@ BITS KeyOfSet(KeySet keys, uint i) {
 #endif
 }
 
-#define MEMBER(N)   \
-  KeySet keys##N;   \
+#define MEMBER(N) \
+  KeySet keys##N; \
   uint4 ranks##N;
 
 // A block and, of each of its slots, how many come before it, as far as they have been counted.
@@ -137,7 +137,7 @@ void CountFormer(inout Ranked ranked, KeySet former) {
 
 // `own` stands at slot `slot` of the block.
 void CountOwn(inout Ranked ranked, KeySet own, uint slot) {
-#define ADD_OWN(N)                                    \
+#define ADD_OWN(N)                                     \
   ranked.ranks##N += CountAbove(own, ranked.keys##N) | \
                      (CountEqual(own, ranked.keys##N) & (uint4)(slot < SlotsOfSet(N)));
   EACH_SET(ADD_OWN)
@@ -166,7 +166,7 @@ void RankBlock(uint sequence, uint first) {
   // Slots before the first element count as if they came before all, which is taken off here; those
   // behind the last count for nothing.
   Ranked ranked;
-#define BEGIN(N)                                                \
+#define BEGIN(N)                                          \
   ranked.keys##N = LoadOwn(start, before, end, first, N); \
   ranked.ranks##N = first - before;
   EACH_SET(BEGIN)

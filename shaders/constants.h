@@ -53,8 +53,8 @@ struct DispatchConstants {
   uint read_stride;       // read records from one result to the next
   uint read_item_stride;  // read records from one item of a result to the next
   uint list_length;       // top_k: candidates of a sequence
-  uint runs;              // top_k: of a sequence: merged runs; lanes; the most that a cut leaves; or
-                          // sequences that are ranked side by side
+  uint runs;              // top_k: of a sequence: merged runs; lanes; the most that a cut leaves;
+                          // or sequences ranked side by side
 
   uint k;             // top_k: ranks of a sequence
   uint rank_base;     // top_k: first rank that this dispatch writes

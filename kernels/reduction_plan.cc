@@ -12,16 +12,17 @@ namespace {
 uint64_t TileVectors(const Walk& walk, bool finds_positions, const PlanOptions& options) {
   if (options.prefers_wide_rows || walk.column_units <= options.threads) return 0;
   const uint64_t row_vectors = CeilDiv(walk.column_units, options.threads);
-  if (walk.items >= tuning::kMinTileItems) return EvenPart(row_vectors, tuning::kMaxTileVectors);
-  // Few rows are not split, so that tiles must leave enough groups.
-  const uint64_t filling = walk.units / options.parallel_lanes();
-  if (finds_positions && walk.narrow() && walk.items >= tuning::kMinRowPartItems) {
-    return EvenPart(row_vectors, std::clamp<uint64_t>(filling, 1, tuning::kMaxTileVectors));
+  uint64_t most = tuning::kMaxTileVectors;
+  if (walk.items < tuning::kMinTileItems) {
+    // Few rows are not split, so that tiles must leave enough groups.
+    const uint64_t filling = walk.units / options.parallel_lanes();
+    if (finds_positions && walk.narrow() && walk.items >= tuning::kMinRowPartItems) {
+      most = std::clamp<uint64_t>(filling, 1, most);
+    } else if (walk.items < tuning::kMinWideTileItems || std::min(row_vectors, filling) < most) {
+      return 0;
+    }
   }
-  const bool fill_tiles = std::min(row_vectors, filling) >= tuning::kMaxTileVectors;
-  return fill_tiles && walk.items >= tuning::kMinWideTileItems
-             ? EvenPart(row_vectors, tuning::kMaxTileVectors)
-             : 0;
+  return EvenPart(row_vectors, most);
 }
 
 // Rows that lie on few pages, of narrow elements, are walked more at a time; of several reduced

@@ -6,9 +6,8 @@
 //   TILED   columns: 1 where a lane takes several vectors of a row
 #include "include/dispatch.hlsli"
 #include "include/top_k_key.hlsli"
-#include "include/top_k_layout.hlsli"
+#include "include/top_k_elements.hlsli"
 
-Buffer<uint4> Input : register(t0);
 
 #if LAYOUT == LAYOUT_ROWS
 
@@ -107,7 +106,6 @@ RWBuffer<uint4> Keys : register(u0);
 // For each vector of Keys the second best keys, and the rows of the best.
 RWBuffer<uint4> Runners : register(u1);
 
-int4 SignedKeys(uint4 raw) { return (int4)(raw ^ 0x80000000u); }
 uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
 
 #define SETS WORD_SETS
@@ -280,8 +278,7 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint end = min(item + c.block_length, c.index_count);
   BITS best = (BITS)0;
   [loop] for (; item < end; ++item) {
-    uint at = start + item * c.reduced[0].input_stride;
-    best = LargerKey(best, KeyOf(ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS)));
+    best = LargerKey(best, KeyOf(LoadElement(start, item)));
   }
   Keys[instance.write0 + c.record_base + block * c.split_stride + sequence] = best;
 }

@@ -10,7 +10,7 @@
 #define SETS 4
 #include "include/each_set.hlsli"
 
-// Keys of four slots, as numbers with a sign, which every processor compares.
+// Signed keys of four slots.
 struct KeySet {
   int4 key;
 #if IS_WIDE
@@ -89,8 +89,8 @@ KeySet LoadSet(uint start, uint end, uint first, uint set) {
   uint2 k0 = KeyOf(LoadSlot(start, end, slot)), k1 = KeyOf(LoadSlot(start, end, slot + 1));
   uint2 k2 = KeyOf(LoadSlot(start, end, slot + 2)), k3 = KeyOf(LoadSlot(start, end, slot + 3));
 #endif
-  keys.key = (int4)(uint4(k0.y, k1.y, k2.y, k3.y) ^ 0x80000000u);
-  keys.low = (int4)(uint4(k0.x, k1.x, k2.x, k3.x) ^ 0x80000000u);
+  keys.key = SignedKeys(uint4(k0.y, k1.y, k2.y, k3.y));
+  keys.low = SignedKeys(uint4(k0.x, k1.x, k2.x, k3.x));
 #else
 #if LAYOUT == LAYOUT_ROWS
   uint slot = first + set / WORD_SETS * VECTOR_ELEMENTS;
@@ -101,7 +101,7 @@ KeySet LoadSet(uint start, uint end, uint first, uint set) {
                       LoadSlot(start, end, slot + 2), LoadSlot(start, end, slot + 3));
   words <<= WORD_SHIFT;
 #endif
-  keys.key = (int4)(FoldNans(RawKeysOf(words)) ^ 0x80000000u);
+  keys.key = SignedKeys(FoldNans(RawKeysOf(words)));
 #endif
   return keys;
 }

@@ -6,11 +6,11 @@
 //   STORES_WORDS  how candidates are written: records.hlsli
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
+#include "include/top_k_elements.hlsli"
 #include "include/top_k_header.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_work.hlsli"
 
-Buffer<uint4> Input : register(t0);  // elements; TakeBest: candidates
 Buffer<uint4> Keys : register(t1);
 #define BLOCK_KEYS Keys
 #include "include/top_k_block_keys.hlsli"
@@ -234,10 +234,10 @@ bool IsWanted(BITS key, uint item, Sequence s) {
 BITS LoadItem(Sequence s, uint item) {
 #if LAYOUT == LAYOUT_ROWS
   uint at = s.start + item;
-#else
-  uint at = s.start + item * c.reduced[0].input_stride;
-#endif
   return KeyOf(ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS));
+#else
+  return KeyOf(LoadElement(s.start, item));
+#endif
 }
 
 // The bits of those items of the window from `first` on that are wanted.

@@ -9,6 +9,9 @@
 // KeyOf(BITS) is an element's key, and ElementOfKey(BITS) its element again, unless HidesElement(BITS):
 // zeros share a key, and NaNs.
 
+// Words of keys as numbers with a sign, which every processor compares, in the same order.
+int4 SignedKeys(uint4 keys) { return (int4)(keys ^ 0x80000000u); }
+
 #if IS_WIDE
 
 BITS KeyOf(BITS bits) {

@@ -11,10 +11,14 @@ TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type, std::vector<uint32
   return {.data_type = type, .sizes = std::move(sizes), .strides = std::move(strides)};
 }
 
-OperatorPlan Plan(const OperatorDesc& desc, const PlanOptions& options) {
+absl::StatusOr<OperatorPlan> TryPlan(const OperatorDesc& desc, const PlanOptions& options) {
   const absl::StatusOr<OperatorDesc> validated = Validate(desc);
   EXPECT_TRUE(validated.ok()) << validated.status();
-  absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, options);
+  return MakePlan(*validated, options);
+}
+
+OperatorPlan Plan(const OperatorDesc& desc, const PlanOptions& options) {
+  absl::StatusOr<OperatorPlan> plan = TryPlan(desc, options);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return *std::move(plan);
 }

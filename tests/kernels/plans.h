@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/operator_desc.h"
 #include "kernels/plan.h"
 #include "kernels/tensor.h"
@@ -15,6 +16,8 @@ namespace opmill {
 TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type = DataType::kFloat32,
                   std::vector<uint32_t> strides = {});
 
+// Of a descriptor that is valid, or the test fails.
+absl::StatusOr<OperatorPlan> TryPlan(const OperatorDesc& desc, const PlanOptions& options = {});
 // Fails the test where there is none.
 OperatorPlan Plan(const OperatorDesc& desc, const PlanOptions& options = {});
 

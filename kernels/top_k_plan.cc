@@ -50,13 +50,18 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
 }  // namespace
 
 void TopKSlice::Plan() {
-  if (RankResults()) return;
   const uint64_t select_block = lane_keeps() ? 0 : SelectBlock(length_, k_, VectorElements());
+  if (RankResults(select_block > 0)) return;
   const uint64_t keep_block = lane_keeps() ? KeepBlock(length_, k_, VectorElements(),
                                                        LayoutOf(parts_[0]), builder_.options())
                                            : 0;
   if (select_block > 0) {
-    WriteResults(SortSelection(SelectFromBlocks(BlockKeys(select_block), select_block)));
+    const Selection selection = SelectFromBlocks(BlockKeys(select_block), select_block);
+    if (selection.alone) {
+      RankSelection(selection);
+    } else {
+      WriteResults(SortSelection(selection));
+    }
   } else if (keep_block > 0) {
     const Keys keys = BlockKeys(keep_block);
     WriteResults(KeepOfBlocks(KeepOfKeys(keys), keys, keep_block));
@@ -116,37 +121,55 @@ bool TopKSlice::KeepResults() {
   return true;
 }
 
-bool TopKSlice::RankResults() {
+bool TopKSlice::RankResults(bool has_cut) {
+  if (lane_keeps()) return false;
   const Layout walk = WalkOf(parts_[0]);
-  const uint64_t worth = VectorElements() == 2   ? tuning::kWideRankWorth
-                         : walk == Layout::kRows ? tuning::kRankWorth
-                                                 : tuning::kFarRankWorth;
-  if (lane_keeps() || length_ > worth * k_ / length_) return false;
+  const tuning::RankWorth& worth = VectorElements() == 2   ? tuning::kWideRankWorth
+                                   : walk == Layout::kRows ? tuning::kRankWorth
+                                                           : tuning::kFarRankWorth;
+  const uint64_t most = builder_.options().prefers_wide_rows ? worth.hardware
+                        : has_cut                            ? worth.beside_cuts
+                                                             : worth.beside_sorts;
+  if (length_ > most * k_ / length_) return false;
   std::optional<Dispatch> dispatch = WholeDispatch();
   if (!dispatch.has_value()) return false;
-  std::vector<ShaderMacro> macros = Macros(true);
-  macros.push_back({"LAYOUT", static_cast<uint32_t>(walk)});
-  dispatch->kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(macros)});
-  DispatchConstants& constants = dispatch->constants;
-  constants.list_length = static_cast<uint32_t>(length_);
-  constants.sequences = static_cast<uint32_t>(sequences_);
-  constants.k = static_cast<uint32_t>(k_);
   uint64_t slots = length_;
   if (walk == Layout::kRows) {
     // A row that begins inside a vector has slots before it.
     const uint64_t vector = VectorElements();
     slots += vector - CommonAlignment(parts_[0], &parts_[0].reduced[0], vector);
   }
+  dispatch->constants.list_length = static_cast<uint32_t>(length_);
+  AddRanking(*std::move(dispatch), slots,
+             {{"IS_SELECTED", 0}, {"LAYOUT", static_cast<uint32_t>(walk)}});
+  return true;
+}
+
+void TopKSlice::RankSelection(const Selection& selection) {
+  Dispatch dispatch = *WholeDispatch();
+  dispatch.reads[1] = selection.view;
+  SetRead(dispatch.constants, selection.taken);
+  dispatch.constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
+  AddRanking(std::move(dispatch), MostTaken(k_), {{"IS_SELECTED", 1}});
+}
+
+void TopKSlice::AddRanking(Dispatch dispatch, uint64_t slots,
+                           const std::vector<ShaderMacro>& macros) {
   const PlanOptions& options = builder_.options();
+  std::vector<ShaderMacro> all = Macros(true);
+  all.insert(all.end(), macros.begin(), macros.end());
+  dispatch.kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(all)});
   const uint64_t side_by_side = std::min<uint64_t>(sequences_, options.threads);
   const uint64_t blocks = CeilDiv(slots, kRankedSlots);
+  DispatchConstants& constants = dispatch.constants;
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.k = static_cast<uint32_t>(k_);
   constants.runs = static_cast<uint32_t>(side_by_side);
   constants.block_count = static_cast<uint32_t>(blocks);
   const uint64_t units = RoundUp(sequences_, side_by_side) * blocks;
-  DealUnits(*dispatch, units, TurnsOf(units, length_, options), options.threads);
-  builder_.Add(*std::move(dispatch));
+  DealUnits(dispatch, units, TurnsOf(units, slots, options), options.threads);
+  builder_.Add(std::move(dispatch));
   builder_.NextPass();
-  return true;
 }
 
 void TopKSlice::WriteResults(const List& list) {
@@ -195,7 +218,9 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
                                       : runs(std::min(length, LeastRun(k, options)));
       add(list, list);
     }
-  } else if (const uint64_t block = SelectBlock(length, k, vector_elements); block > 0) {
+    if (!MayCutFew(length, k, options)) return most;
+  }
+  if (const uint64_t block = SelectBlock(length, k, vector_elements); block > 0) {
     // What is taken, as it is, spread, and in runs twice; and the sorted k.
     const uint64_t candidates = MostCandidates(length, k, block);
     const uint64_t list = std::max({keys(block), candidates, MostTaken(k)});

@@ -49,33 +49,66 @@ List TopKSlice::KeepOfBlocks(const List& winners, const Keys& keys, uint64_t blo
   return runs.length == kept ? runs : SortList(runs);
 }
 
+Selection TopKSlice::NewSelection(uint64_t block, bool alone) {
+  const uint64_t candidates = MostCandidates(length_, k_, block);
+  const uint64_t taken = MostTaken(k_);
+  const uint64_t headers_records = sequences_ * kHeaderRecords;
+  const uint64_t candidates_records = sequences_ * ListRecords(candidates, alone);
+  const uint64_t taken_records = sequences_ * ListRecords(taken, alone);
+  const uint64_t records = headers_records + candidates_records + taken_records;
+  const uint64_t at = builder_.ReserveRecords(records);
+  const uint64_t candidates_at = at + headers_records * kVectorBytes;
+  const uint64_t taken_at = candidates_at + candidates_records * kVectorBytes;
+  return {.alone = alone,
+          .view = Records(at, records),
+          .candidates = {.view = Records(candidates_at, candidates_records),
+                         .length = candidates,
+                         .sequence_stride = ListRecords(candidates, alone)},
+          .taken = {.view = Records(taken_at, taken_records),
+                    .headers = InFormat(Records(at, headers_records), ViewFormat::kUint32),
+                    .length = taken,
+                    .sequence_stride = ListRecords(taken, alone)}};
+}
+
+bool TopKSlice::SelectsAlone(const Keys& keys, uint64_t block) const {
+  const PlanOptions& options = builder_.options();
+  const bool worth = keys.length <= tuning::kMaxLoneKeys ||
+                     sequences_ >= options.parallel_lanes() / tuning::kLoneLanes;
+  const uint64_t windows = CeilDiv(keys.length * block, Window(keys.layout, VectorElements()));
+  const uint64_t most =
+      VectorElements() == 2 ? tuning::kMaxWideRankedSelection : tuning::kMaxRankedSelection;
+  const uint64_t records = kHeaderRecords + ListRecords(MostCandidates(length_, k_, block), true) +
+                           ListRecords(MostTaken(k_), true);
+  return worth && !options.prefers_wide_rows && k_ <= most && windows <= tuning::kMaxLoneWindows &&
+         4 * sequences_ * records <= options.max_view_elements && WholeDispatch().has_value();
+}
+
 Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   const PlanOptions& options = builder_.options();
-  const uint64_t most = MostBlocks(k_);
-  const List candidates = NewList(MostCandidates(length_, k_, block));
-  const List taken = NewList(MostTaken(k_));
-  const uint64_t header_records = CeilDiv(sequences_ * TOP_K_HEADER_WORDS, 4);
-  const BufferView headers = InFormat(
-      Records(builder_.ReserveRecords(header_records), header_records), ViewFormat::kUint32);
+  const bool alone = SelectsAlone(keys, block);
+  const Selection selection = NewSelection(block, alone);
+  const List& candidates = selection.candidates;
+  const List& taken = selection.taken;
   std::vector<ShaderMacro> macros = Macros(false);
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
-  // Where there are sequences enough, a lane searches alone: groups' lanes wait for one another.
-  const bool alone = !options.prefers_wide_rows && sequences_ >= options.parallel_lanes();
+  macros.push_back({"ALONE", alone ? 1u : 0u});
   const uint64_t search_groups = alone ? CeilDiv(sequences_, options.threads) : sequences_;
-  const auto search = [&](const char* entry) {
-    KernelPermutation kernel = {"top_k_select", entry, macros};
-    kernel.macros.push_back({"ALONE", alone ? 1u : 0u});
-    return kernel;
+  const auto writing = [&](const char* shader, const char* entry, const List& list) {
+    const KernelPermutation kernel = {shader, entry, macros};
+    if (!alone) return builder_.WritingRecords(kernel, list.view);
+    Dispatch dispatch = {.kernel = builder_.Kernel(kernel)};
+    dispatch.writes[0] = InFormat(list.view, ViewFormat::kUint32);
+    return dispatch;
   };
   const auto for_all = [&](Dispatch dispatch) {
     dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
     dispatch.constants.k = static_cast<uint32_t>(k_);
-    dispatch.writes[1] = headers;
+    dispatch.writes[1] = taken.headers;
     return dispatch;
   };
 
-  Dispatch find = for_all({.kernel = builder_.Kernel(search("FindCut"))});
-  find.constants.runs = static_cast<uint32_t>(most);
+  Dispatch find = for_all({.kernel = builder_.Kernel({"top_k_select", "FindCut", macros})});
+  find.constants.runs = static_cast<uint32_t>(MostBlocks(k_));
   find.constants.list_length = static_cast<uint32_t>(keys.length);
   SetKeys(find.constants, keys);
   find.reads[1] = keys.view;
@@ -86,8 +119,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   const uint64_t window = Window(keys.layout, VectorElements());
   uint64_t part_base = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    Dispatch collect =
-        for_all(builder_.WritingRecords({"top_k_select", "CollectAbove", macros}, candidates.view));
+    Dispatch collect = for_all(writing("top_k_collect", "CollectAbove", candidates));
     DispatchConstants& constants = collect.constants;
     SetKeys(constants, keys);
     ReadPart(collect, parts_[p]);
@@ -104,20 +136,23 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
     const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
     // An odd number, so that lanes do not meet in one set of a cache.
     const uint64_t turns =
-        builder_.options().turns(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
+        alone ? windows : options.turns(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
     const uint64_t runs = CeilDiv(windows, turns);
     const bool side_by_side = options.prefers_wide_rows && keys.layout == Layout::kRows;
     constants.runs = static_cast<uint32_t>(runs);
     constants.split_items = static_cast<uint32_t>(turns);
     constants.read_stride = static_cast<uint32_t>(side_by_side ? 1 : turns);
     constants.read_item_stride = static_cast<uint32_t>(side_by_side ? runs : 1);
-    SetUnits(collect, sequences_ * runs, options.threads);
+    const bool takes_sets = alone && keys.layout == Layout::kColumns;
+    SetUnits(collect,
+             takes_sets ? sequences_ / keys.columns * keys.item_stride / 4 : sequences_ * runs,
+             options.threads);
     builder_.Add(std::move(collect));
     part_base += keys.part_lengths[p];
   }
   builder_.NextPass();
 
-  Dispatch take = for_all(builder_.WritingRecords(search("TakeBest"), taken.view));
+  Dispatch take = for_all(writing("top_k_select", "TakeBest", taken));
   take.constants.runs = static_cast<uint32_t>(taken.length);
   take.reads[0] = candidates.view;
   SetRead(take.constants, candidates);
@@ -125,8 +160,6 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
   SetGroups(take, search_groups);
   builder_.Add(std::move(take));
   builder_.NextPass();
-  Selection selection = {.candidates = candidates, .taken = taken};
-  selection.taken.headers = headers;
   return selection;
 }
 

@@ -1,9 +1,10 @@
 // How top_k plans one slice of sequences (top_k_plan.cc walks the slices). Long sequences are cut
 // into blocks, of which only those with the best keys can hold what is wanted. For few ranks a lane
-// keeps the best in registers; for many, a cut in the order of elements is searched, those above it
-// are collected and sorted: by places over which they are spread, or, where too many meet in one,
-// in short runs by lanes, which are then merged. In short sequences of which many are wanted every
-// element's rank is counted.
+// keeps the best in registers; for many, a cut in the order of elements is searched and those above
+// it are collected. Where lanes collect alone, each of these is ranked by counting who comes before
+// it. Otherwise they are sorted: by places over which they are spread, or, where too many meet in
+// one, in short runs by lanes, which are then merged. In short sequences of which many are wanted
+// every element is ranked.
 #ifndef OPMILL_KERNELS_TOP_K_SLICE_H_
 #define OPMILL_KERNELS_TOP_K_SLICE_H_
 
@@ -30,7 +31,7 @@ enum class Source : uint32_t { kElements = 0, kRecords = 1, kKeys = 2, kBlocks =
 // The best key of every block of every sequence.
 struct Keys {
   BufferView view;
-  BufferView runners;  // columns: the second best key and the row of the best
+  BufferView runners;  // columns, lanes that keep: the second best key and the row of the best
   Layout layout = Layout::kRows;
   uint64_t length = 0;  // keys of a sequence, those of blocks without elements included
   uint64_t stride = 0;  // keys from a sequence (columns: from a row of sequences) to the next
@@ -39,8 +40,8 @@ struct Keys {
   std::vector<uint64_t> part_lengths;  // of the length, by part
 };
 
-// Records of every sequence of a slice, `length` each; as many as the headers say where there are
-// some.
+// Candidates of every sequence of a slice, `length` each, in records or quads; as many as the
+// headers say where there are some.
 struct List {
   BufferView view;
   BufferView headers;
@@ -49,7 +50,7 @@ struct List {
   uint64_t item_stride = 1;
 };
 
-// Elements that a lane tests at a time: WINDOW in top_k_select.hlsl.
+// Elements that a lane tests at a time: WINDOW in top_k_collect.hlsl.
 inline uint64_t Window(Layout layout, uint64_t vector_elements) {
   if (layout != Layout::kRows) return 32;
   return vector_elements == 2 ? 64 : 128;
@@ -57,6 +58,9 @@ inline uint64_t Window(Layout layout, uint64_t vector_elements) {
 
 // Slots of a sequence that a lane ranks at a time: BLOCK_SLOTS in top_k_rank.hlsl.
 inline constexpr uint64_t kRankedSlots = 16;
+
+// Records of a sequence's header in a selection: HEADER_RECORDS in top_k_header.hlsli.
+inline constexpr uint64_t kHeaderRecords = TOP_K_HEADER_WORDS / 4;
 
 // Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
@@ -76,10 +80,13 @@ struct SequenceRecords {
 };
 
 // What a selection leaves: candidates where it found them, or, where they were more than `taken`
-// holds, the best of them there. Headers tell which.
+// holds, the best of them there. Headers tell which. All in one view, in this order: headers,
+// candidates, what was taken.
 struct Selection {
+  bool alone = false;  // by lanes with sequences of their own, in quads
+  BufferView view;
   List candidates;
-  List taken;
+  List taken;  // its headers are those of both
 };
 
 // One slice of sequences, planned from its elements to its results.
@@ -103,7 +110,16 @@ class TopKSlice {
 
  private:
   // All k, so that no merge follows.
-  bool lane_keeps() const { return k_ <= tuning::kMaxLaneKeep; }
+  bool lane_keeps() const {
+    return k_ <= tuning::kMaxLaneKeep &&
+           !(MayCutFew(length_, k_, builder_.options()) && LayoutOf(parts_[0]) == Layout::kRows &&
+             WholeDispatch().has_value() &&
+             sequences_ >= builder_.options().parallel_lanes() / tuning::kLoneLanes);
+  }
+  // Whether a cut may be faster although a lane could keep all k: in long rows, if they are enough.
+  static bool MayCutFew(uint64_t length, uint64_t k, const PlanOptions& options) {
+    return k > tuning::kMaxRowKeep && length > tuning::kMinTournament && !options.prefers_wide_rows;
+  }
 
   Layout LayoutOf(const IterationSpace& part) const;
   uint64_t VectorElements() const { return kVectorBytes / ElementBytes(type_); }
@@ -160,6 +176,15 @@ class TopKSlice {
   void AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_t length, uint64_t base,
                     const Keys& keys);
   List KeepOfKeys(const Keys& keys);
+  // Of so many candidates in a selection's list: a record each, or quads (top_k_quads.hlsli).
+  uint64_t ListRecords(uint64_t candidates, bool alone) const {
+    if (!alone) return candidates;
+    return CeilDiv(candidates, 4) * (VectorElements() == 2 ? 3 : 2);
+  }
+  Selection NewSelection(uint64_t block, bool alone);
+  // Whether lanes with sequences of their own select: where that is faster, and views are large
+  // enough to rank what they leave.
+  bool SelectsAlone(const Keys& keys, uint64_t block) const;
   Selection SelectFromBlocks(const Keys& keys, uint64_t block);
   List KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block);
   // How KeepBest walks the elements of a part.
@@ -189,7 +214,10 @@ class TopKSlice {
   // One pass from the elements to the results: where a lane walks a whole sequence, or where every
   // element's rank is counted. False where that does not serve.
   bool KeepResults();
-  bool RankResults();
+  bool RankResults(bool has_cut);
+  void RankSelection(const Selection& selection);
+  // Ranks so many slots of each sequence.
+  void AddRanking(Dispatch dispatch, uint64_t slots, const std::vector<ShaderMacro>& macros);
   void WriteResults(const List& list);
 
   // Candidates that a lane that keeps k sorts at a time at least, if there are as many.

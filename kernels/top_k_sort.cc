@@ -131,12 +131,8 @@ List TopKSlice::SortSelection(const Selection& selection) {
 List TopKSlice::AddSpread(const Selection& selection) {
   const List& candidates = selection.candidates;
   const List& taken = selection.taken;
-  // One view of both.
-  BufferView read = candidates.view;
-  const uint64_t taken_at = (taken.view.offset_bytes - read.offset_bytes) / kVectorBytes;
-  read.element_count = taken_at + taken.view.element_count;
   if (taken.length > tuning::kMaxPlaces * tuning::kMaxOfPlace || length_ > uint64_t{1} << 31 ||
-      read.element_count > builder_.options().max_view_elements) {
+      selection.view.element_count > builder_.options().max_view_elements) {
     return {};
   }
   const List spread = NewList(taken.length);
@@ -151,11 +147,10 @@ List TopKSlice::AddSpread(const Selection& selection) {
                                            {"NAN_FIRST", 0}};
   Dispatch dispatch =
       builder_.WritingRecords({"top_k_spread", "SpreadCandidates", macros}, spread.view);
-  dispatch.reads[1] = read;
+  dispatch.reads[1] = selection.view;
   dispatch.writes[1] = taken.headers;
   dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
   dispatch.constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
-  dispatch.constants.input_base = static_cast<uint32_t>(taken_at);
   SetRead(dispatch.constants, taken);
   dispatch.constants.record_stride = static_cast<uint32_t>(spread.sequence_stride);
   const uint64_t places = std::min(std::bit_ceil(taken.length), tuning::kMaxPlaces);

@@ -81,6 +81,11 @@ inline constexpr uint64_t kLineItems = 4;
 inline constexpr uint64_t kMaxLaneKeep = 32;
 static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 
+// Software devices: likewise of the blocks of long rows, where lanes can select alone: k=17 and 32
+// over axis 1 of [8192,8192] take 36 and 62 ms kept and 34 and 45 selected, k=10 27 and 29; but
+// over axis 0 51 and 66, and 142 and 149.
+inline constexpr uint64_t kMaxRowKeep = 16;
+
 // Candidates that such a lane walks at most.
 inline constexpr uint64_t kMaxLaneCandidates = 4096;
 
@@ -93,8 +98,9 @@ inline constexpr uint64_t kMinLaneCandidates = 1024;
 // lane to lane, made the late merges of top_k k=1000 six times slower on lavapipe.
 inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
 
-// Of such chunks, of results that a lane writes, and of windows of elements that it tests, so many
-// follow one another at most: a group costs a software device half a microsecond.
+// Of such chunks, of results that a lane writes, and of windows of elements that it tests where it
+// does not select alone, so many follow one another at most: a group costs a software device half a
+// microsecond.
 inline constexpr uint64_t kMaxLaneChunks = 8;
 inline constexpr uint64_t kMaxLaneResults = 64;
 inline constexpr uint64_t kMaxLaneWindows = 63;
@@ -114,15 +120,33 @@ inline constexpr uint64_t kMinColumnTournament = 128;
 inline constexpr uint64_t kMinWideTournament = 64;
 
 // Sequences are ranked, each element beside all others, where their length squared is up to so many
-// times k; cuts or merges are faster elsewhere. In place of these it took k=64 of [262144,64]
-// FLOAT32 from 498 to 147 ms, k=128 of [65536,128] from 390 to 100, of [32768,256] from 471 to 148,
-// of [16384,512] from 228 to 198, k=512 of [8192,1024] from 440 to 370; but would take k=100 of
-// [16384,512] from 162 to 195, k=300 of [8192,1024] from 260 to 351. Elements of 64 bits: k=256 of
-// [16384,256] 279 -> 144, k=64 103 -> 120. Elements apart: k=64 over axis 0 of [256,32768] FLOAT32
-// 278 -> 197, k=128 of [512,16384] 301 -> 457. (lavapipe; for hardware a guess.)
-inline constexpr uint64_t kRankWorth = 2500;
-inline constexpr uint64_t kWideRankWorth = 850;
-inline constexpr uint64_t kFarRankWorth = 1500;
+// times k. Beside a lane's own selection, ranked or not, k=64 and 34 of [32768,256] FLOAT32 took 97
+// and 81 ms, 135 and 55; k=180 and 128 of [16384,512] 157 and 143, 176 and 131; INT64 k=128 and 100
+// of [16384,256] 136 and 130, 172 and 114; elements apart, k=64 over axis 0 of [128,65536] and
+// [256,32768] 152 and 179, 179 and 138. Beside runs and merges, all of [4096,3000] and [2048,4096]
+// 907 and 836 ms, 1114 and 751; INT64 of [4096,1024] 390 and 363; apart, k=600 of [1024,8192] 878
+// and 766. (lavapipe; for hardware, whose cuts are others, a guess.)
+struct RankWorth {
+  uint64_t beside_cuts;
+  uint64_t beside_sorts;
+  uint64_t hardware;
+};
+inline constexpr RankWorth kRankWorth = {1500, 3500, 2500};
+inline constexpr RankWorth kWideRankWorth = {580, 850, 850};
+inline constexpr RankWorth kFarRankWorth = {450, 1500, 1500};
+
+// Software devices: a lane selects from a sequence alone, and what it leaves is ranked likewise,
+// for up to so many ranks, where one of so many lanes that fill the device has a sequence, or where
+// a sequence has so few blocks; elsewhere a group's lanes share a sequence, and what they leave is
+// spread over places. k=1000, 300 and 100 over axis 1 of [8192,8192] FLOAT32 took 684, 269 and 124
+// ms spread and 690, 180 and 77 ranked, of [64,1024,1024] k=100 920 and 475; k=100 of [64,50257],
+// [8,50257] and [1,50257] 2.7, 1.09 and 0.63 and 1.9, 0.69 and 0.46, of [1,67108864] 14 and 25.
+// INT64 k=500 and 300 of [4096,8192] 261 and 170, 330 and 165.
+inline constexpr uint64_t kMaxRankedSelection = 1024;
+inline constexpr uint64_t kMaxWideRankedSelection = 320;
+inline constexpr uint64_t kLoneLanes = 32;
+inline constexpr uint64_t kMaxLoneKeys = 2048;
+inline constexpr uint64_t kMaxLoneWindows = 32768;  // rounds of a loop, as for kMaxLaneItems
 
 // Of sequences up to this length up to half of the elements are found by cuts, not by sorting all:
 // k=300, 512 and 1000 of [4096,2048] FLOAT32 take 114, 233 and 422 ms in place of 605, 710 and 733;

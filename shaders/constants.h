@@ -67,7 +67,7 @@ struct DispatchConstants {
   uint sequences;        // top_k: results of this dispatch's slice
 
   uint counted;           // top_k: 1 where headers tell how many candidates there are
-  uint candidate_stride;  // top_k: candidates from a sequence to the next
+  uint candidate_stride;  // top_k: records of candidates from a sequence to the next
   uint position_mask;     // arg-reduce: ~0 for the last of equals, 0 for the first
   uint zero;              // 0, which compilers do not know
 

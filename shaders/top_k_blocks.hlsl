@@ -1,9 +1,10 @@
 // top_k's first reading: a sequence is cut into blocks of neighbours, and the best key of each is
 // stored. Only the blocks of the k best keys, the earlier among equal ones, can hold the k best
 // elements.
-//   LAYOUT  how sequences lie in memory: LAYOUT_*
-//   TEAM    rows: lanes that read a block together
-//   TILED   columns: 1 where a lane takes several vectors of a row
+//   LAYOUT   how sequences lie in memory: LAYOUT_*
+//   TEAM     rows: lanes that read a block together
+//   TILED    columns: 1 where a lane takes several vectors of a row
+//   RUNNERS  columns: 1 where second best keys are stored too
 #include "include/dispatch.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_elements.hlsli"
@@ -104,22 +105,26 @@ void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 RWBuffer<uint4> Keys : register(u0);
 // For each vector of Keys the second best keys, and the rows of the best.
+#if RUNNERS
 RWBuffer<uint4> Runners : register(u1);
+#endif
 
 uint4 UnsignedKeys(int4 keys) { return FoldNans((uint4)keys ^ 0x80000000u); }
 
 #define SETS WORD_SETS
 #include "include/each_set.hlsli"
 
-// Of the block so far, in the columns of a set: the best key, its row, and the second best key. The
-// last two spare the search of most blocks, which would read one element from each of many pages. Keys
-// are signed, which software compares in one step. NaNs are folded in the end: of several the best's
-// row may be another's than the first's, but then the second best is a NaN too, and the block is
-// searched.
+// Of the block so far, in the columns of a set: the best key, and with RUNNERS its row and the second
+// best key, which spare lanes that keep few the search of most blocks: that would read one element from
+// each of many pages. Keys are signed, which software compares in one step. NaNs are folded in the end:
+// of several the best's row may be another's than the first's, but then the second best is a NaN too,
+// and the block is searched.
 struct Best {
   int4 key;
+#if RUNNERS
   int4 second;
   uint4 row;
+#endif
 };
 
 struct Bests {
@@ -130,8 +135,10 @@ struct Bests {
 Best NoBest(uint row) {
   Best best;
   best.key = SignedKeys((uint4)0);
+#if RUNNERS
   best.second = SignedKeys((uint4)0);
   best.row = (uint4)row;
+#endif
   return best;
 }
 
@@ -143,6 +150,7 @@ void TakeFour(inout Best best, uint4 w0, uint4 w1, uint4 w2, uint4 w3, uint row)
   int4 low = max(k0, k1);
   int4 high = max(k2, k3);
   int4 step_best = max(low, high);
+#if RUNNERS
   // A last row that is repeated may seem its own second: then its block is searched.
   int4 step_second = max(max(min(k0, k1), min(k2, k3)), min(low, high));
   // How many rows stand before the best: each mask is all ones where its row is worse.
@@ -151,8 +159,9 @@ void TakeFour(inout Best best, uint4 w0, uint4 w1, uint4 w2, uint4 w3, uint row)
   skip = (0u - (uint4)(k0 < step_best)) & (skip + 1);
   uint4 above = 0u - (uint4)(step_best > best.key);
   best.second = max(max(best.second, step_second), min(best.key, step_best));
-  best.key = max(best.key, step_best);
   best.row ^= (best.row ^ (skip + row)) & above;
+#endif
+  best.key = max(best.key, step_best);
 }
 
 Bests NoBests(uint row) {
@@ -179,8 +188,10 @@ void TakeRows(inout Bests bests, uint column, uint begin, uint end, uint stride)
 // Words of set s are elements s, s + WORD_SETS, ... of their vector.
 void StoreSet(Best best, uint at) {
   Keys[instance.write0 + at] = UnsignedKeys(best.key);
+#if RUNNERS
   Runners[instance.write1 + 2 * at] = UnsignedKeys(best.second);
   Runners[instance.write1 + 2 * at + 1] = best.row;
+#endif
 }
 
 void StoreBests(Bests bests, uint vector_number) {
@@ -195,21 +206,27 @@ void StoreBests(Bests bests, uint vector_number) {
 #define TILE_SETS 64  // of words, that a lane has in its tile at most; kMaxTileSets in tuning.h
 
 WORD_ARRAYS(waiting_key, TILE_SETS)
+#if RUNNERS
 WORD_ARRAYS(waiting_second, TILE_SETS)
 WORD_ARRAYS(waiting_row, TILE_SETS)
+#endif
 
 Best WaitingBest(uint place) {
   Best best;
   best.key = (int4)READ_WORDS(waiting_key, place);
+#if RUNNERS
   best.second = (int4)READ_WORDS(waiting_second, place);
   best.row = READ_WORDS(waiting_row, place);
+#endif
   return best;
 }
 
 void LetBestWait(Best best, uint place) {
   WRITE_WORDS(waiting_key, place, (uint4)best.key)
+#if RUNNERS
   WRITE_WORDS(waiting_second, place, (uint4)best.second)
   WRITE_WORDS(waiting_row, place, best.row)
+#endif
 }
 
 Bests WaitingBests(uint t) {

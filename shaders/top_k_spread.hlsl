@@ -7,8 +7,7 @@
 #include "include/top_k_header.hlsli"
 #include "include/top_k_work.hlsli"
 
-// Records: SpreadCandidates: candidates, and behind them those that TakeBest took; RankCandidates:
-// what SpreadCandidates wrote.
+// Records: SpreadCandidates: a selection; RankCandidates: what SpreadCandidates wrote.
 Buffer<uint4> List : register(t1);
 
 RWBuffer<WRITTEN_RECORD> Records : register(u0);
@@ -121,12 +120,7 @@ void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint sequence = EnterSequence(group, is_real);
   uint header = HeaderOf(sequence);
   uint count = Headers[header + COUNT_AT];
-  uint base = instance.read1;
-  if (Headers[header + IS_TAKEN_AT] != 0) {
-    base += c.input_base + sequence * c.read_stride;
-  } else {
-    base += sequence * c.candidate_stride;
-  }
+  uint base = ListOf(sequence, Headers[header + IS_TAKEN_AT]);
 
   [loop] for (uint i = lane; i < 1u << PLACE_BITS; i += THREADS) shared_places[i] = 0;
   if (lane < 2) {

@@ -10,7 +10,17 @@
 #define KEY_AT 3        // and 4
 #define IS_SPREAD_AT 5  // 1: SpreadCandidates has sorted them by places
 
-// Headers stand in u1.
+#define HEADER_RECORDS (TOP_K_HEADER_WORDS / 4)
+
+// Where the list of a sequence starts, in records of the selection in t1: headers, candidates, and what
+// was taken of these.
+uint ListOf(uint sequence, uint is_taken) {
+  uint candidates = instance.read1 + c.sequences * HEADER_RECORDS;
+  return is_taken != 0 ? candidates + c.sequences * c.candidate_stride + sequence * c.read_stride
+                       : candidates + sequence * c.candidate_stride;
+}
+
+// Where the header of a sequence starts in u1, in words.
 uint HeaderOf(uint sequence) { return instance.write1 + sequence * TOP_K_HEADER_WORDS; }
 
 #endif  // OPMILL_TOP_K_HEADER_HLSLI_

@@ -195,38 +195,117 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKManyByManyLanes",
      "top_k input=FLOAT32[2,30001] output=FLOAT32[2,100] indices=UINT32[2,100] axis=1 k=100 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
-    // Sorted by places: by keys, by keys and positions, and where too many meet in one, by merges.
-    {"TopKSpreadByKeys",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
+    // Selected by lanes alone, and ranked: by keys, by positions where these are equal; more than
+    // are sorted, so that some are taken of them; of columns that end inside vectors.
+    {"TopKRanksOfSelectedNumbers",
+     "top_k input=FLOAT32[19,5003] output=FLOAT32[19,300] indices=UINT32[19,300] axis=1 k=300 "
      "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKSpreadOfZerosOfEitherSign",
+    {"TopKRanksOfSelectedZerosOfEitherSign",
      "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
      "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKSpreadOfHalves",
+    {"TopKRanksOfSelectedHalves",
      "top_k input=FLOAT16[3,5003] output=FLOAT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
      "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKSpreadOfHalvesUpwards",
-     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
-     "direction=increasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
-     "wide=0"},
-    {"TopKSpreadByPositions",
+    {"TopKRanksOfSelectedBytesByPositions",
      "top_k input=INT8[3,5003] output=INT8[3,900] indices=UINT32[3,900] axis=1 k=900 "
      "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKSpreadByUpperWords",
+    {"TopKRanksOfSelectedWideElements",
      "top_k input=UINT64[3,5003] output=UINT64[3,300] indices=UINT64[3,300] axis=1 k=300 "
      "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKSpreadByLowerWords",
+    {"TopKRanksOfSelectedWideElementsByPositions",
      "top_k input=INT64[3,5003] output=INT64[3,300] indices=UINT32[3,300] axis=1 k=300 "
      "direction=increasing values=small_integers seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
+    {"TopKRanksOfSelectedNans",
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
+     "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfWhatIsTakenOfRows",
+     "top_k input=FLOAT32[9,6003] output=FLOAT32[9,150] indices=UINT64[9,150] axis=1 k=150 "
+     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfWhatIsTakenOfWideRows",
+     "top_k input=INT64[5,4001] output=INT64[5,77] indices=UINT32[5,77] axis=1 k=77 "
+     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfWhatIsTakenOfColumns",
+     "top_k input=FLOAT16[1200,5,24] output=FLOAT16[60,5,24] indices=UINT32[60,5,24] axis=0 k=60 "
+     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsOfManyWindows",
+     "top_k input=FLOAT32[3,6003,16] output=FLOAT32[3,40,16] indices=UINT32[3,40,16] axis=1 k=40 "
+     "direction=increasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsThatEndInsideVectors",
+     "top_k input=FLOAT32[3,1001,22]/[24024,24,1] output=FLOAT32[3,50,22] "
+     "indices=UINT32[3,50,22] axis=1 k=50 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsOfBytesThatEndInsideVectors",
+     "top_k input=INT8[2001,37]/[48,1] output=INT8[90,37] indices=UINT32[90,37] axis=0 k=90 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsOfWhichOneIsInTheLastVector",
+     "top_k input=FLOAT16[2,2100,9]/[33600,16,1] output=FLOAT16[2,40,9] indices=UINT32[2,40,9] "
+     "axis=1 k=40 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsOfBytesOfWhichOneIsInTheLastVector",
+     "top_k input=INT8[2001,33]/[48,1] output=INT8[35,33] indices=UINT32[35,33] axis=0 k=35 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfFewSelectedOfLongRows",
+     "top_k input=FLOAT32[19,5003] output=FLOAT32[19,17] indices=UINT32[19,17] axis=1 k=17 "
+     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfFewSelectedOfLongWideRows",
+     "top_k input=INT64[19,3001] output=INT64[19,32] indices=UINT64[19,32] axis=1 k=32 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfAsManyOfEnoughRowsInParts",
+     "top_k input=INT16[19,20001] output=INT16[19,30] indices=UINT32[19,30] axis=1 k=30 "
+     "direction=decreasing values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsIntoStrides",
+     "top_k input=FLOAT32[1001,2,12] output=FLOAT32[33,2,12]/[36,1190,3] "
+     "indices=UINT64[33,2,12]/[2,900,70] axis=0 k=33 "
+     "direction=decreasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedScatteredElements",
+     "top_k input=UINT16[3000,3] output=UINT16[77,3] indices=UINT32[77,3] axis=0 k=77 "
+     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedInfinitiesOfRowsThatStartInsideVectors",
+     "top_k input=FLOAT16[9,3,3001] output=FLOAT16[9,3,200] indices=UINT32[9,3,200] axis=2 k=200 "
+     "direction=increasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+    // Sorted by places: by keys, by keys and positions, and where too many meet in one, by merges.
+    {"TopKSpreadByKeys",
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
+     "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfZerosOfEitherSign",
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
+     "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfHalves",
+     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,1300] indices=UINT32[3,1300] axis=1 k=1300 "
+     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfHalvesUpwards",
+     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,1300] indices=UINT32[3,1300] axis=1 k=1300 "
+     "direction=increasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+    {"TopKSpreadByPositions",
+     "top_k input=INT8[3,5003] output=INT8[3,1400] indices=UINT32[3,1400] axis=1 k=1400 "
+     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadByUpperWords",
+     "top_k input=UINT64[3,5003] output=UINT64[3,400] indices=UINT64[3,400] axis=1 k=400 "
+     "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadByLowerWords",
+     "top_k input=INT64[3,5003] output=INT64[3,400] indices=UINT32[3,400] axis=1 k=400 "
+     "direction=increasing values=small_integers seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+    {"TopKSpreadOfRowsByFewLanes",
+     "top_k input=FLOAT32[3,6003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
+     "direction=decreasing values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
+    {"TopKSpreadOfColumns",
+     "top_k input=INT16[5003,2,8] output=INT16[1100,2,8] indices=UINT32[1100,2,8] axis=0 k=1100 "
+     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKSpreadOfScatteredElements",
+     "top_k input=FLOAT32[5003,3] output=FLOAT32[1100,3] indices=UINT32[1100,3] axis=0 k=1100 "
+     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOfColumnsByManyLanes",
      "top_k input=INT32[5003,2,8] output=INT32[300,2,8] indices=UINT32[300,2,8] axis=0 k=300 "
      "direction=decreasing values=numbers seed=3 view=134217728 groups=512 threads=256 wide=1"},
     {"TopKOfNumbersThatMeetBelowNans",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
+     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
      "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOrNot",
-     "top_k input=FLOAT32[5,6003] output=FLOAT32[5,200] indices=UINT32[5,200] axis=1 k=200 "
+     "top_k input=FLOAT32[5,6003] output=FLOAT32[5,1100] indices=UINT32[5,1100] axis=1 k=1100 "
      "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
     // Of so few blocks that a cut among them may leave all elements to the next.
     {"TopKOfOneInFour",
@@ -236,7 +315,7 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT32[70,901] output=FLOAT32[70,300] indices=UINT32[70,300] axis=1 k=300 "
      "direction=decreasing values=specials seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKOfHalf",
-     "top_k input=FLOAT16[3,2002] output=FLOAT16[3,1001] indices=UINT32[3,1001] axis=1 k=1001 "
+     "top_k input=FLOAT16[3,2202] output=FLOAT16[3,1101] indices=UINT32[3,1101] axis=1 k=1101 "
      "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfOfBytesInColumns",
      "top_k input=INT8[900,2,16] output=INT8[449,2,16] indices=UINT32[449,2,16] axis=0 k=449 "
@@ -245,7 +324,7 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=UINT64[1001,3] output=UINT64[500,3] indices=UINT64[500,3] axis=0 k=500 "
      "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
     {"TopKOfHalfThatMeets",
-     "top_k input=FLOAT32[5,2003] output=FLOAT32[5,1001] indices=UINT32[5,1001] axis=1 k=1001 "
+     "top_k input=FLOAT32[5,2203] output=FLOAT32[5,1101] indices=UINT32[5,1101] axis=1 k=1101 "
      "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfAllEqual",
      "top_k input=INT64[2,999] output=INT64[2,499] indices=UINT32[2,499] axis=1 k=499 "

@@ -117,7 +117,7 @@ class TopKChecker final : public DispatchChecker {
               sets +
           sets - 1;
       Within(last, write(0), "the keys");
-      Within(2 * last + 1, write(1), "the runners");
+      if (Macro("RUNNERS") != 0) Within(2 * last + 1, write(1), "the runners");
       NeedGroups(CeilDiv(c_.unit_count, threads_));
     } else {
       NeedPositions(kept(), c_.sequences, "sequences");
@@ -149,6 +149,34 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t last = LastKeyBase(layout) + last_block * c_.key_item_stride;
     Demand(last <= kMost, "counts keys past 32 bits");
     Within(last / key_step(), read(1), "the keys");
+  }
+
+  // A selection of k elements keeps so many at most.
+  uint64_t Taken() const { return uint64_t{c_.k} + c_.k / 2; }
+
+  uint64_t QuadRecords(uint64_t candidates) const {
+    return CeilDiv(candidates, 4) * (wide_ ? 3 : 2);
+  }
+
+  // So many candidates as a list of a selection holds them.
+  uint64_t ListRecords(uint64_t candidates) {
+    return Macro("ALONE") != 0 ? QuadRecords(candidates) : candidates;
+  }
+
+  // Headers, candidates, and what was taken of these.
+  void ReadsSelection() {
+    Within(
+        c_.sequences * (TOP_K_HEADER_WORDS / 4 + uint64_t{c_.candidate_stride} + c_.read_stride) -
+            1,
+        read(1), "the selection");
+  }
+
+  // Of lists of a selection.
+  void WithinLists(absl::string_view what) {
+    const uint64_t record = uint64_t{c_.sequences} * c_.record_stride - 1;
+    if (Macro("ALONE") == 0) return WithinWritten(record, what);
+    Demand(write(0).format == ViewFormat::kUint32, "writes quads in another format than words");
+    Within(4 * record + 3, write(0), what);
   }
 
   void UsesHeaders(uint64_t sequences) {
@@ -221,17 +249,22 @@ class TopKChecker final : public DispatchChecker {
   void RankElements() {
     Demand(c_.sequences > 0 && c_.runs > 0 && c_.block_count > 0, "ranks nothing");
     if (!mistake_.empty()) return;
-    Demand(c_.k > 0 && c_.k <= c_.list_length && c_.list_length == c_.index_count &&
-               c_.index_base == 0,
-           "ranks a part of a sequence");
-    const bool rows = Macro("LAYOUT") == kRows;
-    if (rows) {
-      Demand(c_.reduced_rank == 0 || c_.reduced[0].input_stride == 1, "takes strides for rows");
-    }
+    Demand(c_.k > 0 && c_.k <= c_.index_count && c_.index_base == 0, "ranks a part of a sequence");
     NeedPositions(kept(), c_.sequences, "sequences");
     ReadsSequences();
-    Demand(uint64_t{c_.block_count} * kRankedSlots >= c_.list_length + (rows ? MostBefore() : 0),
-           "leaves elements out of its blocks");
+    uint64_t slots = 0;
+    if (Macro("IS_SELECTED") != 0) {
+      ReadsSelection();
+      slots = Taken();
+      Demand(QuadRecords(slots) <= c_.read_stride, "reads more than is taken");
+    } else {
+      const bool rows = Macro("LAYOUT") == kRows;
+      Demand(!rows || c_.reduced_rank == 0 || c_.reduced[0].input_stride == 1,
+             "takes strides for rows");
+      Demand(c_.list_length == c_.index_count, "ranks others than its elements");
+      slots = c_.list_length + (rows ? MostBefore() : 0);
+    }
+    Demand(uint64_t{c_.block_count} * kRankedSlots >= slots, "leaves elements out of its blocks");
     Demand(uint64_t{c_.unit_count} == RoundUp(c_.sequences, c_.runs) * c_.block_count,
            "has other units");
     NeedGroupsInTurns();
@@ -302,13 +335,14 @@ class TopKChecker final : public DispatchChecker {
     UsesHeaders(c_.sequences);
     if (kernel_.entry == "FindCut") {
       ReadsKeys(c_.list_length, layout);
-      Demand(c_.k <= c_.runs, "wants more blocks than it takes");
+      Demand(c_.k <= c_.runs && c_.runs <= c_.k + c_.k / 8,
+             "takes other blocks than there is room for");
       NeedSearches();
     } else if (kernel_.entry == "TakeBest") {
       Within(uint64_t{c_.sequences} * c_.read_stride - 1, read(0), "the candidates");
-      WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "what it takes");
-      Demand(c_.runs <= c_.record_stride && c_.k <= c_.runs, "takes more than it may");
-      Demand(c_.runs >= c_.k + c_.k / 2, "takes fewer than are sorted");
+      WithinLists("what it takes");
+      Demand(ListRecords(c_.runs) <= c_.record_stride && c_.k <= c_.runs, "takes more than it may");
+      Demand(c_.runs == Taken(), "leaves more or fewer than are sorted");
       NeedSearches();
     } else {
       const uint64_t before = layout == kRows ? MostBefore() : 0;
@@ -316,10 +350,11 @@ class TopKChecker final : public DispatchChecker {
       ReadsSequences();
       CoversSequences(before);
       ReadsKeys(uint64_t{c_.block_base} + c_.block_count, layout);
-      WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "the candidates");
-      Demand(c_.record_stride >=
-                 std::min<uint64_t>(c_.index_count, (c_.k + c_.k / 8) * uint64_t{c_.block_length}),
-             "has no room for the elements of its blocks");
+      WithinLists("the candidates");
+      Demand(
+          c_.record_stride >= ListRecords(std::min<uint64_t>(
+                                  c_.index_count, (c_.k + c_.k / 8) * uint64_t{c_.block_length})),
+          "has no room for the elements of its blocks");
       Demand(c_.runs > 0 && c_.split_items > 0, "has no windows");
       if (!mistake_.empty()) return;
       const uint64_t window = layout != kRows ? 32 : wide_ ? 64 : 128;
@@ -328,7 +363,23 @@ class TopKChecker final : public DispatchChecker {
       Demand((c_.read_stride == c_.split_items && c_.read_item_stride == 1) ||
                  (c_.read_stride == 1 && c_.read_item_stride == c_.runs),
              "takes windows twice");
-      Demand(uint64_t{c_.unit_count} == uint64_t{c_.sequences} * c_.runs, "has other units");
+      const bool alone = Macro("ALONE") != 0;
+      Demand(!alone || c_.runs == 1, "leaves candidates in any order");
+      if (alone && layout == kColumns) {
+        uint64_t alignment = std::gcd(uint64_t{c_.input_base}, c_.reduced[0].input_stride);
+        for (const Dim& dim : kept().first(kept().size() - 1)) {
+          alignment = std::gcd(alignment, uint64_t{dim.input_stride});
+        }
+        Demand(alignment % vector_ == 0, "takes rows that start inside vectors");
+        Demand(kept().back().size == c_.columns && kept().back().input_stride == 1,
+               "takes other columns than its keys");
+        if (!mistake_.empty()) return;
+      }
+      // A set of four columns, or a share of a sequence.
+      const uint64_t units = alone && layout == kColumns
+                                 ? c_.sequences / c_.columns * RoundUp(c_.columns, vector_) / 4
+                                 : uint64_t{c_.sequences} * c_.runs;
+      Demand(uint64_t{c_.unit_count} == units, "has other units");
       if (c_.item_count > 0) {
         Demand(c_.block_length == window << c_.lane_bits, "has other windows in a block");
       }
@@ -340,8 +391,7 @@ class TopKChecker final : public DispatchChecker {
     Demand(c_.sequences > 0, "has no sequences");
     if (!mistake_.empty()) return;
     UsesHeaders(c_.sequences);
-    Within(uint64_t{c_.sequences} * c_.candidate_stride - 1, read(1), "the candidates");
-    Within(c_.input_base + uint64_t{c_.sequences} * c_.read_stride - 1, read(1), "what was taken");
+    ReadsSelection();
     Demand(c_.read_stride <= c_.record_stride, "spreads more than it has room for");
     WithinWritten(uint64_t{c_.sequences} * c_.record_stride - 1, "what it spreads");
     Demand(c_.lane_bits >= 1 && (uint64_t{1} << c_.lane_bits) <= kMostPlaces, "has other places");

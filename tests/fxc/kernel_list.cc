@@ -254,6 +254,7 @@ class Collector {
       if (kernel.entry == "KeepBest" && ValueOf(kernel, "WRITES_RESULTS") == 1) {
         Add(ListTwin(kernel, options));
       }
+      if (ValueOf(kernel, "ALONE") == 1) Add(SharedTwin(kernel));
     }
     return kernels_.size() > known;
   }
@@ -274,6 +275,15 @@ class Collector {
       if (macro.name == "WRITES_RESULTS") macro.value = 0;
     }
     kernel.macros.push_back({"STORES_WORDS", options.prefers_wide_rows ? 0u : 1u});
+    return kernel;
+  }
+
+  // Likewise so many ranks that no lane selects them alone: groups that do.
+  static KernelPermutation SharedTwin(KernelPermutation kernel) {
+    for (ShaderMacro& macro : kernel.macros) {
+      if (macro.name == "ALONE") macro.value = 0;
+    }
+    if (kernel.entry != "FindCut") kernel.macros.push_back({"STORES_WORDS", 1});
     return kernel;
   }
 

@@ -53,8 +53,10 @@ TEST(PlanTopK, KeepsUpToThirtyTwoInLanes) {
     return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}))[1];
   };
   const TensorDesc rows = Tensor({64, 8192}), columns = Tensor({8192, 64});
-  EXPECT_EQ(second(rows, 1, 32), "KeepBest");
-  EXPECT_EQ(second(rows, 1, 33), "FindCut");
+  EXPECT_EQ(second(rows, 1, 16), "KeepBest");
+  EXPECT_EQ(second(rows, 1, 17), "FindCut") << "which is faster in long rows";
+  EXPECT_EQ(second(Tensor({8, 8192}), 1, 32), "KeepBest") << "of which there must be enough";
+  EXPECT_EQ(second(Tensor({8, 8192}), 1, 33), "FindCut");
   EXPECT_EQ(second(columns, 0, 32), "KeepBest");
   EXPECT_EQ(second(columns, 0, 33), "FindCut");
 }
@@ -68,7 +70,7 @@ TEST(PlanTopK, WritesWhatALaneFindsInAWholeSequenceAtOnce) {
   EXPECT_THAT(entries(Tensor({1 << 20, 8}), 1, 8, {}), ElementsAre("KeepBest"));
   EXPECT_THAT(entries(Tensor({999, 1024}), 1, 32), ElementsAre("KeepBest"));
   EXPECT_THAT(entries(Tensor({128, 999}), 0, 4), ElementsAre("KeepBest"));
-  EXPECT_THAT(entries(Tensor({999, 1025}), 1, 32),
+  EXPECT_THAT(entries(Tensor({999, 1025}), 1, 16),
               ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"));
   EXPECT_THAT(entries(Tensor({136, 1000}), 0, 4),
               ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"))
@@ -151,7 +153,7 @@ TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
 }
 
 TEST(PlanTopK, MergesRunsUntilOneIsLeft) {
-  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({2600}), .axis = 0, .k = 2600})),
+  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({3700}), .axis = 0, .k = 3700})),
               ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "MergeRuns", "MergeRuns",
                           "MergeRuns", "MergeRuns", "MergeRuns", "WriteResults"));
 }
@@ -160,14 +162,67 @@ TEST(PlanTopK, RanksShortSequencesOfWhichManyAreWanted) {
   const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
     return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, Software()));
   };
-  EXPECT_THAT(entries(Tensor({999, 512}), 1, 110), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({999, 512}), 1, 100)[0], "BestOfBlocks") << "a cut is faster";
-  EXPECT_THAT(entries(Tensor({2500}), 0, 2500), ElementsAre("RankElements"));
+  EXPECT_THAT(entries(Tensor({999, 512}), 1, 180), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({999, 512}), 1, 170)[0], "BestOfBlocks") << "a cut is faster";
+  EXPECT_THAT(entries(Tensor({3500}), 0, 3500), ElementsAre("RankElements"));
   EXPECT_THAT(entries(Tensor({262144, 64}), 1, 64), Each("RankElements")) << "in slices";
-  EXPECT_EQ(entries(Tensor({2501}), 0, 2501)[0], "KeepBest") << "merges are faster";
-  EXPECT_THAT(entries(Tensor({99, 256}, DataType::kInt64), 1, 80), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({99, 256}, DataType::kInt64), 1, 70)[0], "BestOfBlocks") << "wide";
-  EXPECT_EQ(entries(Tensor({512, 99}), 0, 110)[0], "BestOfBlocks") << "elements apart";
+  EXPECT_EQ(entries(Tensor({3501}), 0, 3501)[0], "KeepBest") << "merges are faster";
+  EXPECT_THAT(entries(Tensor({99, 256}, DataType::kInt64), 1, 113), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({99, 256}, DataType::kInt64), 1, 112)[0], "BestOfBlocks") << "wide";
+  EXPECT_THAT(entries(Tensor({128, 99}), 0, 37), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({128, 99}), 0, 36)[0], "BestOfBlocks") << "elements apart";
+}
+
+TEST(PlanTopK, SelectsByLanesAloneWhereTheyAreEnoughOrHaveLittleToSearch) {
+  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k,
+                          const PlanOptions& options = Software()) {
+    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, options));
+  };
+  const auto alone =
+      ElementsAre("BestOfBlocks", "FindCut", "CollectAbove", "TakeBest", "RankElements");
+  const auto shared = Contains("SpreadCandidates");
+  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 100), alone);
+  EXPECT_THAT(entries(Tensor({4, 1024, 64}), 1, 100), alone) << "columns";
+  EXPECT_THAT(entries(Tensor({1, 50257}), 1, 100), alone) << "little to search";
+  EXPECT_THAT(entries(Tensor({1, 1 << 26}), 1, 100), shared) << "much to search";
+  EXPECT_THAT(entries(Tensor({16, 1 << 22}), 1, 100), alone) << "by lanes enough";
+  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 1024), alone);
+  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 1025), shared) << "too many to rank";
+  EXPECT_THAT(entries(Tensor({256, 8192}, DataType::kUint64), 1, 320), alone);
+  EXPECT_THAT(entries(Tensor({256, 8192}, DataType::kUint64), 1, 321), shared) << "wide";
+  PlanOptions other = Software();
+  other.prefers_wide_rows = true;
+  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 100, other), shared) << "hardware";
+  other = Software();
+  other.max_view_elements = 1 << 17;
+  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 100, other), shared) << "too many words for a view";
+  other.max_view_elements = 2400;
+  EXPECT_THAT(entries(Tensor({2, 5001}, DataType::kInt64), 1, 33, other), Contains("WriteResults"))
+      << "in parts";
+}
+
+TEST(PlanTopK, TakesFourColumnsALaneWhereItSelectsAlone) {
+  const auto collect = [](DataType type) {
+    const TensorDesc input = Tensor({3, 2000, 40}, type, {96000, 48, 1});
+    const OperatorPlan plan = Plan(TopKDesc{.input = input, .axis = 1, .k = 50}, Software());
+    return plan.passes[2].dispatches[0].constants.unit_count;
+  };
+  EXPECT_EQ(collect(DataType::kFloat32), 3u * 10);
+  EXPECT_EQ(collect(DataType::kFloat16), 3u * 10);
+  EXPECT_EQ(collect(DataType::kInt8), 3u * 12) << "of which the last vector has eight";
+  EXPECT_EQ(collect(DataType::kInt64), 3u * 40) << "elements apart";
+}
+
+TEST(PlanTopK, StoresSecondBestKeysOfColumnsForLanesThatKeep) {
+  const auto runners = [](uint32_t k) {
+    const OperatorPlan plan =
+        Plan(TopKDesc{.input = Tensor({3, 2000, 40}), .axis = 1, .k = k}, Software());
+    const Dispatch& keys = plan.passes[0].dispatches[0];
+    EXPECT_EQ(Macro(plan.kernels[keys.kernel], "RUNNERS"), keys.writes[1].element_count > 0);
+    return keys.writes[1].element_count;
+  };
+  EXPECT_GT(runners(32), 0u);
+  EXPECT_EQ(runners(33), 0u);
 }
 
 TEST(PlanTopK, RanksSequencesSideBySide) {

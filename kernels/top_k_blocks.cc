@@ -74,7 +74,7 @@ Keys TopKSlice::BlockKeys(uint64_t block) {
   const uint64_t key_bytes = ElementBytes(type_) == 8 ? 8 : 4;
   const uint64_t records = CeilDiv(key_count * key_bytes, kVectorBytes);
   keys.view = Records(builder_.ReserveRecords(records), records);
-  if (keys.layout == Layout::kColumns && lane_keeps()) {
+  if (keys.layout == Layout::kColumns && lane_keeps_) {
     keys.runners = Records(builder_.ReserveRecords(2 * records), 2 * records);
   }
   uint64_t base = 0;
@@ -105,7 +105,7 @@ void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_
   macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
   if (columns) {
     macros.push_back({"TILED", tile > 1 ? 1u : 0u});
-    macros.push_back({"RUNNERS", lane_keeps() ? 1u : 0u});
+    macros.push_back({"RUNNERS", lane_keeps_ ? 1u : 0u});
   }
   if (keys.layout == Layout::kRows) macros.push_back({"TEAM", static_cast<uint32_t>(team)});
   Dispatch dispatch;

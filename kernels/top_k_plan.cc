@@ -50,11 +50,11 @@ uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
 }  // namespace
 
 void TopKSlice::Plan() {
-  const uint64_t select_block = lane_keeps() ? 0 : SelectBlock(length_, k_, VectorElements());
+  const uint64_t select_block = lane_keeps_ ? 0 : SelectBlock(length_, k_, VectorElements());
   if (RankResults(select_block > 0)) return;
-  const uint64_t keep_block = lane_keeps() ? KeepBlock(length_, k_, VectorElements(),
-                                                       LayoutOf(parts_[0]), builder_.options())
-                                           : 0;
+  const uint64_t keep_block = lane_keeps_ ? KeepBlock(length_, k_, VectorElements(),
+                                                      LayoutOf(parts_[0]), builder_.options())
+                                          : 0;
   if (select_block > 0) {
     const Selection selection = SelectFromBlocks(BlockKeys(select_block), select_block);
     if (selection.alone) {
@@ -111,7 +111,7 @@ std::optional<Dispatch> TopKSlice::WholeDispatch() const {
 }
 
 bool TopKSlice::KeepResults() {
-  if (!lane_keeps() || RunLength(length_) < length_) return false;
+  if (!lane_keeps_ || RunLength(length_) < length_) return false;
   std::optional<Dispatch> dispatch = WholeDispatch();
   if (!dispatch.has_value()) return false;
   dispatch->kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(parts_[0]), k_, true));
@@ -122,7 +122,7 @@ bool TopKSlice::KeepResults() {
 }
 
 bool TopKSlice::RankResults(bool has_cut) {
-  if (lane_keeps()) return false;
+  if (lane_keeps_) return false;
   const Layout walk = WalkOf(parts_[0]);
   const tuning::RankWorth& worth = VectorElements() == 2   ? tuning::kWideRankWorth
                                    : walk == Layout::kRows ? tuning::kRankWorth

@@ -101,7 +101,8 @@ class TopKSlice {
         parts_(SliceReduced(space, limits)),
         sequences_(space.results()),
         length_(space.index_count()),
-        k_(desc.k) {}
+        k_(desc.k),
+        lane_keeps_(LaneKeeps()) {}
 
   void Plan();
 
@@ -109,8 +110,7 @@ class TopKSlice {
                                             uint64_t parts, const PlanOptions& options);
 
  private:
-  // All k, so that no merge follows.
-  bool lane_keeps() const {
+  bool LaneKeeps() const {
     return k_ <= tuning::kMaxLaneKeep &&
            !(MayCutFew(length_, k_, builder_.options()) && LayoutOf(parts_[0]) == Layout::kRows &&
              WholeDispatch().has_value() &&
@@ -240,6 +240,7 @@ class TopKSlice {
   const uint64_t sequences_;
   const uint64_t length_;
   const uint64_t k_;
+  const bool lane_keeps_;  // all k, so that no merge follows
 };
 
 }  // namespace opmill::top_k

@@ -17,7 +17,7 @@ uint64_t LanePlaces(uint64_t kept) {
 }  // namespace
 
 uint64_t TopKSlice::RunLength(uint64_t length) const {
-  if (!lane_keeps()) return std::min(length, tuning::kMaxLaneKeep);
+  if (!lane_keeps_) return std::min(length, tuning::kMaxLaneKeep);
   const PlanOptions& options = builder_.options();
   const uint64_t runs_wanted = std::max<uint64_t>(1, options.parallel_lanes() / sequences_);
   return std::clamp(CeilDiv(length, runs_wanted), std::min(length, LeastRun(k_, options)),
@@ -92,7 +92,7 @@ List TopKSlice::SortElements() {
   }
   builder_.NextPass();
   if (run_count == 1) return runs;
-  return lane_keeps() ? SortList(runs) : MergeAll(runs, run_count, {});
+  return lane_keeps_ ? SortList(runs) : MergeAll(runs, run_count, {});
 }
 
 List TopKSlice::SortList(List list) {

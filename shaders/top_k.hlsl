@@ -255,11 +255,7 @@ void KeepBestOf(uint unit) {
   KeepRun(best, KeyBase(sequence), begin, end, (BITS)0);
 #elif SOURCE == SOURCE_BLOCKS
   uint start = FirstElement(KeptOffsets(sequence).input);
-#if LAYOUT == LAYOUT_ROWS
-  uint before = start % VECTOR_ELEMENTS;
-#else
-  uint before = 0;
-#endif
+  uint before = ElementsBefore(start);
   uint winners = instance.read1 + sequence * c.read_stride;
   BITS least = RecordKey(List[winners + c.runs - 1]);
   has_any = false;

@@ -195,11 +195,7 @@ void CollectWindows(uint unit) {
   Sequence s;
   s.cut = LoadCut(header);
   uint start = FirstElement(KeptOffsets(sequence).input);
-#if LAYOUT == LAYOUT_ROWS
-  s.before = start % VECTOR_ELEMENTS;
-#else
-  s.before = 0;
-#endif
+  s.before = ElementsBefore(start);
   s.start = start - s.before;
   s.end = s.before + c.index_count;
   s.equals_end = EqualsEnd(s.cut);

@@ -107,11 +107,7 @@ uint4 PositionsOf(Slots slots, uint first, uint set) {
 
 Slots FindSlots(uint sequence, uint start) {
   Slots slots;
-#if LAYOUT == LAYOUT_ROWS
-  slots.before = start % VECTOR_ELEMENTS;
-#else
-  slots.before = 0;
-#endif
+  slots.before = ElementsBefore(start);
   slots.start = start - slots.before;
   slots.end = slots.before + c.list_length;
   return slots;
@@ -177,15 +173,18 @@ uint4 PositionsOf(Slots slots, uint first, uint set) {
 #define FIRST_SETS WORD_SETS
 #endif
 
-// Set `set` of the block whose first slot is `first`: slots before the sequence come before all of it,
-// those behind it have any key.
-KeySet LoadBegun(Slots slots, uint first, uint set) {
-  KeySet keys = LoadSet(slots, first, set);
+// Of set `set` of the block whose first slot is `first`: slots before the sequence come before all of it.
+KeySet PutBefore(Slots slots, uint first, uint set, KeySet keys) {
   if (set >= FIRST_SETS) return keys;
   return ChooseKeys(first + SlotsOfSet(set) < slots.before, BEST_KEY, keys);
 }
 
-// Likewise, but those behind it come last, those before it have any key.
+// Those behind it have any key.
+KeySet LoadBegun(Slots slots, uint first, uint set) {
+  return PutBefore(slots, first, set, LoadSet(slots, first, set));
+}
+
+// Those behind it come last, those before it have any key.
 KeySet LoadEnded(Slots slots, uint first, uint set) {
   return ChooseKeys(first + SlotsOfSet(set) >= slots.end, WORST_KEY, LoadSet(slots, first, set));
 }
@@ -244,10 +243,8 @@ void RankBlock(uint sequence, uint first) {
   // Slots before the first element count as if they came before all, which is taken off here; those
   // behind the last count for nothing.
   Ranked ranked;
-#define BEGIN(N)                                                             \
-  ranked.keys##N = LoadEnded(slots, first, N);                               \
-  ranked.keys##N =                                                           \
-      ChooseKeys(first + SlotsOfSet(N) < slots.before, BEST_KEY, ranked.keys##N); \
+#define BEGIN(N)                                                           \
+  ranked.keys##N = PutBefore(slots, first, N, LoadEnded(slots, first, N)); \
   ranked.ranks##N = first - slots.before;
   EACH_SET(BEGIN)
 

@@ -12,4 +12,13 @@
 // The first element of a sequence in the view of the input, from its offset.
 uint FirstElement(uint offset) { return instance.read0 * VECTOR_ELEMENTS + c.input_base + offset; }
 
+// Elements before it in its vector, which whoever walks rows by vectors reads as well.
+uint ElementsBefore(uint start) {
+#if LAYOUT == LAYOUT_ROWS
+  return start % VECTOR_ELEMENTS;
+#else
+  return 0;
+#endif
+}
+
 #endif  // OPMILL_TOP_K_LAYOUT_HLSLI_

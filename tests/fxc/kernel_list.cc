@@ -176,6 +176,13 @@ uint32_t ValueOf(const KernelPermutation& kernel, std::string_view name) {
   return 0;
 }
 
+// Of a macro that the kernel has; others are not added.
+void SetValue(KernelPermutation& kernel, std::string_view name, uint32_t value) {
+  for (ShaderMacro& macro : kernel.macros) {
+    if (macro.name == name) macro.value = value;
+  }
+}
+
 class Collector {
  public:
   // Whole rounds over the orders and spacings, at lengths that chance picks, of any function and
@@ -262,27 +269,21 @@ class Collector {
   // With its twin: views too large for words are too rare to be met with everything else by chance.
   void Add(KernelPermutation kernel) {
     kernels_.try_emplace(ToLine(kernel), kernel);
-    for (ShaderMacro& macro : kernel.macros) {
-      if (macro.name == "STORES_WORDS") macro.value = 0;
-    }
+    SetValue(kernel, "STORES_WORDS", 0);
     kernels_.try_emplace(ToLine(kernel), kernel);
   }
 
   // Likewise views too small for a kernel of whole sequences to write their results: its lists.
   static KernelPermutation ListTwin(KernelPermutation kernel, const PlanOptions& options) {
     std::erase_if(kernel.macros, [](const ShaderMacro& m) { return m.name == "INDEX_WIDE"; });
-    for (ShaderMacro& macro : kernel.macros) {
-      if (macro.name == "WRITES_RESULTS") macro.value = 0;
-    }
+    SetValue(kernel, "WRITES_RESULTS", 0);
     kernel.macros.push_back({"STORES_WORDS", options.prefers_wide_rows ? 0u : 1u});
     return kernel;
   }
 
   // Likewise so many ranks that no lane selects them alone: groups that do.
   static KernelPermutation SharedTwin(KernelPermutation kernel) {
-    for (ShaderMacro& macro : kernel.macros) {
-      if (macro.name == "ALONE") macro.value = 0;
-    }
+    SetValue(kernel, "ALONE", 0);
     if (kernel.entry != "FindCut") kernel.macros.push_back({"STORES_WORDS", 1});
     return kernel;
   }

@@ -13,6 +13,7 @@
 #include "kernels/d3d12/event_vkd3d.h"
 #include "kernels/d3d12/hresult.h"
 #include "kernels/d3d12/platform.h"
+#include "kernels/d3d12/vulkan_limits.h"
 #include "kernels/errors.h"
 
 #define VK_NO_PROTOTYPES
@@ -110,10 +111,6 @@ class Vulkan {
   static absl::StatusOr<Vulkan> Create() {
     // Whoever asks vkd3d to speak wants to hear all of it.
     if (std::getenv("VKD3D_DEBUG") == nullptr) vkd3d_utils_set_log_callback(KeepErrors);
-    // Descriptors are put into Vulkan sets as dispatches need them, and not into one set of a
-    // million for the heap: on lavapipe that took 500 MB and 0.3 s, and a tiny run 263 us instead
-    // of 221.
-    setenv("VKD3D_CONFIG", "virtual_heaps", /*overwrite=*/0);
     static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loader == nullptr) {
       return absl::NotFoundError(
@@ -137,7 +134,7 @@ class Vulkan {
     info.next = &application;
     info.pfn_signal_event = SignalEvent;
     info.wchar_size = sizeof(WCHAR);
-    info.pfn_vkGetInstanceProcAddr = vulkan.get_proc_;
+    info.pfn_vkGetInstanceProcAddr = WithBoundedLimits(vulkan.get_proc_);
     const absl::Status created =
         ToStatus(vkd3d_create_instance(&info, &vulkan.instance_), "vkd3d_create_instance");
     if (!created.ok()) {

@@ -146,8 +146,9 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   return compiled;
 }
 
-D3D12_GPU_VIRTUAL_ADDRESS D3D12CompiledOperator::constants(size_t pass, size_t dispatch) const {
-  return constants_address_ + (first_dispatch_[pass] + dispatch) * kConstantsStride;
+ConstantsView D3D12CompiledOperator::constants(size_t pass, size_t dispatch) const {
+  return {.address = constants_address_ + (first_dispatch_[pass] + dispatch) * kConstantsStride,
+          .size_bytes = kConstantsStride};
 }
 
 }  // namespace opmill

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/d3d12/buffer_pool.h"
+#include "kernels/d3d12/descriptor_heap.h"
 #include "kernels/d3d12/pacing.h"
 #include "kernels/d3d12/pipeline_cache.h"
 #include "kernels/d3d12/platform.h"
@@ -29,7 +30,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   bool reads_outputs() const { return reads_outputs_; }
 
   ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].get(); }
-  D3D12_GPU_VIRTUAL_ADDRESS constants(size_t pass, size_t dispatch) const;
+  ConstantsView constants(size_t pass, size_t dispatch) const;
 
  private:
   D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan, uint64_t generation);

@@ -1,5 +1,6 @@
 #include "kernels/d3d12/descriptor_heap.h"
 
+#include "absl/strings/str_cat.h"
 #include "kernels/errors.h"
 
 namespace opmill {
@@ -44,22 +45,24 @@ D3D12_UNORDERED_ACCESS_VIEW_DESC WriteDesc(const ResourceView& view) {
 
 absl::StatusOr<ComPtr<ID3D12RootSignature>> CreateRootSignature(ID3D12Device* device,
                                                                 Health& health) {
-  D3D12_DESCRIPTOR_RANGE ranges[2] = {};
-  ranges[0].RangeType = D3D12_DESCRIPTOR_RANGE_TYPE_SRV;
-  ranges[0].NumDescriptors = kReadSlots;
-  ranges[1].RangeType = D3D12_DESCRIPTOR_RANGE_TYPE_UAV;
-  ranges[1].NumDescriptors = kWriteSlots;
-  ranges[1].OffsetInDescriptorsFromTableStart = kReadSlots;
+  D3D12_DESCRIPTOR_RANGE ranges[3] = {};
+  ranges[0].RangeType = D3D12_DESCRIPTOR_RANGE_TYPE_CBV;
+  ranges[0].NumDescriptors = 1;
+  ranges[1].RangeType = D3D12_DESCRIPTOR_RANGE_TYPE_SRV;
+  ranges[1].NumDescriptors = kReadSlots;
+  ranges[1].OffsetInDescriptorsFromTableStart = 1;
+  ranges[2].RangeType = D3D12_DESCRIPTOR_RANGE_TYPE_UAV;
+  ranges[2].NumDescriptors = kWriteSlots;
+  ranges[2].OffsetInDescriptorsFromTableStart = 1 + kReadSlots;
 
-  D3D12_ROOT_PARAMETER parameters[2] = {};
-  parameters[kRootConstants].ParameterType = D3D12_ROOT_PARAMETER_TYPE_CBV;
-  parameters[kRootTable].ParameterType = D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE;
-  parameters[kRootTable].DescriptorTable.NumDescriptorRanges = 2;
-  parameters[kRootTable].DescriptorTable.pDescriptorRanges = ranges;
+  D3D12_ROOT_PARAMETER table = {};
+  table.ParameterType = D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE;
+  table.DescriptorTable.NumDescriptorRanges = 3;
+  table.DescriptorTable.pDescriptorRanges = ranges;
 
   D3D12_ROOT_SIGNATURE_DESC desc = {};
-  desc.NumParameters = 2;
-  desc.pParameters = parameters;
+  desc.NumParameters = 1;
+  desc.pParameters = &table;
 
   // Version 1.0 promises nothing about data that does not change, which suits views of scratch.
   ComPtr<ID3DBlob> blob;
@@ -87,6 +90,10 @@ DescriptorHeap::DescriptorHeap(ComPtr<ID3D12Device> device, ComPtr<ID3D12Descrip
 absl::StatusOr<std::unique_ptr<DescriptorHeap>> DescriptorHeap::Create(ComPtr<ID3D12Device> device,
                                                                        Health& health,
                                                                        uint32_t tables) {
+  if (tables > kMaxHeapDescriptors / kTableSlots) {
+    return absl::InvalidArgumentError(absl::StrCat("A heap of ", tables, " tables; the limit is ",
+                                                   kMaxHeapDescriptors / kTableSlots, "."));
+  }
   D3D12_DESCRIPTOR_HEAP_DESC desc = {};
   desc.Type = D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV;
   desc.NumDescriptors = tables * kTableSlots;
@@ -100,11 +107,16 @@ absl::StatusOr<std::unique_ptr<DescriptorHeap>> DescriptorHeap::Create(ComPtr<ID
 }
 
 D3D12_GPU_DESCRIPTOR_HANDLE DescriptorHeap::WriteTable(
-    uint32_t table, const std::array<ResourceView, kReadSlots>& reads,
+    uint32_t table, const ConstantsView& constants,
+    const std::array<ResourceView, kReadSlots>& reads,
     const std::array<ResourceView, kWriteSlots>& writes) {
   const uint64_t start = uint64_t{table} * kTableSlots * stride_;
   D3D12_CPU_DESCRIPTOR_HANDLE slot = cpu_start_;
   slot.ptr += static_cast<decltype(slot.ptr)>(start);
+  const D3D12_CONSTANT_BUFFER_VIEW_DESC constants_desc = {.BufferLocation = constants.address,
+                                                          .SizeInBytes = constants.size_bytes};
+  device_->CreateConstantBufferView(&constants_desc, slot);
+  slot.ptr += stride_;
   // Null descriptors: an absent view of a table must not name memory that is gone.
   for (const ResourceView& view : reads) {
     const D3D12_SHADER_RESOURCE_VIEW_DESC desc = ReadDesc(view);

@@ -1,5 +1,5 @@
-// The one shader-visible descriptor heap of a device (making one takes up to a second), as tables
-// of what a dispatch is bound to: its reads, then its writes.
+// The one shader-visible descriptor heap of a device, as tables of what a dispatch is bound to: its
+// constants, its reads, then its writes.
 #ifndef OPMILL_KERNELS_D3D12_DESCRIPTOR_HEAP_H_
 #define OPMILL_KERNELS_D3D12_DESCRIPTOR_HEAP_H_
 
@@ -15,13 +15,23 @@
 
 namespace opmill {
 
-inline constexpr uint32_t kTableSlots = kReadSlots + kWriteSlots;
+inline constexpr uint32_t kTableSlots = 1 + kReadSlots + kWriteSlots;
 
-// The layout that every pipeline is made for: constants b0, then a table.
+// Of vkd3d's heaps, whatever their size, each descriptor takes memory and time (vulkan_limits.h).
+inline constexpr uint32_t kMaxHeapDescriptors = 16384;
+
+// The layout that every pipeline is made for: one table. Constants are in it, too: as a root
+// descriptor vkd3d puts them into a set of their own for every dispatch.
 absl::StatusOr<ComPtr<ID3D12RootSignature>> CreateRootSignature(ID3D12Device* device,
                                                                 Health& health);
-inline constexpr UINT kRootConstants = 0;
-inline constexpr UINT kRootTable = 1;
+inline constexpr UINT kRootTable = 0;
+
+// Constants of a dispatch; their size is a multiple of
+// D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT.
+struct ConstantsView {
+  D3D12_GPU_VIRTUAL_ADDRESS address = 0;
+  uint32_t size_bytes = 0;
+};
 
 // A view with its place in a resource. A count of 0 is an absent one.
 struct ResourceView {
@@ -33,13 +43,14 @@ struct ResourceView {
 
 class DescriptorHeap {
  public:
+  // Fails where tables have more than kMaxHeapDescriptors.
   static absl::StatusOr<std::unique_ptr<DescriptorHeap>> Create(ComPtr<ID3D12Device> device,
                                                                 Health& health, uint32_t tables);
 
   ID3D12DescriptorHeap* heap() const { return heap_.Get(); }
 
   // The caller knows that no command in flight uses the table.
-  D3D12_GPU_DESCRIPTOR_HANDLE WriteTable(uint32_t table,
+  D3D12_GPU_DESCRIPTOR_HANDLE WriteTable(uint32_t table, const ConstantsView& constants,
                                          const std::array<ResourceView, kReadSlots>& reads,
                                          const std::array<ResourceView, kWriteSlots>& writes);
 

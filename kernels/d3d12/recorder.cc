@@ -211,28 +211,29 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   }
   Dispatch grid = {.groups = dispatch.groups};
   const bool is_cut = at.group != 0 || end_group != GroupsOf(dispatch);
-  D3D12_GPU_VIRTUAL_ADDRESS constants = compiled.constants(at.pass, at.dispatch);
+  ConstantsView constants = compiled.constants(at.pass, at.dispatch);
   if (is_cut || count > 1) {
     grid.constants = dispatch.constants;
     grid.constants.first_group = at.group;
     if (is_cut) SetGroups(grid, end_group - at.group);
     constants = WriteConstants(grid.constants, absl::MakeConstSpan(instances).first(count));
   }
-  list_->SetComputeRootConstantBufferView(kRootConstants, constants);
-  list_->SetComputeRootDescriptorTable(kRootTable,
-                                       memory_.heap.WriteTable(next_table_++, reads, writes));
+  list_->SetComputeRootDescriptorTable(
+      kRootTable, memory_.heap.WriteTable(next_table_++, constants, reads, writes));
   list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
 }
 
-D3D12_GPU_VIRTUAL_ADDRESS Recorder::WriteConstants(const DispatchConstants& constants,
-                                                   absl::Span<const Instance> instances) {
+ConstantsView Recorder::WriteConstants(const DispatchConstants& constants,
+                                       absl::Span<const Instance> instances) {
   const uint64_t start = constants_used_;
   std::byte* const to = memory_.constants.data() + start;
   std::memcpy(to, &constants, sizeof(constants));
   std::memcpy(to + sizeof(constants), instances.data(), instances.size() * sizeof(Instance));
-  constants_used_ += RoundUp(sizeof(constants) + instances.size() * sizeof(Instance),
-                             D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
-  return memory_.constants.gpu_address() + start;
+  const uint64_t size_bytes = RoundUp(sizeof(constants) + instances.size() * sizeof(Instance),
+                                      D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
+  constants_used_ += size_bytes;
+  return {.address = memory_.constants.gpu_address() + start,
+          .size_bytes = static_cast<uint32_t>(size_bytes)};
 }
 
 void Recorder::DownloadOutputs(absl::Span<const RunPart> parts) {

@@ -77,8 +77,8 @@ class Recorder {
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
   void RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group);
-  D3D12_GPU_VIRTUAL_ADDRESS WriteConstants(const DispatchConstants& constants,
-                                           absl::Span<const Instance> instances);
+  ConstantsView WriteConstants(const DispatchConstants& constants,
+                               absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);
 
   Tracked& Track(ID3D12Resource* resource);

@@ -127,10 +127,12 @@ bool TopKSlice::RankResults(bool has_cut) {
   const tuning::RankWorth& worth = VectorElements() == 2   ? tuning::kWideRankWorth
                                    : walk == Layout::kRows ? tuning::kRankWorth
                                                            : tuning::kFarRankWorth;
-  const uint64_t most = builder_.options().prefers_wide_rows ? worth.hardware
-                        : has_cut                            ? worth.beside_cuts
-                                                             : worth.beside_sorts;
-  if (length_ > most * k_ / length_) return false;
+  const bool software = !builder_.options().prefers_wide_rows;
+  const uint64_t most = !software ? worth.hardware
+                        : has_cut ? worth.beside_cuts
+                                  : worth.beside_sorts;
+  const bool few = software && length_ <= worth.few_pairs / sequences_ / length_;
+  if (!few && length_ > most * k_ / length_) return false;
   std::optional<Dispatch> dispatch = WholeDispatch();
   if (!dispatch.has_value()) return false;
   uint64_t slots = length_;

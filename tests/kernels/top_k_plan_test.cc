@@ -173,6 +173,21 @@ TEST(PlanTopK, RanksShortSequencesOfWhichManyAreWanted) {
   EXPECT_EQ(entries(Tensor({128, 99}), 0, 36)[0], "BestOfBlocks") << "elements apart";
 }
 
+TEST(PlanTopK, RanksWhereFewElementsStandBesideOneAnother) {
+  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
+    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, Software()));
+  };
+  EXPECT_THAT(entries(Tensor({1448}), 0, 33), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({1449}), 0, 33)[0], "BestOfBlocks") << "a cut is faster";
+  EXPECT_THAT(entries(Tensor({32, 256}), 1, 33), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({33, 256}), 1, 33)[0], "BestOfBlocks") << "of all sequences";
+  EXPECT_EQ(entries(Tensor({1448}), 0, 32)[0], "BestOfBlocks") << "lanes keep them";
+  EXPECT_THAT(entries(Tensor({724}, DataType::kInt64), 0, 33), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({725}, DataType::kInt64), 0, 33)[0], "BestOfBlocks") << "wide";
+  EXPECT_THAT(entries(Tensor({256, 16}), 0, 33), ElementsAre("RankElements"));
+  EXPECT_EQ(entries(Tensor({256, 17}), 0, 33)[0], "BestOfBlocks") << "elements apart";
+}
+
 TEST(PlanTopK, SelectsByLanesAloneWhereTheyAreEnoughOrHaveLittleToSearch) {
   const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k,
                           const PlanOptions& options = Software()) {

@@ -153,9 +153,22 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
 
 namespace {
 
+// The items of every unit where they are few, and lanes take many units in turn, without a loop
+// over items then; else 0. `dims`: dimensions that an item's offset is made of; it takes no
+// division.
+uint32_t FewItems(const Walk& walk, const Sharing& sharing, uint64_t lane_units, size_t dims) {
+  const size_t free_dims = walk.columns || walk.load == Load::kScalar ? 1 : 0;
+  if (walk.tile_vectors > 0 || lane_units < 2 || sharing.splits > 1 || dims > free_dims ||
+      walk.items > tuning::kMaxFewItems) {
+    return 0;
+  }
+  return static_cast<uint32_t>(walk.items);
+}
+
 KernelPermutation Permutation(const Folding& folding, const char* entry, Load load, size_t dims,
-                              uint32_t width, bool record_result, const Sharing& sharing,
-                              const PlanOptions& options, DataType output_type) {
+                              uint32_t width, uint32_t items, bool record_result,
+                              const Sharing& sharing, const PlanOptions& options,
+                              DataType output_type) {
   KernelPermutation kernel = {
       .shader = folding.shader,
       .entry = entry,
@@ -166,6 +179,7 @@ KernelPermutation Permutation(const Folding& folding, const char* entry, Load lo
                  {"RESULT", record_result ? 1u : 0u},
                  {"SHARE", sharing.lane_bits > 0 ? 1u : 0u},
                  {"WIDTH", width},
+                 {"ITEMS", items},
                  {"OUTPUT_WIDE", !record_result && ElementBytes(output_type) == 8 ? 1u : 0u}}};
   kernel.macros.insert(kernel.macros.end(), folding.macros.begin(), folding.macros.end());
   return kernel;
@@ -201,11 +215,14 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   // one.
   const size_t runs = !walk.columns && walk.load != Load::kScalar ? 1 : 0;
   const size_t dims = space.reduced.size() - runs;
-  Dispatch dispatch;
   // Where nothing is reduced a stride of 0 does: no kernel of its own.
-  dispatch.kernel = builder.Kernel(
-      Permutation(folding, EntryOf(walk), walk.load, std::max(dims, 1 - runs), walk.width,
-                  records.has_value(), sharing, builder.options(), output.type));
+  const size_t kernel_dims = std::max(dims, 1 - runs);
+  const uint64_t lane_units = LaneUnits(walk, sharing, builder.options());
+  Dispatch dispatch;
+  dispatch.kernel =
+      builder.Kernel(Permutation(folding, EntryOf(walk), walk.load, kernel_dims, walk.width,
+                                 FewItems(walk, sharing, lane_units, kernel_dims),
+                                 records.has_value(), sharing, builder.options(), output.type));
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
@@ -244,7 +261,6 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
     SetDims(constants, space, space.kept.size(), dims);
   }
-  const uint64_t lane_units = LaneUnits(walk, sharing, builder.options());
   const uint64_t groups =
       GroupsOf(walk, uint64_t{1} << sharing.lane_bits, lane_units, builder.options());
   constants.lane_units = static_cast<uint32_t>(lane_units);
@@ -265,7 +281,7 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
       std::min<uint64_t>(options.threads, std::bit_ceil(CeilDiv(splits, lane_records)));
   const Sharing sharing = {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes))};
   Dispatch dispatch;
-  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1, false,
+  dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1, 0, false,
                                                sharing, options, output.type));
   dispatch.reads[0] = from.view;
   DispatchConstants& constants = dispatch.constants;

@@ -3,6 +3,7 @@
 //   LARGEST      1 for argmax
 //   NAN_FIRST    1 when NaN comes before every number
 //   OUTPUT_WIDE  1 for 64-bit indices
+#define SHORT_WALKS (ITEMS > 0)
 #include "include/dispatch.hlsli"
 #include "include/extreme.hlsli"
 

@@ -10,6 +10,7 @@
 #define FUNCTION_SUM 10
 #define FUNCTION_SUM_SQUARE 11
 
+#define SHORT_WALKS (ITEMS > 0)
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
 

@@ -4,6 +4,7 @@
 #define OPMILL_LOG_SUM_EXP_HLSLI_
 
 #include "include/float_math.hlsli"
+#include "include/items.hlsli"
 
 // `reference` is finite, so that infinities need no case of their own: beside it +inf adds inf to the
 // sum and -inf adds nothing. NaN shows in the sum.
@@ -39,21 +40,65 @@ void Refer(inout State s, FLOATS largest) {
 
 #if WIDTH == 1
 
-#define GROUP 16  // elements
+// Items that are taken at a time, and places for their elements. All of them at once, where they are
+// few, but not of FLOAT16, for which vkd3d's compiler takes 1 to 4 s then.
+#if ITEMS > 0 && DATA_TYPE == TYPE_FLOAT32
+#define GROUP_ITEMS ITEMS
+#else
+#define GROUP_ITEMS (16 / SLOTS)
+#endif
+#define GROUP_ELEMENTS (GROUP_ITEMS * SLOTS)
+#if GROUP_ELEMENTS <= 4
+#define GROUP 4
+#elif GROUP_ELEMENTS <= 8
+#define GROUP 8
+#elif GROUP_ELEMENTS <= 12
+#define GROUP 12
+#elif GROUP_ELEMENTS <= 16
+#define GROUP 16
+#elif GROUP_ELEMENTS <= 24
+#define GROUP 24
+#else
+#define GROUP 32
+#endif
+
+// Of every fourth element from the `i`th on: the largest, the reference among them, and the sum.
+#define LARGER(largest, i) Larger(largest, x[i])
+#define EXP(i) ExpBeside(x[i], s.reference)
+#define LARGEST_4(i) LARGER(s.reference, i)
+#define LARGEST_8(i) LARGER(LARGEST_4(i), i + 4)
+#define LARGEST_12(i) LARGER(LARGEST_8(i), i + 8)
+#define LARGEST_16(i) LARGER(LARGEST_12(i), i + 12)
+#define SUM_8(i) (EXP(i) + EXP(i + 4))
+#define SUM_16(i) (SUM_8(i) + SUM_8(i + 8))
+#if GROUP == 4
+#define LARGEST_OF(i) LARGEST_4(i)
+#define SUM_OF(i) EXP(i)
+#elif GROUP == 8
+#define LARGEST_OF(i) LARGEST_8(i)
+#define SUM_OF(i) SUM_8(i)
+#elif GROUP == 12
+#define LARGEST_OF(i) LARGEST_12(i)
+#define SUM_OF(i) (SUM_8(i) + EXP(i + 8))
+#elif GROUP == 16
+#define LARGEST_OF(i) LARGEST_16(i)
+#define SUM_OF(i) SUM_16(i)
+#elif GROUP == 24
+#define LARGEST_OF(i) LARGER(LARGER(LARGEST_16(i), i + 16), i + 20)
+#define SUM_OF(i) (SUM_16(i) + SUM_8(i + 16))
+#else
+#define LARGEST_OF(i) LARGER(LARGER(LARGER(LARGER(LARGEST_16(i), i + 16), i + 20), i + 24), i + 28)
+#define SUM_OF(i) (SUM_16(i) + SUM_16(i + 16))
+#endif
 
 // Elements that do not count are -inf.
 void TakeGroup(inout State s, float x[GROUP]) {
   float largest[4];
   float sums[4];
   uint i;
-  [unroll] for (i = 0; i < 4; ++i) {
-    largest[i] = Larger(Larger(Larger(Larger(s.reference, x[i]), x[i + 4]), x[i + 8]), x[i + 12]);
-  }
+  [unroll] for (i = 0; i < 4; ++i) largest[i] = LARGEST_OF(i);
   Refer(s, Larger(Larger(largest[0], largest[1]), Larger(largest[2], largest[3])));
-  [unroll] for (i = 0; i < 4; ++i) {
-    sums[i] = (ExpBeside(x[i], s.reference) + ExpBeside(x[i + 4], s.reference)) +
-              (ExpBeside(x[i + 8], s.reference) + ExpBeside(x[i + 12], s.reference));
-  }
+  [unroll] for (i = 0; i < 4; ++i) sums[i] = SUM_OF(i);
   s.sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 

@@ -149,7 +149,11 @@ void WalkColumnRows(inout States states, uint base, uint begin, uint end, uint s
 #if TRACKS_POSITION
 // Walks up to this long know the item of each state, and need no search, which costs as much.
 #define SHORT_COLUMN 64
+#if ITEMS
+#define SEARCHES_BLOCKS false
+#else
 #define SEARCHES_BLOCKS (c.split_items > SHORT_COLUMN * LANES)
+#endif
 
 // The second look, at the blocks of `rows` items whose keys were best in the walks of a set.
 void SettleColumns(inout State s, uint base, uint set, uint rows, uint end, uint step) {
@@ -177,7 +181,11 @@ void SettleColumns(inout State s, uint base, uint set, uint rows, uint end, uint
 
 States WalkColumns(uint base, uint begin, uint end, uint step) {
   States states = NoStates();
-#if CASCADE
+#if ITEMS == ROWS && !TRACKS_POSITION
+  TakeRows(states, base, 0, 1);
+#elif ITEMS
+  [unroll] for (uint item = 0; item < ITEMS; ++item) TakeRow(states, base, item);
+#elif CASCADE
   uint item = begin;
   [loop] while (item < end) {
     States chains = NoStates();

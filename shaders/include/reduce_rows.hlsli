@@ -82,6 +82,7 @@ void TakeRowBlock(inout State s, uint base, uint item, uint end, uint step, bool
       x[b * SLOTS + i] = inside && InRun(at, i) ? FloatOf(elements[i]) : -FLOAT_INFINITY;
     }
   }
+  [unroll] for (uint place = ROW_BLOCK * SLOTS; place < GROUP; ++place) x[place] = -FLOAT_INFINITY;
   TakeGroup(s, x);
 }
 
@@ -95,6 +96,11 @@ void WalkRowBlocks(inout State s, uint base, uint begin, uint end, uint step) {
 }
 
 State WalkRow(uint base, uint begin, uint end, uint step) {
+#if ITEMS == ROW_BLOCK
+  State walked = Identity();
+  TakeRowBlock(walked, base, 0, ITEMS, 1, true);
+  return walked;
+#else
   State total = Identity();
   uint item = begin;
   [loop] while (item < end) {
@@ -105,29 +111,28 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
     item += count;
   }
   return total;
-}
-
-#else
-
-// One part of all slots. A tree, since vkd3d's compiler takes exponential time for a chain of 16;
-// spelled out, since it miscompiles an unrolled loop whose passes depend on each other through an
-// array (tests/conformance holds the case).
-Part JoinSlots(Part p[SLOTS]) {
-#if SLOTS == 16
-  Part a = Join(Join(Join(p[0], p[1]), Join(p[2], p[3])), Join(Join(p[4], p[5]), Join(p[6], p[7])));
-  Part b = Join(Join(Join(p[8], p[9]), Join(p[10], p[11])),
-                Join(Join(p[12], p[13]), Join(p[14], p[15])));
-  return Join(a, b);
-#elif SLOTS == 8
-  return Join(Join(Join(p[0], p[1]), Join(p[2], p[3])), Join(Join(p[4], p[5]), Join(p[6], p[7])));
-#elif SLOTS == 4
-  return Join(Join(p[0], p[1]), Join(p[2], p[3]));
-#elif SLOTS == 2
-  return Join(p[0], p[1]);
-#else
-  return p[0];
 #endif
 }
+
+#else
+
+// `join` of all slots of `x`. A tree, since vkd3d's compiler takes exponential time for a chain of 16;
+// spelled out, since it miscompiles an unrolled loop whose passes depend on each other through an
+// array (tests/conformance holds the case).
+#define JOIN_TWO(join, x, i) join(x[i], x[i + 1])
+#define JOIN_FOUR(join, x, i) join(JOIN_TWO(join, x, i), JOIN_TWO(join, x, i + 2))
+#define JOIN_EIGHT(join, x, i) join(JOIN_FOUR(join, x, i), JOIN_FOUR(join, x, i + 4))
+#if SLOTS == 16
+#define JOIN_SLOTS(join, x) join(JOIN_EIGHT(join, x, 0), JOIN_EIGHT(join, x, 8))
+#elif SLOTS == 8
+#define JOIN_SLOTS(join, x) JOIN_EIGHT(join, x, 0)
+#elif SLOTS == 4
+#define JOIN_SLOTS(join, x) JOIN_FOUR(join, x, 0)
+#elif SLOTS == 2
+#define JOIN_SLOTS(join, x) JOIN_TWO(join, x, 0)
+#else
+#define JOIN_SLOTS(join, x) x[0]
+#endif
 
 // An item may have no element of its run. Then it must not be taken: its key could pass for that of
 // an element, and nothing would be found there.
@@ -159,12 +164,11 @@ void TakeRowBlock(inout State s, uint base, uint item, uint step) {
   [unroll] for (uint slot = 0; slot < SLOTS; ++slot) {
     parts[slot] = Join(PartOf(x[slot][0]), PartOf(x[slot][1]));
   }
-  if (has_elements) Take(s, JoinSlots(parts), item);
+  if (has_elements) Take(s, JOIN_SLOTS(Join, parts), item);
 }
 
-void TakeRowItem(inout State s, uint base, uint item) {
-  uint at;
-  uint4 v = LoadRowItem(base, item, at);
+// Of the vector of an item, whose slot 0 stands at `at` of its run.
+Part PartOfItem(uint4 v, uint at) {
   BITS elements[SLOTS];
   ItemElements(v, at, elements);
   Part parts[SLOTS];
@@ -174,7 +178,14 @@ void TakeRowItem(inout State s, uint base, uint item) {
 #endif
     parts[i] = PartOf(elements[i]);
   }
-  if (HasElements(at)) Take(s, JoinSlots(parts), item);
+  return JOIN_SLOTS(Join, parts);
+}
+
+void TakeRowItem(inout State s, uint base, uint item) {
+  uint at;
+  uint4 v = LoadRowItem(base, item, at);
+  Part part = PartOfItem(v, at);
+  if (HasElements(at)) Take(s, part, item);
 }
 
 #if TRACKS_POSITION
@@ -186,6 +197,23 @@ uint RowPosition(uint base, uint item, uint at, uint slot) {
 #endif
 }
 
+// Where the best element stands in an item, or NOWHERE.
+uint FindInItem(State s, uint base, uint item, uint4 v, uint at) {
+  BITS elements[SLOTS];
+#if LOAD == LOAD_SCALAR
+  elements[0] = ElementOf(v, at % VECTOR_ELEMENTS);
+#else
+  UnpackVector(v, elements);
+#endif
+  uint found[SLOTS];
+  [unroll] for (uint i = 0; i < SLOTS; ++i) {
+    uint position = Ordered(RowPosition(base, item, at, i));
+    found[i] = NOWHERE;
+    Look(found[i], s, elements[i], InRun(at, i) ? position : NOWHERE);
+  }
+  return JOIN_SLOTS(min, found);
+}
+
 void SettleRow(inout State s, uint base, uint end, uint step) {
   uint found = NOWHERE;
   if (s.item != NOWHERE) {
@@ -194,21 +222,52 @@ void SettleRow(inout State s, uint base, uint end, uint step) {
       uint item = s.item + b * step;
       uint at;
       uint4 v = LoadRowItem(base, item, at);
-      BITS elements[SLOTS];
-#if LOAD == LOAD_SCALAR
-      elements[0] = ElementOf(v, at % VECTOR_ELEMENTS);
-#else
-      UnpackVector(v, elements);
-#endif
-      [unroll] for (uint i = 0; i < SLOTS; ++i) {
-        uint position = Ordered(RowPosition(base, item, at, i));
-        Look(found, s, elements[i], InRun(at, i) ? position : NOWHERE);
-      }
+      found = min(found, FindInItem(s, base, item, v, at));
     }
   }
   s.item = found;
 }
 #endif
+
+#if ITEMS
+
+#if ITEMS == 8
+#define JOIN_ITEMS(join, x) JOIN_EIGHT(join, x, 0)
+#elif ITEMS == 7
+#define JOIN_ITEMS(join, x) join(JOIN_FOUR(join, x, 0), join(JOIN_TWO(join, x, 4), x[6]))
+#elif ITEMS == 6
+#define JOIN_ITEMS(join, x) join(JOIN_FOUR(join, x, 0), JOIN_TWO(join, x, 4))
+#elif ITEMS == 5
+#define JOIN_ITEMS(join, x) join(JOIN_FOUR(join, x, 0), x[4])
+#elif ITEMS == 4
+#define JOIN_ITEMS(join, x) JOIN_FOUR(join, x, 0)
+#elif ITEMS == 3
+#define JOIN_ITEMS(join, x) join(JOIN_TWO(join, x, 0), x[2])
+#elif ITEMS == 2
+#define JOIN_ITEMS(join, x) JOIN_TWO(join, x, 0)
+#else
+#define JOIN_ITEMS(join, x) x[0]
+#endif
+
+// All items' vectors stay at hand, and positions are found in them.
+State WalkRow(uint base, uint begin, uint end, uint step) {
+  uint4 v[ITEMS];
+  uint at[ITEMS];
+  Part parts[ITEMS];
+  uint i;
+  [unroll] for (i = 0; i < ITEMS; ++i) v[i] = LoadRowItem(base, i, at[i]);
+  [unroll] for (i = 0; i < ITEMS; ++i) parts[i] = PartOfItem(v[i], at[i]);
+  State walked = Identity();
+  Take(walked, JOIN_ITEMS(Join, parts), 0);
+#if TRACKS_POSITION
+  uint found[ITEMS];
+  [unroll] for (i = 0; i < ITEMS; ++i) found[i] = FindInItem(walked, base, i, v[i], at[i]);
+  walked.item = JOIN_ITEMS(min, found);
+#endif
+  return walked;
+}
+
+#else
 
 // Chains of sums begin and end within the one loop: a loop in a loop took a tenth to a quarter
 // longer on a software device (docs/performance.md).
@@ -241,6 +300,8 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
 #endif
   return walked;
 }
+
+#endif  // ITEMS
 
 #endif  // FOLDS_GROUPS
 

@@ -31,23 +31,20 @@
 //   TakeOne(inout State, FLOATS)               one item
 //
 // Macros from the plan:
-//   LOAD     how an item is read, below
+//   LOAD     how an item is read: items.hlsli
 //   RESULT   RESULT_FINAL stores outputs, RESULT_RECORD stores states for a later pass
 //   SHARE    1 when several lanes of a group share a result
 //   WIDTH    columns: slots that words of one vector stand for, 4 or 1 (elements.hlsli)
 //   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
 //            here, they cost nothing; asked at run time, they cost a software device half its speed
+//   ITEMS    likewise how many there are, where they are few
 //   THREADS  lanes of a group
 #ifndef OPMILL_REDUCTION_HLSLI_
 #define OPMILL_REDUCTION_HLSLI_
 
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
-
-#define LOAD_ALIGNED 0  // an item is a vector, all of it wanted
-#define LOAD_SHIFTED 1  // rows: the run starts and ends inside vectors; columns: likewise each item
-#define LOAD_SCALAR 2   // an item is one element
-#define LOAD_RECORD 3   // an item is a record of an earlier pass
+#include "include/items.hlsli"
 
 #define RESULT_FINAL 0
 #define RESULT_RECORD 1
@@ -62,12 +59,6 @@
 
 #ifndef PARTS_HAVE_ROWS
 #define PARTS_HAVE_ROWS 0
-#endif
-
-#if LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD
-#define SLOTS 1
-#else
-#define SLOTS VECTOR_ELEMENTS
 #endif
 
 #if OUTPUT_WIDE
@@ -103,7 +94,7 @@ uint ItemOffset(uint item) {
 // Rows: items whose elements are folded in registers before the walk's state changes. More than two
 // are only spilled and read again.
 #if FOLDS_GROUPS
-#define ROW_BLOCK (GROUP / SLOTS)
+#define ROW_BLOCK GROUP_ITEMS
 #else
 #define ROW_BLOCK 2
 #endif
@@ -333,11 +324,28 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #endif
 
 #if FOR_COLUMNS
+// A unit's place in the outer kept dimensions, and along the innermost one.
+struct ColumnUnit {
+  uint outer;
+  uint inner;
+};
+
+ColumnUnit FindColumnUnit(uint unit) {
+  ColumnUnit at;
+  at.outer = 0;
+#if SHORT_WALKS  // a division costs a software device as much as some loads
+  [branch] if (c.unit_count > c.column_units)
+#endif
+  at.outer = unit / c.column_units;
+  at.inner = unit - at.outer * c.column_units;
+  return at;
+}
+
 // Where item 0 of a unit starts.
 uint ColumnBase(uint unit) {
-  return instance.read0 * VECTOR_ELEMENTS + c.input_base +
-         KeptOffsets(unit / c.column_units).input +
-         (unit % c.column_units) * SLOTS * c.column_input_stride;
+  ColumnUnit at = FindColumnUnit(unit);
+  return instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(at.outer).input +
+         at.inner * SLOTS * c.column_input_stride;
 }
 
 void StoreColumns(State state, uint outer, uint column, uint set, uint split) {
@@ -372,7 +380,8 @@ void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane,
   ShareAcrossLanes(state, lane, part, TURN);
 #endif
   if (unit < c.unit_count && part == 0) {
-    StoreColumns(state, unit / c.column_units, (unit % c.column_units) * SLOTS, set, split);
+    ColumnUnit at = FindColumnUnit(unit);
+    StoreColumns(state, at.outer, at.inner * SLOTS, set, split);
   }
 }
 

@@ -316,6 +316,34 @@ void RunTurns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
+// Results of so few items that kernels know their number: vectors of rows, rows that start inside
+// them, elements apart, and columns within and across vectors.
+void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+  const uint32_t vector = 16 / ElementBytes(type);
+  uint64_t seed = 0;
+  const auto run = [&](const std::string& input, const std::string& output, int axis) {
+    const auto run_one = [&](const char* name, absl::string_view output_type, const char* rest) {
+      ++seed;
+      RunLine(runner,
+              absl::StrCat(name, " input=", ToString(type), input, " output=", output_type, output,
+                           " axes=", axis, rest, " values=", seed % 2 == 0 ? "ties" : "random_bits",
+                           " seed=", seed, " view=134217728 groups=2 threads=8 wide=0"));
+    };
+    run_one("argmax", "UINT32", " direction=decreasing");
+    run_one("reduce", ToString(type), " function=MIN");
+    if (IsFloat(type) || vector <= 4) run_one("reduce", ToString(type), " function=SUM");
+    if (IsFloat(type)) run_one("reduce", ToString(type), " function=LOG_SUM_EXP");
+  };
+  for (const uint32_t items : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) {
+    run(absl::StrCat("[131,", items * vector, "]"), "[131,1]", 1);
+    run(absl::StrCat("[131,", items * vector - 1, "]"), "[131,1]", 1);
+    if (items != 3 && items != 5 && items != 8) continue;
+    run(absl::StrCat("[131,", items, "]/[", 2 * items + 1, ",2]"), "[131,1]", 1);
+    run(absl::StrCat("[", items, ",1040]"), "[1,1040]", 0);
+    run(absl::StrCat("[3,", items, ",401]"), "[3,1,401]", 1);
+  }
+}
+
 // Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
 // can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
 // takes them, by lanes that share, and as for hardware.
@@ -405,6 +433,7 @@ void RegisterTests() {
     RegisterTypes("TopKTilesOf", RunTopKTiles);
     RegisterTypes("TopKRanksOf", RunTopKRanks);
     RegisterTypes("TurnsOf", RunTurns);
+    RegisterTypes("FewItemsOf", RunFewItems);
     RegisterSums();
   }
 }

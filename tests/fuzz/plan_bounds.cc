@@ -58,6 +58,17 @@ class ReductionChecker final : public DispatchChecker {
     Demand(Macro("SHARE") == (lanes > 1 ? 1 : 0), "shares without SHARE");
   }
 
+  // A kernel that knows how many items there are has no loop over them.
+  void CheckItems(bool walks_runs) {
+    if (Macro("ITEMS") == 0) return;
+    Demand(Macro("ITEMS") == c_.item_count && c_.split_items == c_.item_count,
+           "knows another number of items");
+    Demand(Macro("ITEMS") <= 8, "knows more items than kernels join");
+    Demand(c_.splits == 1 && c_.lane_bits == 0, "shares its items");
+    Demand(kernel_.entry != "ReduceTiles", "walks tiles of few items");
+    Demand(c_.reduced_rank <= (walks_runs ? 0 : 1), "divides for an item");
+  }
+
   // A walk over runs may have no other dimension; every other one has a step, if of nothing.
   void CheckDims(bool walks_runs) {
     const uint64_t dims = std::max<uint64_t>(c_.reduced_rank, walks_runs ? 0 : 1);
@@ -73,6 +84,7 @@ class ReductionChecker final : public DispatchChecker {
     Splits();
     NeedPositions(kept(), c_.unit_count, "results");
     CheckDims(load != kScalar);
+    CheckItems(load != kScalar);
     const uint64_t run_length = load == kScalar ? 1 : c_.run_length;
     const uint64_t run_vectors = load == kScalar ? 1 : c_.run_vectors;
     Demand(run_length > 0 && run_vectors > 0, "has empty runs");
@@ -121,6 +133,7 @@ class ReductionChecker final : public DispatchChecker {
     NeedPositions(kept(), outer, "rows of results");
     NeedPositions(reduced(), c_.item_count, "items");
     CheckDims(false);
+    CheckItems(false);
     Demand(Macro("WIDTH") == (load == kScalar || wide_ ? 1 : 4), "folds another number of columns");
     const uint64_t farthest =
         c_.input_base + Span(kept(), &Dim::input_stride) + Span(reduced(), &Dim::input_stride);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/d3d12/device.h"
+#include "kernels/tuning.h"
 #include "kernels/validate.h"
 #include "tests/conformance/random.h"
 
@@ -262,8 +263,17 @@ class Collector {
         Add(ListTwin(kernel, options));
       }
       if (ValueOf(kernel, "ALONE") == 1) Add(SharedTwin(kernel));
+      if (ValueOf(kernel, "ITEMS") > 0) AddAllItems(kernel);
     }
     return kernels_.size() > known;
+  }
+
+  // Likewise every number of few items.
+  void AddAllItems(KernelPermutation kernel) {
+    for (uint32_t items = 1; items <= tuning::kMaxFewItems; ++items) {
+      SetValue(kernel, "ITEMS", items);
+      Add(kernel);
+    }
   }
 
   // With its twin: views too large for words are too rare to be met with everything else by chance.

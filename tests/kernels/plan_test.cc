@@ -259,6 +259,29 @@ TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkALongRowAloneWhereRowsAreMany) {
   EXPECT_EQ(Macro(Plan(Sum(Tensor({64, 8192}), {1}), Software()).kernels[0], "SHARE"), 1u);
 }
 
+TEST(PlanReduce, TellsKernelsOfASoftwareDeviceHowFewItemsThereAreWhereResultsAreMany) {
+  const auto items = [](const TensorDesc& input, uint32_t axis,
+                        const PlanOptions& options = Software()) {
+    return Macro(Plan(Sum(input, {axis}), options).kernels[0], "ITEMS");
+  };
+  EXPECT_EQ(items(Tensor({4096, 4}), 1), 1u);
+  EXPECT_EQ(items(Tensor({4096, 3}), 1), 2u);  // rows of three lie on two vectors at most
+  EXPECT_EQ(items(Tensor({4096, 32}), 1), 8u);
+  EXPECT_EQ(items(Tensor({4096, 36}), 1), 0u);
+  EXPECT_EQ(items(Tensor({512, 4}), 1), 0u);  // a result for each lane that fills the device
+  EXPECT_EQ(items(Tensor({5, 8192}), 0), 5u);
+  EXPECT_EQ(items(Tensor({9, 8192}), 0), 0u);
+  EXPECT_EQ(items(Tensor({4096, 5}, DataType::kFloat32, {64, 3}), 1), 5u);  // elements apart
+  PlanOptions hardware = Software();
+  hardware.prefers_wide_rows = true;
+  EXPECT_EQ(items(Tensor({4096, 4}), 1, hardware), 0u);
+}
+
+TEST(PlanReduce, AsksNoDivisionOfKernelsThatKnowTheirItems) {
+  const TensorDesc two_dims = Tensor({4096, 2, 8, 2}, DataType::kFloat32, {64, 32, 4, 1});
+  EXPECT_EQ(Macro(Plan(Sum(two_dims, {1, 3}), Software()).kernels[0], "ITEMS"), 0u);
+}
+
 TEST(PlanReduce, LetsLanesOfASoftwareDeviceShareALongRowInStretches) {
   const auto walk = [](const TensorDesc& input, const PlanOptions& options) {
     return Plan(Sum(input, {0}), options).passes[0].dispatches[0].constants;

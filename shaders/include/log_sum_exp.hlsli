@@ -40,9 +40,12 @@ void Refer(inout State s, FLOATS largest) {
 
 #if WIDTH == 1
 
-// Items that are taken at a time, and places for their elements. All of them at once, where they are
-// few, but not of FLOAT16, for which vkd3d's compiler takes 1 to 4 s then.
-#if ITEMS > 0 && DATA_TYPE == TYPE_FLOAT32
+// 1: all items at once, where they are few. Not of FLOAT16, for which vkd3d's compiler takes 1 to 4 s
+// without a loop.
+#define TAKES_ALL_ITEMS (ITEMS > 0 && DATA_TYPE == TYPE_FLOAT32)
+
+// Items that are taken at a time, and places for their elements.
+#if TAKES_ALL_ITEMS
 #define GROUP_ITEMS ITEMS
 #else
 #define GROUP_ITEMS (16 / SLOTS)

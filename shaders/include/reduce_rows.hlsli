@@ -96,7 +96,7 @@ void WalkRowBlocks(inout State s, uint base, uint begin, uint end, uint step) {
 }
 
 State WalkRow(uint base, uint begin, uint end, uint step) {
-#if ITEMS == ROW_BLOCK
+#if TAKES_ALL_ITEMS
   State walked = Identity();
   TakeRowBlock(walked, base, 0, ITEMS, 1, true);
   return walked;

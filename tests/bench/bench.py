@@ -18,6 +18,7 @@ import time
 
 import cold
 import kernels
+import markdown
 import peers
 import report
 import small_calls
@@ -121,7 +122,7 @@ def main(arguments):
         write(state, parts, failures)
     if targets := [target for part in parts for target in part.targets]:
         print(f"\n{target_table(targets).text()}")
-    print(f"\n{OUTPUT / 'results.json'}\n{OUTPUT / 'report.html'}")
+    print("", *(OUTPUT / name for name in ("results.json", "results.md", "report.html")), sep="\n")
     if failures:
         print("\nFailed:", *failures, sep="\n  ", file=sys.stderr)
     return 1 if failures else 0
@@ -131,6 +132,7 @@ def write(state, parts, failures):
     results = {"machine": state, "failures": failures,
                "parts": {part.name: part.as_data() for part in parts}}
     (OUTPUT / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (OUTPUT / "results.md").write_text(markdown.page(state, parts), encoding="utf-8")
     (OUTPUT / "report.html").write_text(report.page(state, parts), encoding="utf-8")
 
 

@@ -119,6 +119,10 @@ absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) 
     rows_.pop_back();
   }
   rows_.push_back(std::move(best));
+  if (copies && std::memcmp(rows_.back().outputs[0]->bytes().data(), input_buffer_->bytes().data(),
+                            bytes()) != 0) {
+    return absl::InternalError("The kernel that only copies does not copy.");
+  }
   return rows_.size() - 1;
 }
 

@@ -153,9 +153,8 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
 
 namespace {
 
-// The items of every unit where they are few, and lanes take many units in turn, without a loop
-// over items then; else 0. `dims`: dimensions that an item's offset is made of; it takes no
-// division.
+// The items of every unit where they are few and lanes take many units in turn, so that kernels
+// walk them without a loop; else 0. `dims` make an item's offset, which is to take no division.
 uint32_t FewItems(const Walk& walk, const Sharing& sharing, uint64_t lane_units, size_t dims) {
   const size_t free_dims = walk.columns || walk.load == Load::kScalar ? 1 : 0;
   if (walk.tile_vectors > 0 || lane_units < 2 || sharing.splits > 1 || dims > free_dims ||

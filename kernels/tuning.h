@@ -69,10 +69,9 @@ inline constexpr uint64_t kLoneLaneItems = 2048;
 inline constexpr uint64_t kMinTurnItems = 1024;
 
 // Likewise, units of no more steps than these are walked without a loop, by a kernel of their own.
-// None
-// -> 8 took SUM, LOG_SUM_EXP and argmax over axis 1 of [4194304,4] FLOAT32 from 24, 87 and 40 ms to
-// 10, 21 and 13, of [524288,32] from 5.9, 16 and 10 to 3.8, 9.5 and 5.6, argmax over axis 0 of
-// [8,2097152] from 18 to 13. (A Zen 4.)
+// None -> 8 took SUM, LOG_SUM_EXP and argmax over axis 1 of [4194304,4] FLOAT32 from 24, 87 and 40
+// ms to 10, 21 and 13, of [524288,32] from 5.9, 16 and 10 to 3.8, 9.5 and 5.6, argmax over axis 0
+// of [8,2097152] from 18 to 13. (A Zen 4.)
 inline constexpr uint64_t kMaxFewItems = 8;  // reduce_rows.hlsli joins as many
 
 // Software devices: lanes that share a row take stretches of it, at least so long, where processors

@@ -334,7 +334,7 @@ void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
     if (IsFloat(type) || vector <= 4) run_one("reduce", ToString(type), " function=SUM");
     if (IsFloat(type)) run_one("reduce", ToString(type), " function=LOG_SUM_EXP");
   };
-  for (const uint32_t items : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) {
+  for (uint32_t items = 1; items <= 8; ++items) {
     const bool is_wide = vector == 2;
     const bool is_aligned = items == 1 || items == 2 || items == 4 || items == 7;
     // Rows that start inside vectors lie on one more than they fill; those of pairs on as many.

@@ -96,7 +96,7 @@ absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
   grpc::ByteBuffer bytes;
   while (failure.ok() && call.Read(bytes)) failure = Receive(bytes, receiver, statistics);
   if (!failure.ok()) call.Cancel();
-  const absl::Status status = FromGrpcStatus(call.Finish());
+  absl::Status status = FromGrpcStatus(call.Finish());
   if (!failure.ok()) return failure;
   if (!status.ok()) return status;
   if (!statistics) return absl::InternalError("The server ended an answer before its statistics.");

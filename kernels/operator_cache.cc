@@ -36,6 +36,26 @@ struct Canonicalizer {
   }
 };
 
+bool HasPackedStrides(const TensorDesc& tensor) {
+  return !tensor.strides.empty() && IsPacked(tensor);
+}
+
+bool HasPackedStrides(const std::optional<TensorDesc>& tensor) {
+  return tensor.has_value() && HasPackedStrides(*tensor);
+}
+
+struct IsCanonical {
+  bool operator()(const TopKDesc& desc) const {
+    return !HasPackedStrides(desc.input) && !HasPackedStrides(desc.output_values) &&
+           !HasPackedStrides(desc.output_indices);
+  }
+  template <typename Desc>
+  bool operator()(const Desc& desc) const {
+    return !HasPackedStrides(desc.input) && !HasPackedStrides(desc.output) &&
+           std::is_sorted(desc.axes.begin(), desc.axes.end());
+  }
+};
+
 OperatorDesc Canonical(OperatorDesc desc) {
   std::visit(Canonicalizer(), desc);
   return desc;
@@ -89,9 +109,11 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
 
 std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
   const absl::Time start = absl::Now();
-  const OperatorDesc desc = Canonical(validated);
+  // Most are as they are to be; a copy would be half a dozen allocations for every small execution.
+  std::optional<OperatorDesc> canonical;
+  if (!std::visit(IsCanonical(), validated)) canonical = Canonical(validated);
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(desc);
+  const auto found = entries_.find(canonical.has_value() ? *canonical : validated);
   if (found == entries_.end() || !found->second.compiled) return std::nullopt;
   found->second.last_use = ++clock_;
   ++statistics_.hits;

@@ -105,11 +105,11 @@ Executor::~Executor() {
 }
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
-  RETURN_IF_ERROR(Admit(request));
+  std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
+  RETURN_IF_ERROR(Admit(request, output_descs));
   const uint64_t input_bytes = RequiredBytes(InputOf(request.desc));
   auto input = std::make_shared<BudgetedBuffer>();
   ASSIGN_OR_RETURN(input->share, memory_.Take(input_bytes));
-  std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
   for (const TensorDesc& output : output_descs) {
     outputs.push_back(std::make_shared<BudgetedBuffer>());
@@ -145,12 +145,13 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   return execution;
 }
 
-absl::Status Executor::Admit(const ExecutionRequest& request) const {
+absl::Status Executor::Admit(const ExecutionRequest& request,
+                             const std::vector<TensorDesc>& outputs) const {
   if (draining_) return Draining();
   if (request.deadline <= absl::Now()) {
     return absl::DeadlineExceededError("The execution's time is over before it could begin.");
   }
-  RETURN_IF_ERROR(CheckSize(request.desc));
+  RETURN_IF_ERROR(CheckSize(InputOf(request.desc), outputs));
   RETURN_IF_ERROR(CheckMemory());
   if (statistics_.in_stage(Stage::kQueued) < limits_.max_queued) return absl::OkStatus();
   return WithRetryDelay(
@@ -168,10 +169,11 @@ absl::Status Executor::CheckMemory() const {
                         kRetryDelay);
 }
 
-absl::Status Executor::CheckSize(const OperatorDesc& desc) const {
-  uint64_t total = RequiredBytes(InputOf(desc));
+absl::Status Executor::CheckSize(const TensorDesc& input,
+                                 const std::vector<TensorDesc>& outputs) const {
+  uint64_t total = RequiredBytes(input);
   uint64_t largest = total;
-  for (const TensorDesc& output : OutputsOf(desc)) {
+  for (const TensorDesc& output : outputs) {
     const uint64_t bytes = RequiredBytes(output);
     total += bytes;
     largest = std::max(largest, bytes);
@@ -471,7 +473,7 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::shared_ptr<const std::atomic<bool>> cancelled,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   if (draining_) return Draining();
-  RETURN_IF_ERROR(CheckSize(desc));
+  RETURN_IF_ERROR(CheckSize(InputOf(desc), OutputsOf(desc)));
   RETURN_IF_ERROR(CheckMemory());
   if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
     --compilations_;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -84,9 +85,9 @@ class Executor {
  private:
   using Queue = std::list<std::shared_ptr<Execution>>;
 
-  absl::Status Admit(const ExecutionRequest& request) const;
+  absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
   absl::Status CheckMemory() const;
-  absl::Status CheckSize(const OperatorDesc& desc) const;
+  absl::Status CheckSize(const TensorDesc& input, const std::vector<TensorDesc>& outputs) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
   void Uploaded(const std::shared_ptr<Execution>& execution);

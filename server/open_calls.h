@@ -6,8 +6,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
@@ -40,7 +40,7 @@ class OpenCalls {
  private:
   std::mutex mutex_;
   std::condition_variable none_;
-  std::set<Call*> calls_;
+  absl::flat_hash_set<Call*> calls_;
   std::atomic<uint32_t> streams_ = 0;  // of the calls
   bool draining_ = false;
 };

@@ -56,7 +56,7 @@ void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
   const OperatorPlan& plan = found.compiled->plan();
   to.set_key(OperatorKey(desc));
   for (const TensorDesc& output : OutputsOf(desc)) {
-    *to.add_outputs() = EncodeTensor(output);
+    EncodeTensor(output, *to.add_outputs());
     to.add_output_bytes(SpannedBytes(output));
   }
   to.set_input_bytes(SpannedBytes(InputOf(desc)));

@@ -160,10 +160,14 @@ absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
 
 v1::TensorDesc EncodeTensor(const TensorDesc& desc) {
   v1::TensorDesc to;
+  EncodeTensor(desc, to);
+  return to;
+}
+
+void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to) {
   to.set_data_type(EncodeDataType(desc.data_type));
   to.mutable_sizes()->Add(desc.sizes.begin(), desc.sizes.end());
   to.mutable_strides()->Add(desc.strides.begin(), desc.strides.end());
-  return to;
 }
 
 v1::DataType EncodeDataType(DataType type) { return static_cast<v1::DataType>(type); }

@@ -29,6 +29,7 @@ absl::StatusOr<OperatorDesc> DecodeRequest(const Request& request) {
 }
 
 v1::TensorDesc EncodeTensor(const TensorDesc& desc);
+void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to);
 v1::DataType EncodeDataType(DataType type);
 v1::ReduceFunction EncodeReduceFunction(ReduceFunction function);
 v1::FeatureLevel EncodeFeatureLevel(FeatureLevel level);

@@ -46,7 +46,7 @@ std::optional<std::vector<OutgoingChunk>> ResultStream::NextChunks() {
 
 void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
   started_ = true;
-  for (const TensorDesc& output : execution_->outputs()) *to.add_outputs() = EncodeTensor(output);
+  for (const TensorDesc& output : execution_->outputs()) EncodeTensor(output, *to.add_outputs());
   for (const uint64_t bytes : execution_->output_bytes()) to.add_output_bytes(bytes);
 }
 

@@ -6,6 +6,7 @@
 //   WRITES_RESULTS  1 for the operator's outputs, 0 for lists in scratch
 //   INDEX_WIDE      1 for 64-bit indices
 //   STORES_WORDS    how lists are written: records.hlsli
+#define SHORT_WALKS WRITES_RESULTS
 #include "include/candidate.hlsli"
 #include "include/dispatch.hlsli"
 #include "include/records.hlsli"
@@ -239,9 +240,14 @@ uint CountInBlock(uint item, uint end) {
 #endif
 
 void KeepBestOf(uint unit) {
+#if WRITES_RESULTS
+  uint sequence = unit;
+  uint run = 0;
+#else
   // Neighbouring lanes walk neighbouring sequences: their lists lie side by side after columns.
   uint sequence = unit % c.sequences;
   uint run = unit / c.sequences;
+#endif
   uint begin = run * c.item_count;
   uint end = min(begin + c.item_count, c.list_length);
   bool has_any = true;

@@ -117,19 +117,16 @@ class LoadClient {
     if (!path.empty() && !(std::ofstream(path, std::ios::binary) << done.seen.payload)) {
       return absl::UnavailableError(absl::StrCat(path, " cannot be written."));
     }
-    const v1::ExecutionStatistics& statistics = done.seen.statistics;
-    const auto seconds = [](const google::protobuf::Duration& duration) {
-      return static_cast<double>(duration.seconds()) + static_cast<double>(duration.nanos()) / 1e9;
-    };
+    const SeenStatistics& statistics = done.seen.statistics;
     return Json()
         .Add("seconds", absl::ToDoubleSeconds(done.duration))
         .Add("received_bytes", static_cast<double>(done.seen.payload_bytes))
-        .Add("upload_s", seconds(statistics.upload()))
-        .Add("compile_s", seconds(statistics.compile()))
-        .Add("queue_s", seconds(statistics.queue()))
-        .Add("compute_s", seconds(statistics.compute()))
-        .Add("download_s", seconds(statistics.download()))
-        .Add("was_cached", statistics.was_cached() ? 1.0 : 0.0);
+        .Add("upload_s", statistics.upload_seconds)
+        .Add("compile_s", statistics.compile_seconds)
+        .Add("queue_s", statistics.queue_seconds)
+        .Add("compute_s", statistics.compute_seconds)
+        .Add("download_s", statistics.download_seconds)
+        .Add("was_cached", statistics.was_cached ? 1.0 : 0.0);
   }
 
   absl::StatusOr<Json> Load(const Command& command) {

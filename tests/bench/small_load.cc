@@ -173,7 +173,7 @@ class StreamedAnswerLane : public Lane {
       const absl::Status end = failure_.ok() ? ToStatus(status, seen_) : failure_;
       const Seen seen = std::move(seen_);
       delete this;
-      lane.End(end, seen.payload, seen.statistics.batch_size());
+      lane.End(end, seen.payload, seen.statistics.batch_size);
     }
 
    private:

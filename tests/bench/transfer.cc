@@ -13,6 +13,7 @@
 #include "grpcpp/support/client_callback.h"
 #include "kernels/errors.h"
 #include "proto/payload.h"
+#include "proto/stack_message.h"
 
 namespace opmill {
 namespace {
@@ -139,6 +140,20 @@ absl::Status LookAtAfternoon(const grpc::ByteBuffer& message, bool keep, Seen& s
   return absl::OkStatus();
 }
 
+double SecondsOf(const google::protobuf::Duration& duration) {
+  return static_cast<double>(duration.seconds()) + static_cast<double>(duration.nanos()) / 1e9;
+}
+
+SeenStatistics ToSeen(const v1::ExecutionStatistics& statistics) {
+  return {.upload_seconds = SecondsOf(statistics.upload()),
+          .compile_seconds = SecondsOf(statistics.compile()),
+          .queue_seconds = SecondsOf(statistics.queue()),
+          .compute_seconds = SecondsOf(statistics.compute()),
+          .download_seconds = SecondsOf(statistics.download()),
+          .was_cached = statistics.was_cached(),
+          .batch_size = statistics.batch_size()};
+}
+
 }  // namespace
 
 grpc::Slice PatternSlice(uint64_t bytes) {
@@ -226,16 +241,16 @@ absl::Status Look(Answer answer, grpc::ByteBuffer& message, bool keep, Seen& see
     chunk.data.CopyTo(reinterpret_cast<std::byte*>(seen.payload.data() + old_size));
   }
   if (answer == Answer::kExecute) {
-    v1::ExecuteResponse response;
-    if (!response.ParseFromString(split.header())) return absl::InternalError("No response.");
-    if (!response.has_statistics()) return absl::OkStatus();
-    seen.statistics = response.statistics();
+    StackMessage<v1::ExecuteResponse> response;
+    if (!response->ParseFromString(split.header())) return absl::InternalError("No response.");
+    if (!response->has_statistics()) return absl::OkStatus();
+    seen.statistics = ToSeen(response->statistics());
   } else {
-    v1::ExecuteStreamResponse response;
-    if (!response.ParseFromString(split.header())) return absl::InternalError("No response.");
-    if (response.has_status()) return absl::InternalError(response.status().message());
-    if (!response.has_statistics()) return absl::OkStatus();
-    seen.statistics = response.statistics();
+    StackMessage<v1::ExecuteStreamResponse> response;
+    if (!response->ParseFromString(split.header())) return absl::InternalError("No response.");
+    if (response->has_status()) return absl::InternalError(response->status().message());
+    if (!response->has_statistics()) return absl::OkStatus();
+    seen.statistics = ToSeen(response->statistics());
   }
   seen.ended = true;
   return absl::OkStatus();

@@ -42,13 +42,23 @@ Outgoing ExecuteStreamMessages(const v1::OperatorDesc& desc, const Shape& shape)
 Outgoing AfternoonMessages(const std::string& operation, uint64_t columns, bool streamed,
                            const Shape& shape);
 
+struct SeenStatistics {
+  double upload_seconds = 0;
+  double compile_seconds = 0;
+  double queue_seconds = 0;
+  double compute_seconds = 0;
+  double download_seconds = 0;
+  bool was_cached = false;
+  uint32_t batch_size = 0;
+};
+
 // What a message from the server tells. A failure that it reports, or a message that cannot be
 // read, is an error.
 struct Seen {
   uint64_t payload_bytes = 0;
-  v1::ExecutionStatistics statistics;  // the last one
-  bool ended = false;                  // with them, or it needs none
-  std::string payload;                 // where it is kept
+  SeenStatistics statistics;  // the last one
+  bool ended = false;         // with them, or it needs none
+  std::string payload;        // where it is kept
 };
 absl::Status Look(Answer answer, grpc::ByteBuffer& message, bool keep, Seen& seen);
 

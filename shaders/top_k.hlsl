@@ -240,7 +240,7 @@ uint CountInBlock(uint item, uint end) {
 #endif
 
 void KeepBestOf(uint unit) {
-#if WRITES_RESULTS
+#if WRITES_RESULTS  // of whole sequences
   uint sequence = unit;
   uint run = 0;
 #else

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,50 +15,46 @@
 namespace opmill {
 namespace {
 
-void DropPackedStrides(TensorDesc& tensor) {
-  if (IsPacked(tensor)) tensor.strides.clear();
+// Calls back with what may be written in more ways than one: every tensor that is given, and axes.
+template <typename Desc, typename OnTensor, typename OnAxes>
+void ForEachFreePart(Desc& desc, const OnTensor& on_tensor, const OnAxes& on_axes) {
+  const auto if_given = [&](auto& tensor) {
+    if (tensor.has_value()) on_tensor(*tensor);
+  };
+  std::visit(
+      [&](auto& d) {
+        on_tensor(d.input);
+        if constexpr (std::is_same_v<std::decay_t<decltype(d)>, TopKDesc>) {
+          if_given(d.output_values);
+          if_given(d.output_indices);
+        } else {
+          if_given(d.output);
+          on_axes(d.axes);
+        }
+      },
+      desc);
 }
 
-void DropPackedStrides(std::optional<TensorDesc>& tensor) {
-  if (tensor.has_value()) DropPackedStrides(*tensor);
+bool IsCanonical(const OperatorDesc& desc) {
+  bool is_canonical = true;
+  ForEachFreePart(
+      desc,
+      [&](const TensorDesc& tensor) {
+        if (!tensor.strides.empty() && IsPacked(tensor)) is_canonical = false;
+      },
+      [&](const std::vector<uint32_t>& axes) {
+        if (!std::is_sorted(axes.begin(), axes.end())) is_canonical = false;
+      });
+  return is_canonical;
 }
-
-struct Canonicalizer {
-  void operator()(TopKDesc& desc) const {
-    DropPackedStrides(desc.input);
-    DropPackedStrides(desc.output_values);
-    DropPackedStrides(desc.output_indices);
-  }
-  template <typename Desc>
-  void operator()(Desc& desc) const {
-    DropPackedStrides(desc.input);
-    DropPackedStrides(desc.output);
-    std::sort(desc.axes.begin(), desc.axes.end());
-  }
-};
-
-bool HasPackedStrides(const TensorDesc& tensor) {
-  return !tensor.strides.empty() && IsPacked(tensor);
-}
-
-bool HasPackedStrides(const std::optional<TensorDesc>& tensor) {
-  return tensor.has_value() && HasPackedStrides(*tensor);
-}
-
-struct IsCanonical {
-  bool operator()(const TopKDesc& desc) const {
-    return !HasPackedStrides(desc.input) && !HasPackedStrides(desc.output_values) &&
-           !HasPackedStrides(desc.output_indices);
-  }
-  template <typename Desc>
-  bool operator()(const Desc& desc) const {
-    return !HasPackedStrides(desc.input) && !HasPackedStrides(desc.output) &&
-           std::is_sorted(desc.axes.begin(), desc.axes.end());
-  }
-};
 
 OperatorDesc Canonical(OperatorDesc desc) {
-  std::visit(Canonicalizer(), desc);
+  ForEachFreePart(
+      desc,
+      [](TensorDesc& tensor) {
+        if (IsPacked(tensor)) tensor.strides.clear();
+      },
+      [](std::vector<uint32_t>& axes) { std::sort(axes.begin(), axes.end()); });
   return desc;
 }
 
@@ -111,7 +108,7 @@ std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated)
   const absl::Time start = absl::Now();
   // Most are as they are to be; a copy would be half a dozen allocations for every small execution.
   std::optional<OperatorDesc> canonical;
-  if (!std::visit(IsCanonical(), validated)) canonical = Canonical(validated);
+  if (!IsCanonical(validated)) canonical = Canonical(validated);
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(canonical.has_value() ? *canonical : validated);
   if (found == entries_.end() || !found->second.compiled) return std::nullopt;

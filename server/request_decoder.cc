@@ -158,12 +158,6 @@ absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
   return UnderPath(decoded.path, valid.status());
 }
 
-v1::TensorDesc EncodeTensor(const TensorDesc& desc) {
-  v1::TensorDesc to;
-  EncodeTensor(desc, to);
-  return to;
-}
-
 void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to) {
   to.set_data_type(EncodeDataType(desc.data_type));
   to.mutable_sizes()->Add(desc.sizes.begin(), desc.sizes.end());

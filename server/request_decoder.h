@@ -28,7 +28,6 @@ absl::StatusOr<OperatorDesc> DecodeRequest(const Request& request) {
                                                  : std::nullopt);
 }
 
-v1::TensorDesc EncodeTensor(const TensorDesc& desc);
 void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to);
 v1::DataType EncodeDataType(DataType type);
 v1::ReduceFunction EncodeReduceFunction(ReduceFunction function);

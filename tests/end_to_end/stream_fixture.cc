@@ -141,7 +141,9 @@ void StreamTest::ExpectServes() {
 namespace {
 
 v1::TensorDesc Floats(const std::vector<uint32_t>& sizes, const std::vector<uint32_t>& strides) {
-  return EncodeTensor({DataType::kFloat32, sizes, strides});
+  v1::TensorDesc floats;
+  EncodeTensor({DataType::kFloat32, sizes, strides}, floats);
+  return floats;
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ v1::OperatorDesc RandomOperator(Random& random) {
       random.OneIn(2) ? v1::AXIS_DIRECTION_INCREASING : v1::AXIS_DIRECTION_DECREASING;
   v1::OperatorDesc desc;
   const auto fill = [&](auto& to) {
-    *to.mutable_input() = EncodeTensor(input);
+    EncodeTensor(input, *to.mutable_input());
     to.add_axes(axis);
   };
   switch (random.Below(5)) {
@@ -62,7 +62,7 @@ v1::OperatorDesc RandomOperator(Random& random) {
       break;
     case 3: {
       v1::TopKDesc& top_k = *desc.mutable_top_k();
-      *top_k.mutable_input() = EncodeTensor(input);
+      EncodeTensor(input, *top_k.mutable_input());
       top_k.set_axis(axis);
       top_k.set_k(1 + static_cast<uint32_t>(random.Below(std::min(input.sizes[axis], 20u))));
       top_k.set_axis_direction(direction);
@@ -146,7 +146,7 @@ void Plan(Random& random, uint64_t id, Planned& planned) {
       v1::OperatorDesc& desc = *first.mutable_begin()->mutable_operator_();
       desc.Clear();
       v1::TopKDesc& top_k = *desc.mutable_top_k();
-      *top_k.mutable_input() = EncodeTensor({DataType::kFloat32, {3}, {}});
+      EncodeTensor({DataType::kFloat32, {3}, {}}, *top_k.mutable_input());
       top_k.set_axis_direction(v1::AXIS_DIRECTION_INCREASING);
       planned.field = "begin.operator.top_k.k";
       planned.sentence = "k (0) is below 1.";

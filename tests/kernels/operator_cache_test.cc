@@ -329,6 +329,18 @@ TEST(OperatorKey, IsTheSameForTheSameQuestion) {
   const auto cache = OperatorCache::Create(device, {});
   EXPECT_FALSE(cache->Get(desc)->was_cached);
   EXPECT_TRUE(cache->Get(spelled_out)->was_cached);
+
+  // Any one of the differences, too.
+  auto strided_input = std::get<ReduceDesc>(desc);
+  strided_input.input.strides = {12, 4, 1};
+  auto strided_output = std::get<ReduceDesc>(desc);
+  strided_output.output->strides = {3, 1, 1};
+  auto other_axes = std::get<ReduceDesc>(desc);
+  other_axes.axes = {2, 0};
+  for (const OperatorDesc& same : {desc, spelled_out, OperatorDesc(strided_input),
+                                   OperatorDesc(strided_output), OperatorDesc(other_axes)}) {
+    EXPECT_TRUE(cache->Find(same).has_value()) << ToString(same);
+  }
 }
 
 TEST(OperatorKey, DiffersWithEveryField) {

@@ -100,7 +100,7 @@ TEST(EncodeTensor, WritesWhatTheDecoderReads) {
         TensorDesc{DataType::kUint64, {1, 2, 3, 1, 2, 3, 1, 4}, {}}}) {
     v1::OperatorDesc desc;
     v1::ReduceDesc& reduce = *desc.mutable_reduce();
-    *reduce.mutable_input() = EncodeTensor(input);
+    EncodeTensor(input, *reduce.mutable_input());
     reduce.set_function(v1::REDUCE_FUNCTION_MAX);
     reduce.add_axes(0);
     const auto decoded = DecodeOperator(desc, std::nullopt);

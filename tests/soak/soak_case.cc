@@ -17,8 +17,8 @@ constexpr uint64_t kOneLargeIn = 60;
 template <typename To>
 void EncodeAxes(const TensorDesc& input, const TensorDesc& output,
                 const std::vector<uint32_t>& axes, To& to) {
-  *to.mutable_input() = EncodeTensor(input);
-  *to.mutable_output() = EncodeTensor(output);
+  EncodeTensor(input, *to.mutable_input());
+  EncodeTensor(output, *to.mutable_output());
   to.mutable_axes()->Add(axes.begin(), axes.end());
 }
 
@@ -46,9 +46,9 @@ struct Encoder {
   v1::OperatorDesc operator()(const TopKDesc& d) const {
     v1::OperatorDesc desc;
     v1::TopKDesc& to = *desc.mutable_top_k();
-    *to.mutable_input() = EncodeTensor(d.input);
-    *to.mutable_output_values() = EncodeTensor(*d.output_values);
-    *to.mutable_output_indices() = EncodeTensor(*d.output_indices);
+    EncodeTensor(d.input, *to.mutable_input());
+    EncodeTensor(*d.output_values, *to.mutable_output_values());
+    EncodeTensor(*d.output_indices, *to.mutable_output_indices());
     to.set_axis(d.axis);
     to.set_k(d.k);
     to.set_axis_direction(EncodeDirection(d.axis_direction));

@@ -30,21 +30,49 @@ absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChu
 
 }  // namespace
 
-ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-                         RequestOrigin origin, Executor& executor, OpenCalls& open_calls,
-                         uint64_t max_chunk_bytes)
+ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin,
+                         Executor& executor, OpenCalls& open_calls, uint64_t max_chunk_bytes)
     : context_(context),
       executor_(executor),
       open_calls_(open_calls),
-      max_chunk_bytes_(max_chunk_bytes) {
+      max_chunk_bytes_(max_chunk_bytes),
+      origin_(std::move(origin)) {
   open_calls_.Add(*this);
-  const absl::Status started = Start(request, std::move(origin));
-  if (!started.ok()) Finish(ToGrpcStatus(started));
+  StartRead(&request_);
+}
+
+void ExecuteCall::OnReadDone(bool ok) {
+  if (!ok) {
+    EndWithoutMessage(context_.IsCancelled() ? CallerIsGone(context_)
+                                             : NotAProtobuf("ExecuteRequest"));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waits_for_message_) return;
+    waits_for_message_ = false;
+    waits_since_ = absl::InfiniteFuture();
+  }
+  const absl::Status begun = Execute();
+  if (!begun.ok()) Finish(ToGrpcStatus(begun));
+}
+
+bool ExecuteCall::EndWithoutMessage(const absl::Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waits_for_message_) return false;
+    waits_for_message_ = false;
+    waits_since_ = absl::InfiniteFuture();
+  }
+  executor_.Refuse(origin_, nullptr, why);
+  Finish(ToGrpcStatus(why));
+  return true;
 }
 
 // An error is a request that did not become an execution.
-absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request, RequestOrigin origin) {
-  ExecutionRequest begin = {.origin = std::move(origin),
+absl::Status ExecuteCall::Execute() {
+  if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
+  ExecutionRequest begin = {.origin = std::move(origin_),
                             .deadline = DeadlineOf(context_),
                             .on_ready = [this](const std::shared_ptr<Execution>& execution) {
                               results_.emplace(execution, max_chunk_bytes_);
@@ -54,7 +82,7 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request, RequestOrigin o
     executor_.Refuse(begin.origin, desc, why);
     return why;
   };
-  const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request, PayloadKind::kInputs);
+  const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request_, PayloadKind::kInputs);
   if (!split.ok()) return refuse(split.status());
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
@@ -74,8 +102,7 @@ absl::Status ExecuteCall::Start(const grpc::ByteBuffer& request, RequestOrigin o
   }
   if (!aborted.ok()) executor_.Cancel(*begun, aborted);
   executor_.Receive(*begun, split->chunks()[0], "inputs[0]");
-  // gRPC would hold the message until the call is done. It is gRPC's own variable, const only here.
-  const_cast<grpc::ByteBuffer&>(request).Clear();
+  request_.Clear();
   return absl::OkStatus();
 }
 
@@ -87,7 +114,7 @@ void ExecuteCall::WriteNext() {
   }
   {
     const std::lock_guard lock(mutex_);
-    written_at_ = absl::Now();
+    waits_since_ = absl::Now();
   }
   if (results_->done()) {
     StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
@@ -100,20 +127,23 @@ void ExecuteCall::OnWriteDone(bool ok) {
   message_.Clear();
   {
     const std::lock_guard lock(mutex_);
-    written_at_ = absl::InfiniteFuture();
+    waits_since_ = absl::InfiniteFuture();
   }
   if (!ok) executor_.Cancel(results_->execution(), CallerIsGone(context_));
   WriteNext();
 }
 
+void ExecuteCall::Drain() { EndWithoutMessage(Draining()); }
+
 void ExecuteCall::OnCancel() { Abort(CallerIsGone(context_)); }
 
 void ExecuteCall::Abort(const absl::Status& why) {
+  if (EndWithoutMessage(why)) return;
   std::shared_ptr<Execution> execution;
   {
     const std::lock_guard lock(mutex_);
     execution = execution_;
-    aborted_ = why;
+    if (aborted_.ok()) aborted_ = why;
   }
   if (execution != nullptr) executor_.Cancel(execution, why);
 }
@@ -121,8 +151,9 @@ void ExecuteCall::Abort(const absl::Status& why) {
 void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
   {
     const std::lock_guard lock(mutex_);
-    if (now - written_at_ < timeout) return;
+    if (now - waits_since_ < timeout) return;
   }
+  if (EndWithoutMessage(NoMessage(timeout))) return;
   Abort(ResultsAreNotRead(timeout));
   context_.TryCancel();  // the write in flight ends no other way
 }

@@ -41,6 +41,7 @@ ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, Reque
 
 RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id, absl::Time arrived) const {
   RequestOrigin origin = origin_;
+  origin.connection = nullptr;  // the call is one user of it, whatever it has under way
   origin.execution_id = execution_id;
   origin.arrived = arrived;
   return origin;
@@ -122,6 +123,7 @@ void ExecuteStreamCall::WakeLater() {
 }
 
 absl::StatusOr<ExecuteStreamCall::Incoming> ExecuteStreamCall::Parse() const {
+  if (origin_.connection != nullptr) origin_.connection->AddPayload(message_.Length());
   ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Split(message_, PayloadKind::kChunks));
   v1::ExecuteStreamRequest header;
   if (!header.ParseFromString(message.header())) return NotAProtobuf("ExecuteStreamRequest");

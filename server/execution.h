@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "kernels/device.h"
 #include "kernels/operator_desc.h"
+#include "server/connections.h"
 #include "server/deadline_timer.h"
 #include "server/log.h"
 #include "server/memory_budget.h"
@@ -33,6 +34,7 @@ struct RequestOrigin {
   std::string peer;
   std::string caller;       // by its token or certificate; empty where neither is asked for
   std::string traceparent;  // empty where the caller sent none
+  std::shared_ptr<Connection> connection;  // in use as long as this; null where it is not watched
   uint64_t execution_id = 0;
   absl::Time arrived = absl::Now();  // of the call, or of the begin on its stream
 
@@ -117,8 +119,10 @@ class Execution {
   absl::Time ready_at_;
   absl::Time computed_at_;
 
-  // Of the executor, under its mutex.
-  std::optional<std::list<std::shared_ptr<Execution>>::iterator> queue_position_;
+  // Of the executor, under its mutex: the queue that it is in, null in none.
+  std::list<std::shared_ptr<Execution>>* queue_ = nullptr;
+  std::list<std::shared_ptr<Execution>>::iterator queue_position_;
+  absl::Time queued_at_;
 };
 
 }  // namespace opmill

@@ -26,11 +26,11 @@ constexpr uint32_t kMaxRunningSmall = 192;
 constexpr uint32_t kMaxWaitingCompilations = 256;
 
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-
-absl::Status Draining() {
-  return absl::UnavailableError(
-      "The server is draining: it ends what it has begun and takes nothing new.");
-}
+// How long an execution keeps its room without input when others need it. A begin waits on its
+// stream for less than the second, and what comes behind it with it.
+constexpr absl::Duration kSilentPatience = absl::Milliseconds(100);
+constexpr absl::Duration kUploadPatience = absl::Seconds(5);
+constexpr size_t kMostStalledAtOnce = 64;
 
 // Where nobody else uses memory, there will not be more of it later.
 absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
@@ -90,6 +90,11 @@ absl::Status CheckChunk(const Execution& execution, uint64_t received, uint64_t 
 
 }  // namespace
 
+absl::Status Draining() {
+  return absl::UnavailableError(
+      "The server is draining: it ends what it has begun and takes nothing new.");
+}
+
 Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
                    const Limits& limits)
     : device_(device),
@@ -108,27 +113,20 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
   RETURN_IF_ERROR(Admit(request, output_descs));
   const uint64_t input_bytes = RequiredBytes(InputOf(request.desc));
-  auto input = std::make_shared<BudgetedBuffer>();
-  ASSIGN_OR_RETURN(input->share, memory_.Take(input_bytes));
-  std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
-  for (const TensorDesc& output : output_descs) {
-    outputs.push_back(std::make_shared<BudgetedBuffer>());
-    ASSIGN_OR_RETURN(outputs.back()->share, memory_.Take(RequiredBytes(output)));
+  absl::StatusOr<Room> room = TakeRoom(input_bytes, output_descs);
+  while (absl::IsResourceExhausted(room.status()) && EndStalled(absl::Now())) {
+    room = TakeRoom(input_bytes, output_descs);
   }
-  absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
-      device_.Allocate(input_bytes, BufferUse::kInput);
-  if (!allocated.ok()) return NoMemory(allocated.status(), open_);
-  input->buffer = *std::move(allocated);
-  if (open_.fetch_add(1) >= limits_.max_executions) {
-    --open_;
-    return WithRetryDelay(
-        absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_executions,
-                                                  " executions (max_executions) under way.")),
-        kRetryDelay);
-  }
+  if (!room.ok()) return room.status();
   auto execution = std::make_shared<Execution>(std::move(request), std::move(output_descs));
-  execution->input_ = std::move(input);
-  execution->outputs_bound_ = std::move(outputs);
+  execution->input_ = std::move(room->input);
+  execution->outputs_bound_ = std::move(room->outputs);
+  {
+    const std::lock_guard lock(mutex_);
+    execution->queue_ = &silent_;
+    execution->queue_position_ = silent_.insert(silent_.end(), execution);
+    execution->queued_at_ = absl::Now();
+  }
   statistics_.Enter(Stage::kUploading);
   if (execution->request().deadline != absl::InfiniteFuture()) {
     // The timer may call back before the handle is stored: then there is nothing left to remove.
@@ -143,6 +141,52 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   }
   Prepare(execution);
   return execution;
+}
+
+absl::StatusOr<Executor::Room> Executor::TakeRoom(uint64_t input_bytes,
+                                                  const std::vector<TensorDesc>& outputs) {
+  Room room;
+  room.input = std::make_shared<BudgetedBuffer>();
+  ASSIGN_OR_RETURN(room.input->share, memory_.Take(input_bytes));
+  for (const TensorDesc& output : outputs) {
+    room.outputs.push_back(std::make_shared<BudgetedBuffer>());
+    ASSIGN_OR_RETURN(room.outputs.back()->share, memory_.Take(RequiredBytes(output)));
+  }
+  absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
+      device_.Allocate(input_bytes, BufferUse::kInput);
+  if (!allocated.ok()) return NoMemory(allocated.status(), open_);
+  room.input->buffer = *std::move(allocated);
+  if (open_.fetch_add(1) < limits_.max_executions) return room;
+  --open_;
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_executions,
+                                                " executions (max_executions) under way.")),
+      kRetryDelay);
+}
+
+// Ends some that hold room and get no input; false where none has waited long enough.
+bool Executor::EndStalled(absl::Time now) {
+  std::vector<std::shared_ptr<Execution>> stalled;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto take = [&](Queue& queue, absl::Duration patience) {
+      for (auto at = queue.begin(); at != queue.end() && now - (*at)->queued_at_ >= patience;
+           ++at) {
+        if (stalled.size() == kMostStalledAtOnce) return;
+        stalled.push_back(*at);
+      }
+    };
+    take(silent_, kSilentPatience);
+    if (stalled.empty()) take(uploading_, kUploadPatience);
+  }
+  for (const auto& execution : stalled) {
+    End(execution,
+        WithRetryDelay(absl::ResourceExhaustedError(
+                           "The server is full, and gave the room of this execution, for "
+                           "which no input came, to another."),
+                       kRetryDelay));
+  }
+  return !stalled.empty();
 }
 
 absl::Status Executor::Admit(const ExecutionRequest& request,
@@ -235,6 +279,10 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     const std::lock_guard lock(execution->mutex_);
     execution->received_bytes_ = received;
     execution->received_at_ = absl::Now();
+    if (received < execution->input_bytes()) {
+      const std::lock_guard queue_lock(mutex_);
+      MoveTo(uploading_, *execution);
+    }
   }
   if (received == execution->input_bytes()) Uploaded(execution);
 }
@@ -260,6 +308,8 @@ void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
     prepared = execution->compiled_ != nullptr;
     statistics_.Leave(Stage::kUploading);
     statistics_.Enter(Stage::kQueued);
+    const std::lock_guard queue_lock(mutex_);
+    MoveTo(preparing_, *execution);
   }
   if (prepared) Enqueue(execution);
 }
@@ -282,13 +332,19 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     if (execution->stage_ == Stage::kEnded) return;
     execution->ready_at_ = absl::Now();
     const std::lock_guard lock(mutex_);
-    Queue& queue = QueueOf(*execution);
-    execution->queue_position_ = queue.insert(queue.end(), execution);
+    MoveTo(QueueOf(*execution), *execution);
   }
   SubmitReady();
 }
 
-// This and the next under the lock.
+// This and the next two under the lock. An execution that has ended is in no queue, and stays out.
+void Executor::MoveTo(Queue& queue, Execution& execution) {
+  if (execution.queue_ == nullptr) return;
+  queue.splice(queue.end(), *execution.queue_, execution.queue_position_);
+  execution.queue_ = &queue;
+  execution.queued_at_ = absl::Now();
+}
+
 Executor::Queue& Executor::QueueOf(const Execution& execution) {
   return execution.work_bytes_ >= kLargeBytes ? large_ : small_;
 }
@@ -317,7 +373,7 @@ std::shared_ptr<Execution> Executor::NextReady() {
   }
   std::shared_ptr<Execution> next = std::move(queue->front());
   queue->pop_front();
-  next->queue_position_.reset();
+  next->queue_ = nullptr;
   return next;
 }
 
@@ -422,9 +478,9 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     compiled.swap(execution->compiled_);
     statistics_.Leave(stage);
     const std::lock_guard lock(mutex_);
-    if (execution->queue_position_.has_value()) {
-      QueueOf(*execution).erase(*execution->queue_position_);
-      execution->queue_position_.reset();
+    if (execution->queue_ != nullptr) {
+      execution->queue_->erase(execution->queue_position_);
+      execution->queue_ = nullptr;
     }
   }
   timer_.Remove(deadline);

@@ -28,6 +28,9 @@
 
 namespace opmill {
 
+// What a draining server says to those who come.
+absl::Status Draining();
+
 // Safe to use from many threads; one thread at a time gives the chunks of an execution. Callers
 // hold no lock that an on_ready takes.
 class Executor {
@@ -38,8 +41,9 @@ class Executor {
   ~Executor();
 
   // Makes room for the execution and looks for its operator, compiling it if need be while the
-  // input comes. ResourceExhausted when there is no room, with a retry delay where there may be
-  // later; Unavailable while draining. Takes the request, unless it refuses it.
+  // input comes. Where there is no room, those end that wait for their callers' input.
+  // ResourceExhausted when there still is none, with a retry delay where there may be later;
+  // Unavailable while draining. Takes the request, unless it refuses it.
   absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request);
 
   // Copies the chunk to its place; the last one sends the execution to the device. A chunk that
@@ -85,7 +89,15 @@ class Executor {
  private:
   using Queue = std::list<std::shared_ptr<Execution>>;
 
+  // What an execution holds from its begin on.
+  struct Room {
+    std::shared_ptr<BudgetedBuffer> input;
+    std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
+  };
+
   absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
+  absl::StatusOr<Room> TakeRoom(uint64_t input_bytes, const std::vector<TensorDesc>& outputs);
+  bool EndStalled(absl::Time now);
   absl::Status CheckMemory() const;
   absl::Status CheckSize(const TensorDesc& input, const std::vector<TensorDesc>& outputs) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
@@ -93,6 +105,7 @@ class Executor {
   void Uploaded(const std::shared_ptr<Execution>& execution);
   void Enqueue(const std::shared_ptr<Execution>& execution);
   void SubmitReady();
+  void MoveTo(Queue& queue, Execution& execution);
   Queue& QueueOf(const Execution& execution);
   void GiveBackPlace(const Execution& execution);
   std::shared_ptr<Execution> NextReady();
@@ -113,7 +126,11 @@ class Executor {
   std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
 
   std::mutex mutex_;  // of all below it; taken while an execution's own is held, never before
-  Queue small_;
+  // An execution is in one of these until the device has it.
+  Queue silent_;     // nothing of the input has come; the oldest first
+  Queue uploading_;  // some has; the one that has waited longest for more first
+  Queue preparing_;  // all has, and its operator is being compiled
+  Queue small_;      // for the device, as the next
   Queue large_;
   uint32_t running_small_ = 0;
   uint64_t running_large_bytes_ = 0;

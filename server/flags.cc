@@ -73,8 +73,12 @@ ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
 ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
           "Executions under way on one ExecuteStream call.");
 ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "ExecuteStream calls open.");
-ABSL_FLAG(uint32_t, max_connections, opmill::Limits().max_connections,
-          "Connections of callers; one more is closed at once.");
+ABSL_FLAG(
+    uint32_t, max_connections, opmill::Limits().max_connections,
+    "Connections of callers. For one more, one goes that has made no request or is idle; while "
+    "all are in use it is refused.");
+ABSL_FLAG(uint32_t, max_connections_per_address, opmill::Limits().max_connections_per_address,
+          "Of these, the connections from one IP address. 0: three quarters of --max_connections.");
 ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_connection,
           "Calls open on one connection; more wait at the caller's.");
 ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
@@ -151,6 +155,7 @@ absl::Status ReadLimits(Limits& limits) {
             .max_executions_per_stream = absl::GetFlag(FLAGS_max_executions_per_stream),
             .max_streams = absl::GetFlag(FLAGS_max_streams),
             .max_connections = absl::GetFlag(FLAGS_max_connections),
+            .max_connections_per_address = absl::GetFlag(FLAGS_max_connections_per_address),
             .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes),

@@ -11,20 +11,23 @@
 namespace opmill {
 namespace {
 
-constexpr std::chrono::milliseconds kTick(50);
+constexpr std::chrono::milliseconds kTick(20);
 constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
 // The next execution after it pays for fresh memory again: a second a gigabyte in software.
 constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
 constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
+// Until its memory has come back, which gRPC frees on threads of its own.
+constexpr absl::Duration kLeastBetweenClosings = absl::Milliseconds(200);
 
 }  // namespace
 
 Housekeeper::Housekeeper(Device& device, OperatorCache& cache, Executor& executor,
-                         OpenCalls& open_calls, const Limits& limits)
+                         OpenCalls& open_calls, Connections& connections, const Limits& limits)
     : device_(device),
       cache_(cache),
       executor_(executor),
       open_calls_(open_calls),
+      connections_(connections),
       memory_limit_(limits.memory_limit),
       stall_timeout_(limits.stall_timeout),
       thread_([this] { Run(); }) {}
@@ -43,6 +46,7 @@ void Housekeeper::Run() {
   while (!changed_.wait_for(lock, kTick, [this] { return stopping_; })) {
     lock.unlock();
     const absl::Time now = absl::Now();
+    connections_.Check(now);
     WatchMemory(now);
     EndStalled(now);
     ReleaseWhenIdle(now);
@@ -66,6 +70,10 @@ void Housekeeper::WatchMemory(absl::Time now) {
     }
   }
   const bool is_short = resident > too_much;
+  if (is_short && now - last_closed_ >= kLeastBetweenClosings && connections_.CloseWorst(now)) {
+    last_closed_ = now;
+    last_release_ = absl::InfinitePast();
+  }
   if (executor_.SetShortOfMemory(is_short) == is_short) return;
   LogLine(LogLevel::kWarning, is_short ? "memory_short" : "memory_again")
       .Add("resident_bytes", resident)

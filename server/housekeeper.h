@@ -1,5 +1,5 @@
-// Looks after what nobody asks for: callers who have stopped, memory that is no longer needed, and
-// the process's memory as a whole, whatever it is that took it.
+// Background maintenance: stalled calls, connections that flood the server, memory that is no
+// longer needed, and the limit on the memory of the process as a whole.
 #ifndef OPMILL_SERVER_HOUSEKEEPER_H_
 #define OPMILL_SERVER_HOUSEKEEPER_H_
 
@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "kernels/device.h"
 #include "kernels/operator_cache.h"
+#include "server/connections.h"
 #include "server/executor.h"
 #include "server/open_calls.h"
 #include "server/options.h"
@@ -25,7 +26,7 @@ class Housekeeper {
  public:
   // All outlive it.
   Housekeeper(Device& device, OperatorCache& cache, Executor& executor, OpenCalls& open_calls,
-              const Limits& limits);
+              Connections& connections, const Limits& limits);
   ~Housekeeper();
 
  private:
@@ -39,10 +40,12 @@ class Housekeeper {
   OperatorCache& cache_;
   Executor& executor_;
   OpenCalls& open_calls_;
+  Connections& connections_;
   const uint64_t memory_limit_;
   const absl::Duration stall_timeout_;
   absl::Time last_stall_check_ = absl::InfinitePast();
   absl::Time last_release_ = absl::InfinitePast();
+  absl::Time last_closed_ = absl::InfinitePast();  // a connection, while memory was short
   absl::Time idle_since_ = absl::InfiniteFuture();
   bool is_released_ = true;  // since the last execution
 

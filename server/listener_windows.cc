@@ -33,8 +33,6 @@ class GrpcListener final : public Listener {
   }
 
   const std::vector<std::string>& addresses() const override { return addresses_; }
-  uint64_t connections() override { return 0; }
-  uint64_t refused_connections() const override { return 0; }
 
  private:
   std::vector<std::string> addresses_;
@@ -44,11 +42,11 @@ class GrpcListener final : public Listener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
-    const std::vector<std::string>& addresses, uint32_t max_connections,
+    const std::vector<std::string>& addresses, const Limits& limits, Connections&,
     const MakeCredentials& make_credentials, grpc::ServerBuilder& builder) {
   // A port of another's is refused, not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(kMaxConnectionsArgument, static_cast<int>(max_connections));
+  builder.AddChannelArgument(kMaxConnectionsArgument, static_cast<int>(limits.max_connections));
   return std::make_unique<GrpcListener>(addresses, make_credentials, builder);
 }
 

@@ -106,6 +106,8 @@ int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
 int main(int argc, char** argv) {
   opmill::WriteUtf8ToConsole();
   opmill::TuneForServing();
+  // It would write what callers sent, as it is; what matters is in our own log.
+  opmill::SetDefaultEnvironment("GRPC_VERBOSITY", "NONE");
   opmill::StopSignal& stop = opmill::StopSignal::Install();
   grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
   return Main(opmill::Arguments(argc, argv), stop);

@@ -150,11 +150,17 @@ void AddInFlight(const MetricsSources& from, Families& to) {
         from.limits.max_queued);
   gauge("opmill_streams_open", "ExecuteStream calls.", from.open_calls.streams());
   gauge("opmill_connections_open", "Connections of callers; on Windows 0, where gRPC counts them.",
-        from.listener.connections());
+        from.connections.open(absl::Now()));
   gauge("opmill_connections_limit", "The most connections.", from.limits.max_connections);
-  to.Begin("opmill_refused_connections_total", "Connections closed at once, past the limit.",
-           MetricType::Counter)
-      .Add(Value(from.listener.refused_connections()));
+  to.Begin("opmill_refused_connections_total",
+           "Connections closed at once, because all others were in use.", MetricType::Counter)
+      .Add(Value(from.connections.refused()));
+  to.Begin("opmill_closed_connections_total", "Connections that the server closed, by reason.",
+           MetricType::Counter);
+  for (const Connections::Reason reason : Connections::kReasons) {
+    to.Add(Value(from.connections.closed(reason)),
+           {{"reason", std::string(Connections::NameOf(reason))}});
+  }
   gauge("opmill_streams_limit", "The most ExecuteStream calls.", from.limits.max_streams);
   gauge("opmill_in_flight_bytes", "Bytes reserved for inputs and outputs.",
         from.executor.memory().used());

@@ -8,8 +8,8 @@
 #include "kernels/device.h"
 #include "kernels/operator_cache.h"
 #include "server/access.h"
+#include "server/connections.h"
 #include "server/executor.h"
-#include "server/listener.h"
 #include "server/open_calls.h"
 #include "server/options.h"
 #include "server/statistics.h"
@@ -24,7 +24,7 @@ struct MetricsSources {
   const OpenCalls& open_calls;
   const Access& access;
   const Limits& limits;
-  Listener& listener;
+  Connections& connections;
 };
 
 // In Prometheus' text format. `ready` is what /readyz says.

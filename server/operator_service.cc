@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/call_context.h"
 #include "server/encode_duration.h"
 #include "server/execute_call.h"
 #include "server/execute_stream_call.h"
@@ -17,10 +16,10 @@
 namespace opmill {
 namespace {
 
-// A stream that is refused before it has begun.
-class RefusedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+// A call that is refused before its first message.
+class RefusedCall final : public RawReactor {
  public:
-  explicit RefusedStream(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
+  explicit RefusedCall(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
   void OnDone() override { delete this; }
 };
 
@@ -67,11 +66,39 @@ void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
 
 }  // namespace
 
+OperatorService::OperatorService(Parts parts) : parts_(parts) {
+  const int execute = v1::ExecuteRequest::descriptor()
+                          ->file()
+                          ->FindServiceByName("OperatorService")
+                          ->FindMethodByName("Execute")
+                          ->index();
+  MarkMethodStreamed(execute, nullptr);
+  MarkMethodRawCallback(
+      execute,
+      new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+          [this](grpc::CallbackServerContext* context) { return ExecuteFromItsHeaders(context); }));
+}
+
+absl::Status OperatorService::BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
+                                       RequestOrigin& origin) {
+  if (context.IsCancelled()) {  // as are calls whose headers have not come whole
+    origin = {.rpc = rpc, .peer = context.peer()};
+    return CallerIsGone(context);
+  }
+  origin = Begin(rpc, context);
+  return CheckMetadata(context);
+}
+
+RawReactor* OperatorService::Refuse(const RequestOrigin& origin, const absl::Status& why) {
+  parts_.executor.Refuse(origin, nullptr, why);
+  return new RefusedCall(why);
+}
+
 grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerContext* context,
                                                          const v1::GetServerInfoRequest*,
                                                          v1::GetServerInfoResponse* response) {
   EncodeServerInfo(parts_.device, parts_.limits, *response);
-  LogAnswer(BeginCall("GetServerInfo", *context, parts_.access));
+  LogAnswer(Begin("GetServerInfo", *context));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
@@ -80,13 +107,15 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* OperatorService::CompileOperator(
     grpc::CallbackServerContext* context, const v1::CompileOperatorRequest* request,
     v1::CompileOperatorResponse* response) {
-  const RequestOrigin origin = BeginCall("CompileOperator", *context, parts_.access);
+  const RequestOrigin origin = Begin("CompileOperator", *context);
   auto* call = new CompileCall(parts_.open_calls);
   const auto refuse = [this, origin, call](const OperatorDesc* desc, const absl::Status& why) {
     parts_.executor.Refuse(origin, desc, why);
     call->Finish(ToGrpcStatus(why));
     return call;
   };
+  const absl::Status fits = CheckMetadata(*context);
+  if (!fits.ok()) return refuse(nullptr, fits);
   absl::StatusOr<OperatorDesc> desc = DecodeRequest(*request);
   if (!desc.ok()) return refuse(nullptr, desc.status());
   const absl::Status posted = parts_.executor.Compile(
@@ -105,23 +134,23 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
   return posted.ok() ? call : refuse(&*desc, posted);
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* OperatorService::Execute(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return new ExecuteCall(*context, *request, BeginCall("Execute", *context, parts_.access),
-                         parts_.executor, parts_.open_calls,
+RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* context) {
+  RequestOrigin origin;
+  const absl::Status begun = BeginRaw("Execute", *context, origin);
+  if (!begun.ok()) return Refuse(origin, begun);
+  return new ExecuteCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
                          parts_.limits.max_response_chunk_bytes);
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OperatorService::ExecuteStream(
-    grpc::CallbackServerContext* context) {
-  RequestOrigin origin = BeginCall("ExecuteStream", *context, parts_.access);
+RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {
+  RequestOrigin origin;
+  const absl::Status begun = BeginRaw("ExecuteStream", *context, origin);
+  if (!begun.ok()) return Refuse(origin, begun);
   if (parts_.open_calls.streams() >= parts_.limits.max_streams) {
-    const absl::Status full = WithRetryDelay(
-        absl::ResourceExhaustedError(absl::StrCat("The server has ", parts_.limits.max_streams,
-                                                  " ExecuteStream calls (max_streams) open.")),
-        absl::Seconds(1));
-    parts_.executor.Refuse(origin, nullptr, full);
-    return new RefusedStream(full);
+    return Refuse(origin, WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                                             "The server has ", parts_.limits.max_streams,
+                                             " ExecuteStream calls (max_streams) open.")),
+                                         absl::Seconds(1)));
   }
   return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
                                   parts_.executor.timer(),
@@ -139,7 +168,7 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
   in_flight.set_executions(parts_.executor.open_executions());
   in_flight.set_bytes(parts_.executor.memory().used());
   in_flight.set_streams(parts_.open_calls.streams());
-  LogAnswer(BeginCall("GetStatistics", *context, parts_.access));
+  LogAnswer(Begin("GetStatistics", *context));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

@@ -8,6 +8,8 @@
 #include "kernels/operator_cache.h"
 #include "opmill/v1/service.grpc.pb.h"
 #include "server/access.h"
+#include "server/call_context.h"
+#include "server/connections.h"
 #include "server/executor.h"
 #include "server/open_calls.h"
 #include "server/options.h"
@@ -16,12 +18,11 @@
 namespace opmill {
 
 // Raw methods get their messages as bytes: payload never passes through protobuf.
-using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_Execute<
-    v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
-        v1::OperatorService::WithCallbackMethod_GetServerInfo<
-            v1::OperatorService::WithCallbackMethod_CompileOperator<
-                v1::OperatorService::WithCallbackMethod_GetStatistics<
-                    v1::OperatorService::Service>>>>>;
+using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
+    v1::OperatorService::WithCallbackMethod_GetServerInfo<
+        v1::OperatorService::WithCallbackMethod_CompileOperator<
+            v1::OperatorService::WithCallbackMethod_GetStatistics<v1::OperatorService::Service>>>>;
+using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
@@ -33,9 +34,10 @@ class OperatorService final : public OperatorServiceBase {
     Statistics& statistics;
     OpenCalls& open_calls;
     const Access& access;
+    Connections& connections;
     const Limits& limits;
   };
-  explicit OperatorService(Parts parts) : parts_(parts) {}
+  explicit OperatorService(Parts parts);
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
@@ -43,15 +45,26 @@ class OperatorService final : public OperatorServiceBase {
   grpc::ServerUnaryReactor* CompileOperator(grpc::CallbackServerContext* context,
                                             const v1::CompileOperatorRequest* request,
                                             v1::CompileOperatorResponse* response) override;
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* Execute(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* request) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ExecuteStream(
-      grpc::CallbackServerContext* context) override;
+  RawReactor* ExecuteStream(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
                                           const v1::GetStatisticsRequest* request,
                                           v1::GetStatisticsResponse* response) override;
 
  private:
+  // Who calls; sends the caller's traceparent back with the answer's first bytes.
+  RequestOrigin Begin(absl::string_view rpc, grpc::CallbackServerContext& context) const {
+    return BeginCall(rpc, context, parts_.access, parts_.connections);
+  }
+
+  // Sets the origin also of a call that it refuses.
+  absl::Status BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
+                        RequestOrigin& origin);
+
+  // gRPC would wait for the message of a call that streams its answer alone, and tell nobody of the
+  // call meanwhile. So Execute is a method of two streams here, which is the same on the wire.
+  RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
+  RawReactor* Refuse(const RequestOrigin& origin, const absl::Status& why);
+
   const Parts parts_;
 };
 

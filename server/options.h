@@ -23,15 +23,21 @@ struct Limits {
   uint64_t max_scratch_bytes = 0;    // of one operator, beside those
   uint32_t max_executions = 16384;
   uint32_t max_queued = 8192;  // of the executions, those that wait for the device
-  uint32_t max_executions_per_stream = 4096;
+  uint32_t max_executions_per_stream = 1024;
   uint32_t max_streams = 1024;
   uint32_t max_connections = 1024;
+  uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;
   uint64_t max_idle_bytes = uint64_t{2} << 30;  // of memory kept for the next executions
   // How long the server waits for a caller: for input that an execution lacks, or for its results
   // to be read. Infinite: for ever.
   absl::Duration stall_timeout = absl::Minutes(2);
+
+  uint32_t connections_per_address() const {
+    return max_connections_per_address != 0 ? max_connections_per_address
+                                            : max_connections - max_connections / 4;
+  }
 };
 
 struct DeviceOptions {

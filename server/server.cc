@@ -21,7 +21,7 @@ namespace {
 constexpr int kStreamLookaheadBytes = 8 << 20;
 constexpr int kKeepaliveMilliseconds = 30'000;
 // For a connection to speak TLS, and HTTP/2.
-constexpr int kHandshakeMilliseconds = 20'000;
+constexpr int kHandshakeMilliseconds = 5'000;
 // Clients connect again by themselves.
 constexpr int kIdleConnectionMilliseconds = 15 * 60'000;
 // What was compiled before a restart is made live before the first request, as far as this allows.
@@ -93,6 +93,7 @@ absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
+  connections_ = std::make_unique<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
                    }));
@@ -101,14 +102,15 @@ absl::Status Server::Initialize() {
                                             .max_bytes = memory_.operator_bytes,
                                             .max_kernels = memory_.live_kernels()});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
-  housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_, limits);
+  housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_,
+                                               *connections_, limits);
   service_ = std::make_unique<OperatorService>(OperatorService::Parts{
-      *device_, *cache_, *executor_, statistics_, open_calls_, *access_, limits});
+      *device_, *cache_, *executor_, statistics_, open_calls_, *access_, *connections_, limits});
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
                                                 {*device_, *cache_, *executor_, statistics_,
-                                                 open_calls_, *access_, limits, *listener_},
+                                                 open_calls_, *access_, limits, *connections_},
                                                 [this] { return Hindrance(); }));
   }
   RETURN_IF_ERROR(listener_->Start());
@@ -163,7 +165,7 @@ absl::Status Server::Listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMilliseconds);
   ASSIGN_OR_RETURN(listener_, Listener::Create(
-                                  options_.addresses, options_.limits.max_connections,
+                                  options_.addresses, options_.limits, *connections_,
                                   [this] { return access_->MakeCredentials(); }, builder));
   grpc_server_ = builder.BuildAndStart();
   return grpc_server_ == nullptr ? CannotListen(options_.addresses) : absl::OkStatus();

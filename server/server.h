@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "kernels/operator_cache.h"
 #include "server/access.h"
+#include "server/connections.h"
 #include "server/executor.h"
 #include "server/housekeeper.h"
 #include "server/listener.h"
@@ -58,6 +59,7 @@ class Server {
   ServerOptions options_;
   MemoryPlan memory_;
   std::unique_ptr<Access> access_;
+  std::unique_ptr<Connections> connections_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;

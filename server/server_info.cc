@@ -96,6 +96,7 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_memory_limit(limits.memory_limit);
   encoded.set_max_queued(limits.max_queued);
   encoded.set_max_connections(limits.max_connections);
+  encoded.set_max_connections_per_address(limits.connections_per_address());
   encoded.set_max_calls_per_connection(limits.max_calls_per_connection);
   if (limits.stall_timeout < absl::InfiniteDuration()) {
     EncodeDuration(limits.stall_timeout, *encoded.mutable_stall_timeout());

@@ -58,6 +58,7 @@ class ServerProcess:
             stdin=subprocess.DEVNULL,
             env=plain_environment() | (environment or {}),
             text=True,
+            errors="replace",
             **popen,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)

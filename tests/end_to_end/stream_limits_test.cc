@@ -247,6 +247,10 @@ TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
   };
   auto second = connect();
   ASSERT_TRUE(connects(*second, kPatience));
+  // Without a call its slot would go to the third.
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse info;
+  ASSERT_TRUE(v1::OperatorService::NewStub(second)->GetServerInfo(&context, {}, &info).ok());
   auto third = connect();
   EXPECT_FALSE(connects(*third, absl::Seconds(1)));
   EXPECT_TRUE(server().WaitForLine("\"event\":\"refuse_connections\"").has_value());

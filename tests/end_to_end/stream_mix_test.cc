@@ -241,7 +241,7 @@ TEST_F(StreamMix, GivesEachOfThousandsItsOwnEnd) {
   constexpr size_t kExecutions = 2000;
   constexpr Fault kFaults[] = {Fault::kDescriptor, Fault::kTensorIndex, Fault::kOffset,
                                Fault::kTooLong, Fault::kTooShort};
-  StartServer();
+  StartServer({absl::StrCat("--max_executions_per_stream=", kExecutions)});
   const uint64_t at_start = server().PeakMemoryBytes();  // what opening a device takes
   Random random(1);
   std::vector<v1::OperatorDesc> operators;

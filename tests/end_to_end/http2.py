@@ -1,0 +1,79 @@
+"""HTTP/2 by hand, for callers who do not keep to it: frames over a socket, in clear text or TLS."""
+
+import socket
+import ssl
+import struct
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
+    0, 1, 2, 3, 4, 6, 7, 8, 9)
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+
+
+def frame(kind, flags=0, stream=0, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(
+        ">I", stream) + payload
+
+
+def literal(name, value):
+    """A header field without indexing, with its name spelled out (RFC 7541, 6.2.2)."""
+    return b"\0" + _string(name) + _string(value)
+
+
+def _string(text):
+    assert len(text) < 127
+    return bytes([len(text)]) + text
+
+
+def request_fields(path, authority="localhost", extra=()):
+    """The header block of a gRPC call."""
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()),
+              (b":authority", authority.encode()), (b"content-type", b"application/grpc"),
+              (b"te", b"trailers"), *extra]
+    return b"".join(literal(name, value) for name, value in fields)
+
+
+class Connection:
+    """A connection past its preface and, with `greets`, its SETTINGS. `ssl_context` makes it TLS;
+    `source` is the address that it comes from."""
+
+    def __init__(self, address, ssl_context=None, greets=True, source="127.0.0.1", timeout=10):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout, (source, 0))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if ssl_context is not None:
+            self.socket = ssl_context.wrap_socket(self.socket, server_hostname="localhost")
+        if greets:
+            self.send(PREFACE + frame(SETTINGS))
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def is_closed(self, seconds=0.0):
+        """Whether the server closes the connection within that time; drops what it sends."""
+        self.socket.settimeout(max(seconds, 0.001))
+        try:
+            while self.socket.recv(1 << 16):
+                pass
+            return True
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def tls_context(authority):
+    """Trusts the authority's PEM text and speaks HTTP/2."""
+    context = ssl.create_default_context(cadata=authority.decode())
+    context.set_alpn_protocols(["h2"])
+    return context

@@ -1,0 +1,371 @@
+"""Callers who attack the server before it knows of a call: header blocks without an end, connections
+that say nothing, streams that begin executions and send no input. Others must not notice."""
+
+import pathlib
+import random
+import tempfile
+import threading
+import time
+import unittest
+
+import grpc
+import numpy as np
+
+import api
+import arrays
+import http2
+from certificates import Authority, write
+from server_process import SANITIZED, ServerProcess
+
+MEMORY_LIMIT = 800 << 20
+TOKEN = "alice-token-0123456789"
+EXECUTE = "/opmill.v1.OperatorService/Execute"
+TINY_FIELDS = http2.literal(b"a", b"b") * 1500  # below gRPC's limit of 8 KiB for one frame
+
+
+class Neighbour:
+    """Another caller, with calls of 4 KiB one after the other while it is in `with`."""
+
+    def __init__(self, channel, metadata=()):
+        self.stub = api.stub_of(channel)
+        self.metadata = metadata
+        self.seconds = []
+        self.failures = []
+        self._array = np.arange(1024, dtype=np.float32).reshape(32, 32)
+        self._operator = arrays.argmax(self._array, [1])
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def call(self):
+        begun = time.monotonic()
+        request = api.sv.ExecuteRequest(operator=self._operator, inputs=[self._array.tobytes()])
+        outcome = api.Outcome()
+        for message in self.stub.Execute(request, timeout=30, metadata=self.metadata):
+            outcome.add(message)
+        assert (arrays.array_of(outcome) == 31).all()
+        return time.monotonic() - begun
+
+    def _run(self):
+        while not self._stop.is_set():
+            try:
+                self.seconds.append(self.call())
+            except grpc.RpcError as error:
+                self.failures.append(str(error))
+            self._stop.wait(0.002)
+
+    def __enter__(self):
+        self.call()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def percentile(self, share):
+        return sorted(self.seconds)[int(share * (len(self.seconds) - 1))]
+
+    def check(self, test):
+        """Each of its calls succeeded."""
+        test.assertEqual(self.failures, [])
+        test.assertGreater(len(self.seconds), 0)
+        print(f"the neighbour: {len(self.seconds)} calls, p50 {self.percentile(0.5) * 1e3:.1f} ms, "
+              f"p99 {self.percentile(0.99) * 1e3:.1f} ms")
+
+
+class HostileConnections(unittest.TestCase):
+    """In clear text; Tls, below, is the same over TLS."""
+
+    def setUp(self):
+        self.authority = Authority("tests")
+        self.files = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        write(self.files / "tokens", f"alice {TOKEN}\n".encode())
+        self.authority.issue("server", ["localhost", "127.0.0.1"]).write(self.files, "server")
+
+    def serve(self, *flags):
+        return self.enterContext(ServerProcess(f"--memory_limit={MEMORY_LIMIT}", *flags,
+                                               *self.tls_flags(), device="reference"))
+
+    def tls_flags(self):
+        return ()
+
+    def connection(self, server, **options):
+        return http2.Connection(server.address, **options)
+
+    def channel(self, server):
+        return self.enterContext(api.connect(server.address))
+
+    def flood(self, server, source, megabytes=100):
+        """A header block that never ends. Returns the bytes that the server let through, and the
+        seconds until it closed the connection."""
+        begun = time.monotonic()
+        sent = 0
+        with self.connection(server, source=source) as attacker:
+            frames = http2.frame(http2.CONTINUATION, 0, 1, TINY_FIELDS) * 16
+            try:
+                attacker.send(http2.frame(http2.HEADERS, 0, 1, http2.request_fields(EXECUTE)))
+                while sent < megabytes << 20:
+                    attacker.send(frames)
+                    sent += len(frames)
+            except OSError:
+                return sent, time.monotonic() - begun
+        self.fail(f"the server took {sent} bytes of one header block")
+
+    def test_a_header_block_without_an_end_is_cut_off(self):
+        server = self.serve()
+        before = server.status_bytes("VmRSS")
+        with self.connection(server), Neighbour(self.channel(server)) as neighbour:
+            for i in range(5):
+                sent, seconds = self.flood(server, f"127.0.0.{9 + i}")
+                print(f"{sent} bytes sent in {seconds:.2f} s")
+                self.assertLess(seconds, 10 if SANITIZED else 1)
+        neighbour.check(self)
+        self.assert_memory(server, before)
+        closed = server.lines("close_connection")
+        self.assertEqual([line["reason"] for line in closed], ["flood"] * 5)
+        for i, line in enumerate(closed):
+            self.assertRegex(line["peer"], f"^ipv4:127.0.0.{9 + i}:")
+
+    def test_many_at_once_that_stop_before_they_are_cut_off(self):
+        """Each below what one connection may send; together they may not."""
+        server = self.serve()
+        before = server.status_bytes("VmRSS")
+        attackers = [self.enterContext(self.connection(server)) for _ in range(40)]
+        with Neighbour(self.channel(server)) as neighbour:
+            for attacker in attackers:
+                frame = http2.frame(http2.CONTINUATION, 0, 1, TINY_FIELDS)
+                try:
+                    attacker.send(
+                        http2.frame(http2.HEADERS, 0, 1, http2.request_fields(EXECUTE)) +
+                        frame * ((1 << 20) // len(frame)))
+                except OSError:
+                    pass  # closed already
+            time.sleep(7)
+        neighbour.check(self)
+        self.assert_memory(server, before)
+        self.assertEqual([a.is_closed() for a in attackers], [True] * len(attackers))
+        reasons = {line["reason"] for line in server.lines("close_connection")}
+        self.assertLessEqual(reasons, {"flood", "incomplete", "memory"})
+
+    def assert_memory(self, server, before):
+        most = server.status_bytes("VmHWM")
+        print(f"resident: {before >> 20} MiB before, {most >> 20} MiB at most")
+        if not SANITIZED:  # which keeps what has been freed
+            self.assertLess(most, MEMORY_LIMIT)
+
+    def test_long_metadata_is_refused(self):
+        server = self.serve()
+        for rpc in ("Execute", "ExecuteStream", "CompileOperator"):
+            with self.subTest(rpc), self.connection(server) as caller:
+                path = http2.request_fields(f"/opmill.v1.OperatorService/{rpc}")
+                caller.send(http2.frame(http2.HEADERS, 0, 1, path) +
+                            http2.frame(http2.CONTINUATION, 0, 1, TINY_FIELDS) * 10 +
+                            http2.frame(http2.CONTINUATION, http2.END_HEADERS, 1) +
+                            http2.frame(http2.DATA, http2.END_STREAM, 1, bytes(5)))
+                line = server.wait_for(
+                    lambda line: line.get("event") == "refuse" and line["rpc"] == rpc, 10)
+                self.assertEqual(line["code"], "RESOURCE_EXHAUSTED")
+                self.assertRegex(line["error"], r"metadata of the call has \d+ bytes; at most 16384")
+
+    def test_slots_of_connections_that_say_nothing_go_to_those_that_call(self):
+        server = self.serve(f"--token_file={self.files / 'tokens'}")
+        silent = [self.enterContext(self.connection(server, greets=i % 2 == 0))
+                  for i in range(1100)]
+        begun = time.monotonic()
+        neighbour = Neighbour(self.channel(server), [("authorization", f"Bearer {TOKEN}")])
+        neighbour.call()
+        seconds = time.monotonic() - begun
+        print(f"connected and called within {seconds:.3f} s")
+        self.assertLess(seconds, 10 if SANITIZED else 1)
+        # As many as are left do not take the slot of one that has called, however many come.
+        silent += [self.enterContext(self.connection(server)) for _ in range(300)]
+        with neighbour:
+            time.sleep(0.5)
+        neighbour.check(self)
+        closed = sum(connection.is_closed() for connection in silent)
+        self.assertGreaterEqual(closed, 1400 - 768)  # three quarters of 1024, for one address
+        self.assertEqual(server.lines("refuse_connections"), [])
+        self.assertIn("room", {line["reason"] for line in server.lines("close_connection")})
+
+    def test_addresses_share_the_slots(self):
+        server = self.serve("--max_connections=20", "--max_connections_per_address=15")
+        crowd = [self.enterContext(self.connection(server, source="127.0.0.2"))
+                 for _ in range(30)]
+        others = [self.enterContext(self.connection(server, source="127.0.0.3"))
+                  for _ in range(10)]
+        time.sleep(0.3)
+        self.assertEqual(sum(not c.is_closed() for c in crowd), 10)
+        self.assertEqual(sum(not c.is_closed() for c in others), 10)
+
+    def test_connections_in_use_are_not_closed_for_others(self):
+        server = self.serve("--max_connections=3", "--max_connections_per_address=3")
+        streams = []
+        for _ in range(3):
+            stream = api.Stream(api.stub_of(self.own_channel(server)))
+            array = np.zeros((1, 4), np.float32)
+            stream.begin(1, arrays.argmax(array, [1]), [(0, 0, array.tobytes())])
+            self.assertEqual(stream.next_end()[0], 1)
+            streams.append(stream)
+        try:
+            with self.connection(server) as fourth:
+                self.assertTrue(fourth.is_closed(5))
+        except OSError:  # in the middle of TLS's handshake
+            pass
+        server.wait_for(lambda line: line.get("event") == "refuse_connections", 5)
+        for stream in streams:
+            self.assertEqual(stream.rest(), {})
+
+    def test_a_connection_that_does_not_speak_is_closed(self):
+        server = self.serve()
+        with self.connection(server, greets=False) as silent:
+            self.assertTrue(silent.is_closed(12))
+
+    def test_an_execute_call_without_its_message_ends(self):
+        server = self.serve("--stall_timeout=1s")
+        with self.connection(server) as caller:
+            caller.send(http2.frame(http2.HEADERS, http2.END_HEADERS, 1,
+                                    http2.request_fields(EXECUTE)))
+            line = server.wait_for(lambda line: line.get("event") == "refuse", 10)
+        self.assertEqual(line["code"], "DEADLINE_EXCEEDED")
+        self.assertIn("sent no message for 1s", line["error"])
+
+    def begin_silently(self, server, streams, begins):
+        """Streams whose executions lack their input; returns how many the server then holds."""
+        operator = arrays.argmax(np.zeros((4, 4), np.float32), [1])
+        for _ in range(streams):
+            stream = api.Stream(api.stub_of(self.own_channel(server)))
+            self.addCleanup(stream.call.cancel)
+            for execution in range(begins):
+                stream.begin(execution, operator)
+        stub = api.stub_of(self.channel(server))
+        seen = [-1, 0]
+        while seen[-1] != seen[-2] or seen[-1] == 0:
+            time.sleep(0.3)
+            statistics = stub.GetStatistics(api.sv.GetStatisticsRequest())
+            seen.append(statistics.in_flight.executions)
+        return seen[-1], stub.GetServerInfo(api.sv.GetServerInfoRequest()).limits
+
+    def check_neighbour_of_silence(self, server):
+        with Neighbour(self.channel(server)) as neighbour:
+            time.sleep(3)
+        neighbour.check(self)
+        if not SANITIZED:
+            self.assertLess(neighbour.percentile(0.99), 0.1)
+
+    def test_a_few_streams_hold_a_part_of_the_server(self):
+        server = self.serve()
+        held, limits = self.begin_silently(server, streams=5, begins=4090)
+        self.assertEqual(held, 5 * limits.max_executions_per_stream)
+        self.assertLess(held, limits.max_executions // 2)
+        self.check_neighbour_of_silence(server)
+
+    def test_executions_without_input_yield_when_they_fill_the_server(self):
+        server = self.serve()
+        held, limits = self.begin_silently(server, streams=16, begins=1024)
+        self.assertEqual(held, limits.max_executions)
+        self.check_neighbour_of_silence(server)
+
+    def test_bytes_that_nobody_fills_yield(self):
+        """Two begins that reserve all of the memory for tensors."""
+        server = self.serve()
+        stub = api.stub_of(self.channel(server))
+        limits = stub.GetServerInfo(api.sv.GetServerInfoRequest()).limits
+        array = np.zeros((limits.max_bytes_in_flight // 2 // 4096 - 64, 1024), np.float32)
+        stream = api.Stream(stub)
+        for execution in range(2):
+            stream.begin(execution, arrays.argmax(array, [1]))
+        time.sleep(0.3)
+        large = np.tile(np.arange(1024, dtype=np.float32), (1024, 1))
+        answer = api.execute(stub, arrays.argmax(large, [1]), large.tobytes())
+        self.assertTrue((arrays.array_of(answer) == 1023).all())
+        execution, outcome = stream.next_end()
+        self.assertEqual(execution, 0)
+        self.assertIn("no input came", outcome.status.message)
+        stream.call.cancel()
+
+    def own_channel(self, server):
+        """One with a connection of its own."""
+        return self.enterContext(grpc.insecure_channel(
+            server.address, [("grpc.use_local_subchannel_pool", 1)]))
+
+    def test_random_frames_do_no_harm(self):
+        server = self.serve()
+        before = server.status_bytes("VmRSS")
+        seed = random.randrange(1 << 32)
+        print(f"seed {seed}")
+        chance = random.Random(seed)
+        neighbour = Neighbour(self.channel(server))
+        for _ in range(200):
+            with self.connection(server) as attacker:
+                try:
+                    for _ in range(chance.randrange(1, 12)):
+                        attacker.send(random_frames(chance))
+                except OSError:
+                    pass  # closed for what it sent
+                if chance.random() < 0.5:
+                    attacker.is_closed(0.01)
+            neighbour.call()
+        self.assert_memory(server, before)
+
+
+def random_frames(chance):
+    """Some frames of one kind, or a few of each: mostly well formed, often not allowed where they
+    stand."""
+    stream = chance.choice((0, 1, 1, 3, 5, 2, 0x7FFFFFFF))
+    count = chance.choice((1, 2, 100, 2000))
+    fields = http2.request_fields(chance.choice((EXECUTE, "/x", "/grpc.health.v1.Health/Watch")))
+    headers = http2.frame(http2.HEADERS, chance.choice((0, 1, 4, 5)), stream, fields)
+    kind = chance.randrange(12)
+    if kind == 0:
+        settings = b"".join(chance.randrange(8).to_bytes(2, "big") +
+                            chance.randrange(1 << 32).to_bytes(4, "big") for _ in range(6))
+        return http2.frame(http2.SETTINGS, 0, 0, settings) * count
+    if kind == 1:
+        return http2.frame(http2.SETTINGS) * count
+    if kind == 2:
+        return http2.frame(http2.PING, 0, 0, bytes(8)) * count
+    if kind == 3:
+        return http2.frame(http2.PRIORITY, 0, stream, bytes(5)) * count
+    if kind == 4:
+        return http2.frame(http2.WINDOW_UPDATE, 0, stream,
+                           chance.choice((1, 0, 0x7FFFFFFF)).to_bytes(4, "big")) * count
+    if kind == 5:
+        return headers + http2.frame(http2.CONTINUATION, 0, stream, TINY_FIELDS) * min(count, 100)
+    if kind == 6:  # calls that are reset as soon as they have begun
+        return b"".join(
+            http2.frame(http2.HEADERS, http2.END_HEADERS, 2 * i + 1, fields) +
+            http2.frame(http2.RST_STREAM, 0, 2 * i + 1, (8).to_bytes(4, "big"))
+            for i in range(count))
+    if kind == 7:
+        return http2.frame(http2.DATA, chance.choice((0, 1)), stream,
+                           chance.randbytes(chance.randrange(4096))) * min(count, 20)
+    if kind == 8:
+        return http2.frame(http2.GOAWAY, 0, 0, bytes(8)) * count
+    if kind == 9:  # indices and sizes of a header block that are none
+        return http2.frame(http2.HEADERS, http2.END_HEADERS, stream,
+                           chance.randbytes(chance.randrange(200)))
+    if kind == 10:
+        return http2.frame(chance.randrange(256), chance.randrange(256), stream,
+                           chance.randbytes(chance.randrange(300)))
+    return chance.randbytes(chance.randrange(1000))
+
+
+class Tls(HostileConnections):
+    def tls_flags(self):
+        return (f"--tls_cert={self.files / 'server.crt'}", f"--tls_key={self.files / 'server.key'}")
+
+    def connection(self, server, greets=True, **options):
+        # Its handshake is done; it may say nothing after.
+        return http2.Connection(server.address, http2.tls_context(self.authority.certificate),
+                                greets=greets, **options)
+
+    def credentials(self):
+        return grpc.ssl_channel_credentials(self.authority.certificate)
+
+    def channel(self, server):
+        return self.enterContext(grpc.secure_channel(
+            server.address, self.credentials(), [("grpc.max_send_message_length", -1)]))
+
+    def own_channel(self, server):
+        return self.enterContext(grpc.secure_channel(
+            server.address, self.credentials(), [("grpc.use_local_subchannel_pool", 1)]))

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -15,6 +16,16 @@ namespace {
 std::string Shorten(absl::string_view name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
 }
+
+// Other libraries' names for reduce functions.
+struct Synonym {
+  absl::string_view name;
+  v1::ReduceFunction function;
+};
+constexpr Synonym kSynonyms[] = {{"mean", v1::REDUCE_FUNCTION_AVERAGE},
+                                 {"prod", v1::REDUCE_FUNCTION_MULTIPLY},
+                                 {"lse", v1::REDUCE_FUNCTION_LOG_SUM_EXP},
+                                 {"logsumexp", v1::REDUCE_FUNCTION_LOG_SUM_EXP}};
 
 template <typename Enum, typename Parse>
 absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix, Parse parse,
@@ -54,6 +65,10 @@ absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name) {
   std::vector<std::string> known;
   for (int i = v1::ReduceFunction_MIN + 1; i <= v1::ReduceFunction_MAX; ++i) {
     known.push_back(NameOf(static_cast<v1::ReduceFunction>(i)));
+  }
+  for (const Synonym& synonym : kSynonyms) {
+    if (absl::EqualsIgnoreCase(name, synonym.name)) return synonym.function;
+    known.push_back(absl::StrCat(synonym.name, " (", NameOf(synonym.function), ")"));
   }
   return ParseEnum<v1::ReduceFunction>(
       name, "REDUCE_FUNCTION_",

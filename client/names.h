@@ -21,7 +21,8 @@ std::string NameOf(v1::ReduceFunction function);  // "log_sum_exp"
 std::string NameOf(v1::FeatureLevel level);       // "5.0"
 std::string NameOf(v1::AxisDirection direction);  // "increasing"
 
-// These refuse with a sentence that lists what there is.
+// These refuse with a sentence that lists what there is. "mean", "prod", "lse" and "logsumexp" are
+// reduce functions, too.
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
 absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name);
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);

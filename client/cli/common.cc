@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/refusal.h"
+#include "client/error.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "proto/address.h"
@@ -165,7 +166,7 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "opmill: %s\n", Explain(status).c_str());
+  std::fprintf(stderr, "opmill: %s\n", Describe(InFlags(status)).c_str());
   return kFailed;
 }
 

@@ -8,10 +8,11 @@
 
 namespace opmill {
 
-// As Describe of client/error.h, but flags stand where the server names fields of its request:
-// "--k: k (9) is larger than ...", not "operator.top_k.k: ...". Before what it says of the input
-// stands `input_name` where there is one: "x.npy: ...".
-std::string Explain(const absl::Status& status, const std::string& input_name = "");
+// The status with flags in place of the request's fields, for Describe of client/error.h:
+// "--k: k (9) is larger than ...", not "operator.top_k.k: ...". Fields of the input become
+// `input_name`: "x.npy: ..."; without one the sentence stands for itself. What is translated
+// already stays as it is.
+absl::Status InFlags(const absl::Status& status, const std::string& input_name = "");
 
 }  // namespace opmill
 

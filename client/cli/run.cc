@@ -1,6 +1,5 @@
 // opmill run: one operator on NumPy files.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "client/cli/output_plan.h"
 #include "client/cli/refusal.h"
 #include "client/cli/verbs.h"
+#include "client/error.h"
 #include "client/names.h"
 #include "proto/json_text.h"
 #include "proto/process.h"
@@ -116,16 +116,18 @@ class Report {
 
  private:
   void Fail(const std::string& name, const absl::Status& status, ExitCode code) {
-    std::string sentence = Explain(status, name);
-    if (has_many_ && !absl::StrContains(sentence, name)) {
-      sentence = absl::StrCat(name, ": ", sentence);
-    }
-    std::fprintf(stderr, "opmill: %s\n", sentence.c_str());
-    if (is_json_ && has_many_) {
-      Print(absl::StrCat("{\"input\":", JsonString(name), ",\"error\":", JsonString(sentence),
-                         "}\n"));
-    }
     exit_code_ = std::max<int>(exit_code_, code);
+    const absl::Status translated = InFlags(status, name);
+    if (!has_many_) {
+      opmill::Fail(translated);
+      return;
+    }
+    std::string sentence = Describe(translated);
+    if (!absl::StrContains(sentence, name)) sentence = absl::StrCat(name, ": ", sentence);
+    opmill::Fail(absl::Status(status.code(), sentence));
+    if (!is_json_) return;
+    Print(
+        absl::StrCat("{\"input\":", JsonString(name), ",\"error\":", JsonString(sentence), "}\n"));
   }
 
   absl::Status Write(const ResultSink::Npy& npy) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "client/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 
@@ -20,7 +21,7 @@ absl::Status Refusal(const std::string& field, const std::string& sentence) {
   return status;
 }
 
-TEST(Explain, NamesTheFlagsForTheFields) {
+TEST(InFlags, NamesTheFlagsForTheFields) {
   struct Case {
     const char* field;
     const char* sentence;
@@ -35,7 +36,7 @@ TEST(Explain, NamesTheFlagsForTheFields) {
        "--axes: hardmax takes the last axis (1) alone, but axes is [0]."},
       {"operator.arg_max.output.data_type",
        "output.data_type INT32 ends at 2147483647, but indices reach 2147483648.",
-       "--index_type: --index_type INT32 ends at 2147483647, but indices reach 2147483648."},
+       "--index_type INT32 ends at 2147483647, but indices reach 2147483648."},
       {"operator.top_k.output_indices.data_type",
        "At feature level 2.0 top_k writes indices as UINT32, but output_indices.data_type is "
        "INT64; feature level 4.1 allows this request.",
@@ -50,20 +51,29 @@ TEST(Explain, NamesTheFlagsForTheFields) {
        "x.npy: reduce L1 takes FLOAT32, but the input's type is INT8."},
       {"operator.reduce.input.sizes[0]", "input.sizes[0] (0) is below 1.",
        "x.npy: the input's shape[0] (0) is below 1."},
-      {"begin.timeout", "begin.timeout (0) is not positive.",
-       "--deadline: --deadline (0) is not positive."},
+      {"begin.timeout", "begin.timeout (0) is not positive.", "--deadline (0) is not positive."},
       {"inputs[0]", "inputs[0] has 5 bytes; 6 are needed.",
        "x.npy: the input has 5 bytes; 6 are needed."},
   };
   for (const Case& expected : cases) {
-    EXPECT_EQ(Explain(Refusal(expected.field, expected.sentence), "x.npy"), expected.explained);
+    const absl::Status once = InFlags(Refusal(expected.field, expected.sentence), "x.npy");
+    EXPECT_EQ(Describe(once), expected.explained);
+    EXPECT_EQ(Describe(InFlags(once)), expected.explained);
+    EXPECT_TRUE(absl::IsInvalidArgument(once));
   }
 }
 
-TEST(Explain, NeedsNoInputOrField) {
-  EXPECT_EQ(Explain(Refusal("operator.reduce.input.sizes", "input.sizes has 9 dimensions.")),
-            "the input's shape has 9 dimensions.");
-  EXPECT_EQ(Explain(absl::UnavailableError("The server is draining."), "x.npy"),
+TEST(InFlags, KeepsWhatElseTheServerSaid) {
+  absl::Status status = Refusal("inputs", "inputs has 2 tensors.");
+  status.SetPayload("type.googleapis.com/google.rpc.RetryInfo", absl::Cord());
+  EXPECT_TRUE(RetryDelayOf(InFlags(status, "x.npy")).has_value());
+  EXPECT_EQ(FieldViolationsOf(InFlags(status, "x.npy"))[0].field, "x.npy");
+}
+
+TEST(InFlags, NeedsNoInputOrField) {
+  EXPECT_EQ(Describe(InFlags(Refusal("operator.reduce.input.sizes", "input.sizes has 9 dims."))),
+            "the input's shape has 9 dims.");
+  EXPECT_EQ(Describe(InFlags(absl::UnavailableError("The server is draining."), "x.npy")),
             "The server is draining.");
 }
 

@@ -1,7 +1,9 @@
 #include "client/npy_writer.h"
 
 #include <cerrno>
+#include <mutex>
 #include <random>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,6 +23,17 @@ absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view wh
 
 }  // namespace
 
+// The writers that there are. Its mutex is taken before a writer's.
+struct NpyWriter::Registry {
+  std::mutex mutex;
+  std::set<NpyWriter*> writers;
+
+  static Registry& Get() {
+    static Registry* const registry = new Registry;
+    return *registry;
+  }
+};
+
 absl::Status NpyWriter::CheckPath(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = PathOf(path);
@@ -37,9 +50,11 @@ absl::Status NpyWriter::CheckPath(const std::string& path) {
 }
 
 NpyWriter::NpyWriter(std::filesystem::path path, std::filesystem::path temporary)
-    : path_(std::move(path)),
-      temporary_(std::move(temporary)),
-      stream_(temporary_, std::ios::binary | std::ios::trunc) {}
+    : path_(std::move(path)), temporary_(std::move(temporary)) {
+  std::lock_guard<std::mutex> lock(Registry::Get().mutex);
+  stream_.open(temporary_, std::ios::binary | std::ios::trunc);
+  Registry::Get().writers.insert(this);
+}
 
 absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path,
                                                              const v1::TensorDesc& desc) {
@@ -67,19 +82,36 @@ absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& 
 }
 
 NpyWriter::~NpyWriter() {
+  std::lock_guard<std::mutex> lock(Registry::Get().mutex);
+  Registry::Get().writers.erase(this);
+  Abandon();
+}
+
+void NpyWriter::Abandon() {
   if (is_committed_) return;
   stream_.close();
   std::error_code ignored;
   std::filesystem::remove(temporary_, ignored);
 }
 
+// The mutexes stay locked, so that nobody tells of a file that is gone before the program is.
+void NpyWriter::AbandonAllForExit() {
+  Registry::Get().mutex.lock();
+  for (NpyWriter* const writer : Registry::Get().writers) {
+    writer->mutex_.lock();
+    writer->Abandon();
+  }
+}
+
 absl::Status NpyWriter::Append(absl::Span<const std::byte> bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
   stream_.write(reinterpret_cast<const char*>(bytes.data()),
                 static_cast<std::streamsize>(bytes.size()));
   return stream_ ? absl::OkStatus() : CannotWrite(path_, "the disk does not take it");
 }
 
 absl::Status NpyWriter::Commit() {
+  std::lock_guard<std::mutex> lock(mutex_);
   stream_.close();
   if (!stream_) return CannotWrite(path_, "the disk does not take it");
   std::error_code error;

@@ -46,11 +46,11 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
     output.is_small =
         !output.file && output.bytes <= kMaxPrintedElements * ElementBytes(output.desc.data_type());
     if (output.file) {
+      CleanUpOnSignals(&NpyWriter::AbandonAllForExit);
       absl::StatusOr<std::unique_ptr<NpyWriter>> writer =
           NpyWriter::Create(*output.file, output.desc);
       if (!writer.ok()) return writer.status();
       output.writer = *std::move(writer);
-      if (interrupted_ == nullptr) interrupted_ = &CatchInterrupt();
     }
     outputs_.push_back(std::move(output));
   }
@@ -58,7 +58,6 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
 }
 
 absl::Status ResultSink::Write(size_t index, uint64_t, const Payload& bytes) {
-  if (interrupted_ != nullptr && interrupted_->load()) return absl::CancelledError("Interrupted.");
   Output& output = outputs_[index];
   const size_t kept = output.pending.size();
   output.pending.resize(kept + bytes.size());

@@ -2,7 +2,6 @@
 #ifndef OPMILL_CLIENT_CLI_RESULT_SINK_H_
 #define OPMILL_CLIENT_CLI_RESULT_SINK_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,8 +16,8 @@
 
 namespace opmill {
 
-// Keeps a chunk of each output, and the elements of those that are small and have no file. While a
-// file is being written Ctrl-C ends the execution, so that nothing is left of the file.
+// Keeps a chunk of each output, and the elements of those that are small and have no file. A
+// signal that ends the program while a file is being written leaves nothing of the file.
 class ResultSink : public OutputSink {
  public:
   // The files of the outputs, in their order; no name for one that is to be printed.
@@ -50,7 +49,6 @@ class ResultSink : public OutputSink {
 
   std::vector<std::optional<std::string>> files_;
   std::vector<Output> outputs_;
-  const std::atomic<bool>* interrupted_ = nullptr;  // once there is a file
 };
 
 }  // namespace opmill

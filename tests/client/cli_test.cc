@@ -1,22 +1,17 @@
 // The real `opmill` against a real server.
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/npy.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/struct.pb.h"
-#include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "tests/client/shell.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
 
@@ -26,12 +21,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-
-struct Finished {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
 
 class CommandTest : public ::testing::Test {
  protected:
@@ -47,19 +36,11 @@ class CommandTest : public ::testing::Test {
 
   std::string Path(const std::string& name) const { return (scratch_.path() / name).string(); }
 
-  std::string Read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(Path(name), std::ios::binary).rdbuf();
-    return text.str();
-  }
+  std::string Read(const std::string& name) const { return ReadWhole(Path(name)); }
 
   // By the shell, in the scratch directory, with OPMILL_SERVER as its server.
   Finished Shell(const std::string& command) const {
-    const int status =
-        std::system(absl::StrCat("cd ", scratch_.utf8(), " && OPMILL_SERVER=", server_->address(),
-                                 " OPMILL=" OPMILL_CLI_PATH " sh -c '", command, "' >.out 2>.err")
-                        .c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read(".out"), Read(".err")};
+    return RunShell(scratch_.path(), absl::StrCat("OPMILL_SERVER=", server_->address()), command);
   }
   Finished Run(const std::string& arguments) const { return Shell("$OPMILL " + arguments); }
 
@@ -79,13 +60,6 @@ class CommandTest : public ::testing::Test {
       if (name[0] != '.') names.push_back(name);
     }
     return names;
-  }
-
-  static google::protobuf::Struct Json(const std::string& text) {
-    google::protobuf::Struct json;
-    const auto status = google::protobuf::util::JsonStringToMessage(text, &json);
-    EXPECT_TRUE(status.ok()) << text;
-    return json;
   }
 
   static ServerProcess* server_;
@@ -161,7 +135,8 @@ TEST_F(CommandTest, TellsBadCommandLines) {
       {"run argmin --input x.npy --axes 0 --feature_level 7.0", "no feature level \"7.0\""},
       {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has it."},
       {"bench --operator reduce --function sum --axes 0", "--shape: It is needed here."},
-      {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0", "At least one is needed."},
+      {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0",
+       "At least one is needed."},
       {"bench --operator hardmax --shape 4 --axes 0 --rpc http", "execute or execute_stream"},
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
       {"compile", "An operator is needed"},
@@ -231,7 +206,7 @@ TEST_F(CommandTest, SpeaksJsonWithEveryVerb) {
   for (const auto& [arguments, field] : cases) {
     const Finished done = Run(absl::StrCat(arguments, " --json"));
     EXPECT_EQ(done.exit_code, 0) << arguments << done.err;
-    EXPECT_EQ(Json(done.out).fields().count(field), 1u) << done.out;
+    EXPECT_EQ(ParseJson(done.out).fields().count(field), 1u) << done.out;
   }
 }
 
@@ -254,7 +229,7 @@ TEST_F(CommandTest, MeasuresByBothRpcs) {
         "--concurrency 4 --duration 200ms --json --rpc=",
         rpc));
     ASSERT_EQ(done.exit_code, 0) << done.err;
-    const auto json = Json(done.out);
+    const auto json = ParseJson(done.out);
     EXPECT_GT(json.fields().at("calls").number_value(), 4);
     const auto& latency = json.fields().at("latency_s").struct_value().fields();
     EXPECT_LE(latency.at("p50").number_value(), latency.at("p99").number_value());

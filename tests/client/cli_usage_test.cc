@@ -1,12 +1,19 @@
 // How `opmill` is used from scripts, shells and programs: errors, waiting, completion, signals.
+#include <chrono>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/npy.h"
 #include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "gtest/gtest.h"
+#include "opmill/v1/service.grpc.pb.h"
 #include "tests/client/shell.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
@@ -14,8 +21,10 @@
 namespace opmill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class UsageTest : public ::testing::Test {
  protected:
@@ -38,6 +47,164 @@ class UsageTest : public ::testing::Test {
   const ScratchDirectory scratch_;
 };
 ServerProcess* UsageTest::server_ = nullptr;
+
+TEST_F(UsageTest, NamesTheRemedyForAMissingToken) {
+  std::ofstream(scratch_.path() / "tokens") << "alice 5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";
+  std::ofstream(scratch_.path() / "right") << "5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";
+  std::ofstream(scratch_.path() / "wrong") << "0b9f4c7d1e2a4f5b8c6d7e8f90a1b2c3\n";
+  const auto server = ServerProcess::Start(
+      {"--device=reference", absl::StrCat("--token_file=", scratch_.utf8(), "/tokens")});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string at = " --server " + (*server)->address();
+  for (const std::string& command : {"info" + at, "demo" + at, "stats --token_file wrong" + at}) {
+    const Finished refused = Run(command);
+    EXPECT_EQ(refused.exit_code, 1) << command;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("--token_file"), HasSubstr("OPMILL_TOKEN")))
+        << command;
+  }
+  EXPECT_EQ(Run("info --token_file right" + at).exit_code, 0);
+}
+
+TEST_F(UsageTest, TellsNamesWithoutAddressesFromServersThatAreDown) {
+  // The resolver answers for .onion without asking anybody (RFC 7686).
+  const Finished unknown = Run("health --server host.onion:50051");
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("The name host.onion cannot be resolved"),
+                                 Not(HasSubstr("opmill-server"))));
+  // Not written as a loopback address, and refused by this machine.
+  const Finished remote = Run("health --server 0.0.0.0:1");
+  EXPECT_EQ(remote.exit_code, 3);
+  EXPECT_EQ(remote.err,
+            "opmill: No server answers at 0.0.0.0:1: Connection refused.\n"
+            "The address comes from --server.\n");
+  EXPECT_THAT(Shell("OPMILL_SERVER=0.0.0.0:1 $OPMILL health").err,
+              HasSubstr("The address comes from OPMILL_SERVER."));
+  EXPECT_THAT(Run("health --server localhost:1").err,
+              HasSubstr("Start a server with: opmill-server --address=localhost:1"));
+}
+
+TEST_F(UsageTest, WritesErrorsAsJson) {
+  struct Case {
+    const char* arguments;
+    int exit_code;
+    const char* code;
+    const char* field;  // "": none
+  };
+  const Case cases[] = {
+      {"compile reduce --function sum --shape 3 --axes 9 --json", 1, "INVALID_ARGUMENT",
+       "operator.reduce.axes[0]"},
+      {"compile reduce --function sum --shape 3 --axes x --json", 2, "INVALID_ARGUMENT", "--axes"},
+      {"--json compile reduce --shape", 2, "INVALID_ARGUMENT", "--shape"},
+      {"rnu --json", 2, "INVALID_ARGUMENT", ""},
+      {"--json", 2, "INVALID_ARGUMENT", ""},
+      {"health --server localhost --json", 2, "INVALID_ARGUMENT", ""},
+      {"health --server 127.0.0.1:1 --json", 3, "UNAVAILABLE", ""},
+      {"health --service no.such --json", 1, "NOT_FOUND", ""},
+      {"health --json >/dev/full", 1, "UNKNOWN", ""},
+  };
+  for (const auto& [arguments, exit_code, code, field] : cases) {
+    const Finished done = Run(arguments);
+    EXPECT_EQ(done.exit_code, exit_code) << arguments;
+    EXPECT_EQ(done.out, "") << arguments;
+    const auto json = ParseJson(done.err);
+    const auto& error = json.fields().at("error").struct_value().fields();
+    EXPECT_EQ(error.at("code").string_value(), code) << arguments;
+    EXPECT_NE(error.at("message").string_value(), "") << arguments;
+    EXPECT_EQ(error.count("field") == 0 ? "" : error.at("field").string_value(), field)
+        << arguments;
+  }
+}
+
+TEST_F(UsageTest, TellsItsVersion) {
+  const Finished version = Run("version");
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, StartsWith("opmill "));
+  EXPECT_EQ(Run("-v").out, version.out);
+  EXPECT_EQ(Run("--version").out, version.out);
+  EXPECT_EQ(absl::StrCat("opmill ",
+                         ParseJson(Run("version --json").out).fields().at("version").string_value(),
+                         "\n"),
+            version.out);
+}
+
+TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
+  for (const char* const arguments :
+       {"--server $OPMILL_SERVER --json health", "--json --server=$OPMILL_SERVER health",
+        "--json health --server $OPMILL_SERVER", "--deadline 5s health --json"}) {
+    EXPECT_EQ(Run(arguments).out, "{\"status\":\"SERVING\"}\n") << arguments;
+  }
+  EXPECT_EQ(Run("--server 127.0.0.1:1 --help run").out, Run("help run").out);
+  const std::pair<const char*, const char*> refused[] = {
+      {"--sevrer x:1 info", "No flag --sevrer may stand before the verb. Did you mean --server?"},
+      {"--axes 0 run argmin", "No flag --axes may stand before the verb."},
+      {"--server x:1", "A verb is needed"},
+      {"--server", "A verb is needed"},
+      {"--server 127.0.0.1:1 info --server 127.0.0.1:1", "--server is given twice."}};
+  for (const auto& [arguments, sentence] : refused) {
+    const Finished done = Run(arguments);
+    EXPECT_EQ(done.exit_code, 2) << arguments;
+    EXPECT_THAT(done.err, HasSubstr(sentence)) << arguments;
+  }
+}
+
+// A server that is there and does not serve yet.
+std::unique_ptr<grpc::Server> StartHealthServer(int& port) {
+  static v1::OperatorService::Service service;
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(&service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server) server->GetHealthCheckService()->SetServingStatus(false);
+  return server;
+}
+
+TEST_F(UsageTest, WaitsUntilTheServerServes) {
+  int port = 0;
+  std::unique_ptr<grpc::Server> server = StartHealthServer(port);
+  ASSERT_NE(server, nullptr);
+  const std::string wait = absl::StrCat("health --server 127.0.0.1:", port, " --wait ");
+  const Finished late = Run(wait + "700ms");
+  EXPECT_EQ(late.exit_code, 1);
+  EXPECT_EQ(late.out, "NOT_SERVING\n");
+  {
+    std::thread serves([&] {
+      absl::SleepFor(absl::Seconds(1));
+      server->GetHealthCheckService()->SetServingStatus(true);
+    });
+    const Finished done = Run(wait + "30s");
+    serves.join();
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(done.out, "SERVING\n");
+  }
+  server->Shutdown(std::chrono::system_clock::now());
+  server.reset();
+  const absl::Time begun = absl::Now();
+  const Finished nobody = Run(wait + "700ms");
+  EXPECT_EQ(nobody.exit_code, 3);
+  EXPECT_THAT(nobody.err, HasSubstr("No server answers at"));
+  EXPECT_GE(absl::Now() - begun, absl::Milliseconds(400));
+  // One that comes up while it waits.
+  std::thread starts([&] {
+    absl::SleepFor(absl::Seconds(1));
+    server = StartHealthServer(port);
+    if (server) server->GetHealthCheckService()->SetServingStatus(true);
+  });
+  const Finished done = Run(wait + "30s");
+  starts.join();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.out, "SERVING\n");
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(20));
+}
+
+TEST_F(UsageTest, WaitsNoLongerWhereWaitingDoesNotHelp) {
+  const absl::Time begun = absl::Now();
+  EXPECT_EQ(Run("health --wait 60s").out, "SERVING\n");
+  EXPECT_EQ(Run("health --wait 60s --service no.such").exit_code, 1);
+  EXPECT_EQ(Run("health --wait soon").exit_code, 2);
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(30));
+}
 
 // While the server is stopped in the middle of the execution, so that the run cannot end before.
 TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {

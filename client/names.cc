@@ -1,12 +1,11 @@
 #include "client/names.h"
 
-#include <vector>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/descriptor.h"
 
 namespace opmill {
 namespace {
@@ -25,6 +24,16 @@ absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix,
       absl::StrCat("There is no ", kind, " \"", name, "\"; there are ", known, "."));
 }
 
+// Without the first, _UNSPECIFIED.
+template <typename Enum>
+std::vector<std::string> NamesFrom(const google::protobuf::EnumDescriptor& known) {
+  std::vector<std::string> names;
+  for (int i = 1; i < known.value_count(); ++i) {
+    names.push_back(NameOf(static_cast<Enum>(known.value(i)->number())));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string NameOf(v1::DataType type) { return Shorten(v1::DataType_Name(type), "DATA_TYPE_"); }
@@ -41,6 +50,14 @@ std::string NameOf(v1::AxisDirection direction) {
   return Shorten(v1::AxisDirection_Name(direction), "AXIS_DIRECTION_");
 }
 
+std::vector<std::string> ReduceFunctionNames() {
+  return NamesFrom<v1::ReduceFunction>(*v1::ReduceFunction_descriptor());
+}
+
+std::vector<std::string> FeatureLevelNames() {
+  return NamesFrom<v1::FeatureLevel>(*v1::FeatureLevel_descriptor());
+}
+
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name) {
   return ParseEnum<v1::DataType>(
       name, "DATA_TYPE_",
@@ -51,16 +68,12 @@ absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name) {
 }
 
 absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name) {
-  std::vector<std::string> known;
-  for (int i = v1::ReduceFunction_MIN + 1; i <= v1::ReduceFunction_MAX; ++i) {
-    known.push_back(NameOf(static_cast<v1::ReduceFunction>(i)));
-  }
   return ParseEnum<v1::ReduceFunction>(
       name, "REDUCE_FUNCTION_",
       [](const std::string& full, v1::ReduceFunction* value) {
         return v1::ReduceFunction_Parse(full, value);
       },
-      "reduce function", absl::StrJoin(known, ", "));
+      "reduce function", absl::StrJoin(ReduceFunctionNames(), ", "));
 }
 
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name) {

@@ -142,10 +142,13 @@ const Verb& BenchVerb() {
           "               --concurrency 8 --duration 5s\n",
       .flags = WithCommonFlags([] {
         std::vector<Flag> flags = {
-            {"operator", "NAME", "argmin, argmax, reduce, top_k or hardmax"},
+            {"operator", "NAME", "argmin, argmax, reduce, top_k or hardmax", OperatorNames()},
             {"concurrency", "N", "executions at a time (1)"},
             {"duration", "TIME", "how long to measure (5s)"},
-            {"rpc", "NAME", "execute_stream: one stream (default); execute: a call each"}};
+            {"rpc",
+             "NAME",
+             "execute_stream: one stream (default); execute: a call each",
+             {"execute_stream", "execute"}}};
         for (const Flag& flag : OperatorFlags(TensorFlags())) flags.push_back(flag);
         return flags;
       }()),

@@ -19,6 +19,7 @@ struct Flag {
   std::string name;
   std::string value;  // what follows it, as help names it; "" for one that is given or not
   std::string help;
+  std::vector<std::string> choices = {};  // every value that it takes, where they are few
 };
 
 class CommandLine;
@@ -26,8 +27,9 @@ class CommandLine;
 struct Verb {
   std::string name;
   std::string arguments;  // "OPERATOR", or "" where it takes none
-  std::string summary;    // one line
-  std::string details;    // paragraphs of help
+  std::vector<std::string> argument_choices;
+  std::string summary;  // one line
+  std::string details;  // paragraphs of help
   std::vector<Flag> flags;
   int (*run)(const CommandLine&);  // an ExitCode
 };

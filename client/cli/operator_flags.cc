@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/names.h"
 
 namespace opmill {
@@ -108,13 +109,21 @@ const OperatorName* FindOperator(const std::string& name) {
 
 std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
   std::vector<Flag> flags = {
-      {"function", "NAME", "reduce: argmax argmin average l1 l2 log_sum log_sum_exp max min"},
+      {"function", "NAME", "reduce: argmax argmin average l1 l2 log_sum log_sum_exp max min",
+       ReduceFunctionNames()},
       {"axes", "LIST", "all but top_k: the axes, as 0,1; negative ones count from the last"},
       {"axis", "N", "top_k: its axis"},
       {"k", "N", "top_k: how many"},
-      {"direction", "NAME", "argmin, argmax: increasing (first of equals), decreasing (last)"},
-      {"index_type", "TYPE", "of indices: uint32 (default), int32, uint64 or int64"},
-      {"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0"},
+      {"direction",
+       "NAME",
+       "argmin, argmax: increasing (first of equals), decreasing (last)",
+       {"increasing", "decreasing"}},
+      {"index_type",
+       "TYPE",
+       "of indices: uint32 (default), int32, uint64 or int64",
+       {"uint32", "int32", "uint64", "int64"}},
+      {"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0",
+       FeatureLevelNames()},
   };
   flags[0].help += "\n" + std::string(31, ' ') + "multiply sum sum_square";
   flags[4].help += "\n" + std::string(31, ' ') + "top_k: decreasing (largest), increasing";
@@ -123,8 +132,15 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
 }
 
 std::vector<Flag> TensorFlags() {
-  return {{"dtype", "TYPE", "of the input's elements: float32 (default), int8, ..."},
+  return {{"dtype", "TYPE", "of the input's elements: float32 (default), int8, ...",
+           absl::StrSplit(kDataTypeNames, ", ")},
           {"shape", "LIST", "the input's sizes, as 1024,1024"}};
+}
+
+std::vector<std::string> OperatorNames() {
+  std::vector<std::string> names;
+  for (const OperatorName& op : kOperators) names.push_back(op.name);
+  return names;
 }
 
 v1::TensorDesc ReadTensor(FlagReader& flags) {
@@ -136,8 +152,7 @@ v1::TensorDesc ReadTensor(FlagReader& flags) {
 
 void CheckOperatorName(const std::string& op, FlagReader& flags) {
   if (FindOperator(op) != nullptr) return;
-  std::vector<std::string> names;
-  for (const OperatorName& known : kOperators) names.push_back(known.name);
+  const std::vector<std::string> names = OperatorNames();
   const std::string list = absl::StrCat("; there are ", absl::StrJoin(names, ", "), ".");
   flags.FailPlain(
       op.empty() ? absl::StrCat("An operator is needed", list)

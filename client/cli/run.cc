@@ -85,6 +85,7 @@ const Verb& RunVerb() {
   static const Verb* const verb = new Verb{
       .name = "run",
       .arguments = "OPERATOR",
+      .argument_choices = OperatorNames(),
       .summary = "computes an operator of a NumPy file",
       .details =
           "OPERATOR is argmin, argmax, reduce, top_k or hardmax. The input is a .npy file of\n"

@@ -14,6 +14,7 @@ const Verb& InfoVerb();
 const Verb& StatsVerb();
 const Verb& HealthVerb();
 const Verb& CompileVerb();
+const Verb& CompletionVerb();
 const Verb& VersionVerb();
 
 // All of them, as help lists them.

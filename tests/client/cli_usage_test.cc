@@ -5,8 +5,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/npy.h"
 #include "gmock/gmock.h"
@@ -22,7 +24,9 @@ namespace opmill {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -204,6 +208,59 @@ TEST_F(UsageTest, WaitsNoLongerWhereWaitingDoesNotHelp) {
   EXPECT_EQ(Run("health --wait 60s --service no.such").exit_code, 1);
   EXPECT_EQ(Run("health --wait soon").exit_code, 2);
   EXPECT_LT(absl::Now() - begun, absl::Seconds(30));
+}
+
+// What bash offers for the last of these words, as readline hands them over.
+std::vector<std::string> Completions(const Finished& done) {
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.err, "");
+  return absl::StrSplit(done.out, '\n', absl::SkipEmpty());
+}
+
+TEST_F(UsageTest, CompletesInBash) {
+  const auto complete = [&](const std::string& words) {
+    return Completions(Shell(
+        absl::StrCat("bash -c \"source <($OPMILL completion bash); COMP_WORDS=(opmill ", words,
+                     "); COMP_CWORD=\\$((\\${#COMP_WORDS[@]} - 1)); _opmill; "
+                     "printf \\\"%s\\\\n\\\" \\\"\\${COMPREPLY[@]}\\\"\"")));
+  };
+  std::ofstream(scratch_.path() / "my x.npy") << "x";
+  EXPECT_THAT(complete("he"), ElementsAre("health", "help"));
+  EXPECT_THAT(complete("--server host:1 he"), ElementsAre("health", "help"));
+  EXPECT_THAT(complete("--ser"), ElementsAre("--server"));
+  EXPECT_THAT(complete("run a"), ElementsAre("argmin", "argmax"));
+  EXPECT_THAT(complete("run argmin --dir"), ElementsAre("--direction"));
+  EXPECT_THAT(complete("run argmin --direction i"), ElementsAre("increasing"));
+  EXPECT_THAT(complete("run argmin --direction = i"), ElementsAre("increasing"));
+  EXPECT_THAT(complete("run argmin --direction = "), ElementsAre("increasing", "decreasing"));
+  EXPECT_THAT(complete("run argmin --direction=d"), ElementsAre("--direction=decreasing"));
+  EXPECT_THAT(complete("run --axes 0 --input my"), ElementsAre("my x.npy"));
+  EXPECT_THAT(complete("run reduce --function log_"), ElementsAre("log_sum", "log_sum_exp"));
+  EXPECT_THAT(complete("bench --dtype uint1"), ElementsAre("uint16"));
+  EXPECT_THAT(complete("bench --feature_level 6.4"), ElementsAre("6.4"));
+  EXPECT_THAT(complete("completion z"), ElementsAre("zsh"));
+  EXPECT_THAT(complete("help ben"), ElementsAre("bench"));
+  EXPECT_THAT(complete("run --axes x"), IsEmpty());
+}
+
+TEST_F(UsageTest, WritesScriptsThatShellsRead) {
+  for (const char* const shell : {"bash", "zsh", "fish"}) {
+    const Finished script = Run(absl::StrCat("completion ", shell));
+    EXPECT_EQ(script.exit_code, 0);
+    for (const char* const word : {"run", "index_type", "uint64", "opmill", "tls_server_name"}) {
+      EXPECT_THAT(script.out, HasSubstr(word)) << shell;
+    }
+    if (Shell(absl::StrCat("command -v ", shell)).exit_code != 0) {
+      std::cout << "The script for " << shell << " is not parsed: the shell is not installed.\n";
+      continue;
+    }
+    const Finished parsed =
+        Shell(absl::StrCat("$OPMILL completion ", shell, " >script; ", shell, " -n script"));
+    EXPECT_EQ(parsed.exit_code, 0) << parsed.err;
+    EXPECT_EQ(parsed.err, "") << shell;
+  }
+  EXPECT_THAT(Run("completion tcsh").err, HasSubstr("There is no script for \"tcsh\""));
+  EXPECT_EQ(Run("completion").exit_code, 2);
 }
 
 // While the server is stopped in the middle of the execution, so that the run cannot end before.

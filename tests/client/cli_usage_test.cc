@@ -287,5 +287,45 @@ TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {
   }
 }
 
+TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
+  const std::string bench =
+      "bench --operator hardmax --shape 9,9 --axes 1 --duration 200ms --concurrency 1,2,8";
+  const Finished table = Run(bench + " --chart chart.svg");
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  const std::vector<std::string> lines = absl::StrSplit(table.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u) << table.out;
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(lines[0], ' ', absl::SkipEmpty())),
+              ElementsAre("concurrency", "calls/s", "GB/s", "p50", "p90", "p99"));
+  EXPECT_THAT(lines[1], StartsWith("1 "));
+  EXPECT_THAT(lines[3], StartsWith("8 "));
+
+  const std::string chart = ReadWhole(scratch_.path() / "chart.svg");
+  for (const char* const part : {"hardmax, float32 (9, 9)", ">p50<", ">p90<", ">p99<", ">8<",
+                                 "Calls a second", "Executions at a time"}) {
+    EXPECT_THAT(chart, HasSubstr(part));
+  }
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(chart, "<polyline")).size(), 5u);
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(chart, "<circle")).size(), 13u);
+  const Finished parsed =
+      Shell("python3 -c \"import xml.dom.minidom as x; x.parse(\\\"chart.svg\\\")\"");
+  EXPECT_EQ(parsed.exit_code, 0) << parsed.err;
+
+  const auto json = ParseJson(Run(bench + " --json").out);
+  const auto& runs = json.fields().at("runs").list_value().values();
+  ASSERT_EQ(runs.size(), 3);
+  for (int i = 0; i < runs.size(); ++i) {
+    const auto& run = runs[i].struct_value().fields();
+    EXPECT_EQ(run.at("concurrency").number_value(), i == 0 ? 1 : i == 1 ? 2 : 8);
+    EXPECT_GT(run.at("calls_per_s").number_value(), 0);
+    EXPECT_GT(run.at("latency_s").struct_value().fields().at("p90").number_value(), 0);
+  }
+  EXPECT_THAT(Run("bench --operator hardmax --shape 9 --axes 0 --concurrency 1,x").err,
+              HasSubstr("--concurrency: \"x\" is no integer"));
+  const Finished unwritable =
+      Run("bench --operator hardmax --shape 9 --axes 0 --duration 50ms --chart no/such.svg");
+  EXPECT_EQ(unwritable.exit_code, 1);
+  EXPECT_THAT(unwritable.err, HasSubstr("no/such.svg cannot be written"));
+}
+
 }  // namespace
 }  // namespace opmill

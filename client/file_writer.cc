@@ -1,7 +1,9 @@
 #include "client/file_writer.h"
 
 #include <cerrno>
+#include <mutex>
 #include <random>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +21,17 @@ absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view wh
 
 }  // namespace
 
+// The writers that there are. Its mutex is taken before a writer's.
+struct FileWriter::Registry {
+  std::mutex mutex;
+  std::set<FileWriter*> writers;
+
+  static Registry& Get() {
+    static Registry* const registry = new Registry;
+    return *registry;
+  }
+};
+
 absl::Status FileWriter::CheckPath(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = PathOf(path);
@@ -35,9 +48,11 @@ absl::Status FileWriter::CheckPath(const std::string& path) {
 }
 
 FileWriter::FileWriter(std::filesystem::path path, std::filesystem::path temporary)
-    : path_(std::move(path)),
-      temporary_(std::move(temporary)),
-      stream_(temporary_, std::ios::binary | std::ios::trunc) {}
+    : path_(std::move(path)), temporary_(std::move(temporary)) {
+  std::lock_guard<std::mutex> lock(Registry::Get().mutex);
+  stream_.open(temporary_, std::ios::binary | std::ios::trunc);
+  Registry::Get().writers.insert(this);
+}
 
 absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const std::string& path) {
   absl::Status possible = CheckPath(path);
@@ -53,19 +68,36 @@ absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(const std::string
 }
 
 FileWriter::~FileWriter() {
+  std::lock_guard<std::mutex> lock(Registry::Get().mutex);
+  Registry::Get().writers.erase(this);
+  Abandon();
+}
+
+void FileWriter::Abandon() {
   if (is_committed_) return;
   stream_.close();
   std::error_code ignored;
   std::filesystem::remove(temporary_, ignored);
 }
 
+// The mutexes stay locked, so that nobody tells of a file that is gone before the program is.
+void FileWriter::AbandonAllForExit() {
+  Registry::Get().mutex.lock();
+  for (FileWriter* const writer : Registry::Get().writers) {
+    writer->mutex_.lock();
+    writer->Abandon();
+  }
+}
+
 absl::Status FileWriter::Append(absl::Span<const std::byte> bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
   stream_.write(reinterpret_cast<const char*>(bytes.data()),
                 static_cast<std::streamsize>(bytes.size()));
   return stream_ ? absl::OkStatus() : CannotWrite(path_, "the disk does not take it");
 }
 
 absl::Status FileWriter::Commit() {
+  std::lock_guard<std::mutex> lock(mutex_);
   stream_.close();
   if (!stream_) return CannotWrite(path_, "the disk does not take it");
   std::error_code error;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
@@ -30,11 +31,19 @@ class FileWriter {
   absl::Status Append(absl::Span<const std::byte> bytes);
   absl::Status Commit();
 
+  // For a program that a signal ends: removes what has not been committed. May run beside other
+  // threads, whose calls of writers do not return any more.
+  static void AbandonAllForExit();
+
  private:
+  struct Registry;
   FileWriter(std::filesystem::path path, std::filesystem::path temporary);
+
+  void Abandon();
 
   const std::filesystem::path path_;
   const std::filesystem::path temporary_;
+  std::mutex mutex_;  // held in every call
   std::ofstream stream_;
   bool is_committed_ = false;
 };

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,10 @@ std::string NameOf(v1::DataType type);            // "float32", as NumPy has it
 std::string NameOf(v1::ReduceFunction function);  // "log_sum_exp"
 std::string NameOf(v1::FeatureLevel level);       // "5.0"
 std::string NameOf(v1::AxisDirection direction);  // "increasing"
+
+// All of them, in the contract's order.
+std::vector<std::string> ReduceFunctionNames();
+std::vector<std::string> FeatureLevelNames();
 
 // These refuse with a sentence that lists what there is. "mean", "prod", "lse" and "logsumexp" are
 // reduce functions, too.

@@ -137,11 +137,12 @@ std::string HelpPage(absl::Span<const Verb* const> verbs) {
         verb->summary);
   }
   absl::StrAppendFormat(&page, "  %-18s %s\n", "help [VERB]", "this page, or a verb's");
-  absl::StrAppendFormat(&page, "  %-18s %s\n", "--version", "the version of this program");
   absl::StrAppend(&page,
                   "\nExit codes: 0 done; 1 refused or failed; 2 bad command line; 3 no server at "
                   "that address.\nThe server's address comes from --server, else from "
-                  "OPMILL_SERVER, else it is 127.0.0.1:50051.\n");
+                  "OPMILL_SERVER, else it is 127.0.0.1:50051.\n--server, --tls..., --token_file, "
+                  "--insecure, --deadline and --json may also stand before the verb.\nWith --json "
+                  "errors are JSON too, on stderr.\n");
   return page;
 }
 

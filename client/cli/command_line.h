@@ -20,7 +20,8 @@ struct Flag {
   std::string name;
   std::string value;  // what follows it, as help names it; "" for a switch: true or false
   std::string help;
-  std::string instead;  // a sentence for those who give it twice
+  std::vector<std::string> choices = {};  // every value that it takes, where they are few
+  std::string instead = {};               // a sentence for those who give it twice
 };
 
 class CommandLine;
@@ -28,8 +29,9 @@ class CommandLine;
 struct Verb {
   std::string name;
   std::string arguments;  // "OPERATOR", "OPERATOR [FILE...]", or "" where it takes none
-  std::string summary;    // one line
-  std::string details;    // paragraphs of help
+  std::vector<std::string> argument_choices;
+  std::string summary;  // one line
+  std::string details;  // paragraphs of help
   std::vector<Flag> flags;
   int (*run)(const CommandLine&);  // an ExitCode
 };

@@ -45,10 +45,9 @@ class Queue {
 
   std::optional<size_t> Take() {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] {
-      return is_stopped_ || next_ == has_ended_.size() || next_ < finished_ + kMaxAhead;
-    });
-    if (is_stopped_ || next_ == has_ended_.size()) return std::nullopt;
+    changed_.wait(lock,
+                  [&] { return next_ == has_ended_.size() || next_ < finished_ + kMaxAhead; });
+    if (next_ == has_ended_.size()) return std::nullopt;
     return next_++;
   }
   void End(size_t index) {
@@ -60,10 +59,9 @@ class Queue {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return has_ended_[index]; });
   }
-  void Finish(size_t index, bool stops) {
+  void Finish(size_t index) {
     std::lock_guard<std::mutex> lock(mutex_);
     finished_ = index + 1;
-    is_stopped_ = stops;
     changed_.notify_all();
   }
 
@@ -73,7 +71,6 @@ class Queue {
   std::vector<bool> has_ended_;
   size_t next_ = 0;
   size_t finished_ = 0;
-  bool is_stopped_ = false;
 };
 
 }  // namespace
@@ -94,10 +91,8 @@ void RunJobs(Client& client, const ExecutionOptions& options, std::vector<Job>& 
   for (size_t i = 0; i < jobs.size(); ++i) {
     queue.AwaitEnd(i);
     finish(jobs[i]);
-    const bool stops = absl::IsCancelled(jobs[i].status);
     jobs[i] = Job();
-    queue.Finish(i, stops);
-    if (stops) break;
+    queue.Finish(i);
   }
   for (std::thread& thread : threads) thread.join();
 }

@@ -31,8 +31,7 @@ struct Job {
 };
 
 // Runs those whose status is good, and calls `finish` for each job in their order, on this thread,
-// as soon as it and those before it have ended. A few jobs at most hold elements at a time. Stops
-// with the first that ends Cancelled.
+// as soon as it and those before it have ended. A few jobs at most hold elements at a time.
 void RunJobs(Client& client, const ExecutionOptions& options, std::vector<Job>& jobs,
              absl::FunctionRef<void(const Job&)> finish);
 

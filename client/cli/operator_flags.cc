@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "client/names.h"
 
@@ -86,13 +87,21 @@ v1::TensorDesc IndexOutput(v1::DataType type, const v1::TensorDesc& input,
 
 std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
   std::vector<Flag> flags = {
-      {"function", "NAME", "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp"},
+      {"function", "NAME", "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp",
+       ReduceFunctionNames()},
       {"axes", "LIST", "the axes, as 0,1; negative ones count from the last. top_k takes one"},
       {"axis", "LIST", "the same"},
       {"k", "N", "top_k: how many"},
-      {"direction", "NAME", "argmin, argmax: increasing (first of equals), decreasing (last)"},
-      {"index_type", "TYPE", "of indices: uint32 (default), int32, uint64 or int64"},
-      {"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0"},
+      {"direction",
+       "NAME",
+       "argmin, argmax: increasing (first of equals), decreasing (last)",
+       {"increasing", "decreasing"}},
+      {"index_type",
+       "TYPE",
+       "of indices: uint32 (default), int32, uint64 or int64",
+       {"uint32", "int32", "uint64", "int64"}},
+      {"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0",
+       FeatureLevelNames()},
   };
   flags[0].help +=
       "\n" + std::string(31, ' ') + "(or lse, logsumexp) max min multiply (or prod) sum sum_square";
@@ -102,8 +111,15 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
 }
 
 std::vector<Flag> TensorFlags() {
-  return {{"dtype", "TYPE", "of the input's elements: float32 (default), int8, ..."},
+  return {{"dtype", "TYPE", "of the input's elements: float32 (default), int8, ...",
+           absl::StrSplit(kDataTypeNames, ", ")},
           {"shape", "LIST", "the input's sizes, as 1024,1024"}};
+}
+
+std::vector<std::string> OperatorNames() {
+  std::vector<std::string> names;
+  for (const OperatorName& op : kOperators) names.push_back(op.name);
+  return names;
 }
 
 v1::TensorDesc ReadTensor(FlagReader& flags) {
@@ -115,8 +131,7 @@ v1::TensorDesc ReadTensor(FlagReader& flags) {
 
 void CheckOperatorName(const std::string& op, FlagReader& flags) {
   if (FindOperator(op) != nullptr) return;
-  std::vector<std::string> names;
-  for (const OperatorName& known : kOperators) names.push_back(known.name);
+  const std::vector<std::string> names = OperatorNames();
   const std::string list = absl::StrCat("; there are ", absl::StrJoin(names, ", "), ".");
   flags.FailPlain(
       op.empty() ? absl::StrCat("An operator is needed", list)

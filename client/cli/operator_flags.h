@@ -20,6 +20,9 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own);
 // --dtype and --shape, for verbs that have no file.
 std::vector<Flag> TensorFlags();
 
+// argmin, argmax, ...
+std::vector<std::string> OperatorNames();
+
 // What --dtype and --shape say.
 v1::TensorDesc ReadTensor(FlagReader& flags);
 

@@ -9,6 +9,7 @@
 #include "client/array_text.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/file_writer.h"
 #include "client/names.h"
 #include "client/npy.h"
 #include "proto/json_text.h"
@@ -65,11 +66,11 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
             output.bytes <= kMaxPrintedElements * ElementBytes(output.desc.data_type());
         break;
       case OutputTarget::Kind::kFile: {
+        CleanUpOnSignals(&FileWriter::AbandonAllForExit);
         absl::StatusOr<std::unique_ptr<NpyWriter>> writer =
             NpyWriter::Create(output.target.path, output.desc);
         if (!writer.ok()) return writer.status();
         output.writer = *std::move(writer);
-        if (interrupted_ == nullptr) interrupted_ = &CatchInterrupt();
         break;
       }
       case OutputTarget::Kind::kStandardOutput:
@@ -88,7 +89,6 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
 }
 
 absl::Status ResultSink::Write(size_t index, uint64_t, const Payload& bytes) {
-  if (interrupted_ != nullptr && interrupted_->load()) return absl::CancelledError("Interrupted.");
   Output& output = outputs_[index];
   const size_t kept = output.pending.size();
   output.pending.resize(kept + bytes.size());

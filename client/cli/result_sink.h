@@ -2,7 +2,6 @@
 #ifndef OPMILL_CLIENT_CLI_RESULT_SINK_H_
 #define OPMILL_CLIENT_CLI_RESULT_SINK_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,8 +18,8 @@
 namespace opmill {
 
 // Keeps a chunk of each output; of those that go to the screen and are small, to standard output or
-// into an archive, all of it. While a file is being written Ctrl-C ends the execution, so that
-// nothing is left of the file.
+// into an archive, all of it. A signal that ends the program while a file is being written leaves
+// nothing of the file.
 class ResultSink : public OutputSink {
  public:
   // The outputs' targets, in their order. The dimensions of size 1 that `dropped_axes` names are
@@ -63,7 +62,6 @@ class ResultSink : public OutputSink {
   const std::vector<OutputTarget> targets_;
   const std::vector<uint32_t> dropped_axes_;
   std::vector<Output> outputs_;
-  const std::atomic<bool>* interrupted_ = nullptr;  // once there is a file
 };
 
 }  // namespace opmill

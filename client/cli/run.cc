@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/common.h"
 #include "client/cli/inputs.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/jobs.h"
 #include "client/cli/npz_writer.h"
 #include "client/cli/operator_flags.h"
@@ -18,6 +19,7 @@
 #include "client/cli/refusal.h"
 #include "client/cli/verbs.h"
 #include "client/error.h"
+#include "client/file_writer.h"
 #include "client/names.h"
 #include "proto/json_text.h"
 #include "proto/process.h"
@@ -138,6 +140,7 @@ class Report {
     }
     std::unique_ptr<NpzWriter>& archive = archives_[npy.target.path];
     if (archive == nullptr) {
+      CleanUpOnSignals(&FileWriter::AbandonAllForExit);
       absl::StatusOr<std::unique_ptr<NpzWriter>> made = NpzWriter::Create(npy.target.path);
       if (!made.ok()) return made.status();
       archive = *std::move(made);
@@ -218,6 +221,7 @@ const Verb& RunVerb() {
   static const Verb* const verb = new Verb{
       .name = "run",
       .arguments = "OPERATOR [FILE...]",
+      .argument_choices = OperatorNames(),
       .summary = "computes an operator of NumPy files",
       .details =
           "OPERATOR is argmin, argmax, reduce, top_k or hardmax. FILE is\n\n"
@@ -242,7 +246,10 @@ const Verb& RunVerb() {
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
           "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n",
       .flags = WithCommonFlags(OperatorFlags(
-          {{"input", "FILE", "a single FILE",
+          {{"input",
+            "FILE",
+            "a single FILE",
+            {},
             "Pass several files as positional arguments: opmill run OPERATOR a.npy b.npy."},
            {"cast", "TYPE", "convert the input's elements (of float64, say) to this type first"},
            {"keepdims", "", "argmin, argmax, reduce: keep reduced axes, size 1; =false drops them"},

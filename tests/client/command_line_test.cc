@@ -21,7 +21,7 @@ Verb RunLike() {
           .arguments = "OPERATOR [FILE...]",
           .summary = "computes",
           .details = "More about it.\n",
-          .flags = OperatorFlags({{"input", "FILE", "what to read", "Name them all behind it."},
+          .flags = OperatorFlags({{"input", "FILE", "what to read", {}, "Name them all behind it."},
                                   {"json", "", "print JSON"}}),
           .run = nullptr};
 }

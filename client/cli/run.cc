@@ -1,5 +1,6 @@
 // opmill run: one operator on NumPy files.
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -119,6 +120,7 @@ class Report {
  private:
   void Fail(const std::string& name, const absl::Status& status, ExitCode code) {
     exit_code_ = std::max<int>(exit_code_, code);
+    std::fflush(stdout);  // results before it stay before it where both go to one file
     const absl::Status translated = InFlags(status, name);
     if (!has_many_) {
       opmill::Fail(translated);

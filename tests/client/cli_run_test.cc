@@ -126,6 +126,10 @@ TEST_F(RunTest, GoesOnBehindAFileThatFails) {
       refused.err,
       AllOf(HasSubstr("opmill: none.npy cannot be opened"),
             HasSubstr("opmill: c.npy: --k: k (2) is larger than the size (1) of axis (0)")));
+  const Finished in_one = Shell("$OPMILL run argmax a.npy none.npy c.npy --axis 0 2>&1");
+  EXPECT_LT(in_one.out.find("a.npy:\n"), in_one.out.find("opmill: none.npy cannot"));
+  EXPECT_LT(in_one.out.find("opmill: none.npy cannot"), in_one.out.find("c.npy:\n"));
+  EXPECT_NE(in_one.out.find("c.npy:\n"), std::string::npos);
   // The highest code of all.
   const Finished axis = Run("run argmax a.npy b.npy none.npy c.npy --axes 1 --json");
   EXPECT_EQ(axis.exit_code, 2);

@@ -57,11 +57,20 @@ std::vector<uint32_t> ReadConcurrency(FlagReader& flags) {
   std::vector<uint32_t> values;
   for (const int64_t value : flags.RequiredIntegers("concurrency")) {
     if (value < 1 || value > kMaxConcurrency) {
-      flags.Fail("concurrency", absl::StrCat(value, " is none of 1 to ", kMaxConcurrency, "."));
+      flags.Fail("concurrency",
+                 absl::StrCat(value, " is not a number from 1 to ", kMaxConcurrency, "."));
     }
     values.push_back(static_cast<uint32_t>(value));
   }
   return values;
+}
+
+std::string JsonOf(const std::vector<LoadReport>& reports, bool is_one) {
+  if (is_one) return ReportJson(reports[0]) + "\n";
+  const auto append = [](std::string* out, const LoadReport& report) {
+    out->append(ReportJson(report));
+  };
+  return absl::StrCat("{\"runs\":[", absl::StrJoin(reports, ",", append), "]}\n");
 }
 
 int Bench(const CommandLine& line) {
@@ -90,26 +99,24 @@ int Bench(const CommandLine& line) {
   options.input = {elements->data(), elements->size(), elements};
   const std::atomic<bool>& interrupted = CatchInterrupt();
   std::vector<LoadReport> reports;
+  absl::Status status;
   for (const uint32_t executions : concurrency) {
     options.concurrency = executions;
     absl::StatusOr<LoadReport> report = RunLoad(*client, options, interrupted);
-    if (!report.ok()) return Fail(report.status());
+    status = report.status();
+    if (!status.ok()) break;
     reports.push_back(*std::move(report));
     if (interrupted.load()) break;
   }
-  const bool is_one = concurrency.size() == 1;
-  if (line.Has("json")) {
-    const std::string runs = absl::StrJoin(
-        reports, ",",
-        [](std::string* out, const LoadReport& report) { *out += ReportJson(report); });
-    Print(is_one ? runs + "\n" : absl::StrCat("{\"runs\":[", runs, "]}\n"));
-  } else {
-    Print(is_one ? ReportText(reports[0]) : ReportTable(reports));
+  if (reports.empty()) return Fail(status);
+  // Also where a later one failed: the earlier ones were measured.
+  Print(line.Has("json")          ? JsonOf(reports, concurrency.size() == 1)
+        : concurrency.size() == 1 ? ReportText(reports[0])
+                                  : ReportTable(reports));
+  if (const std::optional<std::string> chart = line.Get("chart")) {
+    status.Update(WriteFile(*chart, ReportChart(TitleOf(line, input), reports)));
   }
-  const std::optional<std::string> chart = line.Get("chart");
-  if (!chart) return kDone;
-  const absl::Status written = WriteFile(*chart, ReportChart(TitleOf(line, input), reports));
-  return written.ok() ? kDone : Fail(written);
+  return status.ok() ? kDone : Fail(status);
 }
 
 }  // namespace

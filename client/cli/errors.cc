@@ -64,9 +64,13 @@ int Fail(const absl::Status& status) {
                      kFailed);
 }
 
-int BadCommandLine(const CommandLine& line, const absl::Status& status) {
-  return ReportError(status, absl::StrCat("`opmill help ", line.verb().name, "` tells more."),
+int BadCommandLine(const Verb& verb, const absl::Status& status) {
+  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` tells more."),
                      kBadCommandLine);
+}
+
+int BadCommandLine(const CommandLine& line, const absl::Status& status) {
+  return BadCommandLine(line.verb(), status);
 }
 
 }  // namespace opmill

@@ -21,7 +21,8 @@ int ReportError(const absl::Status& status, absl::string_view hint, ExitCode exi
 
 // kFailed. A call that was refused for its token gets the remedy as its hint.
 int Fail(const absl::Status& status);
-// kBadCommandLine.
+// kBadCommandLine, with the verb's help as its hint.
+int BadCommandLine(const Verb& verb, const absl::Status& status);
 int BadCommandLine(const CommandLine& line, const absl::Status& status);
 
 }  // namespace opmill

@@ -95,10 +95,7 @@ int Main(std::vector<std::string> words) {
   words.erase(verb_word);
   if (std::any_of(words.begin(), words.end(), &IsHelp)) return Help({name});
   const absl::StatusOr<CommandLine> line = CommandLine::Parse(*verb, words);
-  if (!line.ok()) {
-    return ReportError(line.status(), absl::StrCat("`opmill help ", name, "` tells more."),
-                       kBadCommandLine);
-  }
+  if (!line.ok()) return BadCommandLine(*verb, line.status());
   return verb->run(*line);
 }
 

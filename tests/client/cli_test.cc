@@ -137,7 +137,7 @@ TEST_F(CommandTest, TellsBadCommandLines) {
       {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has it."},
       {"bench --operator reduce --function sum --axes 0", "--shape: It is needed here."},
       {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0",
-       "--concurrency: 0 is none of 1 to 10000."},
+       "--concurrency: 0 is not a number from 1 to 10000."},
       {"bench --operator hardmax --shape 4 --axes 0 --rpc http", "execute or execute_stream"},
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
       {"compile", "An operator is needed"},

@@ -151,9 +151,30 @@ TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
   }
 }
 
-// A server that is there and does not serve yet.
-std::unique_ptr<grpc::Server> StartHealthServer(int& port) {
-  static v1::OperatorService::Service service;
+// Begins to answer an execution, and does not go on until the caller has gone.
+class HalfAnswers : public v1::OperatorService::Service {
+  grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
+                             v1::GetServerInfoResponse* info) override {
+    info->mutable_limits()->set_max_message_bytes(1 << 20);
+    return grpc::Status::OK;
+  }
+  grpc::Status Execute(grpc::ServerContext* context, const v1::ExecuteRequest*,
+                       grpc::ServerWriter<v1::ExecuteResponse>* writer) override {
+    v1::ExecuteResponse response;
+    v1::TensorDesc& output = *response.mutable_started()->add_outputs();
+    output.set_data_type(v1::DATA_TYPE_FLOAT32);
+    output.add_sizes(2);
+    response.mutable_started()->add_output_bytes(8);
+    response.add_chunks()->set_data("half");
+    writer->Write(response);
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  }
+};
+
+// A server that is there, and whose health is NOT_SERVING at first.
+std::unique_ptr<grpc::Server> StartFakeServer(int& port) {
+  static HalfAnswers service;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
@@ -166,7 +187,7 @@ std::unique_ptr<grpc::Server> StartHealthServer(int& port) {
 
 TEST_F(UsageTest, WaitsUntilTheServerServes) {
   int port = 0;
-  std::unique_ptr<grpc::Server> server = StartHealthServer(port);
+  std::unique_ptr<grpc::Server> server = StartFakeServer(port);
   ASSERT_NE(server, nullptr);
   const std::string wait = absl::StrCat("health --server 127.0.0.1:", port, " --wait ");
   const Finished late = Run(wait + "700ms");
@@ -192,7 +213,7 @@ TEST_F(UsageTest, WaitsUntilTheServerServes) {
   // One that comes up while it waits.
   std::thread starts([&] {
     absl::SleepFor(absl::Seconds(1));
-    server = StartHealthServer(port);
+    server = StartFakeServer(port);
     if (server) server->GetHealthCheckService()->SetServingStatus(true);
   });
   const Finished done = Run(wait + "30s");
@@ -263,25 +284,27 @@ TEST_F(UsageTest, WritesScriptsThatShellsRead) {
   EXPECT_EQ(Run("completion").exit_code, 2);
 }
 
-// While the server is stopped in the middle of the execution, so that the run cannot end before.
 TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {
-  constexpr uint32_t kColumns = 8'000'000;
+  int port = 0;
+  const std::unique_ptr<grpc::Server> server = StartFakeServer(port);
+  ASSERT_NE(server, nullptr);
   {
+    const float elements[] = {1, 2};
     std::ofstream file(scratch_.path() / "x.npy", std::ios::binary);
-    file << MakeNpyHeader(v1::DATA_TYPE_FLOAT32, {1, kColumns})
-         << std::string(kColumns * sizeof(float), '\0');
+    file << MakeNpyHeader(v1::DATA_TYPE_FLOAT32, {2});
+    file.write(reinterpret_cast<const char*>(elements), sizeof(elements));
   }
   const std::pair<const char*, int> signals[] = {{"TERM", 143}, {"INT", 130}, {"HUP", 129}};
   for (const auto& [name, exit_code] : signals) {
     // Shells let the jobs in their background ignore SIGINT.
     const Finished done = Shell(absl::StrCat(
-        "env --default-signal=INT $OPMILL run top_k --input x.npy --axis 1 --k ", kColumns,
-        " --output v.npy --indices i.npy & run=$!; "
-        "until ls *.part >/dev/null 2>&1; do kill -0 $run || exit 99; done; kill -STOP ",
-        server_->pid(), "; ls *.part >seen; kill -", name, " $run; wait $run; code=$?; kill -CONT ",
-        server_->pid(), "; ls; exit $code"));
+        "env --default-signal=INT $OPMILL run hardmax --input x.npy --axes 0 --output y.npy "
+        "--server 127.0.0.1:",
+        port,
+        " & run=$!; until ls *.part >seen 2>/dev/null; do kill -0 $run || exit 99; done; kill -",
+        name, " $run; wait $run; code=$?; ls; exit $code"));
     EXPECT_EQ(done.exit_code, exit_code) << name << done.err;
-    EXPECT_THAT(ReadWhole(scratch_.path() / "seen"), HasSubstr("v.npy.")) << name;
+    EXPECT_THAT(ReadWhole(scratch_.path() / "seen"), StartsWith("y.npy.")) << name;
     EXPECT_EQ(done.out, "seen\nx.npy\n") << name;
     EXPECT_THAT(done.err, Not(HasSubstr("opmill:"))) << name;  // the shell's word alone
   }
@@ -325,6 +348,19 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
       Run("bench --operator hardmax --shape 9 --axes 0 --duration 50ms --chart no/such.svg");
   EXPECT_EQ(unwritable.exit_code, 1);
   EXPECT_THAT(unwritable.err, HasSubstr("no/such.svg cannot be written"));
+}
+
+TEST_F(UsageTest, TellsWhatWasMeasuredBeforeARefusal) {
+  const auto server =
+      ServerProcess::Start({"--device=reference", "--max_executions=4", "--max_queued=4"});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const Finished done =
+      Run(absl::StrCat("bench --operator hardmax --shape 9 --axes 0 --rpc execute --duration 200ms "
+                       "--concurrency 1,200 --server ",
+                       (*server)->address()));
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.out, HasSubstr("\n1 "));
+  EXPECT_THAT(done.err, HasSubstr("max_executions"));
 }
 
 }  // namespace

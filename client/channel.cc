@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/address.h"
 
 namespace opmill {
 namespace {
@@ -66,6 +67,11 @@ absl::StatusOr<Target> ReadTarget(const std::string& text) {
 }
 
 }  // namespace
+
+bool StaysOnThisMachine(const std::string& target) {
+  const std::vector<absl::string_view> addresses = absl::StrSplit(target, ',');
+  return absl::c_all_of(addresses, IsLoopback);
+}
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
                                                            const ClientOptions& options) {

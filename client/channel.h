@@ -11,6 +11,9 @@
 
 namespace opmill {
 
+// Are all of the target's addresses of this machine?
+bool StaysOnThisMachine(const std::string& target);
+
 // `target` as Client::Connect takes it. InvalidArgument where it is none.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
                                                            const ClientOptions& options);

@@ -17,7 +17,6 @@
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
 #include "opmill/v1/service.grpc.pb.h"
-#include "proto/address.h"
 
 namespace opmill {
 namespace {
@@ -29,11 +28,6 @@ constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr size_t kHeaderBytes = 4096;
 // The server's own timer has the better sentence, so it gets the time to send it.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
-
-bool StaysHere(const std::string& target) {
-  const std::vector<absl::string_view> addresses = absl::StrSplit(target, ',');
-  return std::all_of(addresses.begin(), addresses.end(), &IsLoopback);
-}
 
 // Signals when gRPC has dropped every reference to the caller's memory.
 class Loan {
@@ -97,7 +91,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
 absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOptions& options) {
-  if (!options.token.empty() && !options.tls && !options.insecure && !StaysHere(target)) {
+  if (!options.token.empty() && !options.tls && !options.insecure && !StaysOnThisMachine(target)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "The token would go to ", target,
         " in clear text: speak TLS, or say that everybody on the way may read it (insecure)."));

@@ -32,9 +32,24 @@ constexpr Meaning kMeanings[] = {
     {true, "empty address list", "was not asked: this side's own certificates cannot be used"},
 };
 
+// What follows the last `mark`, or all of it.
+absl::string_view After(absl::string_view text, absl::string_view mark) {
+  const size_t at = text.rfind(mark);
+  return at == text.npos ? text : text.substr(at + mark.size());
+}
+
+// "dns:///host:1" -> "host"
+absl::string_view HostOf(absl::string_view target) {
+  const absl::string_view address = After(target, "/");
+  return address.substr(0, address.rfind(':'));
+}
+
 }  // namespace
 
 std::string ConnectFailure(absl::string_view target, bool speaks_tls, absl::string_view error) {
+  if (absl::StrContains(error, "DNS resolution failed")) {
+    return absl::StrCat("The name ", HostOf(target), " cannot be resolved: ", After(error, ": "));
+  }
   std::string plain = absl::AsciiStrToLower(error);
   for (char& c : plain) {
     if (c == '_') c = ' ';
@@ -45,7 +60,8 @@ std::string ConnectFailure(absl::string_view target, bool speaks_tls, absl::stri
                           absl::StripSuffix(error, "."), ").");
     }
   }
-  return absl::StrCat("No server answers at ", target, ": ", error);
+  return absl::StrCat("No server answers at ", target, ": ",
+                      After(error, "Failed to connect to remote host: "));
 }
 
 }  // namespace opmill

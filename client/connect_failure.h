@@ -8,8 +8,9 @@
 
 namespace opmill {
 
-// `error` is gRPC's. It begins with "No server answers at" where nobody does, and with "The server
-// at" where somebody does and TLS is at fault.
+// `error` is gRPC's. The sentence begins with "No server answers at" where none does, with "The
+// name" where the target's name has no address, and with "The server at" where a server is there
+// and TLS is at fault.
 std::string ConnectFailure(absl::string_view target, bool speaks_tls, absl::string_view error);
 
 }  // namespace opmill

@@ -1,12 +1,12 @@
 #include "client/names.h"
 
-#include <vector>
-
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/descriptor.h"
 
 namespace opmill {
 namespace {
@@ -16,6 +16,16 @@ std::string Shorten(absl::string_view name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
 }
 
+// Other libraries' names for reduce functions.
+struct Synonym {
+  absl::string_view name;
+  v1::ReduceFunction function;
+};
+constexpr Synonym kSynonyms[] = {{"mean", v1::REDUCE_FUNCTION_AVERAGE},
+                                 {"prod", v1::REDUCE_FUNCTION_MULTIPLY},
+                                 {"lse", v1::REDUCE_FUNCTION_LOG_SUM_EXP},
+                                 {"logsumexp", v1::REDUCE_FUNCTION_LOG_SUM_EXP}};
+
 template <typename Enum, typename Parse>
 absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix, Parse parse,
                                absl::string_view kind, absl::string_view known) {
@@ -23,6 +33,16 @@ absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix,
   if (parse(absl::StrCat(prefix, absl::AsciiStrToUpper(name)), &value) && value != 0) return value;
   return absl::InvalidArgumentError(
       absl::StrCat("There is no ", kind, " \"", name, "\"; there are ", known, "."));
+}
+
+// Without the first, _UNSPECIFIED.
+template <typename Enum>
+std::vector<std::string> NamesFrom(const google::protobuf::EnumDescriptor& known) {
+  std::vector<std::string> names;
+  for (int i = 1; i < known.value_count(); ++i) {
+    names.push_back(NameOf(static_cast<Enum>(known.value(i)->number())));
+  }
+  return names;
 }
 
 }  // namespace
@@ -41,6 +61,14 @@ std::string NameOf(v1::AxisDirection direction) {
   return Shorten(v1::AxisDirection_Name(direction), "AXIS_DIRECTION_");
 }
 
+std::vector<std::string> ReduceFunctionNames() {
+  return NamesFrom<v1::ReduceFunction>(*v1::ReduceFunction_descriptor());
+}
+
+std::vector<std::string> FeatureLevelNames() {
+  return NamesFrom<v1::FeatureLevel>(*v1::FeatureLevel_descriptor());
+}
+
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name) {
   return ParseEnum<v1::DataType>(
       name, "DATA_TYPE_",
@@ -51,9 +79,10 @@ absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name) {
 }
 
 absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name) {
-  std::vector<std::string> known;
-  for (int i = v1::ReduceFunction_MIN + 1; i <= v1::ReduceFunction_MAX; ++i) {
-    known.push_back(NameOf(static_cast<v1::ReduceFunction>(i)));
+  std::vector<std::string> known = ReduceFunctionNames();
+  for (const Synonym& synonym : kSynonyms) {
+    if (absl::EqualsIgnoreCase(name, synonym.name)) return synonym.function;
+    known.push_back(absl::StrCat(synonym.name, " (", NameOf(synonym.function), ")"));
   }
   return ParseEnum<v1::ReduceFunction>(
       name, "REDUCE_FUNCTION_",

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +22,12 @@ std::string NameOf(v1::ReduceFunction function);  // "log_sum_exp"
 std::string NameOf(v1::FeatureLevel level);       // "5.0"
 std::string NameOf(v1::AxisDirection direction);  // "increasing"
 
-// These refuse with a sentence that lists what there is.
+// All of them, in the contract's order.
+std::vector<std::string> ReduceFunctionNames();
+std::vector<std::string> FeatureLevelNames();
+
+// These refuse with a sentence that lists what there is. "mean", "prod", "lse" and "logsumexp" are
+// reduce functions, too.
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
 absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name);
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);

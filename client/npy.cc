@@ -20,16 +20,20 @@ constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kVersionBytes = 2;
 constexpr size_t kHeaderAlignment = 64;
 constexpr size_t kMaxDimensions = 8;
+// NumPy itself reads 10000 bytes at most. A longer header may be meant to fill the memory.
+constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
 
 struct Dtype {
   absl::string_view code;  // what follows the byte order in 'descr'
-  v1::DataType type;
+  v1::DataType type;       // unspecified where no operator takes it
 };
 constexpr Dtype kDtypes[] = {
-    {"f4", v1::DATA_TYPE_FLOAT32}, {"f2", v1::DATA_TYPE_FLOAT16}, {"i8", v1::DATA_TYPE_INT64},
-    {"i4", v1::DATA_TYPE_INT32},   {"i2", v1::DATA_TYPE_INT16},   {"i1", v1::DATA_TYPE_INT8},
-    {"u8", v1::DATA_TYPE_UINT64},  {"u4", v1::DATA_TYPE_UINT32},  {"u2", v1::DATA_TYPE_UINT16},
-    {"u1", v1::DATA_TYPE_UINT8},
+    {"f4", v1::DATA_TYPE_FLOAT32},     {"f2", v1::DATA_TYPE_FLOAT16},
+    {"i8", v1::DATA_TYPE_INT64},       {"i4", v1::DATA_TYPE_INT32},
+    {"i2", v1::DATA_TYPE_INT16},       {"i1", v1::DATA_TYPE_INT8},
+    {"u8", v1::DATA_TYPE_UINT64},      {"u4", v1::DATA_TYPE_UINT32},
+    {"u2", v1::DATA_TYPE_UINT16},      {"u1", v1::DATA_TYPE_UINT8},
+    {"f8", v1::DATA_TYPE_UNSPECIFIED}, {"b1", v1::DATA_TYPE_UNSPECIFIED},
 };
 
 // Of what stands in a file, which may be anything, as much as a sentence takes.
@@ -97,16 +101,19 @@ class LiteralReader {
   absl::string_view text_;
 };
 
-absl::StatusOr<v1::DataType> TypeOf(absl::string_view descr) {
+absl::Status ReadDtype(absl::string_view descr, NpyDtypes dtypes, NpyHeader& header) {
   const absl::string_view code = descr.empty() ? descr : descr.substr(1);
   for (const Dtype& dtype : kDtypes) {
     if (code != dtype.code) continue;
     const char order = descr.front();
-    const bool has_order = ElementBytes(dtype.type) > 1;
-    if (order == '<' || order == '=' || (!has_order && (order == '|' || order == '>'))) {
-      return dtype.type;
-    }
-    if (order != '>') break;
+    const uint8_t bytes = static_cast<uint8_t>(code[1] - '0');
+    const bool is_big_endian = order == '>' && bytes > 1;
+    if (order != '<' && order != '=' && order != '>' && (order != '|' || bytes > 1)) break;
+    header.dtype = {code[0], bytes, is_big_endian};
+    if (!is_big_endian) header.data_type = dtype.type;
+    if (dtypes == NpyDtypes::kCastable) return absl::OkStatus();
+    if (dtype.type == v1::DATA_TYPE_UNSPECIFIED) break;
+    if (!is_big_endian) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("The array's dtype ", Quoted(descr),
                      " is big-endian, and OpMill takes little-endian elements; convert it with "
@@ -145,7 +152,7 @@ absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
   return sizes;
 }
 
-absl::Status ReadDictionary(absl::string_view text, NpyHeader& header) {
+absl::Status ReadDictionary(absl::string_view text, NpyDtypes dtypes, NpyHeader& header) {
   LiteralReader reader(text);
   if (!reader.Take('{')) return Malformed("it is no dictionary");
   bool has_descr = false;
@@ -163,9 +170,8 @@ absl::Status ReadDictionary(absl::string_view text, NpyHeader& header) {
             "The array's dtype is structured, and OpMill computes with: ", kDataTypeNames,
             ". Save one field of it, as x['name']."));
       }
-      absl::StatusOr<v1::DataType> type = TypeOf(*descr);
-      if (!type.ok()) return type.status();
-      header.data_type = *type;
+      absl::Status status = ReadDtype(*descr, dtypes, header);
+      if (!status.ok()) return status;
     } else if (*key == "fortran_order" && !std::exchange(has_order, true)) {
       header.fortran_order = reader.TakeWord("True");
       if (!header.fortran_order && !reader.TakeWord("False")) {
@@ -187,14 +193,14 @@ absl::Status ReadDictionary(absl::string_view text, NpyHeader& header) {
   return absl::OkStatus();
 }
 
-absl::Status Truncated(uint64_t needed, size_t size) {
+absl::Status Truncated(uint64_t needed, uint64_t size) {
   return absl::InvalidArgumentError(
       absl::StrCat("The .npy file is cut off: it needs ", needed, " bytes and has ", size, "."));
 }
 
 // The bytes of the elements, or nothing past 2^64.
 std::optional<uint64_t> BytesOf(const NpyHeader& header) {
-  uint64_t bytes = ElementBytes(header.data_type);
+  uint64_t bytes = header.dtype.bytes;
   for (const uint32_t size : header.sizes) {
     if (size == 0) return 0;
   }
@@ -207,46 +213,66 @@ std::optional<uint64_t> BytesOf(const NpyHeader& header) {
 
 }  // namespace
 
-absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file) {
-  const absl::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
+  const absl::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
   if (!absl::StartsWith(text, kMagic)) {
     return absl::InvalidArgumentError(
         "The file is no .npy file: it does not begin with \"\\x93NUMPY\".");
   }
   const size_t version_end = kMagic.size() + kVersionBytes;
   if (text.size() < version_end) return Truncated(version_end, text.size());
-  const int major = static_cast<int>(file[kMagic.size()]);
-  const int minor = static_cast<int>(file[kMagic.size() + 1]);
+  const int major = static_cast<int>(prefix[kMagic.size()]);
+  const int minor = static_cast<int>(prefix[kMagic.size() + 1]);
   if (major < 1 || major > 3 || minor != 0) {
     return absl::InvalidArgumentError(absl::StrCat("The .npy file has format ", major, ".", minor,
                                                    "; 1.0, 2.0 and 3.0 are known."));
   }
   const size_t length_bytes = major == 1 ? 2 : 4;
-  NpyHeader header;
   if (text.size() < version_end + length_bytes) {
     return Truncated(version_end + length_bytes, text.size());
   }
   uint64_t length = 0;
   for (size_t i = 0; i < length_bytes; ++i) {
-    length |= static_cast<uint64_t>(file[version_end + i]) << (8 * i);
+    length |= static_cast<uint64_t>(prefix[version_end + i]) << (8 * i);
   }
-  const uint64_t data_offset = version_end + length_bytes + length;
-  if (text.size() < data_offset) return Truncated(data_offset, text.size());
-  header.data_offset = static_cast<size_t>(data_offset);
+  if (length > kMaxHeaderBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "The .npy header has ", length, " bytes; at most ", kMaxHeaderBytes, " are read."));
+  }
+  return version_end + length_bytes + static_cast<size_t>(length);
+}
 
+absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> bytes, NpyDtypes dtypes) {
+  NpyHeader header;
+  header.data_offset = bytes.size();
+  const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t length_bytes = static_cast<int>(bytes[kMagic.size()]) == 1 ? 2 : 4;
   absl::Status status =
-      ReadDictionary(text.substr(version_end + length_bytes, static_cast<size_t>(length)), header);
+      ReadDictionary(text.substr(kMagic.size() + kVersionBytes + length_bytes), dtypes, header);
   if (!status.ok()) return status;
   const std::optional<uint64_t> data_bytes = BytesOf(header);
-  if (!data_bytes || *data_bytes > std::numeric_limits<uint64_t>::max() - data_offset) {
+  if (!data_bytes || *data_bytes > std::numeric_limits<size_t>::max() - header.data_offset) {
     return absl::InvalidArgumentError(absl::StrCat("The array's shape (",
                                                    absl::StrJoin(header.sizes, ", "),
                                                    ") takes more bytes than can be counted."));
   }
-  if (text.size() < data_offset + *data_bytes) {
-    return Truncated(data_offset + *data_bytes, text.size());
-  }
   header.data_bytes = static_cast<size_t>(*data_bytes);
+  return header;
+}
+
+absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes) {
+  const uint64_t needed = uint64_t{header.data_offset} + header.data_bytes;
+  return file_bytes < needed ? Truncated(needed, file_bytes) : absl::OkStatus();
+}
+
+absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file, NpyDtypes dtypes) {
+  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(file);
+  if (!header_bytes.ok()) return header_bytes.status();
+  if (file.size() < *header_bytes) return Truncated(*header_bytes, file.size());
+  absl::StatusOr<NpyHeader> header = ReadNpyHeader(file.first(*header_bytes), dtypes);
+  if (!header.ok()) return header.status();
+  absl::Status status = CheckNpyLength(*header, file.size());
+  if (!status.ok()) return status;
   return header;
 }
 

@@ -1,45 +1,18 @@
 #include "client/npy_writer.h"
 
-#include <cerrno>
-#include <random>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/file_writer.h"
 #include "client/npy.h"
-#include "proto/utf8_path.h"
 
 namespace opmill {
-namespace {
 
-absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view why) {
-  const std::u8string name = path.u8string();
-  return absl::UnknownError(
-      absl::StrCat(std::string(name.begin(), name.end()), " cannot be written: ", why, "."));
-}
+NpyWriter::NpyWriter(std::unique_ptr<FileWriter> file) : file_(std::move(file)) {}
+NpyWriter::~NpyWriter() = default;
 
-}  // namespace
-
-absl::Status NpyWriter::CheckPath(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path target = PathOf(path);
-  const std::filesystem::file_status status = std::filesystem::status(target, error);
-  if (std::filesystem::exists(status)) {
-    if (std::filesystem::is_regular_file(status)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a regular file; an output takes the name of one."));
-  }
-  const std::filesystem::path folder = target.parent_path();
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, " cannot be written: there is no folder of that name."));
-}
-
-NpyWriter::NpyWriter(std::filesystem::path path, std::filesystem::path temporary)
-    : path_(std::move(path)),
-      temporary_(std::move(temporary)),
-      stream_(temporary_, std::ios::binary | std::ios::trunc) {}
+absl::Status NpyWriter::CheckPath(const std::string& path) { return FileWriter::CheckPath(path); }
 
 absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path,
                                                              const v1::TensorDesc& desc) {
@@ -47,17 +20,9 @@ absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& 
     return absl::UnimplementedError(
         absl::StrCat(path, " cannot be written: the result has strides, a .npy file has none."));
   }
-  absl::Status possible = CheckPath(path);
-  if (!possible.ok()) return possible;
-  std::error_code error;
-  std::filesystem::path target = std::filesystem::weakly_canonical(PathOf(path), error);
-  if (error) return CannotWrite(PathOf(path), error.message());
-  std::filesystem::path temporary = target;
-  temporary += absl::StrCat(".", absl::Hex(std::random_device()()), ".part");
-  std::unique_ptr<NpyWriter> writer(new NpyWriter(target, std::move(temporary)));
-  if (!writer->stream_) {
-    return CannotWrite(target, std::generic_category().message(errno));
-  }
+  absl::StatusOr<std::unique_ptr<FileWriter>> file = FileWriter::Create(path);
+  if (!file.ok()) return file.status();
+  std::unique_ptr<NpyWriter> writer(new NpyWriter(*std::move(file)));
   const std::vector<uint32_t> sizes(desc.sizes().begin(), desc.sizes().end());
   const std::string header = MakeNpyHeader(desc.data_type(), sizes);
   absl::Status status = writer->Append(
@@ -66,27 +31,8 @@ absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& 
   return writer;
 }
 
-NpyWriter::~NpyWriter() {
-  if (is_committed_) return;
-  stream_.close();
-  std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
-}
+absl::Status NpyWriter::Append(absl::Span<const std::byte> bytes) { return file_->Append(bytes); }
 
-absl::Status NpyWriter::Append(absl::Span<const std::byte> bytes) {
-  stream_.write(reinterpret_cast<const char*>(bytes.data()),
-                static_cast<std::streamsize>(bytes.size()));
-  return stream_ ? absl::OkStatus() : CannotWrite(path_, "the disk does not take it");
-}
-
-absl::Status NpyWriter::Commit() {
-  stream_.close();
-  if (!stream_) return CannotWrite(path_, "the disk does not take it");
-  std::error_code error;
-  std::filesystem::rename(temporary_, path_, error);
-  if (error) return CannotWrite(path_, error.message());
-  is_committed_ = true;
-  return absl::OkStatus();
-}
+absl::Status NpyWriter::Commit() { return file_->Commit(); }
 
 }  // namespace opmill

@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -15,6 +13,8 @@
 #include "opmill/v1/tensor.pb.h"
 
 namespace opmill {
+
+class FileWriter;
 
 // Written under another name beside `path` (or beside what that links to), and renamed by Commit.
 // Without that nothing is left of it.
@@ -36,12 +36,9 @@ class NpyWriter {
   absl::Status Commit();
 
  private:
-  NpyWriter(std::filesystem::path path, std::filesystem::path temporary);
+  explicit NpyWriter(std::unique_ptr<FileWriter> file);
 
-  const std::filesystem::path path_;
-  const std::filesystem::path temporary_;
-  std::ofstream stream_;
-  bool is_committed_ = false;
+  const std::unique_ptr<FileWriter> file_;
 };
 
 }  // namespace opmill

@@ -21,6 +21,9 @@ std::optional<std::string> Environment(const char* name);
 // Where the variable has no value yet.
 void SetDefaultEnvironment(const char* name, const char* value);
 
+// From now on bytes go through it as they are, also line feeds on Windows.
+void UseBytes(FILE* file);
+
 // A terminal that takes escape sequences.
 bool StderrIsTerminal();
 

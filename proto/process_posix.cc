@@ -24,6 +24,8 @@ void SetDefaultEnvironment(const char* name, const char* value) {
   setenv(name, value, /*replace=*/0);
 }
 
+void UseBytes(FILE*) {}  // they do always
+
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
 absl::StatusOr<FILE*> OpenForAppending(const std::string& path) {

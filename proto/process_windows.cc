@@ -5,6 +5,9 @@
 #include <shellapi.h>
 // clang-format on
 
+#include <fcntl.h>
+#include <io.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +46,8 @@ std::optional<std::string> Environment(const char* name) {
 void SetDefaultEnvironment(const char* name, const char* value) {
   if (!Environment(name)) _putenv_s(name, value);
 }
+
+void UseBytes(FILE* file) { _setmode(_fileno(file), _O_BINARY); }
 
 // From now on one that draws. A file or a pipe has no mode.
 bool StderrIsTerminal() {

@@ -1,5 +1,7 @@
 // opmill bench: an operator measured through the server.
 #include <algorithm>
+#include <atomic>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -8,20 +10,23 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/common.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/load.h"
+#include "client/cli/load_report.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/random_elements.h"
-#include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
 #include "client/names.h"
+#include "proto/utf8_path.h"
 
 namespace opmill {
 namespace {
 
 constexpr absl::Duration kMaxWarmUp = absl::Seconds(1);
+// Beyond what any server takes at a time; a thread each with --rpc execute.
+constexpr int64_t kMaxConcurrency = 10'000;
 
 std::optional<size_t> CountElements(const v1::TensorDesc& desc) {
   uint64_t count = 1;
@@ -32,69 +37,40 @@ std::optional<size_t> CountElements(const v1::TensorDesc& desc) {
   return static_cast<size_t>(count);
 }
 
-absl::Duration Percentile(const LoadReport& report, double percent) {
-  if (report.latencies.empty()) return absl::ZeroDuration();
-  const double rank = percent / 100 * static_cast<double>(report.latencies.size());
-  const size_t index = static_cast<size_t>(std::max(0.0, rank - 1e-9));
-  return report.latencies[std::min(index, report.latencies.size() - 1)];
+std::string TitleOf(const CommandLine& line, const v1::TensorDesc& input) {
+  const std::string function = line.Get("function").value_or("");
+  return absl::StrCat(line.Get("operator").value_or(""), function.empty() ? "" : " ", function,
+                      ", ", NameOf(input.data_type()), " (", absl::StrJoin(input.sizes(), ", "),
+                      ")");
 }
 
-struct Rates {
-  double calls_per_second = 0;
-  double gigabytes_per_second = 0;
-};
-
-Rates RatesOf(const LoadReport& report) {
-  const double seconds = absl::ToDoubleSeconds(report.measured);
-  if (seconds <= 0) return {};
-  const double calls = static_cast<double>(report.latencies.size()) / seconds;
-  return {calls, calls * static_cast<double>(report.bytes_per_call) / 1e9};
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(PathOf(path), std::ios::binary);
+  file << text;
+  file.close();
+  return file ? absl::OkStatus() : absl::UnknownError(absl::StrCat(path, " cannot be written."));
 }
 
-std::string Mean(absl::Duration sum, const LoadReport& report) {
-  return DurationText(sum / static_cast<double>(report.latencies.size()));
+// How many executions at a time, one number for each run.
+std::vector<uint32_t> ReadConcurrency(FlagReader& flags) {
+  if (!flags.line().Has("concurrency")) return {1};
+  std::vector<uint32_t> values;
+  for (const int64_t value : flags.RequiredIntegers("concurrency")) {
+    if (value < 1 || value > kMaxConcurrency) {
+      flags.Fail("concurrency",
+                 absl::StrCat(value, " is not a number from 1 to ", kMaxConcurrency, "."));
+    }
+    values.push_back(static_cast<uint32_t>(value));
+  }
+  return values;
 }
 
-std::string Text(const LoadReport& report) {
-  const std::string first = absl::StrCat("first call  ", DurationText(report.first_call), "\n");
-  if (report.latencies.empty()) return absl::StrCat(first, "No execution ended in time.\n");
-  const Rates rates = RatesOf(report);
-  const double count = static_cast<double>(report.latencies.size());
-  return absl::StrCat(
-      first,
-      absl::StrFormat("calls       %d in %s: %.1f a second, %.3f GB/s in and out\n",
-                      report.latencies.size(), DurationText(report.measured),
-                      rates.calls_per_second, rates.gigabytes_per_second),
-      absl::StrFormat("latency     p50 %s, p90 %s, p99 %s, max %s\n",
-                      DurationText(Percentile(report, 50)), DurationText(Percentile(report, 90)),
-                      DurationText(Percentile(report, 99)), DurationText(report.latencies.back())),
-      absl::StrFormat("the server  upload %s, queue %s, compute %s, download %s; %.1f in a batch\n",
-                      Mean(report.upload, report), Mean(report.queue, report),
-                      Mean(report.compute, report), Mean(report.download, report),
-                      static_cast<double>(report.batch_size) / count),
-      "Every answer was equal to the first, to the bit.\n");
-}
-
-std::string Json(const LoadReport& report) {
-  const Rates rates = RatesOf(report);
-  const double count = std::max<double>(1, static_cast<double>(report.latencies.size()));
-  const auto seconds = [](absl::Duration duration) {
-    return absl::StrFormat("%.9f", absl::ToDoubleSeconds(duration));
+std::string JsonOf(const std::vector<LoadReport>& reports, bool is_one) {
+  if (is_one) return ReportJson(reports[0]) + "\n";
+  const auto append = [](std::string* out, const LoadReport& report) {
+    out->append(ReportJson(report));
   };
-  return absl::StrCat(
-      "{\"calls\":", report.latencies.size(), ",\"measured_s\":", seconds(report.measured),
-      ",\"first_call_s\":", seconds(report.first_call),
-      ",\"calls_per_s\":", absl::StrFormat("%.3f", rates.calls_per_second),
-      ",\"gb_per_s\":", absl::StrFormat("%.6f", rates.gigabytes_per_second),
-      ",\"bytes_per_call\":", report.bytes_per_call,
-      ",\"latency_s\":{\"p50\":", seconds(Percentile(report, 50)),
-      ",\"p90\":", seconds(Percentile(report, 90)), ",\"p99\":", seconds(Percentile(report, 99)),
-      ",\"max\":", seconds(Percentile(report, 100)),
-      "},\"server_mean_s\":{\"upload\":", seconds(report.upload / count),
-      ",\"queue\":", seconds(report.queue / count),
-      ",\"compute\":", seconds(report.compute / count),
-      ",\"download\":", seconds(report.download / count), "},\"mean_batch_size\":",
-      absl::StrFormat("%.3f", static_cast<double>(report.batch_size) / count), "}\n");
+  return absl::StrCat("{\"runs\":[", absl::StrJoin(reports, ",", append), "]}\n");
 }
 
 int Bench(const CommandLine& line) {
@@ -104,7 +80,7 @@ int Bench(const CommandLine& line) {
   options.desc = ReadOperator(flags.Required("operator"), input, flags);
   options.execution.feature_level = ReadFeatureLevel(flags);
   options.execution.timeout = flags.Time("deadline", absl::InfiniteDuration());
-  options.concurrency = flags.Number("concurrency", 1);
+  const std::vector<uint32_t> concurrency = ReadConcurrency(flags);
   options.duration = flags.Time("duration", absl::Seconds(5));
   options.warm_up = std::min(options.duration / 5, kMaxWarmUp);
   const std::string rpc = line.Get("rpc").value_or("execute_stream");
@@ -112,7 +88,6 @@ int Bench(const CommandLine& line) {
   if (rpc != "execute" && rpc != "execute_stream") {
     flags.Fail("rpc", "It is execute or execute_stream.");
   }
-  if (options.concurrency == 0) flags.Fail("concurrency", "At least one is needed.");
   const std::optional<size_t> count = CountElements(input);
   if (!count) flags.Fail("shape", "A tensor has at most 4294967295 elements.");
   int exit_code = kDone;
@@ -122,10 +97,26 @@ int Bench(const CommandLine& line) {
   const auto elements = std::make_shared<const std::vector<std::byte>>(
       RandomElements(input.data_type(), count.value_or(0)));
   options.input = {elements->data(), elements->size(), elements};
-  const absl::StatusOr<LoadReport> report = RunLoad(*client, options, CatchInterrupt());
-  if (!report.ok()) return Fail(report.status());
-  Print(line.Has("json") ? Json(*report) : Text(*report));
-  return kDone;
+  const std::atomic<bool>& interrupted = CatchInterrupt();
+  std::vector<LoadReport> reports;
+  absl::Status status;
+  for (const uint32_t executions : concurrency) {
+    options.concurrency = executions;
+    absl::StatusOr<LoadReport> report = RunLoad(*client, options, interrupted);
+    status = report.status();
+    if (!status.ok()) break;
+    reports.push_back(*std::move(report));
+    if (interrupted.load()) break;
+  }
+  if (reports.empty()) return Fail(status);
+  // Also where a later one failed: the earlier ones were measured.
+  Print(line.Has("json")          ? JsonOf(reports, concurrency.size() == 1)
+        : concurrency.size() == 1 ? ReportText(reports[0])
+                                  : ReportTable(reports));
+  if (const std::optional<std::string> chart = line.Get("chart")) {
+    status.Update(WriteFile(*chart, ReportChart(TitleOf(line, input), reports)));
+  }
+  return status.ok() ? kDone : Fail(status);
 }
 
 }  // namespace
@@ -139,13 +130,18 @@ const Verb& BenchVerb() {
           "first call and a warm-up of a fifth of the time, at most 1 s, are not counted. Ctrl-C\n"
           "ends it with what was measured so far.\n\n"
           "  opmill bench --operator reduce --function sum --shape 1024,1024 --axes 1 \\\n"
-          "               --concurrency 8 --duration 5s\n",
+          "               --concurrency 8 --duration 5s\n\n"
+          "With --concurrency 1,2,4,8 it measures each in turn and prints a table.\n",
       .flags = WithCommonFlags([] {
         std::vector<Flag> flags = {
-            {"operator", "NAME", "argmin, argmax, reduce, top_k or hardmax"},
-            {"concurrency", "N", "executions at a time (1)"},
-            {"duration", "TIME", "how long to measure (5s)"},
-            {"rpc", "NAME", "execute_stream: one stream (default); execute: a call each"}};
+            {"operator", "NAME", "argmin, argmax, reduce, top_k or hardmax", OperatorNames()},
+            {"concurrency", "LIST", "executions at a time (1); 1,2,4,8 measures each"},
+            {"duration", "TIME", "how long to measure each (5s)"},
+            {"chart", "FILE", "write latency and rate over concurrency there, as SVG"},
+            {"rpc",
+             "NAME",
+             "execute_stream: one stream (default); execute: a call each",
+             {"execute_stream", "execute"}}};
         for (const Flag& flag : OperatorFlags(TensorFlags())) flags.push_back(flag);
         return flags;
       }()),

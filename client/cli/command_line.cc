@@ -45,28 +45,36 @@ absl::StatusOr<CommandLine> CommandLine::Parse(const Verb& verb,
   CommandLine line(verb);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (!absl::StartsWith(word, "--")) {
-      if (verb.arguments.empty() || line.argument_) {
+    if (!absl::StartsWith(word, "-") || word == "-") {
+      if (verb.arguments.empty() ||
+          (!line.arguments_.empty() && !absl::StrContains(verb.arguments, "..."))) {
         return absl::InvalidArgumentError(
             absl::StrCat("opmill ", verb.name, " takes no argument \"", word, "\"."));
       }
-      line.argument_ = word;
+      line.arguments_.push_back(word);
       continue;
     }
     const size_t equals = word.find('=');
-    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const size_t dashes = absl::StartsWith(word, "--") ? 2 : 1;
+    const std::string name =
+        word.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
     const auto flag = std::find_if(verb.flags.begin(), verb.flags.end(),
                                    [&](const Flag& known) { return known.name == name; });
-    if (flag == verb.flags.end()) {
+    if (flag == verb.flags.end() || dashes == 1) {
       std::vector<std::string> names;
       for (const Flag& known : verb.flags) names.push_back(known.name);
-      return absl::InvalidArgumentError(absl::StrCat("opmill ", verb.name, " has no flag --", name,
-                                                     ".", DidYouMean(name, names, "--")));
+      return absl::InvalidArgumentError(absl::StrCat("opmill ", verb.name, " has no flag ",
+                                                     std::string(dashes, '-'), name, ".",
+                                                     DidYouMean(name, names, "--")));
     }
     std::string value;
     if (flag->value.empty()) {
-      if (equals != std::string::npos) {
-        return absl::InvalidArgumentError(absl::StrCat("--", name, " takes no value."));
+      value = equals == std::string::npos ? "true" : word.substr(equals + 1);
+      if (value == "false") {
+        line.switched_off_.insert(name);
+      } else if (value != "true") {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--", name, ": \"", value, "\" is neither true nor false."));
       }
     } else if (equals != std::string::npos) {
       value = word.substr(equals + 1);
@@ -77,10 +85,20 @@ absl::StatusOr<CommandLine> CommandLine::Parse(const Verb& verb,
           absl::StrCat("--", name, " needs a value: --", name, " ", flag->value, "."));
     }
     if (!line.flags_.emplace(name, value).second) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", name, " is given twice.", flag->instead.empty() ? "" : " ", flag->instead));
     }
   }
   return line;
+}
+
+std::optional<std::string> CommandLine::argument() const {
+  if (arguments_.empty()) return std::nullopt;
+  return arguments_[0];
+}
+
+bool CommandLine::Has(const std::string& flag) const {
+  return flags_.count(flag) > 0 && switched_off_.count(flag) == 0;
 }
 
 std::optional<std::string> CommandLine::Get(const std::string& flag) const {
@@ -119,11 +137,12 @@ std::string HelpPage(absl::Span<const Verb* const> verbs) {
         verb->summary);
   }
   absl::StrAppendFormat(&page, "  %-18s %s\n", "help [VERB]", "this page, or a verb's");
-  absl::StrAppendFormat(&page, "  %-18s %s\n", "--version", "the version of this program");
   absl::StrAppend(&page,
                   "\nExit codes: 0 done; 1 refused or failed; 2 bad command line; 3 no server at "
                   "that address.\nThe server's address comes from --server, else from "
-                  "OPMILL_SERVER, else it is 127.0.0.1:50051.\n");
+                  "OPMILL_SERVER, else it is 127.0.0.1:50051.\n--server, --tls..., --token_file, "
+                  "--insecure, --deadline and --json may also stand before the verb.\nWith --json "
+                  "errors are JSON too, on stderr.\n");
   return page;
 }
 

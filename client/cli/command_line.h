@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,17 +18,20 @@ enum ExitCode { kDone = 0, kFailed = 1, kBadCommandLine = 2, kNoServer = 3 };
 
 struct Flag {
   std::string name;
-  std::string value;  // what follows it, as help names it; "" for one that is given or not
+  std::string value;  // what follows it, as help names it; "" for a switch: true or false
   std::string help;
+  std::vector<std::string> choices = {};  // every value that it takes, where they are few
+  std::string instead = {};               // a sentence for those who give it twice
 };
 
 class CommandLine;
 
 struct Verb {
   std::string name;
-  std::string arguments;  // "OPERATOR", or "" where it takes none
-  std::string summary;    // one line
-  std::string details;    // paragraphs of help
+  std::string arguments;  // "OPERATOR", "OPERATOR [FILE...]", or "" where it takes none
+  std::vector<std::string> argument_choices;
+  std::string summary;  // one line
+  std::string details;  // paragraphs of help
   std::vector<Flag> flags;
   int (*run)(const CommandLine&);  // an ExitCode
 };
@@ -35,20 +39,26 @@ struct Verb {
 // What followed the verb.
 class CommandLine {
  public:
-  // Takes `--flag value`, `--flag=value` and `--flag`. InvalidArgument for a flag that the verb has
-  // not, one without its value, one given twice, or arguments that the verb does not take.
+  // Takes `--flag value` and `--flag=value`, of switches `--flag`, `--flag=true` and
+  // `--flag=false`. InvalidArgument for a flag that the verb has not, one without its value, one
+  // given twice, or arguments that the verb does not take.
   static absl::StatusOr<CommandLine> Parse(const Verb& verb, absl::Span<const std::string> words);
 
   const Verb& verb() const { return *verb_; }
-  const std::optional<std::string>& argument() const { return argument_; }
-  bool Has(const std::string& flag) const { return flags_.count(flag) > 0; }
+  // The first of arguments().
+  std::optional<std::string> argument() const;
+  const std::vector<std::string>& arguments() const { return arguments_; }
+  // Given; of a switch, and not as false.
+  bool Has(const std::string& flag) const;
+  // Of a switch "true" or "false".
   std::optional<std::string> Get(const std::string& flag) const;
 
  private:
   explicit CommandLine(const Verb& verb) : verb_(&verb) {}
 
   const Verb* verb_;
-  std::optional<std::string> argument_;
+  std::vector<std::string> arguments_;
+  std::set<std::string> switched_off_;
   std::map<std::string, std::string> flags_;
 };
 

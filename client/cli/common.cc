@@ -1,7 +1,6 @@
 #include "client/cli/common.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -9,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/error.h"
+#include "client/channel.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "proto/address.h"
@@ -71,6 +70,26 @@ absl::Status CheckServer(const std::string& server) {
   return absl::OkStatus();
 }
 
+std::string ServerOf(const CommandLine& line) {
+  if (const auto server = line.Get("server")) return *server;
+  const std::string server = Environment("OPMILL_SERVER").value_or("");
+  return server.empty() ? kDefaultServer : server;
+}
+
+// What to do about it.
+std::string HintFor(const CommandLine& line, const std::string& server, absl::string_view why) {
+  if (absl::StartsWith(why, "The server at")) {
+    return "Flags for TLS: --tls, --tls_ca, --tls_cert, --tls_key and "
+           "--tls_server_name.";
+  }
+  if (!StaysOnThisMachine(server)) {
+    return absl::StrCat("The address comes from ",
+                        line.Has("server") ? "--server" : "OPMILL_SERVER", ".");
+  }
+  return absl::StrCat("Start a server with: opmill-server --address=", server,
+                      "\nOr name the one that runs with --server or OPMILL_SERVER.");
+}
+
 }  // namespace
 
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
@@ -91,12 +110,6 @@ std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
   return own;
 }
 
-std::string ServerOf(const CommandLine& line) {
-  if (const auto server = line.Get("server")) return *server;
-  const std::string server = Environment("OPMILL_SERVER").value_or("");
-  return server.empty() ? kDefaultServer : server;
-}
-
 std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags) {
   const v1::FeatureLevel level =
       flags.Named("feature_level", &ParseFeatureLevel, v1::FEATURE_LEVEL_UNSPECIFIED);
@@ -104,9 +117,10 @@ std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags) {
   return level;
 }
 
-std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
+std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
   const CommandLine& line = flags.line();
-  ClientOptions options;
+  Endpoint endpoint{ServerOf(line), {}};
+  ClientOptions& options = endpoint.options;
   options.timeout = flags.Time("deadline", absl::InfiniteDuration());
   // A short deadline is meant for the call, and connecting is not part of that.
   options.connect_timeout =
@@ -130,52 +144,29 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
     }
     options.tls = *std::move(tls);
   }
-  const std::string server = ServerOf(line);
-  const absl::Status readable = CheckServer(server);
+  const absl::Status readable = CheckServer(endpoint.server);
   if (!readable.ok()) {
     exit_code = BadCommandLine(line, readable);
     return std::nullopt;
   }
-  absl::StatusOr<Client> client = Client::Connect(server, options);
+  return endpoint;
+}
+
+int ExplainConnectFailure(const CommandLine& line, const Endpoint& endpoint,
+                          const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return BadCommandLine(line, status);
+  if (!absl::IsUnavailable(status)) return Fail(status);
+  return ReportError(status, HintFor(line, endpoint.server, status.message()), kNoServer);
+}
+
+std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
+  const std::optional<Endpoint> endpoint = ReadEndpoint(flags, exit_code);
+  if (!endpoint) return std::nullopt;
+  absl::StatusOr<Client> client = Client::Connect(endpoint->server, endpoint->options);
   if (client.ok()) return *std::move(client);
-  if (absl::IsInvalidArgument(client.status())) {
-    exit_code = BadCommandLine(line, client.status());
-    return std::nullopt;
-  }
-  if (!absl::IsUnavailable(client.status())) {
-    exit_code = Fail(client.status());
-    return std::nullopt;
-  }
-  const std::string why(client.status().message());
-  if (absl::StartsWith(why, "The server at")) {
-    std::fprintf(
-        stderr,
-        "opmill: %s\nHow to speak TLS is said by --tls, --tls_ca, --tls_cert, --tls_key and "
-        "--tls_server_name.\n",
-        why.c_str());
-  } else {
-    std::fprintf(
-        stderr,
-        "opmill: %s\nStart a server with: opmill-server --address=%s\nOr name the one that "
-        "runs with --server or OPMILL_SERVER.\n",
-        why.c_str(), server.c_str());
-  }
-  exit_code = kNoServer;
+  exit_code = ExplainConnectFailure(flags.line(), *endpoint, client.status());
   return std::nullopt;
 }
-
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "opmill: %s\n", Describe(status).c_str());
-  return kFailed;
-}
-
-int BadCommandLine(const CommandLine& line, const absl::Status& status) {
-  std::fprintf(stderr, "opmill: %s\n`opmill help %s` tells more.\n",
-               std::string(status.message()).c_str(), line.verb().name.c_str());
-  return kBadCommandLine;
-}
-
-void Print(absl::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);

@@ -1,4 +1,4 @@
-// What every verb does: connect, and say what went wrong.
+// What every verb that calls a server does: read the common flags, and connect.
 #ifndef OPMILL_CLIENT_CLI_COMMON_H_
 #define OPMILL_CLIENT_CLI_COMMON_H_
 
@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "client/cli/command_line.h"
+#include "client/cli/errors.h"
 #include "client/cli/flag_reader.h"
 #include "client/client.h"
 
@@ -18,21 +18,23 @@ namespace opmill {
 // What every verb takes, and its own in front of that.
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own);
 
-// --server, else OPMILL_SERVER, else the address that servers listen at by default.
-std::string ServerOf(const CommandLine& line);
-
 // --feature_level.
 std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags);
 
-// Reads the common flags and connects. What keeps it from that is printed, and its exit code left
-// in `exit_code`.
+// A server as the common flags name it, and how to call it.
+struct Endpoint {
+  std::string server;  // --server, else OPMILL_SERVER, else where servers listen by default
+  ClientOptions options;
+};
+
+// Reads the common flags. What is wrong with them is printed, and its exit code left in
+// `exit_code`.
+std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code);
+// Prints why Client::Connect failed, and returns the exit code that goes with it.
+int ExplainConnectFailure(const CommandLine& line, const Endpoint& endpoint,
+                          const absl::Status& status);
+// Both, and the connection in between.
 std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code);
-
-// Print to stderr, and return the exit code that goes with it.
-int Fail(const absl::Status& status);
-int BadCommandLine(const CommandLine& line, const absl::Status& status);
-
-void Print(absl::string_view text);
 
 // UTF-8, as everywhere in this program.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);

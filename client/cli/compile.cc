@@ -54,6 +54,7 @@ const Verb& CompileVerb() {
   static const Verb* const verb = new Verb{
       .name = "compile",
       .arguments = "OPERATOR",
+      .argument_choices = OperatorNames(),
       .summary = "checks an operator and compiles it ahead of its first use",
       .details =
           "Prints the operator's key, its outputs, and the device memory that it needs.\n\n"

@@ -1,7 +1,9 @@
 // opmill health: grpc.health.v1, for scripts and containers.
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cli/common.h"
 #include "client/cli/verbs.h"
 #include "proto/json_text.h"
@@ -9,16 +11,61 @@
 namespace opmill {
 namespace {
 
-int Health(const CommandLine& line) {
-  FlagReader flags(line);
-  int exit_code = kDone;
-  std::optional<Client> client = ConnectOrExplain(flags, exit_code);
-  if (!client) return exit_code;
-  const absl::StatusOr<std::string> health = client->CheckHealth(line.Get("service").value_or(""));
+constexpr absl::Duration kPause = absl::Milliseconds(200);  // between two tries of --wait
+constexpr absl::Duration kMinTry = absl::Milliseconds(500);
+
+int Tell(const CommandLine& line, const absl::StatusOr<std::string>& health) {
   if (!health.ok()) return Fail(health.status());
   Print(line.Has("json") ? absl::StrCat("{\"status\":", JsonString(*health), "}\n")
                          : absl::StrCat(*health, "\n"));
   return *health == "SERVING" ? kDone : kFailed;
+}
+
+// Failures that may end by themselves, when the server has started or is less busy.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+// Asks until the server serves, or the time is over. Every try has a connection of its own, so that
+// none waits for what gRPC still knows of an earlier one.
+int Wait(const CommandLine& line, const Endpoint& endpoint, const std::string& service,
+         absl::Duration time) {
+  const absl::Time end = absl::Now() + time;
+  absl::StatusOr<std::string> health = absl::UnknownError("");
+  bool has_answered = false;
+  for (;;) {
+    const absl::Duration left = std::max(end - absl::Now(), kMinTry);
+    ClientOptions options = endpoint.options;
+    options.connect_timeout = std::min(options.connect_timeout, left);
+    options.timeout = std::min(options.timeout, left);
+    absl::StatusOr<Client> client = Client::Connect(endpoint.server, options);
+    if (client.ok()) {
+      has_answered = true;
+      health = client->CheckHealth(service);
+      const bool is_over = health.ok() ? *health == "SERVING" : !MayPass(health.status());
+      if (is_over) return Tell(line, health);
+    }
+    const bool may_pass = client.ok() || MayPass(client.status());
+    if (may_pass && absl::Now() + kPause < end) {
+      absl::SleepFor(kPause);
+      continue;
+    }
+    return has_answered ? Tell(line, health)
+                        : ExplainConnectFailure(line, endpoint, client.status());
+  }
+}
+
+int Health(const CommandLine& line) {
+  FlagReader flags(line);
+  const absl::Duration wait = flags.Time("wait", absl::ZeroDuration());
+  int exit_code = kDone;
+  const std::optional<Endpoint> endpoint = ReadEndpoint(flags, exit_code);
+  if (!endpoint) return exit_code;
+  const std::string service = line.Get("service").value_or("");
+  if (line.Has("wait")) return Wait(line, *endpoint, service, wait);
+  absl::StatusOr<Client> client = Client::Connect(endpoint->server, endpoint->options);
+  if (!client.ok()) return ExplainConnectFailure(line, *endpoint, client.status());
+  return Tell(line, client->CheckHealth(service));
 }
 
 }  // namespace
@@ -27,9 +74,14 @@ const Verb& HealthVerb() {
   static const Verb* const verb = new Verb{
       .name = "health",
       .summary = "asks whether the server serves; exit code 0 where it does",
-      .details = "Prints SERVING or NOT_SERVING, which is the server's answer to grpc.health.v1.\n",
+      .details =
+          "Prints SERVING or NOT_SERVING, which is the server's answer to grpc.health.v1. With\n"
+          "--wait it asks until that is SERVING; once the time is over the exit code is 1, or 3\n"
+          "where no server has answered.\n\n"
+          "  opmill health --wait 30s\n",
       .flags = WithCommonFlags(
-          {{"service", "NAME", "ask about opmill.v1.OperatorService; without: the server"}}),
+          {{"service", "NAME", "ask about opmill.v1.OperatorService; without: the server"},
+           {"wait", "TIME", "wait at most this long for SERVING: 30s, 2m"}}),
       .run = &Health};
   return *verb;
 }

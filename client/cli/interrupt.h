@@ -1,4 +1,4 @@
-// Ctrl-C as a wish instead of an end.
+// Signals that ask the program to end.
 #ifndef OPMILL_CLIENT_CLI_INTERRUPT_H_
 #define OPMILL_CLIENT_CLI_INTERRUPT_H_
 
@@ -8,6 +8,11 @@ namespace opmill {
 
 // From now on the first Ctrl-C makes this true; the second ends the program.
 const std::atomic<bool>& CatchInterrupt();
+
+// From now on Ctrl-C, SIGTERM and SIGHUP run `clean_up` on a thread of its own before they end the
+// program with their usual status; a second one ends it at once. A signal that was ignored, as by
+// nohup, stays ignored. Only the first call counts.
+void CleanUpOnSignals(void (*clean_up)());
 
 }  // namespace opmill
 

@@ -160,6 +160,7 @@ absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
   absl::StatusOr<LoadReport> report = recorder.Take();
   if (!report.ok()) return report.status();  // an execution's failure tells more than the stream's
   if (!status.ok()) return status;
+  report->concurrency = options.concurrency;
   report->first_call = first_call;
   report->bytes_per_call = bytes_per_call;
   return report;

@@ -23,6 +23,7 @@ struct LoadOptions {
 };
 
 struct LoadReport {
+  uint32_t concurrency = 0;
   absl::Duration first_call;  // alone, compiling where the server had to
   absl::Duration measured;
   std::vector<absl::Duration> latencies;  // ascending, of executions begun after the warm-up

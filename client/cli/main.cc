@@ -1,10 +1,16 @@
 // opmill: DirectML's operators from the command line, computed by an OpMill server.
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/cli/common.h"
 #include "client/cli/verbs.h"
 #include "grpcpp/grpcpp.h"
@@ -14,11 +20,6 @@
 namespace opmill {
 namespace {
 
-std::vector<const Verb*> Verbs() {
-  return {&RunVerb(),   &DemoVerb(),   &BenchVerb(),  &InfoVerb(),
-          &StatsVerb(), &HealthVerb(), &CompileVerb()};
-}
-
 const Verb* FindVerb(const std::string& name) {
   for (const Verb* verb : Verbs()) {
     if (verb->name == name) return verb;
@@ -26,12 +27,15 @@ const Verb* FindVerb(const std::string& name) {
   return nullptr;
 }
 
+int BadWords(absl::string_view sentence) {
+  return ReportError(absl::InvalidArgumentError(sentence), "`opmill help` lists the verbs.",
+                     kBadCommandLine);
+}
+
 int UnknownVerb(const std::string& name) {
   std::vector<std::string> names = {"help"};
   for (const Verb* verb : Verbs()) names.push_back(verb->name);
-  std::fprintf(stderr, "opmill: There is no verb \"%s\".%s\n`opmill help` lists them.\n",
-               name.c_str(), DidYouMean(name, names).c_str());
-  return kBadCommandLine;
+  return BadWords(absl::StrCat("There is no verb \"", name, "\".", DidYouMean(name, names)));
 }
 
 int Help(const std::vector<std::string>& words) {
@@ -45,29 +49,53 @@ int Help(const std::vector<std::string>& words) {
   return kDone;
 }
 
+bool IsHelp(absl::string_view word) { return word == "--help" || word == "-h"; }
+bool IsVersion(absl::string_view word) { return word == "--version" || word == "-v"; }
+
+// How many words before the verb are flags that all verbs take, and their values.
+absl::StatusOr<size_t> CountLeadingFlags(const std::vector<std::string>& words) {
+  const std::vector<Flag> common = WithCommonFlags({});
+  size_t count = 0;
+  while (count < words.size() && absl::StartsWith(words[count], "--") && !IsHelp(words[count]) &&
+         !IsVersion(words[count])) {
+    const std::pair<std::string, std::string> word =
+        absl::StrSplit(absl::StripPrefix(words[count], "--"), absl::MaxSplits('=', 1));
+    const auto flag = std::find_if(common.begin(), common.end(),
+                                   [&](const Flag& known) { return known.name == word.first; });
+    if (flag == common.end()) {
+      std::vector<std::string> names;
+      for (const Flag& known : common) names.push_back(known.name);
+      return absl::InvalidArgumentError(absl::StrCat("No flag --", word.first,
+                                                     " may stand before the verb.",
+                                                     DidYouMean(word.first, names, "--")));
+    }
+    const bool has_value_behind = !flag->value.empty() && !absl::StrContains(words[count], "=");
+    count += has_value_behind ? 2 : 1;
+  }
+  if (count >= words.size()) {
+    return absl::InvalidArgumentError("A verb is needed, as in: opmill info.");
+  }
+  return count;
+}
+
 int Main(std::vector<std::string> words) {
   if (words.empty()) {
     std::fputs(HelpPage(Verbs()).c_str(), stderr);
     return kBadCommandLine;
   }
-  const std::string name = words[0];
-  words.erase(words.begin());
-  if (name == "help" || name == "--help" || name == "-h") return Help(words);
-  if (name == "--version") {
-    Print("opmill " OPMILL_VERSION "\n");
-    return kDone;
-  }
+  if (std::find(words.begin(), words.end(), "--json") != words.end()) WriteErrorsAsJson();
+  const absl::StatusOr<size_t> leading_flags = CountLeadingFlags(words);
+  if (!leading_flags.ok()) return BadWords(leading_flags.status().message());
+  const auto verb_word = words.begin() + static_cast<std::ptrdiff_t>(*leading_flags);
+  std::string name = *verb_word;
+  if (name == "help" || IsHelp(name)) return Help({verb_word + 1, words.end()});
+  if (IsVersion(name)) name = "version";
   const Verb* const verb = FindVerb(name);
   if (verb == nullptr) return UnknownVerb(name);
-  for (const std::string& word : words) {
-    if (word == "--help" || word == "-h") return Help({name});
-  }
+  words.erase(verb_word);
+  if (std::any_of(words.begin(), words.end(), &IsHelp)) return Help({name});
   const absl::StatusOr<CommandLine> line = CommandLine::Parse(*verb, words);
-  if (!line.ok()) {
-    std::fprintf(stderr, "opmill: %s\n`opmill help %s` tells more.\n",
-                 std::string(line.status().message()).c_str(), name.c_str());
-    return kBadCommandLine;
-  }
+  if (!line.ok()) return BadCommandLine(*verb, line.status());
   return verb->run(*line);
 }
 
@@ -84,8 +112,8 @@ int main(int argc, char** argv) {
   grpc_init();
   int exit_code = opmill::Main(opmill::Arguments(argc, argv));
   if (std::fflush(stdout) != 0 && exit_code == opmill::kDone) {
-    std::fputs("opmill: The result cannot be written to the standard output.\n", stderr);
-    exit_code = opmill::kFailed;
+    exit_code =
+        opmill::Fail(absl::UnknownError("The result cannot be written to the standard output."));
   }
   std::fflush(stderr);
   std::_Exit(exit_code);

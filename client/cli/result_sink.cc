@@ -3,12 +3,15 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/array_text.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/file_writer.h"
 #include "client/names.h"
+#include "client/npy.h"
 #include "proto/json_text.h"
 
 namespace opmill {
@@ -19,6 +22,19 @@ constexpr uint64_t kMaxPrintedElements = 1000;
 
 std::string ShapeText(const v1::TensorDesc& desc) {
   return absl::StrCat("(", absl::StrJoin(desc.sizes(), ", "), desc.sizes_size() == 1 ? ",)" : ")");
+}
+
+std::vector<uint32_t> SizesOf(const v1::TensorDesc& desc) {
+  return {desc.sizes().begin(), desc.sizes().end()};
+}
+
+// Without the axes.
+void DropAxes(absl::Span<const uint32_t> axes, v1::TensorDesc& desc) {
+  const v1::TensorDesc whole = desc;
+  desc.clear_sizes();
+  for (int i = 0; i < whole.sizes_size(); ++i) {
+    if (!absl::c_linear_search(axes, static_cast<uint32_t>(i))) desc.add_sizes(whole.sizes(i));
+  }
 }
 
 std::string JsonNumber(v1::DataType type, const std::byte* element) {
@@ -42,15 +58,30 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
       return absl::InternalError(
           absl::StrCat("The server sends output ", i, " with a type that is unknown here."));
     }
-    if (static_cast<size_t>(i) < files_.size()) output.file = files_[static_cast<size_t>(i)];
-    output.is_small =
-        !output.file && output.bytes <= kMaxPrintedElements * ElementBytes(output.desc.data_type());
-    if (output.file) {
-      absl::StatusOr<std::unique_ptr<NpyWriter>> writer =
-          NpyWriter::Create(*output.file, output.desc);
-      if (!writer.ok()) return writer.status();
-      output.writer = *std::move(writer);
-      if (interrupted_ == nullptr) interrupted_ = &CatchInterrupt();
+    DropAxes(dropped_axes_, output.desc);
+    if (static_cast<size_t>(i) < targets_.size()) output.target = targets_[static_cast<size_t>(i)];
+    switch (output.target.kind) {
+      case OutputTarget::Kind::kScreen:
+        output.is_kept =
+            output.bytes <= kMaxPrintedElements * ElementBytes(output.desc.data_type());
+        break;
+      case OutputTarget::Kind::kFile: {
+        CleanUpOnSignals(&FileWriter::AbandonAllForExit);
+        absl::StatusOr<std::unique_ptr<NpyWriter>> writer =
+            NpyWriter::Create(output.target.path, output.desc);
+        if (!writer.ok()) return writer.status();
+        output.writer = *std::move(writer);
+        break;
+      }
+      case OutputTarget::Kind::kStandardOutput:
+      case OutputTarget::Kind::kArchive: {
+        output.is_kept = true;
+        const std::string header = MakeNpyHeader(output.desc.data_type(), SizesOf(output.desc));
+        const auto* bytes = reinterpret_cast<const std::byte*>(header.data());
+        output.pending.reserve(header.size() + output.bytes);
+        output.pending.assign(bytes, bytes + header.size());
+        break;
+      }
     }
     outputs_.push_back(std::move(output));
   }
@@ -58,12 +89,11 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
 }
 
 absl::Status ResultSink::Write(size_t index, uint64_t, const Payload& bytes) {
-  if (interrupted_ != nullptr && interrupted_->load()) return absl::CancelledError("Interrupted.");
   Output& output = outputs_[index];
   const size_t kept = output.pending.size();
   output.pending.resize(kept + bytes.size());
   bytes.CopyTo(output.pending.data() + kept);
-  if (output.is_small) return absl::OkStatus();
+  if (output.is_kept) return absl::OkStatus();
   if (!output.writer) {
     Summarize(output);
     return absl::OkStatus();
@@ -105,6 +135,17 @@ absl::Status ResultSink::Commit() {
   return absl::OkStatus();
 }
 
+std::vector<ResultSink::Npy> ResultSink::TakeNpys() {
+  std::vector<Npy> npys;
+  for (Output& output : outputs_) {
+    const OutputTarget::Kind kind = output.target.kind;
+    if (kind == OutputTarget::Kind::kStandardOutput || kind == OutputTarget::Kind::kArchive) {
+      npys.push_back({output.target, std::move(output.pending)});
+    }
+  }
+  return npys;
+}
+
 std::string ResultSink::Text() const {
   std::string text;
   const bool is_top_k = outputs_.size() == 2;
@@ -118,21 +159,24 @@ std::string ResultSink::TextOf(const Output& output, const std::string& label) c
   const v1::DataType type = output.desc.data_type();
   const std::string summary =
       absl::StrCat(label, label.empty() ? "" : " ", ShapeText(output.desc), " ", NameOf(type));
-  if (output.file) return absl::StrCat(summary, " -> ", *output.file, "\n");
-  if (!output.is_small) {
+  if (output.target.kind != OutputTarget::Kind::kScreen) {
+    return absl::StrCat(summary, " -> ", output.target.Name(), "\n");
+  }
+  if (!output.is_kept) {
     return absl::StrCat(summary, " min ", ElementText(type, output.min.data()), " max ",
                         ElementText(type, output.max.data()), "\n");
   }
-  const std::vector<uint32_t> sizes(output.desc.sizes().begin(), output.desc.sizes().end());
-  return absl::StrCat(label, label.empty() ? "" : ":\n", ArrayText(type, sizes, output.pending),
-                      "\n");
+  const std::string text = output.desc.sizes().empty()
+                               ? ElementText(type, output.pending.data())
+                               : ArrayText(type, SizesOf(output.desc), output.pending);
+  return absl::StrCat(label, label.empty() ? "" : ":\n", text, "\n");
 }
 
 std::string ResultSink::Json(const v1::ExecutionStatistics& statistics) const {
   std::vector<std::string> outputs;
   for (const Output& output : outputs_) outputs.push_back(JsonOfOutput(output));
-  return absl::StrCat("{\"outputs\":[", absl::StrJoin(outputs, ","),
-                      "],\"statistics\":", JsonOf(statistics), "}\n");
+  return absl::StrCat("\"outputs\":[", absl::StrJoin(outputs, ","),
+                      "],\"statistics\":", JsonOf(statistics));
 }
 
 std::string ResultSink::JsonOfOutput(const Output& output) {
@@ -140,9 +184,12 @@ std::string ResultSink::JsonOfOutput(const Output& output) {
   std::string json =
       absl::StrCat("{\"data_type\":", JsonString(NameOf(type)), ",\"sizes\":[",
                    absl::StrJoin(output.desc.sizes(), ","), "],\"bytes\":", output.bytes);
-  if (output.file) {
-    absl::StrAppend(&json, ",\"file\":", JsonString(*output.file));
-  } else if (output.is_small) {
+  if (output.target.kind != OutputTarget::Kind::kScreen) {
+    absl::StrAppend(&json, ",\"file\":", JsonString(output.target.path));
+    if (output.target.kind == OutputTarget::Kind::kArchive) {
+      absl::StrAppend(&json, ",\"array\":", JsonString(output.target.member));
+    }
+  } else if (output.is_kept) {
     std::vector<std::string> elements;
     for (size_t i = 0; i < output.pending.size(); i += ElementBytes(type)) {
       elements.push_back(JsonNumber(type, &output.pending[i]));

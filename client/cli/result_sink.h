@@ -2,27 +2,30 @@
 #ifndef OPMILL_CLIENT_CLI_RESULT_SINK_H_
 #define OPMILL_CLIENT_CLI_RESULT_SINK_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/cli/output_plan.h"
 #include "client/execution.h"
 #include "client/npy_writer.h"
 #include "opmill/v1/service.pb.h"
 
 namespace opmill {
 
-// Keeps a chunk of each output, and the elements of those that are small and have no file. While a
-// file is being written Ctrl-C ends the execution, so that nothing is left of the file.
+// Keeps a chunk of each output; of those that go to the screen and are small, to standard output or
+// into an archive, all of it. A signal that ends the program while a file is being written leaves
+// nothing of the file.
 class ResultSink : public OutputSink {
  public:
-  // The files of the outputs, in their order; no name for one that is to be printed.
-  explicit ResultSink(std::vector<std::optional<std::string>> files) : files_(std::move(files)) {}
+  // The outputs' targets, in their order. The dimensions of size 1 that `dropped_axes` names are
+  // left out of the outputs' shapes.
+  ResultSink(std::vector<OutputTarget> targets, std::vector<uint32_t> dropped_axes)
+      : targets_(std::move(targets)), dropped_axes_(std::move(dropped_axes)) {}
 
   absl::Status Start(const v1::ExecutionStarted& started) override;
   absl::Status Write(size_t output, uint64_t offset, const Payload& bytes) override;
@@ -30,16 +33,24 @@ class ResultSink : public OutputSink {
   // After a good end: gives the files their names.
   absl::Status Commit();
   std::string Text() const;
+  // An object without its braces.
   std::string Json(const v1::ExecutionStatistics& statistics) const;
+
+  // What is for standard output or an archive: the bytes of a .npy file.
+  struct Npy {
+    OutputTarget target;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Npy> TakeNpys();
 
  private:
   struct Output {
     v1::TensorDesc desc;
     uint64_t bytes = 0;
-    std::optional<std::string> file;
+    OutputTarget target;
     std::unique_ptr<NpyWriter> writer;
-    std::vector<std::byte> pending;  // what Write got: the rest of an element, or all of them
-    bool is_small = false;
+    std::vector<std::byte> pending;  // the rest of an element; all of them, or the .npy file
+    bool is_kept = false;            // all of them
     // Elements so far, for a summary.
     std::vector<std::byte> min;
     std::vector<std::byte> max;
@@ -48,9 +59,9 @@ class ResultSink : public OutputSink {
   std::string TextOf(const Output& output, const std::string& label) const;
   static std::string JsonOfOutput(const Output& output);
 
-  std::vector<std::optional<std::string>> files_;
+  const std::vector<OutputTarget> targets_;
+  const std::vector<uint32_t> dropped_axes_;
   std::vector<Output> outputs_;
-  const std::atomic<bool>* interrupted_ = nullptr;  // once there is a file
 };
 
 }  // namespace opmill

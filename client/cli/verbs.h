@@ -2,6 +2,7 @@
 #ifndef OPMILL_CLIENT_CLI_VERBS_H_
 #define OPMILL_CLIENT_CLI_VERBS_H_
 
+#include "absl/types/span.h"
 #include "client/cli/command_line.h"
 
 namespace opmill {
@@ -13,6 +14,11 @@ const Verb& InfoVerb();
 const Verb& StatsVerb();
 const Verb& HealthVerb();
 const Verb& CompileVerb();
+const Verb& CompletionVerb();
+const Verb& VersionVerb();
+
+// All of them, as help lists them.
+absl::Span<const Verb* const> Verbs();
 
 }  // namespace opmill
 

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/flag_reader.h"
 #include "client/cli/operator_flags.h"
 #include "gmock/gmock.h"
@@ -16,10 +18,11 @@ using ::testing::HasSubstr;
 
 Verb RunLike() {
   return {.name = "run",
-          .arguments = "OPERATOR",
+          .arguments = "OPERATOR [FILE...]",
           .summary = "computes",
           .details = "More about it.\n",
-          .flags = OperatorFlags({{"input", "FILE", "what to read"}, {"json", "", "print JSON"}}),
+          .flags = OperatorFlags({{"input", "FILE", "what to read", {}, "Name them all behind it."},
+                                  {"json", "", "print JSON"}}),
           .run = nullptr};
 }
 
@@ -46,14 +49,43 @@ TEST(CommandLine, TakesValuesBehindASpaceOrAnEqualsSign) {
   EXPECT_EQ(line->Get("k"), std::nullopt);
 }
 
+TEST(CommandLine, TakesAsManyArgumentsAsTheVerbDoes) {
+  Verb verb = RunLike();
+  const auto line = Parse(verb, {"argmin", "a.npy", "--axes", "0", "-", "b.npy"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(line->arguments(), ElementsAre("argmin", "a.npy", "-", "b.npy"));
+  verb.arguments = "OPERATOR";
+  EXPECT_EQ(Parse(verb, {"argmin", "argmax"}).status().message(),
+            "opmill run takes no argument \"argmax\".");
+}
+
+TEST(CommandLine, TakesSwitchesAsTrueAndFalse) {
+  const Verb verb = RunLike();
+  for (const char* const word : {"--json", "--json=true"}) {
+    const auto on = Parse(verb, {word});
+    ASSERT_TRUE(on.ok()) << on.status();
+    EXPECT_TRUE(on->Has("json"));
+    EXPECT_EQ(on->Get("json"), "true");
+  }
+  const auto off = Parse(verb, {"--json=false"});
+  ASSERT_TRUE(off.ok()) << off.status();
+  EXPECT_FALSE(off->Has("json"));
+  EXPECT_EQ(off->Get("json"), "false");
+  // That of another flag is a value.
+  EXPECT_TRUE(Parse(verb, {"--input=false"})->Has("input"));
+}
+
 TEST(CommandLine, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf({"--inptu", "x"}), "opmill run has no flag --inptu. Did you mean --input?");
   EXPECT_EQ(RefusalOf({"--colour=red"}), "opmill run has no flag --colour.");
   EXPECT_EQ(RefusalOf({"--input"}), "--input needs a value: --input FILE.");
-  EXPECT_EQ(RefusalOf({"--json=yes"}), "--json takes no value.");
-  EXPECT_EQ(RefusalOf({"--input", "x", "--input=y"}), "--input is given twice.");
-  EXPECT_EQ(RefusalOf({"argmin", "argmax"}), "opmill run takes no argument \"argmax\".");
-  EXPECT_EQ(RefusalOf({"-x"}), "");
+  EXPECT_EQ(RefusalOf({"--json=yes"}), "--json: \"yes\" is neither true nor false.");
+  EXPECT_EQ(RefusalOf({"--json", "--json=false"}), "--json is given twice.");
+  EXPECT_EQ(RefusalOf({"--axes=0", "--axes=1"}), "--axes is given twice.");
+  EXPECT_EQ(RefusalOf({"--input", "x", "--input=y"}),
+            "--input is given twice. Name them all behind it.");
+  EXPECT_EQ(RefusalOf({"-colour"}), "opmill run has no flag -colour.");
+  EXPECT_EQ(RefusalOf({"-axes", "0"}), "opmill run has no flag -axes. Did you mean --axes?");
 }
 
 TEST(Nearest, FindsOneOrTwoSlipsAndNoOtherWord) {
@@ -125,10 +157,50 @@ TEST(ReadOperator, TakesTheLargestByDefaultInTopK) {
   EXPECT_EQ(desc->top_k().axis_direction(), v1::AXIS_DIRECTION_DECREASING);
 }
 
-TEST(ReadOperator, LeavesAxesThatAreTooLargeToTheServer) {
-  const auto desc = Read("reduce", {3, 4}, {"--function=sum", "--axes=7"});
-  ASSERT_TRUE(desc.ok()) << desc.status();
-  EXPECT_THAT(desc->reduce().axes(), ElementsAre(7));
+TEST(ReadOperator, TakesAxisAndAxesWithEveryOperator) {
+  for (const char* const flag : {"--axis=1", "--axes=1"}) {
+    EXPECT_THAT(Read("argmax", {3, 4}, {flag})->arg_max().axes(), ElementsAre(1));
+    EXPECT_THAT(Read("hardmax", {3, 4}, {flag})->hardmax().axes(), ElementsAre(1));
+    EXPECT_EQ(Read("top_k", {3, 4}, {flag, "--k=2"})->top_k().axis(), 1u);
+  }
+  EXPECT_THAT(Read("argmax", {3, 4}, {"--axis=1,0"})->arg_max().axes(), ElementsAre(1, 0));
+}
+
+TEST(ReadOperator, TakesOtherLibrariesNamesOfFunctions) {
+  const std::pair<const char*, v1::ReduceFunction> cases[] = {
+      {"mean", v1::REDUCE_FUNCTION_AVERAGE},
+      {"prod", v1::REDUCE_FUNCTION_MULTIPLY},
+      {"lse", v1::REDUCE_FUNCTION_LOG_SUM_EXP},
+      {"logsumexp", v1::REDUCE_FUNCTION_LOG_SUM_EXP}};
+  for (const auto& [name, function] : cases) {
+    const auto desc = Read("reduce", {3}, {"--axes=0", std::string("--function=") + name});
+    ASSERT_TRUE(desc.ok()) << desc.status();
+    EXPECT_EQ(desc->reduce().function(), function);
+  }
+}
+
+TEST(OperatorChoice, RefusesAxesInTheWordsOfTheUser) {
+  const auto refusal = [](const std::string& flag, const std::string& axes, int rank) {
+    OperatorChoice choice{.name = "argmax", .axes_flag = flag};
+    for (const absl::string_view axis : absl::StrSplit(axes, ',')) {
+      int64_t value = 0;
+      EXPECT_TRUE(absl::SimpleAtoi(axis, &value));
+      choice.axes.push_back(value);
+    }
+    v1::TensorDesc input;
+    for (int i = 0; i < rank; ++i) input.add_sizes(2);
+    return std::string(choice.For(input, "x.npy").status().message());
+  };
+  EXPECT_EQ(refusal("axes", "0,3", 2),
+            "--axes: axis 3 is out of range for x.npy, which has 2 dimensions (axes -2 to 1).");
+  EXPECT_EQ(refusal("axis", "-2", 1),
+            "--axis: axis -2 is out of range for x.npy, which has 1 dimension (axes -1 to 0).");
+  EXPECT_EQ(refusal("axes", "9223372036854775807", 2),
+            "--axes: axis 9223372036854775807 is out of range for x.npy, which has 2 dimensions "
+            "(axes -2 to 1).");
+  EXPECT_EQ(refusal("axes", "1,0,1", 2), "--axes: axis 1 is given twice.");
+  EXPECT_EQ(refusal("axes", "1,-1", 2), "--axes: axis -1 is the same as axis 1 of x.npy.");
+  EXPECT_EQ(refusal("axes", "1,0", 2), "");
 }
 
 TEST(ReadOperator, RefusesWithASentence) {
@@ -139,13 +211,16 @@ TEST(ReadOperator, RefusesWithASentence) {
   EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is needed"));
   EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is needed here.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),
-            "--axes: Axis -3 is none of the input's; with 2 dimensions they go from -2 to 1.");
+            "--axes: axis -3 is out of range for --shape, which has 2 dimensions (axes -2 to 1).");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}), "--axes: \"x\" is no integer; several go as 0,1.");
   EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: It is needed here.");
   EXPECT_THAT(RefusalOf("reduce", {"--axes=0", "--function=median"}),
               HasSubstr("no reduce function \"median\"; there are argmax, argmin, average"));
   EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take it.");
-  EXPECT_EQ(RefusalOf("top_k", {"--axes=0", "--k=3"}), "--axes: top_k does not take it.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axes=0,1", "--k=3"}),
+            "--axes: top_k takes exactly one axis; 2 are given.");
+  EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--axis=0"}),
+            "--axis: It is another name of --axes, which is given as well.");
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: It is needed here.");
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
             "--k: \"-1\" is no number from 0 to 4294967295.");

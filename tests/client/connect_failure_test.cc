@@ -13,6 +13,15 @@ using ::testing::StartsWith;
 TEST(ConnectFailure, IsWordedForPeople) {
   EXPECT_EQ(ConnectFailure("host:1", false, "Connection refused."),
             "No server answers at host:1: Connection refused.");
+  EXPECT_EQ(ConnectFailure("host:1", false,
+                           "UNKNOWN: ipv4:10.0.0.1:1: Failed to connect to remote host: "
+                           "Connection refused."),
+            "No server answers at host:1: Connection refused.");
+  EXPECT_EQ(ConnectFailure("dns:///host.example:1", false,
+                           "The connection to the server failed: DNS resolution failed for "
+                           "host.example:1: C-ares status is not ARES_SUCCESS: Domain name not "
+                           "found."),
+            "The name host.example cannot be resolved: Domain name not found.");
   EXPECT_THAT(ConnectFailure("host:1", true, "Connection refused."), StartsWith("No server"));
   EXPECT_EQ(ConnectFailure("host:1", false, "UNAVAILABLE: Socket closed"),
             "The server at host:1 closes clear-text connections at once: it seems to speak TLS "

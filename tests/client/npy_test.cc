@@ -89,6 +89,50 @@ TEST(ParseNpyHeader, TakesEmptyArraysForTheServerToRefuse) {
   EXPECT_EQ(header->data_bytes, 0u);
 }
 
+TEST(ParseNpyHeader, ReadsWhatCanBeCast) {
+  struct Case {
+    const char* descr;
+    NpyDtype dtype;
+    v1::DataType data_type;
+  };
+  const Case cases[] = {{"'<f8'", {'f', 8, false}, v1::DATA_TYPE_UNSPECIFIED},
+                        {"'>f8'", {'f', 8, true}, v1::DATA_TYPE_UNSPECIFIED},
+                        {"'|b1'", {'b', 1, false}, v1::DATA_TYPE_UNSPECIFIED},
+                        {"'>i2'", {'i', 2, true}, v1::DATA_TYPE_UNSPECIFIED},
+                        {"'>u1'", {'u', 1, false}, v1::DATA_TYPE_UINT8},
+                        {"'<f2'", {'f', 2, false}, v1::DATA_TYPE_FLOAT16}};
+  for (const Case& expected : cases) {
+    const std::string file =
+        File(1, Dictionary(expected.descr, "(5,)"), 5 * size_t{expected.dtype.bytes});
+    const absl::StatusOr<NpyHeader> header = ParseNpyHeader(BytesOf(file), NpyDtypes::kCastable);
+    ASSERT_TRUE(header.ok()) << expected.descr << header.status();
+    EXPECT_EQ(header->dtype.kind, expected.dtype.kind) << expected.descr;
+    EXPECT_EQ(header->dtype.bytes, expected.dtype.bytes) << expected.descr;
+    EXPECT_EQ(header->dtype.is_big_endian, expected.dtype.is_big_endian) << expected.descr;
+    EXPECT_EQ(header->data_type, expected.data_type) << expected.descr;
+    EXPECT_EQ(header->data_bytes, 5u * expected.dtype.bytes);
+  }
+  for (const char* const descr : {"'<c8'", "'<f16'", "'|O'", "'<M8[ns]'", "'|f4'"}) {
+    const std::string file = File(1, Dictionary(descr, "(1,)"), 16);
+    EXPECT_FALSE(ParseNpyHeader(BytesOf(file), NpyDtypes::kCastable).ok()) << descr;
+  }
+}
+
+TEST(NpyHeaderBytes, CountsByTheFirstBytesAlone) {
+  for (const int major : {1, 2, 3}) {
+    const std::string file = File(major, Dictionary("'<f4'", "(3, 4)"), 48);
+    const absl::StatusOr<size_t> bytes = NpyHeaderBytes(BytesOf(file.substr(0, kNpyPrefixBytes)));
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(*bytes, file.size() - 48);
+    const absl::StatusOr<NpyHeader> header =
+        ReadNpyHeader(BytesOf(file.substr(0, *bytes)), NpyDtypes::kOfOperators);
+    ASSERT_TRUE(header.ok()) << header.status();
+    EXPECT_EQ(header->data_offset, *bytes);
+    EXPECT_TRUE(CheckNpyLength(*header, file.size()).ok());
+    EXPECT_FALSE(CheckNpyLength(*header, file.size() - 1).ok());
+  }
+}
+
 struct Refusal {
   std::string file;
   std::string sentence;
@@ -142,6 +186,8 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
       {File(1, "{'" + std::string(1000, 'x') + "': 1}", 12),
        "the key '" + std::string(40, 'x') + "...' is unknown"},
       {File(2, "[]", 12), "no dictionary"},
+      {absl::StrCat(absl::string_view("\x93NUMPY\x02\x00\xFF\xFF\xFF\xFF", 12)),
+       "header has 4294967295 bytes; at most 1048576"},
   };
   for (const Refusal& refusal : refusals) {
     const absl::StatusOr<NpyHeader> header = Parse(refusal.file);

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import io
 import itertools
 import os
 import pathlib
@@ -134,15 +135,16 @@ class NumpyFiles(unittest.TestCase):
             for dtype in set(arrays.ALL_TYPES) - set(dtypes):
                 path = self.path("input")
                 np.save(path, np.ones((2, 2), dtype))
-                cases.append((command, dtype, self.pool.submit(
+                cases.append((command, dtype, path, self.pool.submit(
                     self.opmill, *command, "--axes", "1", "--input", path)))
         self.assertEqual(len(cases), 8 * 5 + 4 * 4)
-        for command, dtype, case in cases:
+        for command, dtype, path, case in cases:
             with self.subTest(command=command, dtype=dtype):
                 done = case.result()
                 self.assertEqual(done.returncode, REFUSED, done.stdout)
                 self.assertEqual(done.stdout, "")
-                self.assertIn(f"operator.{command[0]}.input.data_type", done.stderr)
+                self.assertIn(f"opmill: {path}: {command[0]}", done.stderr)
+                self.assertIn("the input's type is", done.stderr)
                 self.assertIn(dtype.upper(), done.stderr)
 
     def test_a_file_of_the_wrong_kind_is_refused_before_it_is_sent(self):
@@ -190,3 +192,53 @@ class NumpyFiles(unittest.TestCase):
                 self.run_file(view, "reduce", "--function", "sum", "--axes", "1",
                               "--output", output)
                 np.testing.assert_array_equal(np.load(output), view.sum(axis=1, keepdims=True))
+
+    def test_archives_that_numpy_wrote_and_reads(self):
+        generator = np.random.default_rng(3)
+        x = {"w": generator.standard_normal((40, 50), np.float32), "ones": np.ones((2, 9), "i4"),
+             "fortran": np.asfortranarray(generator.integers(0, 99, (3, 4, 5), dtype="u2")),
+             "a/b \N{GREEK SMALL LETTER PI}": np.zeros((300, 200), "i8")}
+        for save in (np.savez, np.savez_compressed):
+            with self.subTest(save.__name__):
+                path, output = (self.path(kind)[:-3] + "npz" for kind in ("input", "output"))
+                save(path, **x)
+                done = self.opmill("reduce", "--function", "max", path, "--axes", "1", "--output",
+                                   output)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with np.load(output) as results:
+                    self.assertEqual(list(results), list(x))
+                    for name, array in x.items():
+                        self.assertEqual(results[name].dtype, array.dtype)
+                        np.testing.assert_array_equal(results[name],
+                                                      array.max(axis=1, keepdims=True))
+                done = self.opmill("argmax", path + ":w", "--axes", "0,1", "--keepdims=false")
+                self.assertEqual(done.stdout, f"{x['w'].argmax()}\n")
+
+    def test_casts_agree_with_numpy(self):
+        samples = [np.array([0.1, 1e-50, -3e38, np.inf, np.nan, 1 + 2.0**-24]),
+                   np.array([65504, 2.0**-25, 1 + 2.0**-11, 1 + 3 * 2.0**-11], ">f8"),
+                   np.arange(-6, 6, dtype=">i2"), np.array([True, False, True]),
+                   np.array([2**53 + 1, -(2**62) - 1, 7])]
+        cases = [(0, "float32"), (1, "float16"), (1, "float32"), (2, "int64"), (2, "float16"),
+                 (3, "uint8"), (3, "float32"), (4, "float32"), (4, "int64")]
+        for index, dtype in cases:
+            with self.subTest(f"{samples[index].dtype} to {dtype}"):
+                path, output = self.path("input"), self.path("output")
+                np.save(path, samples[index][np.newaxis])
+                done = self.opmill("reduce", "--function", "max", path, "--axis", "0", "--cast",
+                                   dtype, "--keepdims=false", "--output", output,
+                                   server=self.reference)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(np.load(output).dtype, dtype)
+                np.testing.assert_array_equal(np.load(output), samples[index].astype(dtype))
+
+    def test_a_pipe_carries_what_a_file_holds(self):
+        buffer = io.BytesIO()
+        array = np.asfortranarray(arrays.awkward("float32", (5, 7, 3), seed=8))
+        np.save(buffer, array)
+        done = subprocess.run(
+            [CLI, "run", "reduce", "--function", "max", "-", "--axes", "1", "--keepdims=false",
+             "--output", "-", "--server", self.reference.address],
+            input=buffer.getvalue(), env=plain_environment(), capture_output=True, timeout=60,
+            check=True)
+        np.testing.assert_array_equal(np.load(io.BytesIO(done.stdout)), array.max(axis=1))

@@ -1,0 +1,29 @@
+// Line charts as SVG.
+#ifndef OPMILL_CLIENT_CLI_CHART_H_
+#define OPMILL_CLIENT_CLI_CHART_H_
+
+#include <string>
+#include <vector>
+
+namespace opmill {
+
+struct ChartLine {
+  std::string name;
+  std::vector<double> values;  // not negative; one for each label of the x axis
+};
+
+// A panel has a y axis of its own, which begins at 0.
+struct ChartPanel {
+  std::string title;  // with the unit
+  std::vector<ChartLine> lines;
+};
+
+// A self-contained document: panels one below the other over the same x axis, whose labels stand at
+// equal distances.
+std::string SvgChart(const std::string& title, const std::string& x_title,
+                     const std::vector<std::string>& x_labels,
+                     const std::vector<ChartPanel>& panels);
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_CHART_H_

@@ -1,0 +1,226 @@
+#include "client/cli/inputs.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/npz_reader.h"
+#include "client/cli/zip_format.h"
+#include "client/mapped_file.h"
+#include "client/names.h"
+#include "client/npy.h"
+#include "client/npy_cast.h"
+#include "proto/process.h"
+#include "proto/utf8_path.h"
+
+namespace opmill {
+namespace {
+
+using Load = std::function<absl::StatusOr<InputBytes>()>;
+using Parse = absl::FunctionRef<absl::StatusOr<NpyHeader>(NpyDtypes)>;
+
+constexpr absl::string_view kArchiveMagic = "PK\x03\x04";
+
+// "float64", "big-endian int16", "bool"
+std::string DtypeName(const NpyDtype& dtype) {
+  if (dtype.kind == 'b') return "bool";
+  const char* const kind = dtype.kind == 'f' ? "float" : dtype.kind == 'i' ? "int" : "uint";
+  return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
+}
+
+// The type of operators that loses least.
+std::string NearestType(NpyDtype dtype) {
+  if (dtype.kind == 'b') return "uint8";
+  if (dtype.kind == 'f' && dtype.bytes == 8) return "float32";
+  dtype.is_big_endian = false;
+  return DtypeName(dtype);
+}
+
+absl::StatusOr<NpyHeader> ParseFor(v1::DataType cast, Parse parse) {
+  absl::StatusOr<NpyHeader> header = parse(NpyDtypes::kCastable);
+  if (!header.ok() || header->data_type != v1::DATA_TYPE_UNSPECIFIED) return header;
+  if (cast != v1::DATA_TYPE_UNSPECIFIED) return header;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "The array's type is ", DtypeName(header->dtype),
+      ", which no operator accepts; convert it with --cast ", NearestType(header->dtype), "."));
+}
+
+absl::StatusOr<InputBytes> LoadAndCast(const NpyHeader& header, v1::DataType to, const Load& load) {
+  const absl::StatusOr<InputBytes> raw = load();
+  if (!raw.ok()) return raw.status();
+  const size_t bytes = header.data_bytes / header.dtype.bytes * ElementBytes(to);
+  std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[bytes]);
+  if (elements == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "As ", NameOf(to), " its elements take ", bytes, " bytes, for which there is no memory."));
+  }
+  absl::Status status = CastElements(header, {raw->data, raw->size}, to, elements.get());
+  if (!status.ok()) return status;
+  const std::byte* const data = elements.get();
+  return InputBytes{data, bytes, std::move(elements)};
+}
+
+absl::Status AboutInput(const std::string& name, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+// The array of this header, or why it has none.
+InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeader> header,
+                     v1::DataType cast, Load load) {
+  InputArray array{.name = std::move(name), .stem = std::move(stem)};
+  if (header.ok() && cast != v1::DATA_TYPE_UNSPECIFIED && header->data_type != cast) {
+    array.status = AboutInput(array.name, CheckCast(header->dtype, cast));
+    load = [from = *header, cast, raw = std::move(load)] { return LoadAndCast(from, cast, raw); };
+    header->data_type = cast;
+  }
+  absl::StatusOr<v1::TensorDesc> desc =
+      header.ok() ? header->ToTensorDesc() : absl::StatusOr<v1::TensorDesc>(header.status());
+  if (!desc.ok()) {
+    array.status = AboutInput(array.name, desc.status());
+    return array;
+  }
+  array.desc = *std::move(desc);
+  array.load = [name = array.name, load = std::move(load)]() -> absl::StatusOr<InputBytes> {
+    absl::StatusOr<InputBytes> bytes = load();
+    if (!bytes.ok()) return AboutInput(name, bytes.status());
+    return bytes;
+  };
+  return array;
+}
+
+// Reads on until there are `size` bytes, or the end. Memory grows with what comes.
+void ReadUpTo(size_t size, std::vector<std::byte>& bytes) {
+  constexpr size_t kMinStep = size_t{1} << 20;
+  while (bytes.size() < size) {
+    const size_t had = bytes.size();
+    bytes.resize(had + std::min(size - had, std::max(had, kMinStep)));
+    bytes.resize(had + std::fread(bytes.data() + had, 1, bytes.size() - had, stdin));
+    if (bytes.size() == had) return;
+  }
+}
+
+absl::StatusOr<NpyHeader> ReadStandardInput(v1::DataType cast, std::vector<std::byte>& bytes) {
+  UseBytes(stdin);
+  ReadUpTo(kNpyPrefixBytes, bytes);
+  if (bytes.empty()) return absl::InvalidArgumentError("It is empty; a .npy file is expected.");
+  const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (absl::StartsWith(text, kArchiveMagic)) {
+    return absl::InvalidArgumentError("It is a .npz archive; only a .npy file can be piped.");
+  }
+  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(bytes);
+  if (!header_bytes.ok()) return header_bytes.status();
+  ReadUpTo(*header_bytes, bytes);
+  if (bytes.size() < *header_bytes) return ParseNpyHeader(bytes);  // says what is missing
+  absl::StatusOr<NpyHeader> header = ParseFor(cast, [&](NpyDtypes dtypes) {
+    return ReadNpyHeader(absl::MakeConstSpan(bytes).first(*header_bytes), dtypes);
+  });
+  if (!header.ok()) return header.status();
+  ReadUpTo(header->data_offset + header->data_bytes, bytes);
+  absl::Status status = CheckNpyLength(*header, bytes.size());
+  if (!status.ok()) return status;
+  return header;
+}
+
+InputArray OpenStandardInput(v1::DataType cast) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>();
+  const absl::StatusOr<NpyHeader> header = ReadStandardInput(cast, *bytes);
+  Load load;
+  if (header.ok()) {
+    load = [bytes, offset = header->data_offset, size = header->data_bytes] {
+      return InputBytes{bytes->data() + offset, size, bytes};
+    };
+  }
+  return MakeArray("standard input", "stdin", header, cast, std::move(load));
+}
+
+InputArray OpenNpy(const std::string& path, std::shared_ptr<const MappedFile> file,
+                   v1::DataType cast) {
+  const absl::StatusOr<NpyHeader> header =
+      ParseFor(cast, [&](NpyDtypes dtypes) { return ParseNpyHeader(file->bytes(), dtypes); });
+  Load load;
+  if (header.ok()) {
+    load = [file, offset = header->data_offset, size = header->data_bytes] {
+      return InputBytes{file->bytes().data() + offset, size, file};
+    };
+  }
+  const std::u8string stem = PathOf(path).stem().u8string();
+  return MakeArray(path, std::string(stem.begin(), stem.end()), header, cast, std::move(load));
+}
+
+InputArray OpenMember(const std::string& path, const std::shared_ptr<const MappedFile>& file,
+                      const NpzMember& member, v1::DataType cast) {
+  const absl::StatusOr<NpyHeader> header =
+      ParseFor(cast, [&](NpyDtypes dtypes) { return ReadNpzHeader(member, dtypes); });
+  Load load;
+  if (header.ok()) {
+    load = [file, member, header = *header] { return ReadNpzElements(member, header, file); };
+  }
+  return MakeArray(absl::StrCat(path, ":", zip::Printable(member.name)), member.name, header, cast,
+                   std::move(load));
+}
+
+std::string NamesOf(const std::vector<NpzMember>& members) {
+  constexpr size_t kMost = 10;
+  std::string names;
+  for (size_t i = 0; i < std::min(members.size(), kMost); ++i) {
+    absl::StrAppend(&names, i == 0 ? "" : ", ", zip::Printable(members[i].name));
+  }
+  return names + (members.size() > kMost ? ", ..." : "");
+}
+
+// One member, or all.
+std::vector<InputArray> OpenNpz(const std::string& path, std::shared_ptr<const MappedFile> file,
+                                const std::optional<std::string>& name, v1::DataType cast) {
+  const absl::StatusOr<std::vector<NpzMember>> members = ReadNpzDirectory(file->bytes());
+  if (!members.ok()) return {{.name = path, .status = AboutInput(path, members.status())}};
+  std::vector<InputArray> arrays;
+  for (const NpzMember& member : *members) {
+    if (!name || member.name == *name) arrays.push_back(OpenMember(path, file, member, cast));
+  }
+  if (arrays.empty()) {
+    arrays.push_back({.name = path,
+                      .status = absl::InvalidArgumentError(
+                          absl::StrCat(path, " holds no array ", zip::Printable(*name),
+                                       "; it holds ", NamesOf(*members), "."))});
+  }
+  return arrays;
+}
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(PathOf(path), ignored);
+}
+
+}  // namespace
+
+std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast) {
+  if (word == kStandardStream) return {OpenStandardInput(cast)};
+  std::string path = word;
+  std::optional<std::string> member;
+  const absl::string_view suffix = kArchiveSuffix;
+  const size_t colon = word.find(absl::StrCat(suffix, ":"));
+  if (colon != std::string::npos && !Exists(word)) {
+    path = word.substr(0, colon + suffix.size());
+    member = word.substr(colon + suffix.size() + 1);
+  }
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  if (!file.ok()) return {{.name = path, .status = file.status()}};
+  const absl::string_view text(reinterpret_cast<const char*>((*file)->bytes().data()),
+                               (*file)->bytes().size());
+  if (member || absl::EndsWith(path, kArchiveSuffix) || absl::StartsWith(text, kArchiveMagic)) {
+    return OpenNpz(path, *std::move(file), member, cast);
+  }
+  return {OpenNpy(path, *std::move(file), cast)};
+}
+
+}  // namespace opmill

@@ -1,0 +1,132 @@
+#include "client/cli/load_report.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/chart.h"
+#include "client/cli/text_table.h"
+
+namespace opmill {
+namespace {
+
+absl::Duration Percentile(const LoadReport& report, double percent) {
+  if (report.latencies.empty()) return absl::ZeroDuration();
+  const double rank = percent / 100 * static_cast<double>(report.latencies.size());
+  const size_t index = static_cast<size_t>(std::max(0.0, rank - 1e-9));
+  return report.latencies[std::min(index, report.latencies.size() - 1)];
+}
+
+struct Rates {
+  double calls_per_second = 0;
+  double gigabytes_per_second = 0;
+};
+
+Rates RatesOf(const LoadReport& report) {
+  const double seconds = absl::ToDoubleSeconds(report.measured);
+  if (seconds <= 0) return {};
+  const double calls = static_cast<double>(report.latencies.size()) / seconds;
+  return {calls, calls * static_cast<double>(report.bytes_per_call) / 1e9};
+}
+
+std::string Mean(absl::Duration sum, const LoadReport& report) {
+  return DurationText(sum / static_cast<double>(report.latencies.size()));
+}
+
+// Of latencies: the unit that keeps their numbers short.
+struct TimeUnit {
+  const char* name;
+  double seconds;
+};
+
+TimeUnit UnitFor(const std::vector<LoadReport>& reports) {
+  absl::Duration longest;
+  for (const LoadReport& report : reports) longest = std::max(longest, Percentile(report, 99));
+  if (longest < absl::Milliseconds(1)) return {"us", 1e-6};
+  if (longest < absl::Seconds(1)) return {"ms", 1e-3};
+  return {"s", 1};
+}
+
+constexpr double kPercents[] = {50, 90, 99};
+
+}  // namespace
+
+std::string ReportText(const LoadReport& report) {
+  const std::string first = absl::StrCat("first call  ", DurationText(report.first_call), "\n");
+  if (report.latencies.empty()) return absl::StrCat(first, "No execution ended in time.\n");
+  const Rates rates = RatesOf(report);
+  const double count = static_cast<double>(report.latencies.size());
+  return absl::StrCat(
+      first,
+      absl::StrFormat("calls       %d in %s: %.1f a second, %.3f GB/s in and out\n",
+                      report.latencies.size(), DurationText(report.measured),
+                      rates.calls_per_second, rates.gigabytes_per_second),
+      absl::StrFormat("latency     p50 %s, p90 %s, p99 %s, max %s\n",
+                      DurationText(Percentile(report, 50)), DurationText(Percentile(report, 90)),
+                      DurationText(Percentile(report, 99)), DurationText(report.latencies.back())),
+      absl::StrFormat("the server  upload %s, queue %s, compute %s, download %s; %.1f in a batch\n",
+                      Mean(report.upload, report), Mean(report.queue, report),
+                      Mean(report.compute, report), Mean(report.download, report),
+                      static_cast<double>(report.batch_size) / count),
+      "Every answer was equal to the first, to the bit.\n");
+}
+
+std::string ReportTable(const std::vector<LoadReport>& reports) {
+  std::vector<std::vector<std::string>> rows = {
+      {"concurrency", "calls/s", "GB/s", "p50", "p90", "p99"}};
+  for (const LoadReport& report : reports) {
+    const Rates rates = RatesOf(report);
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {absl::StrCat(report.concurrency), absl::StrFormat("%.1f", rates.calls_per_second),
+           absl::StrFormat("%.3f", rates.gigabytes_per_second)};
+    for (const double percent : kPercents) {
+      row.push_back(report.latencies.empty() ? "-" : DurationText(Percentile(report, percent)));
+    }
+  }
+  return TextTable(rows, /*align_right=*/true);
+}
+
+std::string ReportJson(const LoadReport& report) {
+  const Rates rates = RatesOf(report);
+  const double count = std::max<double>(1, static_cast<double>(report.latencies.size()));
+  const auto seconds = [](absl::Duration duration) {
+    return absl::StrFormat("%.9f", absl::ToDoubleSeconds(duration));
+  };
+  return absl::StrCat(
+      "{\"concurrency\":", report.concurrency, ",\"calls\":", report.latencies.size(),
+      ",\"measured_s\":", seconds(report.measured),
+      ",\"first_call_s\":", seconds(report.first_call),
+      ",\"calls_per_s\":", absl::StrFormat("%.3f", rates.calls_per_second),
+      ",\"gb_per_s\":", absl::StrFormat("%.6f", rates.gigabytes_per_second),
+      ",\"bytes_per_call\":", report.bytes_per_call,
+      ",\"latency_s\":{\"p50\":", seconds(Percentile(report, 50)),
+      ",\"p90\":", seconds(Percentile(report, 90)), ",\"p99\":", seconds(Percentile(report, 99)),
+      ",\"max\":", seconds(Percentile(report, 100)),
+      "},\"server_mean_s\":{\"upload\":", seconds(report.upload / count),
+      ",\"queue\":", seconds(report.queue / count),
+      ",\"compute\":", seconds(report.compute / count),
+      ",\"download\":", seconds(report.download / count), "},\"mean_batch_size\":",
+      absl::StrFormat("%.3f", static_cast<double>(report.batch_size) / count), "}");
+}
+
+std::string ReportChart(const std::string& title, const std::vector<LoadReport>& reports) {
+  const TimeUnit unit = UnitFor(reports);
+  std::vector<std::string> labels;
+  ChartPanel latency{absl::StrCat("Latency, ", unit.name), {}};
+  ChartPanel rate{"Calls a second", {{"calls a second", {}}}};
+  for (const double percent : kPercents) {
+    latency.lines.push_back({absl::StrCat("p", percent), {}});
+  }
+  for (const LoadReport& report : reports) {
+    labels.push_back(absl::StrCat(report.concurrency));
+    rate.lines[0].values.push_back(RatesOf(report).calls_per_second);
+    for (size_t i = 0; i < std::size(kPercents); ++i) {
+      latency.lines[i].values.push_back(absl::ToDoubleSeconds(Percentile(report, kPercents[i])) /
+                                        unit.seconds);
+    }
+  }
+  return SvgChart(title, "Executions at a time", labels, {latency, rate});
+}
+
+}  // namespace opmill

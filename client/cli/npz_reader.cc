@@ -1,0 +1,288 @@
+#include "client/cli/npz_reader.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client/cli/zip_format.h"
+
+namespace opmill {
+namespace {
+
+using Bytes = absl::Span<const std::byte>;
+
+// Deflate writes at most 258 bytes for 2 bits.
+constexpr uint64_t kMaxInflation = 1032;
+
+absl::Status Damaged(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("The .npz archive is damaged: ", what, "."));
+}
+
+template <typename Integer>
+Integer LittleEndian(Bytes bytes, size_t offset) {
+  Integer value = 0;
+  for (size_t i = 0; i < sizeof(Integer); ++i) {
+    value = static_cast<Integer>(value | static_cast<Integer>(bytes[offset + i]) << (8 * i));
+  }
+  return value;
+}
+uint16_t U16(Bytes bytes, size_t offset) { return LittleEndian<uint16_t>(bytes, offset); }
+uint32_t U32(Bytes bytes, size_t offset) { return LittleEndian<uint32_t>(bytes, offset); }
+uint64_t U64(Bytes bytes, size_t offset) { return LittleEndian<uint64_t>(bytes, offset); }
+
+// The record at `offset`, or nothing where it is not all inside the file or not of this kind.
+std::optional<Bytes> Record(Bytes file, uint64_t offset, size_t size, uint32_t signature) {
+  if (offset > file.size() || file.size() - offset < size) return std::nullopt;
+  const Bytes record = file.subspan(static_cast<size_t>(offset));
+  if (U32(record, 0) != signature) return std::nullopt;
+  return record;
+}
+
+struct Directory {
+  uint64_t members = 0;
+  uint64_t offset = 0;
+};
+
+// From the end of the file, where a comment may follow the record.
+absl::StatusOr<Directory> FindDirectory(Bytes file) {
+  const size_t last = file.size() < zip::kEndBytes ? 0 : file.size() - zip::kEndBytes;
+  for (size_t back = 0; back <= std::min<size_t>(last, zip::kMax16); ++back) {
+    const size_t at = last - back;
+    const std::optional<Bytes> end = Record(file, at, zip::kEndBytes, zip::kEndSignature);
+    if (!end || U16(*end, 20) != file.size() - at - zip::kEndBytes) continue;
+    Directory directory{U16(*end, 10), U32(*end, 16)};
+    if (directory.members < zip::kMax16 && directory.offset < zip::kMax32) return directory;
+    if (at < zip::kLocatorBytes) return directory;
+    const std::optional<Bytes> locator =
+        Record(file, at - zip::kLocatorBytes, zip::kLocatorBytes, zip::kLocatorSignature);
+    if (!locator) return directory;
+    const std::optional<Bytes> end64 =
+        Record(file, U64(*locator, 8), zip::kEnd64Bytes, zip::kEnd64Signature);
+    if (!end64) return Damaged("its directory's end is not where it says");
+    return Directory{U64(*end64, 32), U64(*end64, 48)};
+  }
+  return absl::InvalidArgumentError(
+      "The file is no .npz archive, or the end of one is missing: it has no zip directory.");
+}
+
+// Takes the 64-bit values of a member's extra fields for those that are all ones, in this order.
+bool TakeZip64(Bytes extra, absl::Span<uint64_t* const> values) {
+  while (extra.size() >= 4) {
+    const uint16_t kind = U16(extra, 0);
+    const size_t size = U16(extra, 2);
+    if (extra.size() - 4 < size) return false;
+    Bytes field = extra.subspan(4, size);
+    extra = extra.subspan(4 + size);
+    if (kind != zip::kExtra64) continue;
+    for (uint64_t* const value : values) {
+      if (*value != zip::kMax32) continue;
+      if (field.size() < 8) return false;
+      *value = U64(field, 0);
+      field.remove_prefix(8);
+    }
+    return true;
+  }
+  return true;
+}
+
+// The entry of the directory at `offset`, which becomes that of the next one.
+absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
+  const std::optional<Bytes> entry = Record(file, offset, zip::kEntryBytes, zip::kEntrySignature);
+  if (!entry) return Damaged("its directory is cut off");
+  const size_t name_bytes = U16(*entry, 28);
+  const size_t extra_bytes = U16(*entry, 30);
+  const size_t entry_bytes = zip::kEntryBytes + name_bytes + extra_bytes + U16(*entry, 32);
+  if (entry->size() < entry_bytes) return Damaged("its directory is cut off");
+  offset += entry_bytes;
+
+  NpzMember member;
+  member.name.assign(reinterpret_cast<const char*>(entry->data()) + zip::kEntryBytes, name_bytes);
+  member.is_encrypted = (U16(*entry, 8) & zip::kEncrypted) != 0;
+  member.method = U16(*entry, 10);
+  member.crc = U32(*entry, 16);
+  member.bytes = U32(*entry, 24);
+  uint64_t compressed_bytes = U32(*entry, 20);
+  uint64_t local_offset = U32(*entry, 42);
+  const std::string name = zip::Printable(member.name);
+  if (!TakeZip64(entry->subspan(zip::kEntryBytes + name_bytes, extra_bytes),
+                 {&member.bytes, &compressed_bytes, &local_offset})) {
+    return Damaged(absl::StrCat("the sizes of ", name, " cannot be read"));
+  }
+  const std::optional<Bytes> local =
+      Record(file, local_offset, zip::kLocalBytes, zip::kLocalSignature);
+  if (!local) return Damaged(absl::StrCat(name, " is not where the directory says"));
+  const size_t skipped = zip::kLocalBytes + U16(*local, 26) + U16(*local, 28);
+  if (local->size() < skipped || local->size() - skipped < compressed_bytes) {
+    return Damaged(absl::StrCat(name, " reaches past the end of the file"));
+  }
+  member.compressed = local->subspan(skipped, static_cast<size_t>(compressed_bytes));
+  if (member.method == zip::kStored && member.bytes != compressed_bytes) {
+    return Damaged(
+        absl::StrCat(name, " is stored in ", compressed_bytes, " bytes and claims ", member.bytes));
+  }
+  if (member.method == zip::kDeflated && member.bytes / kMaxInflation > compressed_bytes) {
+    return Damaged(absl::StrCat(name, " claims ", member.bytes, " bytes, which its ",
+                                compressed_bytes, " compressed ones cannot hold"));
+  }
+  member.name = std::string(absl::StripSuffix(member.name, ".npy"));
+  return member;
+}
+
+// The bytes of a member from its beginning on.
+class MemberReader {
+ public:
+  explicit MemberReader(const NpzMember& member) : member_(member), rest_(member.compressed) {
+    // Raw deflate; fails only for want of memory.
+    if (member.method == zip::kDeflated) is_ready_ = inflateInit2(&stream_, -MAX_WBITS) == Z_OK;
+  }
+  ~MemberReader() {
+    if (member_.method == zip::kDeflated && is_ready_) inflateEnd(&stream_);
+  }
+  MemberReader(const MemberReader&) = delete;
+  MemberReader& operator=(const MemberReader&) = delete;
+
+  // Exactly `size` bytes.
+  absl::Status Read(std::byte* out, size_t size) {
+    if (!is_ready_) return absl::ResourceExhaustedError("There is no memory to inflate with.");
+    if (member_.method == zip::kStored) {
+      if (rest_.size() < size) return EndsEarly();
+      std::copy_n(rest_.data(), size, out);
+      rest_.remove_prefix(size);
+      return absl::OkStatus();
+    }
+    while (size > 0) {
+      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(rest_.data()));
+      stream_.avail_in = static_cast<uInt>(std::min<size_t>(rest_.size(), kMaxStep));
+      stream_.next_out = reinterpret_cast<Bytef*>(out);
+      stream_.avail_out = static_cast<uInt>(std::min<size_t>(size, kMaxStep));
+      const uInt given = stream_.avail_in;
+      const uInt room = stream_.avail_out;
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      const uInt written = room - stream_.avail_out;
+      rest_.remove_prefix(given - stream_.avail_in);
+      out += written;
+      size -= written;
+      if (result == Z_STREAM_END && size > 0) return EndsEarly();
+      if (result == Z_DATA_ERROR || result == Z_NEED_DICT) {
+        return Damaged("its deflated bytes are no deflate stream");
+      }
+      if (written == 0 && stream_.avail_in == given) return EndsEarly();
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kMaxStep = size_t{1} << 30;  // zlib counts in 32 bits
+
+  absl::Status EndsEarly() const {
+    return Damaged(absl::StrCat("it claims ", member_.bytes, " bytes and ends before"));
+  }
+
+  const NpzMember& member_;
+  Bytes rest_;
+  z_stream stream_ = {};
+  bool is_ready_ = true;
+};
+
+absl::Status CheckCrc(uint32_t actual, const NpzMember& member) {
+  if (actual == member.crc) return absl::OkStatus();
+  return Damaged("its bytes do not have the checksum that the directory names");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<NpzMember>> ReadNpzDirectory(Bytes file) {
+  const absl::StatusOr<Directory> directory = FindDirectory(file);
+  if (!directory.ok()) return directory.status();
+  uint64_t offset = directory->offset;
+  std::vector<NpzMember> members;
+  std::set<std::string> names;
+  for (uint64_t i = 0; i < directory->members; ++i) {
+    absl::StatusOr<NpzMember> member = ReadEntry(file, offset);
+    if (!member.ok()) return member.status();
+    if (absl::EndsWith(member->name, "/")) continue;  // a folder
+    if (!names.insert(member->name).second) {
+      return Damaged(absl::StrCat("it holds ", zip::Printable(member->name), " twice"));
+    }
+    members.push_back(*std::move(member));
+  }
+  if (members.empty()) return absl::InvalidArgumentError("The .npz archive holds no array.");
+  return members;
+}
+
+absl::StatusOr<NpyHeader> ReadNpzHeader(const NpzMember& member, NpyDtypes dtypes) {
+  if (member.is_encrypted) {
+    return absl::InvalidArgumentError("It is encrypted, which NumPy's archives never are.");
+  }
+  if (member.method != zip::kStored && member.method != zip::kDeflated) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("It is compressed by method ", member.method,
+                     "; stored (0) and deflated (8) arrays are read."));
+  }
+  MemberReader reader(member);
+  std::vector<std::byte> header(
+      static_cast<size_t>(std::min<uint64_t>(member.bytes, kNpyPrefixBytes)));
+  absl::Status status = reader.Read(header.data(), header.size());
+  if (!status.ok()) return status;
+  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(header);
+  if (!header_bytes.ok()) return header_bytes.status();
+  const size_t begun = std::min(header.size(), *header_bytes);
+  header.resize(*header_bytes);
+  status = reader.Read(header.data() + begun, *header_bytes - begun);
+  if (!status.ok()) return status;
+  absl::StatusOr<NpyHeader> parsed = ReadNpyHeader(header, dtypes);
+  if (!parsed.ok()) return parsed.status();
+  status = CheckNpyLength(*parsed, member.bytes);
+  if (!status.ok()) return status;
+  return parsed;
+}
+
+absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHeader& header,
+                                           std::shared_ptr<const void> archive) {
+  if (member.method == zip::kStored) {
+    const Bytes all = member.compressed;
+    const auto* bytes = reinterpret_cast<const Bytef*>(all.data());
+    absl::Status status = CheckCrc(static_cast<uint32_t>(crc32_z(0, bytes, all.size())), member);
+    if (!status.ok()) return status;
+    return InputBytes{all.data() + header.data_offset, header.data_bytes, std::move(archive)};
+  }
+  std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[header.data_bytes]);
+  if (elements == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("Its elements take ", header.data_bytes,
+                                                     " bytes, for which there is no memory."));
+  }
+  MemberReader reader(member);
+  uLong crc = 0;
+  const auto read = [&](std::byte* out, size_t size) {
+    absl::Status status = reader.Read(out, size);
+    if (status.ok()) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(out), size);
+    return status;
+  };
+  std::vector<std::byte> around(header.data_offset);
+  absl::Status status = read(around.data(), around.size());
+  if (status.ok()) status = read(elements.get(), header.data_bytes);
+  // What may follow the array counts for the checksum.
+  around.resize(size_t{1} << 16);
+  uint64_t rest = member.bytes - header.data_offset - header.data_bytes;
+  while (status.ok() && rest > 0) {
+    const size_t step = static_cast<size_t>(std::min<uint64_t>(rest, around.size()));
+    status = read(around.data(), step);
+    rest -= step;
+  }
+  if (status.ok()) status = CheckCrc(static_cast<uint32_t>(crc), member);
+  if (!status.ok()) return status;
+  const std::byte* const data = elements.get();
+  return InputBytes{data, header.data_bytes, std::move(elements)};
+}
+
+}  // namespace opmill

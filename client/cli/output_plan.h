@@ -1,0 +1,61 @@
+// Where the results of `opmill run` go, by --output and --indices.
+#ifndef OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_
+#define OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/inputs.h"
+
+namespace opmill {
+
+struct OutputTarget {
+  enum class Kind { kScreen, kFile, kStandardOutput, kArchive };
+  Kind kind = Kind::kScreen;
+  std::string path;    // of a file or an archive
+  std::string member;  // the array's name in the archive
+
+  // "y.npy", "y.npz:weights"
+  std::string Name() const;
+};
+
+// A target for each input and output flag, each another one. Example:
+//
+//   OutputPlan plan(inputs);
+//   absl::StatusOr<std::vector<OutputTarget>> values = plan.Add("output", line.Get("output"));
+class OutputPlan {
+ public:
+  explicit OutputPlan(const std::vector<InputArray>& inputs) : inputs_(inputs) {}
+
+  // `value` is a file, for one input alone; a folder (one that exists, or that ends with a slash);
+  // a name with {}, for the input's stem; a .npz archive; "-"; or nothing for the screen.
+  // InvalidArgument with a sentence that names the flag.
+  absl::StatusOr<std::vector<OutputTarget>> Add(const std::string& flag,
+                                                const std::optional<std::string>& value);
+
+  // Whether the files can be written, as far as it can be told ahead. Makes the folders that end
+  // with a slash.
+  absl::Status Prepare() const;
+
+ private:
+  struct Use {
+    std::string flag;
+    const InputArray* input;
+    OutputTarget target;
+  };
+  absl::StatusOr<OutputTarget> TargetOf(const std::string& flag, const std::string& value,
+                                        const InputArray& input) const;
+
+  const std::vector<InputArray>& inputs_;
+  std::map<std::string, Use> uses_;  // by OutputTarget::Name
+  std::set<std::string> folders_;    // to make
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_

@@ -1,0 +1,12 @@
+#include "client/cli/verbs.h"
+
+namespace opmill {
+
+absl::Span<const Verb* const> Verbs() {
+  static const Verb* const verbs[] = {&RunVerb(),     &DemoVerb(),       &BenchVerb(),
+                                      &InfoVerb(),    &StatsVerb(),      &HealthVerb(),
+                                      &CompileVerb(), &CompletionVerb(), &VersionVerb()};
+  return verbs;
+}
+
+}  // namespace opmill

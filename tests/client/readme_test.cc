@@ -1,0 +1,112 @@
+// Whether what README.md shows works as it stands there: the project that builds on what
+// `cmake --install` leaves, the commands, and the Python program.
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/shell.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/server_process.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The README's blocks of a language, in their order.
+std::vector<std::string> ReadmeBlocks(absl::string_view language) {
+  std::vector<std::string> blocks;
+  const std::string begin = absl::StrCat("\n```", language, "\n");
+  const std::string text = ReadWhole(OPMILL_SOURCE_DIRECTORY "/README.md");
+  for (size_t at = text.find(begin); at != text.npos; at = text.find(begin, at)) {
+    at += begin.size();
+    blocks.push_back(text.substr(at, text.find("\n```\n", at) + 1 - at));
+  }
+  return blocks;
+}
+
+void Write(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+class Readme : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = ServerProcess::Start({"--device=reference"});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  // What the command printed in the scratch directory, or "" and a failure of the test with it.
+  std::string OutputOf(const std::string& command) const {
+    const Finished done = RunShell(scratch_.path(), environment(), command);
+    EXPECT_EQ(done.exit_code, 0) << command << "\n" << done.out << done.err;
+    return done.exit_code == 0 ? done.out : "";
+  }
+  // Stops at the first command that fails.
+  std::string OutputOfScript(const std::string& script) const {
+    Write(scratch_.path() / "script.sh", script);
+    return OutputOf("bash -e script.sh");
+  }
+  // As after the README's first lines: with `opmill`, and a Python that has the packages it names.
+  std::string environment() const {
+    return absl::StrCat("OPMILL_SERVER=", server_->address(),
+                        " checkout=" OPMILL_SOURCE_DIRECTORY " PATH=",
+                        std::filesystem::path(OPMILL_CLI_PATH).parent_path().string(), ":",
+                        std::filesystem::path(OPMILL_PYTHON).parent_path().string(), ":$PATH");
+  }
+
+  std::unique_ptr<ServerProcess> server_;
+  const ScratchDirectory scratch_;
+};
+
+TEST_F(Readme, CompilesItsProjectAgainstTheInstalledLibrary) {
+  const std::vector<std::string> project = ReadmeBlocks("cmake");
+  const std::vector<std::string> program = ReadmeBlocks("cpp");
+  ASSERT_EQ(project.size(), 1u);
+  ASSERT_EQ(program.size(), 1u);
+  Write(scratch_.path() / "CMakeLists.txt", project[0]);
+  Write(scratch_.path() / "row_sums.cc", program[0]);
+  OutputOf(OPMILL_CMAKE " --install " OPMILL_BUILD_DIRECTORY " --prefix prefix");
+  OutputOf(OPMILL_CMAKE " -B build -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH=$PWD/prefix");
+  OutputOf(OPMILL_CMAKE " --build build");
+  EXPECT_EQ(OutputOf(absl::StrCat("build/row_sums ", server_->address())), "6 60\n");
+  EXPECT_EQ(OutputOf("prefix/bin/opmill health"), "SERVING\n");
+}
+
+TEST_F(Readme, RunsItsCommandsInAnyFolder) {
+  const std::vector<std::string> scripts = ReadmeBlocks("sh");
+  ASSERT_EQ(scripts.size(), 2u);
+  EXPECT_THAT(OutputOfScript(scripts[0]),
+              AllOf(HasSubstr("SERVING\n"), HasSubstr("indices (1000, 5) uint32 -> indices.npy"),
+                    HasSubstr("concurrency")));
+  for (const char* const file : {"best.npy", "values.npy", "indices.npy", "bench.svg"}) {
+    EXPECT_TRUE(std::filesystem::exists(scratch_.path() / file)) << file;
+  }
+}
+
+TEST_F(Readme, RunsItsPythonProgram) {
+  const std::vector<std::string> scripts = ReadmeBlocks("sh");
+  const std::vector<std::string> programs = ReadmeBlocks("python");
+  ASSERT_EQ(scripts.size(), 2u);
+  ASSERT_EQ(programs.size(), 1u);
+  OutputOfScript(scripts[1]);
+  // As shown, but for the server's address.
+  const std::string program =
+      absl::StrReplaceAll(programs[0], {{"127.0.0.1:50051", server_->address()}});
+  ASSERT_NE(program, programs[0]);
+  Write(scratch_.path() / "program.py", program);
+  EXPECT_EQ(OutputOf("python3 program.py"), "[ 6. 22. 38.]\n");
+}
+
+}  // namespace
+}  // namespace opmill

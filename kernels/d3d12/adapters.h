@@ -23,7 +23,7 @@ struct AdapterInfo {
   DeviceKind kind = DeviceKind::kHardware;
   std::string driver;  // "vkd3d 2.1 on Vulkan (llvmpipe, Mesa 25.0.7)"
   uint64_t memory_bytes = 0;
-  std::vector<OldDriver> old_drivers;  // of those behind it
+  std::vector<OldDriver> old_drivers = {};  // of those behind it
 
   friend bool operator==(const AdapterInfo&, const AdapterInfo&) = default;
 };

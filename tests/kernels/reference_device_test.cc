@@ -140,10 +140,9 @@ TEST_F(ReferenceDeviceTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
   std::memcpy(bindings.outputs[0]->bytes().data(), &untouched, sizeof(untouched));
   std::stop_source abandon;
   std::vector<absl::Status> answers;
-  device_->Run(compiled, bindings, abandon.get_token(),
-               [&](const absl::StatusOr<RunStatistics>& result) {
-                 answers.push_back(result.status());
-               });
+  device_->Run(
+      compiled, bindings, abandon.get_token(),
+      [&](const absl::StatusOr<RunStatistics>& result) { answers.push_back(result.status()); });
   abandon.request_stop();
   go_on.Notify();
   const Bindings next = Bind(1, 9);

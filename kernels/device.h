@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -104,8 +105,12 @@ class Device {
 
   // Queues the run. The callback comes once, from a thread of the device, and must not block.
   // Unavailable: the device was lost; compile and run again.
+  //
+  // A stop of `abandoned` says that nobody waits for the run any more. If it has not begun, it does
+  // not begin; if it has, nothing more of it is given to the device, which finishes what it has.
+  // Then the callback comes with Cancelled. A stop that comes too late for that changes nothing.
   virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
-                   RunCallback done) = 0;
+                   std::stop_token abandoned, RunCallback done) = 0;
 
   virtual DeviceCounters counters() const = 0;
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,7 @@ class Execution {
   std::vector<uint64_t> output_bytes_;  // constant
   const absl::Time begun_at_ = absl::Now();
   DeadlineTimer::Handle deadline_ = DeadlineTimer::kNone;  // of the executor
+  std::stop_source abandon_run_;
 
   mutable std::mutex mutex_;  // of all below, but what names another
   Stage stage_ = Stage::kUploading;

@@ -412,7 +412,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
     }
   }
   if (ended) return;
-  device_.Run(std::move(compiled), std::move(bindings),
+  device_.Run(std::move(compiled), std::move(bindings), execution->abandon_run_.get_token(),
               [this, execution](const absl::StatusOr<RunStatistics>& result) {
                 Computed(execution, result);
                 const std::lock_guard lock(mutex_);
@@ -484,6 +484,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     }
   }
   timer_.Remove(deadline);
+  if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
   input = nullptr;
   outputs.clear();
   Settle(*execution, status);

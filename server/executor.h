@@ -54,8 +54,7 @@ class Executor {
   // No more chunks follow, says `what` ("end_of_inputs came"): one that lacks bytes ends.
   void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what);
 
-  // Ends it with this error wherever it is, unless it has ended. A run that the device has begun
-  // goes on, and its result is dropped.
+  // Ends it with this error wherever it is, unless it has ended. Its run is abandoned.
   void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why);
 
   // All of its output has left.
@@ -78,7 +77,8 @@ class Executor {
   bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
 
   uint32_t open_executions() const { return open_; }
-  // Does the device still work for an execution that has ended?
+  // Does the device still work for an execution that has ended? It finishes what it was given of a
+  // run before the run was abandoned.
   bool has_runs() {
     const std::lock_guard lock(mutex_);
     return runs_ > 0;

@@ -30,6 +30,9 @@ int ListAdapters() {
     std::printf("%u  %s  (%s, %s)\n", adapter.index, adapter.name.c_str(),
                 adapter.kind == opmill::DeviceKind::kHardware ? "hardware" : "software",
                 adapter.driver.c_str());
+    for (const opmill::OldDriver& old : adapter.old_drivers) {
+      std::printf("   %s\n", old.Sentence().c_str());
+    }
   }
   return EXIT_SUCCESS;
 }

@@ -37,6 +37,14 @@ void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
       .Add("kind", adapter.kind == DeviceKind::kHardware ? "hardware" : "software")
       .Add("driver", adapter.driver)
       .Add(opened);
+  if (!opened.ok()) return;
+  for (const OldDriver& old : adapter.old_drivers) {
+    LogLine(LogLevel::kWarning, "driver_too_old")
+        .Add("driver", old.driver)
+        .Add("version", old.version)
+        .Add("required", old.required)
+        .Add("error", old.Sentence());
+  }
 }
 
 void LogCacheProblem(const std::string& sentence) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "kernels/d3d12/driver_versions.h"
 #include "kernels/device.h"
 
 struct ID3D12CommandQueue;
@@ -22,6 +23,7 @@ struct AdapterInfo {
   DeviceKind kind = DeviceKind::kHardware;
   std::string driver;  // "vkd3d 2.1 on Vulkan (llvmpipe, Mesa 25.0.7)"
   uint64_t memory_bytes = 0;
+  std::vector<OldDriver> old_drivers = {};  // of those behind it
 
   friend bool operator==(const AdapterInfo&, const AdapterInfo&) = default;
 };

@@ -4,6 +4,8 @@
 #include <dxgi1_4.h>
 
 #include <array>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +36,7 @@ using AdapterPointer = std::unique_ptr<IDXGIAdapter1, Releaser>;
 std::string DriverVersion(IDXGIAdapter1* adapter) {
   LARGE_INTEGER version = {};
   if (FAILED(adapter->CheckInterfaceSupport(__uuidof(IDXGIDevice), &version))) return "";
-  return absl::StrCat(" ", HIWORD(version.HighPart), ".", LOWORD(version.HighPart), ".",
+  return absl::StrCat(HIWORD(version.HighPart), ".", LOWORD(version.HighPart), ".",
                       HIWORD(version.LowPart), ".", LOWORD(version.LowPart));
 }
 
@@ -51,7 +53,11 @@ AdapterInfo Describe(IDXGIAdapter1* adapter, uint32_t index) {
   info.index = index;
   info.name = Utf8(desc.Description);
   info.kind = software ? DeviceKind::kSoftware : DeviceKind::kHardware;
-  info.driver = absl::StrCat("d3d12.dll", DriverVersion(adapter));
+  const std::string version = DriverVersion(adapter);
+  info.driver = absl::StrCat("d3d12.dll", version.empty() ? "" : " ", version);
+  if (std::optional<OldDriver> old = FindOldDriver(info.name, version)) {
+    info.old_drivers.push_back(*std::move(old));
+  }
   info.memory_bytes =
       desc.DedicatedVideoMemory != 0 ? desc.DedicatedVideoMemory : desc.SharedSystemMemory;
   return info;

@@ -1,11 +1,15 @@
 #include <dlfcn.h>
 
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -97,8 +101,14 @@ class Vulkan {
     info.kind = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU
                     ? DeviceKind::kSoftware
                     : DeviceKind::kHardware;
-    info.driver = absl::StrCat(ShaderCompilerName(), " on Vulkan (", driver.driverName, " ",
-                               driver.driverInfo, ")");
+    const std::string vkd3d = ShaderCompilerName();
+    info.driver =
+        absl::StrCat(vkd3d, " on Vulkan (", driver.driverName, " ", driver.driverInfo, ")");
+    for (std::optional<OldDriver>& old :
+         std::array{FindOldDriver(driver.driverName, driver.driverInfo),
+                    FindOldDriver("vkd3d-shader", vkd3d)}) {
+      if (old.has_value()) info.old_drivers.push_back(*std::move(old));
+    }
     for (uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap) {
       if ((memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) {
         info.memory_bytes += memory.memoryHeaps[heap].size;

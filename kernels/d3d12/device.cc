@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -131,13 +132,14 @@ class D3D12Device : public Device {
   }
 
   void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
-           RunCallback done) override {
+           std::stop_token abandoned, RunCallback done) override {
     auto run = std::make_shared<QueuedRun>();
     run->compiled = std::dynamic_pointer_cast<const D3D12CompiledOperator>(std::move(compiled));
     run->input = std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(bindings.input));
     for (std::shared_ptr<HostBuffer>& output : bindings.outputs) {
       run->outputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(output)));
     }
+    run->abandoned = std::move(abandoned);
     run->done = std::move(done);
     run->status = run->compiled == nullptr
                       ? absl::InvalidArgumentError(

@@ -51,6 +51,14 @@ Pace::Pace(const OperatorDesc& desc, const OperatorPlan& plan)
   for (std::atomic<double>& each : seconds_) each = group_seconds;
 }
 
+bool Pace::IsMeasured(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const {
+  bool is_measured = true;
+  ForEachDispatch(plan, begin, end, [&](const PlanCursor& at, uint32_t) {
+    is_measured &= measured_[plan.passes[at.pass].dispatches[at.dispatch].kernel];
+  });
+  return is_measured;
+}
+
 void Pace::Learn(const OperatorPlan& plan, PlanCursor begin, PlanCursor end, double factor) {
   std::vector<bool> learned(seconds_.size());
   ForEachDispatch(plan, begin, end, [&](const PlanCursor& at, uint32_t) {

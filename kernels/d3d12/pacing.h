@@ -37,6 +37,8 @@ class Pace {
   double GroupSeconds(uint32_t kernel) const {
     return seconds_[kernel].load(std::memory_order_relaxed);
   }
+  // Have all kernels of what lies between been measured?
+  bool IsMeasured(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const;
   // A submission of what lies between took `factor` times as long as expected. What takes longer
   // than thought is believed at once, what takes less by and by. One thread at a time.
   void Learn(const OperatorPlan& plan, PlanCursor begin, PlanCursor end, double factor);
@@ -44,7 +46,7 @@ class Pace {
  private:
   double most_seconds_ = 0;  // for a group of little work, else no limit
   std::vector<std::atomic<double>> seconds_;
-  std::vector<bool> measured_;
+  std::vector<std::atomic<bool>> measured_;
 };
 
 // What a submission has room for.

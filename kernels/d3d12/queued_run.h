@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +21,7 @@ struct QueuedRun {
   std::shared_ptr<const D3D12CompiledOperator> compiled;
   std::shared_ptr<D3D12HostBuffer> input;
   std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
+  std::stop_token abandoned;
   Device::RunCallback done;
 
   // Memory of this run alone. The device's copies stay empty where kernels work in place.

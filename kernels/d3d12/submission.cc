@@ -21,12 +21,19 @@ constexpr uint32_t kFrameTables = 1024;
 constexpr uint64_t kWorthwhileRuns = 32;
 constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 
-// What one submission takes of a run that is cut: others wait for two of them. On lavapipe a
-// submission costs 0.3 ms, so that cutting long work costs less than can be measured.
-constexpr double kPartSeconds = 0.1;
+// What one submission takes of whole runs. Drivers give up on a submission after 2 s.
+constexpr double kSubmissionSeconds = 0.1;
 
-// What it takes of shorter runs together. Drivers give up on a submission after 2 s.
-constexpr double kSubmissionSeconds = 0.4;
+// What one takes of a run that does not fit into one: others wait for two of them, and so does the
+// device when the run is abandoned. On lavapipe a submission costs 0.3 ms, so that cutting long
+// work costs less than can be measured. It is half of what whole runs may take, because a part
+// shares its submission with no other run, and on a busy host short runs are measured as long ones.
+constexpr double kPartSeconds = 0.05;
+
+// Likewise while a kernel of the part has not been measured. The groups of a plan's first kernel
+// may do most of its work: those of KeepBest in top_k of one sequence take 7 times what all take on
+// average.
+constexpr double kFirstPartSeconds = 0.005;
 
 // Of a run that is cut: one on the device, and one that it goes on with at once.
 constexpr uint32_t kMaxCutBatches = 2;
@@ -168,7 +175,7 @@ void Submission::SubmitLoop() {
   for (;;) {
     Frame* frame = nullptr;
     bool device_is_idle = false;
-    bool may_continue = false;
+    bool may_cut = false;
     uint64_t completions = 0;
     {
       absl::MutexLock lock(&mutex_);
@@ -180,10 +187,15 @@ void Submission::SubmitLoop() {
       frame = free_frames_.back();
       free_frames_.pop_back();
       device_is_idle = free_frames_.size() + 1 == frames_.size();
-      may_continue = cut_batches_in_flight_ < kMaxCutBatches;
+      may_cut = cut_batches_in_flight_ < kMaxCutBatches;
       completions = completions_;
     }
-    Batch batch = TakeBatch(device_is_idle, may_continue);
+    Batch batch = TakeAbandoned();
+    if (!batch.ended_runs.empty()) {
+      batch.frame = frame;
+    } else {
+      batch = TakeBatch(device_is_idle, may_cut);
+    }
     const bool is_nothing = batch.parts.empty() && batch.ended_runs.empty();
     if (!batch.parts.empty()) {
       batch.frame = frame;
@@ -220,37 +232,57 @@ void Submission::SubmitLoop() {
   submitting_ended_ = true;
 }
 
+// Their batch ends when their parts in flight have, and takes a frame until then: the device does
+// not count as idle, and refuses nobody for want of memory, before it has given back theirs.
+Submission::Batch Submission::TakeAbandoned() {
+  Batch batch;
+  std::erase_if(candidates_, [&batch](const std::shared_ptr<QueuedRun>& run) {
+    if (!run->abandoned.stop_requested()) return false;
+    run->status.Update(absl::CancelledError("The run was abandoned."));
+    batch.ended_runs.push_back(run);
+    return true;
+  });
+  return batch;
+}
+
 // Runs as they come; while a long one is under way, the others and parts of that one in turn.
 // Nothing at all when what comes first must wait.
-Submission::Batch Submission::TakeBatch(bool device_is_idle, bool may_continue) {
+Submission::Batch Submission::TakeBatch(bool device_is_idle, bool may_cut) {
   Batch batch;
   const bool is_under_way = !candidates_.empty() && candidates_.front()->is_under_way();
-  if (is_under_way && (others_are_next_ || !may_continue)) {
-    TakeRuns(1, device_is_idle, batch);
+  if (is_under_way && (others_are_next_ || !may_cut)) {
+    TakeRuns(1, device_is_idle, may_cut, batch);
     others_are_next_ = false;
-    if (!batch.parts.empty() || !batch.ended_runs.empty() || !may_continue) return batch;
+    if (!batch.parts.empty() || !batch.ended_runs.empty() || !may_cut) return batch;
   }
-  TakeRuns(0, device_is_idle, batch);
+  TakeRuns(0, device_is_idle, may_cut, batch);
   others_are_next_ = batch.is_cut();
   return batch;
 }
 
 // Of the candidates from `first` on whole runs as long as they fit, or a part of the very first
 // that is too long for any submission.
-void Submission::TakeRuns(size_t first, bool device_is_idle, Batch& batch) {
+void Submission::TakeRuns(size_t first, bool device_is_idle, bool may_cut, Batch& batch) {
   SubmissionRoom room = {.dispatches = kFrameTables, .seconds = kSubmissionSeconds};
   const auto take = [&] { candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(first)); };
   while (candidates_.size() > first && batch.parts.size() < options_.max_batch_runs) {
     const std::shared_ptr<QueuedRun> run = candidates_[first];
     absl::Status status = run->status;
     if (status.ok() && health_->lost()) status = DeviceLostError();
-    const SubmissionRoom own = {.dispatches = room.dispatches,
-                                .seconds = std::min(room.seconds, kPartSeconds)};
-    SubmissionRoom rest = own;
+    double seconds = room.seconds;
+    SubmissionRoom rest = room;
     RunPart part = {.run = run, .begin = run->next};
     if (status.ok()) {
-      part.end = Advance(run->compiled->plan(), run->compiled->pace(), run->next, rest);
-      if (!part.is_last() && (first > 0 || !batch.parts.empty())) break;
+      const OperatorPlan& plan = run->compiled->plan();
+      const Pace& pace = run->compiled->pace();
+      part.end = Advance(plan, pace, part.begin, rest);
+      if (!part.is_last()) {
+        if (first > 0 || !may_cut || !batch.parts.empty()) break;
+        const bool is_measured = pace.IsMeasured(plan, part.begin, part.end);
+        seconds = is_measured ? kPartSeconds : kFirstPartSeconds;
+        rest = {.dispatches = room.dispatches, .seconds = seconds};
+        part.end = Advance(plan, pace, part.begin, rest);
+      }
       status = GiveMemory(*run);
     }
     const bool is_alone = device_is_idle && first == 0 && batch.parts.empty();
@@ -261,9 +293,8 @@ void Submission::TakeRuns(size_t first, bool device_is_idle, Batch& batch) {
       take();
       continue;
     }
-    const double seconds = own.seconds - rest.seconds;
-    batch.expected_seconds += seconds;
-    room = {.dispatches = rest.dispatches, .seconds = room.seconds - seconds};
+    batch.expected_seconds += seconds - rest.seconds;
+    room = rest;
     run->next = part.end;
     batch.parts.push_back(part);
     if (!part.is_last()) break;
@@ -377,7 +408,7 @@ absl::Duration Submission::DeviceTime(const Frame& frame) const {
 void Submission::Measure(const Batch& batch, Clock::time_point now) {
   const Clock::duration taken = now - std::max(batch.submitted_at, last_completion_);
   last_completion_ = now;
-  if (health_->lost()) return;
+  if (health_->lost() || batch.parts.empty()) return;
   const int64_t nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count();
   std::atomic<int64_t>& longest = counters_.longest_submission_nanoseconds;
   longest = std::max(longest.load(std::memory_order_relaxed), nanoseconds);
@@ -402,11 +433,12 @@ void Submission::Complete(Batch& batch) {
     for (const RunPart& part : batch.parts) {
       QueuedRun& run = *part.run;
       run.statistics.device += device_time;
-      if (!part.is_last()) continue;
-      run.statistics.executed = absl::FromChrono(now - run.submitted_at);
-      run.scratch = {};
-      run.device_input = {};
-      run.device_outputs.clear();
+      if (part.is_last()) run.statistics.executed = absl::FromChrono(now - run.submitted_at);
+    }
+    for (const std::shared_ptr<QueuedRun>& run : batch.ended_runs) {
+      run->scratch = {};
+      run->device_input = {};
+      run->device_outputs.clear();
     }
     absl::MutexLock lock(&mutex_);
     free_frames_.push_back(batch.frame);

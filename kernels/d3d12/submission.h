@@ -60,7 +60,8 @@ class Submission {
     BufferSlice constants;
   };
 
-  // A submission, or (without a frame) runs that failed before theirs.
+  // A submission; or, without parts, runs that were abandoned; or, without a frame, runs that
+  // failed before their submission.
   struct Batch {
     Frame* frame = nullptr;
     uint64_t fence_value = 0;
@@ -86,8 +87,9 @@ class Submission {
 
   // On the submitting thread.
   void SubmitLoop();
-  Batch TakeBatch(bool device_is_idle, bool may_continue);
-  void TakeRuns(size_t first, bool device_is_idle, Batch& batch);
+  Batch TakeAbandoned();
+  Batch TakeBatch(bool device_is_idle, bool may_cut);
+  void TakeRuns(size_t first, bool device_is_idle, bool may_cut, Batch& batch);
   absl::Status GiveMemory(QueuedRun& run);
   absl::Status Submit(Batch& batch);
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -112,9 +113,9 @@ class ReferenceDevice : public Device {
   }
 
   void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
-           RunCallback done) override {
-    QueuedRun run{std::move(compiled), std::move(bindings), std::move(done), absl::Now(),
-                  absl::OkStatus()};
+           std::stop_token abandoned, RunCallback done) override {
+    QueuedRun run{std::move(compiled), std::move(bindings), std::move(abandoned),
+                  std::move(done),     absl::Now(),         absl::OkStatus()};
     const std::lock_guard lock(mutex_);
     if (waiting_ >= max_queued_) {
       // The answer comes from a worker like any other, but what it would hold on to is let go.
@@ -141,6 +142,7 @@ class ReferenceDevice : public Device {
   struct QueuedRun {
     std::shared_ptr<const CompiledOperator> compiled;
     Bindings bindings;
+    std::stop_token abandoned;
     RunCallback done;
     absl::Time queued_at;
     absl::Status refusal;
@@ -179,7 +181,8 @@ class ReferenceDevice : public Device {
       if (complete) outputs.push_back(output->bytes());
     }
     if (!complete) return absl::InvalidArgumentError("The run lacks a buffer.");
-    RETURN_IF_ERROR(ReferenceRun(run.compiled->desc(), run.bindings.input->bytes(), outputs));
+    RETURN_IF_ERROR(
+        ReferenceRun(run.compiled->desc(), run.bindings.input->bytes(), outputs, run.abandoned));
     ++runs_;
     RunStatistics statistics;
     statistics.queued = started - run.queued_at;

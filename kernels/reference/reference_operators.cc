@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
@@ -27,11 +28,12 @@ uint64_t ElementOffset(const Coordinate& coordinate, const std::vector<uint32_t>
   return offset;
 }
 
-// Calls visit(coordinate) for every coordinate of `sizes` in row-major order.
+// Calls visit(coordinate) for every coordinate of `sizes` in row-major order, or until `abandoned`.
 template <typename Visit>
-void ForEachCoordinate(const std::vector<uint32_t>& sizes, Visit visit) {
+void ForEachCoordinate(const std::vector<uint32_t>& sizes, const std::stop_token& abandoned,
+                       Visit visit) {
   Coordinate coordinate(sizes.size(), 0);
-  while (true) {
+  while (!abandoned.stop_requested()) {
     visit(std::as_const(coordinate));
     size_t axis = sizes.size();
     while (axis > 0 && ++coordinate[axis - 1] == sizes[axis - 1]) coordinate[--axis] = 0;
@@ -136,9 +138,15 @@ uint64_t FromDouble(DataType type, double value) {
 
 // The coordinates that `axes` reduce: those of an output, and those inside one reduction.
 struct ReductionShape {
-  ReductionShape(const std::vector<uint32_t>& sizes, const std::vector<uint32_t>& axes)
-      : output_sizes(sizes), inner_sizes(sizes.size(), 1) {
+  ReductionShape(const std::vector<uint32_t>& sizes, const std::vector<uint32_t>& axes,
+                 std::stop_token abandoned_run = {})
+      : output_sizes(sizes), inner_sizes(sizes.size(), 1), abandoned(std::move(abandoned_run)) {
     for (const uint32_t axis : axes) std::swap(output_sizes[axis], inner_sizes[axis]);
+  }
+
+  template <typename Visit>
+  void ForEachOutput(Visit visit) const {
+    ForEachCoordinate(output_sizes, abandoned, visit);
   }
 
   // Calls visit(input coordinate, position) for the elements reduced into `output`, positions
@@ -147,7 +155,7 @@ struct ReductionShape {
   void ForEachReduced(const Coordinate& output, Visit visit) const {
     uint64_t position = 0;
     Coordinate coordinate(output.size());
-    ForEachCoordinate(inner_sizes, [&](const Coordinate& inner) {
+    ForEachCoordinate(inner_sizes, abandoned, [&](const Coordinate& inner) {
       for (size_t i = 0; i < inner.size(); ++i) coordinate[i] = output[i] + inner[i];
       visit(std::as_const(coordinate), position++);
     });
@@ -155,6 +163,7 @@ struct ReductionShape {
 
   std::vector<uint32_t> output_sizes;  // 1 along reduced axes
   std::vector<uint32_t> inner_sizes;   // 1 along the others
+  std::stop_token abandoned;
 };
 
 uint64_t PickPosition(DataType type, const Reader& input, const ReductionShape& shape,
@@ -172,13 +181,12 @@ uint64_t PickPosition(DataType type, const Reader& input, const ReductionShape& 
   return best;
 }
 
-void ArgReduce(const TensorDesc& input_desc, const std::vector<uint32_t>& axes, Extreme extreme,
+void ArgReduce(const TensorDesc& input_desc, const ReductionShape& shape, Extreme extreme,
                AxisDirection direction, absl::Span<const std::byte> input,
                const TensorDesc& output_desc, absl::Span<std::byte> output) {
   const Reader reader(input_desc, input);
-  const ReductionShape shape(input_desc.sizes, axes);
   Writer writer(output_desc, output);
-  ForEachCoordinate(shape.output_sizes, [&](const Coordinate& coordinate) {
+  shape.ForEachOutput([&](const Coordinate& coordinate) {
     writer.Store(coordinate,
                  PickPosition(input_desc.data_type, reader, shape, coordinate, extreme, direction));
   });
@@ -331,23 +339,24 @@ uint64_t ReduceOne(ReduceFunction function, DataType type, const Reader& input,
 struct RunVisitor {
   absl::Span<const std::byte> input;
   const std::vector<absl::Span<std::byte>>& outputs;
+  const std::stop_token& abandoned;
 
   void operator()(const ArgReduceDesc& desc) const {
-    ArgReduce(desc.input, desc.axes, desc.extreme, desc.axis_direction, input, *desc.output,
-              outputs[0]);
+    ArgReduce(desc.input, ReductionShape(desc.input.sizes, desc.axes, abandoned), desc.extreme,
+              desc.axis_direction, input, *desc.output, outputs[0]);
   }
 
   void operator()(const ReduceDesc& desc) const {
+    const ReductionShape shape(desc.input.sizes, desc.axes, abandoned);
     if (desc.function == ReduceFunction::kArgMin || desc.function == ReduceFunction::kArgMax) {
-      ArgReduce(desc.input, desc.axes,
+      ArgReduce(desc.input, shape,
                 desc.function == ReduceFunction::kArgMin ? Extreme::kMin : Extreme::kMax,
                 AxisDirection::kIncreasing, input, *desc.output, outputs[0]);
       return;
     }
     const Reader reader(desc.input, input);
-    const ReductionShape shape(desc.input.sizes, desc.axes);
     Writer writer(*desc.output, outputs[0]);
-    ForEachCoordinate(shape.output_sizes, [&](const Coordinate& coordinate) {
+    shape.ForEachOutput([&](const Coordinate& coordinate) {
       writer.Store(coordinate,
                    ReduceOne(desc.function, desc.input.data_type, reader, shape, coordinate));
     });
@@ -355,7 +364,7 @@ struct RunVisitor {
 
   void operator()(const TopKDesc& desc) const {
     const Reader reader(desc.input, input);
-    const ReductionShape shape(desc.input.sizes, {desc.axis});
+    const ReductionShape shape(desc.input.sizes, {desc.axis}, abandoned);
     Writer values(*desc.output_values, outputs[0]);
     Writer indices(*desc.output_indices, outputs[1]);
     struct Candidate {
@@ -364,12 +373,13 @@ struct RunVisitor {
       uint64_t bits;
     };
     std::vector<Candidate> candidates;
-    ForEachCoordinate(shape.output_sizes, [&](const Coordinate& sequence) {
+    shape.ForEachOutput([&](const Coordinate& sequence) {
       candidates.clear();
       shape.ForEachReduced(sequence, [&](const Coordinate& coordinate, uint64_t position) {
         const uint64_t bits = reader.At(coordinate);
         candidates.push_back({OrderKey(desc.input.data_type, bits), position, bits});
       });
+      if (abandoned.stop_requested()) return;  // there may be fewer than k
       const bool decreasing = desc.axis_direction == AxisDirection::kDecreasing;
       std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
         if (a.key != b.key) return decreasing ? a.key > b.key : a.key < b.key;
@@ -387,9 +397,9 @@ struct RunVisitor {
   void operator()(const HardmaxDesc& desc) const {
     const DataType type = desc.input.data_type;
     const Reader reader(desc.input, input);
-    const ReductionShape shape(desc.input.sizes, desc.axes);
+    const ReductionShape shape(desc.input.sizes, desc.axes, abandoned);
     Writer writer(*desc.output, outputs[0]);
-    ForEachCoordinate(shape.output_sizes, [&](const Coordinate& output) {
+    shape.ForEachOutput([&](const Coordinate& output) {
       const uint64_t picked =
           PickPosition(type, reader, shape, output, Extreme::kMax, AxisDirection::kIncreasing);
       shape.ForEachReduced(output, [&](const Coordinate& coordinate, uint64_t position) {
@@ -408,7 +418,8 @@ absl::Status CheckBytes(absl::string_view name, uint64_t size, const TensorDesc&
 }  // namespace
 
 absl::Status ReferenceRun(const OperatorDesc& validated, absl::Span<const std::byte> input,
-                          const std::vector<absl::Span<std::byte>>& outputs) {
+                          const std::vector<absl::Span<std::byte>>& outputs,
+                          const std::stop_token& abandoned) {
   const std::vector<TensorDesc> output_descs = OutputsOf(validated);
   if (outputs.size() != output_descs.size()) {
     return absl::InvalidArgumentError(absl::StrCat(OperatorName(validated), " has ",
@@ -419,7 +430,10 @@ absl::Status ReferenceRun(const OperatorDesc& validated, absl::Span<const std::b
   for (size_t i = 0; i < outputs.size(); ++i) {
     status.Update(CheckBytes(absl::StrCat("outputs[", i, "]"), outputs[i].size(), output_descs[i]));
   }
-  if (status.ok()) std::visit(RunVisitor{input, outputs}, validated);
+  if (status.ok() && !abandoned.stop_requested()) {
+    std::visit(RunVisitor{input, outputs, abandoned}, validated);
+  }
+  if (abandoned.stop_requested()) status.Update(absl::CancelledError("The run was abandoned."));
   return status;
 }
 
@@ -437,7 +451,7 @@ absl::StatusOr<std::vector<ExactReduction>> ReferenceReduceExact(
   const Reader reader(validated.input, input);
   const ReductionShape shape(validated.input.sizes, validated.axes);
   std::vector<ExactReduction> results;
-  ForEachCoordinate(shape.output_sizes, [&](const Coordinate& output) {
+  shape.ForEachOutput([&](const Coordinate& output) {
     results.push_back(ReduceFloats(function, type, reader, shape, output));
   });
   return results;

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,8 +29,11 @@ namespace opmill {
 
 // `validated` has passed Validate. Spans hold at least the bytes that their tensors require; what
 // an output span has beyond them is left alone. InvalidArgument when a span is missing or short.
+// Cancelled after a stop of `abandoned`, for which it looks at every element, but not while it
+// sorts a sequence.
 absl::Status ReferenceRun(const OperatorDesc& validated, absl::Span<const std::byte> input,
-                          const std::vector<absl::Span<std::byte>>& outputs);
+                          const std::vector<absl::Span<std::byte>>& outputs,
+                          const std::stop_token& abandoned = {});
 
 // One result of a float reduction before it is rounded, and what bounds of its error are made of.
 // A term is what the function sums or multiplies: x, |x|, x^2 or e^(x - maximum).

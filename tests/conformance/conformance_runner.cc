@@ -69,7 +69,7 @@ void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& com
                               Started& started) {
   for (Started::Attempt& attempt : started.attempts) {
     for (const Pass& pass : compiled->plan().passes) planned_dispatches_ += pass.dispatches.size();
-    device_.Run(compiled, attempt.bindings, [&attempt](absl::StatusOr<RunStatistics> result) {
+    device_.Run(compiled, attempt.bindings, {}, [&attempt](absl::StatusOr<RunStatistics> result) {
       attempt.result = std::move(result);
       attempt.done->Notify();
     });

@@ -101,7 +101,7 @@ class LongWork(unittest.TestCase):
         self.run_beside_small_ones(arrays.reduce(repeated(ROW, rows), "log_sum_exp", [1]), check)
 
     def test_a_long_top_k_is_cut(self):
-        rows, k = 128, 49152  # more than half of a row: all of it is sorted
+        rows, k = 192, 49152  # more than half of a row: all of it is sorted
         def check(outcome):
             values, indices = arrays.expect_top_k(ROW, 1, k)
             np.testing.assert_array_equal(arrays.array_of(outcome), np.repeat(values, rows, 0))

@@ -351,9 +351,9 @@ TEST_F(D3D12DeviceTest, LetsCallbacksRunAgain) {
   Device::RunCallback again = [&](const absl::StatusOr<RunStatistics>& result) {
     EXPECT_TRUE(result.ok()) << result.status();
     if (++rounds == 10) return done.Notify();
-    device_->Run(compiled, bindings, again);
+    device_->Run(compiled, bindings, {}, again);
   };
-  device_->Run(compiled, bindings, again);
+  device_->Run(compiled, bindings, {}, again);
   done.WaitForNotification();
   device_.reset();  // the last callback has returned
   EXPECT_EQ(rounds, 10);

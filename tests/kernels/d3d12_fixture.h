@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -50,16 +52,17 @@ absl::StatusOr<std::vector<uint8_t>> RunPlan(Device& device, const OperatorPlan&
 class Runs {
  public:
   void Start(Device& device, const std::shared_ptr<const CompiledOperator>& compiled,
-             Bindings bindings) {
+             Bindings bindings, std::stop_token abandoned = {}) {
     {
       absl::MutexLock lock(&mutex_);
       ++under_way_;
     }
-    device.Run(compiled, std::move(bindings), [this](absl::StatusOr<RunStatistics> result) {
-      absl::MutexLock lock(&mutex_);
-      --under_way_;
-      results_.push_back(std::move(result));
-    });
+    device.Run(compiled, std::move(bindings), std::move(abandoned),
+               [this](absl::StatusOr<RunStatistics> result) {
+                 absl::MutexLock lock(&mutex_);
+                 --under_way_;
+                 results_.push_back(std::move(result));
+               });
   }
   std::vector<absl::StatusOr<RunStatistics>> Wait() {
     absl::MutexLock lock(&mutex_);

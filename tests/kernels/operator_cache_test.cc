@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,8 @@ class CountingDevice : public Device {
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
     return absl::UnimplementedError("This device compiles only.");
   }
-  void Run(std::shared_ptr<const CompiledOperator>, Bindings, RunCallback done) override {
+  void Run(std::shared_ptr<const CompiledOperator>, Bindings, std::stop_token,
+           RunCallback done) override {
     done(absl::UnimplementedError("This device compiles only."));
   }
   DeviceCounters counters() const override { return {}; }

@@ -67,6 +67,17 @@ TEST(Pace, BelievesLongTimesAtOnceAndShortOnesByAndBy) {
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 200);
 }
 
+TEST(Pace, KnowsWhatItHasMeasured) {
+  const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  Pace pace(OperatorDesc(), plan);
+  EXPECT_FALSE(pace.IsMeasured(plan, {0, 0, 0}, {0, 0, 1}));
+  pace.Learn(plan, {0, 0, 0}, {0, 0, 1}, 1);
+  EXPECT_TRUE(pace.IsMeasured(plan, {0, 0, 0}, {1, 1, 0}));
+  EXPECT_FALSE(pace.IsMeasured(plan, {1, 0, 99}, {1, 1, 1}));  // a group of kernel 1
+  pace.Learn(plan, {1, 1, 0}, {2, 0, 0}, 1);
+  EXPECT_TRUE(pace.IsMeasured(plan, {0, 0, 0}, {2, 0, 0}));
+}
+
 TEST(Pace, DoesNotTakeInterruptionsOfSmallWorkForItsOwn) {
   const OperatorPlan plan = Plan(1, 1, 64 << 10);
   Pace pace(OperatorDesc(), plan);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -100,14 +101,14 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
     absl::Notification go_on;
     answers.assign(3, absl::UnknownError("none"));
     // The only worker stands still in the first callback.
-    device_->Run(compiled, bindings, [&](absl::StatusOr<RunStatistics> result) {
+    device_->Run(compiled, bindings, {}, [&](absl::StatusOr<RunStatistics> result) {
       answers[0] = result.status();
       started.Notify();
       go_on.WaitForNotification();
     });
     started.WaitForNotification();
     for (const size_t i : {1, 2}) {
-      device_->Run(compiled, bindings,
+      device_->Run(compiled, bindings, {},
                    [&, i](absl::StatusOr<RunStatistics> result) { answers[i] = result.status(); });
     }
     std::thread closer([&] { device_ = nullptr; });
@@ -121,6 +122,70 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
   }
   EXPECT_EQ(answers[1].message(), "The device is closing.");
   EXPECT_EQ(answers[1].code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ReferenceDeviceTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
+  Create({.threads = 1});
+  const auto compiled = Compile(1);
+  absl::Notification started;
+  absl::Notification go_on;
+  // The only worker stands still in the first callback.
+  device_->Run(compiled, Bind(1, 7), {}, [&](const absl::StatusOr<RunStatistics>&) {
+    started.Notify();
+    go_on.WaitForNotification();
+  });
+  started.WaitForNotification();
+  const Bindings bindings = Bind(1, 7);
+  const uint32_t untouched = 0x5A5A5A5A;
+  std::memcpy(bindings.outputs[0]->bytes().data(), &untouched, sizeof(untouched));
+  std::stop_source abandon;
+  std::vector<absl::Status> answers;
+  device_->Run(
+      compiled, bindings, abandon.get_token(),
+      [&](const absl::StatusOr<RunStatistics>& result) { answers.push_back(result.status()); });
+  abandon.request_stop();
+  go_on.Notify();
+  const Bindings next = Bind(1, 9);
+  EXPECT_TRUE(device_->RunAndWait(compiled, next).ok());
+  EXPECT_EQ(Result(next), 9u);
+  EXPECT_EQ(answers, std::vector<absl::Status>{absl::CancelledError("The run was abandoned.")});
+  EXPECT_EQ(Result(bindings), untouched);
+  EXPECT_EQ(device_->counters().runs, 2u);
+}
+
+// Of elements that are all the same one, so many that an operator would take minutes.
+TEST_F(ReferenceDeviceTest, EndsWhatIsAbandonedUnderWay) {
+  const TensorDesc input = {DataType::kFloat32, {65535, 65535}, {0, 0}};
+  const OperatorDesc kOperators[] = {
+      *Validate(ReduceDesc{ReduceFunction::kLogSumExp, input, std::nullopt, {0, 1}}),
+      *Validate(ReduceDesc{ReduceFunction::kMax, input, std::nullopt, {1}}),
+      *Validate(ReduceDesc{ReduceFunction::kArgMin, input, std::nullopt, {0}}),
+      *Validate(ArgReduceDesc{.extreme = Extreme::kMax, .input = input, .axes = {1}}),
+      *Validate(TopKDesc{.input = input, .axis = 1, .k = 100}),
+      *Validate(HardmaxDesc{.input = {DataType::kFloat16, {1024, 65535}, {0, 0}}, .axes = {0, 1}}),
+  };
+  Create({.threads = 1});
+  for (const OperatorDesc& desc : kOperators) {
+    SCOPED_TRACE(ToString(desc));
+    Bindings bindings = {.input = device_->Allocate(4, BufferUse::kInput).value()};
+    for (const TensorDesc& output : OutputsOf(desc)) {
+      bindings.outputs.push_back(
+          device_->Allocate(RequiredBytes(output), BufferUse::kOutput).value());
+    }
+    std::stop_source abandon;
+    absl::Status answer;
+    absl::Notification answered;
+    device_->Run(device_->Compile(desc, OperatorPlan()).value(), bindings, abandon.get_token(),
+                 [&](const absl::StatusOr<RunStatistics>& result) {
+                   answer = result.status();
+                   answered.Notify();
+                 });
+    EXPECT_FALSE(answered.WaitForNotificationWithTimeout(absl::Milliseconds(100)));
+    abandon.request_stop();
+    EXPECT_TRUE(answered.WaitForNotificationWithTimeout(absl::Seconds(10)));
+    answered.WaitForNotification();
+    EXPECT_EQ(answer, absl::CancelledError("The run was abandoned."));
+  }
 }
 
 TEST_F(ReferenceDeviceTest, RefusesARunWithoutBuffers) {

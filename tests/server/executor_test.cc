@@ -1,6 +1,8 @@
 #include "server/executor.h"
 
+#include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,8 +45,10 @@ TEST_F(ExecutorTest, TakesAnExecutionThroughItsStages) {
   EXPECT_EQ(execution->report().times.compute, absl::Seconds(2));
   EXPECT_GE(execution->report().times.queue, absl::Seconds(1));
   EXPECT_EQ(execution->report().batch_size, 3u);
+  const std::stop_token abandoned = run.abandoned;
   run = {};
   executor_->Finish(execution);
+  EXPECT_FALSE(abandoned.stop_requested());
   EXPECT_EQ(execution->output(0), nullptr);
   EXPECT_TRUE(execution->status().ok());
   EXPECT_EQ(caller.ready, 1);
@@ -114,7 +118,13 @@ class EndAtStage : public ExecutorTest {
     device_.ReleaseCompiler();
     if (where == Where::kQueued || where == Where::kRunning) {
       EXPECT_EQ(device_.pending_runs(), 1u);
-      device_.Complete();
+      const GatedDevice::PendingRun run = device_.Take();
+      EXPECT_EQ(run.abandoned.stop_requested(), where == Where::kRunning);
+      if (where == Where::kRunning) {
+        run.done(absl::CancelledError("The run was abandoned."));
+      } else {
+        run.done(RunStatistics{.batch_size = 1});
+      }
     }
     if (blocker_ != nullptr) executor_->Finish(blocker_);
     blocker_ = nullptr;
@@ -180,6 +190,26 @@ TEST_F(EndAtStage, TheDeadlineEndsItWhereverItIs) {
     EXPECT_EQ(OfSums().cancelled(), 1u);
     ExpectNextOneWorks();
   }
+}
+
+TEST_F(EndAtStage, TheNextLargeOneGoesWhenTheDeviceHasLetGoOfTheOneBefore) {
+  Warm(Large());
+  Caller callers[2];
+  const std::shared_ptr<Execution> executions[] = {Begin(callers[0], Large()),
+                                                   Begin(callers[1], Large())};
+  for (const auto& execution : executions) SendAll(execution);
+  GatedDevice::PendingRun run = device_.Take();
+  executor_->Cancel(executions[0], Cancelled());
+  EXPECT_TRUE(executor_->has_runs());
+  EXPECT_EQ(device_.pending_runs(), 0u);
+  std::exchange(run, {}).done(absl::CancelledError("The run was abandoned."));
+  EXPECT_EQ(callers[0].ready, 1);
+  EXPECT_EQ(callers[0].status, Cancelled());
+  device_.Complete();
+  EXPECT_TRUE(callers[1].status.ok()) << callers[1].status;
+  EXPECT_FALSE(executor_->has_runs());
+  executor_->Finish(executions[1]);
+  ExpectIdle();
 }
 
 TEST_F(ExecutorTest, RefusesADeadlineThatHasPassed) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ class GatedDevice final : public Device {
   struct PendingRun {
     std::shared_ptr<const CompiledOperator> compiled;
     Bindings bindings;
+    std::stop_token abandoned;
     RunCallback done;
   };
 
@@ -58,9 +60,10 @@ class GatedDevice final : public Device {
   }
 
   void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
-           RunCallback done) override {
+           std::stop_token abandoned, RunCallback done) override {
     const std::lock_guard lock(mutex_);
-    runs_.push_back({std::move(compiled), std::move(bindings), std::move(done)});
+    runs_.push_back(
+        {std::move(compiled), std::move(bindings), std::move(abandoned), std::move(done)});
     changed_.notify_all();
   }
 

@@ -34,7 +34,7 @@
 namespace opmill {
 namespace {
 
-constexpr rlim_t kOwnDescriptors = 256;  // files, the driver's, gRPC's, the metrics' connections
+constexpr rlim_t kOwnDescriptors = 512;  // files, the driver's, gRPC's, the metrics' connections
 // A walk over a full house for every connection of a flood would be what the flood wants.
 constexpr absl::Duration kLeastBetweenCounts = absl::Milliseconds(5);
 constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);

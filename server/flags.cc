@@ -86,7 +86,8 @@ ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
           "results; inf: for ever.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
           "After SIGTERM or SIGINT, how long what is under way may take.");
-ABSL_FLAG(std::string, log_file, "", "The file that the log is appended to; empty: stderr.");
+ABSL_FLAG(std::string, log_file, "",
+          "The file that the log is appended to, opened again on SIGHUP; empty: stderr.");
 ABSL_FLAG(std::string, log_format, "text", "text or json.");
 ABSL_FLAG(std::string, log_level, "info",
           "The least that is logged: debug, info (a line for each request), warning or error.");

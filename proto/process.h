@@ -28,6 +28,10 @@ void UseBytes(FILE* file);
 bool StderrIsTerminal();
 
 absl::StatusOr<FILE*> OpenForAppending(const std::string& path);
+// `file` goes on in the file that has the path now, which is made where there is none; in the old
+// one where that fails. Any thread may write to `file` meanwhile. Unimplemented on Windows, where
+// nobody can move a file away that is being written.
+absl::Status ReopenForAppending(FILE* file, const std::string& path);
 
 }  // namespace opmill
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,6 +33,17 @@ absl::StatusOr<FILE*> OpenForAppending(const std::string& path) {
   FILE* const file = fopen(path.c_str(), "ae");
   if (file != nullptr) return file;
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened for writing"));
+}
+
+absl::Status ReopenForAppending(FILE* file, const std::string& path) {
+  absl::StatusOr<FILE*> opened = OpenForAppending(path);
+  if (!opened.ok()) return opened.status();
+  fflush(file);
+  const bool replaced = dup3(fileno(*opened), fileno(file), O_CLOEXEC) >= 0;
+  absl::Status status;
+  if (!replaced) status = absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot take the log"));
+  fclose(*opened);
+  return status;
 }
 
 }  // namespace opmill

@@ -63,4 +63,8 @@ absl::StatusOr<FILE*> OpenForAppending(const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened for writing"));
 }
 
+absl::Status ReopenForAppending(FILE*, const std::string&) {
+  return absl::UnimplementedError("An open file keeps its name on Windows.");
+}
+
 }  // namespace opmill

@@ -33,6 +33,11 @@ class Access {
   // For one address to listen at. This object outlives the server that is given them.
   std::shared_ptr<grpc::ServerCredentials> MakeCredentials();
 
+  // Reads the files again soon, changed or not, and logs what came of it.
+  void ReloadSoon() {
+    if (watched_ != nullptr) watched_->CallBack();
+  }
+
   // The name of the caller's token, else of its certificate; empty where neither is asked for.
   std::string CallerOf(const grpc::CallbackServerContext& context) const;
 

@@ -20,6 +20,7 @@
 #include "kernels/bytecode_cache.h"
 #include "kernels/errors.h"
 #include "proto/process.h"
+#include "server/byte_size.h"
 #include "server/flag_files.h"
 #include "server/host_memory.h"
 #include "server/listen_address.h"
@@ -55,17 +56,18 @@ ABSL_FLAG(
     std::string, shader_cache, "default",
     "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
     "opmill in the user's cache directory.");
-ABSL_FLAG(uint64_t, memory_limit, opmill::Limits().memory_limit,
+ABSL_FLAG(opmill::ByteSize, memory_limit, {opmill::Limits().memory_limit},
           "What the process may take of the host's memory. 0: three quarters of what the machine, "
           "container or job has. The bounds on bytes that are not given are parts of it.");
-ABSL_FLAG(uint64_t, max_message_bytes, opmill::Limits().max_message_bytes,
+ABSL_FLAG(opmill::ByteSize, max_message_bytes, {opmill::Limits().max_message_bytes},
           "The longest message that the server takes.");
-ABSL_FLAG(uint64_t, max_response_chunk_bytes, opmill::Limits().max_response_chunk_bytes,
+ABSL_FLAG(opmill::ByteSize, max_response_chunk_bytes, {opmill::Limits().max_response_chunk_bytes},
           "The most tensor bytes in one message of a result.");
-ABSL_FLAG(uint64_t, max_tensor_bytes, opmill::Limits().max_tensor_bytes, "The largest tensor.");
-ABSL_FLAG(uint64_t, max_bytes_in_flight, opmill::Limits().max_bytes_in_flight,
+ABSL_FLAG(opmill::ByteSize, max_tensor_bytes, {opmill::Limits().max_tensor_bytes},
+          "The largest tensor.");
+ABSL_FLAG(opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
           "Inputs and outputs of all executions under way. 0: about half of --memory_limit.");
-ABSL_FLAG(uint64_t, max_scratch_bytes, opmill::Limits().max_scratch_bytes,
+ABSL_FLAG(opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
           "Memory of one operator beside its tensors. 0: about a quarter of --memory_limit.");
 ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions under way.");
 ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
@@ -83,14 +85,15 @@ ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_con
           "Calls open on one connection; more wait at the caller's.");
 ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
           "Compiled operators that are kept.");
-ABSL_FLAG(uint64_t, max_idle_bytes, opmill::Limits().max_idle_bytes,
+ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
           "Memory of ended executions that is kept for the next ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
           "How long an execution waits for its caller, to send input that it lacks or to read its "
           "results; inf: for ever.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
           "After SIGTERM or SIGINT, how long what is under way may take.");
-ABSL_FLAG(std::string, log_file, "", "The file that the log is appended to; empty: stderr.");
+ABSL_FLAG(std::string, log_file, "",
+          "The file that the log is appended to, opened again on SIGHUP; empty: stderr.");
 ABSL_FLAG(std::string, log_format, "text", "text or json.");
 ABSL_FLAG(std::string, log_level, "info",
           "The least that is logged: debug, info (a line for each request), warning or error.");
@@ -118,10 +121,17 @@ absl::Status ReadWord(absl::string_view flag, const std::string& word, const Wor
                                                  absl::StrJoin(words, ", ", name), "."));
 }
 
-absl::Status CheckRange(absl::string_view flag, uint64_t value, uint64_t least, uint64_t most) {
+absl::Status CheckCount(absl::string_view flag, uint32_t value, uint32_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " is ", value, "; it is at least 1 and at most ", most, "."));
+}
+
+absl::Status CheckBytes(absl::string_view flag, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", value, "; it is at least ",
-                                                 least, " and at most ", most, "."));
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", FormatBytes(value),
+                                                 "; it is at least ", FormatBytes(least),
+                                                 " and at most ", FormatBytes(most), "."));
 }
 
 constexpr absl::string_view kThisFile = "server/flags.cc";
@@ -144,12 +154,12 @@ absl::Status ReadEnvironment() {
 }
 
 absl::Status ReadLimits(Limits& limits) {
-  limits = {.memory_limit = absl::GetFlag(FLAGS_memory_limit),
-            .max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes),
-            .max_response_chunk_bytes = absl::GetFlag(FLAGS_max_response_chunk_bytes),
-            .max_tensor_bytes = absl::GetFlag(FLAGS_max_tensor_bytes),
-            .max_bytes_in_flight = absl::GetFlag(FLAGS_max_bytes_in_flight),
-            .max_scratch_bytes = absl::GetFlag(FLAGS_max_scratch_bytes),
+  limits = {.memory_limit = absl::GetFlag(FLAGS_memory_limit).bytes,
+            .max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes).bytes,
+            .max_response_chunk_bytes = absl::GetFlag(FLAGS_max_response_chunk_bytes).bytes,
+            .max_tensor_bytes = absl::GetFlag(FLAGS_max_tensor_bytes).bytes,
+            .max_bytes_in_flight = absl::GetFlag(FLAGS_max_bytes_in_flight).bytes,
+            .max_scratch_bytes = absl::GetFlag(FLAGS_max_scratch_bytes).bytes,
             .max_executions = absl::GetFlag(FLAGS_max_executions),
             .max_queued = absl::GetFlag(FLAGS_max_queued),
             .max_executions_per_stream = absl::GetFlag(FLAGS_max_executions_per_stream),
@@ -158,25 +168,24 @@ absl::Status ReadLimits(Limits& limits) {
             .max_connections_per_address = absl::GetFlag(FLAGS_max_connections_per_address),
             .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
-            .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes),
+            .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
   // gRPC counts message bytes in an int.
-  constexpr uint64_t kMostMessageBytes = std::numeric_limits<int32_t>::max() - (uint64_t{1} << 20);
+  constexpr uint64_t kMostMessageBytes = uint64_t{2047} << 20;
   constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
   RETURN_IF_ERROR(
-      CheckRange("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
-  RETURN_IF_ERROR(CheckRange("max_response_chunk_bytes", limits.max_response_chunk_bytes, 4096,
+      CheckBytes("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
+  RETURN_IF_ERROR(CheckBytes("max_response_chunk_bytes", limits.max_response_chunk_bytes, 4096,
                              kMostMessageBytes));
-  RETURN_IF_ERROR(CheckRange("max_tensor_bytes", limits.max_tensor_bytes, 4, kMostBytes));
-  RETURN_IF_ERROR(CheckRange("max_executions", limits.max_executions, 1, kMost));
-  RETURN_IF_ERROR(
-      CheckRange("max_executions_per_stream", limits.max_executions_per_stream, 1, kMost));
-  RETURN_IF_ERROR(CheckRange("max_queued", limits.max_queued, 1, kMost));
-  RETURN_IF_ERROR(CheckRange("max_streams", limits.max_streams, 1, kMost));
-  RETURN_IF_ERROR(CheckRange("max_connections", limits.max_connections, 1, kMost));
+  RETURN_IF_ERROR(CheckBytes("max_tensor_bytes", limits.max_tensor_bytes, 4, kMostBytes));
+  RETURN_IF_ERROR(CheckCount("max_executions", limits.max_executions, kMost));
+  RETURN_IF_ERROR(CheckCount("max_executions_per_stream", limits.max_executions_per_stream, kMost));
+  RETURN_IF_ERROR(CheckCount("max_queued", limits.max_queued, kMost));
+  RETURN_IF_ERROR(CheckCount("max_streams", limits.max_streams, kMost));
+  RETURN_IF_ERROR(CheckCount("max_connections", limits.max_connections, kMost));
   // HTTP/2's own setting; gRPC counts it in an int.
-  RETURN_IF_ERROR(CheckRange("max_calls_per_connection", limits.max_calls_per_connection, 1,
+  RETURN_IF_ERROR(CheckCount("max_calls_per_connection", limits.max_calls_per_connection,
                              std::numeric_limits<int32_t>::max()));
   if (limits.stall_timeout < absl::Milliseconds(100)) {
     return absl::InvalidArgumentError(absl::StrCat("--stall_timeout is ",
@@ -201,8 +210,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
       "serves DirectML's operators over gRPC.\n\n"
       "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
       "Every flag may also stand in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
-      "file "
-      "(--flagfile=FILE).");
+      "file (--flagfile=FILE). Sizes look like 64MiB, 1.5GiB, 500MB or are plain bytes; times like "
+      "500ms or 2m.");
   RETURN_IF_ERROR(ReadEnvironment());
   ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
   std::string program = "opmill-server";

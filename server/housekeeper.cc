@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "absl/time/clock.h"
 #include "proto/allocator.h"
@@ -15,9 +16,25 @@ constexpr std::chrono::milliseconds kTick(20);
 constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
 // The next execution after it pays for fresh memory again: a second a gigabyte in software.
 constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
+// What is no execution, such as refused messages, leaves free memory behind too.
+constexpr absl::Duration kIdleBeforeTrim = absl::Seconds(2);
+constexpr absl::Duration kLeastBetweenTrimChecks = absl::Seconds(3);
+constexpr int64_t kUnusedBytesBeforeTrim = 32 << 20;
 constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
 // Until its memory has come back, which gRPC frees on threads of its own.
 constexpr absl::Duration kLeastBetweenClosings = absl::Milliseconds(200);
+
+// What is resident and not allocated: the program, its stacks and the driver's memory, and, beyond
+// those, free memory. Negative where much that is allocated has not been touched yet, absent where
+// calls allocate or free much meanwhile.
+std::optional<int64_t> ReadUnusedBytes() {
+  constexpr uint64_t kMuch = uint64_t{1} << 20;
+  const uint64_t before = AllocatedBytes();
+  const uint64_t resident = ReadResidentBytes();
+  const uint64_t after = AllocatedBytes();
+  if (std::max(before, after) - std::min(before, after) > kMuch) return std::nullopt;
+  return static_cast<int64_t>(resident) - static_cast<int64_t>(after);
+}
 
 }  // namespace
 
@@ -42,6 +59,7 @@ Housekeeper::~Housekeeper() {
 }
 
 void Housekeeper::Run() {
+  least_unused_bytes_ = ReadUnusedBytes().value_or(least_unused_bytes_);
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kTick, [this] { return stopping_; })) {
     lock.unlock();
@@ -92,10 +110,24 @@ void Housekeeper::ReleaseWhenIdle(absl::Time now) {
     idle_since_ = absl::InfiniteFuture();
   } else {
     idle_since_ = std::min(idle_since_, now);
-    if (is_released_ || now - idle_since_ < kIdleBeforeRelease) return;
-    is_released_ = true;
-    ReleaseMemory();
+    const absl::Duration idle = now - idle_since_;
+    if (!is_released_ && idle >= kIdleBeforeRelease) {
+      is_released_ = true;
+      ReleaseMemory();
+    }
+    if (idle >= kIdleBeforeTrim) TrimIfWorthIt(now);
   }
+}
+
+void Housekeeper::TrimIfWorthIt(absl::Time now) {
+  if (now - last_trim_check_ < kLeastBetweenTrimChecks) return;
+  last_trim_check_ = now;
+  const std::optional<int64_t> unused_bytes = ReadUnusedBytes();
+  if (!unused_bytes.has_value()) return;
+  least_unused_bytes_ = std::min(least_unused_bytes_, *unused_bytes);
+  if (*unused_bytes - least_unused_bytes_ < kUnusedBytesBeforeTrim) return;
+  ReturnFreeMemory();
+  least_unused_bytes_ = ReadUnusedBytes().value_or(least_unused_bytes_);
 }
 
 void Housekeeper::ReleaseMemory() {

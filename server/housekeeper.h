@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -34,6 +35,8 @@ class Housekeeper {
   void WatchMemory(absl::Time now);
   void EndStalled(absl::Time now);
   void ReleaseWhenIdle(absl::Time now);
+  // Returns free memory to the system once much of it has come to be kept.
+  void TrimIfWorthIt(absl::Time now);
   void ReleaseMemory();
 
   Device& device_;
@@ -48,6 +51,8 @@ class Housekeeper {
   absl::Time last_closed_ = absl::InfinitePast();  // a connection, while memory was short
   absl::Time idle_since_ = absl::InfiniteFuture();
   bool is_released_ = true;  // since the last execution
+  absl::Time last_trim_check_ = absl::InfinitePast();
+  int64_t least_unused_bytes_ = std::numeric_limits<int64_t>::max();  // since the last trim
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -8,14 +8,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-
-struct mg_connection;
-struct mg_context;
 
 namespace opmill {
 
-// GET and HEAD alone, a connection for each.
+// GET and HEAD alone, a connection for each. One thread serves all connections and waits for none
+// of them, so that those who send half a request, or do not read, delay nobody: they have a few
+// seconds, and the oldest of them make room for new connections.
 class HttpEndpoint {
  public:
   struct Answer {
@@ -23,26 +21,17 @@ class HttpEndpoint {
     std::string content_type = "text/plain; charset=utf-8";
     std::string body;
   };
-  using Pages = std::map<std::string, std::function<Answer()>, std::less<>>;  // by path
+  // By path. They are made on the endpoint's thread, so each takes some milliseconds at most.
+  using Pages = std::map<std::string, std::function<Answer()>, std::less<>>;
 
   // Listens when this returns; at host:port, where port 0 takes a free one.
-  // Pages are made on threads of the endpoint, several at a time.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               Pages pages);
   // No page is being made after.
-  ~HttpEndpoint();
+  virtual ~HttpEndpoint() = default;
 
   // With the port that was free.
-  const std::string& address() const { return address_; }
-
- private:
-  explicit HttpEndpoint(Pages pages) : pages_(std::move(pages)) {}
-  static int OnRequest(mg_connection* connection);
-  Answer Make(absl::string_view method, absl::string_view path) const;
-
-  const Pages pages_;
-  std::string address_;
-  mg_context* context_ = nullptr;
+  virtual const std::string& address() const = 0;
 };
 
 }  // namespace opmill

@@ -27,7 +27,7 @@
 namespace opmill {
 namespace {
 
-constexpr rlim_t kOwnDescriptors = 256;  // files, the driver's, gRPC's, the metrics' connections
+constexpr rlim_t kOwnDescriptors = 512;  // files, the driver's, gRPC's, the metrics' connections
 constexpr rlim_t kPerConnection = 2;     // gRPC's, and ours to watch it
 constexpr int kPauseWithoutDescriptorsMilliseconds = 100;
 

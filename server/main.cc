@@ -44,17 +44,24 @@ struct End {
 };
 
 // Until `stop` and drained. Calls `serving` when it begins to.
-End Serve(const opmill::ServerOptions& options, opmill::StopSignal& stop,
+End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
           const std::function<void()>& serving) {
-  auto server = opmill::Server::Create(options);
+  auto server = opmill::Server::Create(line.server);
   if (!server.ok()) {
     opmill::LogLine(opmill::LogLevel::kError, "not_started").Add(server.status());
     return {EXIT_FAILURE};
   }
   serving();
-  stop.Wait();
+  const auto reload = [&] {
+    absl::Status reopened;
+    if (!line.log_file.empty()) reopened = opmill::ReopenForAppending(log, line.log_file);
+    opmill::LogLine(reopened.ok() ? opmill::LogLevel::kInfo : opmill::LogLevel::kWarning, "reload")
+        .Add(reopened);
+    (*server)->ReloadAccess();
+  };
+  stop.Wait(reload);
   std::thread impatience([&] {
-    stop.Wait();
+    stop.Wait(reload);
     (*server)->HurryUp();
   });
   const absl::Status drained = (*server)->Drain();
@@ -91,7 +98,7 @@ int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
   opmill::StartLog(line->log_format, line->log_level, *log);
   End end;
   const auto serve = [&](const std::function<void()>& serving) {
-    end = Serve(line->server, stop, serving);
+    end = Serve(*line, *log, stop, serving);
     return end.exit_code;
   };
   if (line->service == opmill::ServiceAction::kRun) {

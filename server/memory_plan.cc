@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/byte_size.h"
 
 namespace opmill {
 namespace {
@@ -44,11 +45,13 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
       plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
   if (plan.limit_bytes < others + kLeastBufferBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--memory_limit is ", plan.limit_bytes, "; it is at least ", others + kLeastBufferBytes,
-        ": ", plan.process_bytes, " for the process and --max_executions (", limits.max_executions,
-        "), ", plan.kernel_bytes, " for live kernels, ", plan.operator_bytes,
-        " for compiled operators, ", plan.transport_bytes, " for messages of --max_message_bytes (",
-        limits.max_message_bytes, "), and ", kLeastBufferBytes, " for tensors."));
+        "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it is at least ",
+        FormatBytes(others + kLeastBufferBytes), ": ", FormatBytes(plan.process_bytes),
+        " for the process and --max_executions (", limits.max_executions, "), ",
+        FormatBytes(plan.kernel_bytes), " for live kernels, ", FormatBytes(plan.operator_bytes),
+        " for compiled operators, ", FormatBytes(plan.transport_bytes),
+        " for messages with a --max_message_bytes of ", FormatBytes(limits.max_message_bytes),
+        ", and ", FormatBytes(kLeastBufferBytes), " for tensors."));
   }
   plan.buffer_bytes = plan.limit_bytes - others;
 
@@ -67,9 +70,9 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
       chose_tensors ? usable_bytes - std::min(usable_bytes, tensor_bytes) : plan.buffer_bytes / 4);
   if (tensor_bytes > usable_bytes || scratch_bytes > usable_bytes - tensor_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--max_bytes_in_flight (", tensor_bytes, ") and --max_scratch_bytes (", scratch_bytes,
-        ") are more together than the ", usable_bytes, " bytes that --memory_limit (",
-        plan.limit_bytes, ") has for tensors and scratch."));
+        "--max_bytes_in_flight is ", FormatBytes(tensor_bytes), " and --max_scratch_bytes ",
+        FormatBytes(scratch_bytes), "; together they are at most ", FormatBytes(usable_bytes),
+        " with a --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
   }
   limits.max_bytes_in_flight = tensor_bytes;
   limits.max_scratch_bytes = scratch_bytes;

@@ -37,6 +37,9 @@ class Server {
   // Where it listens: the addresses asked for, a port of 0 replaced by the one that was free.
   const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
+  // Certificates and tokens are read again.
+  void ReloadAccess() { access_->ReloadSoon(); }
+
   // From now on health is NOT_SERVING, and what is new is refused; returns when what was begun has
   // ended. DeadlineExceeded when the drain timeout passed before, Cancelled when HurryUp was
   // called: the rest was ended with Unavailable.

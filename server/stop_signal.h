@@ -1,7 +1,9 @@
 // The system's wish that the process end: SIGTERM and SIGINT, or the console's events on Windows. A
-// service manager's comes through Request.
+// service manager's comes through Request. Beside it the wish that it read its files again: SIGHUP.
 #ifndef OPMILL_SERVER_STOP_SIGNAL_H_
 #define OPMILL_SERVER_STOP_SIGNAL_H_
+
+#include <functional>
 
 namespace opmill {
 
@@ -11,8 +13,9 @@ class StopSignal {
   // up to the last moment.
   static StopSignal& Install();
 
-  // Returns when the wish has come, and again when it has come once more.
-  virtual void Wait() = 0;
+  // Returns when the wish to end has come, and again when it has come once more. Meanwhile calls
+  // `reload` for each SIGHUP, on this thread.
+  virtual void Wait(const std::function<void()>& reload) = 0;
   virtual void Request() = 0;
   // Makes a Wait under way on another thread, and every later one, return at once.
   virtual void Release() = 0;

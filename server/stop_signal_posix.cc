@@ -16,13 +16,17 @@ class PosixStopSignal final : public StopSignal {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
     sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
-  void Wait() override {
-    if (released_) return;
-    int signal = 0;
-    sigwait(&signals_, &signal);
+  void Wait(const std::function<void()>& reload) override {
+    while (!released_) {
+      int signal = 0;
+      sigwait(&signals_, &signal);
+      if (signal != SIGHUP) return;
+      reload();
+    }
   }
 
   void Request() override { kill(getpid(), SIGTERM); }

@@ -25,7 +25,7 @@ class ConsoleStopSignal final : public StopSignal {
     return TRUE;
   }
 
-  void Wait() override {
+  void Wait(const std::function<void()>& /*reload*/) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return released_ || requests_ > seen_; });
     ++seen_;

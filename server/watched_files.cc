@@ -53,8 +53,16 @@ WatchedFiles::~WatchedFiles() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  wake_.notify_all();
   thread_.join();
+}
+
+void WatchedFiles::CallBack() {
+  {
+    const std::lock_guard lock(mutex_);
+    was_asked_ = true;
+  }
+  wake_.notify_all();
 }
 
 std::string WatchedFiles::Fingerprint() const {
@@ -69,11 +77,14 @@ std::string WatchedFiles::Fingerprint() const {
 void WatchedFiles::Watch() {
   std::string before = acted_on_;
   std::unique_lock lock(mutex_);
-  while (
-      !stop_.wait_for(lock, absl::ToChronoMilliseconds(interval_), [this] { return stopping_; })) {
+  for (;;) {
+    wake_.wait_for(lock, absl::ToChronoMilliseconds(interval_),
+                   [this] { return stopping_ || was_asked_; });
+    if (stopping_) return;
+    const bool was_asked = std::exchange(was_asked_, false);
     lock.unlock();
     std::string now = Fingerprint();
-    if (now == before && now != acted_on_) {
+    if (was_asked || (now == before && now != acted_on_)) {
       acted_on_ = now;
       changed_();
     }

@@ -35,6 +35,9 @@ class WatchedFiles {
                absl::Duration interval = kInterval);
   ~WatchedFiles();
 
+  // Calls back soon, whatever the files hold.
+  void CallBack();
+
  private:
   std::string Fingerprint() const;
   void Watch();
@@ -44,8 +47,9 @@ class WatchedFiles {
   const absl::Duration interval_;
   std::string acted_on_;  // the fingerprint; of the thread
   std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
+  std::condition_variable wake_;
+  bool stopping_ = false;   // guarded by mutex_, as the next
+  bool was_asked_ = false;  // to call back
   std::thread thread_;
 };
 

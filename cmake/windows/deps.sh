@@ -21,7 +21,7 @@ key=$({
   cat toolchain.cmake directx-headersConfig.cmake deps.sh grpc/*
   "$triplet-g++-posix" --version
   dpkg-query -W libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libssl-dev libspdlog-dev libfmt-dev \
-    libcivetweb-dev prometheus-cpp-dev libz-mingw-w64-dev directx-headers-dev libgtest-dev
+    prometheus-cpp-dev libz-mingw-w64-dev directx-headers-dev libgtest-dev
 } | sha256sum | cut -c 1-16)
 readonly key
 
@@ -108,9 +108,7 @@ patch_grpc() {
 
 make_all() {
   cp -r "$cache/$key-engine/." "$prefix"
-  step fetch fetch civetweb prometheus-cpp protobuf grpc re2 openssl spdlog fmtlib
-  step civetweb cmake_build civetweb "$work/source/civetweb" -DCIVETWEB_BUILD_TESTING=OFF \
-    -DCIVETWEB_ENABLE_{SERVER_EXECUTABLE,CXX,SSL,ASAN}=OFF
+  step fetch fetch prometheus-cpp protobuf grpc re2 openssl spdlog fmtlib
   step prometheus cmake_build prometheus "$work/source/prometheus-cpp" \
     -DENABLE_{PULL,PUSH,TESTING,COMPRESSION}=OFF -DUSE_THIRDPARTY_LIBRARIES=OFF
   step re2_tables re2_tables

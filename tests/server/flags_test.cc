@@ -16,6 +16,7 @@
 namespace opmill {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -53,11 +54,11 @@ void ExpectRefusal(const Ended& ended, absl::string_view sentence) {
 
 TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
   ExpectRefusal(Parse("", "--max_message_bytes=4095"),
-                "--max_message_bytes is 4095; it is at least 4096 and at most 2146435071.");
+                "--max_message_bytes is 4095; it is at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_message_bytes=2147483648"),
-                "--max_message_bytes is 2147483648; it is at least 4096 and at most 2146435071.");
+                "--max_message_bytes is 2GiB; it is at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_response_chunk_bytes=1"),
-                "--max_response_chunk_bytes is 1; it is at least 4096 and at most 2146435071.");
+                "--max_response_chunk_bytes is 1; it is at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_executions=0"),
                 "--max_executions is 0; it is at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_executions_per_stream=0"),
@@ -77,6 +78,40 @@ TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
   EXPECT_EQ(Parse("", "--memory_limit=1000000000 --max_bytes_in_flight=900000000").code, 2);
   ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it is at least 0.");
   ExpectRefusal(Parse("", "--address="), "--address is empty; it names at least one host:port.");
+}
+
+// Of a size that is refused, and of one that is not, the sentence or the exit code tells how it was
+// read.
+TEST(Flags, OfBytesTakeUnits) {
+  for (const absl::string_view flag :
+       {"max_message_bytes", "max_response_chunk_bytes", "max_tensor_bytes", "max_bytes_in_flight",
+        "max_scratch_bytes", "max_idle_bytes", "memory_limit"}) {
+    const std::string flags = flag == "memory_limit" ? "" : "--memory_limit=64GiB ";
+    EXPECT_EQ(Parse("", absl::StrCat(flags, "--", flag, "=1.5GiB")).code, 0) << flag;
+    EXPECT_EQ(Parse("", absl::StrCat(flags, "--", flag, "=1610612736")).code, 0) << flag;
+    const Ended unreadable = Parse("", absl::StrCat(flags, "--", flag, "=1XB"));
+    EXPECT_EQ(unreadable.code, 1) << flag;
+    EXPECT_THAT(unreadable.text, HasSubstr("A size is a number of bytes, or a number with KiB,"));
+  }
+  EXPECT_EQ(Parse("", "--max_message_bytes=2047MiB --memory_limit=64GiB").code, 0);
+  const ScratchDirectory directory;
+  const std::string path = (directory.path() / "file").string();
+  std::ofstream(path) << "--max_message_bytes=3GB\n";
+  ExpectRefusal(Parse("", absl::StrCat("--flagfile=", path)),
+                "--max_message_bytes is 3GB; it is at least 4KiB and at most 2047MiB.");
+  ExpectRefusal(Parse("OPMILL_MAX_MESSAGE_BYTES=3.5KiB", ""),
+                "--max_message_bytes is 3584; it is at least 4KiB and at most 2047MiB.");
+  const Ended unreadable = Parse("OPMILL_MEMORY_LIMIT=4Gi", "");
+  EXPECT_EQ(unreadable.code, 2);
+  EXPECT_THAT(unreadable.text,
+              AllOf(StartsWith("opmill-server: OPMILL_MEMORY_LIMIT is \"4Gi\", which "
+                               "--memory_limit does not take. "),
+                    HasSubstr("A size is a number of bytes")));
+  ExpectRefusal(
+      Parse("", "--memory_limit=1MB"),
+      "--memory_limit is 1MB; it is at least 648MiB: 256MiB for the process and --max_executions "
+      "(16384), 64MiB for live kernels, 8MiB for compiled operators, 192MiB for messages with a "
+      "--max_message_bytes of 64MiB, and 128MiB for tensors.");
 }
 
 TEST(Flags, AnAddressHasAHostAndAPort) {
@@ -240,6 +275,7 @@ TEST(Flags, HelpListsThemAndVersionSaysIt) {
                            "--operator_cache_capacity", "--log_level"}) {
     EXPECT_THAT(help.text, HasSubstr(flag));
   }
+  EXPECT_THAT(help.text, HasSubstr("default: 64MiB;"));
   const Ended version = RunServer("", "--version");
   EXPECT_EQ(version.code, 0);
   EXPECT_THAT(version.text, StartsWith("opmill-server 0."));

@@ -9,6 +9,7 @@
 namespace opmill {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -51,25 +52,26 @@ TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
 }
 
 TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
-  EXPECT_EQ(Refusal({.memory_limit = 512 * kMebibyte}),
-            "--memory_limit is 536870912; it is at least 687865856: 268435456 for the process and "
-            "--max_executions (16384), 67108864 for live kernels, 16777216 for compiled operators, "
-            "201326592 for messages of "
-            "--max_message_bytes (67108864), and 134217728 for tensors.");
+  EXPECT_EQ(
+      Refusal({.memory_limit = 512 * kMebibyte}),
+      "--memory_limit is 512MiB; it is at least 656MiB: 256MiB for the process and "
+      "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 192MiB "
+      "for messages with a --max_message_bytes of 64MiB, and 128MiB for tensors.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
-              StartsWith("--memory_limit is 1073741824; it is at least "));
+              StartsWith("--memory_limit is 1GiB; it is at least "));
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),
               HasSubstr("--max_executions (1048576)"));
 }
 
 TEST(MemoryPlan, RefusesTensorsAndScratchThatDoNotFitBesideEachOther) {
-  EXPECT_THAT(Refusal({.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 2 * kGibibyte}),
-              StartsWith("--max_bytes_in_flight (2147483648) and --max_scratch_bytes (0) are more "
-                         "together than the "));
+  EXPECT_THAT(
+      Refusal({.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 2 * kGibibyte}),
+      StartsWith("--max_bytes_in_flight is 2GiB and --max_scratch_bytes 0; together they are "
+                 "at most "));
   EXPECT_THAT(Refusal({.memory_limit = 2 * kGibibyte,
                        .max_bytes_in_flight = kGibibyte,
                        .max_scratch_bytes = kGibibyte}),
-              HasSubstr("that --memory_limit (2147483648) has for tensors and scratch."));
+              EndsWith(" with a --memory_limit of 2GiB."));
 }
 
 }  // namespace

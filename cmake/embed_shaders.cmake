@@ -1,5 +1,5 @@
 # opmill_embed_shaders(target): compiles every file under shaders/ into the target, for
-# kernels/embedded_shaders.h. The same file, run as a script, writes the C++.
+# kernels/d3d12/shader/embedded_shaders.h. The same file, run as a script, writes the C++.
 #
 # Bytes and not string literals: MSVC ends a literal at 16 KB.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
@@ -39,7 +39,7 @@ foreach(path IN LISTS paths)
 endforeach()
 
 file(WRITE "${OUTPUT}" "// Written by cmake/embed_shaders.cmake.
-#include \"kernels/embedded_shaders.h\"
+#include \"kernels/d3d12/shader/embedded_shaders.h\"
 
 #include <cstddef>
 

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "grpcpp/grpcpp.h"
-#include "kernels/d3d12/adapters.h"
+#include "kernels/d3d12/adapter/adapters.h"
 #include "proto/allocator.h"
 #include "proto/process.h"
-#include "server/flags.h"
-#include "server/log.h"
+#include "server/config/flags.h"
+#include "server/host/stop_signal.h"
+#include "server/host/system_service.h"
+#include "server/observe/log.h"
 #include "server/server.h"
-#include "server/service.h"
-#include "server/stop_signal.h"
 
 namespace {
 

@@ -9,11 +9,11 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "kernels/d3d12/device.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/reference/reference_device.h"
-#include "server/host_memory.h"
-#include "server/log.h"
+#include "server/host/host_memory.h"
+#include "server/observe/log.h"
 
 namespace opmill {
 namespace {

@@ -19,7 +19,7 @@ Buffer<uint4> Keys : register(t1);
 #define SETS WORD_SETS
 #endif
 
-// Items of a window: Window in kernels/top_k_slice.h. Of rows a vector holds their bits.
+// Items of a window: Window in kernels/operators/top_k/top_k_slice.h. Of rows a vector holds their bits.
 #if LAYOUT == LAYOUT_ROWS
 #define WINDOW_VECTORS (32 / SETS)
 #define WINDOW (WINDOW_VECTORS * VECTOR_ELEMENTS)

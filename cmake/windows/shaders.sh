@@ -7,7 +7,7 @@
 # costs a second. KEPT holds what earlier runs of the same compiler made.
 compile_shaders() {
   local folder=$1 kept=$2 made_by share running=() status=0
-  made_by=$(sha256sum tests/fxc/fxc.cc kernels/d3d12/shader_options.h && echo "$compiler_sha256")
+  made_by=$(sha256sum tests/fxc/fxc.cc kernels/d3d12/shader/shader_options.h && echo "$compiler_sha256")
   if [[ $(cat "$kept/stamp" 2>/dev/null) != "$made_by" ]]; then
     rm -rf "$kept"
     mkdir -p "$kept"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/errors.h"
-#include "kernels/rounding.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/rounding.h"
 
 namespace opmill {
 namespace {

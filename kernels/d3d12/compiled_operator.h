@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/d3d12/buffer_pool.h"
-#include "kernels/d3d12/descriptor_heap.h"
-#include "kernels/d3d12/pacing.h"
-#include "kernels/d3d12/pipeline_cache.h"
+#include "kernels/d3d12/memory/buffer_pool.h"
+#include "kernels/d3d12/memory/descriptor_heap.h"
 #include "kernels/d3d12/platform.h"
-#include "kernels/device.h"
+#include "kernels/d3d12/queue/pacing.h"
+#include "kernels/d3d12/shader/pipeline_cache.h"
+#include "kernels/engine/device.h"
 
 namespace opmill {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "kernels/d3d12/descriptor_heap.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/memory/descriptor_heap.h"
 #include "kernels/d3d12/platform.h"
-#include "kernels/errors.h"
 
 namespace opmill {
 namespace {

@@ -7,14 +7,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kernels/d3d12/adapters.h"
-#include "kernels/d3d12/buffer_pool.h"
+#include "kernels/d3d12/adapter/adapters.h"
 #include "kernels/d3d12/counters.h"
-#include "kernels/d3d12/device.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/d3d12/health.h"
-#include "kernels/d3d12/pipeline_cache.h"
-#include "kernels/d3d12/submission.h"
-#include "kernels/shader_library.h"
+#include "kernels/d3d12/memory/buffer_pool.h"
+#include "kernels/d3d12/queue/submission.h"
+#include "kernels/d3d12/shader/pipeline_cache.h"
+#include "kernels/d3d12/shader/shader_library.h"
 
 namespace opmill {
 

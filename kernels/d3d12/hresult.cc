@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/d3d12/adapters.h"
+#include "kernels/d3d12/adapter/adapters.h"
 
 namespace opmill {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "kernels/reference/reference_operators.h"
 
 namespace opmill {

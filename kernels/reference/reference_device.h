@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 
 namespace opmill {
 

@@ -11,8 +11,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/half.h"
-#include "kernels/tensor.h"
+#include "kernels/descriptor/half.h"
+#include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 namespace {

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
 
 namespace opmill {
 

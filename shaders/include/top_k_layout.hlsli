@@ -1,4 +1,4 @@
-// How top_k's sequences lie in memory (Layout of kernels/top_k_slice.h).
+// How top_k's sequences lie in memory (Layout of kernels/operators/top_k/top_k_slice.h).
 #ifndef OPMILL_TOP_K_LAYOUT_HLSLI_
 #define OPMILL_TOP_K_LAYOUT_HLSLI_
 

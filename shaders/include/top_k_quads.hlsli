@@ -7,7 +7,7 @@
 #include "include/elements.hlsli"
 
 #if IS_WIDE
-#define QUAD_RECORDS 3  // ListRecords of kernels/top_k_slice.h
+#define QUAD_RECORDS 3  // ListRecords of kernels/operators/top_k/top_k_slice.h
 #else
 #define QUAD_RECORDS 2
 #endif

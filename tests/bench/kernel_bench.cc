@@ -19,8 +19,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "kernels/d3d12/device.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "tests/bench/kernel_rows.h"
 #include "tests/bench/tool.h"
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "kernels/errors.h"
-#include "kernels/half.h"
-#include "kernels/plan_builder.h"
-#include "kernels/validate.h"
+#include "kernels/base/errors.h"
+#include "kernels/descriptor/half.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/plan/plan_builder.h"
 #include "tests/bench/line_check.h"
 #include "tests/bench/tool.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/device.h"
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/engine/device.h"
 
 namespace opmill {
 

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 #include "tests/conformance/verdict.h"
 
 namespace opmill {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
 
 namespace opmill {
 

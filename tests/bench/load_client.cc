@@ -27,7 +27,7 @@
 #include "client/client.h"
 #include "google/protobuf/text_format.h"
 #include "grpcpp/grpcpp.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "proto/allocator.h"
 #include "tests/bench/held_stream.h"
 #include "tests/bench/small_load.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "proto/json_text.h"
 
 namespace opmill {

@@ -11,7 +11,7 @@
 #include "afternoon.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_callback.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "proto/payload.h"
 #include "proto/stack_message.h"
 

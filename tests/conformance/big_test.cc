@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 #include "tests/support/free_memory.h"
 #include "tests/support/test_devices.h"
 

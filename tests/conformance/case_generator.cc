@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {

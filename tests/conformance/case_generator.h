@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/plan.h"
-#include "kernels/tensor.h"
+#include "kernels/descriptor/tensor.h"
+#include "kernels/plan/plan.h"
 #include "tests/conformance/conformance_case.h"
 
 namespace opmill {

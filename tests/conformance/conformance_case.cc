@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/errors.h"
-#include "kernels/validate.h"
+#include "kernels/base/errors.h"
+#include "kernels/descriptor/validate.h"
 
 namespace opmill {
 namespace {

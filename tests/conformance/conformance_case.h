@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/operator_desc.h"
-#include "kernels/plan.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/plan/plan.h"
 #include "tests/conformance/values.h"
 
 namespace opmill {

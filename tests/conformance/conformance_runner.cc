@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "tests/conformance/verdict.h"
 
 namespace opmill {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 #include "tests/conformance/conformance_case.h"
 
 namespace opmill {

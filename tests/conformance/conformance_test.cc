@@ -23,7 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
-#include "kernels/d3d12/device.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/conformance_runner.h"

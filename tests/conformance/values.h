@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "kernels/tensor.h"
+#include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/half.h"
+#include "kernels/descriptor/half.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {

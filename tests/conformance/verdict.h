@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
 #include "kernels/reference/reference_operators.h"
 #include "tests/conformance/conformance_case.h"
 

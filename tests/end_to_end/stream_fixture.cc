@@ -7,8 +7,8 @@
 
 #include "absl/time/clock.h"
 #include "google/rpc/error_details.pb.h"
-#include "kernels/tensor.h"
-#include "server/request_decoder.h"
+#include "kernels/descriptor/tensor.h"
+#include "server/api/request_decoder.h"
 
 namespace opmill {
 

@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "kernels/descriptor/tensor.h"
+#include "kernels/descriptor/validate.h"
 #include "kernels/reference/reference_operators.h"
-#include "kernels/tensor.h"
-#include "kernels/validate.h"
-#include "server/request_decoder.h"
+#include "server/api/request_decoder.h"
 #include "tests/conformance/random.h"
 #include "tests/conformance/values.h"
 #include "tests/end_to_end/stream_fixture.h"

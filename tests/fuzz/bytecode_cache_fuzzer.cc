@@ -5,8 +5,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "kernels/bytecode_cache.h"
-#include "kernels/sha256.h"
+#include "kernels/base/sha256.h"
+#include "kernels/d3d12/shader/bytecode_cache.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/scratch_directory.h"
 

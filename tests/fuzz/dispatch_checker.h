@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "kernels/plan.h"
-#include "kernels/rounding.h"
+#include "kernels/base/rounding.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 

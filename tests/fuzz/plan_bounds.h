@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "kernels/operator_desc.h"
-#include "kernels/plan.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 

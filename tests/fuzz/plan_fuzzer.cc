@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cases.pb.h"
-#include "kernels/errors.h"
-#include "kernels/operator_cache.h"
-#include "kernels/plan.h"
-#include "kernels/validate.h"
-#include "server/grpc_status.h"
-#include "server/request_decoder.h"
+#include "kernels/base/errors.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/engine/operator_cache.h"
+#include "kernels/plan/plan.h"
+#include "server/api/grpc_status.h"
+#include "server/api/request_decoder.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/field_path.h"
 #include "tests/fuzz/plan_bounds.h"

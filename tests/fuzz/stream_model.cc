@@ -2,7 +2,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "kernels/reference/reference_operators.h"
-#include "server/request_decoder.h"
+#include "server/api/request_decoder.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/field_path.h"
 

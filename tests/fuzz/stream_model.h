@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
 #include "opmill/v1/service.pb.h"
 
 namespace opmill {

@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
-#include "server/execute_stream_call.h"
+#include "server/api/execute_stream_call.h"
 
 namespace opmill {
 

@@ -32,7 +32,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/d3d12/shader_options.h"
+#include "kernels/d3d12/shader/shader_options.h"
 
 namespace {
 

@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/d3d12/device.h"
-#include "kernels/tuning.h"
-#include "kernels/validate.h"
+#include "kernels/d3d12/d3d12_device.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/plan/tuning.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 

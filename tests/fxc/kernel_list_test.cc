@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/d3d12/device.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "tests/conformance/case_generator.h"
 
 namespace opmill {

@@ -1,4 +1,6 @@
 // What the Direct3D 12 device does with a plan: memory, passes, batches.
+#include "kernels/d3d12/d3d12_device.h"
+
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -12,7 +14,6 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/d3d12/device.h"
 #include "tests/kernels/d3d12_fixture.h"
 #include "tests/support/scratch_directory.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/embedded_shaders.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/shader/embedded_shaders.h"
 
 namespace opmill {
 namespace {

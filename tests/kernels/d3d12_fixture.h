@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
-#include "kernels/d3d12/device.h"
-#include "kernels/plan.h"
+#include "kernels/d3d12/d3d12_device.h"
+#include "kernels/plan/plan.h"
 #include "tests/support/test_devices.h"
 
 namespace opmill {

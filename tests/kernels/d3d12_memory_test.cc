@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/d3d12/device.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "tests/kernels/d3d12_fixture.h"
 
 namespace opmill {

@@ -1,5 +1,5 @@
 // Which drivers are said to be too old.
-#include "kernels/d3d12/driver_versions.h"
+#include "kernels/d3d12/adapter/driver_versions.h"
 
 #include <string>
 

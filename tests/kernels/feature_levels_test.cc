@@ -1,6 +1,6 @@
 // Walks every cell of the feature-level table, the refusals too. The table below is written from
 // DirectML's reference pages and read by this test alone: it shares nothing with the one in code.
-#include "kernels/feature_levels.h"
+#include "kernels/descriptor/feature_levels.h"
 
 #include <cstdlib>
 #include <functional>
@@ -17,7 +17,7 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 
 namespace opmill {
 namespace {

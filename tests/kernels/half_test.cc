@@ -1,4 +1,4 @@
-#include "kernels/half.h"
+#include "kernels/descriptor/half.h"
 
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/iteration_space.h"
+#include "kernels/plan/iteration_space.h"
 
 #include <set>
 

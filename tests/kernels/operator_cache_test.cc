@@ -1,4 +1,4 @@
-#include "kernels/operator_cache.h"
+#include "kernels/engine/operator_cache.h"
 
 #include <atomic>
 #include <functional>

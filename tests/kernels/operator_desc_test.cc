@@ -1,4 +1,4 @@
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,5 @@
 // Where plans are cut, and what is learned of how long they take.
-#include "kernels/d3d12/pacing.h"
+#include "kernels/d3d12/queue/pacing.h"
 
 #include <vector>
 

@@ -1,9 +1,9 @@
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/plan_builder.h"
-#include "kernels/tuning.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/plan/tuning.h"
 #include "tests/kernels/plans.h"
 
 namespace opmill {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 
 namespace opmill {
 

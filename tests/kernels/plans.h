@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/operator_desc.h"
-#include "kernels/plan.h"
-#include "kernels/tensor.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/tensor.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 

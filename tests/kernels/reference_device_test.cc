@@ -12,7 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {

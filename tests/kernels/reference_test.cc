@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/descriptor/validate.h"
 #include "kernels/reference/reference_operators.h"
-#include "kernels/validate.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {

@@ -1,4 +1,4 @@
-#include "kernels/sha256.h"
+#include "kernels/base/sha256.h"
 
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "kernels/shader_library.h"
+#include "kernels/d3d12/shader/shader_library.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/embedded_shaders.h"
+#include "kernels/d3d12/shader/embedded_shaders.h"
 #include "tests/support/scratch_directory.h"
 
 namespace opmill {

@@ -1,4 +1,4 @@
-#include "kernels/tensor.h"
+#include "kernels/descriptor/tensor.h"
 
 #include <random>
 #include <set>

@@ -1,7 +1,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/plan.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan.h"
+#include "kernels/plan/plan_builder.h"
 #include "tests/kernels/plans.h"
 
 namespace opmill {

@@ -1,4 +1,4 @@
-#include "kernels/validate.h"
+#include "kernels/descriptor/validate.h"
 
 #include <functional>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {

@@ -1,11 +1,11 @@
 // What vkd3d is told of a driver, by drivers made up: machines have but the one or other.
-#include "kernels/d3d12/vulkan_limits.h"
+#include "kernels/d3d12/adapter/vulkan_limits.h"
 
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "kernels/d3d12/descriptor_heap.h"
+#include "kernels/d3d12/memory/descriptor_heap.h"
 
 namespace opmill {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/d3d12/device.h"
-#include "kernels/errors.h"
-#include "kernels/operator_cache.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/d3d12_device.h"
+#include "kernels/engine/operator_cache.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/test_devices.h"
 

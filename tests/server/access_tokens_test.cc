@@ -1,4 +1,4 @@
-#include "server/access_tokens.h"
+#include "server/access/access_tokens.h"
 
 #include <string>
 

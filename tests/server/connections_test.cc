@@ -1,4 +1,4 @@
-#include "server/connections.h"
+#include "server/network/connections.h"
 
 #include <memory>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "server/deadline_timer.h"
+#include "server/execution/deadline_timer.h"
 
 #include <atomic>
 #include <memory>

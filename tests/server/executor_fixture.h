@@ -13,10 +13,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "kernels/operator_cache.h"
-#include "kernels/validate.h"
-#include "server/executor.h"
-#include "server/log.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/engine/operator_cache.h"
+#include "server/execution/executor.h"
+#include "server/observe/log.h"
 #include "tests/server/gated_device.h"
 
 namespace opmill {

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/validate.h"
-#include "server/executor.h"
-#include "server/grpc_status.h"
+#include "kernels/descriptor/validate.h"
+#include "server/api/grpc_status.h"
+#include "server/execution/executor.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {

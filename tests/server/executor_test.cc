@@ -1,4 +1,4 @@
-#include "server/executor.h"
+#include "server/execution/executor.h"
 
 #include <stop_token>
 #include <thread>
@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {

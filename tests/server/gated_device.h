@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/device.h"
+#include "kernels/engine/device.h"
 
 namespace opmill {
 

@@ -1,4 +1,4 @@
-#include "server/grpc_status.h"
+#include "server/api/grpc_status.h"
 
 #include <string>
 
@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {

@@ -1,5 +1,5 @@
 // Pages larger than the system's buffers; tests/end_to_end/test_http_endpoint.py has the rest.
-#include "server/http_endpoint.h"
+#include "server/observe/http_endpoint.h"
 
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "proto/address.h"
-#include "server/system_socket.h"
+#include "server/network/system_socket.h"
 
 namespace opmill {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/log.h"
+#include "server/observe/log.h"
 
 #include <algorithm>
 #include <string>
@@ -12,7 +12,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/memory_budget.h"
+#include "server/execution/memory_budget.h"
 
 #include <limits>
 #include <memory>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/grpc_status.h"
+#include "server/api/grpc_status.h"
 
 namespace opmill {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/request_decoder.h"
+#include "server/api/request_decoder.h"
 
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "kernels/errors.h"
+#include "kernels/base/errors.h"
 #include "opmill/v1/service.pb.h"
 
 namespace opmill {

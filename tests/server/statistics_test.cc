@@ -1,11 +1,11 @@
-#include "server/statistics.h"
+#include "server/observe/statistics.h"
 
 #include <array>
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/operator_desc.h"
+#include "kernels/descriptor/operator_desc.h"
 
 namespace opmill {
 namespace {

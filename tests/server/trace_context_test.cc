@@ -1,4 +1,4 @@
-#include "server/trace_context.h"
+#include "server/api/trace_context.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "server/watched_files.h"
+#include "server/access/watched_files.h"
 
 #include <atomic>
 #include <filesystem>

@@ -16,7 +16,7 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-// The least that the default limits take, and by server/memory_plan.cc as many kernels live.
+// The least that the default limits take, and by server/config/memory_plan.cc as many kernels live.
 constexpr uint64_t kMemoryLimit = 704 * kMebibyte;
 constexpr uint64_t kMaxLiveKernels = 42;
 // Of the operator whose kernels have just been made live, and of those that are on their way out.

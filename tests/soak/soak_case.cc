@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/validate.h"
-#include "server/request_decoder.h"
+#include "kernels/descriptor/validate.h"
+#include "server/api/request_decoder.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/verdict.h"
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/half.h"
+#include "kernels/descriptor/half.h"
 
 namespace opmill {
 namespace {

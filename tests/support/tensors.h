@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/tensor.h"
+#include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/d3d12/adapters.h"
-#include "kernels/d3d12/device.h"
-#include "kernels/errors.h"
-#include "kernels/plan.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/adapter/adapters.h"
+#include "kernels/d3d12/d3d12_device.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/plan/plan.h"
 #include "kernels/reference/reference_device.h"
-#include "kernels/validate.h"
 
 namespace opmill {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
-#include "kernels/device.h"
-#include "kernels/feature_levels.h"
+#include "kernels/descriptor/feature_levels.h"
+#include "kernels/engine/device.h"
 
 namespace opmill {
 

@@ -1,0 +1,340 @@
+#include "kernels/d3d12/d3d12_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/compiled_operator.h"
+#include "kernels/d3d12/generation.h"
+#include "kernels/d3d12/hresult.h"
+#include "kernels/d3d12/memory/host_buffer.h"
+#include "kernels/d3d12/queue/queued_run.h"
+#include "kernels/d3d12/shader/d3d_compiler.h"
+
+namespace opmill {
+namespace {
+
+// A device that is gone may stay so for a while: how often it is looked for, and how long after a
+// search in vain callers are told so without another.
+constexpr absl::Duration kSearchInterval = absl::Milliseconds(500);
+// Runs find out at once that the device is lost; where there are none, this often somebody looks.
+constexpr absl::Duration kIdleCheckInterval = absl::Seconds(1);
+// For the kernels that the lost device had, before its successor is called available.
+constexpr absl::Duration kPreload = absl::Milliseconds(500);
+
+// Wakes the thread that rebuilds. Outlives the device where buffers do.
+struct LossSignal {
+  absl::Mutex mutex;
+  bool is_lost ABSL_GUARDED_BY(mutex) = false;
+  bool is_closing ABSL_GUARDED_BY(mutex) = false;
+};
+
+absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::string_view name,
+                         BufferUse use, uint64_t needed_bytes, uint64_t generation) {
+  if (buffer == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The ", name, " buffer is missing or of another device."));
+  }
+  if (buffer->use() != use) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The ", name, " buffer was allocated for the other direction."));
+  }
+  if (buffer->size_bytes() < needed_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The ", name, " buffer has ", buffer->size_bytes(),
+                     " bytes; the operator needs ", needed_bytes, "."));
+  }
+  if (buffer->generation() != generation) return DeviceLostError();
+  return absl::OkStatus();
+}
+
+absl::Status CheckBindings(const QueuedRun& run, size_t bound_outputs) {
+  const OperatorPlan& plan = run.compiled->plan();
+  const uint64_t generation = run.compiled->generation();
+  RETURN_IF_ERROR(CheckBuffer(run.input, "input", BufferUse::kInput, plan.input_bytes, generation));
+  if (bound_outputs != plan.output_bytes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("The operator has ", plan.output_bytes.size(),
+                                                   " outputs; ", bound_outputs, " are bound."));
+  }
+  for (size_t i = 0; i < bound_outputs; ++i) {
+    RETURN_IF_ERROR(CheckBuffer(run.outputs[i], "output", BufferUse::kOutput, plan.output_bytes[i],
+                                generation));
+  }
+  return absl::OkStatus();
+}
+
+class D3D12Device : public Device {
+ public:
+  static absl::StatusOr<std::unique_ptr<Device>> Create(const AdapterInfo& adapter,
+                                                        const D3D12DeviceOptions& options) {
+    std::unique_ptr<D3D12Device> device(new D3D12Device(adapter, options));
+    ASSIGN_OR_RETURN(std::shared_ptr<Generation> first, device->NewGeneration());
+    device->info_.unified_memory = first->unified_memory();
+    device->SetNewest(std::move(first));
+    device->watch_ = std::thread([raw = device.get()] { raw->Watch(); });
+    return device;
+  }
+
+  ~D3D12Device() override {
+    {
+      absl::MutexLock lock(&losses_->mutex);
+      losses_->is_closing = true;
+    }
+    if (watch_.joinable()) watch_.join();
+    if (const std::shared_ptr<Generation> generation = Newest()) generation->submission().Stop();
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  PlanOptions plan_options() const override {
+    PlanOptions plan = PlanOptionsFor(info_.kind);
+    plan.max_scratch_bytes = options_.max_scratch_bytes;
+    if (info_.memory_bytes != 0) {
+      plan.max_scratch_bytes = std::min(plan.max_scratch_bytes, info_.memory_bytes / 2);
+    }
+    return plan;
+  }
+
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                  OperatorPlan plan) override {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
+    return D3D12CompiledOperator::Create(desc, std::move(plan), generation->pipelines(),
+                                         generation->pool(), generation->number());
+  }
+
+  void Preload(absl::Time deadline) override {
+    const absl::StatusOr<std::shared_ptr<Generation>> generation = Living();
+    if (generation.ok()) Preload(**generation, deadline);
+  }
+
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
+                                                       BufferUse use) override {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
+    const bool is_input = use == BufferUse::kInput;
+    ASSIGN_OR_RETURN(BufferSlice slice,
+                     generation->pool().Allocate(
+                         is_input ? Placement::kHostInput : Placement::kHostOutput, size_bytes));
+    if (is_input) {  // kernels load whole vectors
+      const uint64_t padding = (16 - size_bytes % 16) % 16;
+      std::memset(slice.data() + size_bytes, 0, static_cast<size_t>(padding));
+    }
+    return std::make_shared<D3D12HostBuffer>(std::move(slice), size_bytes, use,
+                                             generation->number());
+  }
+
+  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+           std::stop_token abandoned, RunCallback done) override {
+    auto run = std::make_shared<QueuedRun>();
+    run->compiled = std::dynamic_pointer_cast<const D3D12CompiledOperator>(std::move(compiled));
+    run->input = std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(bindings.input));
+    for (std::shared_ptr<HostBuffer>& output : bindings.outputs) {
+      run->outputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(output)));
+    }
+    run->abandoned = std::move(abandoned);
+    run->done = std::move(done);
+    run->status = run->compiled == nullptr
+                      ? absl::InvalidArgumentError(
+                            "The operator is missing or was compiled for another device.")
+                      : CheckBindings(*run, run->outputs.size());
+    // A generation refuses only when a newer one stands ready.
+    for (;;) {
+      const std::shared_ptr<Generation> generation = Newest();
+      if (run->status.ok() && run->compiled->generation() != generation->number()) {
+        run->status = DeviceLostError();
+      }
+      if (generation->submission().Enqueue(run)) return;
+    }
+  }
+
+  DeviceCounters counters() const override {
+    const std::shared_ptr<Generation> generation = Newest();
+    const BufferPool::Usage usage = generation->pool().usage();
+    return {
+        .runs = counters_.runs,
+        .submissions = counters_.submissions,
+        .dispatches = counters_.dispatches,
+        .pipelines_created = counters_.pipelines_created,
+        .live_kernels = generation->pipelines().size(),
+        .shaders_compiled = shaders_->counters().compiled,
+        .resets = counters_.resets,
+        .longest_submission = absl::Nanoseconds(counters_.longest_submission_nanoseconds.load()),
+        .buffer_bytes_in_use = usage.in_use_bytes,
+        .buffer_bytes_pooled = usage.pooled_bytes};
+  }
+
+  void ReleaseIdleMemory() override { Newest()->pool().ReleaseIdle(); }
+  void ReleaseIdleKernels() override { Newest()->pipelines().ReleaseUnheld(); }
+
+  void InjectLoss() { Newest()->health().MarkLost(); }
+
+ private:
+  D3D12Device(const AdapterInfo& adapter, D3D12DeviceOptions options)
+      : adapter_(adapter), options_(std::move(options)) {
+    info_ = {.name = adapter.name,
+             .kind = adapter.kind,
+             .driver = adapter.driver,
+             .shader_model = "5.1",
+             .memory_bytes = adapter.memory_bytes};
+    options_.frames_in_flight = std::max(1u, options_.frames_in_flight);
+    options_.max_batch_runs = std::max(1u, options_.max_batch_runs);
+    shaders_ = ShaderLibrary::Create({.cache_directory = options_.shader_cache_directory,
+                                      .sources = std::move(options_.shader_sources),
+                                      .on_cache_problem = options_.on_cache_problem},
+                                     compiler_);
+  }
+
+  std::shared_ptr<Generation> Newest() const {
+    absl::MutexLock lock(&mutex_);
+    return generation_;
+  }
+
+  void SetNewest(std::shared_ptr<Generation> generation) {
+    absl::MutexLock lock(&mutex_);
+    generation_ = std::move(generation);
+  }
+
+  absl::StatusOr<std::shared_ptr<Generation>> NewGeneration() {
+    return Generation::Create(adapter_, options_, ++last_number_, *shaders_, counters_,
+                              [losses = losses_] {
+                                absl::MutexLock lock(&losses->mutex);
+                                losses->is_lost = true;
+                              });
+  }
+
+  // The newest generation, or one in place of it when it is lost. Runs of the old one are called
+  // back before this returns.
+  absl::StatusOr<std::shared_ptr<Generation>> Living() {
+    std::shared_ptr<Generation> lost = Newest();
+    if (!lost->health().lost()) return lost;
+    absl::MutexLock rebuild_lock(&rebuild_mutex_);
+    lost = Newest();
+    if (!lost->health().lost()) return lost;
+    if (absl::Now() < searched_at_ + kSearchInterval) return search_result_;
+    absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
+    if (!next.ok()) {
+      searched_at_ = absl::Now();
+      search_result_ = absl::UnavailableError(
+          absl::StrCat("The device was lost and does not come back: ", next.status().message()));
+      return search_result_;
+    }
+    counters_.resets.fetch_add(1, std::memory_order_relaxed);
+    SetNewest(*next);
+    lost->submission().Stop();
+    return next;
+  }
+
+  // On all cores: drivers take milliseconds for a pipeline.
+  void Preload(Generation& generation, absl::Time deadline) {
+    const std::vector<KernelPermutation> kernels = shaders_->Remembered(options_.max_live_kernels);
+    std::atomic<size_t> next = 0;
+    const auto create = [&] {
+      for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {
+        // Who fails here fails again, and says why, when an operator asks for it.
+        generation.pipelines().Get(kernels[i]).IgnoreError();
+      }
+    };
+    std::vector<std::thread> helpers;
+    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(create);
+    create();
+    for (std::thread& helper : helpers) helper.join();
+  }
+
+  // Rebuilds a lost device for those who only wait for it, and tells of its comings and goings,
+  // also where a caller was faster.
+  void Watch() {
+    const auto is_needed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
+      return losses_->is_lost || losses_->is_closing;
+    };
+    uint64_t known = Newest()->number();
+    for (bool is_available = true;;) {
+      {
+        absl::MutexLock lock(&losses_->mutex);
+        losses_->mutex.AwaitWithTimeout(absl::Condition(&is_needed),
+                                        is_available ? kIdleCheckInterval : kSearchInterval);
+        if (losses_->is_closing) return;
+        losses_->is_lost = false;
+      }
+      if (is_available && Newest()->number() == known && !Newest()->health().IsRemoved() &&
+          !Newest()->health().lost()) {
+        continue;
+      }
+      if (is_available) Tell(DeviceLostError());
+      const absl::StatusOr<std::shared_ptr<Generation>> living = Living();
+      is_available = living.ok();
+      if (!is_available) continue;
+      Preload(**living, absl::Now() + kPreload);
+      known = (*living)->number();
+      Tell(absl::OkStatus());
+    }
+  }
+
+  void Tell(const absl::Status& status) const {
+    if (options_.on_availability) options_.on_availability(status);
+  }
+
+  const AdapterInfo adapter_;
+  D3D12DeviceOptions options_;
+  DeviceInfo info_;
+  D3DShaderCompiler compiler_;
+  std::unique_ptr<ShaderLibrary> shaders_;
+  Counters counters_;
+
+  absl::Mutex rebuild_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Of the constructing thread, then of whoever holds rebuild_mutex_.
+  uint64_t last_number_ = 0;
+  absl::Time searched_at_ = absl::InfinitePast();  // in vain
+  absl::Status search_result_;
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);
+
+  const std::shared_ptr<LossSignal> losses_ = std::make_shared<LossSignal>();
+  std::thread watch_;
+};
+
+}  // namespace
+
+PlanOptions PlanOptionsFor(DeviceKind kind) {
+  PlanOptions plan;
+  if (kind == DeviceKind::kSoftware) {
+    // Groups are dealt to the host's threads; many for each even out their differences. A group
+    // of as many lanes as a SIMD register holds needs no switching at barriers and reads 128
+    // neighbouring bytes a step: docs/performance.md has the numbers.
+    plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
+    plan.threads = 8;
+  } else {
+    plan.parallel_groups = 512;
+    plan.threads = 256;
+    plan.prefers_wide_rows = true;
+  }
+  return plan;
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options) {
+  if (!options.shader_cache_directory.empty()) KeepDriverCacheIn(options.shader_cache_directory);
+  ASSIGN_OR_RETURN(const std::vector<AdapterInfo> adapters, ListAdapters());
+  ASSIGN_OR_RETURN(const std::vector<AdapterInfo> candidates,
+                   ChooseAdapters(adapters, options.choice, options.adapter));
+  absl::Status status;
+  for (const AdapterInfo& adapter : candidates) {
+    absl::StatusOr<std::unique_ptr<Device>> device = D3D12Device::Create(adapter, options);
+    if (options.on_adapter) options.on_adapter(adapter, device.status());
+    if (device.ok()) return device;
+    status = absl::Status(device.status().code(),
+                          absl::StrCat("Adapter ", adapter.index, " (", adapter.name,
+                                       ") does not open: ", device.status().message()));
+  }
+  return status;
+}
+
+void InjectDeviceLossForTest(Device& device) { dynamic_cast<D3D12Device&>(device).InjectLoss(); }
+
+}  // namespace opmill

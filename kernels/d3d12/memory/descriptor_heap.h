@@ -1,0 +1,69 @@
+// The one shader-visible descriptor heap of a device, as tables of what a dispatch is bound to: its
+// constants, its reads, then its writes.
+#ifndef OPMILL_KERNELS_D3D12_MEMORY_DESCRIPTOR_HEAP_H_
+#define OPMILL_KERNELS_D3D12_MEMORY_DESCRIPTOR_HEAP_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "kernels/d3d12/health.h"
+#include "kernels/d3d12/platform.h"
+#include "kernels/plan/plan.h"
+
+namespace opmill {
+
+inline constexpr uint32_t kTableSlots = 1 + kReadSlots + kWriteSlots;
+
+// Of vkd3d's heaps, whatever their size, each descriptor takes memory and time (vulkan_limits.h).
+inline constexpr uint32_t kMaxHeapDescriptors = 16384;
+
+// The layout that every pipeline is made for: one table. Constants are in it, too: as a root
+// descriptor vkd3d puts them into a set of their own for every dispatch.
+absl::StatusOr<ComPtr<ID3D12RootSignature>> CreateRootSignature(ID3D12Device* device,
+                                                                Health& health);
+inline constexpr UINT kRootTable = 0;
+
+// Constants of a dispatch; their size is a multiple of
+// D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT.
+struct ConstantsView {
+  D3D12_GPU_VIRTUAL_ADDRESS address = 0;
+  uint32_t size_bytes = 0;
+};
+
+// A view with its place in a resource. A count of 0 is an absent one.
+struct ResourceView {
+  ID3D12Resource* resource = nullptr;
+  ViewFormat format = ViewFormat::kVector;
+  uint64_t offset_bytes = 0;  // in the resource; a multiple of the element
+  uint64_t element_count = 0;
+};
+
+class DescriptorHeap {
+ public:
+  // Fails where tables have more than kMaxHeapDescriptors.
+  static absl::StatusOr<std::unique_ptr<DescriptorHeap>> Create(ComPtr<ID3D12Device> device,
+                                                                Health& health, uint32_t tables);
+
+  ID3D12DescriptorHeap* heap() const { return heap_.Get(); }
+
+  // The caller knows that no command in flight uses the table.
+  D3D12_GPU_DESCRIPTOR_HANDLE WriteTable(uint32_t table, const ConstantsView& constants,
+                                         const std::array<ResourceView, kReadSlots>& reads,
+                                         const std::array<ResourceView, kWriteSlots>& writes);
+
+ private:
+  DescriptorHeap(ComPtr<ID3D12Device> device, ComPtr<ID3D12DescriptorHeap> heap);
+
+  const ComPtr<ID3D12Device> device_;
+  const ComPtr<ID3D12DescriptorHeap> heap_;
+  const D3D12_CPU_DESCRIPTOR_HANDLE cpu_start_;
+  const D3D12_GPU_DESCRIPTOR_HANDLE gpu_start_;
+  const uint32_t stride_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_MEMORY_DESCRIPTOR_HEAP_H_

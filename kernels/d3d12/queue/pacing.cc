@@ -1,0 +1,107 @@
+#include "kernels/d3d12/queue/pacing.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/descriptor/tensor.h"
+
+namespace opmill {
+namespace {
+
+// The slowest operator that we know, top_k of k=8192 on two cores, goes at 110 MB a second.
+constexpr double kUnmeasuredBytesPerSecond = 64 << 20;
+
+// What takes no longer than this even so cannot make a submission too long. It is left out of what
+// interruptions of the host make of measurements.
+constexpr double kLittleSeconds = 0.005;
+
+constexpr double kZeroBytesPerSecond = 1e9;  // of fills; lavapipe's 25e9 on an idle machine
+
+// Of larger dispatches, whole rows of this many groups: what kernels are dealt is exact, and their
+// grid, whose last row may reach past its end, is only so at the end of a dispatch.
+constexpr uint32_t kGroupColumns = 32768;
+constexpr uint32_t kMaxGroupColumns = 65535;
+
+// What the operator reads, writes and keeps. A broadcast input is few bytes and much work.
+double WorkBytes(const OperatorDesc& desc, const OperatorPlan& plan) {
+  const TensorDesc& input = InputOf(desc);
+  uint64_t bytes = std::max(plan.input_bytes, ElementCount(input) * ElementBytes(input.data_type));
+  for (const uint64_t output_bytes : plan.output_bytes) bytes += output_bytes;
+  return static_cast<double>(bytes + plan.scratch_bytes);
+}
+
+uint32_t GroupsFor(double seconds, double group_seconds, uint32_t most) {
+  if (seconds >= group_seconds * most) return most;
+  const uint32_t groups = static_cast<uint32_t>(std::max(seconds / group_seconds, 0.0));
+  return groups <= kMaxGroupColumns ? groups : groups / kGroupColumns * kGroupColumns;
+}
+
+}  // namespace
+
+Pace::Pace(const OperatorDesc& desc, const OperatorPlan& plan)
+    : seconds_(plan.kernels.size()), measured_(plan.kernels.size()) {
+  double groups = 0;
+  for (const Pass& pass : plan.passes) {
+    for (const Dispatch& dispatch : pass.dispatches) groups += GroupsOf(dispatch);
+  }
+  const double seconds = WorkBytes(desc, plan) / kUnmeasuredBytesPerSecond;
+  const double group_seconds = seconds / std::max(groups, 1.0);
+  most_seconds_ =
+      seconds <= kLittleSeconds ? group_seconds : std::numeric_limits<double>::infinity();
+  for (std::atomic<double>& each : seconds_) each = group_seconds;
+}
+
+bool Pace::IsMeasured(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const {
+  bool is_measured = true;
+  ForEachDispatch(plan, begin, end, [&](const PlanCursor& at, uint32_t) {
+    is_measured &= measured_[plan.passes[at.pass].dispatches[at.dispatch].kernel];
+  });
+  return is_measured;
+}
+
+void Pace::Learn(const OperatorPlan& plan, PlanCursor begin, PlanCursor end, double factor) {
+  std::vector<bool> learned(seconds_.size());
+  ForEachDispatch(plan, begin, end, [&](const PlanCursor& at, uint32_t) {
+    const uint32_t kernel = plan.passes[at.pass].dispatches[at.dispatch].kernel;
+    if (learned[kernel]) return;
+    learned[kernel] = true;
+    const double old = GroupSeconds(kernel);
+    double seconds = old * factor;
+    if (measured_[kernel]) seconds = std::max(seconds, 0.75 * old + 0.25 * seconds);
+    measured_[kernel] = true;
+    seconds_[kernel].store(std::min(seconds, most_seconds_), std::memory_order_relaxed);
+  });
+}
+
+PlanCursor Advance(const OperatorPlan& plan, const Pace& pace, PlanCursor begin,
+                   SubmissionRoom& room) {
+  PlanCursor cursor = begin;
+  for (; cursor.pass < plan.passes.size(); cursor = {cursor.pass + 1, 0, 0}) {
+    const Pass& pass = plan.passes[cursor.pass];
+    if (cursor.dispatch == 0 && cursor.group == 0) {
+      for (const Fill& fill : pass.fills) {
+        room.seconds -= static_cast<double>(fill.size_bytes) / kZeroBytesPerSecond;
+      }
+    }
+    for (; cursor.dispatch < pass.dispatches.size(); ++cursor.dispatch, cursor.group = 0) {
+      if (room.dispatches == 0) return cursor;
+      const Dispatch& dispatch = pass.dispatches[cursor.dispatch];
+      const double group_seconds = pace.GroupSeconds(dispatch.kernel);
+      const uint32_t rest = GroupsOf(dispatch) - cursor.group;
+      uint32_t groups = GroupsFor(room.seconds, group_seconds, rest);
+      if (groups == 0) {
+        if (cursor != begin) return cursor;
+        groups = 1;
+      }
+      --room.dispatches;
+      room.seconds -= group_seconds * groups;
+      if (groups < rest) {
+        cursor.group += groups;
+        return cursor;
+      }
+    }
+  }
+  return cursor;
+}
+
+}  // namespace opmill

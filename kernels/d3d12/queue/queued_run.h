@@ -1,0 +1,58 @@
+// A run on its way through the device.
+#ifndef OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_
+#define OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/d3d12/compiled_operator.h"
+#include "kernels/d3d12/memory/buffer_pool.h"
+#include "kernels/d3d12/memory/host_buffer.h"
+#include "kernels/d3d12/queue/pacing.h"
+#include "kernels/engine/device.h"
+
+namespace opmill {
+
+struct QueuedRun {
+  std::shared_ptr<const D3D12CompiledOperator> compiled;
+  std::shared_ptr<D3D12HostBuffer> input;
+  std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
+  std::stop_token abandoned;
+  Device::RunCallback done;
+
+  // Memory of this run alone. The device's copies stay empty where kernels work in place.
+  bool has_memory = false;
+  BufferSlice scratch;
+  BufferSlice device_input;
+  std::vector<BufferSlice> device_outputs;
+
+  PlanCursor next;      // what has not been recorded yet
+  absl::Status status;  // why the rest will not be
+  std::chrono::steady_clock::time_point queued_at;
+  std::chrono::steady_clock::time_point submitted_at;
+  RunStatistics statistics;
+
+  bool is_under_way() const { return next != PlanCursor(); }
+
+  // What kernels see as the buffer of that role.
+  const BufferSlice& BufferOf(BufferRole role) const {
+    switch (role) {
+      case BufferRole::kInput:
+        return device_input ? device_input : input->slice();
+      case BufferRole::kScratch:
+        return scratch;
+      default:
+        break;
+    }
+    const size_t index = role == BufferRole::kOutput1 ? 1 : 0;
+    return device_outputs.empty() ? outputs[index]->slice() : device_outputs[index];
+  }
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_

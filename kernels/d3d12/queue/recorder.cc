@@ -1,0 +1,296 @@
+#include "kernels/d3d12/queue/recorder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/base/rounding.h"
+#include "kernels/plan/plan_builder.h"
+
+namespace opmill {
+namespace {
+
+D3D12_RESOURCE_BARRIER Transition(ID3D12Resource* resource, D3D12_RESOURCE_STATES before,
+                                  D3D12_RESOURCE_STATES after) {
+  D3D12_RESOURCE_BARRIER barrier = {};
+  barrier.Type = D3D12_RESOURCE_BARRIER_TYPE_TRANSITION;
+  barrier.Transition.pResource = resource;
+  barrier.Transition.Subresource = D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES;
+  barrier.Transition.StateBefore = before;
+  barrier.Transition.StateAfter = after;
+  return barrier;
+}
+
+size_t LevelsOf(const RunPart& part) {
+  const bool ends_between = part.end == PlanCursor{part.end.pass, 0, 0};
+  return (ends_between ? part.end.pass : part.end.pass + 1) - part.begin.pass;
+}
+
+// What of a part is in its `level`-th pass.
+struct PassPart {
+  PlanCursor begin;
+  PlanCursor end;
+  bool is_present = false;  // false where the part has fewer passes
+
+  bool begins() const { return begin == PlanCursor{begin.pass, 0, 0}; }
+};
+
+PassPart PassOf(const RunPart& part, size_t level) {
+  if (level >= LevelsOf(part)) return {};
+  const PlanCursor pass = {part.begin.pass + level, 0, 0};
+  return {.begin = level == 0 ? part.begin : pass,
+          .end = pass.pass == part.end.pass ? part.end : PlanCursor{pass.pass + 1, 0, 0},
+          .is_present = true};
+}
+
+// In the same resource, and in one that views reach over from end to end.
+bool CanShareView(const BufferSlice& a, const BufferSlice& b) {
+  if (!a || !b) return !a && !b;
+  return a.resource() == b.resource() && a.is_shared() && b.is_shared();
+}
+
+bool GoTogether(const RunPart& a, const RunPart& b) {
+  const QueuedRun& run = *a.run;
+  const QueuedRun& other = *b.run;
+  if (run.compiled != other.compiled || !a.is_whole() || !b.is_whole()) return false;
+  if (!CanShareView(run.scratch, other.scratch) ||
+      !CanShareView(run.BufferOf(BufferRole::kInput), other.BufferOf(BufferRole::kInput))) {
+    return false;
+  }
+  for (size_t i = 0; i < run.outputs.size(); ++i) {
+    const BufferRole role = i == 0 ? BufferRole::kOutput0 : BufferRole::kOutput1;
+    if (!CanShareView(run.BufferOf(role), other.BufferOf(role))) return false;
+  }
+  return true;
+}
+
+template <typename Function>
+void ForEachOutput(const QueuedRun& run, const Function& function) {
+  for (size_t i = 0; i < run.outputs.size(); ++i) {
+    function(i, run.BufferOf(i == 0 ? BufferRole::kOutput0 : BufferRole::kOutput1));
+  }
+}
+
+}  // namespace
+
+Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
+                   const RecordingMemory& memory)
+    : list_(list), memory_(memory), next_table_(memory.first_table) {
+  ID3D12DescriptorHeap* heaps[] = {memory_.heap.heap()};
+  list_->SetDescriptorHeaps(1, heaps);
+  list_->SetComputeRootSignature(root_signature);
+}
+
+uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
+  size_t levels = 0;
+  bool continues = false;
+  for (const RunPart& part : parts) {
+    levels = std::max(levels, LevelsOf(part));
+    continues |= !part.is_first();
+    if (part.run->scratch) Track(part.run->scratch.resource()).is_reread = true;
+    ForEachOutput(*part.run, [&](size_t, const BufferSlice& output) {
+      Track(output.resource()).is_reread |= part.run->compiled->reads_outputs();
+    });
+  }
+  const std::vector<Cohort> cohorts = FormCohorts(parts);
+  UploadInputs(parts);
+  for (size_t level = 0; level < levels; ++level) {
+    if (level > 0 || continues) MakeWritesVisible();
+    RecordFills(parts, level);
+    RecordDispatches(cohorts, level);
+  }
+  DownloadOutputs(parts);
+  return next_table_ - memory_.first_table;
+}
+
+std::vector<Recorder::Cohort> Recorder::FormCohorts(absl::Span<const RunPart> parts) {
+  std::vector<Cohort> cohorts;
+  for (const RunPart& part : parts) {
+    const auto cohort =
+        std::find_if(cohorts.begin(), cohorts.end(), [&part](const Cohort& candidate) {
+          return candidate.runs.size() < OPMILL_MAX_INSTANCES && GoTogether(candidate.part, part);
+        });
+    if (cohort == cohorts.end()) {
+      cohorts.push_back({.part = part, .runs = {part.run.get()}});
+    } else {
+      cohort->runs.push_back(part.run.get());
+    }
+  }
+  return cohorts;
+}
+
+void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
+  for (const RunPart& part : parts) {
+    if (!part.run->device_input || !part.is_first()) continue;
+    Require(part.run->device_input.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+  }
+  Flush();
+  for (const RunPart& part : parts) {
+    const BufferSlice& target = part.run->device_input;
+    if (!target || !part.is_first()) continue;
+    const BufferSlice& source = part.run->input->slice();
+    list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(), source.offset(),
+                            std::min(target.size_bytes(), source.size_bytes()));
+  }
+  for (const RunPart& part : parts) {
+    if (!part.run->device_input) continue;
+    Require(part.run->device_input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+  }
+  Flush();
+}
+
+void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {
+  for (const bool is_dry : {true, false}) {
+    for (const RunPart& part : parts) {
+      const PassPart pass = PassOf(part, level);
+      if (!pass.is_present || !pass.begins()) continue;
+      for (const Fill& fill : part.run->compiled->plan().passes[pass.begin.pass].fills) {
+        if (is_dry) {
+          Require(part.run->BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+        } else {
+          RecordFill(*part.run, fill);
+        }
+      }
+    }
+    Flush();
+  }
+}
+
+void Recorder::RecordFill(const QueuedRun& run, const Fill& fill) {
+  const BufferSlice& target = run.BufferOf(fill.role);
+  for (uint64_t done = 0; done < fill.size_bytes; done += kZeroBytes) {
+    list_->CopyBufferRegion(target.resource(), target.offset() + fill.offset_bytes + done,
+                            memory_.zeros.resource(), memory_.zeros.offset(),
+                            std::min(kZeroBytes, fill.size_bytes - done));
+  }
+}
+
+void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) {
+  for (Tracked& tracked : tracked_) {
+    if (tracked.state != D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE) {
+      Require(tracked.resource, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
+    }
+  }
+  Flush();
+  for (const Cohort& cohort : cohorts) {
+    const PassPart pass = PassOf(cohort.part, level);
+    if (!pass.is_present) continue;
+    ForEachDispatch(
+        cohort.part.run->compiled->plan(), pass.begin, pass.end,
+        [&](const PlanCursor& at, uint32_t end_group) { RecordDispatch(cohort, at, end_group); });
+  }
+}
+
+void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group) {
+  const D3D12CompiledOperator& compiled = *cohort.part.run->compiled;
+  const Dispatch& dispatch = compiled.plan().passes[at.pass].dispatches[at.dispatch];
+  const size_t count = cohort.runs.size();
+  std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};
+  // One view over the buffers of all, and where each run's starts in it.
+  const auto place = [&](const BufferView& view, uint32_t Instance::*start) -> ResourceView {
+    if (view.element_count == 0) return {.format = view.format};
+    std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets = {};
+    for (size_t i = 0; i < count; ++i) offsets[i] = cohort.runs[i]->BufferOf(view.role).offset();
+    const auto [first, last] = std::minmax_element(offsets.begin(), offsets.begin() + count);
+    const uint64_t element_bytes = ViewElementBytes(view.format);
+    for (size_t i = 0; i < count; ++i) {
+      instances[i].*start = static_cast<uint32_t>((offsets[i] - *first) / element_bytes);
+    }
+    return {.resource = cohort.runs[0]->BufferOf(view.role).resource(),
+            .format = view.format,
+            .offset_bytes = *first + view.offset_bytes,
+            .element_count = view.element_count + (*last - *first) / element_bytes};
+  };
+  const std::array<ResourceView, kReadSlots> reads = {place(dispatch.reads[0], &Instance::read0),
+                                                      place(dispatch.reads[1], &Instance::read1)};
+  const std::array<ResourceView, kWriteSlots> writes = {
+      place(dispatch.writes[0], &Instance::write0), place(dispatch.writes[1], &Instance::write1)};
+
+  if (ID3D12PipelineState* pipeline = compiled.pipeline(dispatch.kernel); pipeline != pipeline_) {
+    list_->SetPipelineState(pipeline);
+    pipeline_ = pipeline;
+  }
+  Dispatch grid = {.groups = dispatch.groups};
+  const bool is_cut = at.group != 0 || end_group != GroupsOf(dispatch);
+  ConstantsView constants = compiled.constants(at.pass, at.dispatch);
+  if (is_cut || count > 1) {
+    grid.constants = dispatch.constants;
+    grid.constants.first_group = at.group;
+    if (is_cut) SetGroups(grid, end_group - at.group);
+    constants = WriteConstants(grid.constants, absl::MakeConstSpan(instances).first(count));
+  }
+  list_->SetComputeRootDescriptorTable(
+      kRootTable, memory_.heap.WriteTable(next_table_++, constants, reads, writes));
+  list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
+}
+
+ConstantsView Recorder::WriteConstants(const DispatchConstants& constants,
+                                       absl::Span<const Instance> instances) {
+  const uint64_t start = constants_used_;
+  std::byte* const to = memory_.constants.data() + start;
+  std::memcpy(to, &constants, sizeof(constants));
+  std::memcpy(to + sizeof(constants), instances.data(), instances.size() * sizeof(Instance));
+  const uint64_t size_bytes = RoundUp(sizeof(constants) + instances.size() * sizeof(Instance),
+                                      D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
+  constants_used_ += size_bytes;
+  return {.address = memory_.constants.gpu_address() + start,
+          .size_bytes = static_cast<uint32_t>(size_bytes)};
+}
+
+void Recorder::DownloadOutputs(absl::Span<const RunPart> parts) {
+  for (const bool is_dry : {true, false}) {
+    for (const RunPart& part : parts) {
+      if (part.run->device_outputs.empty() || !part.is_last()) continue;
+      ForEachOutput(*part.run, [&](size_t i, const BufferSlice& source) {
+        const BufferSlice& target = part.run->outputs[i]->slice();
+        if (is_dry) {
+          Require(source.resource(), D3D12_RESOURCE_STATE_COPY_SOURCE);
+        } else {
+          list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
+                                  source.offset(), part.run->compiled->plan().output_bytes[i]);
+        }
+      });
+    }
+    Flush();
+  }
+}
+
+Recorder::Tracked& Recorder::Track(ID3D12Resource* resource) {
+  const auto found =
+      std::find_if(tracked_.begin(), tracked_.end(),
+                   [resource](const Tracked& tracked) { return tracked.resource == resource; });
+  return found != tracked_.end() ? *found : tracked_.emplace_back(Tracked{.resource = resource});
+}
+
+void Recorder::Require(ID3D12Resource* resource, D3D12_RESOURCE_STATES state) {
+  Tracked& tracked = Track(resource);
+  if (tracked.state == state) return;
+  if (tracked.state == D3D12_RESOURCE_STATE_COMMON) {
+    tracked.state = state;
+    return;
+  }
+  barriers_.push_back(Transition(resource, tracked.state, state));
+  tracked.state = state;
+}
+
+void Recorder::Flush() {
+  if (barriers_.empty()) return;
+  list_->ResourceBarrier(static_cast<UINT>(barriers_.size()), barriers_.data());
+  barriers_.clear();
+}
+
+// Slices of one resource are read and written by the same dispatch, which has no state of its own.
+// The writable state it is; the way over the readable one empties the caches that reads go through.
+void Recorder::MakeWritesVisible() {
+  D3D12_RESOURCE_BARRIER all_writes = {};
+  all_writes.Type = D3D12_RESOURCE_BARRIER_TYPE_UAV;
+  list_->ResourceBarrier(1, &all_writes);
+  for (const D3D12_RESOURCE_STATES state :
+       {D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE, D3D12_RESOURCE_STATE_UNORDERED_ACCESS}) {
+    for (Tracked& tracked : tracked_) {
+      if (tracked.is_reread) Require(tracked.resource, state);
+    }
+    Flush();
+  }
+}
+
+}  // namespace opmill

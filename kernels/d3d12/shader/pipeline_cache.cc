@@ -1,0 +1,79 @@
+#include "kernels/d3d12/shader/pipeline_cache.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
+
+namespace opmill {
+
+absl::StatusOr<PipelineCache::Pipeline> PipelineCache::Get(const KernelPermutation& kernel) {
+  std::shared_ptr<Creation> creation;
+  bool is_ours = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry& entry = entries_[kernel];
+    if (entry.creation == nullptr) {
+      entry.creation = std::make_shared<Creation>();
+      is_ours = true;
+    }
+    entry.last_use = ++clock_;
+    creation = entry.creation;
+  }
+  if (!is_ours) {
+    creation->done.WaitForNotification();
+    return creation->result;
+  }
+  creation->result = Create(kernel);
+  if (!creation->result.ok()) {
+    absl::MutexLock lock(&mutex_);
+    entries_.erase(kernel);
+  }
+  creation->done.Notify();
+  Trim(max_pipelines_);
+  return creation->result;
+}
+
+size_t PipelineCache::size() const {
+  absl::MutexLock lock(&mutex_);
+  return entries_.size();
+}
+
+// What the cache alone holds, nobody comes to hold while its mutex is held. Some drivers have those
+// who destroy a pipeline wait for the device; that comes after.
+void PipelineCache::Trim(size_t most) {
+  std::vector<std::shared_ptr<Creation>> released;
+  absl::MutexLock lock(&mutex_);
+  if (entries_.size() <= most) return;
+  std::vector<decltype(entries_)::iterator> unheld;
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    const std::shared_ptr<Creation>& creation = entry->second.creation;
+    if (creation.use_count() == 1 && creation->result->use_count() == 1) unheld.push_back(entry);
+  }
+  std::sort(unheld.begin(), unheld.end(),
+            [](const auto& a, const auto& b) { return a->second.last_use < b->second.last_use; });
+  for (const auto& entry : unheld) {
+    if (entries_.size() <= most) break;
+    released.push_back(std::move(entry->second.creation));
+    entries_.erase(entry);
+  }
+}
+
+absl::StatusOr<PipelineCache::Pipeline> PipelineCache::Create(const KernelPermutation& kernel) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const std::string> bytecode, shaders_.Get(kernel));
+  D3D12_COMPUTE_PIPELINE_STATE_DESC desc = {};
+  desc.pRootSignature = root_signature_.Get();
+  desc.CS = {bytecode->data(), bytecode->size()};
+  ComPtr<ID3D12PipelineState> pipeline;
+  RETURN_IF_ERROR(health_->Check(
+      device_->CreateComputePipelineState(&desc, __uuidof(ID3D12PipelineState),
+                                          reinterpret_cast<void**>(pipeline.GetAddressOf())),
+      absl::StrCat("CreateComputePipelineState(", kernel.shader, ", ", kernel.entry, ")")));
+  counters_.pipelines_created.fetch_add(1, std::memory_order_relaxed);
+  return Pipeline(pipeline.Detach(), [](ID3D12PipelineState* live) { live->Release(); });
+}
+
+}  // namespace opmill

@@ -1,0 +1,78 @@
+// Kernel permutation -> live pipeline. One caller compiles; the others wait for that one.
+#ifndef OPMILL_KERNELS_D3D12_SHADER_PIPELINE_CACHE_H_
+#define OPMILL_KERNELS_D3D12_SHADER_PIPELINE_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "kernels/d3d12/counters.h"
+#include "kernels/d3d12/health.h"
+#include "kernels/d3d12/platform.h"
+#include "kernels/d3d12/shader/shader_library.h"
+#include "kernels/plan/plan.h"
+
+namespace opmill {
+
+// Safe to use from many threads. Drivers hold memory for each live pipeline (lavapipe about 1 MiB),
+// so that past `max_pipelines` those go that nobody holds, the longest unused first. Who holds one
+// while the device may be at work with it may let go of it at any time after.
+class PipelineCache {
+ public:
+  using Pipeline = std::shared_ptr<ID3D12PipelineState>;
+
+  // `shaders` and `counters` outlive the cache.
+  PipelineCache(ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
+                ComPtr<ID3D12RootSignature> root_signature, ShaderLibrary& shaders,
+                Counters& counters, size_t max_pipelines)
+      : device_(std::move(device)),
+        health_(std::move(health)),
+        root_signature_(std::move(root_signature)),
+        shaders_(shaders),
+        counters_(counters),
+        max_pipelines_(max_pipelines) {}
+
+  // An error goes to all who wait for it and is not kept.
+  absl::StatusOr<Pipeline> Get(const KernelPermutation& kernel);
+
+  // Lets go of all that nobody holds.
+  void ReleaseUnheld() { Trim(0); }
+
+  size_t size() const;
+
+ private:
+  struct Creation {
+    absl::Notification done;
+    absl::StatusOr<Pipeline> result = absl::UnknownError("The compilation has not ended.");
+  };
+
+  struct Entry {
+    std::shared_ptr<Creation> creation;
+    uint64_t last_use = 0;
+  };
+
+  absl::StatusOr<Pipeline> Create(const KernelPermutation& kernel);
+  // Until there are as few, or all that are left are held.
+  void Trim(size_t most);
+
+  const ComPtr<ID3D12Device> device_;
+  const std::shared_ptr<Health> health_;
+  const ComPtr<ID3D12RootSignature> root_signature_;
+  ShaderLibrary& shaders_;
+  Counters& counters_;
+  const size_t max_pipelines_;
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<KernelPermutation, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;  // counts uses
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_SHADER_PIPELINE_CACHE_H_

@@ -1,0 +1,79 @@
+// Kernel permutation -> bytecode: flattens the HLSL, reads the disk cache, compiles what it lacks.
+#ifndef OPMILL_KERNELS_D3D12_SHADER_SHADER_LIBRARY_H_
+#define OPMILL_KERNELS_D3D12_SHADER_SHADER_LIBRARY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "kernels/d3d12/shader/bytecode_cache.h"
+#include "kernels/d3d12/shader/shader_compiler.h"
+#include "kernels/plan/plan.h"
+
+namespace opmill {
+
+using ShaderSources = std::map<std::string, std::string, std::less<>>;  // path -> text
+
+struct ShaderLibraryOptions {
+  std::string cache_directory;  // UTF-8; empty: no disk cache
+  uint64_t max_cache_bytes = uint64_t{64} << 20;
+  ShaderSources sources;  // instead of the embedded ones, where not empty
+  std::function<void(const std::string& sentence)> on_cache_problem;  // as BytecodeCache's
+};
+
+struct ShaderLibraryCounters {
+  uint64_t compiled = 0;
+  BytecodeCache::Counters disk;
+};
+
+// One text without includes: every `#include "x"` (x from the root of the sources, also inside
+// subfolders) becomes the file's text, seen once by the compiler whichever branch it stands in,
+// and #line keeps file and line for the compiler's messages. FXC heeds it; vkd3d 2.1 does not, and
+// counts the flat text's lines without those of branches not taken.
+absl::StatusOr<std::string> FlattenShader(const ShaderSources& sources, absl::string_view path);
+
+// Safe to use from many threads. Holds no bytecode: whoever makes pipelines keeps those.
+class ShaderLibrary {
+ public:
+  // `compiler` outlives the library.
+  static std::unique_ptr<ShaderLibrary> Create(ShaderLibraryOptions options,
+                                               ShaderCompiler& compiler);
+
+  absl::StatusOr<std::shared_ptr<const std::string>> Get(const KernelPermutation& kernel);
+
+  // The kernels whose bytecode Get would find on disk, the latest used first.
+  std::vector<KernelPermutation> Remembered(size_t max_kernels);
+
+  ShaderLibraryCounters counters() const;
+
+ private:
+  struct FlatShader {
+    std::string text;
+    std::string digest;  // Sha256 of the text
+  };
+
+  ShaderLibrary(ShaderLibraryOptions options, ShaderCompiler& compiler);
+  absl::StatusOr<std::shared_ptr<const FlatShader>> Flat(const std::string& path);
+  std::string KeyOf(const FlatShader& flat, const KernelPermutation& kernel) const;
+
+  ShaderCompiler& compiler_;
+  const std::string compiler_identity_;
+  const ShaderSources sources_;
+  BytecodeCache disk_;
+  std::atomic<uint64_t> compiled_{0};
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const FlatShader>> flat_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_SHADER_SHADER_LIBRARY_H_

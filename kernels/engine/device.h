@@ -1,0 +1,128 @@
+// THE SEAM between operators and machines: Compile(plan) and Run(compiled, bindings).
+#ifndef OPMILL_KERNELS_ENGINE_DEVICE_H_
+#define OPMILL_KERNELS_ENGINE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/plan/plan.h"
+
+namespace opmill {
+
+enum class DeviceKind : uint32_t { kHardware, kSoftware, kReference };
+
+struct DeviceInfo {
+  std::string name;  // the adapter's own name
+  DeviceKind kind = DeviceKind::kReference;
+  std::string driver;          // "vkd3d 1.19 on Vulkan", "d3d12.dll", "host"
+  std::string shader_model;    // "5.1"; empty for the reference device
+  bool unified_memory = true;  // kernels read the caller's bytes in place
+  uint64_t memory_bytes = 0;   // device memory where known, else 0
+};
+
+// Memory that the caller writes (inputs) or reads (outputs) and the device reaches. Zeroed
+// bytes are not promised for inputs. May be used again for later runs once a run has finished.
+class HostBuffer {
+ public:
+  virtual ~HostBuffer() = default;
+  virtual absl::Span<std::byte> bytes() = 0;  // exactly the size asked for
+};
+
+enum class BufferUse : uint32_t { kInput, kOutput };
+
+// An operator compiled for one device. Immutable; may run many times at once.
+class CompiledOperator {
+ public:
+  virtual ~CompiledOperator() = default;
+  const OperatorDesc& desc() const { return desc_; }
+  const OperatorPlan& plan() const { return plan_; }
+
+ protected:
+  CompiledOperator(OperatorDesc desc, OperatorPlan plan)
+      : desc_(std::move(desc)), plan_(std::move(plan)) {}
+
+ private:
+  OperatorDesc desc_;
+  OperatorPlan plan_;
+};
+
+// Buffers made by the same device, at least as large as the plan says. They and the compiled
+// operator are kept alive by the run itself until its callback has returned.
+struct Bindings {
+  std::shared_ptr<HostBuffer> input;
+  std::vector<std::shared_ptr<HostBuffer>> outputs;
+};
+
+struct RunStatistics {
+  absl::Duration queued;    // from Run to the submission
+  absl::Duration executed;  // from the submission to the fence
+  absl::Duration device;    // between the device's own timestamps; zero where not measured
+  uint32_t batch_size = 0;  // runs in the same submission
+};
+
+struct DeviceCounters {
+  uint64_t runs = 0;
+  uint64_t submissions = 0;
+  uint64_t dispatches = 0;            // one may serve many runs
+  uint64_t pipelines_created = 0;     // kernel permutations made live
+  uint64_t live_kernels = 0;          // that are so now
+  uint64_t shaders_compiled = 0;      // of those, compiled from HLSL and not read from disk
+  uint64_t resets = 0;                // device losses survived
+  absl::Duration longest_submission;  // from its turn to its end
+  uint64_t buffer_bytes_in_use = 0;   // handed out now
+  uint64_t buffer_bytes_pooled = 0;   // held for reuse
+};
+
+// Safe to use from many threads.
+class Device {
+ public:
+  using RunCallback = std::function<void(absl::StatusOr<RunStatistics>)>;
+
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual PlanOptions plan_options() const = 0;
+
+  // `desc` has passed Validate; `plan` was made of it with this device's plan_options().
+  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
+                                                                          OperatorPlan plan) = 0;
+
+  // Makes live what earlier processes compiled and left on disk, the latest used first, so that no
+  // request waits for it. Ends when all is, or begins nothing more after `deadline`.
+  virtual void Preload(absl::Time /*deadline*/) {}
+
+  virtual absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
+                                                               BufferUse use) = 0;
+
+  // Queues the run. The callback comes once, from a thread of the device, and must not block.
+  // Unavailable: the device was lost; compile and run again.
+  //
+  // A stop of `abandoned` says that nobody waits for the run any more. If it has not begun, it does
+  // not begin; if it has, nothing more of it is given to the device, which finishes what it has.
+  // Then the callback comes with Cancelled. A stop that comes too late for that changes nothing.
+  virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+                   std::stop_token abandoned, RunCallback done) = 0;
+
+  virtual DeviceCounters counters() const = 0;
+
+  // Gives back to the system what is kept for buffers to come.
+  virtual void ReleaseIdleMemory() {}
+  // Lets go of live kernels that no compiled operator needs.
+  virtual void ReleaseIdleKernels() {}
+
+  absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
+                                           Bindings bindings);
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_ENGINE_DEVICE_H_

@@ -1,0 +1,205 @@
+#include "kernels/engine/operator_cache.h"
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/sha256.h"
+
+namespace opmill {
+namespace {
+
+// Calls back with what may be written in more ways than one: every tensor that is given, and axes.
+template <typename Desc, typename OnTensor, typename OnAxes>
+void ForEachFreePart(Desc& desc, const OnTensor& on_tensor, const OnAxes& on_axes) {
+  const auto if_given = [&](auto& tensor) {
+    if (tensor.has_value()) on_tensor(*tensor);
+  };
+  std::visit(
+      [&](auto& d) {
+        on_tensor(d.input);
+        if constexpr (std::is_same_v<std::decay_t<decltype(d)>, TopKDesc>) {
+          if_given(d.output_values);
+          if_given(d.output_indices);
+        } else {
+          if_given(d.output);
+          on_axes(d.axes);
+        }
+      },
+      desc);
+}
+
+bool IsCanonical(const OperatorDesc& desc) {
+  bool is_canonical = true;
+  ForEachFreePart(
+      desc,
+      [&](const TensorDesc& tensor) {
+        if (!tensor.strides.empty() && IsPacked(tensor)) is_canonical = false;
+      },
+      [&](const std::vector<uint32_t>& axes) {
+        if (!std::is_sorted(axes.begin(), axes.end())) is_canonical = false;
+      });
+  return is_canonical;
+}
+
+OperatorDesc Canonical(OperatorDesc desc) {
+  ForEachFreePart(
+      desc,
+      [](TensorDesc& tensor) {
+        if (IsPacked(tensor)) tensor.strides.clear();
+      },
+      [](std::vector<uint32_t>& axes) { std::sort(axes.begin(), axes.end()); });
+  return desc;
+}
+
+}  // namespace
+
+std::string OperatorKey(const OperatorDesc& validated) {
+  // ToString names every field, in one way only.
+  return Sha256Hex(ToString(Canonical(validated)));
+}
+
+std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCacheOptions options) {
+  return std::unique_ptr<OperatorCache>(new OperatorCache(device, options));
+}
+
+absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
+                                                  absl::Time deadline) {
+  const absl::Time start = absl::Now();
+  const OperatorDesc desc = Canonical(validated);
+  std::shared_ptr<Compilation> compilation;
+  bool is_mine = false;
+  bool was_cached = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry& entry = entries_[desc];
+    is_mine = entry.compilation == nullptr;
+    if (is_mine) entry.compilation = std::make_shared<Compilation>();
+    was_cached = entry.compiled;
+    entry.last_use = ++clock_;
+    compilation = entry.compilation;
+    if (is_mine) {
+      ++statistics_.misses;
+    } else if (was_cached) {
+      ++statistics_.hits;
+    } else {
+      ++statistics_.waits;
+    }
+  }
+  if (is_mine) {
+    compilation->result = PlanAndCompile(desc);
+    Settle(desc, compilation);
+  } else if (!compilation->done.WaitForNotificationWithDeadline(deadline)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("The deadline passed after ", absl::FormatDuration(absl::Now() - start),
+                     " of waiting for another caller to compile ", ToString(desc), "."));
+  }
+  RETURN_IF_ERROR(compilation->result.status());
+  return CachedOperator{*compilation->result, was_cached, absl::Now() - start};
+}
+
+std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
+  const absl::Time start = absl::Now();
+  // Most are as they are to be; a copy would be half a dozen allocations for every small execution.
+  std::optional<OperatorDesc> canonical;
+  if (!IsCanonical(validated)) canonical = Canonical(validated);
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(canonical.has_value() ? *canonical : validated);
+  if (found == entries_.end() || !found->second.compiled) return std::nullopt;
+  found->second.last_use = ++clock_;
+  ++statistics_.hits;
+  return CachedOperator{*found->second.compilation->result, true, absl::Now() - start};
+}
+
+void OperatorCache::Invalidate() {
+  absl::MutexLock lock(&mutex_);
+  entries_.clear();
+  kernel_uses_.clear();
+  statistics_.entries = 0;
+  statistics_.bytes = 0;
+  statistics_.kernels = 0;
+}
+
+void OperatorCache::Evict(size_t operators) {
+  absl::MutexLock lock(&mutex_);
+  for (; operators > 0 && statistics_.entries > 0; --operators) EvictOldest();
+}
+
+OperatorCacheStatistics OperatorCache::statistics() const {
+  absl::MutexLock lock(&mutex_);
+  return statistics_;
+}
+
+OperatorCache::Result OperatorCache::PlanAndCompile(const OperatorDesc& desc) {
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(desc, device_.plan_options()));
+  return device_.Compile(desc, std::move(plan));
+}
+
+// Keeps what was compiled well and tells the waiters, in one step: whoever asks after one of them
+// was answered finds the operator here, or finds its failure gone.
+void OperatorCache::Settle(const OperatorDesc& desc,
+                           const std::shared_ptr<Compilation>& compilation) {
+  absl::MutexLock lock(&mutex_);
+  compilation->done.Notify();
+  if (!compilation->result.ok()) ++statistics_.failures;
+  const auto found = entries_.find(desc);
+  if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
+  if (!compilation->result.ok()) {
+    entries_.erase(found);
+    return;
+  }
+  const OperatorPlan& plan = (*compilation->result)->plan();
+  const uint64_t bytes = PlanBytes(plan);
+  if (options_.capacity == 0 || bytes > options_.max_bytes ||
+      plan.kernels.size() > options_.max_kernels) {
+    entries_.erase(found);
+    return;
+  }
+  HoldKernels(plan);
+  while (statistics_.entries == options_.capacity ||
+         statistics_.bytes > options_.max_bytes - bytes ||
+         statistics_.kernels > options_.max_kernels) {
+    EvictOldest();
+  }
+  found->second.compiled = true;
+  found->second.bytes = bytes;
+  ++statistics_.entries;
+  statistics_.bytes += bytes;
+}
+
+// A walk over all, next to a compilation of milliseconds: a hit then costs one number and no list.
+void OperatorCache::EvictOldest() {
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (!entry->second.compiled) continue;
+    if (oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) {
+      oldest = entry;
+    }
+  }
+  statistics_.bytes -= oldest->second.bytes;
+  DropKernels((*oldest->second.compilation->result)->plan());
+  entries_.erase(oldest);
+  --statistics_.entries;
+  ++statistics_.evictions;
+}
+
+void OperatorCache::HoldKernels(const OperatorPlan& plan) {
+  for (const KernelPermutation& kernel : plan.kernels) ++kernel_uses_[kernel];
+  statistics_.kernels = kernel_uses_.size();
+}
+
+void OperatorCache::DropKernels(const OperatorPlan& plan) {
+  for (const KernelPermutation& kernel : plan.kernels) {
+    const auto uses = kernel_uses_.find(kernel);
+    if (--uses->second == 0) kernel_uses_.erase(uses);
+  }
+  statistics_.kernels = kernel_uses_.size();
+}
+
+}  // namespace opmill

@@ -1,0 +1,55 @@
+// hardmax: find the first maximum of every result, zero the output, put the ones.
+#include "kernels/plan/operator_plans.h"
+
+namespace opmill {
+void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
+  const DataType type = desc.input.data_type;
+  const PlanOptions& options = builder.options();
+  builder.Add(Fill{.role = BufferRole::kOutput0, .size_bytes = RequiredBytes(*desc.output)});
+  // Packed: what ARGMAX would give.
+  const TensorDesc positions = {.data_type = DataType::kUint32,
+                                .sizes = ReducedSizes(desc.input.sizes, desc.axes)};
+  const uint64_t position_bytes = ElementBytes(positions.data_type);
+  const uint64_t first_position =
+      builder.ReserveRecords(CeilDiv(RequiredBytes(positions), kVectorBytes)) / position_bytes;
+  IterationSpace search =
+      MakeIterationSpace(desc.input, desc.axes, positions, nullptr, ReducedOrder::kRowMajor);
+  search.output_base = first_position;
+  AddReduction(builder, ArgReduceFolding(type, Extreme::kMax, AxisDirection::kIncreasing), search,
+               {.role = BufferRole::kScratch, .type = positions.data_type});
+  builder.NextPass();
+  const uint32_t kernel = builder.Kernel(
+      {.shader = "hardmax",
+       .entry = "ScatterOnes",
+       .macros = {{"DATA_TYPE", static_cast<uint32_t>(type)}, {"THREADS", options.threads}}});
+  IterationSpace ones =
+      MakeIterationSpace(desc.input, desc.axes, *desc.output, &positions, ReducedOrder::kRowMajor);
+  ones.output2_base = first_position;
+  // The input does not matter here: only the output's views and those of the positions do.
+  SliceLimits limits = LimitsFor(type, type, options);
+  limits.input_elements = ~uint64_t{0};
+  limits.index_elements = (options.max_view_elements - 1) * kVectorBytes / position_bytes;
+  for (const IterationSpace& slice : SliceKept(ones, limits)) {
+    for (const IterationSpace& part : SliceReduced(slice, limits)) {
+      if (builder.full()) return;
+      const PlacedView output = WriteElements(BufferRole::kOutput0, type, part.output_base,
+                                              OutputSpan(part.kept) + OutputSpan(part.reduced));
+      const PlacedView found = ReadElements(positions.data_type, part.output2_base,
+                                            IndexSpan(part.kept), BufferRole::kScratch);
+      const uint64_t results = part.results();
+      Dispatch dispatch;
+      dispatch.kernel = kernel;
+      dispatch.reads[0] = found.view;
+      dispatch.writes[0] = output.view;
+      dispatch.constants.input_base = found.base;
+      dispatch.constants.output_base = output.base;
+      dispatch.constants.index_base = static_cast<uint32_t>(part.index_base);
+      dispatch.constants.index_count = static_cast<uint32_t>(part.index_count());
+      SetDims(dispatch.constants, part, part.kept.size(), part.reduced.size());
+      DealUnits(dispatch, results, TurnsOf(results, 1, options), options.threads);
+      builder.Add(std::move(dispatch));
+    }
+  }
+}
+
+}  // namespace opmill

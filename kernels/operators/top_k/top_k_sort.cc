@@ -1,0 +1,213 @@
+// Runs that lanes keep sorted in registers, and merges of them.
+#include <bit>
+
+#include "kernels/operators/reduction/reduction_walk.h"
+#include "kernels/operators/top_k/top_k_slice.h"
+
+namespace opmill::top_k {
+namespace {
+
+// Places for candidates in a lane's registers: few numbers, since each is a kernel of its own.
+uint64_t LanePlaces(uint64_t kept) {
+  if (kept <= 4) return std::bit_ceil(kept);
+  const uint64_t step = kept <= 16 ? 4 : 8;
+  return CeilDiv(kept, step) * step;
+}
+
+}  // namespace
+
+uint64_t TopKSlice::RunLength(uint64_t length) const {
+  if (!lane_keeps_) return std::min(length, tuning::kMaxLaneKeep);
+  const PlanOptions& options = builder_.options();
+  const uint64_t runs_wanted = std::max<uint64_t>(1, options.parallel_lanes() / sequences_);
+  return std::clamp(CeilDiv(length, runs_wanted), std::min(length, LeastRun(k_, options)),
+                    tuning::kMaxLaneCandidates);
+}
+
+Layout TopKSlice::WalkOf(const IterationSpace& part) const {
+  return LayoutOf(part) == Layout::kRows ? Layout::kRows : Layout::kStrided;
+}
+
+KernelPermutation TopKSlice::KeepKernel(Source source, Layout layout, uint64_t kept,
+                                        bool writes_results) const {
+  std::vector<ShaderMacro> macros = Macros(writes_results);
+  macros.push_back({"SOURCE", static_cast<uint32_t>(source)});
+  macros.push_back({"LAYOUT", static_cast<uint32_t>(layout)});
+  macros.push_back({"KEEP", static_cast<uint32_t>(LanePlaces(kept))});
+  return {"top_k", "KeepBest", std::move(macros)};
+}
+
+void TopKSlice::SetKeeping(Dispatch& dispatch, Source source, uint64_t length, uint64_t run,
+                           uint64_t kept) {
+  DispatchConstants& constants = dispatch.constants;
+  constants.list_length = static_cast<uint32_t>(length);
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.item_count = static_cast<uint32_t>(run);
+  constants.k = static_cast<uint32_t>(kept);
+  const PlanOptions& options = builder_.options();
+  const uint64_t units = sequences_ * CeilDiv(length, run);
+  const uint64_t turns = source == Source::kElements ? TurnsOf(units, run, options) : 1;
+  DealUnits(dispatch, units, turns, options.threads);
+}
+
+// Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`
+// from record `base` on.
+Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run,
+                                 uint64_t kept, const List& into, uint64_t base) {
+  Dispatch dispatch = builder_.WritingRecords(KeepKernel(source, layout, kept, false), into.view);
+  dispatch.constants.record_base = static_cast<uint32_t>(base);
+  dispatch.constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
+  SetKeeping(dispatch, source, length, run, kept);
+  return dispatch;
+}
+
+void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint64_t length,
+                            uint64_t run, uint64_t kept, const List& into, uint64_t base) {
+  if (source != nullptr) {
+    // One kernel serves the lists of every layout.
+    Dispatch dispatch =
+        KeepDispatch(Source::kRecords, Layout::kStrided, length, run, kept, into, base);
+    dispatch.reads[1] = source->view;
+    SetRead(dispatch.constants, *source);
+    builder_.Add(std::move(dispatch));
+  } else {
+    Dispatch dispatch =
+        KeepDispatch(Source::kElements, WalkOf(*part), length, run, kept, into, base);
+    ReadPart(dispatch, *part);
+    SetDims(dispatch.constants, *part, part->kept.size(), part->reduced.size());
+    builder_.Add(std::move(dispatch));
+  }
+}
+
+List TopKSlice::SortElements() {
+  const uint64_t run = RunLength(length_);
+  const uint64_t kept = std::min(run, k_);
+  uint64_t run_count = 0;
+  for (const IterationSpace& part : parts_) run_count += CeilDiv(part.index_count(), run);
+  const List runs = NewList(run_count * kept);
+  uint64_t base = 0;
+  for (const IterationSpace& part : parts_) {
+    AddSortRuns(nullptr, &part, part.index_count(), run, kept, runs, base);
+    base += CeilDiv(part.index_count(), run) * kept;
+  }
+  builder_.NextPass();
+  if (run_count == 1) return runs;
+  return lane_keeps_ ? SortList(runs) : MergeAll(runs, run_count, {});
+}
+
+List TopKSlice::SortList(List list) {
+  for (;;) {
+    const uint64_t run = RunLength(list.length);
+    const uint64_t run_count = CeilDiv(list.length, run);
+    const uint64_t kept = std::min(run, k_);
+    const List runs = NewList(run_count * kept);
+    AddSortRuns(&list, nullptr, list.length, run, kept, runs, 0);
+    builder_.NextPass();
+    if (run_count == 1) return runs;
+    list = runs;
+  }
+}
+
+List TopKSlice::SortSelection(const Selection& selection) {
+  const List& taken = selection.taken;
+  const List sorted = AddSpread(selection);
+  // Powers of two for few kernels; shorter than what is taken, so that a merge writes the last
+  // list.
+  const uint64_t run = std::min(RunLength(taken.length), std::bit_floor(k_));
+  const uint64_t run_count = CeilDiv(taken.length, run);
+  List runs = NewList(run_count * run);
+  Dispatch dispatch =
+      KeepDispatch(Source::kRecords, Layout::kStrided, taken.length, run, run, runs, 0);
+  dispatch.reads = {selection.candidates.view, taken.view};
+  SetRead(dispatch.constants, taken);
+  SetHeaders(dispatch, taken);
+  dispatch.constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
+  builder_.Add(std::move(dispatch));
+  builder_.NextPass();
+  runs.headers = taken.headers;
+  return MergeAll(runs, run_count, sorted);
+}
+
+List TopKSlice::AddSpread(const Selection& selection) {
+  const List& candidates = selection.candidates;
+  const List& taken = selection.taken;
+  if (taken.length > tuning::kMaxPlaces * tuning::kMaxOfPlace || length_ > uint64_t{1} << 31 ||
+      selection.view.element_count > builder_.options().max_view_elements) {
+    return {};
+  }
+  const List spread = NewList(taken.length);
+  const List sorted = NewList(k_);
+  // Of keys only the width counts.
+  static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
+                                        DataType::kUint64};
+  const DataType type = kTypes[std::bit_width(ElementBytes(type_)) - 1];
+  const std::vector<ShaderMacro> macros = {{"DATA_TYPE", static_cast<uint32_t>(type)},
+                                           {"THREADS", builder_.options().threads},
+                                           {"LARGEST", 1},
+                                           {"NAN_FIRST", 0}};
+  Dispatch dispatch =
+      builder_.WritingRecords({"top_k_spread", "SpreadCandidates", macros}, spread.view);
+  dispatch.reads[1] = selection.view;
+  dispatch.writes[1] = taken.headers;
+  dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
+  dispatch.constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
+  SetRead(dispatch.constants, taken);
+  dispatch.constants.record_stride = static_cast<uint32_t>(spread.sequence_stride);
+  const uint64_t places = std::min(std::bit_ceil(taken.length), tuning::kMaxPlaces);
+  dispatch.constants.lane_bits = static_cast<uint32_t>(std::bit_width(places) - 1);
+  dispatch.constants.index_count = static_cast<uint32_t>(length_);
+  SetGroups(dispatch, sequences_);
+  builder_.Add(std::move(dispatch));
+  builder_.NextPass();
+
+  dispatch = builder_.WritingRecords({"top_k_spread", "RankCandidates", macros}, sorted.view);
+  dispatch.reads[1] = spread.view;
+  dispatch.writes[1] = taken.headers;
+  SetRead(dispatch.constants, spread);
+  dispatch.constants.item_count = static_cast<uint32_t>(spread.length);
+  dispatch.constants.record_stride = static_cast<uint32_t>(sorted.sequence_stride);
+  dispatch.constants.k = static_cast<uint32_t>(k_);
+  SetUnitsInTurns(dispatch, sequences_ * spread.length, tuning::kMaxLaneResults);
+  builder_.Add(std::move(dispatch));
+  return sorted;
+}
+
+List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
+  uint64_t run_length = runs.length / run_count;
+  uint64_t run_elements = run_length;
+  const uint64_t count = runs.length;
+  List spare = NewList(runs.length);
+  while (run_count > 1) {
+    const uint64_t merged_length = std::min(run_length * 2, k_);
+    const uint64_t merged_count = CeilDiv(run_count, 2);
+    // All merged runs are full but the last one, which takes what is left.
+    const uint64_t rest = runs.length - (merged_count - 1) * 2 * run_length;
+    List merged = merged_count == 1 && last.length > 0 ? last : spare;
+    merged.length = (merged_count - 1) * merged_length + std::min(merged_length, rest);
+    merged.sequence_stride = merged.length;
+    merged.headers = runs.headers;
+    Dispatch dispatch = builder_.WritingRecords({"top_k", "MergeRuns", Macros(false)}, merged.view);
+    dispatch.reads[1] = runs.view;
+    DispatchConstants& constants = dispatch.constants;
+    SetRead(constants, runs);
+    constants.record_stride = static_cast<uint32_t>(merged.sequence_stride);
+    SetHeaders(dispatch, runs);
+    constants.list_length = static_cast<uint32_t>(count);
+    constants.runs = static_cast<uint32_t>(merged_count);
+    constants.item_count = static_cast<uint32_t>(run_length);
+    constants.split_items = static_cast<uint32_t>(run_elements);
+    constants.k = static_cast<uint32_t>(merged_length);
+    const uint64_t chunks = sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk);
+    SetUnitsInTurns(dispatch, chunks, tuning::kMaxLaneChunks);
+    builder_.Add(std::move(dispatch));
+    builder_.NextPass();
+    spare = runs;
+    runs = merged;
+    run_count = merged_count;
+    run_length = merged_length;
+    run_elements *= 2;
+  }
+  return runs;
+}
+
+}  // namespace opmill::top_k

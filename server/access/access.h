@@ -1,0 +1,72 @@
+// Who may call: TLS certificates and bearer tokens, read from files, and again as those change.
+#ifndef OPMILL_SERVER_ACCESS_ACCESS_H_
+#define OPMILL_SERVER_ACCESS_ACCESS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "server/access/access_tokens.h"
+#include "server/access/tls_material.h"
+#include "server/access/watched_files.h"
+#include "server/config/options.h"
+
+namespace opmill {
+
+// A file that has become unusable changes nothing but the log: what was read before goes on to
+// count. New certificates are for new connections, new tokens for the next call. Any thread may
+// call.
+class Access {
+ public:
+  static absl::StatusOr<std::unique_ptr<Access>> Create(const AccessOptions& options);
+  ~Access();
+
+  // For one address to listen at. This object outlives the server that is given them.
+  std::shared_ptr<grpc::ServerCredentials> MakeCredentials();
+
+  // Reads the files again soon, changed or not, and logs what came of it.
+  void ReloadSoon() {
+    if (watched_ != nullptr) watched_->CallBack();
+  }
+
+  // The name of the caller's token, else of its certificate; empty where neither is asked for.
+  std::string CallerOf(const grpc::CallbackServerContext& context) const;
+
+  // Of the server's certificate; InfiniteFuture without TLS.
+  absl::Time certificate_expires() const;
+  // Calls that showed none of the tokens.
+  uint64_t refused_calls() const { return refused_calls_; }
+
+ private:
+  struct Port;  // what gRPC's callbacks are given
+
+  explicit Access(const AccessOptions& options);
+  absl::Status Load();
+  absl::StatusOr<AccessTokens> ReadTokens() const;
+  void Reload();
+  absl::Status CheckToken(absl::string_view path, std::optional<absl::string_view> authorization);
+  std::shared_ptr<const AccessTokens> tokens() const;
+
+  const AccessOptions options_;
+  std::atomic<uint64_t> refused_calls_ = 0;
+  std::vector<std::unique_ptr<Port>> ports_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_, as the next two; null without TLS.
+  std::shared_ptr<const TlsMaterial> material_;
+  uint64_t material_version_ = 0;
+  std::shared_ptr<const AccessTokens> tokens_;  // null where none are asked for
+  std::unique_ptr<WatchedFiles> watched_;       // last: its thread uses all above
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_ACCESS_ACCESS_H_

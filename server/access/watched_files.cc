@@ -1,0 +1,96 @@
+#include "server/access/watched_files.h"
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/base/sha256.h"
+#include "proto/utf8_path.h"
+
+namespace opmill {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
+
+}  // namespace
+
+std::optional<std::string> ReadAtMost(const std::string& path, size_t most) {
+  std::ifstream file(PathOf(path), std::ios::binary);
+  std::string text;
+  char buffer[4096];
+  while (file.read(buffer, sizeof(buffer)) || file.gcount() > 0) {
+    text.append(buffer, static_cast<size_t>(file.gcount()));
+    if (text.size() > most) {
+      text.resize(most + 1);
+      return text;
+    }
+  }
+  if (!file.eof()) return std::nullopt;
+  return text;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::optional<std::string> text = ReadAtMost(path, kMaxFileBytes);
+  if (!text.has_value()) return absl::NotFoundError(absl::StrCat(path, " cannot be read."));
+  if (text->size() > kMaxFileBytes) {
+    return absl::NotFoundError(
+        absl::StrCat(path, " has more than ", kMaxFileBytes, " bytes, the most that is read."));
+  }
+  return *std::move(text);
+}
+
+WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
+                           absl::Duration interval)
+    : paths_(std::move(paths)),
+      changed_(std::move(changed)),
+      interval_(interval),
+      acted_on_(Fingerprint()),
+      thread_([this] { Watch(); }) {}
+
+WatchedFiles::~WatchedFiles() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void WatchedFiles::CallBack() {
+  {
+    const std::lock_guard lock(mutex_);
+    was_asked_ = true;
+  }
+  wake_.notify_all();
+}
+
+std::string WatchedFiles::Fingerprint() const {
+  std::string all;
+  for (const std::string& path : paths_) {
+    const absl::StatusOr<std::string> text = ReadFile(path);
+    absl::StrAppend(&all, text.ok() ? Sha256(*text) : "-");
+  }
+  return all;
+}
+
+void WatchedFiles::Watch() {
+  std::string before = acted_on_;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait_for(lock, absl::ToChronoMilliseconds(interval_),
+                   [this] { return stopping_ || was_asked_; });
+    if (stopping_) return;
+    const bool was_asked = std::exchange(was_asked_, false);
+    lock.unlock();
+    std::string now = Fingerprint();
+    if (was_asked || (now == before && now != acted_on_)) {
+      acted_on_ = now;
+      changed_();
+    }
+    before = std::move(now);
+    lock.lock();
+  }
+}
+
+}  // namespace opmill

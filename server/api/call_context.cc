@@ -1,0 +1,67 @@
+#include "server/api/call_context.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/api/trace_context.h"
+
+namespace opmill {
+namespace {
+
+constexpr size_t kMostMetadataBytes = 16384;
+
+}  // namespace
+
+RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& context,
+                        const Access& access, Connections& connections) {
+  RequestOrigin origin{.rpc = rpc, .peer = context.peer(), .caller = access.CallerOf(context)};
+  origin.connection = connections.Find(origin.peer);
+  const auto found = context.client_metadata().find(kTraceparent);
+  if (found == context.client_metadata().end()) return origin;
+  const absl::string_view traceparent(found->second.data(), found->second.size());
+  if (!IsTraceparent(traceparent)) return origin;
+  origin.traceparent = std::string(traceparent);
+  context.AddInitialMetadata(kTraceparent, origin.traceparent);
+  return origin;
+}
+
+absl::Status CheckMetadata(const grpc::CallbackServerContext& context) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : context.client_metadata()) bytes += key.size() + value.size();
+  if (bytes <= kMostMetadataBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("The metadata of the call has ", bytes,
+                                                   " bytes; at most ", kMostMetadataBytes,
+                                                   " are taken."));
+}
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+  const std::chrono::system_clock::time_point deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
+  return absl::FromChrono(deadline);
+}
+
+absl::Status CallerIsGone(const grpc::CallbackServerContext& context) {
+  if (DeadlineOf(context) <= absl::Now()) {
+    return absl::DeadlineExceededError("The deadline of the call has passed.");
+  }
+  return absl::CancelledError("The caller cancelled the call or is gone.");
+}
+
+absl::Status NoMessage(absl::Duration timeout) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "The caller has sent no message for ", absl::FormatDuration(timeout), " (stall_timeout)."));
+}
+
+absl::Status ResultsAreNotRead(absl::Duration timeout) {
+  return absl::DeadlineExceededError(absl::StrCat("The caller has read none of its results for ",
+                                                  absl::FormatDuration(timeout),
+                                                  " (stall_timeout)."));
+}
+
+absl::Status NotAProtobuf(absl::string_view message_type) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("The message is not a protobuf message of the type ", message_type, "."));
+}
+
+}  // namespace opmill

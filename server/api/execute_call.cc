@@ -1,0 +1,168 @@
+#include "server/api/execute_call.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/base/errors.h"
+#include "opmill/v1/service.pb.h"
+#include "proto/payload.h"
+#include "proto/stack_message.h"
+#include "server/api/call_context.h"
+#include "server/api/grpc_status.h"
+#include "server/api/request_decoder.h"
+
+namespace opmill {
+namespace {
+
+absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChunk>& inputs) {
+  if (inputs.size() != 1) {
+    return InvalidField("inputs", absl::StrCat("inputs has ", inputs.size(), " tensors; ",
+                                               OperatorName(desc), " takes 1."));
+  }
+  const uint64_t bytes = inputs[0].data.size();
+  const uint64_t least = SpannedBytes(InputOf(desc));
+  if (bytes >= least && bytes <= RequiredBytes(InputOf(desc))) return absl::OkStatus();
+  return InvalidField("inputs[0]", absl::StrCat("inputs[0] has ", bytes, " bytes; ",
+                                                ToString(InputOf(desc)), " takes ", least, "."));
+}
+
+}  // namespace
+
+ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin,
+                         Executor& executor, OpenCalls& open_calls, uint64_t max_chunk_bytes)
+    : context_(context),
+      executor_(executor),
+      open_calls_(open_calls),
+      max_chunk_bytes_(max_chunk_bytes),
+      origin_(std::move(origin)) {
+  open_calls_.Add(*this);
+  StartRead(&request_);
+}
+
+void ExecuteCall::OnReadDone(bool ok) {
+  if (!ok) {
+    EndWithoutMessage(context_.IsCancelled() ? CallerIsGone(context_)
+                                             : NotAProtobuf("ExecuteRequest"));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waits_for_message_) return;
+    waits_for_message_ = false;
+    waits_since_ = absl::InfiniteFuture();
+  }
+  const absl::Status begun = Execute();
+  if (!begun.ok()) Finish(ToGrpcStatus(begun));
+}
+
+bool ExecuteCall::EndWithoutMessage(const absl::Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waits_for_message_) return false;
+    waits_for_message_ = false;
+    waits_since_ = absl::InfiniteFuture();
+  }
+  executor_.Refuse(origin_, nullptr, why);
+  Finish(ToGrpcStatus(why));
+  return true;
+}
+
+// An error is a request that did not become an execution.
+absl::Status ExecuteCall::Execute() {
+  if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
+  ExecutionRequest begin = {.origin = std::move(origin_),
+                            .deadline = DeadlineOf(context_),
+                            .on_ready = [this](const std::shared_ptr<Execution>& execution) {
+                              results_.emplace(execution, max_chunk_bytes_);
+                              WriteNext();
+                            }};
+  const auto refuse = [&](const absl::Status& why, const OperatorDesc* desc = nullptr) {
+    executor_.Refuse(begin.origin, desc, why);
+    return why;
+  };
+  const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request_, PayloadKind::kInputs);
+  if (!split.ok()) return refuse(split.status());
+  StackMessage<v1::ExecuteRequest> header;
+  if (!header->ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
+  absl::StatusOr<OperatorDesc> desc = DecodeRequest(*header);
+  if (!desc.ok()) return refuse(desc.status());
+  const absl::Status fits = CheckInputs(*desc, split->chunks());
+  if (!fits.ok()) return refuse(fits, &*desc);
+
+  begin.desc = *std::move(desc);
+  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
+  if (!begun.ok()) return refuse(begun.status(), &begin.desc);
+  absl::Status aborted;
+  {
+    const std::lock_guard lock(mutex_);
+    execution_ = *begun;
+    aborted = aborted_;
+  }
+  if (!aborted.ok()) executor_.Cancel(*begun, aborted);
+  executor_.Receive(*begun, split->chunks()[0], "inputs[0]");
+  request_.Clear();
+  return absl::OkStatus();
+}
+
+void ExecuteCall::WriteNext() {
+  StackMessage<v1::ExecuteResponse> response;
+  if (!results_->Next(*response, message_)) {
+    Finish(ToGrpcStatus(results_->execution()->status()));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    waits_since_ = absl::Now();
+  }
+  if (results_->done()) {
+    StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
+  } else {
+    StartWrite(&message_);
+  }
+}
+
+void ExecuteCall::OnWriteDone(bool ok) {
+  message_.Clear();
+  {
+    const std::lock_guard lock(mutex_);
+    waits_since_ = absl::InfiniteFuture();
+  }
+  if (!ok) executor_.Cancel(results_->execution(), CallerIsGone(context_));
+  WriteNext();
+}
+
+void ExecuteCall::Drain() { EndWithoutMessage(Draining()); }
+
+void ExecuteCall::OnCancel() { Abort(CallerIsGone(context_)); }
+
+void ExecuteCall::Abort(const absl::Status& why) {
+  if (EndWithoutMessage(why)) return;
+  std::shared_ptr<Execution> execution;
+  {
+    const std::lock_guard lock(mutex_);
+    execution = execution_;
+    if (aborted_.ok()) aborted_ = why;
+  }
+  if (execution != nullptr) executor_.Cancel(execution, why);
+}
+
+void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (now - waits_since_ < timeout) return;
+  }
+  if (EndWithoutMessage(NoMessage(timeout))) return;
+  Abort(ResultsAreNotRead(timeout));
+  context_.TryCancel();  // the write in flight ends no other way
+}
+
+void ExecuteCall::OnDone() {
+  message_.Clear();
+  if (results_.has_value()) executor_.Finish(results_->execution());
+  open_calls_.Remove(*this);
+  delete this;
+}
+
+}  // namespace opmill

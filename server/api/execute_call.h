@@ -1,0 +1,61 @@
+// One Execute call: the input in one message, the outputs in as many as they need.
+#ifndef OPMILL_SERVER_API_EXECUTE_CALL_H_
+#define OPMILL_SERVER_API_EXECUTE_CALL_H_
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/api/result_stream.h"
+#include "server/execution/executor.h"
+#include "server/execution/open_calls.h"
+
+namespace opmill {
+
+// It begins with the headers of the call, before the message: so a message that does not come is
+// noticed (EndIfStalled). Deletes itself when the call is done.
+class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                          public OpenCalls::Call {
+ public:
+  ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
+              OpenCalls& open_calls, uint64_t max_chunk_bytes);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  void Drain() override;
+  void Abort(const absl::Status& why) override;
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
+
+ private:
+  absl::Status Execute();
+  // Ends the call if its message has not come yet; false if it has.
+  bool EndWithoutMessage(const absl::Status& why);
+  void WriteNext();
+
+  grpc::CallbackServerContext& context_;
+  Executor& executor_;
+  OpenCalls& open_calls_;
+  const uint64_t max_chunk_bytes_;
+  RequestOrigin origin_;      // until there is an execution
+  grpc::ByteBuffer request_;  // of the read, then of who handles it
+
+  std::optional<ResultStream> results_;  // of one thread at a time, by the order of reactions
+  grpc::ByteBuffer message_;             // likewise
+
+  std::mutex mutex_;  // of all below
+  std::shared_ptr<Execution> execution_;
+  absl::Status aborted_;  // why, where it was before there was an execution
+  bool waits_for_message_ = true;
+  absl::Time waits_since_ = absl::Now();  // for the caller, to send or to read; else InfiniteFuture
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_EXECUTE_CALL_H_

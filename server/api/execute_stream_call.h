@@ -1,0 +1,166 @@
+// One ExecuteStream call: many executions at a time, each with its own end.
+#ifndef OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
+#define OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "opmill/v1/service.pb.h"
+#include "proto/payload.h"
+#include "server/api/result_stream.h"
+#include "server/config/options.h"
+#include "server/execution/deadline_timer.h"
+#include "server/execution/executor.h"
+#include "server/execution/open_calls.h"
+
+namespace opmill {
+
+struct ExecuteStreamOptions {
+  uint64_t max_chunk_bytes = 0;
+  uint32_t max_executions = 0;
+};
+
+// Reads, writes and ends of executions come from different threads. Whoever changes the state calls
+// Advance, which does what the new state allows: at most one write is in flight, one message is
+// handled at a time, and the next is read meanwhile, so that the network need not wait for the
+// copying. Keeps itself alive until the call is done and no execution can call it any more.
+//
+// A begin for which there is no room waits, and with it all that comes after, as long as executions
+// of this stream are being computed or streamed, and for kPatience after; then it is refused. So a
+// caller who begins faster than the server ends is slowed down and not refused.
+class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                                public OpenCalls::Call,
+                                public std::enable_shared_from_this<ExecuteStreamCall> {
+ public:
+  // The reactor to give to gRPC.
+  static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
+                                  Executor& executor, OpenCalls& open_calls, DeadlineTimer& timer,
+                                  const ExecuteStreamOptions& options);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  bool is_stream() const override { return true; }
+  void Drain() override;
+  void Abort(const absl::Status& why) override;
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
+
+ private:
+  static constexpr absl::Duration kPatience = absl::Seconds(2);
+  static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
+  static constexpr size_t kMaxWaitingErrors = 1024;  // more, and reading waits for the caller's own
+  static constexpr size_t kMaxAbandoned = 4096;
+
+  // What waits to be written: a result, or the end of an execution that failed.
+  struct Reply {
+    uint64_t id = 0;
+    std::unique_ptr<ResultStream> results;
+    absl::Status error;
+  };
+
+  struct Incoming {
+    v1::ExecuteStreamRequest header;
+    SplitMessage message;
+    absl::Time arrived;
+  };
+
+  ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
+                    OpenCalls& open_calls, DeadlineTimer& timer,
+                    const ExecuteStreamOptions& options);
+
+  enum class Read {
+    kNone,        // not asked for: errors wait to be written
+    kStarted,     // gRPC has incoming_
+    kArrived,     // incoming_ holds a message that nobody has taken yet
+    kHalfClosed,  // no more will come, and what is incomplete has not been told
+    kEnded,
+  };
+  enum class Work { kNone, kMessage, kHalfClose };
+
+  void HandleMessage();
+  bool TryHandleMessage();  // false: there is no room yet
+  void HandleHalfClose();
+  absl::StatusOr<Incoming> Parse() const;
+  bool HandleBegin(const Incoming& incoming);  // false: there is no room yet
+  void WakeLater();
+  void HandleRest(const Incoming& incoming);
+  RequestOrigin OriginOf(uint64_t execution_id, absl::Time arrived) const;
+  absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
+  bool MayWait(const absl::Status& refusal);
+  bool HasRoom();
+  std::shared_ptr<Execution> Find(uint64_t id);
+
+  void Ready(uint64_t id, const std::shared_ptr<Execution>& execution);
+  void ReplyError(uint64_t id, absl::Status error, bool input_may_follow,
+                  const Execution* ended = nullptr);
+  void Forget(uint64_t id, const Execution* ended);
+  void Abandon(uint64_t id);
+  void FailStream(const absl::Status& error);
+  void CancelAll(const absl::Status& why);
+
+  // `reads_ahead` on gRPC's threads alone: who handles a message then handles the next ones too, as
+  // long as they come in time, and the device's threads have other work.
+  void Advance(bool reads_ahead = false);
+  Work Step(bool reads_ahead);
+  Work TakeWork();
+  bool WriteNext();
+  void StartNextWrite();
+  std::optional<absl::Status> EndOfStream() const;
+
+  grpc::CallbackServerContext& context_;
+  Executor& executor_;
+  OpenCalls& open_calls_;
+  DeadlineTimer& timer_;
+  const ExecuteStreamOptions options_;
+  const RequestOrigin origin_;
+  const absl::Time opened_at_ = absl::Now();
+  std::atomic<uint64_t> begins_ = 0;  // that have come
+
+  grpc::ByteBuffer incoming_;        // of the read in flight, then of the mutex
+  grpc::ByteBuffer message_;         // of who handles
+  std::optional<Incoming> waiting_;  // of who handles, and readable while nobody does
+  absl::Time waiting_since_;         // of who handles
+  grpc::ByteBuffer outgoing_;        // of the write in flight
+
+  std::mutex mutex_;  // of all below
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_;
+  // Whose id has been begun again, until their end is on its way: another thread may be about to
+  // tell of it.
+  std::vector<std::shared_ptr<Execution>> displaced_;
+  // Ids whose executions ended before their input was complete: what still comes for them is no
+  // mistake of the caller's. The oldest go first.
+  absl::flat_hash_set<uint64_t> abandoned_;
+  std::deque<uint64_t> abandoned_order_;
+  std::deque<Reply> replies_;
+  size_t waiting_errors_ = 0;                // of the replies
+  std::shared_ptr<Execution> last_written_;  // whose last message is in flight
+  Read read_ = Read::kNone;
+  bool handling_ = false;
+  bool retry_ = false;        // there may be room for what waits
+  bool wakes_later_ = false;  // the timer will say so
+  bool writing_ = false;
+  absl::Time written_at_;                           // the start of the write in flight
+  absl::Time waited_until_ = absl::InfinitePast();  // when a begin last got the room it waited for
+  bool draining_ = false;
+  bool finished_ = false;
+  std::optional<absl::Status> failure_;  // of the stream as a whole
+  std::shared_ptr<ExecuteStreamCall> self_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_

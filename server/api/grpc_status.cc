@@ -1,0 +1,95 @@
+#include "server/api/grpc_status.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+#include "kernels/base/errors.h"
+#include "server/api/encode_duration.h"
+
+namespace opmill {
+namespace {
+
+constexpr char kRetryPayload[] = "opmill.dev/retry_delay_ms";
+constexpr absl::Duration kUnavailableDelay = absl::Seconds(1);
+
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
+  if (const auto payload = status.GetPayload(kRetryPayload)) {
+    int64_t milliseconds = 0;
+    if (absl::SimpleAtoi(std::string(*payload), &milliseconds)) {
+      return absl::Milliseconds(milliseconds);
+    }
+  }
+  if (absl::IsUnavailable(status)) return kUnavailableDelay;
+  return std::nullopt;
+}
+
+const char* ReasonOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+      return "INVALID_REQUEST";
+    case absl::StatusCode::kFailedPrecondition:
+      return "UNSUPPORTED_AT_FEATURE_LEVEL";
+    case absl::StatusCode::kResourceExhausted:
+      return "LIMIT_REACHED";
+    case absl::StatusCode::kUnavailable:
+      return "NOT_AVAILABLE";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "DEADLINE_PASSED";
+    case absl::StatusCode::kCancelled:
+      return "CANCELLED";
+    default:
+      return "SERVER_FAULT";
+  }
+}
+
+}  // namespace
+
+absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
+  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
+  return status;
+}
+
+bool IsRetryable(const absl::Status& status) { return RetryDelayOf(status).has_value(); }
+
+absl::Status UnderPath(absl::string_view path, absl::Status status) {
+  const std::optional<std::string> field = FieldOf(status);
+  if (!field.has_value()) return status;
+  return WithField(std::move(status), absl::StrCat(path, ".", *field));
+}
+
+google::rpc::Status ToRpcStatus(const absl::Status& status) {
+  google::rpc::Status to;
+  to.set_code(static_cast<int>(status.code()));
+  to.set_message(std::string(status.message()));
+  if (status.ok()) return to;
+  if (const std::optional<std::string> field = FieldOf(status)) {
+    google::rpc::BadRequest bad_request;
+    google::rpc::BadRequest::FieldViolation& violation = *bad_request.add_field_violations();
+    violation.set_field(*field);
+    violation.set_description(std::string(status.message()));
+    to.add_details()->PackFrom(bad_request);
+  }
+  if (const std::optional<absl::Duration> delay = RetryDelayOf(status)) {
+    google::rpc::RetryInfo retry;
+    EncodeDuration(*delay, *retry.mutable_retry_delay());
+    to.add_details()->PackFrom(retry);
+  }
+  google::rpc::ErrorInfo info;
+  info.set_reason(ReasonOf(status.code()));
+  info.set_domain("opmill");
+  to.add_details()->PackFrom(info);
+  return to;
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+                      ToRpcStatus(status).SerializeAsString());
+}
+
+}  // namespace opmill

@@ -1,0 +1,177 @@
+#include "server/api/operator_service.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/encode_duration.h"
+#include "server/api/execute_call.h"
+#include "server/api/execute_stream_call.h"
+#include "server/api/grpc_status.h"
+#include "server/api/request_decoder.h"
+#include "server/api/server_info.h"
+#include "server/observe/log.h"
+
+namespace opmill {
+namespace {
+
+// A call that is refused before its first message.
+class RefusedCall final : public RawReactor {
+ public:
+  explicit RefusedCall(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
+  void OnDone() override { delete this; }
+};
+
+// A CompileOperator call. A compilation that has begun cannot be cut short, and a draining server
+// waits for it; one that waits is not begun for a caller who is gone. Deletes itself when the call
+// is done.
+class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
+ public:
+  explicit CompileCall(OpenCalls& open_calls) : open_calls_(open_calls) { open_calls_.Add(*this); }
+
+  const std::shared_ptr<std::atomic<bool>>& cancelled() const { return cancelled_; }
+
+  void OnCancel() override { *cancelled_ = true; }
+  void Abort(const absl::Status&) override { *cancelled_ = true; }
+  void OnDone() override {
+    open_calls_.Remove(*this);
+    delete this;
+  }
+
+ private:
+  OpenCalls& open_calls_;
+  const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+void LogAnswer(const RequestOrigin& origin) {
+  LogLine line(LogLevel::kInfo, "answer");
+  origin.AddTo(line);
+  line.Add(absl::OkStatus());
+}
+
+void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
+                    v1::CompileOperatorResponse& to) {
+  const OperatorPlan& plan = found.compiled->plan();
+  to.set_key(OperatorKey(desc));
+  for (const TensorDesc& output : OutputsOf(desc)) {
+    EncodeTensor(output, *to.add_outputs());
+    to.add_output_bytes(SpannedBytes(output));
+  }
+  to.set_input_bytes(SpannedBytes(InputOf(desc)));
+  to.set_scratch_bytes(plan.scratch_bytes);
+  to.set_was_cached(found.was_cached);
+  EncodeDuration(found.duration, *to.mutable_compile_duration());
+}
+
+}  // namespace
+
+OperatorService::OperatorService(Parts parts) : parts_(parts) {
+  const int execute = v1::ExecuteRequest::descriptor()
+                          ->file()
+                          ->FindServiceByName("OperatorService")
+                          ->FindMethodByName("Execute")
+                          ->index();
+  MarkMethodStreamed(execute, nullptr);
+  MarkMethodRawCallback(
+      execute,
+      new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+          [this](grpc::CallbackServerContext* context) { return ExecuteFromItsHeaders(context); }));
+}
+
+absl::Status OperatorService::BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
+                                       RequestOrigin& origin) {
+  if (context.IsCancelled()) {  // as are calls whose headers have not come whole
+    origin = {.rpc = rpc, .peer = context.peer()};
+    return CallerIsGone(context);
+  }
+  origin = Begin(rpc, context);
+  return CheckMetadata(context);
+}
+
+RawReactor* OperatorService::Refuse(const RequestOrigin& origin, const absl::Status& why) {
+  parts_.executor.Refuse(origin, nullptr, why);
+  return new RefusedCall(why);
+}
+
+grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerContext* context,
+                                                         const v1::GetServerInfoRequest*,
+                                                         v1::GetServerInfoResponse* response) {
+  EncodeServerInfo(parts_.device, parts_.limits, *response);
+  LogAnswer(Begin("GetServerInfo", *context));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* OperatorService::CompileOperator(
+    grpc::CallbackServerContext* context, const v1::CompileOperatorRequest* request,
+    v1::CompileOperatorResponse* response) {
+  const RequestOrigin origin = Begin("CompileOperator", *context);
+  auto* call = new CompileCall(parts_.open_calls);
+  const auto refuse = [this, origin, call](const OperatorDesc* desc, const absl::Status& why) {
+    parts_.executor.Refuse(origin, desc, why);
+    call->Finish(ToGrpcStatus(why));
+    return call;
+  };
+  const absl::Status fits = CheckMetadata(*context);
+  if (!fits.ok()) return refuse(nullptr, fits);
+  absl::StatusOr<OperatorDesc> desc = DecodeRequest(*request);
+  if (!desc.ok()) return refuse(nullptr, desc.status());
+  const absl::Status posted = parts_.executor.Compile(
+      *desc, DeadlineOf(*context), call->cancelled(),
+      [refuse, call, response, origin, desc = *desc](const absl::StatusOr<CachedOperator>& found) {
+        if (!found.ok()) {
+          refuse(&desc, found.status());
+          return;
+        }
+        EncodeCompiled(desc, *found, *response);
+        LogLine line(LogLevel::kInfo, "compile");
+        origin.AddTo(line);
+        line.Add("operator", ToString(desc)).Add(absl::OkStatus()).Add("compile", found->duration);
+        call->Finish(grpc::Status::OK);
+      });
+  return posted.ok() ? call : refuse(&*desc, posted);
+}
+
+RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* context) {
+  RequestOrigin origin;
+  const absl::Status begun = BeginRaw("Execute", *context, origin);
+  if (!begun.ok()) return Refuse(origin, begun);
+  return new ExecuteCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
+                         parts_.limits.max_response_chunk_bytes);
+}
+
+RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {
+  RequestOrigin origin;
+  const absl::Status begun = BeginRaw("ExecuteStream", *context, origin);
+  if (!begun.ok()) return Refuse(origin, begun);
+  if (parts_.open_calls.streams() >= parts_.limits.max_streams) {
+    return Refuse(origin, WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                                             "The server has ", parts_.limits.max_streams,
+                                             " ExecuteStream calls (max_streams) open.")),
+                                         absl::Seconds(1)));
+  }
+  return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
+                                  parts_.executor.timer(),
+                                  {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,
+                                   .max_executions = parts_.limits.max_executions_per_stream});
+}
+
+grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerContext* context,
+                                                         const v1::GetStatisticsRequest*,
+                                                         v1::GetStatisticsResponse* response) {
+  EncodeStatistics(parts_.statistics, *response);
+  EncodeCacheStatistics(parts_.cache.statistics(), *response->mutable_cache());
+  EncodeDeviceCounters(parts_.device.counters(), *response->mutable_device());
+  v1::InFlight& in_flight = *response->mutable_in_flight();
+  in_flight.set_executions(parts_.executor.open_executions());
+  in_flight.set_bytes(parts_.executor.memory().used());
+  in_flight.set_streams(parts_.open_calls.streams());
+  LogAnswer(Begin("GetStatistics", *context));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+}  // namespace opmill

@@ -1,0 +1,73 @@
+// The RPCs of opmill.v1.OperatorService.
+#ifndef OPMILL_SERVER_API_OPERATOR_SERVICE_H_
+#define OPMILL_SERVER_API_OPERATOR_SERVICE_H_
+
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "opmill/v1/service.grpc.pb.h"
+#include "server/access/access.h"
+#include "server/api/call_context.h"
+#include "server/config/options.h"
+#include "server/execution/executor.h"
+#include "server/execution/open_calls.h"
+#include "server/network/connections.h"
+#include "server/observe/statistics.h"
+
+namespace opmill {
+
+// Raw methods get their messages as bytes: payload never passes through protobuf.
+using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
+    v1::OperatorService::WithCallbackMethod_GetServerInfo<
+        v1::OperatorService::WithCallbackMethod_CompileOperator<
+            v1::OperatorService::WithCallbackMethod_GetStatistics<v1::OperatorService::Service>>>>;
+using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+class OperatorService final : public OperatorServiceBase {
+ public:
+  // All parts outlive the service.
+  struct Parts {
+    Device& device;
+    OperatorCache& cache;
+    Executor& executor;
+    Statistics& statistics;
+    OpenCalls& open_calls;
+    const Access& access;
+    Connections& connections;
+    const Limits& limits;
+  };
+  explicit OperatorService(Parts parts);
+
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
+                                          const v1::GetServerInfoRequest* request,
+                                          v1::GetServerInfoResponse* response) override;
+  grpc::ServerUnaryReactor* CompileOperator(grpc::CallbackServerContext* context,
+                                            const v1::CompileOperatorRequest* request,
+                                            v1::CompileOperatorResponse* response) override;
+  RawReactor* ExecuteStream(grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
+                                          const v1::GetStatisticsRequest* request,
+                                          v1::GetStatisticsResponse* response) override;
+
+ private:
+  // Who calls; sends the caller's traceparent back with the answer's first bytes.
+  RequestOrigin Begin(absl::string_view rpc, grpc::CallbackServerContext& context) const {
+    return BeginCall(rpc, context, parts_.access, parts_.connections);
+  }
+
+  // Sets the origin also of a call that it refuses.
+  absl::Status BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
+                        RequestOrigin& origin);
+
+  // gRPC would wait for the message of a call that streams its answer alone, and tell nobody of the
+  // call meanwhile. So Execute is a method of two streams here, which is the same on the wire.
+  RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
+  RawReactor* Refuse(const RequestOrigin& origin, const absl::Status& why);
+
+  const Parts parts_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_OPERATOR_SERVICE_H_

@@ -1,0 +1,38 @@
+// Wire -> descriptors of the engine, and back. Nobody behind this file sees a request's proto.
+#ifndef OPMILL_SERVER_API_REQUEST_DECODER_H_
+#define OPMILL_SERVER_API_REQUEST_DECODER_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/descriptor/feature_levels.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/tensor.h"
+#include "opmill/v1/operator.pb.h"
+#include "opmill/v1/tensor.pb.h"
+
+namespace opmill {
+
+// A message that carries `operator` and `feature_level`, lawful by the rules of every operator, its
+// outputs complete. Errors name fields from the root of that message.
+absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
+                                            std::optional<v1::FeatureLevel> feature_level);
+
+// ExecuteRequest, CompileOperatorRequest or BeginExecution.
+template <typename Request>
+absl::StatusOr<OperatorDesc> DecodeRequest(const Request& request) {
+  return DecodeOperator(request.operator_(), request.has_feature_level()
+                                                 ? std::optional(request.feature_level())
+                                                 : std::nullopt);
+}
+
+void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to);
+v1::DataType EncodeDataType(DataType type);
+v1::ReduceFunction EncodeReduceFunction(ReduceFunction function);
+v1::FeatureLevel EncodeFeatureLevel(FeatureLevel level);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_REQUEST_DECODER_H_

@@ -1,0 +1,64 @@
+#include "server/api/result_stream.h"
+
+#include <algorithm>
+
+#include "server/api/encode_duration.h"
+#include "server/api/request_decoder.h"
+
+namespace opmill {
+namespace {
+
+// What is small costs less to copy than to hold on to.
+constexpr uint64_t kCopyBelow = 1024;
+
+grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset,
+                    uint64_t bytes) {
+  std::byte* const data = output->buffer->bytes().data() + offset;
+  if (bytes < kCopyBelow) return grpc::Slice(data, static_cast<size_t>(bytes));
+  return grpc::Slice(
+      data, static_cast<size_t>(bytes),
+      [](void* holder) { delete static_cast<std::shared_ptr<BudgetedBuffer>*>(holder); },
+      new std::shared_ptr<BudgetedBuffer>(output));
+}
+
+}  // namespace
+
+std::optional<std::vector<OutgoingChunk>> ResultStream::NextChunks() {
+  std::vector<OutgoingChunk> chunks;
+  uint64_t room = max_chunk_bytes_;
+  while (!done() && room > 0) {
+    const std::shared_ptr<BudgetedBuffer> output = execution_->output(output_);
+    if (output == nullptr) return std::nullopt;
+    const uint64_t size = execution_->output_bytes()[output_];
+    const uint64_t bytes = std::min(room, size - offset_);
+    chunks.push_back({.tensor_index = static_cast<uint32_t>(output_),
+                      .offset = offset_,
+                      .data = SliceOf(output, offset_, bytes)});
+    room -= bytes;
+    offset_ += bytes;
+    if (offset_ == size) {
+      ++output_;
+      offset_ = 0;
+    }
+  }
+  return chunks;
+}
+
+void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
+  started_ = true;
+  for (const TensorDesc& output : execution_->outputs()) EncodeTensor(output, *to.add_outputs());
+  for (const uint64_t bytes : execution_->output_bytes()) to.add_output_bytes(bytes);
+}
+
+void ResultStream::EncodeStatistics(v1::ExecutionStatistics& to) const {
+  const Execution::Report report = execution_->report();
+  EncodeDuration(report.times.upload, *to.mutable_upload());
+  EncodeDuration(report.times.compile, *to.mutable_compile());
+  EncodeDuration(report.times.queue, *to.mutable_queue());
+  EncodeDuration(report.times.compute, *to.mutable_compute());
+  EncodeDuration(report.times.download, *to.mutable_download());
+  to.set_was_cached(report.was_cached);
+  to.set_batch_size(report.batch_size);
+}
+
+}  // namespace opmill

@@ -1,0 +1,152 @@
+#include "server/api/server_info.h"
+
+#include <string>
+#include <vector>
+
+#include "kernels/descriptor/feature_levels.h"
+#include "server/api/encode_duration.h"
+#include "server/api/request_decoder.h"
+
+namespace opmill {
+namespace {
+
+v1::DeviceInfo::Kind EncodeKind(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::kHardware:
+      return v1::DeviceInfo::KIND_HARDWARE;
+    case DeviceKind::kSoftware:
+      return v1::DeviceInfo::KIND_SOFTWARE;
+    case DeviceKind::kReference:
+      break;
+  }
+  return v1::DeviceInfo::KIND_REFERENCE;
+}
+
+struct GroupNames {
+  std::vector<std::string> operators;
+  std::string condition;
+};
+
+GroupNames NamesOf(OperatorGroup group) {
+  switch (group) {
+    case OperatorGroup::kArgReduce:
+      return {{"argmin", "argmax"}, ""};
+    case OperatorGroup::kTopK1:
+      return {{"top_k"}, ""};
+    case OperatorGroup::kTopK:
+      return {{"top_k"}, "axis_direction is DECREASING"};
+    case OperatorGroup::kHardmax1:
+      return {{"hardmax"}, ""};
+    case OperatorGroup::kHardmax:
+      return {{"hardmax"}, "axes is the last axis alone, and the effective rank at most 2"};
+    default:
+      return {{"reduce"}, ""};
+  }
+}
+
+void EncodeRow(const FeatureLevelRow& row, const std::string& name, const std::string& condition,
+               v1::OperatorSupport& to) {
+  to.set_operator_(name);
+  if (name == "reduce") {
+    for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
+      const ReduceFunction function = static_cast<ReduceFunction>(i);
+      if (GroupOf(function) == row.group) to.add_functions(EncodeReduceFunction(function));
+    }
+  }
+  to.set_feature_level(EncodeFeatureLevel(row.level));
+  to.set_min_rank(row.min_rank);
+  to.set_max_rank(row.max_rank);
+  for (const DataType type : row.types.types()) to.add_data_types(EncodeDataType(type));
+  for (const DataType type : row.index_types.types()) to.add_index_data_types(EncodeDataType(type));
+  to.set_condition(condition);
+}
+
+void EncodeSum(const DurationHistogram& histogram, google::protobuf::Duration& to) {
+  EncodeDuration(absl::Nanoseconds(static_cast<int64_t>(histogram.snapshot().sum)), to);
+}
+
+}  // namespace
+
+void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerInfoResponse& to) {
+  to.set_version(kVersion);
+  const DeviceInfo& info = device.info();
+  to.mutable_device()->set_adapter(info.name);
+  to.mutable_device()->set_kind(EncodeKind(info.kind));
+  to.mutable_device()->set_driver(info.driver);
+  to.mutable_device()->set_shader_model(info.shader_model);
+  to.mutable_device()->set_unified_memory(info.unified_memory);
+  to.mutable_device()->set_memory_bytes(info.memory_bytes);
+  to.set_feature_level(EncodeFeatureLevel(kNewestFeatureLevel));
+  for (const FeatureLevelRow& row : FeatureLevelTable()) {
+    const GroupNames names = NamesOf(row.group);
+    for (const std::string& name : names.operators) {
+      EncodeRow(row, name, names.condition, *to.add_operators());
+    }
+  }
+  v1::ServerLimits& encoded = *to.mutable_limits();
+  encoded.set_max_message_bytes(limits.max_message_bytes);
+  encoded.set_max_response_chunk_bytes(limits.max_response_chunk_bytes);
+  encoded.set_max_tensor_bytes(limits.max_tensor_bytes);
+  encoded.set_max_bytes_in_flight(limits.max_bytes_in_flight);
+  encoded.set_max_executions(limits.max_executions);
+  encoded.set_max_executions_per_stream(limits.max_executions_per_stream);
+  encoded.set_max_streams(limits.max_streams);
+  encoded.set_operator_cache_capacity(limits.operator_cache_capacity);
+  encoded.set_max_scratch_bytes(device.plan_options().max_scratch_bytes);
+  encoded.set_memory_limit(limits.memory_limit);
+  encoded.set_max_queued(limits.max_queued);
+  encoded.set_max_connections(limits.max_connections);
+  encoded.set_max_connections_per_address(limits.connections_per_address());
+  encoded.set_max_calls_per_connection(limits.max_calls_per_connection);
+  if (limits.stall_timeout < absl::InfiniteDuration()) {
+    EncodeDuration(limits.stall_timeout, *encoded.mutable_stall_timeout());
+  }
+}
+
+void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to) {
+  EncodeDuration(absl::Now() - statistics.started(), *to.mutable_uptime());
+  for (size_t i = 0; i < kOperatorNames.size(); ++i) {
+    const OperatorStatistics& of = statistics.operators()[i];
+    if (SumOf(of.ends) == 0) continue;
+    v1::OperatorStatistics& encoded = *to.add_operators();
+    encoded.set_operator_(std::string(kOperatorNames[i]));
+    encoded.set_succeeded(of.succeeded());
+    encoded.set_failed(of.failed());
+    encoded.set_cancelled(of.cancelled());
+    encoded.set_input_bytes(of.input_bytes);
+    encoded.set_output_bytes(of.output_bytes);
+    EncodeSum(of.upload, *encoded.mutable_upload());
+    EncodeSum(of.queue, *encoded.mutable_queue());
+    EncodeSum(of.compute, *encoded.mutable_compute());
+    EncodeSum(of.download, *encoded.mutable_download());
+  }
+  v1::InFlight& in_flight = *to.mutable_in_flight();
+  in_flight.set_uploading(statistics.in_stage(Stage::kUploading));
+  in_flight.set_queued(statistics.in_stage(Stage::kQueued));
+  in_flight.set_running(statistics.in_stage(Stage::kRunning));
+  in_flight.set_streaming(statistics.in_stage(Stage::kStreaming));
+  to.set_refused_requests(SumOf(statistics.refusals()));
+}
+
+void EncodeCacheStatistics(const OperatorCacheStatistics& from, v1::CacheStatistics& to) {
+  to.set_hits(from.hits);
+  to.set_misses(from.misses);
+  to.set_waits(from.waits);
+  to.set_evictions(from.evictions);
+  to.set_failures(from.failures);
+  to.set_entries(from.entries);
+}
+
+void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to) {
+  to.set_runs(from.runs);
+  to.set_submissions(from.submissions);
+  to.set_pipelines_created(from.pipelines_created);
+  to.set_live_kernels(from.live_kernels);
+  to.set_shaders_compiled(from.shaders_compiled);
+  to.set_resets(from.resets);
+  to.set_buffer_bytes_in_use(from.buffer_bytes_in_use);
+  to.set_buffer_bytes_pooled(from.buffer_bytes_pooled);
+  EncodeDuration(from.longest_submission, *to.mutable_longest_submission());
+}
+
+}  // namespace opmill

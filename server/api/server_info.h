@@ -1,0 +1,25 @@
+// What the server says of itself: info and statistics as protos.
+#ifndef OPMILL_SERVER_API_SERVER_INFO_H_
+#define OPMILL_SERVER_API_SERVER_INFO_H_
+
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "opmill/v1/service.pb.h"
+#include "server/config/options.h"
+#include "server/observe/statistics.h"
+
+namespace opmill {
+
+inline constexpr char kVersion[] = OPMILL_VERSION;
+
+void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerInfoResponse& to);
+
+// All but the parts that others know: cache, device, and of what is in flight the executions, the
+// streams and the bytes.
+void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to);
+void EncodeCacheStatistics(const OperatorCacheStatistics& from, v1::CacheStatistics& to);
+void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_SERVER_INFO_H_

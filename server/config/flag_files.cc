@@ -1,0 +1,104 @@
+#include "server/config/flag_files.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "kernels/base/errors.h"
+#include "server/access/watched_files.h"
+
+namespace opmill {
+namespace {
+
+constexpr int kMostLevels = 10;                 // of files that name files
+constexpr size_t kMostBytes = size_t{1} << 20;  // of a file; some have no end
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Of what stands in a file, which may be anything, as much as a sentence takes.
+std::string Shown(absl::string_view text) {
+  constexpr size_t kMost = 200;
+  return absl::StrCat(absl::Utf8SafeCEscape(text.substr(0, kMost)),
+                      text.size() > kMost ? "..." : "");
+}
+
+class Expander {
+ public:
+  absl::Status Append(const std::vector<std::string>& arguments, int level) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      absl::string_view files = arguments[i];
+      const bool one_dash = absl::ConsumePrefix(&files, "-");
+      if (one_dash) absl::ConsumePrefix(&files, "-");
+      if (!one_dash || !absl::ConsumePrefix(&files, "flagfile")) {
+        expanded_.push_back(arguments[i]);
+      } else if (absl::ConsumePrefix(&files, "=")) {
+        RETURN_IF_ERROR(AppendFiles(files, level));
+      } else if (files.empty() && i + 1 < arguments.size()) {
+        RETURN_IF_ERROR(AppendFiles(arguments[++i], level));
+      } else {
+        expanded_.push_back(arguments[i]);  // for abseil to refuse
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> Take() && { return std::move(expanded_); }
+
+ private:
+  static absl::StatusOr<std::string> ContentOf(absl::string_view file) {
+    std::optional<std::string> content = ReadAtMost(std::string(file), kMostBytes);
+    if (!content.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
+    }
+    if (content->size() > kMostBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--flagfile=", Shown(file), " is longer than ", kMostBytes, " bytes."));
+    }
+    return *std::move(content);
+  }
+
+  absl::Status AppendFiles(absl::string_view files, int level) {
+    if (level == kMostLevels) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--flagfile=", Shown(files), " is named by a file, ",
+                       "that one by another, more than ", kMostLevels, " deep."));
+    }
+    for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
+      std::vector<std::string> flags;
+      ASSIGN_OR_RETURN(const std::string content, ContentOf(file));
+      size_t number = 0;
+      for (absl::string_view text : absl::StrSplit(content, '\n')) {
+        if (++number == 1) absl::ConsumePrefix(&text, kByteOrderMark);
+        text = absl::StripAsciiWhitespace(text);
+        if (text.empty() || absl::StartsWith(text, "#")) continue;
+        if (!absl::StartsWith(text, "-")) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("Line ", number, " of --flagfile=", Shown(file), " is \"", Shown(text),
+                           "\"; a line is a flag (--name=value), a comment (#) or empty."));
+        }
+        flags.emplace_back(text);
+      }
+      RETURN_IF_ERROR(Append(flags, level + 1));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> expanded_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> WithFlagFiles(const std::vector<std::string>& arguments) {
+  Expander expander;
+  RETURN_IF_ERROR(expander.Append(arguments, 0));
+  return std::move(expander).Take();
+}
+
+}  // namespace opmill

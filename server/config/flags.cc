@@ -1,0 +1,279 @@
+#include "server/config/flags.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/reflection.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "kernels/base/errors.h"
+#include "kernels/d3d12/shader/bytecode_cache.h"
+#include "proto/process.h"
+#include "server/api/server_info.h"
+#include "server/config/byte_size.h"
+#include "server/config/flag_files.h"
+#include "server/config/memory_plan.h"
+#include "server/host/host_memory.h"
+#include "server/network/listen_address.h"
+
+ABSL_FLAG(
+    std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
+    "Where to listen, as host:port; several are separated by commas. Port 0 takes a free one.");
+ABSL_FLAG(std::string, metrics_address, "",
+          "Where /metrics (Prometheus), /healthz and /readyz are served over HTTP, as host:port; "
+          "empty: nowhere.");
+ABSL_FLAG(bool, insecure, false,
+          "Serves in clear text at addresses that other machines reach, too.");
+ABSL_FLAG(std::string, tls_cert, "",
+          "The file with the server's certificate and those between it and its authority (PEM); "
+          "with it and --tls_key callers must speak TLS. Changed files are read again.");
+ABSL_FLAG(std::string, tls_key, "", "The file with the certificate's key (PEM).");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "The file with the authorities (PEM) one of which has to have signed a caller's "
+          "certificate; empty: callers need none.");
+ABSL_FLAG(std::string, token_file, "",
+          "The file with a name and a bearer token a line, one of which every call must show; "
+          "empty: none.");
+ABSL_FLAG(
+    std::string, device, "auto",
+    "What computes: auto (hardware, or else software), hardware, software, or reference (exact "
+    "and slow, needs no driver).");
+ABSL_FLAG(std::string, adapter, "",
+          "The adapter: its index in --list_adapters, or a part of its name. Empty: the best one.");
+ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
+ABSL_FLAG(
+    std::string, shader_cache, "default",
+    "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
+    "opmill in the user's cache directory.");
+ABSL_FLAG(opmill::ByteSize, memory_limit, {opmill::Limits().memory_limit},
+          "What the process may take of the host's memory. 0: three quarters of what the machine, "
+          "container or job has. The bounds on bytes that are not given are parts of it.");
+ABSL_FLAG(opmill::ByteSize, max_message_bytes, {opmill::Limits().max_message_bytes},
+          "The longest message that the server takes.");
+ABSL_FLAG(opmill::ByteSize, max_response_chunk_bytes, {opmill::Limits().max_response_chunk_bytes},
+          "The most tensor bytes in one message of a result.");
+ABSL_FLAG(opmill::ByteSize, max_tensor_bytes, {opmill::Limits().max_tensor_bytes},
+          "The largest tensor.");
+ABSL_FLAG(opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
+          "Inputs and outputs of all executions under way. 0: about half of --memory_limit.");
+ABSL_FLAG(opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
+          "Memory of one operator beside its tensors. 0: about a quarter of --memory_limit.");
+ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions under way.");
+ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
+          "Executions that wait for the device; while there are as many, none begins.");
+ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
+          "Executions under way on one ExecuteStream call.");
+ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "ExecuteStream calls open.");
+ABSL_FLAG(
+    uint32_t, max_connections, opmill::Limits().max_connections,
+    "Connections of callers. For one more, one goes that has made no request or is idle; while "
+    "all are in use it is refused.");
+ABSL_FLAG(uint32_t, max_connections_per_address, opmill::Limits().max_connections_per_address,
+          "Of these, the connections from one IP address. 0: three quarters of --max_connections.");
+ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_connection,
+          "Calls open on one connection; more wait at the caller's.");
+ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
+          "Compiled operators that are kept.");
+ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
+          "Memory of ended executions that is kept for the next ones.");
+ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
+          "How long an execution waits for its caller, to send input that it lacks or to read its "
+          "results; inf: for ever.");
+ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
+          "After SIGTERM or SIGINT, how long what is under way may take.");
+ABSL_FLAG(std::string, log_file, "",
+          "The file that the log is appended to, opened again on SIGHUP; empty: stderr.");
+ABSL_FLAG(std::string, log_format, "text", "text or json.");
+ABSL_FLAG(std::string, log_level, "info",
+          "The least that is logged: debug, info (a line for each request), warning or error.");
+ABSL_FLAG(std::string, service, "none",
+          "Windows: install (with the other flags) or uninstall the service OpMill, or, as the "
+          "service manager does, run as it.");
+
+namespace opmill {
+namespace {
+
+// Words of a flag, and what they mean.
+template <typename T>
+using Words = std::vector<std::pair<std::string, T>>;
+
+template <typename T>
+absl::Status ReadWord(absl::string_view flag, const std::string& word, const Words<T>& words,
+                      T& value) {
+  for (const auto& [name, meaning] : words) {
+    if (word != name) continue;
+    value = meaning;
+    return absl::OkStatus();
+  }
+  const auto name = [](std::string* out, const auto& pair) { out->append(pair.first); };
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is \"", word, "\"; it is one of ",
+                                                 absl::StrJoin(words, ", ", name), "."));
+}
+
+absl::Status CheckCount(absl::string_view flag, uint32_t value, uint32_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " is ", value, "; it is at least 1 and at most ", most, "."));
+}
+
+absl::Status CheckBytes(absl::string_view flag, uint64_t value, uint64_t least, uint64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", FormatBytes(value),
+                                                 "; it is at least ", FormatBytes(least),
+                                                 " and at most ", FormatBytes(most), "."));
+}
+
+constexpr absl::string_view kThisFile = "server/config/flags.cc";
+bool IsOurs(absl::string_view file) { return absl::EndsWith(file, kThisFile); }
+
+// Before the command line is parsed, which then overrides.
+absl::Status ReadEnvironment() {
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (!IsOurs(flag->Filename())) continue;
+    const std::string variable = absl::StrCat("OPMILL_", absl::AsciiStrToUpper(name));
+    const std::optional<std::string> value = Environment(variable.c_str());
+    if (!value) continue;
+    std::string error;
+    if (!flag->ParseFrom(*value, &error)) {
+      return absl::InvalidArgumentError(absl::StrCat(variable, " is \"", *value, "\", which --",
+                                                     name, " does not take. ", error));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(Limits& limits) {
+  limits = {.memory_limit = absl::GetFlag(FLAGS_memory_limit).bytes,
+            .max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes).bytes,
+            .max_response_chunk_bytes = absl::GetFlag(FLAGS_max_response_chunk_bytes).bytes,
+            .max_tensor_bytes = absl::GetFlag(FLAGS_max_tensor_bytes).bytes,
+            .max_bytes_in_flight = absl::GetFlag(FLAGS_max_bytes_in_flight).bytes,
+            .max_scratch_bytes = absl::GetFlag(FLAGS_max_scratch_bytes).bytes,
+            .max_executions = absl::GetFlag(FLAGS_max_executions),
+            .max_queued = absl::GetFlag(FLAGS_max_queued),
+            .max_executions_per_stream = absl::GetFlag(FLAGS_max_executions_per_stream),
+            .max_streams = absl::GetFlag(FLAGS_max_streams),
+            .max_connections = absl::GetFlag(FLAGS_max_connections),
+            .max_connections_per_address = absl::GetFlag(FLAGS_max_connections_per_address),
+            .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),
+            .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
+            .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
+            .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
+  // gRPC counts message bytes in an int.
+  constexpr uint64_t kMostMessageBytes = uint64_t{2047} << 20;
+  constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  RETURN_IF_ERROR(
+      CheckBytes("max_message_bytes", limits.max_message_bytes, 4096, kMostMessageBytes));
+  RETURN_IF_ERROR(CheckBytes("max_response_chunk_bytes", limits.max_response_chunk_bytes, 4096,
+                             kMostMessageBytes));
+  RETURN_IF_ERROR(CheckBytes("max_tensor_bytes", limits.max_tensor_bytes, 4, kMostBytes));
+  RETURN_IF_ERROR(CheckCount("max_executions", limits.max_executions, kMost));
+  RETURN_IF_ERROR(CheckCount("max_executions_per_stream", limits.max_executions_per_stream, kMost));
+  RETURN_IF_ERROR(CheckCount("max_queued", limits.max_queued, kMost));
+  RETURN_IF_ERROR(CheckCount("max_streams", limits.max_streams, kMost));
+  RETURN_IF_ERROR(CheckCount("max_connections", limits.max_connections, kMost));
+  // HTTP/2's own setting; gRPC counts it in an int.
+  RETURN_IF_ERROR(CheckCount("max_calls_per_connection", limits.max_calls_per_connection,
+                             std::numeric_limits<int32_t>::max()));
+  if (limits.stall_timeout < absl::Milliseconds(100)) {
+    return absl::InvalidArgumentError(absl::StrCat("--stall_timeout is ",
+                                                   absl::FormatDuration(limits.stall_timeout),
+                                                   "; it is at least 100ms."));
+  }
+  return DivideMemory(HostMemoryBytes(), limits).status();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments) {
+  absl::FlagsUsageConfig usage;
+  usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
+      IsOurs;
+  usage.normalize_filename = [](absl::string_view file) {  // not the folder that it was built in
+    return std::string(IsOurs(file) ? kThisFile : file);
+  };
+  usage.version_string = [] { return absl::StrCat("opmill-server ", kVersion, "\n"); };
+  absl::SetFlagsUsageConfig(usage);
+  absl::SetProgramUsageMessage(
+      "serves DirectML's operators over gRPC.\n\n"
+      "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
+      "Every flag may also stand in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
+      "file (--flagfile=FILE). Sizes look like 64MiB, 1.5GiB, 500MB or are plain bytes; times like "
+      "500ms or 2m.");
+  RETURN_IF_ERROR(ReadEnvironment());
+  ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
+  std::string program = "opmill-server";
+  std::vector<char*> argv = {program.data()};
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  const std::vector<char*> rest =
+      absl::ParseCommandLine(static_cast<int>(argv.size()), argv.data());
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", rest[1], "\" is no flag; opmill-server takes flags only."));
+  }
+
+  CommandLine line;
+  line.log_file = absl::GetFlag(FLAGS_log_file);
+  RETURN_IF_ERROR(ReadWord("service", absl::GetFlag(FLAGS_service),
+                           {{"none", ServiceAction::kNone},
+                            {"install", ServiceAction::kInstall},
+                            {"uninstall", ServiceAction::kUninstall},
+                            {"run", ServiceAction::kRun}},
+                           line.service));
+  line.list_adapters = absl::GetFlag(FLAGS_list_adapters);
+  RETURN_IF_ERROR(ReadWord("log_format", absl::GetFlag(FLAGS_log_format),
+                           {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+                           line.log_format));
+  RETURN_IF_ERROR(ReadWord("log_level", absl::GetFlag(FLAGS_log_level),
+                           {{"debug", LogLevel::kDebug},
+                            {"info", LogLevel::kInfo},
+                            {"warning", LogLevel::kWarning},
+                            {"error", LogLevel::kError}},
+                           line.log_level));
+  RETURN_IF_ERROR(ReadWord("device", absl::GetFlag(FLAGS_device),
+                           {{"auto", DeviceChoice::kAuto},
+                            {"hardware", DeviceChoice::kHardware},
+                            {"software", DeviceChoice::kSoftware},
+                            {"reference", DeviceChoice::kReference}},
+                           line.server.device.choice));
+  line.server.addresses = absl::GetFlag(FLAGS_address);
+  if (line.server.addresses.empty()) {
+    return absl::InvalidArgumentError("--address is empty; it names at least one host:port.");
+  }
+  for (const std::string& address : line.server.addresses) {
+    RETURN_IF_ERROR(CheckAddress(address));
+  }
+  line.server.access = {.tls_cert = absl::GetFlag(FLAGS_tls_cert),
+                        .tls_key = absl::GetFlag(FLAGS_tls_key),
+                        .tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca),
+                        .token_file = absl::GetFlag(FLAGS_token_file)};
+  line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
+  line.server.insecure = absl::GetFlag(FLAGS_insecure);
+  RETURN_IF_ERROR(CheckExposure(line.server));
+  line.server.device.adapter = absl::GetFlag(FLAGS_adapter);
+  const std::string shader_cache = absl::GetFlag(FLAGS_shader_cache);
+  line.server.device.shader_cache_directory =
+      shader_cache == "default" ? DefaultCacheDirectory() : shader_cache;
+  line.server.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  if (line.server.drain_timeout < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("--drain_timeout is ",
+                                                   absl::FormatDuration(line.server.drain_timeout),
+                                                   "; it is at least 0."));
+  }
+  RETURN_IF_ERROR(ReadLimits(line.server.limits));
+  return line;
+}
+
+}  // namespace opmill

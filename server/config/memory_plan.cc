@@ -1,0 +1,82 @@
+#include "server/config/memory_plan.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/config/byte_size.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+
+// docs/operations.md has the measurements.
+constexpr uint64_t kProcessBytes = 192 * kMebibyte;
+constexpr uint64_t kBytesPerExecution = 4096;
+constexpr uint64_t kBytesPerKernel = kMebibyte * 3 / 2;
+constexpr uint64_t kLeastKernelBytes = 64 * kMebibyte;
+constexpr uint64_t kMostKernelBytes = 1024 * kMebibyte;
+constexpr uint64_t kLeastOperatorBytes = 8 * kMebibyte;
+constexpr uint64_t kMostOperatorBytes = 256 * kMebibyte;
+// Two of the longest messages arrive whole beside what streams are ahead.
+constexpr uint64_t kStreamsAheadBytes = 64 * kMebibyte;
+constexpr uint64_t kMostTransportBytes = uint64_t{4} << 30;
+constexpr uint64_t kLeastBufferBytes = 128 * kMebibyte;
+
+uint64_t OfDefault(uint64_t value, uint64_t otherwise) { return value == 0 ? otherwise : value; }
+
+}  // namespace
+
+size_t MemoryPlan::live_kernels() const {
+  return static_cast<size_t>(kernel_bytes / kBytesPerKernel);
+}
+
+absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
+  limits.memory_limit = OfDefault(limits.memory_limit, host_bytes / 4 * 3);
+  MemoryPlan plan = {.limit_bytes = limits.memory_limit};
+  plan.process_bytes = kProcessBytes + limits.max_executions * kBytesPerExecution;
+  plan.kernel_bytes = std::clamp(plan.limit_bytes / 16, kLeastKernelBytes, kMostKernelBytes);
+  plan.operator_bytes = std::clamp(plan.limit_bytes / 32, kLeastOperatorBytes, kMostOperatorBytes);
+  const uint64_t least_transport_bytes = 2 * limits.max_message_bytes + kStreamsAheadBytes;
+  plan.transport_bytes =
+      std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
+  const uint64_t others =
+      plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
+  if (plan.limit_bytes < others + kLeastBufferBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it is at least ",
+        FormatBytes(others + kLeastBufferBytes), ": ", FormatBytes(plan.process_bytes),
+        " for the process and --max_executions (", limits.max_executions, "), ",
+        FormatBytes(plan.kernel_bytes), " for live kernels, ", FormatBytes(plan.operator_bytes),
+        " for compiled operators, ", FormatBytes(plan.transport_bytes),
+        " for messages with a --max_message_bytes of ", FormatBytes(limits.max_message_bytes),
+        ", and ", FormatBytes(kLeastBufferBytes), " for tensors."));
+  }
+  plan.buffer_bytes = plan.limit_bytes - others;
+
+  // Half for tensors and a quarter for scratch; the last quarter is what sizes of blocks, rounded
+  // up, and holes in them cost.
+  const uint64_t rounding_bytes = plan.buffer_bytes / 4;
+  const uint64_t usable_bytes = plan.buffer_bytes - rounding_bytes;
+  const bool chose_tensors = limits.max_bytes_in_flight != 0;
+  const bool chose_scratch = limits.max_scratch_bytes != 0;
+  const uint64_t tensor_bytes =
+      OfDefault(limits.max_bytes_in_flight,
+                chose_scratch ? usable_bytes - std::min(usable_bytes, limits.max_scratch_bytes)
+                              : plan.buffer_bytes / 2);
+  const uint64_t scratch_bytes = OfDefault(
+      limits.max_scratch_bytes,
+      chose_tensors ? usable_bytes - std::min(usable_bytes, tensor_bytes) : plan.buffer_bytes / 4);
+  if (tensor_bytes > usable_bytes || scratch_bytes > usable_bytes - tensor_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max_bytes_in_flight is ", FormatBytes(tensor_bytes), " and --max_scratch_bytes ",
+        FormatBytes(scratch_bytes), "; together they are at most ", FormatBytes(usable_bytes),
+        " with a --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
+  }
+  limits.max_bytes_in_flight = tensor_bytes;
+  limits.max_scratch_bytes = scratch_bytes;
+  return plan;
+}
+
+}  // namespace opmill

@@ -1,0 +1,71 @@
+// What an operator of the server can set. server/config/flags.h makes it of the command line.
+#ifndef OPMILL_SERVER_CONFIG_OPTIONS_H_
+#define OPMILL_SERVER_CONFIG_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace opmill {
+
+enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference };
+
+// What is past one of these is refused with a sentence that names it.
+struct Limits {
+  // Of the process, resident. server/config/memory_plan.h divides it, and fills in what is 0 below.
+  uint64_t memory_limit = 0;  // 0: three quarters of what the host, container or job has
+  uint64_t max_message_bytes = uint64_t{64} << 20;
+  uint64_t max_response_chunk_bytes = uint64_t{1} << 20;
+  uint64_t max_tensor_bytes = uint64_t{16} << 30;
+  uint64_t max_bytes_in_flight = 0;  // inputs and outputs
+  uint64_t max_scratch_bytes = 0;    // of one operator, beside those
+  uint32_t max_executions = 16384;
+  uint32_t max_queued = 8192;  // of the executions, those that wait for the device
+  uint32_t max_executions_per_stream = 1024;
+  uint32_t max_streams = 1024;
+  uint32_t max_connections = 1024;
+  uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
+  uint32_t max_calls_per_connection = 1024;
+  uint32_t operator_cache_capacity = 1024;
+  uint64_t max_idle_bytes = uint64_t{2} << 30;  // of memory kept for the next executions
+  // How long the server waits for a caller: for input that an execution lacks, or for its results
+  // to be read. Infinite: for ever.
+  absl::Duration stall_timeout = absl::Minutes(2);
+
+  uint32_t connections_per_address() const {
+    return max_connections_per_address != 0 ? max_connections_per_address
+                                            : max_connections - max_connections / 4;
+  }
+};
+
+struct DeviceOptions {
+  DeviceChoice choice = DeviceChoice::kAuto;
+  std::string adapter;                 // an index or a part of the name; empty: the best
+  std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
+};
+
+// Files that say who may call; they are read again as they change. UTF-8; empty: none.
+struct AccessOptions {
+  std::string tls_cert;  // with tls_key
+  std::string tls_key;
+  std::string tls_client_ca;
+  std::string token_file;
+
+  bool uses_tls() const { return !tls_cert.empty(); }
+};
+
+struct ServerOptions {
+  std::vector<std::string> addresses = {"127.0.0.1:50051"};
+  AccessOptions access;
+  std::string metrics_address;  // for HTTP; empty: none
+  bool insecure = false;        // clear text even where other machines reach the address
+  DeviceOptions device;
+  Limits limits;
+  absl::Duration drain_timeout = absl::Seconds(30);
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_CONFIG_OPTIONS_H_

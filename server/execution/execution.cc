@@ -1,0 +1,32 @@
+#include "server/execution/execution.h"
+
+namespace opmill {
+
+void RequestOrigin::AddTo(LogLine& line) const {
+  line.Add("rpc", rpc).Add("peer", peer);
+  if (!caller.empty()) line.Add("caller", caller);
+  if (!traceparent.empty()) line.Add("traceparent", traceparent);
+}
+
+Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
+    : request_(std::move(request)),
+      input_bytes_(SpannedBytes(InputOf(request_.desc))),
+      input_buffer_bytes_(RequiredBytes(InputOf(request_.desc))),
+      outputs_(std::move(outputs)) {
+  for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
+}
+
+std::shared_ptr<BudgetedBuffer> Execution::output(size_t index) const {
+  const std::lock_guard lock(mutex_);
+  if (stage_ != Stage::kStreaming) return nullptr;
+  return outputs_bound_[index];
+}
+
+Execution::Report Execution::report() const {
+  const std::lock_guard lock(mutex_);
+  Report report = report_;
+  if (stage_ == Stage::kStreaming) report.times.download = absl::Now() - computed_at_;
+  return report;
+}
+
+}  // namespace opmill

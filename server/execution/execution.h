@@ -1,0 +1,132 @@
+// One execution on its way through the server.
+#ifndef OPMILL_SERVER_EXECUTION_EXECUTION_H_
+#define OPMILL_SERVER_EXECUTION_EXECUTION_H_
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/engine/device.h"
+#include "server/execution/deadline_timer.h"
+#include "server/execution/memory_budget.h"
+#include "server/network/connections.h"
+#include "server/observe/log.h"
+#include "server/observe/statistics.h"
+
+namespace opmill {
+
+class Execution;
+
+// Who asks.
+struct RequestOrigin {
+  absl::string_view rpc;  // a literal
+  std::string peer;
+  std::string caller;       // by its token or certificate; empty where neither is asked for
+  std::string traceparent;  // empty where the caller sent none
+  std::shared_ptr<Connection> connection;  // in use as long as this; null where it is not watched
+  uint64_t execution_id = 0;
+  absl::Time arrived = absl::Now();  // of the call, or of the begin on its stream
+
+  // All but the id and the time.
+  void AddTo(LogLine& line) const;
+};
+
+struct ExecutionRequest {
+  RequestOrigin origin;
+  OperatorDesc desc;  // validated
+  absl::Time deadline = absl::InfiniteFuture();
+  // Called once, under no lock and from any thread, also from within a call of the executor: the
+  // results are ready to be streamed, or status() says why there are none.
+  std::function<void(const std::shared_ptr<Execution>&)> on_ready;
+};
+
+// The executor moves it from stage to stage; others read it. Safe to use from many threads.
+class Execution {
+ public:
+  Execution(ExecutionRequest request, std::vector<TensorDesc> outputs);  // those of its descriptor
+
+  const ExecutionRequest& request() const { return request_; }
+  const OperatorDesc& desc() const { return request_.desc; }
+  const std::vector<TensorDesc>& outputs() const { return outputs_; }
+  // Without the bytes that round a buffer up.
+  uint64_t input_bytes() const { return input_bytes_; }
+  const std::vector<uint64_t>& output_bytes() const { return output_bytes_; }
+
+  // OK until it ends, and if it ends well.
+  absl::Status status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+  // Does it wait for input?
+  bool uploading() const {
+    const std::lock_guard lock(mutex_);
+    return stage_ == Stage::kUploading;
+  }
+  // How long it has waited for the next bytes of its input; zero where it waits for none.
+  absl::Duration stalled(absl::Time now) const {
+    const std::lock_guard lock(mutex_);
+    return stage_ == Stage::kUploading ? now - received_at_ : absl::ZeroDuration();
+  }
+  // Has all input come, whether it has ended or not?
+  bool uploaded() const {
+    const std::lock_guard lock(mutex_);
+    return received_bytes_ == input_bytes_;
+  }
+  // Null before the results are ready, and once it has ended.
+  std::shared_ptr<BudgetedBuffer> output(size_t index) const;
+
+  struct Report {
+    StageTimes times;
+    bool was_cached = false;
+    uint32_t batch_size = 0;
+  };
+  // What is known by now; the download lasts until now, or the end.
+  Report report() const;
+
+ private:
+  friend class Executor;
+
+  const ExecutionRequest request_;
+  const uint64_t input_bytes_;
+  const uint64_t input_buffer_bytes_;
+  const std::vector<TensorDesc> outputs_;
+  std::vector<uint64_t> output_bytes_;  // constant
+  const absl::Time begun_at_ = absl::Now();
+  DeadlineTimer::Handle deadline_ = DeadlineTimer::kNone;  // of the executor
+  std::stop_source abandon_run_;
+
+  mutable std::mutex mutex_;  // of all below, but what names another
+  Stage stage_ = Stage::kUploading;
+  absl::Status status_;
+  std::shared_ptr<BudgetedBuffer> input_;
+  uint64_t received_bytes_ = 0;
+  absl::Time received_at_ = begun_at_;  // the last of those
+  std::shared_ptr<const CompiledOperator> compiled_;
+  uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
+  std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_;
+  Report report_;
+  absl::Time uploaded_at_;
+  absl::Time ready_at_;
+  absl::Time computed_at_;
+
+  // Of the executor, under its mutex: the queue that it is in, null in none.
+  std::list<std::shared_ptr<Execution>>* queue_ = nullptr;
+  std::list<std::shared_ptr<Execution>>::iterator queue_position_;
+  absl::Time queued_at_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_EXECUTION_H_

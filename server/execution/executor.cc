@@ -1,0 +1,569 @@
+#include "server/execution/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/base/errors.h"
+#include "server/api/grpc_status.h"
+#include "server/observe/log.h"
+
+namespace opmill {
+namespace {
+
+// The device takes what it is given in order, and gives each its scratch. So of the large
+// executions it gets some that are not too much together, or one, and small ones wait for no more
+// than those; of the small ones it gets as many as fill some submissions. The others wait here,
+// where those who are cancelled cost the device nothing.
+constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
+constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
+constexpr uint32_t kMaxRunningSmall = 192;
+constexpr uint32_t kMaxWaitingCompilations = 256;
+
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+// How long an execution keeps its room without input when others need it. A begin waits on its
+// stream for less than the second, and what comes behind it with it.
+constexpr absl::Duration kSilentPatience = absl::Milliseconds(100);
+constexpr absl::Duration kUploadPatience = absl::Seconds(5);
+constexpr size_t kMostStalledAtOnce = 64;
+
+// Where nobody else uses memory, there will not be more of it later.
+absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
+  if (other_executions == 0) return status;
+  return WithRetryDelay(std::move(status), kRetryDelay);
+}
+
+// What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
+uint64_t WorkBytes(const Execution& execution, const OperatorPlan& plan) {
+  const TensorDesc& input = InputOf(execution.desc());
+  uint64_t bytes =
+      std::max(execution.input_bytes(), ElementCount(input) * ElementBytes(input.data_type));
+  for (const uint64_t output : execution.output_bytes()) bytes += output;
+  return bytes + plan.scratch_bytes;
+}
+
+absl::Status Missing(const Execution& execution, uint64_t received, absl::string_view what) {
+  return InvalidField("chunks", absl::StrCat(what, " with ", received, " of the ",
+                                             execution.input_bytes(), " bytes of input 0; ",
+                                             execution.input_bytes() - received, " are missing."));
+}
+
+// `received` bytes have come before it.
+absl::Status CheckChunk(const Execution& execution, uint64_t received, uint64_t buffer_bytes,
+                        const IncomingChunk& chunk, absl::string_view field) {
+  if (chunk.tensor_index != 0) {
+    const std::string path = absl::StrCat(field, ".tensor_index");
+    return InvalidField(path, absl::StrCat(path, " (", chunk.tensor_index,
+                                           ") is not below the number of inputs (1) of ",
+                                           OperatorName(execution.desc()), "."));
+  }
+  if (received == execution.input_bytes()) {
+    return InvalidField(field, absl::StrCat(field, " comes after the end of input 0: all of its ",
+                                            received, " bytes have arrived."));
+  }
+  if (chunk.offset > received) {
+    const std::string path = absl::StrCat(field, ".offset");
+    return InvalidField(
+        path, absl::StrCat(path, " (", chunk.offset, ") leaves out bytes ", received, " to ",
+                           chunk.offset - 1, " of input 0; chunks of a tensor come in order."));
+  }
+  if (chunk.offset < received) {
+    const std::string path = absl::StrCat(field, ".offset");
+    return InvalidField(path, absl::StrCat(path, " (", chunk.offset,
+                                           ") overlaps bytes that have arrived: the next chunk of "
+                                           "input 0 starts at byte ",
+                                           received, "."));
+  }
+  if (chunk.data.size() > buffer_bytes - received) {
+    return InvalidField(
+        absl::StrCat(field, ".data"),
+        absl::StrCat(field, " ends at byte ", received + chunk.data.size(),
+                     ", past the end of input 0, which has ", execution.input_bytes(), " bytes."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Draining() {
+  return absl::UnavailableError(
+      "The server is draining: it ends what it has begun and takes nothing new.");
+}
+
+Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
+                   const Limits& limits)
+    : device_(device),
+      cache_(cache),
+      statistics_(statistics),
+      limits_(limits),
+      memory_(limits.max_bytes_in_flight),
+      workers_(std::max(2u, std::thread::hardware_concurrency())) {}
+
+Executor::~Executor() {
+  std::unique_lock lock(mutex_);
+  all_runs_ended_.wait(lock, [this] { return runs_ == 0; });
+}
+
+absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
+  std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
+  RETURN_IF_ERROR(Admit(request, output_descs));
+  const uint64_t input_bytes = RequiredBytes(InputOf(request.desc));
+  absl::StatusOr<Room> room = TakeRoom(input_bytes, output_descs);
+  while (absl::IsResourceExhausted(room.status()) && EndStalled(absl::Now())) {
+    room = TakeRoom(input_bytes, output_descs);
+  }
+  if (!room.ok()) return room.status();
+  auto execution = std::make_shared<Execution>(std::move(request), std::move(output_descs));
+  execution->input_ = std::move(room->input);
+  execution->outputs_bound_ = std::move(room->outputs);
+  {
+    const std::lock_guard lock(mutex_);
+    execution->queue_ = &silent_;
+    execution->queue_position_ = silent_.insert(silent_.end(), execution);
+    execution->queued_at_ = absl::Now();
+  }
+  statistics_.Enter(Stage::kUploading);
+  if (execution->request().deadline != absl::InfiniteFuture()) {
+    // The timer may call back before the handle is stored: then there is nothing left to remove.
+    const std::weak_ptr<Execution> weak = execution;
+    const DeadlineTimer::Handle handle = timer_.Add(execution->request().deadline, [this, weak] {
+      if (const std::shared_ptr<Execution> late = weak.lock()) {
+        Cancel(late, absl::DeadlineExceededError("The execution's time is over."));
+      }
+    });
+    const std::lock_guard lock(execution->mutex_);
+    execution->deadline_ = handle;
+  }
+  Prepare(execution);
+  return execution;
+}
+
+absl::StatusOr<Executor::Room> Executor::TakeRoom(uint64_t input_bytes,
+                                                  const std::vector<TensorDesc>& outputs) {
+  Room room;
+  room.input = std::make_shared<BudgetedBuffer>();
+  ASSIGN_OR_RETURN(room.input->share, memory_.Take(input_bytes));
+  for (const TensorDesc& output : outputs) {
+    room.outputs.push_back(std::make_shared<BudgetedBuffer>());
+    ASSIGN_OR_RETURN(room.outputs.back()->share, memory_.Take(RequiredBytes(output)));
+  }
+  absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
+      device_.Allocate(input_bytes, BufferUse::kInput);
+  if (!allocated.ok()) return NoMemory(allocated.status(), open_);
+  room.input->buffer = *std::move(allocated);
+  if (open_.fetch_add(1) < limits_.max_executions) return room;
+  --open_;
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_executions,
+                                                " executions (max_executions) under way.")),
+      kRetryDelay);
+}
+
+// Ends some that hold room and get no input; false where none has waited long enough.
+bool Executor::EndStalled(absl::Time now) {
+  std::vector<std::shared_ptr<Execution>> stalled;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto take = [&](Queue& queue, absl::Duration patience) {
+      for (auto at = queue.begin(); at != queue.end() && now - (*at)->queued_at_ >= patience;
+           ++at) {
+        if (stalled.size() == kMostStalledAtOnce) return;
+        stalled.push_back(*at);
+      }
+    };
+    take(silent_, kSilentPatience);
+    if (stalled.empty()) take(uploading_, kUploadPatience);
+  }
+  for (const auto& execution : stalled) {
+    End(execution,
+        WithRetryDelay(absl::ResourceExhaustedError(
+                           "The server is full, and gave the room of this execution, for "
+                           "which no input came, to another."),
+                       kRetryDelay));
+  }
+  return !stalled.empty();
+}
+
+absl::Status Executor::Admit(const ExecutionRequest& request,
+                             const std::vector<TensorDesc>& outputs) const {
+  if (draining_) return Draining();
+  if (request.deadline <= absl::Now()) {
+    return absl::DeadlineExceededError("The execution's time is over before it could begin.");
+  }
+  RETURN_IF_ERROR(CheckSize(InputOf(request.desc), outputs));
+  RETURN_IF_ERROR(CheckMemory());
+  if (statistics_.in_stage(Stage::kQueued) < limits_.max_queued) return absl::OkStatus();
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_queued,
+                                                " executions (max_queued) waiting for the "
+                                                "device.")),
+      kRetryDelay);
+}
+
+absl::Status Executor::CheckMemory() const {
+  if (!short_of_memory_) return absl::OkStatus();
+  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                            "The server has taken nearly all of the ", limits_.memory_limit,
+                            " bytes (memory_limit) that it may.")),
+                        kRetryDelay);
+}
+
+absl::Status Executor::CheckSize(const TensorDesc& input,
+                                 const std::vector<TensorDesc>& outputs) const {
+  uint64_t total = RequiredBytes(input);
+  uint64_t largest = total;
+  for (const TensorDesc& output : outputs) {
+    const uint64_t bytes = RequiredBytes(output);
+    total += bytes;
+    largest = std::max(largest, bytes);
+  }
+  if (largest <= limits_.max_tensor_bytes) return memory_.Check(total);
+  return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
+                                                   " bytes is larger than max_tensor_bytes (",
+                                                   limits_.max_tensor_bytes, ")."));
+}
+
+void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
+  if (std::optional<CachedOperator> found = cache_.Find(execution->desc())) {
+    Prepared(execution, *std::move(found));
+    return;
+  }
+  workers_.Post([this, execution] {
+    if (!execution->status().ok()) return;
+    Prepared(execution, cache_.Get(execution->desc(), execution->request().deadline));
+  });
+}
+
+void Executor::Prepared(const std::shared_ptr<Execution>& execution,
+                        absl::StatusOr<CachedOperator> found) {
+  if (!found.ok()) {
+    End(execution, found.status());
+    return;
+  }
+  bool uploaded = false;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    execution->work_bytes_ = WorkBytes(*execution, found->compiled->plan());
+    execution->compiled_ = std::move(found->compiled);
+    execution->report_.was_cached = found->was_cached;
+    if (!found->was_cached) execution->report_.times.compile = found->duration;
+    uploaded = execution->stage_ == Stage::kQueued;
+  }
+  if (uploaded) Enqueue(execution);
+}
+
+void Executor::Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+                       absl::string_view field) {
+  std::shared_ptr<BudgetedBuffer> input;
+  uint64_t received = 0;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    input = execution->input_;
+    received = execution->received_bytes_;
+  }
+  const absl::Status fits =
+      CheckChunk(*execution, received, execution->input_buffer_bytes_, chunk, field);
+  if (!fits.ok()) {
+    End(execution, fits);
+    return;
+  }
+  chunk.data.CopyTo(input->buffer->bytes().data() + received);
+  received = std::min(received + chunk.data.size(), execution->input_bytes());
+  {
+    const std::lock_guard lock(execution->mutex_);
+    execution->received_bytes_ = received;
+    execution->received_at_ = absl::Now();
+    if (received < execution->input_bytes()) {
+      const std::lock_guard queue_lock(mutex_);
+      MoveTo(uploading_, *execution);
+    }
+  }
+  if (received == execution->input_bytes()) Uploaded(execution);
+}
+
+void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {
+  uint64_t received = 0;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ != Stage::kUploading) return;
+    received = execution->received_bytes_;
+  }
+  End(execution, Missing(*execution, received, what));
+}
+
+void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
+  bool prepared = false;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ != Stage::kUploading) return;
+    execution->stage_ = Stage::kQueued;
+    execution->uploaded_at_ = absl::Now();
+    execution->report_.times.upload = execution->uploaded_at_ - execution->begun_at_;
+    prepared = execution->compiled_ != nullptr;
+    statistics_.Leave(Stage::kUploading);
+    statistics_.Enter(Stage::kQueued);
+    const std::lock_guard queue_lock(mutex_);
+    MoveTo(preparing_, *execution);
+  }
+  if (prepared) Enqueue(execution);
+}
+
+// Comes once: from whichever of Prepared and Uploaded is the second.
+void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
+  for (size_t i = 0; i < execution->outputs_.size(); ++i) {
+    absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
+        device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
+    if (!allocated.ok()) {
+      End(execution, NoMemory(allocated.status(), open_ - 1));
+      return;
+    }
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    execution->outputs_bound_[i]->buffer = *std::move(allocated);
+  }
+  {
+    const std::lock_guard execution_lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    execution->ready_at_ = absl::Now();
+    const std::lock_guard lock(mutex_);
+    MoveTo(QueueOf(*execution), *execution);
+  }
+  SubmitReady();
+}
+
+// This and the next two under the lock. An execution that has ended is in no queue, and stays out.
+void Executor::MoveTo(Queue& queue, Execution& execution) {
+  if (execution.queue_ == nullptr) return;
+  queue.splice(queue.end(), *execution.queue_, execution.queue_position_);
+  execution.queue_ = &queue;
+  execution.queued_at_ = absl::Now();
+}
+
+Executor::Queue& Executor::QueueOf(const Execution& execution) {
+  return execution.work_bytes_ >= kLargeBytes ? large_ : small_;
+}
+
+void Executor::GiveBackPlace(const Execution& execution) {
+  if (execution.work_bytes_ >= kLargeBytes) {
+    running_large_bytes_ -= execution.work_bytes_;
+  } else {
+    --running_small_;
+  }
+}
+
+std::shared_ptr<Execution> Executor::NextReady() {
+  const std::lock_guard lock(mutex_);
+  Queue* queue = nullptr;
+  if (!small_.empty() && running_small_ < kMaxRunningSmall) {
+    queue = &small_;
+    ++running_small_;
+  } else if (!large_.empty() &&
+             (running_large_bytes_ == 0 ||
+              running_large_bytes_ + large_.front()->work_bytes_ <= kMaxRunningLargeBytes)) {
+    queue = &large_;
+    running_large_bytes_ += large_.front()->work_bytes_;
+  } else {
+    return nullptr;
+  }
+  std::shared_ptr<Execution> next = std::move(queue->front());
+  queue->pop_front();
+  next->queue_ = nullptr;
+  return next;
+}
+
+void Executor::SubmitReady() {
+  while (const std::shared_ptr<Execution> next = NextReady()) Submit(next);
+}
+
+void Executor::Submit(const std::shared_ptr<Execution>& execution) {
+  Bindings bindings;
+  std::shared_ptr<const CompiledOperator> compiled;
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ == Stage::kQueued) {
+      execution->stage_ = Stage::kRunning;
+      execution->report_.times.queue = absl::Now() - execution->ready_at_;
+      compiled = std::move(execution->compiled_);
+      // The run holds a buffer and its share of the budget as one.
+      const auto shared = [](const std::shared_ptr<BudgetedBuffer>& buffer) {
+        return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
+      };
+      bindings.input = shared(execution->input_);
+      for (const auto& output : execution->outputs_bound_)
+        bindings.outputs.push_back(shared(output));
+      execution->input_ = nullptr;
+      statistics_.Leave(Stage::kQueued);
+      statistics_.Enter(Stage::kRunning);
+    }
+  }
+  const bool ended = compiled == nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended) {
+      GiveBackPlace(*execution);
+    } else {
+      ++runs_;
+    }
+  }
+  if (ended) return;
+  device_.Run(std::move(compiled), std::move(bindings), execution->abandon_run_.get_token(),
+              [this, execution](const absl::StatusOr<RunStatistics>& result) {
+                Computed(execution, result);
+                const std::lock_guard lock(mutex_);
+                if (--runs_ == 0) all_runs_ended_.notify_all();
+              });
+}
+
+void Executor::Computed(const std::shared_ptr<Execution>& execution,
+                        const absl::StatusOr<RunStatistics>& result) {
+  {
+    const std::lock_guard lock(mutex_);
+    GiveBackPlace(*execution);
+  }
+  SubmitReady();
+  if (!result.ok()) {
+    // What was compiled for a lost device is of no use to the next.
+    if (absl::IsUnavailable(result.status())) workers_.Post([this] { cache_.Invalidate(); });
+    const bool is_short = absl::IsResourceExhausted(result.status());
+    End(execution, is_short ? NoMemory(result.status(), open_ - 1) : result.status());
+    return;
+  }
+  {
+    const std::lock_guard lock(execution->mutex_);
+    if (execution->stage_ != Stage::kRunning) return;
+    execution->stage_ = Stage::kStreaming;
+    execution->computed_at_ = absl::Now();
+    execution->report_.times.queue += result->queued;
+    execution->report_.times.compute = result->executed;
+    execution->report_.batch_size = result->batch_size;
+    statistics_.Leave(Stage::kRunning);
+    statistics_.Enter(Stage::kStreaming);
+  }
+  execution->request().on_ready(execution);
+}
+
+void Executor::Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why) {
+  End(execution, why);
+}
+
+void Executor::Finish(const std::shared_ptr<Execution>& execution) {
+  End(execution, absl::OkStatus());
+}
+
+void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Status& status) {
+  Stage stage = Stage::kEnded;
+  DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
+  // Let go outside the lock.
+  std::shared_ptr<BudgetedBuffer> input;
+  std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
+  std::shared_ptr<const CompiledOperator> compiled;
+  {
+    const std::lock_guard execution_lock(execution->mutex_);
+    if (execution->stage_ == Stage::kEnded) return;
+    stage = execution->stage_;
+    if (stage == Stage::kStreaming) {
+      execution->report_.times.download = absl::Now() - execution->computed_at_;
+    }
+    execution->stage_ = Stage::kEnded;
+    execution->status_ = status;
+    deadline = execution->deadline_;
+    input.swap(execution->input_);
+    outputs.swap(execution->outputs_bound_);
+    compiled.swap(execution->compiled_);
+    statistics_.Leave(stage);
+    const std::lock_guard lock(mutex_);
+    if (execution->queue_ != nullptr) {
+      execution->queue_->erase(execution->queue_position_);
+      execution->queue_ = nullptr;
+    }
+  }
+  timer_.Remove(deadline);
+  if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
+  input = nullptr;
+  outputs.clear();
+  Settle(*execution, status);
+  if (stage != Stage::kStreaming) execution->request().on_ready(execution);
+  --open_;
+}
+
+void Executor::Settle(Execution& execution, const absl::Status& status) {
+  const Execution::Report report = execution.report();
+  uint64_t input_bytes = 0;
+  {
+    const std::lock_guard lock(execution.mutex_);
+    input_bytes = execution.received_bytes_;
+  }
+  uint64_t output_bytes = 0;
+  if (status.ok()) {
+    for (const uint64_t bytes : execution.output_bytes()) output_bytes += bytes;
+  }
+  statistics_.AddEnd({.desc = execution.desc(),
+                      .status = status,
+                      .times = report.times,
+                      .total = absl::Now() - execution.begun_at_,
+                      .batch_size = report.batch_size,
+                      .input_bytes = input_bytes,
+                      .output_bytes = output_bytes});
+  const RequestOrigin& origin = execution.request().origin;
+  LogLine line(LogLevel::kInfo, "execute");
+  origin.AddTo(line);
+  line.Add("execution_id", origin.execution_id)
+      .Add("operator", ToString(execution.desc()))
+      .Add(status)
+      .Add("upload", report.times.upload)
+      .Add("compile", report.times.compile)
+      .Add("queue", report.times.queue)
+      .Add("compute", report.times.compute)
+      .Add("download", report.times.download)
+      .Add("input_bytes", input_bytes)
+      .Add("output_bytes", output_bytes)
+      .Add("batch_size", uint64_t{report.batch_size});
+}
+
+absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
+                               std::shared_ptr<const std::atomic<bool>> cancelled,
+                               std::function<void(absl::StatusOr<CachedOperator>)> done) {
+  if (draining_) return Draining();
+  RETURN_IF_ERROR(CheckSize(InputOf(desc), OutputsOf(desc)));
+  RETURN_IF_ERROR(CheckMemory());
+  if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
+    --compilations_;
+    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                              kMaxWaitingCompilations, " CompileOperator calls wait already.")),
+                          kRetryDelay);
+  }
+  workers_.PostPatient([this, desc = std::move(desc), deadline, cancelled = std::move(cancelled),
+                        done = std::move(done)] {
+    if (*cancelled) {
+      done(absl::CancelledError("The caller cancelled the call or is gone."));
+    } else {
+      done(cache_.Get(desc, deadline));
+    }
+    --compilations_;
+  });
+  return absl::OkStatus();
+}
+
+void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
+                      const absl::Status& why) {
+  if (desc == nullptr) {
+    statistics_.AddRefusal(why);
+  } else {
+    statistics_.AddEnd({.desc = *desc, .status = why});
+  }
+  const absl::Duration held = absl::Now() - origin.arrived;
+  statistics_.AddRefusalTime(origin.rpc, held);
+  LogLine line(LogLevel::kInfo, "refuse");
+  origin.AddTo(line);
+  line.Add("execution_id", origin.execution_id).Add("held", held);
+  if (desc != nullptr) line.Add("operator", ToString(*desc));
+  line.Add(why);
+}
+
+}  // namespace opmill

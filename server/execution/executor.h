@@ -1,0 +1,146 @@
+// Operators from the first byte of their input to the last byte of their output: admission, upload,
+// compilation, the queue to the device, and the end, at whatever stage it comes.
+#ifndef OPMILL_SERVER_EXECUTION_EXECUTOR_H_
+#define OPMILL_SERVER_EXECUTION_EXECUTOR_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "proto/payload.h"
+#include "server/config/options.h"
+#include "server/execution/deadline_timer.h"
+#include "server/execution/execution.h"
+#include "server/execution/memory_budget.h"
+#include "server/execution/worker_pool.h"
+#include "server/observe/statistics.h"
+
+namespace opmill {
+
+// What a draining server says to those who come.
+absl::Status Draining();
+
+// Safe to use from many threads; one thread at a time gives the chunks of an execution. Callers
+// hold no lock that an on_ready takes.
+class Executor {
+ public:
+  // `device`, `cache` and `statistics` outlive the executor.
+  Executor(Device& device, OperatorCache& cache, Statistics& statistics, const Limits& limits);
+  // Every execution has ended; waits for runs that nobody waits for any more.
+  ~Executor();
+
+  // Makes room for the execution and looks for its operator, compiling it if need be while the
+  // input comes. Where there is no room, those end that wait for their callers' input.
+  // ResourceExhausted when there still is none, with a retry delay where there may be later;
+  // Unavailable while draining. Takes the request, unless it refuses it.
+  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request);
+
+  // Copies the chunk to its place; the last one sends the execution to the device. A chunk that
+  // does not fit ends the execution. `field` is the chunk's path in its message: "chunks[0]".
+  void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+               absl::string_view field);
+
+  // No more chunks follow, says `what` ("end_of_inputs came"): one that lacks bytes ends.
+  void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what);
+
+  // Ends it with this error wherever it is, unless it has ended. Its run is abandoned.
+  void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why);
+
+  // All of its output has left.
+  void Finish(const std::shared_ptr<Execution>& execution);
+
+  // Plans and compiles on a thread of the executor, which also calls back; after the operators that
+  // executions wait for, and not at all if `cancelled` by then. An error is a refusal, and no call
+  // back comes.
+  absl::Status Compile(OperatorDesc desc, absl::Time deadline,
+                       std::shared_ptr<const std::atomic<bool>> cancelled,
+                       std::function<void(absl::StatusOr<CachedOperator>)> done);
+
+  // Counts and logs a request that did not become an execution; without a descriptor, one that
+  // could not be read.
+  void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why);
+
+  // From now on Begin refuses.
+  void Drain() { draining_ = true; }
+  // While it is, Begin and Compile refuse. Answers what it was.
+  bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
+
+  uint32_t open_executions() const { return open_; }
+  // Does the device still work for an execution that has ended? It finishes what it was given of a
+  // run before the run was abandoned.
+  bool has_runs() {
+    const std::lock_guard lock(mutex_);
+    return runs_ > 0;
+  }
+  const MemoryBudget& memory() const { return memory_; }
+  DeadlineTimer& timer() { return timer_; }
+
+ private:
+  using Queue = std::list<std::shared_ptr<Execution>>;
+
+  // What an execution holds from its begin on.
+  struct Room {
+    std::shared_ptr<BudgetedBuffer> input;
+    std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
+  };
+
+  absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
+  absl::StatusOr<Room> TakeRoom(uint64_t input_bytes, const std::vector<TensorDesc>& outputs);
+  bool EndStalled(absl::Time now);
+  absl::Status CheckMemory() const;
+  absl::Status CheckSize(const TensorDesc& input, const std::vector<TensorDesc>& outputs) const;
+  void Prepare(const std::shared_ptr<Execution>& execution);
+  void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
+  void Uploaded(const std::shared_ptr<Execution>& execution);
+  void Enqueue(const std::shared_ptr<Execution>& execution);
+  void SubmitReady();
+  void MoveTo(Queue& queue, Execution& execution);
+  Queue& QueueOf(const Execution& execution);
+  void GiveBackPlace(const Execution& execution);
+  std::shared_ptr<Execution> NextReady();
+  void Submit(const std::shared_ptr<Execution>& execution);
+  void Computed(const std::shared_ptr<Execution>& execution,
+                const absl::StatusOr<RunStatistics>& result);
+  void End(const std::shared_ptr<Execution>& execution, const absl::Status& status);
+  void Settle(Execution& execution, const absl::Status& status);
+
+  Device& device_;
+  OperatorCache& cache_;
+  Statistics& statistics_;
+  const Limits limits_;
+  MemoryBudget memory_;
+  std::atomic<bool> draining_ = false;
+  std::atomic<bool> short_of_memory_ = false;
+  std::atomic<uint32_t> open_ = 0;
+  std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
+
+  std::mutex mutex_;  // of all below it; taken while an execution's own is held, never before
+  // An execution is in one of these until the device has it.
+  Queue silent_;     // nothing of the input has come; the oldest first
+  Queue uploading_;  // some has; the one that has waited longest for more first
+  Queue preparing_;  // all has, and its operator is being compiled
+  Queue small_;      // for the device, as the next
+  Queue large_;
+  uint32_t running_small_ = 0;
+  uint64_t running_large_bytes_ = 0;
+  uint32_t runs_ = 0;  // whose callbacks have not returned
+  std::condition_variable all_runs_ended_;
+
+  DeadlineTimer timer_;  // last: their threads use everything above
+  WorkerPool workers_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_EXECUTOR_H_

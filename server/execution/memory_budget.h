@@ -1,0 +1,65 @@
+// Bytes of inputs and outputs under way, against their limit.
+#ifndef OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_
+#define OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/engine/device.h"
+
+namespace opmill {
+
+// Safe to use from many threads.
+class MemoryBudget {
+ public:
+  // A share of the budget, given back in the end. It may outlive the budget: the device and the
+  // transport let go of a buffer a moment after they have said that they are done.
+  class Share {
+   public:
+    Share() = default;
+    Share(std::shared_ptr<std::atomic<uint64_t>> used, uint64_t bytes)
+        : used_(std::move(used)), bytes_(bytes) {}
+    Share(Share&& other) noexcept { *this = std::move(other); }
+    Share& operator=(Share&& other) noexcept {
+      std::swap(used_, other.used_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Share() {
+      if (used_ != nullptr) *used_ -= bytes_;
+    }
+
+   private:
+    std::shared_ptr<std::atomic<uint64_t>> used_;
+    uint64_t bytes_ = 0;
+  };
+
+  explicit MemoryBudget(uint64_t limit) : limit_(limit) {}
+
+  // ResourceExhausted when so many bytes never fit.
+  absl::Status Check(uint64_t bytes) const;
+  // ResourceExhausted, with a retry delay, when they do not fit now.
+  absl::StatusOr<Share> Take(uint64_t bytes);
+
+  uint64_t limit() const { return limit_; }
+  uint64_t used() const { return *used_; }
+
+ private:
+  const uint64_t limit_;
+  const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
+};
+
+// A buffer together with its share of the budget. Whoever uses the bytes holds it: the device while
+// it runs, the transport until the last byte has left.
+struct BudgetedBuffer {
+  std::shared_ptr<HostBuffer> buffer;
+  MemoryBudget::Share share;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_

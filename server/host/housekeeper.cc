@@ -1,0 +1,138 @@
+#include "server/host/housekeeper.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "absl/time/clock.h"
+#include "proto/allocator.h"
+#include "server/host/process_usage.h"
+#include "server/observe/log.h"
+
+namespace opmill {
+namespace {
+
+constexpr std::chrono::milliseconds kTick(20);
+constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
+// The next execution after it pays for fresh memory again: a second a gigabyte in software.
+constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
+// What is no execution, such as refused messages, leaves free memory behind too.
+constexpr absl::Duration kIdleBeforeTrim = absl::Seconds(2);
+constexpr absl::Duration kLeastBetweenTrimChecks = absl::Seconds(3);
+constexpr int64_t kUnusedBytesBeforeTrim = 32 << 20;
+constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
+// Until its memory has come back, which gRPC frees on threads of its own.
+constexpr absl::Duration kLeastBetweenClosings = absl::Milliseconds(200);
+
+// What is resident and not allocated: the program, its stacks and the driver's memory, and, beyond
+// those, free memory. Negative where much that is allocated has not been touched yet, absent where
+// calls allocate or free much meanwhile.
+std::optional<int64_t> ReadUnusedBytes() {
+  constexpr uint64_t kMuch = uint64_t{1} << 20;
+  const uint64_t before = AllocatedBytes();
+  const uint64_t resident = ReadResidentBytes();
+  const uint64_t after = AllocatedBytes();
+  if (std::max(before, after) - std::min(before, after) > kMuch) return std::nullopt;
+  return static_cast<int64_t>(resident) - static_cast<int64_t>(after);
+}
+
+}  // namespace
+
+Housekeeper::Housekeeper(Device& device, OperatorCache& cache, Executor& executor,
+                         OpenCalls& open_calls, Connections& connections, const Limits& limits)
+    : device_(device),
+      cache_(cache),
+      executor_(executor),
+      open_calls_(open_calls),
+      connections_(connections),
+      memory_limit_(limits.memory_limit),
+      stall_timeout_(limits.stall_timeout),
+      thread_([this] { Run(); }) {}
+
+Housekeeper::~Housekeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Housekeeper::Run() {
+  least_unused_bytes_ = ReadUnusedBytes().value_or(least_unused_bytes_);
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kTick, [this] { return stopping_; })) {
+    lock.unlock();
+    const absl::Time now = absl::Now();
+    connections_.Check(now);
+    WatchMemory(now);
+    EndStalled(now);
+    ReleaseWhenIdle(now);
+    lock.lock();
+  }
+}
+
+void Housekeeper::WatchMemory(absl::Time now) {
+  const uint64_t much = memory_limit_ / 8 * 7;
+  const uint64_t too_much = memory_limit_ / 16 * 15;
+  uint64_t resident = ReadResidentBytes();
+  if (resident > much && now - last_release_ >= kLeastBetweenReleases) {
+    last_release_ = now;
+    ReleaseMemory();
+    resident = ReadResidentBytes();
+    if (resident > too_much) {
+      cache_.Evict((cache_.statistics().entries + 1) / 2);
+      device_.ReleaseIdleKernels();
+      ReturnFreeMemory();
+      resident = ReadResidentBytes();
+    }
+  }
+  const bool is_short = resident > too_much;
+  if (is_short && now - last_closed_ >= kLeastBetweenClosings && connections_.CloseWorst(now)) {
+    last_closed_ = now;
+    last_release_ = absl::InfinitePast();
+  }
+  if (executor_.SetShortOfMemory(is_short) == is_short) return;
+  LogLine(LogLevel::kWarning, is_short ? "memory_short" : "memory_again")
+      .Add("resident_bytes", resident)
+      .Add("memory_limit", memory_limit_);
+}
+
+void Housekeeper::EndStalled(absl::Time now) {
+  if (now - last_stall_check_ < std::min(stall_timeout_ / 8, kMostBetweenStallChecks)) return;
+  last_stall_check_ = now;
+  open_calls_.EndStalled(now, stall_timeout_);
+}
+
+void Housekeeper::ReleaseWhenIdle(absl::Time now) {
+  if (executor_.open_executions() > 0) {
+    is_released_ = false;
+    idle_since_ = absl::InfiniteFuture();
+  } else {
+    idle_since_ = std::min(idle_since_, now);
+    const absl::Duration idle = now - idle_since_;
+    if (!is_released_ && idle >= kIdleBeforeRelease) {
+      is_released_ = true;
+      ReleaseMemory();
+    }
+    if (idle >= kIdleBeforeTrim) TrimIfWorthIt(now);
+  }
+}
+
+void Housekeeper::TrimIfWorthIt(absl::Time now) {
+  if (now - last_trim_check_ < kLeastBetweenTrimChecks) return;
+  last_trim_check_ = now;
+  const std::optional<int64_t> unused_bytes = ReadUnusedBytes();
+  if (!unused_bytes.has_value()) return;
+  least_unused_bytes_ = std::min(least_unused_bytes_, *unused_bytes);
+  if (*unused_bytes - least_unused_bytes_ < kUnusedBytesBeforeTrim) return;
+  ReturnFreeMemory();
+  least_unused_bytes_ = ReadUnusedBytes().value_or(least_unused_bytes_);
+}
+
+void Housekeeper::ReleaseMemory() {
+  device_.ReleaseIdleMemory();
+  ReturnFreeMemory();
+}
+
+}  // namespace opmill

@@ -1,0 +1,65 @@
+// Background maintenance: stalled calls, connections that flood the server, memory that is no
+// longer needed, and the limit on the memory of the process as a whole.
+#ifndef OPMILL_SERVER_HOST_HOUSEKEEPER_H_
+#define OPMILL_SERVER_HOST_HOUSEKEEPER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "server/config/options.h"
+#include "server/execution/executor.h"
+#include "server/execution/open_calls.h"
+#include "server/network/connections.h"
+
+namespace opmill {
+
+// The parts of the memory limit have bounds of their own (server/config/memory_plan.h), which act
+// before memory is taken. This is for what has none, or takes more than its part: near the limit,
+// what is kept for later goes back to the system; nearer still, operators and their kernels too,
+// and nothing begins.
+class Housekeeper {
+ public:
+  // All outlive it.
+  Housekeeper(Device& device, OperatorCache& cache, Executor& executor, OpenCalls& open_calls,
+              Connections& connections, const Limits& limits);
+  ~Housekeeper();
+
+ private:
+  void Run();
+  void WatchMemory(absl::Time now);
+  void EndStalled(absl::Time now);
+  void ReleaseWhenIdle(absl::Time now);
+  // Returns free memory to the system once much of it has come to be kept.
+  void TrimIfWorthIt(absl::Time now);
+  void ReleaseMemory();
+
+  Device& device_;
+  OperatorCache& cache_;
+  Executor& executor_;
+  OpenCalls& open_calls_;
+  Connections& connections_;
+  const uint64_t memory_limit_;
+  const absl::Duration stall_timeout_;
+  absl::Time last_stall_check_ = absl::InfinitePast();
+  absl::Time last_release_ = absl::InfinitePast();
+  absl::Time last_closed_ = absl::InfinitePast();  // a connection, while memory was short
+  absl::Time idle_since_ = absl::InfiniteFuture();
+  bool is_released_ = true;  // since the last execution
+  absl::Time last_trim_check_ = absl::InfinitePast();
+  int64_t least_unused_bytes_ = std::numeric_limits<int64_t>::max();  // since the last trim
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;     // last: it uses all above
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_HOST_HOUSEKEEPER_H_

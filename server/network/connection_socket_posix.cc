@@ -1,0 +1,90 @@
+#include "server/network/connection_socket_posix.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/network/file_descriptor.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint8_t kEstablished = 1;  // of the states of TCP in the kernel
+constexpr uint8_t kCloseWait = 8;    // the peer has ended its side, gRPC will end ours
+
+// A duplicate of gRPC's descriptor: the number stands for this connection for as long as it is
+// kept, while gRPC may close its own at any time and see it used again. gRPC shuts a socket down
+// before it closes it, so that the peer does not notice the duplicate.
+class WatchedSocket final : public ConnectionSocket {
+ public:
+  explicit WatchedSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+  std::optional<Traffic> ReadTraffic() override {
+    tcp_info info = {};
+    socklen_t bytes = sizeof(info);
+    if (getsockopt(descriptor_.number(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
+      // A Unix socket, which counts nothing.
+      pollfd polled = {.fd = descriptor_.number(), .events = 0, .revents = 0};
+      if (poll(&polled, 1, 0) > 0 && (polled.revents & (POLLHUP | POLLERR)) != 0) {
+        return std::nullopt;
+      }
+      return Traffic();
+    }
+    if (info.tcpi_state != kEstablished && info.tcpi_state != kCloseWait) return std::nullopt;
+    return Traffic{.received_bytes = info.tcpi_bytes_received,
+                   .answered_bytes = info.tcpi_bytes_acked};
+  }
+
+  void Close() override {
+    // Resets the connection and drops what has been received, which gRPC would still read after a
+    // shutdown.
+    const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
+    connect(descriptor_.number(), &nobody, sizeof(nobody));
+  }
+
+ private:
+  const Descriptor descriptor_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConnectionSocket> WatchConnection(int accepted) {
+  Descriptor duplicate(fcntl(accepted, F_DUPFD_CLOEXEC, 0));
+  if (duplicate.number() < 0) return nullptr;
+  return std::make_unique<WatchedSocket>(std::move(duplicate));
+}
+
+ConnectionPeer PeerOf(int accepted) {
+  sockaddr_storage storage = {};
+  socklen_t bytes = sizeof(storage);
+  getpeername(accepted, reinterpret_cast<sockaddr*>(&storage), &bytes);
+  char text[INET6_ADDRSTRLEN] = {};
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+    return {.name = absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port)), .address = text};
+  }
+  if (storage.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+    const uint16_t port = ntohs(v6.sin6_port);
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
+      return {.name = absl::StrCat("ipv4:", text, ":", port), .address = text};
+    }
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+    std::string host = text;
+    if (v6.sin6_scope_id != 0) absl::StrAppend(&host, "%", v6.sin6_scope_id);
+    return {.name = absl::StrCat("ipv6:[", host, "]:", port), .address = host};
+  }
+  return {.name = absl::StrCat("unix:", accepted), .address = "unix", .is_named = false};
+}
+
+}  // namespace opmill

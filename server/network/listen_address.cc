@@ -1,0 +1,50 @@
+#include "server/network/listen_address.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/address.h"
+
+namespace opmill {
+absl::Status CheckAddress(const std::string& address) {
+  if (absl::StartsWith(address, "unix:") || PortOf(address).has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--address is \"", address,
+                   "\"; it is host:port with a port from 0 to 65535, or unix:path."));
+}
+
+absl::Status CheckExposure(const ServerOptions& options) {
+  const AccessOptions& access = options.access;
+  if (access.tls_cert.empty() != access.tls_key.empty()) {
+    const bool has_cert = access.tls_key.empty();
+    return absl::InvalidArgumentError(absl::StrCat(
+        has_cert ? "--tls_cert" : "--tls_key", " is given without ",
+        has_cert ? "--tls_key" : "--tls_cert", "; a certificate and its key belong together."));
+  }
+  if (!access.tls_client_ca.empty() && access.tls_cert.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls_client_ca has callers show certificates, which takes TLS: give --tls_cert and "
+        "--tls_key too.");
+  }
+  const std::string& metrics = options.metrics_address;
+  if (!metrics.empty() && !PortOf(metrics).has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--metrics_address is \"", metrics, "\"; it is host:port with a port from 0 to 65535."));
+  }
+  if (options.insecure) return absl::OkStatus();
+  if (!metrics.empty() && !IsLoopback(metrics)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--metrics_address is \"", metrics,
+        "\", which other machines reach, and is always served in clear text: give --insecure where "
+        "everybody on that network may read it."));
+  }
+  for (const std::string& address : options.addresses) {
+    if (access.uses_tls() || IsLoopback(address)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--address is \"", address,
+        "\", which other machines reach, and would be served in clear text: give --tls_cert and "
+        "--tls_key, or --insecure where everybody on that network may read and send."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace opmill

@@ -1,0 +1,35 @@
+// What Prometheus is told: the numbers that GetStatistics has, and those of the
+// process.
+#ifndef OPMILL_SERVER_OBSERVE_METRICS_H_
+#define OPMILL_SERVER_OBSERVE_METRICS_H_
+
+#include <string>
+
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "server/access/access.h"
+#include "server/config/options.h"
+#include "server/execution/executor.h"
+#include "server/execution/open_calls.h"
+#include "server/network/connections.h"
+#include "server/observe/statistics.h"
+
+namespace opmill {
+
+struct MetricsSources {
+  const Device& device;
+  const OperatorCache& cache;
+  const Executor& executor;
+  const Statistics& statistics;
+  const OpenCalls& open_calls;
+  const Access& access;
+  const Limits& limits;
+  Connections& connections;
+};
+
+// In Prometheus' text format. `ready` is what /readyz says.
+std::string MetricsText(const MetricsSources& sources, bool ready);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_OBSERVE_METRICS_H_

@@ -1,0 +1,24 @@
+#include "server/observe/metrics_endpoint.h"
+
+#include <utility>
+
+namespace opmill {
+
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
+    const std::string& address, const MetricsSources& sources,
+    const std::function<std::string()>& hindrance) {
+  using Answer = HttpEndpoint::Answer;
+  HttpEndpoint::Pages pages;
+  pages["/healthz"] = [] { return Answer{.body = "alive\n"}; };
+  pages["/readyz"] = [hindrance] {
+    const std::string why = hindrance();
+    return why.empty() ? Answer{.body = "ready\n"} : Answer{.status = 503, .body = why + "\n"};
+  };
+  pages["/metrics"] = [sources, hindrance] {
+    return Answer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                  .body = MetricsText(sources, hindrance().empty())};
+  };
+  return HttpEndpoint::Listen(address, std::move(pages));
+}
+
+}  // namespace opmill

@@ -1,0 +1,24 @@
+// The server's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for those who start
+// and stop servers.
+#ifndef OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
+#define OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/observe/http_endpoint.h"
+#include "server/observe/metrics.h"
+
+namespace opmill {
+
+// `hindrance` says why the server takes no new calls, and nothing while it does; it and the sources
+// outlive the endpoint.
+absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
+    const std::string& address, const MetricsSources& sources,
+    const std::function<std::string()>& hindrance);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_

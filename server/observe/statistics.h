@@ -1,0 +1,117 @@
+// What the server has done, per operator, and what it is doing: the one source
+// of GetStatistics and of the metrics.
+#ifndef OPMILL_SERVER_OBSERVE_STATISTICS_H_
+#define OPMILL_SERVER_OBSERVE_STATISTICS_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "server/observe/histogram.h"
+
+namespace opmill {
+
+// Where an execution is. It moves forward only.
+enum class Stage : uint32_t { kUploading, kQueued, kRunning, kStreaming, kEnded };
+inline constexpr size_t kOpenStages = 4;
+
+struct StageTimes {
+  absl::Duration upload;
+  absl::Duration compile;
+  absl::Duration queue;
+  absl::Duration compute;
+  absl::Duration download;
+};
+
+inline constexpr std::array<absl::string_view, 5> kOperatorNames = {"argmax", "argmin", "hardmax",
+                                                                    "reduce", "top_k"};
+// Those that refuse what asks for too much.
+inline constexpr std::array<absl::string_view, 3> kRefusingRpcs = {"CompileOperator", "Execute",
+                                                                   "ExecuteStream"};
+size_t OperatorIndex(const OperatorDesc& desc);  // of its name
+
+// The end of an execution that had a lawful descriptor.
+struct ExecutionEnd {
+  const OperatorDesc& desc;
+  absl::Status status;
+  StageTimes times;
+  absl::Duration total;
+  uint32_t batch_size = 0;
+  uint64_t input_bytes = 0;
+  uint64_t output_bytes = 0;
+};
+
+inline constexpr size_t kStatusCodes = 17;
+using StatusCounts = std::array<std::atomic<uint64_t>, kStatusCodes>;
+
+// In nanoseconds: from a small kernel's run to the upload of gigabytes.
+inline constexpr std::array<uint64_t, 16> kDurationBounds = {
+    100'000,       250'000,       500'000,        1'000'000,     2'500'000,   5'000'000,
+    10'000'000,    25'000'000,    50'000'000,     100'000'000,   250'000'000, 500'000'000,
+    1'000'000'000, 2'500'000'000, 10'000'000'000, 60'000'000'000};
+inline constexpr std::array<uint64_t, 9> kBatchBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+
+using DurationHistogram = Histogram<kDurationBounds>;
+using BatchHistogram = Histogram<kBatchBounds>;
+
+struct OperatorStatistics {
+  StatusCounts ends = {};  // by code
+  std::atomic<uint64_t> input_bytes = 0;
+  std::atomic<uint64_t> output_bytes = 0;
+  // Of those that ended well.
+  DurationHistogram upload;
+  DurationHistogram compile;
+  DurationHistogram queue;
+  DurationHistogram compute;
+  DurationHistogram download;
+  DurationHistogram total;
+  BatchHistogram batch_size;
+
+  uint64_t succeeded() const { return ends[0]; }
+  uint64_t cancelled() const;  // by the caller, its deadline or its disappearance
+  uint64_t failed() const;     // all others
+};
+
+// Safe to use from many threads.
+class Statistics {
+ public:
+  void AddEnd(const ExecutionEnd& end);
+  // The end of a request without a lawful descriptor.
+  void AddRefusal(const absl::Status& status);
+  // From the arrival of what was refused, on one of kRefusingRpcs, to its refusal.
+  void AddRefusalTime(absl::string_view rpc, absl::Duration duration);
+
+  void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
+  void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
+
+  // In the order of kOperatorNames.
+  const std::array<OperatorStatistics, kOperatorNames.size()>& operators() const {
+    return operators_;
+  }
+  const StatusCounts& refusals() const { return refusals_; }
+  // In the order of kRefusingRpcs.
+  const std::array<DurationHistogram, kRefusingRpcs.size()>& refusal_times() const {
+    return refusal_times_;
+  }
+  uint64_t in_stage(Stage stage) const { return in_stage_[static_cast<size_t>(stage)]; }
+  absl::Time started() const { return started_; }
+
+ private:
+  const absl::Time started_ = absl::Now();
+  std::array<std::atomic<uint64_t>, kOpenStages> in_stage_ = {};
+  StatusCounts refusals_ = {};
+  std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;
+  std::array<OperatorStatistics, kOperatorNames.size()> operators_;
+};
+
+uint64_t SumOf(const StatusCounts& counts);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_OBSERVE_STATISTICS_H_

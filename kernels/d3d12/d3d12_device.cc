@@ -307,7 +307,7 @@ PlanOptions PlanOptionsFor(DeviceKind kind) {
   if (kind == DeviceKind::kSoftware) {
     // Groups are dealt to the host's threads; many for each even out their differences. A group
     // of as many lanes as a SIMD register holds needs no switching at barriers and reads 128
-    // neighbouring bytes a step: docs/performance.md has the numbers.
+    // neighbouring bytes a step: docs/notes/kernels-on-lavapipe.md has the numbers.
     plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
     plan.threads = 8;
   } else {

@@ -1,5 +1,5 @@
-// Numbers that decide speed, beside those of the device (PlanOptions). docs/performance.md has what
-// was measured, also what did not help.
+// Numbers that decide speed, beside those of the device (PlanOptions). docs/notes/ has what was
+// measured, also what did not help.
 #ifndef OPMILL_KERNELS_PLAN_TUNING_H_
 #define OPMILL_KERNELS_PLAN_TUNING_H_
 
@@ -83,7 +83,7 @@ inline constexpr uint64_t kLineItems = 4;
 // Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
 // no merge follows. 16 -> 32 took k=32 over axis 1 of [64,1024,1024] FLOAT32 from 455 to 343 ms, of
 // [65536,128] from 375 to 147. A bitonic network in the memory of a group was 30 times slower on
-// lavapipe, which serves that memory lane by lane (docs/performance.md).
+// lavapipe, which serves that memory lane by lane (docs/notes/top-k.md).
 inline constexpr uint64_t kMaxLaneKeep = 32;
 static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 

@@ -1,6 +1,6 @@
 // Records: four words that one pass leaves for another. A software driver takes four times as long to
 // store a vector as to store a word, so that top_k's are stored word by word there, and only words that
-// somebody reads (docs/performance.md).
+// somebody reads (docs/notes/top-k.md).
 //   STORES_WORDS  1 when buffers of records are written as words
 #ifndef OPMILL_RECORDS_HLSLI_
 #define OPMILL_RECORDS_HLSLI_

@@ -270,7 +270,7 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
 #else
 
 // Chains of sums begin and end within the one loop: a loop in a loop took a tenth to a quarter
-// longer on a software device (docs/performance.md).
+// longer on a software device (docs/notes/kernels-on-lavapipe.md).
 State WalkRow(uint base, uint begin, uint end, uint step) {
   State walked = Identity();
   uint item = begin;

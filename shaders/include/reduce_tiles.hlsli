@@ -1,7 +1,7 @@
 // Of reduction.hlsli: the walk over columns in tiles. A lane takes several vectors of a few rows, then
 // of the next few, so that memory is read in long runs of few rows at a time, which is what processors
-// fetch ahead of (docs/performance.md). There are one or two loads in the source, and their loop keeps
-// parts in registers; states wait in arrays meanwhile.
+// fetch ahead of (docs/notes/kernels-on-lavapipe.md). There are one or two loads in the source, and
+// their loop keeps parts in registers; states wait in arrays meanwhile.
 #ifndef OPMILL_REDUCE_TILES_HLSLI_
 #define OPMILL_REDUCE_TILES_HLSLI_
 

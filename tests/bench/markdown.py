@@ -1,4 +1,5 @@
-"""build/bench/results.md: the tables of docs/performance.md."""
+"""build/bench/results.md: all tables of a run. docs/notes/ keeps those of the last full one, and
+docs/performance.md its medians."""
 
 HEADINGS = {"kernels": "Kernels: share of the limit", "transport": "End to end",
             "small": "Small calls: argmin of 4 KiB", "cold": "Cold and warm",

@@ -3,7 +3,7 @@
 // vkd3d makes a heap's Vulkan set as large as the driver allows, whatever the size of the heap: of
 // a million descriptors on lavapipe, which take 490 MB and 0.3 s. Without such sets it makes new
 // ones for every dispatch, which lavapipe maps memory for and unmaps: a tenth to a fifth of what a
-// small run costs (docs/performance.md).
+// small run costs (docs/notes/transport.md).
 #ifndef OPMILL_KERNELS_D3D12_ADAPTER_VULKAN_LIMITS_H_
 #define OPMILL_KERNELS_D3D12_ADAPTER_VULKAN_LIMITS_H_
 

@@ -17,7 +17,8 @@ constexpr uint32_t kFrameTables = 1024;
 // A submission costs the driver much whatever is in it: lavapipe some tens of microseconds of
 // processor time, and threads that wake one another. So while the device works, small
 // runs wait until it is done or as many have come as make another submission worth it; long ones do
-// not wait. (At 64 in flight on a stream, 1.17 of the executions a second; docs/performance.md.)
+// not wait. (At 64 in flight on a stream, 1.17 of the executions a second;
+// docs/notes/transport.md.)
 constexpr uint64_t kWorthwhileRuns = 32;
 constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 

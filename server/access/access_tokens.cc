@@ -5,7 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "kernels/base/sha256.h"
+#include "openssl/crypto.h"
+#include "openssl/sha.h"
 
 namespace opmill {
 namespace {
@@ -14,6 +15,13 @@ namespace {
 bool IsTokenCharacter(char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
+
+AccessTokens::Hash AccessTokens::HashOf(absl::string_view token) {
+  Hash hash;
+  static_assert(hash.size() == SHA256_DIGEST_LENGTH);
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
+  return hash;
+}
 
 absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
   AccessTokens tokens;
@@ -39,7 +47,7 @@ absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
     if (!std::all_of(token.begin(), token.end(), &IsTokenCharacter)) {
       return bad("has a token with characters that are not ASCII's.");
     }
-    const std::string hash = Sha256(token);
+    const Hash hash = HashOf(token);
     for (const Entry& entry : tokens.entries_) {
       if (entry.hash == hash) return bad("has a token that stands above it already.");
     }
@@ -50,14 +58,10 @@ absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
 }
 
 std::optional<std::string> AccessTokens::NameOf(absl::string_view token) const {
-  const std::string hash = Sha256(token);
+  const Hash hash = HashOf(token);
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
-    uint32_t difference = 0;
-    for (size_t i = 0; i < kSha256Bytes; ++i) {
-      difference |= static_cast<unsigned char>(hash[i]) ^ static_cast<unsigned char>(entry.hash[i]);
-    }
-    if (difference == 0) found = &entry;
+    if (CRYPTO_memcmp(hash.data(), entry.hash.data(), hash.size()) == 0) found = &entry;
   }
   if (found == nullptr) return std::nullopt;
   return found->name;

@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 #define OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,8 +28,11 @@ class AccessTokens {
   size_t size() const { return entries_.size(); }
 
  private:
+  using Hash = std::array<unsigned char, 32>;  // SHA-256
+  static Hash HashOf(absl::string_view token);
+
   struct Entry {
-    std::string hash;
+    Hash hash;
     std::string name;
   };
   std::vector<Entry> entries_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/rounding.h"
+#include "kernels/plan/plan_cost.h"
 
 namespace opmill {
 namespace {
@@ -107,9 +108,10 @@ bool IsOutput(const BufferView& view) {
 
 D3D12CompiledOperator::D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan,
                                              uint64_t generation)
-    : CompiledOperator(std::move(desc), std::move(plan)),
+    : CompiledOperator(std::move(desc), CostOf(plan)),
+      plan_(std::move(plan)),
       generation_(generation),
-      pace_(this->desc(), this->plan()) {}
+      pace_(this->desc(), plan_) {}
 
 absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperator::Create(
     const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,

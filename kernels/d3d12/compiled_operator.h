@@ -13,6 +13,7 @@
 #include "kernels/d3d12/queue/pacing.h"
 #include "kernels/d3d12/shader/pipeline_cache.h"
 #include "kernels/engine/device.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 
@@ -23,6 +24,7 @@ class D3D12CompiledOperator : public CompiledOperator {
       const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
       uint64_t generation);
 
+  const OperatorPlan& plan() const { return plan_; }
   uint64_t generation() const { return generation_; }
   uint64_t dispatch_count() const { return dispatch_count_; }
   Pace& pace() const { return pace_; }
@@ -35,6 +37,7 @@ class D3D12CompiledOperator : public CompiledOperator {
  private:
   D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan, uint64_t generation);
 
+  const OperatorPlan plan_;
   const uint64_t generation_;
   mutable Pace pace_;
   uint64_t dispatch_count_ = 0;

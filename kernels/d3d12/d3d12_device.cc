@@ -95,21 +95,20 @@ class D3D12Device : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  PlanOptions plan_options() const override {
-    PlanOptions plan = PlanOptionsFor(info_.kind);
-    plan.max_scratch_bytes = options_.max_scratch_bytes;
-    if (info_.memory_bytes != 0) {
-      plan.max_scratch_bytes = std::min(plan.max_scratch_bytes, info_.memory_bytes / 2);
-    }
-    return plan;
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+      const OperatorDesc& desc) override {
+    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(desc, plan_options_));
+    return CompilePlan(desc, std::move(plan));
   }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
-                                                                  OperatorPlan plan) override {
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlan(const OperatorDesc& desc,
+                                                                      OperatorPlan plan) {
     ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
     return D3D12CompiledOperator::Create(desc, std::move(plan), generation->pipelines(),
                                          generation->pool(), generation->number());
   }
+
+  const PlanOptions& plan_options() const { return plan_options_; }
 
   void Preload(absl::Time deadline) override {
     const absl::StatusOr<std::shared_ptr<Generation>> generation = Living();
@@ -184,6 +183,13 @@ class D3D12Device : public Device {
              .driver = adapter.driver,
              .shader_model = "5.1",
              .memory_bytes = adapter.memory_bytes};
+    plan_options_ = PlanOptionsFor(info_.kind);
+    plan_options_.max_scratch_bytes = options_.max_scratch_bytes;
+    if (info_.memory_bytes != 0) {
+      plan_options_.max_scratch_bytes =
+          std::min(plan_options_.max_scratch_bytes, info_.memory_bytes / 2);
+    }
+    info_.max_scratch_bytes = plan_options_.max_scratch_bytes;
     options_.frames_in_flight = std::max(1u, options_.frames_in_flight);
     options_.max_batch_runs = std::max(1u, options_.max_batch_runs);
     shaders_ = ShaderLibrary::Create({.cache_directory = options_.shader_cache_directory,
@@ -284,6 +290,7 @@ class D3D12Device : public Device {
   const AdapterInfo adapter_;
   D3D12DeviceOptions options_;
   DeviceInfo info_;
+  PlanOptions plan_options_;
   D3DShaderCompiler compiler_;
   std::unique_ptr<ShaderLibrary> shaders_;
   Counters counters_;
@@ -336,5 +343,21 @@ absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptio
 }
 
 void InjectDeviceLossForTest(Device& device) { dynamic_cast<D3D12Device&>(device).InjectLoss(); }
+
+absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Device& device,
+                                                                           const OperatorDesc& desc,
+                                                                           OperatorPlan plan) {
+  auto* const d3d12 = dynamic_cast<D3D12Device*>(&device);
+  return d3d12 != nullptr ? d3d12->CompilePlan(desc, std::move(plan)) : device.Compile(desc);
+}
+
+const OperatorPlan& PlanForTest(const CompiledOperator& compiled) {
+  return dynamic_cast<const D3D12CompiledOperator&>(compiled).plan();
+}
+
+PlanOptions PlanOptionsForTest(const Device& device) {
+  const auto* const d3d12 = dynamic_cast<const D3D12Device*>(&device);
+  return d3d12 != nullptr ? d3d12->plan_options() : PlanOptions();
+}
 
 }  // namespace opmill

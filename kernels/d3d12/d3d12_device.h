@@ -12,6 +12,7 @@
 #include "kernels/d3d12/adapter/adapters.h"
 #include "kernels/d3d12/shader/shader_library.h"
 #include "kernels/engine/device.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 
@@ -60,6 +61,16 @@ PlanOptions PlanOptionsFor(DeviceKind kind);
 // Makes the device behave as if the driver had reported its loss: what is in flight ends
 // Unavailable, and it is rebuilt. `device` is one of CreateD3D12Device.
 void InjectDeviceLossForTest(Device& device);
+
+// Compiles with another plan than the device's own. A device that is none of CreateD3D12Device
+// compiles the operator as it does.
+absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Device& device,
+                                                                           const OperatorDesc& desc,
+                                                                           OperatorPlan plan);
+// The plan of an operator that was compiled by a device of CreateD3D12Device.
+const OperatorPlan& PlanForTest(const CompiledOperator& compiled);
+// What such a device gives to the planner; the defaults for another.
+PlanOptions PlanOptionsForTest(const Device& device);
 
 }  // namespace opmill
 

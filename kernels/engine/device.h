@@ -1,4 +1,4 @@
-// THE SEAM between operators and machines: Compile(plan) and Run(compiled, bindings).
+// The one border between operators and machines: Compile(desc) and Run(compiled, bindings).
 #ifndef OPMILL_KERNELS_ENGINE_DEVICE_H_
 #define OPMILL_KERNELS_ENGINE_DEVICE_H_
 
@@ -8,6 +8,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,7 +16,6 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
-#include "kernels/plan/plan.h"
 
 namespace opmill {
 
@@ -24,10 +24,11 @@ enum class DeviceKind : uint32_t { kHardware, kSoftware, kReference };
 struct DeviceInfo {
   std::string name;  // the adapter's own name
   DeviceKind kind = DeviceKind::kReference;
-  std::string driver;          // "vkd3d 1.19 on Vulkan", "d3d12.dll", "host"
-  std::string shader_model;    // "5.1"; empty for the reference device
-  bool unified_memory = true;  // kernels read the caller's bytes in place
-  uint64_t memory_bytes = 0;   // device memory where known, else 0
+  std::string driver;              // "vkd3d 1.19 on Vulkan", "d3d12.dll", "host"
+  std::string shader_model;        // "5.1"; empty for the reference device
+  bool unified_memory = true;      // kernels read the caller's bytes in place
+  uint64_t memory_bytes = 0;       // device memory where known, else 0
+  uint64_t max_scratch_bytes = 0;  // the most that a run of one operator takes beside its tensors
 };
 
 // Memory that the caller writes (inputs) or reads (outputs) and the device reaches. Zeroed
@@ -40,24 +41,31 @@ class HostBuffer {
 
 enum class BufferUse : uint32_t { kInput, kOutput };
 
+// What a compiled operator takes.
+struct OperatorCost {
+  uint64_t kept_bytes = 0;        // about; of the host's memory, as long as it is kept
+  uint64_t scratch_bytes = 0;     // of the device's memory, beside the tensors of a run
+  std::vector<uint64_t> kernels;  // live on the device as long as it is kept; the device's numbers
+};
+
 // An operator compiled for one device. Immutable; may run many times at once.
 class CompiledOperator {
  public:
   virtual ~CompiledOperator() = default;
   const OperatorDesc& desc() const { return desc_; }
-  const OperatorPlan& plan() const { return plan_; }
+  const OperatorCost& cost() const { return cost_; }
 
  protected:
-  CompiledOperator(OperatorDesc desc, OperatorPlan plan)
-      : desc_(std::move(desc)), plan_(std::move(plan)) {}
+  CompiledOperator(OperatorDesc desc, OperatorCost cost)
+      : desc_(std::move(desc)), cost_(std::move(cost)) {}
 
  private:
-  OperatorDesc desc_;
-  OperatorPlan plan_;
+  const OperatorDesc desc_;
+  const OperatorCost cost_;
 };
 
-// Buffers made by the same device, at least as large as the plan says. They and the compiled
-// operator are kept alive by the run itself until its callback has returned.
+// Buffers made by the same device, at least of the RequiredBytes of their tensors. They and the
+// compiled operator are kept alive by the run itself until its callback has returned.
 struct Bindings {
   std::shared_ptr<HostBuffer> input;
   std::vector<std::shared_ptr<HostBuffer>> outputs;
@@ -90,11 +98,11 @@ class Device {
 
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
-  virtual PlanOptions plan_options() const = 0;
 
-  // `desc` has passed Validate; `plan` was made of it with this device's plan_options().
-  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
-                                                                          OperatorPlan plan) = 0;
+  // `desc` has passed Validate. The device decides how to compute it. ResourceExhausted when that
+  // would take more scratch than allowed.
+  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+      const OperatorDesc& desc) = 0;
 
   // Makes live what earlier processes compiled and left on disk, the latest used first, so that no
   // request waits for it. Ends when all is, or begins nothing more after `deadline`.

@@ -93,7 +93,7 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
     }
   }
   if (is_mine) {
-    compilation->result = PlanAndCompile(desc);
+    compilation->result = device_.Compile(desc);
     Settle(desc, compilation);
   } else if (!compilation->done.WaitForNotificationWithDeadline(deadline)) {
     return absl::DeadlineExceededError(
@@ -136,11 +136,6 @@ OperatorCacheStatistics OperatorCache::statistics() const {
   return statistics_;
 }
 
-OperatorCache::Result OperatorCache::PlanAndCompile(const OperatorDesc& desc) {
-  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(desc, device_.plan_options()));
-  return device_.Compile(desc, std::move(plan));
-}
-
 // Keeps what was compiled well and tells the waiters, in one step: whoever asks after one of them
 // was answered finds the operator here, or finds its failure gone.
 void OperatorCache::Settle(const OperatorDesc& desc,
@@ -154,14 +149,14 @@ void OperatorCache::Settle(const OperatorDesc& desc,
     entries_.erase(found);
     return;
   }
-  const OperatorPlan& plan = (*compilation->result)->plan();
-  const uint64_t bytes = PlanBytes(plan);
+  const OperatorCost& cost = (*compilation->result)->cost();
+  const uint64_t bytes = cost.kept_bytes;
   if (options_.capacity == 0 || bytes > options_.max_bytes ||
-      plan.kernels.size() > options_.max_kernels) {
+      cost.kernels.size() > options_.max_kernels) {
     entries_.erase(found);
     return;
   }
-  HoldKernels(plan);
+  HoldKernels(cost);
   while (statistics_.entries == options_.capacity ||
          statistics_.bytes > options_.max_bytes - bytes ||
          statistics_.kernels > options_.max_kernels) {
@@ -183,19 +178,19 @@ void OperatorCache::EvictOldest() {
     }
   }
   statistics_.bytes -= oldest->second.bytes;
-  DropKernels((*oldest->second.compilation->result)->plan());
+  DropKernels((*oldest->second.compilation->result)->cost());
   entries_.erase(oldest);
   --statistics_.entries;
   ++statistics_.evictions;
 }
 
-void OperatorCache::HoldKernels(const OperatorPlan& plan) {
-  for (const KernelPermutation& kernel : plan.kernels) ++kernel_uses_[kernel];
+void OperatorCache::HoldKernels(const OperatorCost& cost) {
+  for (const uint64_t kernel : cost.kernels) ++kernel_uses_[kernel];
   statistics_.kernels = kernel_uses_.size();
 }
 
-void OperatorCache::DropKernels(const OperatorPlan& plan) {
-  for (const KernelPermutation& kernel : plan.kernels) {
+void OperatorCache::DropKernels(const OperatorCost& cost) {
+  for (const uint64_t kernel : cost.kernels) {
     const auto uses = kernel_uses_.find(kernel);
     if (--uses->second == 0) kernel_uses_.erase(uses);
   }

@@ -16,7 +16,6 @@
 #include "absl/time/time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
-#include "kernels/plan/plan.h"
 
 namespace opmill {
 
@@ -26,7 +25,7 @@ std::string OperatorKey(const OperatorDesc& validated);
 
 struct OperatorCacheOptions {
   size_t capacity = 64;  // operators kept; 0 keeps none and still compiles once at a time
-  uint64_t max_bytes = UINT64_MAX;  // PlanBytes of all that are kept
+  uint64_t max_bytes = UINT64_MAX;  // kept_bytes of all that are kept
   // Different kernels of all that are kept: they are live on the device as long as those are.
   size_t max_kernels = SIZE_MAX;
 };
@@ -38,7 +37,7 @@ struct OperatorCacheStatistics {
   uint64_t evictions = 0;  // made room for another
   uint64_t failures = 0;   // compilations that ended in an error
   uint64_t entries = 0;    // kept now
-  uint64_t bytes = 0;      // PlanBytes of those
+  uint64_t bytes = 0;      // kept_bytes of those
   uint64_t kernels = 0;    // different ones of those
 };
 
@@ -86,24 +85,23 @@ class OperatorCache {
     std::shared_ptr<Compilation> compilation;
     uint64_t last_use = 0;
     bool compiled = false;  // the compilation has ended well
-    uint64_t bytes = 0;     // likewise: PlanBytes
+    uint64_t bytes = 0;     // its kept_bytes, once compiled
   };
 
   OperatorCache(Device& device, OperatorCacheOptions options)
       : device_(device), options_(options) {}
 
-  Result PlanAndCompile(const OperatorDesc& desc);
   void Settle(const OperatorDesc& desc, const std::shared_ptr<Compilation>& compilation);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HoldKernels(const OperatorPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropKernels(const OperatorPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<OperatorDesc, Entry, OperatorDescHash> entries_ ABSL_GUARDED_BY(mutex_);
   // How often the operators that are kept name each.
-  absl::flat_hash_map<KernelPermutation, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;  // counts uses
 };

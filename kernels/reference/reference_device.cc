@@ -64,19 +64,19 @@ class ReferenceBuffer : public HostBuffer {
 
 class ReferenceOperator : public CompiledOperator {
  public:
-  ReferenceOperator(const OperatorDesc& desc, OperatorPlan plan)
-      : CompiledOperator(desc, std::move(plan)) {}
+  explicit ReferenceOperator(const OperatorDesc& desc)
+      : CompiledOperator(desc, {.kept_bytes = sizeof(ReferenceOperator)}) {}
 };
 
 class ReferenceDevice : public Device {
  public:
   explicit ReferenceDevice(const ReferenceDeviceOptions& options)
       : max_queued_(options.max_queued),
-        max_scratch_bytes_(options.max_scratch_bytes),
         budget_(std::make_shared<ByteBudget>(options.max_buffer_bytes)) {
     info_.name = "Reference";
     info_.kind = DeviceKind::kReference;
     info_.driver = "host";
+    info_.max_scratch_bytes = options.max_scratch_bytes;
     uint32_t threads = options.threads;
     if (threads == 0) threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
     for (uint32_t i = 0; i < threads; ++i) workers_.emplace_back([this] { Work(); });
@@ -93,11 +93,10 @@ class ReferenceDevice : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  PlanOptions plan_options() const override { return {.max_scratch_bytes = max_scratch_bytes_}; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
-                                                                  OperatorPlan plan) override {
-    return std::make_shared<const ReferenceOperator>(desc, std::move(plan));
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+      const OperatorDesc& desc) override {
+    return std::make_shared<const ReferenceOperator>(desc);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
@@ -192,7 +191,6 @@ class ReferenceDevice : public Device {
   }
 
   const size_t max_queued_;
-  const uint64_t max_scratch_bytes_;
   const std::shared_ptr<ByteBudget> budget_;
   DeviceInfo info_;
   std::atomic<uint64_t> runs_ = 0;

@@ -13,8 +13,8 @@ namespace opmill {
 struct ReferenceDeviceOptions {
   uint32_t threads = 0;      // 0: one per processor, at most 8
   size_t max_queued = 1024;  // runs that wait; more are answered with ResourceExhausted
-  uint64_t max_buffer_bytes = uint64_t{16} << 30;                // handed out at once
-  uint64_t max_scratch_bytes = PlanOptions().max_scratch_bytes;  // that a plan may ask for
+  uint64_t max_buffer_bytes = uint64_t{16} << 30;  // handed out at once
+  uint64_t max_scratch_bytes = 0;                  // told, and not used: it needs none
 };
 
 std::unique_ptr<Device> CreateReferenceDevice(const ReferenceDeviceOptions& options = {});

@@ -52,14 +52,13 @@ void LogAnswer(const RequestOrigin& origin) {
 
 void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
                     v1::CompileOperatorResponse& to) {
-  const OperatorPlan& plan = found.compiled->plan();
   to.set_key(OperatorKey(desc));
   for (const TensorDesc& output : OutputsOf(desc)) {
     EncodeTensor(output, *to.add_outputs());
     to.add_output_bytes(SpannedBytes(output));
   }
   to.set_input_bytes(SpannedBytes(InputOf(desc)));
-  to.set_scratch_bytes(plan.scratch_bytes);
+  to.set_scratch_bytes(found.compiled->cost().scratch_bytes);
   to.set_was_cached(found.was_cached);
   EncodeDuration(found.duration, *to.mutable_compile_duration());
 }

@@ -92,7 +92,7 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_executions_per_stream(limits.max_executions_per_stream);
   encoded.set_max_streams(limits.max_streams);
   encoded.set_operator_cache_capacity(limits.operator_cache_capacity);
-  encoded.set_max_scratch_bytes(device.plan_options().max_scratch_bytes);
+  encoded.set_max_scratch_bytes(device.info().max_scratch_bytes);
   encoded.set_memory_limit(limits.memory_limit);
   encoded.set_max_queued(limits.max_queued);
   encoded.set_max_connections(limits.max_connections);

@@ -39,12 +39,12 @@ absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
 }
 
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
-uint64_t WorkBytes(const Execution& execution, const OperatorPlan& plan) {
+uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
   const TensorDesc& input = InputOf(execution.desc());
   uint64_t bytes =
       std::max(execution.input_bytes(), ElementCount(input) * ElementBytes(input.data_type));
   for (const uint64_t output : execution.output_bytes()) bytes += output;
-  return bytes + plan.scratch_bytes;
+  return bytes + cost.scratch_bytes;
 }
 
 absl::Status Missing(const Execution& execution, uint64_t received, absl::string_view what) {
@@ -248,7 +248,7 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
   bool uploaded = false;
   {
     const std::lock_guard lock(execution->mutex_);
-    execution->work_bytes_ = WorkBytes(*execution, found->compiled->plan());
+    execution->work_bytes_ = WorkBytes(*execution, found->compiled->cost());
     execution->compiled_ = std::move(found->compiled);
     execution->report_.was_cached = found->was_cached;
     if (!found->was_cached) execution->report_.times.compile = found->duration;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/half.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/plan/plan_builder.h"
@@ -108,8 +109,8 @@ absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) 
       is_hardware ? absl::MakeSpan(kHardwareOrders) : absl::MakeSpan(kSoftwareOrders);
   for (const Order& order : orders) {
     ASSIGN_OR_RETURN(OperatorPlan plan,
-                     BandwidthPlan(entry, bytes(), copies, order, device_.plan_options()));
-    ASSIGN_OR_RETURN(const size_t row, AddPlanned(stand_in, std::move(plan), false));
+                     BandwidthPlan(entry, bytes(), copies, order, PlanOptionsForTest(device_)));
+    ASSIGN_OR_RETURN(const size_t row, AddPlanned(stand_in, plan, false));
     for (int i = 0; i < kTries; ++i) {
       ASSIGN_OR_RETURN(const RunStatistics run, Run(row));
       if (run.executed >= best_time) continue;
@@ -127,15 +128,15 @@ absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) 
 }
 
 absl::StatusOr<size_t> KernelRows::Add(const OperatorDesc& validated) {
-  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, device_.plan_options()));
-  return AddPlanned(validated, std::move(plan), true);
+  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, PlanOptionsForTest(device_)));
+  return AddPlanned(validated, plan, true);
 }
 
-absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, OperatorPlan plan,
+absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, const OperatorPlan& plan,
                                               bool is_operator) {
   Row row = {.is_operator = is_operator};
-  ASSIGN_OR_RETURN(row.compiled, device_.Compile(desc, std::move(plan)));
-  for (const uint64_t size : row.compiled->plan().output_bytes) {
+  ASSIGN_OR_RETURN(row.compiled, CompilePlanForTest(device_, desc, plan));
+  for (const uint64_t size : plan.output_bytes) {
     std::shared_ptr<HostBuffer>& buffer = output_buffers_[{size, row.outputs.size()}];
     if (buffer == nullptr) {
       ASSIGN_OR_RETURN(buffer, device_.Allocate(size, BufferUse::kOutput));

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
+#include "kernels/plan/plan.h"
 
 namespace opmill {
 
@@ -42,7 +43,8 @@ class KernelRows {
   };
 
   absl::StatusOr<size_t> AddBandwidth(const char* entry, bool copies);
-  absl::StatusOr<size_t> AddPlanned(const OperatorDesc& desc, OperatorPlan plan, bool is_operator);
+  absl::StatusOr<size_t> AddPlanned(const OperatorDesc& desc, const OperatorPlan& plan,
+                                    bool is_operator);
 
   Device& device_;
   TensorDesc input_;

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
 #include "tests/support/free_memory.h"
 #include "tests/support/test_devices.h"
@@ -43,7 +44,7 @@ class BigTest : public DeviceTest {
     const auto validated = Validate(desc);
     EXPECT_TRUE(validated.ok()) << validated.status();
     if (!validated.ok()) return false;
-    auto plan = MakePlan(*validated, device().plan_options());
+    auto plan = MakePlan(*validated, PlanOptionsForTest(device()));
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return false;
     moved_bytes_ = plan->input_bytes;
@@ -97,16 +98,16 @@ class BigTest : public DeviceTest {
                  << " MiB are free";
   }
 
-  bool Allocate(const OperatorDesc& desc, OperatorPlan plan) {
-    auto compiled = device().Compile(desc, std::move(plan));
+  bool Allocate(const OperatorDesc& desc, const OperatorPlan& plan) {
+    auto compiled = CompilePlanForTest(device(), desc, plan);
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     if (!compiled.ok()) return false;
     compiled_ = *std::move(compiled);
-    auto input = device().Allocate(compiled_->plan().input_bytes, BufferUse::kInput);
+    auto input = device().Allocate(plan.input_bytes, BufferUse::kInput);
     EXPECT_TRUE(input.ok()) << input.status();
     if (!input.ok()) return false;
     bindings_.input = *std::move(input);
-    for (const uint64_t size_bytes : compiled_->plan().output_bytes) {
+    for (const uint64_t size_bytes : plan.output_bytes) {
       auto output = device().Allocate(size_bytes, BufferUse::kOutput);
       EXPECT_TRUE(output.ok()) << output.status();
       if (!output.ok()) return false;

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "tests/conformance/verdict.h"
 
 namespace opmill {
@@ -31,7 +32,9 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
     return;
   }
   counts_[OperatorLabel(cases[0].desc)] += cases.size();
-  const auto compiled = Compile(cases[0]);
+  const absl::StatusOr<OperatorPlan> plan = MakePlan(cases[0].desc, cases[0].options);
+  const auto compiled =
+      plan.ok() ? CompilePlanForTest(device_, cases[0].desc, *plan) : plan.status();
   if (!compiled.ok()) {
     Fail(cases[0], compiled.status().ToString());
     return;
@@ -40,20 +43,14 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   for (const ConformanceCase& c : cases) {
     auto started = std::make_unique<Started>();
     started->c = c;
-    if (const absl::Status status = Bind((*compiled)->plan(), *started); !status.ok()) {
+    if (const absl::Status status = Bind(*plan, *started); !status.ok()) {
       Fail(c, status.ToString());
       continue;
     }
     started_.push_back(std::move(started));
   }
-  for (size_t i = first; i < started_.size(); ++i) Start(*compiled, *started_[i]);
+  for (size_t i = first; i < started_.size(); ++i) Start(*compiled, *plan, *started_[i]);
   while (started_.size() > kMostStarted) FinishOldest();
-}
-
-absl::StatusOr<std::shared_ptr<const CompiledOperator>> ConformanceRunner::Compile(
-    const ConformanceCase& c) {
-  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(c.desc, c.options));
-  return device_.Compile(c.desc, std::move(plan));
 }
 
 absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started) {
@@ -66,9 +63,9 @@ absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started)
 }
 
 void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& compiled,
-                              Started& started) {
+                              const OperatorPlan& plan, Started& started) {
   for (Started::Attempt& attempt : started.attempts) {
-    for (const Pass& pass : compiled->plan().passes) planned_dispatches_ += pass.dispatches.size();
+    for (const Pass& pass : plan.passes) planned_dispatches_ += pass.dispatches.size();
     device_.Run(compiled, attempt.bindings, {}, [&attempt](absl::StatusOr<RunStatistics> result) {
       attempt.result = std::move(result);
       attempt.done->Notify();

@@ -50,9 +50,9 @@ class ConformanceRunner {
     std::deque<Attempt> attempts;  // whose places do not move
   };
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const ConformanceCase& c);
   absl::Status Bind(const OperatorPlan& plan, Started& started);
-  void Start(const std::shared_ptr<const CompiledOperator>& compiled, Started& started);
+  void Start(const std::shared_ptr<const CompiledOperator>& compiled, const OperatorPlan& plan,
+             Started& started);
   absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const std::vector<std::byte>& input);
   void FinishOldest();
   std::string Verdict(Started& started);

@@ -128,7 +128,8 @@ void RegisterTypes(const char* prefix,
 
 void RunTable(ConformanceRunner& runner, Device& device, DataType type) {
   uint64_t turn = 0;
-  for (const ConformanceCase& c : SystematicCases(type, device.plan_options(), ChosenTable())) {
+  for (const ConformanceCase& c :
+       SystematicCases(type, PlanOptionsForTest(device), ChosenTable())) {
     if (turn++ % flags().share == 0) runner.Run(c);
   }
 }
@@ -144,7 +145,7 @@ void RegisterNoCompilation() {
 // Bytes travel alike whatever the kernels do with them, so that a few cases will do.
 void RegisterCopies() {
   Register("OverCopies", "SoftwareCopies", [](Device& device) {
-    RunShare(device, {DataType::kUint8, DataType::kFloat32}, device.plan_options(), 61);
+    RunShare(device, {DataType::kUint8, DataType::kFloat32}, PlanOptionsForTest(device), 61);
   });
 }
 
@@ -163,7 +164,7 @@ void RegisterTogether() {
     ConformanceRunner runner(device);
     uint32_t turn = 0;
     for (const DataType type : {DataType::kFloat32, DataType::kInt8, DataType::kUint64}) {
-      for (ConformanceCase c : SystematicCases(type, device.plan_options())) {
+      for (ConformanceCase c : SystematicCases(type, PlanOptionsForTest(device))) {
         if (turn++ % 173 != 0) continue;
         std::vector<ConformanceCase> cases;
         for (; cases.size() < 7; ++c.seed) cases.push_back(c);
@@ -402,7 +403,7 @@ void RegisterRandom() {
   Register("Random", flags().device, [](Device& device) {
     ConformanceRunner runner(device);
     for (uint64_t i = 0; i < flags().random; ++i) {
-      runner.Run(RandomCase(flags().seed + i, device.plan_options()));
+      runner.Run(RandomCase(flags().seed + i, PlanOptionsForTest(device)));
     }
     runner.Finish();
   });

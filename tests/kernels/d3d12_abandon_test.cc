@@ -40,8 +40,9 @@ class D3D12AbandonTest : public D3D12DeviceTest {
   };
 
   Started Start(const std::shared_ptr<const CompiledOperator>& compiled, std::stop_source abandon) {
-    Started started = {.bindings = Bound(compiled->plan(), Noise(compiled->plan().input_bytes, 1)),
-                       .abandon = std::move(abandon)};
+    Started started = {
+        .bindings = Bound(PlanForTest(*compiled), Noise(PlanForTest(*compiled).input_bytes, 1)),
+        .abandon = std::move(abandon)};
     const absl::Span<std::byte> output = started.bindings.outputs[0]->bytes();
     std::fill(output.begin(), output.end(), std::byte{0x5A});
     started.runs->Start(*device_, compiled, started.bindings, started.abandon.get_token());
@@ -86,7 +87,7 @@ TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
   const auto compiled = Compiled(ShiftPlan(1000, 3));
   absl::Notification is_called;
   absl::Notification go_on;
-  device_->Run(compiled, Bound(compiled->plan(), {}), {},
+  device_->Run(compiled, Bound(PlanForTest(*compiled), {}), {},
                [&](const absl::StatusOr<RunStatistics>& result) {
                  EXPECT_TRUE(result.ok()) << result.status();
                  is_called.Notify();
@@ -115,7 +116,7 @@ TEST_F(D3D12AbandonTest, SubmitsNothingMoreOfARunUnderWay) {
     options.allow_unified_memory = is_unified;
     Open(options);
     const auto compiled = Compiled(ShiftPlan(64, kManyPasses));
-    const Bindings kept = Bound(compiled->plan(), {});
+    const Bindings kept = Bound(PlanForTest(*compiled), {});
     const uint64_t bytes_before = device_->counters().buffer_bytes_in_use;
     {
       Started run = Start(compiled);
@@ -179,7 +180,7 @@ TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
         absl::SleepFor(absl::Microseconds((t * 40 + round) * 7919 % 20000));
         run.abandon.request_stop();
         const absl::Status status = run.Wait();
-        const uint32_t passes = static_cast<uint32_t>(compiled->plan().passes.size());
+        const uint32_t passes = static_cast<uint32_t>(PlanForTest(*compiled).passes.size());
         if (status.ok()) {
           EXPECT_TRUE(BytesOf(*run.bindings.outputs[0]) ==
                       Shifted(BytesOf(*run.bindings.input), passes));

@@ -258,7 +258,7 @@ TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
       std::vector<Bindings> bindings;
       for (uint32_t i = 0; i < 60; ++i) {
         const OperatorPlan plan = NumberedCopy((t * 7 + i) % 11);
-        auto compiled = device_->Compile(OperatorDesc(), plan);
+        auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
         auto bound = Bind(*device_, plan, Noise(plan.input_bytes, i));
         if (!compiled.ok() || !bound.ok()) {
           ++wrong;
@@ -283,7 +283,7 @@ TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
 TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {
   OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 4);
   plan.kernels[0] = {.shader = "broken", .entry = "Main", .macros = {}};
-  const auto compiled = device_->Compile(OperatorDesc(), plan);
+  const auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
   EXPECT_EQ(compiled.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(compiled.status().message()),
               AnyOf(HasSubstr("broken.hlsl:"), HasSubstr("broken.hlsl(")));
@@ -312,7 +312,8 @@ TEST_F(D3D12DeviceTest, RefusesPlansThatLeaveTheirBuffersOrDirect3DsLimits) {
   for (const auto& [what, spoil] : kCases) {
     OperatorPlan plan = CopyPlan(ViewFormat::kUint8, 99);  // 112 bytes with the last vector
     spoil(plan);
-    EXPECT_EQ(device_->Compile(OperatorDesc(), plan).status().code(), absl::StatusCode::kInternal)
+    EXPECT_EQ(CompilePlanForTest(*device_, OperatorDesc(), plan).status().code(),
+              absl::StatusCode::kInternal)
         << what;
   }
 }

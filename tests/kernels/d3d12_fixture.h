@@ -92,7 +92,7 @@ class D3D12DeviceTest : public ::testing::Test {
   void SetUp() override { Open(TestOptions()); }
 
   std::shared_ptr<const CompiledOperator> Compiled(const OperatorPlan& plan) {
-    auto compiled = device_->Compile(OperatorDesc(), plan);
+    auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     return compiled.ok() ? *compiled : nullptr;
   }

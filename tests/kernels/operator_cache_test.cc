@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/plan/plan_cost.h"
 
 namespace opmill {
 namespace {
@@ -18,8 +19,8 @@ using ::testing::StartsWith;
 
 class CompiledNothing : public CompiledOperator {
  public:
-  CompiledNothing(OperatorDesc desc, OperatorPlan plan)
-      : CompiledOperator(std::move(desc), std::move(plan)) {}
+  CompiledNothing(OperatorDesc desc, OperatorCost cost)
+      : CompiledOperator(std::move(desc), std::move(cost)) {}
 };
 
 // Compiles only: counts, and does before each compilation what the test asks for.
@@ -29,12 +30,13 @@ class CountingDevice : public Device {
   std::atomic<int> compiled{0};
 
   const DeviceInfo& info() const override { return info_; }
-  PlanOptions plan_options() const override { return {}; }
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
-                                                                  OperatorPlan plan) override {
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+      const OperatorDesc& desc) override {
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(desc, {});
+    if (!plan.ok()) return plan.status();
     const absl::Status status = on_compile(++compiled);
     if (!status.ok()) return status;
-    return std::make_shared<const CompiledNothing>(desc, std::move(plan));
+    return std::make_shared<const CompiledNothing>(desc, CostOf(*plan));
   }
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
     return absl::UnimplementedError("This device compiles only.");
@@ -170,7 +172,7 @@ TEST(OperatorCache, EvictsTheLongestUnused) {
 TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
   CountingDevice device;
   const uint64_t one =
-      PlanBytes(OperatorCache::Create(device, {})->Get(SumOf(1))->compiled->plan());
+      OperatorCache::Create(device, {})->Get(SumOf(1))->compiled->cost().kept_bytes;
   const auto cache = OperatorCache::Create(device, {.capacity = 64, .max_bytes = 2 * one});
   for (uint32_t length = 1; length <= 3; ++length) EXPECT_TRUE(cache->Get(SumOf(length)).ok());
   EXPECT_EQ(cache->statistics().entries, 2u);

@@ -27,7 +27,7 @@ class ReferenceDeviceTest : public ::testing::Test {
     const TensorDesc input = {DataType::kUint32, {size}, {}};
     const OperatorDesc desc =
         Validate(ReduceDesc{ReduceFunction::kSum, input, std::nullopt, {0}}).value();
-    return device_->Compile(desc, OperatorPlan()).value();
+    return device_->Compile(desc).value();
   }
 
   Bindings Bind(uint32_t size, uint32_t value) {
@@ -175,7 +175,7 @@ TEST_F(ReferenceDeviceTest, EndsWhatIsAbandonedUnderWay) {
     std::stop_source abandon;
     absl::Status answer;
     absl::Notification answered;
-    device_->Run(device_->Compile(desc, OperatorPlan()).value(), bindings, abandon.get_token(),
+    device_->Run(device_->Compile(desc).value(), bindings, abandon.get_token(),
                  [&](const absl::StatusOr<RunStatistics>& result) {
                    answer = result.status();
                    answered.Notify();

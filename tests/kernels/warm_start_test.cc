@@ -33,11 +33,12 @@ OperatorDesc SumOfRows(uint32_t rows, uint32_t length) {
 absl::StatusOr<std::vector<int32_t>> RunOnOnes(Device& device, CachedOperator cached) {
   Bindings bindings;
   ASSIGN_OR_RETURN(bindings.input,
-                   device.Allocate(cached.compiled->plan().input_bytes, BufferUse::kInput));
+                   device.Allocate(PlanForTest(*cached.compiled).input_bytes, BufferUse::kInput));
   const std::vector<int32_t> ones(bindings.input->bytes().size() / sizeof(int32_t), 1);
   std::memcpy(bindings.input->bytes().data(), ones.data(), bindings.input->bytes().size());
-  ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
-                   device.Allocate(cached.compiled->plan().output_bytes.at(0), BufferUse::kOutput));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<HostBuffer> output,
+      device.Allocate(PlanForTest(*cached.compiled).output_bytes.at(0), BufferUse::kOutput));
   bindings.outputs.push_back(output);
   RETURN_IF_ERROR(device.RunAndWait(cached.compiled, std::move(bindings)).status());
   std::vector<int32_t> sums(output->bytes().size() / sizeof(int32_t));
@@ -113,7 +114,7 @@ TEST_F(WarmStart, CompilesOnceForConcurrentCallers) {
   }
   for (std::thread& caller : callers) caller.join();
   for (const auto& answer : answers) EXPECT_EQ(answer, answers[0]);
-  const auto kernel_count = answers[0]->plan().kernels.size();
+  const auto kernel_count = PlanForTest(*answers[0]).kernels.size();
   EXPECT_EQ(cache_->statistics().misses, 1u);
   EXPECT_EQ(device_->counters().pipelines_created, kernel_count);
   EXPECT_EQ(device_->counters().shaders_compiled, kernel_count);

@@ -25,8 +25,7 @@ class GatedDevice final : public Device {
  public:
   class Compiled final : public CompiledOperator {
    public:
-    Compiled(OperatorDesc desc, OperatorPlan plan)
-        : CompiledOperator(std::move(desc), std::move(plan)) {}
+    explicit Compiled(OperatorDesc desc) : CompiledOperator(std::move(desc), {}) {}
   };
   struct PendingRun {
     std::shared_ptr<const CompiledOperator> compiled;
@@ -36,11 +35,10 @@ class GatedDevice final : public Device {
   };
 
   const DeviceInfo& info() const override { return info_; }
-  PlanOptions plan_options() const override { return {}; }
   DeviceCounters counters() const override { return {}; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc,
-                                                                  OperatorPlan plan) override {
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+      const OperatorDesc& desc) override {
     std::unique_lock lock(mutex_);
     ++compiling_;
     changed_.notify_all();
@@ -49,7 +47,7 @@ class GatedDevice final : public Device {
     ++compiled_;
     changed_.notify_all();
     if (!compile_status_.ok()) return compile_status_;
-    return std::make_shared<const Compiled>(desc, std::move(plan));
+    return std::make_shared<const Compiled>(desc);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,

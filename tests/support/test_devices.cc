@@ -94,8 +94,7 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
                                                                 const std::vector<std::byte>& input,
                                                                 FeatureLevel level) {
   ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
-  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, device.plan_options()));
-  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated, std::move(plan)));
+  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
   Bindings bindings;
   ASSIGN_OR_RETURN(bindings.input,
                    device.Allocate(RequiredBytes(InputOf(validated)), BufferUse::kInput));

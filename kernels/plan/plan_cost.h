@@ -1,0 +1,14 @@
+// What an operator with a plan takes, in the terms of the device's border.
+#ifndef OPMILL_KERNELS_PLAN_PLAN_COST_H_
+#define OPMILL_KERNELS_PLAN_PLAN_COST_H_
+
+#include "kernels/engine/device.h"
+#include "kernels/plan/plan.h"
+
+namespace opmill {
+
+OperatorCost CostOf(const OperatorPlan& plan);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_PLAN_PLAN_COST_H_

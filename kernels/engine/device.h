@@ -1,4 +1,4 @@
-// THE SEAM between operators and machines: Compile(plan) and Run(compiled, bindings).
+// The interface between operators and machines: Compile(plan) and Run(compiled, bindings).
 #ifndef OPMILL_KERNELS_ENGINE_DEVICE_H_
 #define OPMILL_KERNELS_ENGINE_DEVICE_H_
 
@@ -30,8 +30,9 @@ struct DeviceInfo {
   uint64_t memory_bytes = 0;   // device memory where known, else 0
 };
 
-// Memory that the caller writes (inputs) or reads (outputs) and the device reaches. Zeroed
-// bytes are not promised for inputs. May be used again for later runs once a run has finished.
+// Memory that the caller writes (inputs) or reads (outputs) and that the device can access. The
+// bytes of inputs are not guaranteed to be zero at first. A buffer may be reused for later runs
+// once a run has finished.
 class HostBuffer {
  public:
   virtual ~HostBuffer() = default;
@@ -40,7 +41,7 @@ class HostBuffer {
 
 enum class BufferUse : uint32_t { kInput, kOutput };
 
-// An operator compiled for one device. Immutable; may run many times at once.
+// An operator compiled for one device. Immutable; many runs may use it at the same time.
 class CompiledOperator {
  public:
   virtual ~CompiledOperator() = default;
@@ -56,8 +57,8 @@ class CompiledOperator {
   OperatorPlan plan_;
 };
 
-// Buffers made by the same device, at least as large as the plan says. They and the compiled
-// operator are kept alive by the run itself until its callback has returned.
+// Buffers from the same device, at least as large as the plan requires. The run keeps them and the
+// compiled operator alive until its callback has returned.
 struct Bindings {
   std::shared_ptr<HostBuffer> input;
   std::vector<std::shared_ptr<HostBuffer>> outputs;
@@ -83,7 +84,7 @@ struct DeviceCounters {
   uint64_t buffer_bytes_pooled = 0;   // held for reuse
 };
 
-// Safe to use from many threads.
+// Thread-safe.
 class Device {
  public:
   using RunCallback = std::function<void(absl::StatusOr<RunStatistics>)>;
@@ -106,9 +107,9 @@ class Device {
   // Queues the run. The callback comes once, from a thread of the device, and must not block.
   // Unavailable: the device was lost; compile and run again.
   //
-  // A stop of `abandoned` says that nobody waits for the run any more. If it has not begun, it does
-  // not begin; if it has, nothing more of it is given to the device, which finishes what it has.
-  // Then the callback comes with Cancelled. A stop that comes too late for that changes nothing.
+  // A stop of `abandoned` means that no caller waits for the run any more. A run that has not begun
+  // does not begin. Of a run that has begun, the device gets no further part; it finishes what it
+  // has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
   virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
                    std::stop_token abandoned, RunCallback done) = 0;
 

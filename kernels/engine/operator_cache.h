@@ -1,4 +1,4 @@
-// Descriptor -> compiled operator. One caller plans and compiles; the others wait for that one.
+// Descriptor -> compiled operator. One caller plans and compiles; the others wait for it.
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
@@ -20,8 +20,8 @@
 
 namespace opmill {
 
-// The operator's name to the outside: 64 hexadecimal digits, equal for descriptors that ask for the
-// same (axes in another order, packed strides written out).
+// The public name of an operator: 64 hexadecimal digits, equal for descriptors that mean the same
+// (axes in another order, packed strides given explicitly).
 std::string OperatorKey(const OperatorDesc& validated);
 
 struct OperatorCacheOptions {
@@ -48,7 +48,7 @@ struct CachedOperator {
   absl::Duration duration;  // that this caller spent on planning, compiling or waiting
 };
 
-// Safe to use from many threads. An operator in use outlives its eviction.
+// Thread-safe. An operator in use outlives its eviction. Example:
 //
 //   std::unique_ptr<OperatorCache> cache = OperatorCache::Create(device, {.capacity = 64});
 //   ASSIGN_OR_RETURN(CachedOperator found, cache->Get(validated, deadline));
@@ -86,7 +86,7 @@ class OperatorCache {
     std::shared_ptr<Compilation> compilation;
     uint64_t last_use = 0;
     bool compiled = false;  // the compilation has ended well
-    uint64_t bytes = 0;     // likewise: PlanBytes
+    uint64_t bytes = 0;     // PlanBytes, once compiled
   };
 
   OperatorCache(Device& device, OperatorCacheOptions options)

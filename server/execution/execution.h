@@ -37,7 +37,7 @@ struct RequestOrigin {
   std::string traceparent;  // empty where the caller sent none
   std::shared_ptr<Connection> connection;  // in use as long as this; null where it is not watched
   uint64_t execution_id = 0;
-  absl::Time arrived = absl::Now();  // of the call, or of the begin on its stream
+  absl::Time arrived = absl::Now();  // of the message that asks; before there is one, of the call
 
   // All but the id and the time.
   void AddTo(LogLine& line) const;

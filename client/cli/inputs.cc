@@ -179,7 +179,8 @@ std::string NamesOf(const std::vector<NpzMember>& members) {
 }
 
 // One member, or all.
-std::vector<InputArray> OpenNpz(const std::string& path, std::shared_ptr<const MappedFile> file,
+std::vector<InputArray> OpenNpz(const std::string& path,
+                                const std::shared_ptr<const MappedFile>& file,
                                 const std::optional<std::string>& name, v1::DataType cast) {
   const absl::StatusOr<std::vector<NpzMember>> members = ReadNpzDirectory(file->bytes());
   if (!members.ok()) return {{.name = path, .status = AboutInput(path, members.status())}};

@@ -1,4 +1,4 @@
-// The one border between operators and machines: Compile(desc) and Run(compiled, bindings).
+// The interface between operators and machines: Compile(desc) and Run(compiled, bindings).
 #ifndef OPMILL_KERNELS_ENGINE_DEVICE_H_
 #define OPMILL_KERNELS_ENGINE_DEVICE_H_
 
@@ -31,8 +31,9 @@ struct DeviceInfo {
   uint64_t max_scratch_bytes = 0;  // the most that a run of one operator takes beside its tensors
 };
 
-// Memory that the caller writes (inputs) or reads (outputs) and the device reaches. Zeroed
-// bytes are not promised for inputs. May be used again for later runs once a run has finished.
+// Memory that the caller writes (inputs) or reads (outputs) and that the device can access. The
+// bytes of inputs are not guaranteed to be zero at first. A buffer may be reused for later runs
+// once a run has finished.
 class HostBuffer {
  public:
   virtual ~HostBuffer() = default;
@@ -41,14 +42,14 @@ class HostBuffer {
 
 enum class BufferUse : uint32_t { kInput, kOutput };
 
-// What a compiled operator takes.
+// What a compiled operator costs.
 struct OperatorCost {
-  uint64_t kept_bytes = 0;        // about; of the host's memory, as long as it is kept
-  uint64_t scratch_bytes = 0;     // of the device's memory, beside the tensors of a run
-  std::vector<uint64_t> kernels;  // live on the device as long as it is kept; the device's numbers
+  uint64_t kept_bytes = 0;        // approximately; host memory, while it is kept
+  uint64_t scratch_bytes = 0;     // device memory of a run in addition to its tensors
+  std::vector<uint64_t> kernels;  // live on the device while it is kept; numbers of the device
 };
 
-// An operator compiled for one device. Immutable; may run many times at once.
+// An operator compiled for one device. Immutable; many runs may use it at the same time.
 class CompiledOperator {
  public:
   virtual ~CompiledOperator() = default;
@@ -64,8 +65,8 @@ class CompiledOperator {
   const OperatorCost cost_;
 };
 
-// Buffers made by the same device, at least of the RequiredBytes of their tensors. They and the
-// compiled operator are kept alive by the run itself until its callback has returned.
+// Buffers from the same device, at least as large as the RequiredBytes of their tensors. The run
+// keeps them and the compiled operator alive until its callback has returned.
 struct Bindings {
   std::shared_ptr<HostBuffer> input;
   std::vector<std::shared_ptr<HostBuffer>> outputs;
@@ -91,7 +92,7 @@ struct DeviceCounters {
   uint64_t buffer_bytes_pooled = 0;   // held for reuse
 };
 
-// Safe to use from many threads.
+// Thread-safe.
 class Device {
  public:
   using RunCallback = std::function<void(absl::StatusOr<RunStatistics>)>;
@@ -114,9 +115,9 @@ class Device {
   // Queues the run. The callback comes once, from a thread of the device, and must not block.
   // Unavailable: the device was lost; compile and run again.
   //
-  // A stop of `abandoned` says that nobody waits for the run any more. If it has not begun, it does
-  // not begin; if it has, nothing more of it is given to the device, which finishes what it has.
-  // Then the callback comes with Cancelled. A stop that comes too late for that changes nothing.
+  // A stop of `abandoned` means that no caller waits for the run any more. A run that has not begun
+  // does not begin. Of a run that has begun, the device gets no further part; it finishes what it
+  // has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
   virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
                    std::stop_token abandoned, RunCallback done) = 0;
 

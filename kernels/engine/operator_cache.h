@@ -1,4 +1,4 @@
-// Descriptor -> compiled operator. One caller plans and compiles; the others wait for that one.
+// Descriptor -> compiled operator. One caller compiles; the others wait for it.
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
@@ -19,8 +19,8 @@
 
 namespace opmill {
 
-// The operator's name to the outside: 64 hexadecimal digits, equal for descriptors that ask for the
-// same (axes in another order, packed strides written out).
+// The public name of an operator: 64 hexadecimal digits, equal for descriptors that mean the same
+// (axes in another order, packed strides given explicitly).
 std::string OperatorKey(const OperatorDesc& validated);
 
 struct OperatorCacheOptions {
@@ -44,10 +44,10 @@ struct OperatorCacheStatistics {
 struct CachedOperator {
   std::shared_ptr<const CompiledOperator> compiled;
   bool was_cached = false;  // false for those who compiled and those who waited
-  absl::Duration duration;  // that this caller spent on planning, compiling or waiting
+  absl::Duration duration;  // that this caller spent on compiling or waiting
 };
 
-// Safe to use from many threads. An operator in use outlives its eviction.
+// Thread-safe. An operator in use outlives its eviction. Example:
 //
 //   std::unique_ptr<OperatorCache> cache = OperatorCache::Create(device, {.capacity = 64});
 //   ASSIGN_OR_RETURN(CachedOperator found, cache->Get(validated, deadline));
@@ -56,7 +56,7 @@ class OperatorCache {
   // `device` outlives the cache.
   static std::unique_ptr<OperatorCache> Create(Device& device, OperatorCacheOptions options);
 
-  // The error is the planner's or the device's own, given to all who wait for it and not kept.
+  // The error is the device's own, given to all who wait for it and not kept.
   // DeadlineExceeded ends a wait for another caller; a compilation itself runs to its end.
   absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
                                      absl::Time deadline = absl::InfiniteFuture());

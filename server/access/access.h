@@ -1,4 +1,5 @@
-// Who may call: TLS certificates and bearer tokens, read from files, and again as those change.
+// Access control by TLS certificates and bearer tokens, which are read from files, and again when
+// the files change.
 #ifndef OPMILL_SERVER_ACCESS_ACCESS_H_
 #define OPMILL_SERVER_ACCESS_ACCESS_H_
 
@@ -22,9 +23,8 @@
 
 namespace opmill {
 
-// A file that has become unusable changes nothing but the log: what was read before goes on to
-// count. New certificates are for new connections, new tokens for the next call. Any thread may
-// call.
+// If a changed file is unusable, the previous contents stay in effect and a warning is logged. New
+// certificates apply to new connections, new tokens to the next call. Thread-safe.
 class Access {
  public:
   static absl::StatusOr<std::unique_ptr<Access>> Create(const AccessOptions& options);

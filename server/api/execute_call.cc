@@ -53,6 +53,7 @@ void ExecuteCall::OnReadDone(bool ok) {
     waits_for_message_ = false;
     waits_since_ = absl::InfiniteFuture();
   }
+  origin_.arrived = absl::Now();
   const absl::Status begun = Execute();
   if (!begun.ok()) Finish(ToGrpcStatus(begun));
 }

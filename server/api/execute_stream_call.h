@@ -32,14 +32,15 @@ struct ExecuteStreamOptions {
   uint32_t max_executions = 0;
 };
 
-// Reads, writes and ends of executions come from different threads. Whoever changes the state calls
-// Advance, which does what the new state allows: at most one write is in flight, one message is
-// handled at a time, and the next is read meanwhile, so that the network need not wait for the
-// copying. Keeps itself alive until the call is done and no execution can call it any more.
+// Reads, writes and ends of executions arrive on different threads. Each thread that changes the
+// state calls Advance, which does what the new state allows. At most one write is in flight. One
+// message is handled at a time; the next one is read meanwhile, so that the network does not wait
+// for the copying. The object keeps itself alive until the call is done and no execution can call
+// it any more.
 //
-// A begin for which there is no room waits, and with it all that comes after, as long as executions
-// of this stream are being computed or streamed, and for kPatience after; then it is refused. So a
-// caller who begins faster than the server ends is slowed down and not refused.
+// A begin without room waits, together with everything behind it, while executions of this stream
+// are being computed or streamed, and for kPatience after that. Then it is refused. A caller that
+// begins executions faster than the server completes them is therefore slowed down, not refused.
 class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                 public OpenCalls::Call,
                                 public std::enable_shared_from_this<ExecuteStreamCall> {

@@ -1,11 +1,11 @@
-// How --memory_limit is divided. What callers can make the server hold has a part each, and a bound
-// there:
+// How --memory_limit is divided. Each kind of memory that callers can make the server hold is one
+// part with its own limit:
 //
 //   process     code, driver, threads; executions, calls and connections, which take kilobytes each
-//   kernels     those that are live on the device
-//   operators   compiled operators that are kept
-//   transport   what gRPC holds of messages and connections, by its own account
-//   buffers     inputs and outputs under way, scratch, and memory that is kept for the next ones
+//   kernels     live kernels on the device
+//   operators   compiled operators in the cache
+//   transport   messages and connections, as counted by gRPC
+//   buffers     inputs and outputs in flight, scratch, and memory that is kept for reuse
 #ifndef OPMILL_SERVER_CONFIG_MEMORY_PLAN_H_
 #define OPMILL_SERVER_CONFIG_MEMORY_PLAN_H_
 
@@ -28,8 +28,8 @@ struct MemoryPlan {
   size_t live_kernels() const;  // as many as kernel_bytes hold
 };
 
-// Fills in the limits that are 0. InvalidArgument, in terms of the flags, where they ask for more
-// together than the memory limit has.
+// Sets the limits that are 0. Returns InvalidArgument, in terms of the flags, if together they need
+// more than the memory limit.
 absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// What an operator of the server can set. server/config/flags.h makes it of the command line.
+// The options of the server. server/config/flags.h sets them from the command line.
 #ifndef OPMILL_SERVER_CONFIG_OPTIONS_H_
 #define OPMILL_SERVER_CONFIG_OPTIONS_H_
 
@@ -12,7 +12,7 @@ namespace opmill {
 
 enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference };
 
-// What is past one of these is refused with a sentence that names it.
+// A request that exceeds one of these limits is refused with a sentence that names the limit.
 struct Limits {
   // Of the process, resident. server/config/memory_plan.h divides it, and fills in what is 0 below.
   uint64_t memory_limit = 0;  // 0: three quarters of what the host, container or job has
@@ -46,7 +46,7 @@ struct DeviceOptions {
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
 };
 
-// Files that say who may call; they are read again as they change. UTF-8; empty: none.
+// Files for access control, which are read again when they change. UTF-8 paths; empty: no file.
 struct AccessOptions {
   std::string tls_cert;  // with tls_key
   std::string tls_key;

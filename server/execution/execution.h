@@ -1,4 +1,4 @@
-// One execution on its way through the server.
+// The state of one execution.
 #ifndef OPMILL_SERVER_EXECUTION_EXECUTION_H_
 #define OPMILL_SERVER_EXECUTION_EXECUTION_H_
 
@@ -29,7 +29,7 @@ namespace opmill {
 
 class Execution;
 
-// Who asks.
+// The call that a request came from, and its caller.
 struct RequestOrigin {
   absl::string_view rpc;  // a literal
   std::string peer;
@@ -37,7 +37,7 @@ struct RequestOrigin {
   std::string traceparent;  // empty where the caller sent none
   std::shared_ptr<Connection> connection;  // in use as long as this; null where it is not watched
   uint64_t execution_id = 0;
-  absl::Time arrived = absl::Now();  // of the call, or of the begin on its stream
+  absl::Time arrived = absl::Now();  // of the message that asks; before there is one, of the call
 
   // All but the id and the time.
   void AddTo(LogLine& line) const;
@@ -52,7 +52,7 @@ struct ExecutionRequest {
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
 };
 
-// The executor moves it from stage to stage; others read it. Safe to use from many threads.
+// Only the executor moves it from stage to stage; all other code only reads it. Thread-safe.
 class Execution {
  public:
   Execution(ExecutionRequest request, std::vector<TensorDesc> outputs);  // those of its descriptor

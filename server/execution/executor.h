@@ -1,5 +1,5 @@
-// Operators from the first byte of their input to the last byte of their output: admission, upload,
-// compilation, the queue to the device, and the end, at whatever stage it comes.
+// Takes executions from the first byte of input to the last byte of output: admission, upload,
+// compilation, the queue to the device, and the end, which may come at any stage.
 #ifndef OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 #define OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 
@@ -28,11 +28,11 @@
 
 namespace opmill {
 
-// What a draining server says to those who come.
+// The error for new work while the server drains.
 absl::Status Draining();
 
-// Safe to use from many threads; one thread at a time gives the chunks of an execution. Callers
-// hold no lock that an on_ready takes.
+// Thread-safe, except that the chunks of one execution must come from one thread at a time. Callers
+// must not hold a lock that an on_ready callback acquires.
 class Executor {
  public:
   // `device`, `cache` and `statistics` outlive the executor.

@@ -1,4 +1,4 @@
-// Bytes of inputs and outputs under way, against their limit.
+// The limit on the bytes of inputs and outputs in flight.
 #ifndef OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_
 #define OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_
 
@@ -13,7 +13,7 @@
 
 namespace opmill {
 
-// Safe to use from many threads.
+// Thread-safe.
 class MemoryBudget {
  public:
   // A share of the budget, given back in the end. It may outlive the budget: the device and the
@@ -53,8 +53,8 @@ class MemoryBudget {
   const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
-// A buffer together with its share of the budget. Whoever uses the bytes holds it: the device while
-// it runs, the transport until the last byte has left.
+// A buffer and its share of the budget. Every user of the bytes holds it: the device during the
+// run, the transport until it has sent the last byte.
 struct BudgetedBuffer {
   std::shared_ptr<HostBuffer> buffer;
   MemoryBudget::Share share;

@@ -1,4 +1,4 @@
-// The Execute and ExecuteStream calls under way, so that a draining server knows when it is done.
+// The Execute and ExecuteStream calls in progress; a draining server waits until there are none.
 #ifndef OPMILL_SERVER_EXECUTION_OPEN_CALLS_H_
 #define OPMILL_SERVER_EXECUTION_OPEN_CALLS_H_
 

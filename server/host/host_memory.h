@@ -1,4 +1,4 @@
-// How much memory this process may count on.
+// The amount of memory that is available to this process.
 #ifndef OPMILL_SERVER_HOST_HOST_MEMORY_H_
 #define OPMILL_SERVER_HOST_HOST_MEMORY_H_
 
@@ -6,7 +6,7 @@
 
 namespace opmill {
 
-// Of the machine, or of the container (control group, job) where that has less.
+// The memory of the machine, or of the container (control group, job) if that has less.
 uint64_t HostMemoryBytes();
 
 }  // namespace opmill

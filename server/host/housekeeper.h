@@ -19,10 +19,10 @@
 
 namespace opmill {
 
-// The parts of the memory limit have bounds of their own (server/config/memory_plan.h), which act
-// before memory is taken. This is for what has none, or takes more than its part: near the limit,
-// what is kept for later goes back to the system; nearer still, operators and their kernels too,
-// and nothing begins.
+// Each part of the memory limit has its own limit (server/config/memory_plan.h), which is enforced
+// before memory is allocated. The housekeeper handles memory that belongs to no part, or that
+// exceeds its part. Near the limit it returns memory that is kept for reuse to the system. Closer
+// to the limit it also releases compiled operators with their kernels, and new work is refused.
 class Housekeeper {
  public:
   // All outlive it.

@@ -1,4 +1,4 @@
-// What this process takes of its machine.
+// The resources that this process uses.
 #ifndef OPMILL_SERVER_HOST_PROCESS_USAGE_H_
 #define OPMILL_SERVER_HOST_PROCESS_USAGE_H_
 
@@ -8,7 +8,7 @@
 
 namespace opmill {
 
-// What the system does not tell is 0.
+// Values that the system does not provide are 0.
 struct ProcessUsage {
   uint64_t resident_bytes = 0;
   uint64_t open_handles = 0;
@@ -17,7 +17,7 @@ struct ProcessUsage {
 
 ProcessUsage ReadProcessUsage();
 
-// Of those, the one that costs microseconds.
+// Only resident_bytes; takes microseconds.
 uint64_t ReadResidentBytes();
 
 }  // namespace opmill

@@ -1,5 +1,5 @@
-// The system's wish that the process end: SIGTERM and SIGINT, or the console's events on Windows. A
-// service manager's comes through Request. Beside it the wish that it read its files again: SIGHUP.
+// Termination requests: SIGTERM and SIGINT, or console events on Windows. A service manager's
+// request comes through Request. Also SIGHUP, which requests that files are read again.
 #ifndef OPMILL_SERVER_HOST_STOP_SIGNAL_H_
 #define OPMILL_SERVER_HOST_STOP_SIGNAL_H_
 
@@ -9,15 +9,15 @@ namespace opmill {
 
 class StopSignal {
  public:
-  // Before any other thread is started, once. It stays as long as the process: the system may speak
-  // up to the last moment.
+  // To be called once, before any other thread is started. The object lives as long as the process,
+  // because signals may arrive until its end.
   static StopSignal& Install();
 
-  // Returns when the wish to end has come, and again when it has come once more. Meanwhile calls
+  // Returns after a termination request; the next call returns after another one. Until then, calls
   // `reload` for each SIGHUP, on this thread.
   virtual void Wait(const std::function<void()>& reload) = 0;
   virtual void Request() = 0;
-  // Makes a Wait under way on another thread, and every later one, return at once.
+  // Makes a Wait on another thread, and every later Wait, return at once.
   virtual void Release() = 0;
 
  protected:

@@ -1,5 +1,5 @@
-// The server as a service that the system starts and stops: Windows' service manager. Elsewhere all
-// of this is Unimplemented: service managers of Linux run it as it is.
+// The server as a service of the Windows service manager. On other systems all functions return
+// Unimplemented; service managers on Linux run the server as it is.
 #ifndef OPMILL_SERVER_HOST_WINDOWS_SERVICE_H_
 #define OPMILL_SERVER_HOST_WINDOWS_SERVICE_H_
 
@@ -17,17 +17,17 @@ namespace opmill {
 
 enum class ServiceAction : uint32_t { kNone, kInstall, kUninstall, kRun };
 
-// Registers this program as the service OpMill, which starts with the machine, with these arguments
-// and --service=run, under an account with few rights. It is not started.
+// Registers this program as the service OpMill, with these arguments and --service=run, under an
+// account with few rights. The service starts with the machine; this function does not start it.
 absl::Status InstallService(const std::vector<std::string>& arguments,
                             absl::Duration drain_timeout);
 absl::Status UninstallService();
 
-// Serves until stopped, calls `serving` when it begins to, and returns the exit code.
+// Serves until stopped, calls `serving` once it serves, and returns the exit code.
 using ServeFunction = std::function<int(const std::function<void()>& serving)>;
 
-// Runs `serve` for the service manager, which must have started this process, and passes its wish
-// to `stop`. Returns the exit code.
+// Runs `serve` for the service manager, which must have started this process, and forwards its stop
+// requests to `stop`. Returns the exit code.
 absl::StatusOr<int> RunService(StopSignal& stop, absl::Duration drain_timeout,
                                const ServeFunction& serve);
 

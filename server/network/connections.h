@@ -1,4 +1,4 @@
-// The open connections: what each has done so far, and which of them must go.
+// Tracks the open connections: the traffic of each one, and which ones to close.
 #ifndef OPMILL_SERVER_NETWORK_CONNECTIONS_H_
 #define OPMILL_SERVER_NETWORK_CONNECTIONS_H_
 
@@ -21,7 +21,7 @@
 
 namespace opmill {
 
-// The operating system's side of a connection that gRPC serves.
+// The socket of a connection that gRPC serves, as the operating system sees it.
 class ConnectionSocket {
  public:
   struct Traffic {
@@ -38,12 +38,13 @@ class ConnectionSocket {
 struct ConnectionPeer {
   std::string name;     // as gRPC calls it, without percent encoding: "ipv4:10.0.0.7:51342"
   std::string address;  // what it shares with the peer's other connections: "10.0.0.7"
-  // Whether gRPC's calls name it. Those of a Unix socket do not, so nobody knows which are in use.
+  // Whether gRPC's calls name it. Calls over a Unix socket do not, so the server cannot know which
+  // of these connections are in use.
   bool is_named = true;
 };
 
-// One of them. Each call holds a reference for as long as it is under way, so that the number of
-// references tells how many are.
+// One open connection. Each call in progress holds a reference to it, so the reference count gives
+// the number of open calls.
 class Connection {
  public:
   // Payload of messages that have arrived whole.
@@ -73,14 +74,16 @@ class Connection {
   absl::Time last_used_at_ = accepted_at_;  // the last time that a call was seen under way
 };
 
-// A connection costs a slot as soon as it is accepted, and memory before gRPC knows of a call: a
-// header block that never ends makes gRPC 1.51 keep 14 bytes for each that arrives. So connections
-// are judged by what the operating system knows of them, TLS or not.
+// Decides which connections the server keeps. Thread-safe.
 //
-// HTTP/2's flow control makes the server answer each megabyte of an upload at the latest. A peer
-// that sends more without an answer than its calls explain sends no upload, and is closed.
+// A connection takes a slot as soon as it is accepted, and memory before gRPC knows of a call: for
+// a header block that never ends, gRPC 1.51 keeps 14 bytes for each byte that arrives. Connections
+// are therefore judged by the traffic that the operating system counts for them, with or without
+// TLS.
 //
-// Safe to use from many threads.
+// HTTP/2 flow control makes the server answer an upload after each megabyte at the latest. A peer
+// that sends more without an answer than its calls explain is not uploading, and its connection is
+// closed.
 class Connections {
  public:
   enum class Reason { kFlood, kIncomplete, kNoRequest, kRoom, kMemory };

@@ -1,4 +1,4 @@
-// Where callers connect.
+// Listens at the addresses of the server.
 #ifndef OPMILL_SERVER_NETWORK_LISTENER_H_
 #define OPMILL_SERVER_NETWORK_LISTENER_H_
 
@@ -15,9 +15,9 @@
 
 namespace opmill {
 
-// Where the system lets connections be handed over (POSIX), this accepts them, asks Connections
-// which of them the server takes, and gives those to gRPC. Elsewhere gRPC listens and bounds the
-// connections itself, as its newer versions do.
+// On POSIX systems, where gRPC can take over an accepted connection, the listener accepts the
+// connections, asks Connections which ones the server keeps, and passes those to gRPC. On other
+// systems gRPC listens and limits the number of connections itself, as its newer versions do.
 class Listener {
  public:
   using MakeCredentials = std::function<std::shared_ptr<grpc::ServerCredentials>()>;

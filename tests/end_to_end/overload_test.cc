@@ -141,7 +141,7 @@ TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
   EXPECT_GT(count(counts.oversized_refused), 0u);
   EXPECT_GT(count(counts.operators_compiled), 0u);
   EXPECT_GT(count(counts.connections_closed), 0u);
-  for (const char* text : {"(max_queued)", "\"event\":\"refuse_connections\""}) {
+  for (const char* text : {"(max_queued)", "\"reason\":\"room\""}) {
     EXPECT_TRUE(server().WaitForLine(text).has_value()) << text;
   }
   EXPECT_LT(server().PeakMemoryBytes(), kMemoryLimit);

@@ -1,6 +1,7 @@
-// Runs in, callbacks out. One thread takes whatever is ready when a frame is free and, while the
-// device works, worth a submission; records it into one command list and submits it. Another waits
-// for the fence and calls back in order.
+// Submits runs to the device and calls back when they have ended. One thread takes the runs that
+// are ready when a frame is free, records them into one command list and submits it. While the
+// device is busy, it waits until they are worth a submission. Another thread waits for the fence
+// and calls back in order.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_SUBMISSION_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_SUBMISSION_H_
 
@@ -110,7 +111,7 @@ class Submission {
   ComPtr<ID3D12CommandQueue> queue_;
   ComPtr<ID3D12GraphicsCommandList> list_;
   ComPtr<ID3D12Fence> fence_;
-  ComPtr<ID3D12QueryHeap> timestamps_;  // null where the queue has none, or nobody asks
+  ComPtr<ID3D12QueryHeap> timestamps_;  // null if not supported by the queue, or not requested
   ComPtr<ID3D12Resource> timestamp_buffer_;
   const uint64_t* timestamp_values_ = nullptr;
   uint64_t timestamp_frequency_ = 0;
@@ -119,8 +120,8 @@ class Submission {
   Event fence_event_;
   std::vector<Frame> frames_;
   uint64_t last_fence_value_ = 0;                      // of the submitting thread
-  std::deque<std::shared_ptr<QueuedRun>> candidates_;  // likewise; the first may be under way
-  bool others_are_next_ = false;                       // likewise: than the one under way
+  std::deque<std::shared_ptr<QueuedRun>> candidates_;  // of the same; the first may be in progress
+  bool others_are_next_ = false;                       // of the same; before the run in progress
   Clock::time_point last_completion_;                  // of the completing thread
 
   absl::Mutex mutex_;

@@ -11,7 +11,7 @@
 #include "client/npy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/shell.h"
+#include "tests/client/shell_fixture.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
 
@@ -21,38 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class RunTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    auto server = ServerProcess::Start({"--device=reference"});
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = server->release();
-  }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-
-  std::string Path(const std::string& name) const { return (scratch_.path() / name).string(); }
-  std::string Read(const std::string& name) const { return ReadWhole(Path(name)); }
-
-  Finished Shell(const std::string& command) const {
-    return RunShell(scratch_.path(), absl::StrCat("OPMILL_SERVER=", server_->address()), command);
-  }
-  Finished Run(const std::string& arguments) const { return Shell("$OPMILL " + arguments); }
-
-  void Save(const std::string& name, const std::vector<uint32_t>& sizes,
-            const std::vector<float>& elements) const {
-    std::ofstream file(Path(name), std::ios::binary);
-    file << MakeNpyHeader(v1::DATA_TYPE_FLOAT32, sizes);
-    file.write(reinterpret_cast<const char*>(elements.data()),
-               static_cast<std::streamsize>(elements.size() * sizeof(float)));
-  }
-
-  static ServerProcess* server_;
-  const ScratchDirectory scratch_;
-};
-ServerProcess* RunTest::server_ = nullptr;
+class RunTest : public ShellTest {};
 
 TEST_F(RunTest, ReadsAndWritesPipes) {
   Save("x.npy", {2, 3}, {1, 2, 3, 30, 20, 10});

@@ -16,7 +16,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "gtest/gtest.h"
 #include "opmill/v1/service.grpc.pb.h"
-#include "tests/client/shell.h"
+#include "tests/client/shell_fixture.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
 
@@ -30,27 +30,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class UsageTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    auto server = ServerProcess::Start({"--device=reference"});
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = server->release();
-  }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-
-  Finished Shell(const std::string& command) const {
-    return RunShell(scratch_.path(), absl::StrCat("OPMILL_SERVER=", server_->address()), command);
-  }
-  Finished Run(const std::string& arguments) const { return Shell("$OPMILL " + arguments); }
-
-  static ServerProcess* server_;
-  const ScratchDirectory scratch_;
-};
-ServerProcess* UsageTest::server_ = nullptr;
+class UsageTest : public ShellTest {};
 
 TEST_F(UsageTest, NamesTheRemedyForAMissingToken) {
   std::ofstream(scratch_.path() / "tokens") << "alice 5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";

@@ -69,6 +69,10 @@ absl::string_view Connections::NameOf(Reason reason) {
 bool Connections::Admit(ConnectionPeer peer, std::unique_ptr<ConnectionSocket> socket,
                         absl::Time now) {
   const absl::MutexLock lock(&mutex_);
+  // A peer's name comes again only once its earlier connection has gone.
+  if (const auto earlier = open_.find(peer.name); earlier != open_.end()) {
+    Forget(Shared(earlier->second));
+  }
   const bool is_full = !HasRoom() || OpenOf(peer.address) >= max_per_address_;
   if (is_full && now - refreshed_at_ >= kLeastBetweenRefreshes) Refresh(now);
   std::optional<absl::string_view> among;

@@ -3,6 +3,8 @@ that say nothing, streams that begin executions and send no input. Others must n
 
 import pathlib
 import random
+import socket
+import struct
 import tempfile
 import threading
 import time
@@ -214,6 +216,29 @@ class HostileConnections(unittest.TestCase):
         server.wait_for(lambda line: line.get("event") == "refuse_connections", 5)
         for stream in streams:
             self.assertEqual(stream.rest(), {})
+
+    def test_connections_that_are_reset_at_once_leave_no_slots_behind(self):
+        """From one port again and again, some of them before the server has accepted them."""
+        path = self.files / "socket"
+        server = self.serve("--max_connections=8", "--max_connections_per_address=6",
+                            f"--address=127.0.0.1:0,unix:{path}")
+        host, port = server.address.split(",")[0].rsplit(":", 1)
+        source = ("127.0.0.9", 0)
+        for _ in range(300):
+            with socket.socket() as attacker:
+                attacker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                attacker.bind(source)
+                attacker.connect((host, int(port)))
+                source = attacker.getsockname()
+        time.sleep(0.3)
+        for _ in range(6):
+            caller = self.enterContext(socket.socket(socket.AF_UNIX))
+            caller.connect(str(path))
+        for _ in range(2):
+            self.enterContext(socket.create_connection((host, int(port)), 5, ("127.0.0.9", 0)))
+        time.sleep(0.3)
+        self.assertEqual(server.lines("refuse_connections"), [])
+        self.assertEqual(server.lines("close_connection"), [])
 
     def test_a_connection_that_does_not_speak_is_closed(self):
         server = self.serve()

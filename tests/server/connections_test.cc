@@ -199,6 +199,15 @@ TEST_F(ConnectionsTest, ForgetsThoseThatAreClosed) {
   EXPECT_FALSE(line->closed_by_server);
 }
 
+TEST_F(ConnectionsTest, APeerThatComesAgainFromItsPortTakesOneSlot) {
+  for (int i = 0; i < 20; ++i) ASSERT_NE(Connect("10.0.0.1", 1), nullptr);
+  EXPECT_EQ(connections_.open(now_), 1);
+  const auto line = Connect("10.0.0.1", 2);
+  EXPECT_NE(Connect("10.0.0.1", 3), nullptr);
+  EXPECT_FALSE(line->closed_by_server);  // three are the address's bound
+  EXPECT_EQ(connections_.closed(Reason::kRoom), 0);
+}
+
 TEST_F(ConnectionsTest, ClosesTheWorstWhenMemoryIsShort) {
   const auto uploader = Connect("10.0.0.1", 1);
   const auto call = Call("10.0.0.1", 1);

@@ -73,9 +73,8 @@ class Connection {
   absl::Time last_used_at_ = accepted_at_;  // the last time that a call was seen under way
 };
 
-// A connection costs a slot as soon as it is accepted, and memory before gRPC knows of a call: a
-// header block that never ends makes gRPC 1.51 keep 14 bytes for each that arrives. So connections
-// are judged by what the operating system knows of them, TLS or not.
+// A connection costs a slot as soon as it is accepted, and the server's time before gRPC knows of a
+// call. So connections are judged by what the operating system knows of them, TLS or not.
 //
 // HTTP/2's flow control makes the server answer each megabyte of an upload at the latest. A peer
 // that sends more without an answer than its calls explain sends no upload, and is closed.

@@ -2,7 +2,6 @@
 #ifndef OPMILL_SERVER_CONNECTIONS_H_
 #define OPMILL_SERVER_CONNECTIONS_H_
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -55,11 +54,8 @@ class Connection {
       : peer_(std::move(peer)), socket_(std::move(socket)), accepted_at_(now) {}
 
   uint64_t unanswered_bytes() const { return traffic_.received_bytes - received_at_answer_; }
-  // What it has sent beside the payload of complete messages.
-  uint64_t overhead_bytes() const {
-    const uint64_t payload = payload_bytes_.load(std::memory_order_relaxed);
-    return traffic_.received_bytes - std::min(traffic_.received_bytes, payload);
-  }
+  // What it has sent since a message was last whole.
+  uint64_t overhead_bytes() const { return traffic_.received_bytes - received_at_message_; }
 
   const ConnectionPeer peer_;
   const std::unique_ptr<ConnectionSocket> socket_;
@@ -69,7 +65,9 @@ class Connection {
   bool has_called_ = false;  // a call of it has passed access control
   ConnectionSocket::Traffic traffic_;
   uint64_t received_at_answer_ = 0;         // the bytes received when it was last answered
-  absl::Time answered_at_ = accepted_at_;   // when that was
+  uint64_t received_at_message_ = 0;        // and when its payload was last seen to have grown
+  uint64_t seen_payload_bytes_ = 0;         // what that was
+  absl::Time answered_at_ = accepted_at_;   // when it was last answered
   absl::Time last_used_at_ = accepted_at_;  // the last time that a call was seen under way
 };
 
@@ -106,7 +104,7 @@ class Connections {
   void Check(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // While memory is short: closes those that have sent much and completed nothing, else the one
-  // that has sent most beside payload. False where none stands out.
+  // whose unfinished message and open calls cost most. False where none stands out.
   bool CloseWorst(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t open(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);

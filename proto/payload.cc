@@ -235,12 +235,12 @@ void Payload::CopyTo(std::byte* target) const {
 
 absl::StatusOr<SplitMessage> SplitMessage::Split(const grpc::ByteBuffer& message,
                                                  PayloadKind kind) {
-  auto slices = std::make_unique<std::vector<grpc::Slice>>();
-  if (!message.Dump(slices.get()).ok()) {
+  auto bytes = std::make_unique<Bytes>(Bytes{.message = message, .slices = {}});
+  if (!message.Dump(&bytes->slices).ok()) {
     return absl::InternalError("The message's bytes cannot be read.");
   }
-  SplitMessage split(std::move(slices));
-  Reader reader(*split.slices_);
+  SplitMessage split(std::move(bytes));
+  Reader reader(split.bytes_->slices);
   while (reader.remaining() > 0) {
     const size_t slice = reader.slice();
     const size_t offset = reader.offset();

@@ -60,10 +60,17 @@ class SplitMessage {
   const std::vector<IncomingChunk>& chunks() const { return chunks_; }
 
  private:
-  explicit SplitMessage(std::unique_ptr<std::vector<grpc::Slice>> slices)
-      : slices_(std::move(slices)) {}
+  // Who lets go last of memory that gRPC has read into frees it, and gRPC 1.51 may then dereference
+  // null where that is a slice (grpc_slice_unref), not where it is a message
+  // (grpc_byte_buffer_destroy). So the message goes after its slices.
+  struct Bytes {
+    grpc::ByteBuffer message;
+    std::vector<grpc::Slice> slices;
+  };
 
-  std::unique_ptr<std::vector<grpc::Slice>> slices_;  // stays where it is when this is moved
+  explicit SplitMessage(std::unique_ptr<Bytes> bytes) : bytes_(std::move(bytes)) {}
+
+  std::unique_ptr<Bytes> bytes_;  // stays where it is when this is moved
   std::string header_;
   std::vector<IncomingChunk> chunks_;
 };

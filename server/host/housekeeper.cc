@@ -21,8 +21,9 @@ constexpr absl::Duration kIdleBeforeTrim = absl::Seconds(2);
 constexpr absl::Duration kLeastBetweenTrimChecks = absl::Seconds(3);
 constexpr int64_t kUnusedBytesBeforeTrim = 32 << 20;
 constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
-// Until its memory has come back, which gRPC frees on threads of its own.
-constexpr absl::Duration kLeastBetweenClosings = absl::Milliseconds(200);
+// Its memory comes back later, when gRPC has freed it on threads of its own. Slower than this, the
+// calls of new connections take more than those of closed ones give back.
+constexpr absl::Duration kLeastBetweenClosings = absl::Milliseconds(40);
 
 // What is resident and not allocated: the program, its stacks and the driver's memory, and, beyond
 // those, free memory. Negative where much that is allocated has not been touched yet, absent where

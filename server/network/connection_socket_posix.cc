@@ -62,29 +62,33 @@ std::unique_ptr<ConnectionSocket> WatchConnection(int accepted) {
   return std::make_unique<WatchedSocket>(std::move(duplicate));
 }
 
-ConnectionPeer PeerOf(int accepted) {
+std::optional<ConnectionPeer> PeerOf(int accepted) {
   sockaddr_storage storage = {};
   socklen_t bytes = sizeof(storage);
-  getpeername(accepted, reinterpret_cast<sockaddr*>(&storage), &bytes);
+  if (getpeername(accepted, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) {
+    return std::nullopt;
+  }
   char text[INET6_ADDRSTRLEN] = {};
   if (storage.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
     inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-    return {.name = absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port)), .address = text};
+    return ConnectionPeer{.name = absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port)),
+                          .address = text};
   }
   if (storage.ss_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
     const uint16_t port = ntohs(v6.sin6_port);
     if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
       inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
-      return {.name = absl::StrCat("ipv4:", text, ":", port), .address = text};
+      return ConnectionPeer{.name = absl::StrCat("ipv4:", text, ":", port), .address = text};
     }
     inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
     std::string host = text;
     if (v6.sin6_scope_id != 0) absl::StrAppend(&host, "%", v6.sin6_scope_id);
-    return {.name = absl::StrCat("ipv6:[", host, "]:", port), .address = host};
+    return ConnectionPeer{.name = absl::StrCat("ipv6:[", host, "]:", port), .address = host};
   }
-  return {.name = absl::StrCat("unix:", accepted), .address = "unix", .is_named = false};
+  return ConnectionPeer{
+      .name = absl::StrCat("unix:", accepted), .address = "unix", .is_named = false};
 }
 
 }  // namespace opmill

@@ -1,5 +1,6 @@
 #include "server/network/connections.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -24,6 +25,8 @@ constexpr absl::Duration kFirstRequest = absl::Seconds(10);
 constexpr absl::Duration kIdle = absl::Seconds(10);
 // Stands out when memory is short.
 constexpr uint64_t kMuchBytes = uint64_t{1} << 20;
+// What gRPC and the server keep for an open call beside its message.
+constexpr uint64_t kBytesOfCall = uint64_t{16} << 10;
 // To look at all of a full house for each connection of a flood would serve the flood.
 constexpr absl::Duration kLeastBetweenRefreshes = absl::Milliseconds(5);
 constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
@@ -69,6 +72,10 @@ absl::string_view Connections::NameOf(Reason reason) {
 bool Connections::Admit(ConnectionPeer peer, std::unique_ptr<ConnectionSocket> socket,
                         absl::Time now) {
   const absl::MutexLock lock(&mutex_);
+  // A peer's name comes again only once its earlier connection has gone.
+  if (const auto earlier = open_.find(peer.name); earlier != open_.end()) {
+    Forget(Shared(earlier->second));
+  }
   const bool is_full = !HasRoom() || OpenOf(peer.address) >= max_per_address_;
   if (is_full && now - refreshed_at_ >= kLeastBetweenRefreshes) Refresh(now);
   std::optional<absl::string_view> among;
@@ -141,14 +148,17 @@ bool Connections::CloseWorst(absl::Time now) {
   }
   for (const Shared& connection : incomplete) Close(connection, Reason::kMemory, now);
   if (!incomplete.empty()) return true;
-  const auto badness = [](const Connection& connection) {
-    return std::pair(connection.unanswered_bytes() / kMuchBytes, connection.overhead_bytes());
-  };
-  Shared worst;
-  for (const auto& [name, connection] : open_) {
-    if (connection->overhead_bytes() < kMuchBytes) continue;
-    if (worst == nullptr || badness(*worst) < badness(*connection)) worst = connection;
+  // Each reference beside ours is a call, so these are looked at in place.
+  Shared* worst_place = nullptr;
+  std::pair<uint64_t, uint64_t> worst_of_all;
+  for (auto& [name, connection] : open_) {
+    const uint64_t cost = connection->overhead_bytes() + kBytesOfCall * OpenCallsOf(connection);
+    const std::pair badness(connection->unanswered_bytes() / kMuchBytes, cost);
+    if (cost < kMuchBytes || (worst_place != nullptr && badness <= worst_of_all)) continue;
+    worst_place = &connection;
+    worst_of_all = badness;
   }
+  const Shared worst = worst_place == nullptr ? nullptr : *worst_place;
   if (worst == nullptr) return false;
   Close(worst, Reason::kMemory, now);
   return true;
@@ -172,6 +182,11 @@ void Connections::Refresh(absl::Time now) {
     if (traffic->answered_bytes != connection->traffic_.answered_bytes) {
       connection->received_at_answer_ = traffic->received_bytes;
       connection->answered_at_ = now;
+    }
+    const uint64_t payload = connection->payload_bytes_.load(std::memory_order_relaxed);
+    if (payload != connection->seen_payload_bytes_) {
+      connection->seen_payload_bytes_ = payload;
+      connection->received_at_message_ = traffic->received_bytes;
     }
     connection->traffic_ = *traffic;
     if (IsInUse(connection)) connection->last_used_at_ = now;

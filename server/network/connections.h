@@ -2,7 +2,6 @@
 #ifndef OPMILL_SERVER_NETWORK_CONNECTIONS_H_
 #define OPMILL_SERVER_NETWORK_CONNECTIONS_H_
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -56,11 +55,8 @@ class Connection {
       : peer_(std::move(peer)), socket_(std::move(socket)), accepted_at_(now) {}
 
   uint64_t unanswered_bytes() const { return traffic_.received_bytes - received_at_answer_; }
-  // What it has sent beside the payload of complete messages.
-  uint64_t overhead_bytes() const {
-    const uint64_t payload = payload_bytes_.load(std::memory_order_relaxed);
-    return traffic_.received_bytes - std::min(traffic_.received_bytes, payload);
-  }
+  // What it has sent since a message was last whole.
+  uint64_t overhead_bytes() const { return traffic_.received_bytes - received_at_message_; }
 
   const ConnectionPeer peer_;
   const std::unique_ptr<ConnectionSocket> socket_;
@@ -70,16 +66,17 @@ class Connection {
   bool has_called_ = false;  // a call of it has passed access control
   ConnectionSocket::Traffic traffic_;
   uint64_t received_at_answer_ = 0;         // the bytes received when it was last answered
-  absl::Time answered_at_ = accepted_at_;   // when that was
+  uint64_t received_at_message_ = 0;        // and when its payload was last seen to have grown
+  uint64_t seen_payload_bytes_ = 0;         // what that was
+  absl::Time answered_at_ = accepted_at_;   // when it was last answered
   absl::Time last_used_at_ = accepted_at_;  // the last time that a call was seen under way
 };
 
 // Decides which connections the server keeps. Thread-safe.
 //
-// A connection takes a slot as soon as it is accepted, and memory before gRPC knows of a call: for
-// a header block that never ends, gRPC 1.51 keeps 14 bytes for each byte that arrives. Connections
-// are therefore judged by the traffic that the operating system counts for them, with or without
-// TLS.
+// A connection takes a slot as soon as it is accepted, and time and memory before gRPC knows of a
+// call. Connections are therefore judged by the traffic that the operating system counts for them,
+// with or without TLS.
 //
 // HTTP/2 flow control makes the server answer an upload after each megabyte at the latest. A peer
 // that sends more without an answer than its calls explain is not uploading, and its connection is
@@ -110,7 +107,7 @@ class Connections {
   void Check(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // While memory is short: closes those that have sent much and completed nothing, else the one
-  // that has sent most beside payload. False where none stands out.
+  // whose unfinished message and open calls cost most. False where none stands out.
   bool CloseWorst(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t open(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);

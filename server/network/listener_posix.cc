@@ -122,9 +122,11 @@ class HandingListener final : public Listener {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
         continue;  // of that connection alone: it has gone
       }
+      std::optional<ConnectionPeer> peer = PeerOf(accepted.number());
+      if (!peer.has_value()) continue;
       std::unique_ptr<ConnectionSocket> watched = WatchConnection(accepted.number());
       if (watched == nullptr) continue;
-      if (!connections_.Admit(PeerOf(accepted.number()), std::move(watched), absl::Now())) continue;
+      if (!connections_.Admit(*std::move(peer), std::move(watched), absl::Now())) continue;
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
       parameters.listener_fd = socket;
       parameters.fd = accepted.Release();

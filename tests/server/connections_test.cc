@@ -199,6 +199,15 @@ TEST_F(ConnectionsTest, ForgetsThoseThatAreClosed) {
   EXPECT_FALSE(line->closed_by_server);
 }
 
+TEST_F(ConnectionsTest, APeerThatComesAgainFromItsPortTakesOneSlot) {
+  for (int i = 0; i < 20; ++i) ASSERT_NE(Connect("10.0.0.1", 1), nullptr);
+  EXPECT_EQ(connections_.open(now_), 1);
+  const auto line = Connect("10.0.0.1", 2);
+  EXPECT_NE(Connect("10.0.0.1", 3), nullptr);
+  EXPECT_FALSE(line->closed_by_server);  // three are the address's bound
+  EXPECT_EQ(connections_.closed(Reason::kRoom), 0);
+}
+
 TEST_F(ConnectionsTest, ClosesTheWorstWhenMemoryIsShort) {
   const auto uploader = Connect("10.0.0.1", 1);
   const auto call = Call("10.0.0.1", 1);
@@ -209,9 +218,23 @@ TEST_F(ConnectionsTest, ClosesTheWorstWhenMemoryIsShort) {
   waster->traffic = {.received_bytes = 20 * kMebibyte, .answered_bytes = 1};
   EXPECT_TRUE(connections_.CloseWorst(now_));
   EXPECT_TRUE(waster->closed_by_server);
+  EXPECT_FALSE(connections_.CloseWorst(now_));  // the uploader's messages are whole
+  uploader->traffic = {.received_bytes = 901 * kMebibyte, .answered_bytes = 2};
   EXPECT_TRUE(connections_.CloseWorst(now_));
   EXPECT_TRUE(uploader->closed_by_server);
   EXPECT_FALSE(connections_.CloseWorst(now_));
+}
+
+TEST_F(ConnectionsTest, WhenMemoryIsShortOpenCallsCountAsWell) {
+  const auto caller = Connect("10.0.0.1", 1);
+  const auto call = Call("10.0.0.1", 1);
+  const auto silent = Connect("10.0.0.2", 1);
+  const std::vector<std::shared_ptr<Connection>> calls(100, Call("10.0.0.2", 1));
+  caller->traffic = {.received_bytes = kMebibyte + 1, .answered_bytes = 1};
+  silent->traffic = {.received_bytes = 20'000, .answered_bytes = 1};
+  EXPECT_TRUE(connections_.CloseWorst(now_));
+  EXPECT_TRUE(silent->closed_by_server);
+  EXPECT_FALSE(caller->closed_by_server);
 }
 
 TEST_F(ConnectionsTest, WhenMemoryIsShortIncompleteRequestsGoFirst) {

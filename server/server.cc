@@ -125,7 +125,7 @@ absl::Status Server::Initialize() {
   grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
                                                           true);
   {
-    const std::lock_guard lock(phase_mutex_);
+    const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kServing;
     Announce();
   }
@@ -184,7 +184,7 @@ void Server::DeviceChanged(const absl::Status& status) {
   LogLine line(status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
                status.ok() ? "device_back" : "device_lost");
   line.Add(status);
-  const std::lock_guard lock(phase_mutex_);
+  const absl::MutexLock lock(&phase_mutex_);
   device_is_available_ = status.ok();
   if (phase_ != Phase::kServing && phase_ != Phase::kDraining) return;
   line.Add("resets", device_->counters().resets);
@@ -198,7 +198,7 @@ void Server::Announce() {
 }
 
 std::string Server::Hindrance() const {
-  const std::lock_guard lock(phase_mutex_);
+  const absl::MutexLock lock(&phase_mutex_);
   switch (phase_) {
     case Phase::kStarting:
       return "starting";
@@ -213,7 +213,7 @@ std::string Server::Hindrance() const {
 
 Server::~Server() {
   {
-    const std::lock_guard lock(phase_mutex_);
+    const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kStopped;
   }
   listener_.reset();
@@ -227,7 +227,7 @@ Server::~Server() {
 absl::Status Server::Drain() {
   const absl::Time deadline = absl::Now() + options_.drain_timeout;
   {
-    const std::lock_guard lock(phase_mutex_);
+    const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kDraining;
     Announce();
   }

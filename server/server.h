@@ -5,12 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
@@ -43,7 +44,7 @@ class Server {
   // From now on health is NOT_SERVING, and what is new is refused; returns when what was begun has
   // ended. DeadlineExceeded when the drain timeout passed before, Cancelled when HurryUp was
   // called: the rest was ended with Unavailable.
-  absl::Status Drain();
+  absl::Status Drain() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   // Does the device still work for callers who have cancelled? Waiting for it may take long.
   bool device_is_busy() const { return executor_->has_runs(); }
   // Ends what is under way with Unavailable; from another thread, while that one drains.
@@ -53,11 +54,11 @@ class Server {
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
   absl::Status Listen();
-  void DeviceChanged(const absl::Status& status);
-  // Tells health, /readyz and the metrics whether new calls are welcome. Under `phase_mutex_`.
-  void Announce();
+  void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
+  // Tells health, /readyz and the metrics whether new calls are welcome.
+  void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
   // Why they are not; empty where they are.
-  std::string Hindrance() const;
+  std::string Hindrance() const ABSL_LOCKS_EXCLUDED(phase_mutex_);
 
   ServerOptions options_;
   MemoryPlan memory_;
@@ -71,9 +72,9 @@ class Server {
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<OperatorService> service_;
   enum class Phase { kStarting, kServing, kDraining, kStopped };
-  mutable std::mutex phase_mutex_;
-  Phase phase_ = Phase::kStarting;   // guarded by phase_mutex_
-  bool device_is_available_ = true;  // likewise
+  mutable absl::Mutex phase_mutex_;
+  Phase phase_ ABSL_GUARDED_BY(phase_mutex_) = Phase::kStarting;
+  bool device_is_available_ ABSL_GUARDED_BY(phase_mutex_) = true;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;
   std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp

@@ -1,12 +1,12 @@
 #include "client/cli/jobs.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "client/cli/progress.h"
 
 namespace opmill {
@@ -44,33 +44,35 @@ class Queue {
   explicit Queue(size_t size) : has_ended_(size) {}
 
   std::optional<size_t> Take() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock,
-                  [&] { return next_ == has_ended_.size() || next_ < finished_ + kMaxAhead; });
+    const auto may_take = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return next_ == has_ended_.size() || next_ < finished_ + kMaxAhead;
+    };
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&may_take));
     if (next_ == has_ended_.size()) return std::nullopt;
     return next_++;
   }
   void End(size_t index) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     has_ended_[index] = true;
-    changed_.notify_all();
   }
   void AwaitEnd(size_t index) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return has_ended_[index]; });
+    const auto has_ended = [this, index]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> bool {
+      return has_ended_[index];
+    };
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&has_ended));
   }
   void Finish(size_t index) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     finished_ = index + 1;
-    changed_.notify_all();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<bool> has_ended_;
-  size_t next_ = 0;
-  size_t finished_ = 0;
+  absl::Mutex mutex_;
+  std::vector<bool> has_ended_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t finished_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

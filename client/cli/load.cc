@@ -1,13 +1,13 @@
 #include "client/cli/load.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/cli/text_table.h"
 
@@ -25,7 +25,7 @@ class Recorder {
         stop_at_(record_from_ + options.duration) {}
 
   bool ShouldGoOn() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     return failure_.ok() && !interrupted_.load() && absl::Now() < stop_at_;
   }
 
@@ -33,7 +33,7 @@ class Recorder {
               const std::vector<OutputTensor>& outputs) {
     const absl::Time now = absl::Now();
     absl::Status failure = end.ok() ? Compare(outputs) : end.status();
-    std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!failure.ok()) {
       if (failure_.ok()) failure_ = std::move(failure);
       return;
@@ -49,7 +49,7 @@ class Recorder {
   }
 
   absl::StatusOr<LoadReport> Take() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
     std::sort(report_.latencies.begin(), report_.latencies.end());
     return std::move(report_);
@@ -69,9 +69,9 @@ class Recorder {
   const std::atomic<bool>& interrupted_;
   const absl::Time record_from_;
   const absl::Time stop_at_;
-  std::mutex mutex_;
-  absl::Status failure_;
-  LoadReport report_;
+  absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  LoadReport report_ ABSL_GUARDED_BY(mutex_);
 };
 
 // As many executions under way on one stream as there are lanes: each end begins the next.
@@ -87,15 +87,14 @@ class Lane {
         [this](const absl::StatusOr<v1::ExecutionStatistics>& end) {
           recorder_.Record(begun_, end, sink_.outputs());
           if (recorder_.ShouldGoOn()) return Begin();
-          std::lock_guard<std::mutex> lock(mutex_);
+          const absl::MutexLock lock(&mutex_);
           is_done_ = true;
-          done_.notify_all();
         },
         options_.execution);
   }
   void AwaitEnd() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [&] { return is_done_; });
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_done_));
   }
 
  private:
@@ -104,9 +103,8 @@ class Lane {
   Recorder& recorder_;
   MemorySink sink_;
   absl::Time begun_;
-  std::mutex mutex_;
-  std::condition_variable done_;
-  bool is_done_ = false;
+  absl::Mutex mutex_;
+  bool is_done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 absl::Status RunStream(Client& client, const LoadOptions& options, Recorder& recorder) {

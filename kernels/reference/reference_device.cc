@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <stop_token>
@@ -13,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
@@ -85,10 +85,9 @@ class ReferenceDevice : public Device {
   // Runs that have started end; those that wait are answered with Unavailable.
   ~ReferenceDevice() override {
     {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       closing_ = true;
     }
-    changed_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
 
@@ -115,7 +114,7 @@ class ReferenceDevice : public Device {
            std::stop_token abandoned, RunCallback done) override {
     QueuedRun run{std::move(compiled), std::move(bindings), std::move(abandoned),
                   std::move(done),     absl::Now(),         absl::OkStatus()};
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (waiting_ >= max_queued_) {
       // The answer comes from a worker like any other, but what it would hold on to is let go.
       run.refusal = absl::ResourceExhaustedError(
@@ -126,7 +125,6 @@ class ReferenceDevice : public Device {
       ++waiting_;
     }
     queue_.push_back(std::move(run));
-    changed_.notify_one();
   }
 
   DeviceCounters counters() const override {
@@ -158,9 +156,12 @@ class ReferenceDevice : public Device {
   }
 
   // Blocks. Absent when the device closes and nothing waits.
-  std::optional<QueuedRun> Next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+  std::optional<QueuedRun> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return closing_ || !queue_.empty();
+    };
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&changed));
     if (queue_.empty()) return std::nullopt;
     QueuedRun run = std::move(queue_.front());
     queue_.pop_front();
@@ -195,11 +196,10 @@ class ReferenceDevice : public Device {
   DeviceInfo info_;
   std::atomic<uint64_t> runs_ = 0;
 
-  std::mutex mutex_;  // of all below but the workers
-  std::condition_variable changed_;
-  std::deque<QueuedRun> queue_;
-  size_t waiting_ = 0;  // of the queue, those not refused
-  bool closing_ = false;
+  absl::Mutex mutex_;
+  std::deque<QueuedRun> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // of the queue, those not refused
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> workers_;  // last: they use everything above
 };
 

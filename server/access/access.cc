@@ -68,7 +68,7 @@ struct Access::Port {
   grpc_ssl_certificate_config_reload_status Fetch(grpc_ssl_server_certificate_config** config) {
     std::shared_ptr<const TlsMaterial> material;
     {
-      const std::lock_guard lock(access->mutex_);
+      const absl::MutexLock lock(&access->mutex_);
       if (version.exchange(access->material_version_) == access->material_version_) {
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
       }
@@ -127,13 +127,13 @@ absl::StatusOr<AccessTokens> Access::ReadTokens() const {
 absl::Status Access::Load() {
   if (options_.uses_tls()) {
     ASSIGN_OR_RETURN(TlsMaterial material, ReadTlsMaterial(options_));
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     material_ = std::make_shared<const TlsMaterial>(std::move(material));
     ++material_version_;
   }
   if (!options_.token_file.empty()) {
     ASSIGN_OR_RETURN(AccessTokens tokens, ReadTokens());
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     tokens_ = std::make_shared<const AccessTokens>(std::move(tokens));
   }
   return absl::OkStatus();
@@ -151,7 +151,7 @@ void Access::Reload() {
     absl::StatusOr<TlsMaterial> material = ReadTlsMaterial(options_);
     const absl::Status status = material.status();
     if (status.ok()) {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       material_ = std::make_shared<const TlsMaterial>(*std::move(material));
       ++material_version_;
     }
@@ -161,7 +161,7 @@ void Access::Reload() {
     absl::StatusOr<AccessTokens> tokens = ReadTokens();
     const absl::Status status = tokens.status();
     if (status.ok()) {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       tokens_ = std::make_shared<const AccessTokens>(*std::move(tokens));
     }
     log("tokens", status);
@@ -169,12 +169,12 @@ void Access::Reload() {
 }
 
 std::shared_ptr<const AccessTokens> Access::tokens() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return tokens_;
 }
 
 absl::Time Access::certificate_expires() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return material_ == nullptr ? absl::InfiniteFuture() : material_->expires;
 }
 

@@ -6,14 +6,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "server/access/access_tokens.h"
@@ -42,7 +43,7 @@ class Access {
   std::string CallerOf(const grpc::CallbackServerContext& context) const;
 
   // Of the server's certificate; InfiniteFuture without TLS.
-  absl::Time certificate_expires() const;
+  absl::Time certificate_expires() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls that showed none of the tokens.
   uint64_t refused_calls() const { return refused_calls_; }
 
@@ -50,21 +51,22 @@ class Access {
   struct Port;  // what gRPC's callbacks are given
 
   explicit Access(const AccessOptions& options);
-  absl::Status Load();
+  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<AccessTokens> ReadTokens() const;
-  void Reload();
+  void Reload() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckToken(absl::string_view path, std::optional<absl::string_view> authorization);
-  std::shared_ptr<const AccessTokens> tokens() const;
+  std::shared_ptr<const AccessTokens> tokens() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AccessOptions options_;
   std::atomic<uint64_t> refused_calls_ = 0;
   std::vector<std::unique_ptr<Port>> ports_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_, as the next two; null without TLS.
-  std::shared_ptr<const TlsMaterial> material_;
-  uint64_t material_version_ = 0;
-  std::shared_ptr<const AccessTokens> tokens_;  // null where none are asked for
-  std::unique_ptr<WatchedFiles> watched_;       // last: its thread uses all above
+  mutable absl::Mutex mutex_;
+  // Null without TLS.
+  std::shared_ptr<const TlsMaterial> material_ ABSL_GUARDED_BY(mutex_);
+  uint64_t material_version_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Null where none are asked for.
+  std::shared_ptr<const AccessTokens> tokens_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all above
 };
 
 }  // namespace opmill

@@ -50,19 +50,15 @@ WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()>
 
 WatchedFiles::~WatchedFiles() {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
   thread_.join();
 }
 
 void WatchedFiles::CallBack() {
-  {
-    const std::lock_guard lock(mutex_);
-    was_asked_ = true;
-  }
-  wake_.notify_all();
+  const absl::MutexLock lock(&mutex_);
+  was_asked_ = true;
 }
 
 std::string WatchedFiles::Fingerprint() const {
@@ -76,20 +72,23 @@ std::string WatchedFiles::Fingerprint() const {
 
 void WatchedFiles::Watch() {
   std::string before = acted_on_;
-  std::unique_lock lock(mutex_);
+  const auto is_woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || was_asked_;
+  };
   for (;;) {
-    wake_.wait_for(lock, absl::ToChronoMilliseconds(interval_),
-                   [this] { return stopping_ || was_asked_; });
-    if (stopping_) return;
-    const bool was_asked = std::exchange(was_asked_, false);
-    lock.unlock();
+    bool was_asked = false;
+    {
+      const absl::MutexLock lock(&mutex_);
+      mutex_.AwaitWithTimeout(absl::Condition(&is_woken), interval_);
+      if (stopping_) return;
+      was_asked = std::exchange(was_asked_, false);
+    }
     std::string now = Fingerprint();
     if (was_asked || (now == before && now != acted_on_)) {
       acted_on_ = now;
       changed_();
     }
     before = std::move(now);
-    lock.lock();
   }
 }
 

@@ -2,16 +2,16 @@
 #ifndef OPMILL_SERVER_ACCESS_WATCHED_FILES_H_
 #define OPMILL_SERVER_ACCESS_WATCHED_FILES_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace opmill {
@@ -36,20 +36,19 @@ class WatchedFiles {
   ~WatchedFiles();
 
   // Calls back soon, whatever the files hold.
-  void CallBack();
+  void CallBack() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   std::string Fingerprint() const;
-  void Watch();
+  void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::vector<std::string> paths_;
   const std::function<void()> changed_;
   const absl::Duration interval_;
   std::string acted_on_;  // the fingerprint; of the thread
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;   // guarded by mutex_, as the next
-  bool was_asked_ = false;  // to call back
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_asked_ ABSL_GUARDED_BY(mutex_) = false;  // to call back
   std::thread thread_;
 };
 

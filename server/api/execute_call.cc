@@ -48,7 +48,7 @@ void ExecuteCall::OnReadDone(bool ok) {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!waits_for_message_) return;
     waits_for_message_ = false;
     waits_since_ = absl::InfiniteFuture();
@@ -60,7 +60,7 @@ void ExecuteCall::OnReadDone(bool ok) {
 
 bool ExecuteCall::EndWithoutMessage(const absl::Status& why) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!waits_for_message_) return false;
     waits_for_message_ = false;
     waits_since_ = absl::InfiniteFuture();
@@ -97,7 +97,7 @@ absl::Status ExecuteCall::Execute() {
   if (!begun.ok()) return refuse(begun.status(), &begin.desc);
   absl::Status aborted;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     execution_ = *begun;
     aborted = aborted_;
   }
@@ -114,7 +114,7 @@ void ExecuteCall::WriteNext() {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     waits_since_ = absl::Now();
   }
   if (results_->done()) {
@@ -127,7 +127,7 @@ void ExecuteCall::WriteNext() {
 void ExecuteCall::OnWriteDone(bool ok) {
   message_.Clear();
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     waits_since_ = absl::InfiniteFuture();
   }
   if (!ok) executor_.Cancel(results_->execution(), CallerIsGone(context_));
@@ -142,7 +142,7 @@ void ExecuteCall::Abort(const absl::Status& why) {
   if (EndWithoutMessage(why)) return;
   std::shared_ptr<Execution> execution;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     execution = execution_;
     if (aborted_.ok()) aborted_ = why;
   }
@@ -151,7 +151,7 @@ void ExecuteCall::Abort(const absl::Status& why) {
 
 void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (now - waits_since_ < timeout) return;
   }
   if (EndWithoutMessage(NoMessage(timeout))) return;

@@ -3,9 +3,10 @@
 #define OPMILL_SERVER_API_EXECUTE_CALL_H_
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
@@ -36,7 +37,7 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
  private:
   absl::Status Execute();
   // Ends the call if its message has not come yet; false if it has.
-  bool EndWithoutMessage(const absl::Status& why);
+  bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteNext();
 
   grpc::CallbackServerContext& context_;
@@ -49,11 +50,12 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   std::optional<ResultStream> results_;  // of one thread at a time, by the order of reactions
   grpc::ByteBuffer message_;             // likewise
 
-  std::mutex mutex_;  // of all below
-  std::shared_ptr<Execution> execution_;
-  absl::Status aborted_;  // why, where it was before there was an execution
-  bool waits_for_message_ = true;
-  absl::Time waits_since_ = absl::Now();  // for the caller, to send or to read; else InfiniteFuture
+  absl::Mutex mutex_;
+  std::shared_ptr<Execution> execution_ ABSL_GUARDED_BY(mutex_);
+  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why, where it was before the execution
+  bool waits_for_message_ ABSL_GUARDED_BY(mutex_) = true;
+  // For the caller, to send or to read; else InfiniteFuture.
+  absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
 };
 
 }  // namespace opmill

@@ -21,7 +21,10 @@ ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context
                                             const ExecuteStreamOptions& options) {
   const std::shared_ptr<ExecuteStreamCall> call(
       new ExecuteStreamCall(context, std::move(origin), executor, open_calls, timer, options));
-  call->self_ = call;
+  {
+    const absl::MutexLock lock(&call->mutex_);
+    call->self_ = call;
+  }
   open_calls.Add(*call);
   // Headers at once: a caller that waits for them before it sends is right to.
   call->StartSendInitialMetadata();
@@ -53,7 +56,7 @@ void ExecuteStreamCall::OnReadDone(bool ok) {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (finished_) return;
     read_ = ok ? Read::kArrived : Read::kHalfClosed;
   }
@@ -64,7 +67,7 @@ void ExecuteStreamCall::OnReadDone(bool ok) {
 void ExecuteStreamCall::HandleMessage() {
   const bool waited = waiting_.has_value();
   const bool handled = TryHandleMessage();
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   handling_ = false;
   if (!handled) {
     WakeLater();
@@ -95,18 +98,18 @@ bool ExecuteStreamCall::TryHandleMessage() {
 void ExecuteStreamCall::HandleHalfClose() {
   std::vector<std::shared_ptr<Execution>> executions;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     for (const auto& [id, execution] : open_) executions.push_back(execution);
   }
   for (const auto& execution : executions) {
     executor_.EndInputs(execution, "The stream was half-closed");
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   read_ = Read::kEnded;
   handling_ = false;
 }
 
-// Under the lock: tries the begin again soon, if nothing does before.
+// Tries the begin again soon, if nothing does before.
 void ExecuteStreamCall::WakeLater() {
   if (wakes_later_) return;
   wakes_later_ = true;
@@ -114,7 +117,7 @@ void ExecuteStreamCall::WakeLater() {
     const std::shared_ptr<ExecuteStreamCall> call = weak.lock();
     if (call == nullptr) return;
     {
-      const std::lock_guard lock(call->mutex_);
+      const absl::MutexLock lock(&call->mutex_);
       call->wakes_later_ = false;
       call->retry_ = true;
     }
@@ -137,7 +140,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
                                         absl::StrCat("execution_id (", id,
                                                      ") is open on this stream already; neither of "
                                                      "the two is computed.")));
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     // Unless its end has been told meanwhile.
     if (const auto found = open_.find(id); found != open_.end() && found->second == twin) {
       displaced_.push_back(twin);
@@ -153,7 +156,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
     return true;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     abandoned_.erase(id);
     if (finished_ || failure_.has_value()) return true;
   }
@@ -172,7 +175,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
   }
   bool too_late = false;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     too_late = finished_ || failure_.has_value();
     if ((*begun)->status().ok()) {
       if (!too_late) open_[id] = *begun;
@@ -212,7 +215,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
 // Whether a begin that was refused for lack of room should be tried again.
 bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
   if (!absl::IsResourceExhausted(refusal) || !IsRetryable(refusal)) return false;
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (finished_ || failure_.has_value()) return false;
   const bool progresses = std::any_of(open_.begin(), open_.end(),
                                       [](const auto& open) { return !open.second->uploading(); });
@@ -221,7 +224,7 @@ bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
 }
 
 bool ExecuteStreamCall::HasRoom() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return open_.size() < options_.max_executions;
 }
 
@@ -235,7 +238,7 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
                                        [](const IncomingChunk& c) { return c.data.size() > 0; });
     if (header.has_begin() || header.has_cancel() || !has_bytes) return;
     {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       if (abandoned_.contains(header.execution_id())) return;
     }
     const absl::Status unknown = InvalidField(
@@ -257,7 +260,7 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
 }
 
 std::shared_ptr<Execution> ExecuteStreamCall::Find(uint64_t id) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const auto found = open_.find(id);
   return found == open_.end() ? nullptr : found->second;
 }
@@ -269,7 +272,7 @@ void ExecuteStreamCall::Ready(uint64_t id, const std::shared_ptr<Execution>& exe
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (finished_) return;
     replies_.push_back(
         {.id = id, .results = std::make_unique<ResultStream>(execution, options_.max_chunk_bytes)});
@@ -280,7 +283,7 @@ void ExecuteStreamCall::Ready(uint64_t id, const std::shared_ptr<Execution>& exe
 void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_may_follow,
                                    const Execution* ended) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     Forget(id, ended);
     if (finished_) return;
     retry_ = true;
@@ -291,14 +294,13 @@ void ExecuteStreamCall::ReplyError(uint64_t id, absl::Status error, bool input_m
   Advance();
 }
 
-// Under the lock. The id may be another's by now, where the caller has begun it twice.
+// The id may be another's by now, where the caller has begun it twice.
 void ExecuteStreamCall::Forget(uint64_t id, const Execution* ended) {
   const auto found = open_.find(id);
   if (found != open_.end() && found->second.get() == ended) open_.erase(found);
   std::erase_if(displaced_, [ended](const auto& execution) { return execution.get() == ended; });
 }
 
-// Under the lock.
 void ExecuteStreamCall::Abandon(uint64_t id) {
   if (!abandoned_.insert(id).second) return;
   abandoned_order_.push_back(id);
@@ -309,7 +311,7 @@ void ExecuteStreamCall::Abandon(uint64_t id) {
 
 void ExecuteStreamCall::FailStream(const absl::Status& error) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!failure_.has_value()) failure_ = error;
   }
   CancelAll(error);
@@ -319,14 +321,13 @@ void ExecuteStreamCall::FailStream(const absl::Status& error) {
 void ExecuteStreamCall::CancelAll(const absl::Status& why) {
   std::vector<std::shared_ptr<Execution>> executions;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     for (const auto& [id, execution] : open_) executions.push_back(execution);
   }
   for (const auto& execution : executions) executor_.Cancel(execution, why);
 }
 
-// Under the lock: starts to write the next message. False when there is none or one is being
-// written.
+// Starts to write the next message. False when there is none or one is being written.
 bool ExecuteStreamCall::WriteNext() {
   if (writing_ || failure_.has_value() || replies_.empty()) return false;
   Reply reply = std::move(replies_.front());
@@ -355,8 +356,7 @@ bool ExecuteStreamCall::WriteNext() {
   return true;
 }
 
-// Under the lock. Where another reply waits, which then follows for certain, gRPC may gather both
-// in one packet.
+// Where another reply waits, which then follows for certain, gRPC may gather both in one packet.
 void ExecuteStreamCall::StartNextWrite() {
   writing_ = true;
   written_at_ = absl::Now();
@@ -384,7 +384,7 @@ void ExecuteStreamCall::Advance(bool reads_ahead) {
 // from within the Start functions and Finish, so they are called under the lock: nothing is started
 // after Finish. Whoever calls this keeps the object alive.
 ExecuteStreamCall::Work ExecuteStreamCall::Step(bool reads_ahead) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (finished_) return Work::kNone;
   const std::optional<absl::Status> end = WriteNext() ? std::nullopt : EndOfStream();
   if (end.has_value()) {
@@ -407,7 +407,7 @@ ExecuteStreamCall::Work ExecuteStreamCall::Step(bool reads_ahead) {
   return work;
 }
 
-// Under the lock, while nobody handles anything.
+// While nobody handles anything.
 ExecuteStreamCall::Work ExecuteStreamCall::TakeWork() {
   if (waiting_.has_value()) {
     if (!retry_) return Work::kNone;
@@ -421,7 +421,7 @@ ExecuteStreamCall::Work ExecuteStreamCall::TakeWork() {
   return Work::kMessage;
 }
 
-// Under the lock, with nothing to write.
+// With nothing to write.
 std::optional<absl::Status> ExecuteStreamCall::EndOfStream() const {
   // While somebody works on a message, maybe on a thread that gRPC does not know, the call's
   // context must live.
@@ -439,7 +439,7 @@ void ExecuteStreamCall::OnWriteDone(bool ok) {
   std::shared_ptr<Execution> written;
   outgoing_.Clear();
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     writing_ = false;
     written.swap(last_written_);
     retry_ = true;
@@ -460,7 +460,7 @@ void ExecuteStreamCall::OnCancel() { Abort(CallerIsGone(context_)); }
 
 void ExecuteStreamCall::Abort(const absl::Status& why) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!failure_.has_value()) failure_ = why;
   }
   CancelAll(why);
@@ -471,7 +471,7 @@ void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
   std::vector<std::shared_ptr<Execution>> stalled;
   bool does_not_read = false;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (finished_ || failure_.has_value()) return;
     does_not_read = writing_ && now - written_at_ >= timeout;
     // While a begin waits, or answers are not read, it is we who do not take the input.
@@ -496,7 +496,7 @@ void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
 
 void ExecuteStreamCall::Drain() {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     draining_ = true;
   }
   Advance();
@@ -507,7 +507,7 @@ void ExecuteStreamCall::OnDone() {
   CancelAll(CallerIsGone(context_));
   std::shared_ptr<ExecuteStreamCall> self;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     open_.clear();
     displaced_.clear();
     replies_.clear();

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
@@ -92,35 +93,35 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   };
   enum class Work { kNone, kMessage, kHalfClose };
 
-  void HandleMessage();
+  void HandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TryHandleMessage();  // false: there is no room yet
-  void HandleHalfClose();
+  void HandleHalfClose() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Incoming> Parse() const;
   bool HandleBegin(const Incoming& incoming);  // false: there is no room yet
-  void WakeLater();
+  void WakeLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleRest(const Incoming& incoming);
   RequestOrigin OriginOf(uint64_t execution_id, absl::Time arrived) const;
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
-  bool MayWait(const absl::Status& refusal);
-  bool HasRoom();
-  std::shared_ptr<Execution> Find(uint64_t id);
+  bool MayWait(const absl::Status& refusal) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Execution> Find(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void Ready(uint64_t id, const std::shared_ptr<Execution>& execution);
+  void Ready(uint64_t id, const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReplyError(uint64_t id, absl::Status error, bool input_may_follow,
-                  const Execution* ended = nullptr);
-  void Forget(uint64_t id, const Execution* ended);
-  void Abandon(uint64_t id);
-  void FailStream(const absl::Status& error);
-  void CancelAll(const absl::Status& why);
+                  const Execution* ended = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Forget(uint64_t id, const Execution* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Abandon(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailStream(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // `reads_ahead` on gRPC's threads alone: who handles a message then handles the next ones too, as
   // long as they come in time, and the device's threads have other work.
-  void Advance(bool reads_ahead = false);
-  Work Step(bool reads_ahead);
-  Work TakeWork();
-  bool WriteNext();
-  void StartNextWrite();
-  std::optional<absl::Status> EndOfStream() const;
+  void Advance(bool reads_ahead = false) ABSL_LOCKS_EXCLUDED(mutex_);
+  Work Step(bool reads_ahead) ABSL_LOCKS_EXCLUDED(mutex_);
+  Work TakeWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartNextWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<absl::Status> EndOfStream() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::CallbackServerContext& context_;
   Executor& executor_;
@@ -131,35 +132,37 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   const absl::Time opened_at_ = absl::Now();
   std::atomic<uint64_t> begins_ = 0;  // that have come
 
-  grpc::ByteBuffer incoming_;        // of the read in flight, then of the mutex
   grpc::ByteBuffer message_;         // of who handles
   std::optional<Incoming> waiting_;  // of who handles, and readable while nobody does
   absl::Time waiting_since_;         // of who handles
   grpc::ByteBuffer outgoing_;        // of the write in flight
 
-  std::mutex mutex_;  // of all below
-  absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_;
+  absl::Mutex mutex_;
+  grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // gRPC's own while a read is in flight
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_ ABSL_GUARDED_BY(mutex_);
   // Whose id has been begun again, until their end is on its way: another thread may be about to
   // tell of it.
-  std::vector<std::shared_ptr<Execution>> displaced_;
+  std::vector<std::shared_ptr<Execution>> displaced_ ABSL_GUARDED_BY(mutex_);
   // Ids whose executions ended before their input was complete: what still comes for them is no
   // mistake of the caller's. The oldest go first.
-  absl::flat_hash_set<uint64_t> abandoned_;
-  std::deque<uint64_t> abandoned_order_;
-  std::deque<Reply> replies_;
-  size_t waiting_errors_ = 0;                // of the replies
-  std::shared_ptr<Execution> last_written_;  // whose last message is in flight
-  Read read_ = Read::kNone;
-  bool handling_ = false;
-  bool retry_ = false;        // there may be room for what waits
-  bool wakes_later_ = false;  // the timer will say so
-  bool writing_ = false;
-  absl::Time written_at_;                           // the start of the write in flight
-  absl::Time waited_until_ = absl::InfinitePast();  // when a begin last got the room it waited for
-  bool draining_ = false;
-  bool finished_ = false;
-  std::optional<absl::Status> failure_;  // of the stream as a whole
-  std::shared_ptr<ExecuteStreamCall> self_;
+  absl::flat_hash_set<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint64_t> abandoned_order_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Reply> replies_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_errors_ ABSL_GUARDED_BY(mutex_) = 0;  // of the replies
+  // Whose last message is in flight.
+  std::shared_ptr<Execution> last_written_ ABSL_GUARDED_BY(mutex_);
+  Read read_ ABSL_GUARDED_BY(mutex_) = Read::kNone;
+  bool handling_ ABSL_GUARDED_BY(mutex_) = false;
+  bool retry_ ABSL_GUARDED_BY(mutex_) = false;        // there may be room for what waits
+  bool wakes_later_ ABSL_GUARDED_BY(mutex_) = false;  // the timer will say so
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time written_at_ ABSL_GUARDED_BY(mutex_);  // the start of the write in flight
+  // When a begin last got the room it waited for.
+  absl::Time waited_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> failure_ ABSL_GUARDED_BY(mutex_);  // of the stream as a whole
+  std::shared_ptr<ExecuteStreamCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

@@ -2,14 +2,14 @@
 #ifndef OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
 #define OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace opmill {
@@ -24,18 +24,20 @@ class DeadlineTimer {
   ~DeadlineTimer();
 
   // kNone, and no callback ever, for a time that never comes.
-  Handle Add(absl::Time when, std::function<void()> callback);
+  Handle Add(absl::Time when, std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
   // The callback may be under way.
-  void Remove(Handle handle);
+  void Remove(Handle handle) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();
+  // Blocks until the first is due, and takes it. Null once the timer stops.
+  std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<Handle, std::function<void()>> waiting_;
-  uint64_t last_ = 0;
-  bool stopping_ = false;
+  absl::Mutex mutex_;
+  absl::CondVar changed_;  // another is the first, or stopping_ is set
+  std::map<Handle, std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -17,13 +17,13 @@ Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
 }
 
 std::shared_ptr<BudgetedBuffer> Execution::output(size_t index) const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (stage_ != Stage::kStreaming) return nullptr;
   return outputs_bound_[index];
 }
 
 Execution::Report Execution::report() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   Report report = report_;
   if (stage_ == Stage::kStreaming) report.times.download = absl::Now() - computed_at_;
   return report;

@@ -6,15 +6,16 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/descriptor/operator_desc.h"
@@ -65,27 +66,27 @@ class Execution {
   const std::vector<uint64_t>& output_bytes() const { return output_bytes_; }
 
   // OK until it ends, and if it ends well.
-  absl::Status status() const {
-    const std::lock_guard lock(mutex_);
+  absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     return status_;
   }
   // Does it wait for input?
-  bool uploading() const {
-    const std::lock_guard lock(mutex_);
+  bool uploading() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     return stage_ == Stage::kUploading;
   }
   // How long it has waited for the next bytes of its input; zero where it waits for none.
-  absl::Duration stalled(absl::Time now) const {
-    const std::lock_guard lock(mutex_);
+  absl::Duration stalled(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     return stage_ == Stage::kUploading ? now - received_at_ : absl::ZeroDuration();
   }
   // Has all input come, whether it has ended or not?
-  bool uploaded() const {
-    const std::lock_guard lock(mutex_);
+  bool uploaded() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     return received_bytes_ == input_bytes_;
   }
   // Null before the results are ready, and once it has ended.
-  std::shared_ptr<BudgetedBuffer> output(size_t index) const;
+  std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Report {
     StageTimes times;
@@ -93,10 +94,17 @@ class Execution {
     uint32_t batch_size = 0;
   };
   // What is known by now; the download lasts until now, or the end.
-  Report report() const;
+  Report report() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class Executor;
+
+  // The executor's queue that it is in, null in none.
+  struct Place {
+    std::list<std::shared_ptr<Execution>>* queue = nullptr;
+    std::list<std::shared_ptr<Execution>>::iterator position;
+    absl::Time since;
+  };
 
   const ExecutionRequest request_;
   const uint64_t input_bytes_;
@@ -104,27 +112,24 @@ class Execution {
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // constant
   const absl::Time begun_at_ = absl::Now();
-  DeadlineTimer::Handle deadline_ = DeadlineTimer::kNone;  // of the executor
   std::stop_source abandon_run_;
 
-  mutable std::mutex mutex_;  // of all below, but what names another
-  Stage stage_ = Stage::kUploading;
-  absl::Status status_;
-  std::shared_ptr<BudgetedBuffer> input_;
-  uint64_t received_bytes_ = 0;
-  absl::Time received_at_ = begun_at_;  // the last of those
-  std::shared_ptr<const CompiledOperator> compiled_;
   uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
-  std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_;
-  Report report_;
-  absl::Time uploaded_at_;
-  absl::Time ready_at_;
-  absl::Time computed_at_;
+  Place place_;              // under the executor's mutex: use Executor::PlaceOf
 
-  // Of the executor, under its mutex: the queue that it is in, null in none.
-  std::list<std::shared_ptr<Execution>>* queue_ = nullptr;
-  std::list<std::shared_ptr<Execution>>::iterator queue_position_;
-  absl::Time queued_at_;
+  mutable absl::Mutex mutex_;
+  DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;  // the executor's
+  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kUploading;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<BudgetedBuffer> input_ ABSL_GUARDED_BY(mutex_);
+  uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time received_at_ ABSL_GUARDED_BY(mutex_) = begun_at_;  // the last of those
+  std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_ ABSL_GUARDED_BY(mutex_);
+  Report report_ ABSL_GUARDED_BY(mutex_);
+  absl::Time uploaded_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Time ready_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Time computed_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

@@ -105,8 +105,9 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
 Executor::~Executor() {
-  std::unique_lock lock(mutex_);
-  all_runs_ended_.wait(lock, [this] { return runs_ == 0; });
+  const auto all_runs_ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_ == 0; };
+  const absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&all_runs_ended));
 }
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
@@ -119,13 +120,12 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   }
   if (!room.ok()) return room.status();
   auto execution = std::make_shared<Execution>(std::move(request), std::move(output_descs));
-  execution->input_ = std::move(room->input);
-  execution->outputs_bound_ = std::move(room->outputs);
   {
-    const std::lock_guard lock(mutex_);
-    execution->queue_ = &silent_;
-    execution->queue_position_ = silent_.insert(silent_.end(), execution);
-    execution->queued_at_ = absl::Now();
+    const absl::MutexLock execution_lock(&execution->mutex_);
+    execution->input_ = std::move(room->input);
+    execution->outputs_bound_ = std::move(room->outputs);
+    const absl::MutexLock lock(&mutex_);
+    PlaceOf(*execution) = {&silent_, silent_.insert(silent_.end(), execution), absl::Now()};
   }
   statistics_.Enter(Stage::kUploading);
   if (execution->request().deadline != absl::InfiniteFuture()) {
@@ -136,7 +136,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
         Cancel(late, absl::DeadlineExceededError("The execution's time is over."));
       }
     });
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     execution->deadline_ = handle;
   }
   Prepare(execution);
@@ -168,16 +168,9 @@ absl::StatusOr<Executor::Room> Executor::TakeRoom(uint64_t input_bytes,
 bool Executor::EndStalled(absl::Time now) {
   std::vector<std::shared_ptr<Execution>> stalled;
   {
-    const std::lock_guard lock(mutex_);
-    const auto take = [&](Queue& queue, absl::Duration patience) {
-      for (auto at = queue.begin(); at != queue.end() && now - (*at)->queued_at_ >= patience;
-           ++at) {
-        if (stalled.size() == kMostStalledAtOnce) return;
-        stalled.push_back(*at);
-      }
-    };
-    take(silent_, kSilentPatience);
-    if (stalled.empty()) take(uploading_, kUploadPatience);
+    const absl::MutexLock lock(&mutex_);
+    stalled = FirstOf(silent_, now - kSilentPatience);
+    if (stalled.empty()) stalled = FirstOf(uploading_, now - kUploadPatience);
   }
   for (const auto& execution : stalled) {
     End(execution,
@@ -187,6 +180,15 @@ bool Executor::EndStalled(absl::Time now) {
                        kRetryDelay));
   }
   return !stalled.empty();
+}
+
+std::vector<std::shared_ptr<Execution>> Executor::FirstOf(const Queue& queue, absl::Time until) {
+  std::vector<std::shared_ptr<Execution>> first;
+  for (const std::shared_ptr<Execution>& execution : queue) {
+    if (PlaceOf(*execution).since > until || first.size() == kMostStalledAtOnce) break;
+    first.push_back(execution);
+  }
+  return first;
 }
 
 absl::Status Executor::Admit(const ExecutionRequest& request,
@@ -247,7 +249,7 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
   }
   bool uploaded = false;
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     execution->work_bytes_ = WorkBytes(*execution, found->compiled->cost());
     execution->compiled_ = std::move(found->compiled);
     execution->report_.was_cached = found->was_cached;
@@ -262,7 +264,7 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
   std::shared_ptr<BudgetedBuffer> input;
   uint64_t received = 0;
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ == Stage::kEnded) return;
     input = execution->input_;
     received = execution->received_bytes_;
@@ -276,11 +278,11 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
   chunk.data.CopyTo(input->buffer->bytes().data() + received);
   received = std::min(received + chunk.data.size(), execution->input_bytes());
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     execution->received_bytes_ = received;
     execution->received_at_ = absl::Now();
     if (received < execution->input_bytes()) {
-      const std::lock_guard queue_lock(mutex_);
+      const absl::MutexLock queue_lock(&mutex_);
       MoveTo(uploading_, *execution);
     }
   }
@@ -290,7 +292,7 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
 void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {
   uint64_t received = 0;
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ != Stage::kUploading) return;
     received = execution->received_bytes_;
   }
@@ -300,7 +302,7 @@ void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::stri
 void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
   bool prepared = false;
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ != Stage::kUploading) return;
     execution->stage_ = Stage::kQueued;
     execution->uploaded_at_ = absl::Now();
@@ -308,7 +310,7 @@ void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
     prepared = execution->compiled_ != nullptr;
     statistics_.Leave(Stage::kUploading);
     statistics_.Enter(Stage::kQueued);
-    const std::lock_guard queue_lock(mutex_);
+    const absl::MutexLock queue_lock(&mutex_);
     MoveTo(preparing_, *execution);
   }
   if (prepared) Enqueue(execution);
@@ -323,26 +325,26 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
       End(execution, NoMemory(allocated.status(), open_ - 1));
       return;
     }
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ == Stage::kEnded) return;
     execution->outputs_bound_[i]->buffer = *std::move(allocated);
   }
   {
-    const std::lock_guard execution_lock(execution->mutex_);
+    const absl::MutexLock execution_lock(&execution->mutex_);
     if (execution->stage_ == Stage::kEnded) return;
     execution->ready_at_ = absl::Now();
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     MoveTo(QueueOf(*execution), *execution);
   }
   SubmitReady();
 }
 
-// This and the next two under the lock. An execution that has ended is in no queue, and stays out.
 void Executor::MoveTo(Queue& queue, Execution& execution) {
-  if (execution.queue_ == nullptr) return;
-  queue.splice(queue.end(), *execution.queue_, execution.queue_position_);
-  execution.queue_ = &queue;
-  execution.queued_at_ = absl::Now();
+  Execution::Place& place = PlaceOf(execution);
+  if (place.queue == nullptr) return;
+  queue.splice(queue.end(), *place.queue, place.position);
+  place.queue = &queue;
+  place.since = absl::Now();
 }
 
 Executor::Queue& Executor::QueueOf(const Execution& execution) {
@@ -358,7 +360,7 @@ void Executor::GiveBackPlace(const Execution& execution) {
 }
 
 std::shared_ptr<Execution> Executor::NextReady() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   Queue* queue = nullptr;
   if (!small_.empty() && running_small_ < kMaxRunningSmall) {
     queue = &small_;
@@ -373,7 +375,7 @@ std::shared_ptr<Execution> Executor::NextReady() {
   }
   std::shared_ptr<Execution> next = std::move(queue->front());
   queue->pop_front();
-  next->queue_ = nullptr;
+  PlaceOf(*next).queue = nullptr;
   return next;
 }
 
@@ -385,7 +387,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   Bindings bindings;
   std::shared_ptr<const CompiledOperator> compiled;
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ == Stage::kQueued) {
       execution->stage_ = Stage::kRunning;
       execution->report_.times.queue = absl::Now() - execution->ready_at_;
@@ -404,7 +406,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   }
   const bool ended = compiled == nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (ended) {
       GiveBackPlace(*execution);
     } else {
@@ -415,15 +417,15 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   device_.Run(std::move(compiled), std::move(bindings), execution->abandon_run_.get_token(),
               [this, execution](const absl::StatusOr<RunStatistics>& result) {
                 Computed(execution, result);
-                const std::lock_guard lock(mutex_);
-                if (--runs_ == 0) all_runs_ended_.notify_all();
+                const absl::MutexLock lock(&mutex_);
+                --runs_;
               });
 }
 
 void Executor::Computed(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     GiveBackPlace(*execution);
   }
   SubmitReady();
@@ -435,7 +437,7 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
     return;
   }
   {
-    const std::lock_guard lock(execution->mutex_);
+    const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ != Stage::kRunning) return;
     execution->stage_ = Stage::kStreaming;
     execution->computed_at_ = absl::Now();
@@ -464,7 +466,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
   std::shared_ptr<const CompiledOperator> compiled;
   {
-    const std::lock_guard execution_lock(execution->mutex_);
+    const absl::MutexLock execution_lock(&execution->mutex_);
     if (execution->stage_ == Stage::kEnded) return;
     stage = execution->stage_;
     if (stage == Stage::kStreaming) {
@@ -477,10 +479,11 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     outputs.swap(execution->outputs_bound_);
     compiled.swap(execution->compiled_);
     statistics_.Leave(stage);
-    const std::lock_guard lock(mutex_);
-    if (execution->queue_ != nullptr) {
-      execution->queue_->erase(execution->queue_position_);
-      execution->queue_ = nullptr;
+    const absl::MutexLock lock(&mutex_);
+    Execution::Place& place = PlaceOf(*execution);
+    if (place.queue != nullptr) {
+      place.queue->erase(place.position);
+      place.queue = nullptr;
     }
   }
   timer_.Remove(deadline);
@@ -496,7 +499,7 @@ void Executor::Settle(Execution& execution, const absl::Status& status) {
   const Execution::Report report = execution.report();
   uint64_t input_bytes = 0;
   {
-    const std::lock_guard lock(execution.mutex_);
+    const absl::MutexLock lock(&execution.mutex_);
     input_bytes = execution.received_bytes_;
   }
   uint64_t output_bytes = 0;

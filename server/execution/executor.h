@@ -4,17 +4,17 @@
 #define OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
@@ -79,8 +79,8 @@ class Executor {
   uint32_t open_executions() const { return open_; }
   // Does the device still work for an execution that has ended? It finishes what it was given of a
   // run before the run was abandoned.
-  bool has_runs() {
-    const std::lock_guard lock(mutex_);
+  bool has_runs() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     return runs_ > 0;
   }
   const MemoryBudget& memory() const { return memory_; }
@@ -97,7 +97,7 @@ class Executor {
 
   absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
   absl::StatusOr<Room> TakeRoom(uint64_t input_bytes, const std::vector<TensorDesc>& outputs);
-  bool EndStalled(absl::Time now);
+  bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckMemory() const;
   absl::Status CheckSize(const TensorDesc& input, const std::vector<TensorDesc>& outputs) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
@@ -105,10 +105,18 @@ class Executor {
   void Uploaded(const std::shared_ptr<Execution>& execution);
   void Enqueue(const std::shared_ptr<Execution>& execution);
   void SubmitReady();
-  void MoveTo(Queue& queue, Execution& execution);
-  Queue& QueueOf(const Execution& execution);
-  void GiveBackPlace(const Execution& execution);
-  std::shared_ptr<Execution> NextReady();
+  // Its class cannot annotate it with the executor's mutex.
+  Execution::Place& PlaceOf(Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return execution.place_;
+  }
+  // Some of those that have been in the queue since `until` or before.
+  std::vector<std::shared_ptr<Execution>> FirstOf(const Queue& queue, absl::Time until)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An execution that has ended is in no queue, and stays out.
+  void MoveTo(Queue& queue, Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Queue& QueueOf(const Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBackPlace(const Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution);
   void Computed(const std::shared_ptr<Execution>& execution,
                 const absl::StatusOr<RunStatistics>& result);
@@ -125,17 +133,16 @@ class Executor {
   std::atomic<uint32_t> open_ = 0;
   std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
 
-  std::mutex mutex_;  // of all below it; taken while an execution's own is held, never before
+  absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);
   // An execution is in one of these until the device has it.
-  Queue silent_;     // nothing of the input has come; the oldest first
-  Queue uploading_;  // some has; the one that has waited longest for more first
-  Queue preparing_;  // all has, and its operator is being compiled
-  Queue small_;      // for the device, as the next
-  Queue large_;
-  uint32_t running_small_ = 0;
-  uint64_t running_large_bytes_ = 0;
-  uint32_t runs_ = 0;  // whose callbacks have not returned
-  std::condition_variable all_runs_ended_;
+  Queue silent_ ABSL_GUARDED_BY(mutex_);     // nothing of the input has come; the oldest first
+  Queue uploading_ ABSL_GUARDED_BY(mutex_);  // some has; the longest without more first
+  Queue preparing_ ABSL_GUARDED_BY(mutex_);  // all has, and its operator is being compiled
+  Queue small_ ABSL_GUARDED_BY(mutex_);      // for the device, as the next
+  Queue large_ ABSL_GUARDED_BY(mutex_);
+  uint32_t running_small_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t running_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t runs_ ABSL_GUARDED_BY(mutex_) = 0;  // whose callbacks have not returned
 
   DeadlineTimer timer_;  // last: their threads use everything above
   WorkerPool workers_;

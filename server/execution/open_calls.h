@@ -3,12 +3,12 @@
 #define OPMILL_SERVER_EXECUTION_OPEN_CALLS_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace opmill {
@@ -27,22 +27,24 @@ class OpenCalls {
     virtual void EndIfStalled(absl::Time /*now*/, absl::Duration /*timeout*/) {}
   };
 
-  void Add(Call& call);     // drains it at once when all are draining
-  void Remove(Call& call);  // no call to it is under way after
+  // Drains it at once when all are draining.
+  void Add(Call& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // No call to it is under way after.
+  void Remove(Call& call) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint32_t streams() const { return streams_; }
 
-  void DrainAll();
-  void AbortAll(const absl::Status& why);
-  void EndStalled(absl::Time now, absl::Duration timeout);
-  bool WaitUntilNone(absl::Time deadline);  // false when some are still open then
+  void DrainAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AbortAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndStalled(absl::Time now, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False when some are still open then.
+  bool WaitUntilNone(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable none_;
-  absl::flat_hash_set<Call*> calls_;
+  absl::Mutex mutex_;
+  absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> streams_ = 0;  // of the calls
-  bool draining_ = false;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace opmill

@@ -10,42 +10,37 @@ WorkerPool::WorkerPool(uint32_t threads) {
 
 WorkerPool::~WorkerPool() {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void WorkerPool::Post(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(work));
-  }
-  changed_.notify_one();
+  const absl::MutexLock lock(&mutex_);
+  posted_.push_back(std::move(work));
 }
 
 void WorkerPool::PostPatient(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mutex_);
-    patient_.push_back(std::move(work));
-  }
-  changed_.notify_one();
+  const absl::MutexLock lock(&mutex_);
+  patient_.push_back(std::move(work));
 }
 
 void WorkerPool::Run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !posted_.empty() || !patient_.empty(); });
-    std::deque<std::function<void()>>& queue = posted_.empty() ? patient_ : posted_;
-    if (queue.empty()) return;
-    std::function<void()> work = std::move(queue.front());
-    queue.pop_front();
-    lock.unlock();
-    work();
-    work = nullptr;
-    lock.lock();
-  }
+  while (const std::function<void()> work = Next()) work();
+}
+
+std::function<void()> WorkerPool::Next() {
+  const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !posted_.empty() || !patient_.empty();
+  };
+  const absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&changed));
+  std::deque<std::function<void()>>& queue = posted_.empty() ? patient_ : posted_;
+  if (queue.empty()) return nullptr;
+  std::function<void()> work = std::move(queue.front());
+  queue.pop_front();
+  return work;
 }
 
 }  // namespace opmill

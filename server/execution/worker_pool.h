@@ -2,13 +2,14 @@
 #ifndef OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
 #define OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace opmill {
 
@@ -18,17 +19,19 @@ class WorkerPool {
   explicit WorkerPool(uint32_t threads);
   ~WorkerPool();
 
-  void Post(std::function<void()> work);
-  void PostPatient(std::function<void()> work);  // after all that Post has been given
+  void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+  // After all that Post has been given.
+  void PostPatient(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();
+  // Blocks. Null once the pool stops and nothing is left.
+  std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> posted_;
-  std::deque<std::function<void()>> patient_;
-  bool stopping_ = false;
+  absl::Mutex mutex_;
+  std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> patient_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

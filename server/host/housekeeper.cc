@@ -1,7 +1,6 @@
 #include "server/host/housekeeper.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "absl/time/clock.h"
@@ -12,7 +11,7 @@
 namespace opmill {
 namespace {
 
-constexpr std::chrono::milliseconds kTick(20);
+constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
 // The next execution after it pays for fresh memory again: a second a gigabyte in software.
 constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
@@ -52,25 +51,26 @@ Housekeeper::Housekeeper(Device& device, OperatorCache& cache, Executor& executo
 
 Housekeeper::~Housekeeper() {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
   thread_.join();
 }
 
 void Housekeeper::Run() {
   least_unused_bytes_ = ReadUnusedBytes().value_or(least_unused_bytes_);
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kTick, [this] { return stopping_; })) {
-    lock.unlock();
+  while (!StopsWithinATick()) {
     const absl::Time now = absl::Now();
     connections_.Check(now);
     WatchMemory(now);
     EndStalled(now);
     ReleaseWhenIdle(now);
-    lock.lock();
   }
+}
+
+bool Housekeeper::StopsWithinATick() {
+  const absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kTick);
 }
 
 void Housekeeper::WatchMemory(absl::Time now) {

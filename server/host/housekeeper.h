@@ -3,12 +3,12 @@
 #ifndef OPMILL_SERVER_HOST_HOUSEKEEPER_H_
 #define OPMILL_SERVER_HOST_HOUSEKEEPER_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
@@ -32,6 +32,7 @@ class Housekeeper {
 
  private:
   void Run();
+  bool StopsWithinATick() ABSL_LOCKS_EXCLUDED(mutex_);
   void WatchMemory(absl::Time now);
   void EndStalled(absl::Time now);
   void ReleaseWhenIdle(absl::Time now);
@@ -54,10 +55,9 @@ class Housekeeper {
   absl::Time last_trim_check_ = absl::InfinitePast();
   int64_t least_unused_bytes_ = std::numeric_limits<int64_t>::max();  // since the last trim
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;     // last: it uses all above
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all above
 };
 
 }  // namespace opmill

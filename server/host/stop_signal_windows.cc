@@ -1,8 +1,7 @@
 #include <windows.h>
 
-#include <condition_variable>
-#include <mutex>
-
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/host/stop_signal.h"
 
 namespace opmill {
@@ -26,29 +25,29 @@ class ConsoleStopSignal final : public StopSignal {
   }
 
   void Wait(const std::function<void()>& /*reload*/) override {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return released_ || requests_ > seen_; });
+    const auto has_ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return released_ || requests_ > seen_;
+    };
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&has_ended));
     ++seen_;
   }
 
   void Request() override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     ++requests_;
-    changed_.notify_all();
   }
 
   void Release() override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     released_ = true;
-    changed_.notify_all();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int requests_ = 0;
-  int seen_ = 0;
-  bool released_ = false;
+  absl::Mutex mutex_;
+  int requests_ ABSL_GUARDED_BY(mutex_) = 0;
+  int seen_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

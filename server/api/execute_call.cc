@@ -153,6 +153,11 @@ void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
   {
     const absl::MutexLock lock(&mutex_);
     if (now - waits_since_ < timeout) return;
+    // A message may be long and its network slow: bytes that arrive count, where they are seen.
+    if (waits_for_message_ &&
+        (origin_.connection == nullptr || now - origin_.connection->last_received_at() < timeout)) {
+      return;
+    }
   }
   if (EndWithoutMessage(NoMessage(timeout))) return;
   Abort(ResultsAreNotRead(timeout));

@@ -188,6 +188,9 @@ void Connections::Refresh(absl::Time now) {
       connection->seen_payload_bytes_ = payload;
       connection->received_at_message_ = traffic->received_bytes;
     }
+    if (traffic->received_bytes != connection->traffic_.received_bytes) {
+      connection->last_received_nanos_.store(absl::ToUnixNanos(now), std::memory_order_relaxed);
+    }
     connection->traffic_ = *traffic;
     if (IsInUse(connection)) connection->last_used_at_ = now;
   }

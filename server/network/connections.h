@@ -48,6 +48,10 @@ class Connection {
  public:
   // Payload of messages that have arrived whole.
   void AddPayload(uint64_t bytes) { payload_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // When bytes were last seen to arrive, of whatever call.
+  absl::Time last_received_at() const {
+    return absl::FromUnixNanos(last_received_nanos_.load(std::memory_order_relaxed));
+  }
 
  private:
   friend class Connections;
@@ -62,6 +66,7 @@ class Connection {
   const std::unique_ptr<ConnectionSocket> socket_;
   const absl::Time accepted_at_;
   std::atomic<uint64_t> payload_bytes_ = 0;
+  std::atomic<int64_t> last_received_nanos_ = absl::ToUnixNanos(accepted_at_);
   // Guarded by the mutex of Connections, as all below.
   bool has_called_ = false;  // a call of it has passed access control
   ConnectionSocket::Traffic traffic_;

@@ -267,6 +267,22 @@ class HostileConnections(unittest.TestCase):
         self.assertEqual(line["code"], "DEADLINE_EXCEEDED")
         self.assertIn("sent no message for 1s", line["error"])
 
+    def test_a_slow_message_takes_longer_than_the_stall_timeout(self):
+        server = self.serve("--stall_timeout=1s")
+        array = np.zeros((4, 4), np.float32)
+        message = api.sv.ExecuteRequest(operator=arrays.argmax(array, [1]),
+                                        inputs=[array.tobytes()]).SerializeToString()
+        data = b"\0" + len(message).to_bytes(4, "big") + message
+        with self.connection(server) as caller:
+            caller.send(http2.frame(http2.HEADERS, http2.END_HEADERS, 1,
+                                    http2.request_fields(EXECUTE)))
+            for i in range(0, len(data), 16):
+                caller.send(http2.frame(http2.DATA, 0, 1, data[i:i + 16]))
+                time.sleep(0.3)
+            caller.send(http2.frame(http2.DATA, http2.END_STREAM, 1))
+            line = server.wait_for(lambda line: line.get("event") in ("execute", "refuse"), 10)
+        self.assertEqual((line["event"], line["code"]), ("execute", "OK"))
+
     def begin_silently(self, server, streams, begins):
         """Streams whose executions lack their input; returns how many the server then holds."""
         operator = arrays.argmax(np.zeros((4, 4), np.float32), [1])

@@ -27,7 +27,7 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
 
 std::string Little(uint64_t value, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
+  for (int i = 0; i < bytes; ++i, value >>= 8) text.push_back(static_cast<char>(value & 0xFF));
   return text;
 }
 

@@ -163,7 +163,9 @@ absl::StatusOr<Bindings> Bind(Device& device, const OperatorPlan& plan,
   auto buffer = device.Allocate(plan.input_bytes, BufferUse::kInput);
   if (!buffer.ok()) return buffer.status();
   bindings.input = *std::move(buffer);
-  std::memcpy(bindings.input->bytes().data(), input.data(), input.size());
+  if (!input.empty()) {
+    std::memcpy(bindings.input->bytes().data(), input.data(), input.size());
+  }
   for (const uint64_t size_bytes : plan.output_bytes) {
     buffer = device.Allocate(size_bytes, BufferUse::kOutput);
     if (!buffer.ok()) return buffer.status();

@@ -48,7 +48,7 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   grpc::ByteBuffer request_;  // of the read, then of who handles it
 
   std::optional<ResultStream> results_;  // of one thread at a time, by the order of reactions
-  grpc::ByteBuffer message_;             // likewise
+  grpc::ByteBuffer message_;             // as results_
 
   absl::Mutex mutex_;
   std::shared_ptr<Execution> execution_ ABSL_GUARDED_BY(mutex_);

@@ -60,8 +60,8 @@ class OperatorService final : public OperatorServiceBase {
   absl::Status BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
                         RequestOrigin& origin);
 
-  // gRPC would wait for the message of a call that streams its answer alone, and tell nobody of the
-  // call meanwhile. So Execute is a method of two streams here, which is the same on the wire.
+  // gRPC would wait for the message of a call that streams its answer alone, and report nothing of
+  // the call meanwhile. So Execute is a method of two streams here, which is the same on the wire.
   RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
   RawReactor* Refuse(const RequestOrigin& origin, const absl::Status& why);
 

@@ -148,19 +148,18 @@ bool Connections::CloseWorst(absl::Time now) {
   }
   for (const Shared& connection : incomplete) Close(connection, Reason::kMemory, now);
   if (!incomplete.empty()) return true;
-  // Each reference beside ours is a call, so these are looked at in place.
-  Shared* worst_place = nullptr;
-  std::pair<uint64_t, uint64_t> worst_of_all;
-  for (auto& [name, connection] : open_) {
-    const uint64_t cost = connection->overhead_bytes() + kBytesOfCall * OpenCallsOf(connection);
-    const std::pair badness(connection->unanswered_bytes() / kMuchBytes, cost);
-    if (cost < kMuchBytes || (worst_place != nullptr && badness <= worst_of_all)) continue;
-    worst_place = &connection;
-    worst_of_all = badness;
+  auto worst = open_.end();  // no copy, which would count as a call
+  std::pair<uint64_t, uint64_t> most;
+  for (auto at = open_.begin(); at != open_.end(); ++at) {
+    const Connection& connection = *at->second;
+    const uint64_t cost = connection.overhead_bytes() + kBytesOfCall * OpenCallsOf(at->second);
+    const std::pair badness(connection.unanswered_bytes() / kMuchBytes, cost);
+    if (cost < kMuchBytes || (worst != open_.end() && badness <= most)) continue;
+    worst = at;
+    most = badness;
   }
-  const Shared worst = worst_place == nullptr ? nullptr : *worst_place;
-  if (worst == nullptr) return false;
-  Close(worst, Reason::kMemory, now);
+  if (worst == open_.end()) return false;
+  Close(Shared(worst->second), Reason::kMemory, now);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// What differs between systems in sockets that nobody waits for; the rest is Berkeley's everywhere.
+// What differs between operating systems in nonblocking sockets. The rest is the same everywhere.
 #ifndef OPMILL_SERVER_NETWORK_SYSTEM_SOCKET_H_
 #define OPMILL_SERVER_NETWORK_SYSTEM_SOCKET_H_
 

@@ -12,8 +12,8 @@
 namespace opmill {
 
 // GET and HEAD alone, a connection for each. One thread serves all connections and waits for none
-// of them, so that those who send half a request, or do not read, delay nobody: they have a few
-// seconds, and the oldest of them make room for new connections.
+// of them, so that those who send half a request, or do not read, delay no one else: they have a
+// few seconds, and the oldest of them make room for new connections.
 class HttpEndpoint {
  public:
   struct Answer {

@@ -31,7 +31,7 @@ constexpr double kSubmissionSeconds = 0.1;
 // shares its submission with no other run, and on a busy host short runs are measured as long ones.
 constexpr double kPartSeconds = 0.05;
 
-// Likewise while a kernel of the part has not been measured. The groups of a plan's first kernel
+// The same while a kernel of the part has not been measured. The groups of a plan's first kernel
 // may do most of its work: those of KeepBest in top_k of one sequence take 7 times what all take on
 // average.
 constexpr double kFirstPartSeconds = 0.005;
@@ -234,7 +234,7 @@ void Submission::SubmitLoop() {
 }
 
 // Their batch ends when their parts in flight have, and takes a frame until then: the device does
-// not count as idle, and refuses nobody for want of memory, before it has given back theirs.
+// not count as idle, and refuses no run for want of memory, before it has given back theirs.
 Submission::Batch Submission::TakeAbandoned() {
   Batch batch;
   std::erase_if(candidates_, [&batch](const std::shared_ptr<QueuedRun>& run) {

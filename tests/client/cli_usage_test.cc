@@ -332,11 +332,11 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
 
 TEST_F(UsageTest, TellsWhatWasMeasuredBeforeARefusal) {
   const auto server =
-      ServerProcess::Start({"--device=reference", "--max_executions=32", "--max_queued=32"});
+      ServerProcess::Start({"--device=reference", "--max_executions=200", "--max_queued=32"});
   ASSERT_TRUE(server.ok()) << server.status();
   const Finished done =
       Run(absl::StrCat("bench --operator hardmax --shape 9 --axes 0 --rpc execute --duration 200ms "
-                       "--concurrency 1,300 --server ",
+                       "--concurrency 1,1000 --server ",
                        (*server)->address()));
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.out, HasSubstr("\n1 "));

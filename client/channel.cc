@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/address.h"
+#include "kernels/base/address.h"
 
 namespace opmill {
 namespace {

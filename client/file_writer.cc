@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/utf8_path.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {

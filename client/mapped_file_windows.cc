@@ -5,7 +5,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/mapped_file.h"
-#include "proto/utf8_path.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {

@@ -11,16 +11,17 @@ set(root "${CMAKE_INSTALL_INCLUDEDIR}/opmill")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/opmill")
 
 set_target_properties(opmill_client PROPERTIES EXPORT_NAME client)
+set_target_properties(opmill_base PROPERTIES EXPORT_NAME base)
 set_target_properties(opmill_proto PROPERTIES EXPORT_NAME proto)
 target_include_directories(opmill_proto PUBLIC
   "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>" "$<INSTALL_INTERFACE:${root}>")
 
 install(TARGETS opmill opmill-server)
-install(TARGETS opmill_client opmill_proto EXPORT opmill)
+install(TARGETS opmill_base opmill_client opmill_proto EXPORT opmill)
 foreach(header array_text client error execution execution_stream mapped_file names npy npy_writer)
   install(FILES "client/${header}.h" DESTINATION "${root}/client")
 endforeach()
-install(FILES proto/allocator.h proto/payload.h DESTINATION "${root}/proto")
+install(FILES kernels/base/allocator.h proto/payload.h DESTINATION "${root}/proto")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/opmill/" DESTINATION "${root}"
   FILES_MATCHING PATTERN "*.pb.h")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/google" DESTINATION "${root}"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "grpcpp/grpcpp.h"
+#include "kernels/base/allocator.h"
+#include "kernels/base/process.h"
 #include "kernels/d3d12/adapter/adapters.h"
-#include "proto/allocator.h"
-#include "proto/process.h"
 #include "server/config/flags.h"
 #include "server/host/stop_signal.h"
 #include "server/host/system_service.h"

@@ -19,7 +19,7 @@
 #include "client/cli/random_elements.h"
 #include "client/cli/verbs.h"
 #include "client/names.h"
-#include "proto/utf8_path.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {

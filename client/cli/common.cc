@@ -11,8 +11,8 @@
 #include "client/channel.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
-#include "proto/address.h"
-#include "proto/process.h"
+#include "kernels/base/address.h"
+#include "kernels/base/process.h"
 
 namespace opmill {
 namespace {

@@ -13,7 +13,7 @@
 #include "client/error.h"
 #include "client/names.h"
 #include "client/worked_examples.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/refusal.h"
 #include "client/error.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/common.h"
 #include "client/cli/verbs.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {

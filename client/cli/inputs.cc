@@ -19,8 +19,8 @@
 #include "client/names.h"
 #include "client/npy.h"
 #include "client/npy_cast.h"
-#include "proto/process.h"
-#include "proto/utf8_path.h"
+#include "kernels/base/process.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {

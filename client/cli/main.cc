@@ -14,8 +14,8 @@
 #include "client/cli/common.h"
 #include "client/cli/verbs.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/allocator.h"
-#include "proto/process.h"
+#include "kernels/base/allocator.h"
+#include "kernels/base/process.h"
 
 namespace opmill {
 namespace {

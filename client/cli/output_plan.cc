@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/zip_format.h"
 #include "client/file_writer.h"
-#include "proto/utf8_path.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {

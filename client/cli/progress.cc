@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "proto/process.h"
+#include "kernels/base/process.h"
 
 namespace opmill {
 namespace {

@@ -12,7 +12,7 @@
 #include "client/file_writer.h"
 #include "client/names.h"
 #include "client/npy.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {

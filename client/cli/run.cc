@@ -22,8 +22,8 @@
 #include "client/error.h"
 #include "client/file_writer.h"
 #include "client/names.h"
-#include "proto/json_text.h"
-#include "proto/process.h"
+#include "kernels/base/json_text.h"
+#include "kernels/base/process.h"
 
 namespace opmill {
 namespace {

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/errors.h"
 #include "client/cli/verbs.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {

@@ -24,22 +24,7 @@ constexpr uint64_t kConstantsStride =
 
 // Views reach to the end of the last vector; buffers are cut so that they may.
 uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
-  uint64_t size_bytes = 0;
-  switch (role) {
-    case BufferRole::kInput:
-      size_bytes = plan.input_bytes;
-      break;
-    case BufferRole::kScratch:
-      size_bytes = plan.scratch_bytes;
-      break;
-    case BufferRole::kOutput0:
-    case BufferRole::kOutput1: {
-      const size_t index = role == BufferRole::kOutput1 ? 1 : 0;
-      if (index < plan.output_bytes.size()) size_bytes = plan.output_bytes[index];
-      break;
-    }
-  }
-  return RoundUp(size_bytes, 16);
+  return RoundUp(BytesOf(plan, role), 16);
 }
 
 absl::Status CheckRange(const OperatorPlan& plan, BufferRole role, uint64_t offset, uint64_t size,
@@ -47,8 +32,7 @@ absl::Status CheckRange(const OperatorPlan& plan, BufferRole role, uint64_t offs
   const uint64_t limit = AddressableBytes(plan, role);
   if (offset % alignment == 0 && offset <= limit && size <= limit - offset) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("The plan uses ", size, " bytes from byte ", offset,
-                                          " of buffer ", static_cast<uint32_t>(role),
-                                          ", which has ", limit, "."));
+                                          " of ", ToString(role), ", which has ", limit, "."));
 }
 
 absl::Status CheckView(const OperatorPlan& plan, const BufferView& view) {
@@ -62,8 +46,8 @@ absl::Status CheckView(const OperatorPlan& plan, const BufferView& view) {
 }
 
 absl::Status CheckWritable(BufferRole role) {
-  if (role != BufferRole::kInput) return absl::OkStatus();
-  return absl::InternalError("The plan writes to the input.");
+  if (role.kind != BufferRole::Kind::kInput) return absl::OkStatus();
+  return absl::InternalError("The plan writes to an input.");
 }
 
 absl::Status CheckDispatch(const OperatorPlan& plan, const Dispatch& dispatch) {
@@ -100,8 +84,7 @@ absl::Status CheckPlan(const OperatorPlan& plan) {
 }
 
 bool IsOutput(const BufferView& view) {
-  return view.element_count != 0 &&
-         (view.role == BufferRole::kOutput0 || view.role == BufferRole::kOutput1);
+  return view.element_count != 0 && view.role.kind == BufferRole::Kind::kOutput;
 }
 
 }  // namespace

@@ -57,19 +57,25 @@ absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::s
   return absl::OkStatus();
 }
 
-absl::Status CheckBindings(const QueuedRun& run, size_t bound_outputs) {
-  const OperatorPlan& plan = run.compiled->plan();
-  const uint64_t generation = run.compiled->generation();
-  RETURN_IF_ERROR(CheckBuffer(run.input, "input", BufferUse::kInput, plan.input_bytes, generation));
-  if (bound_outputs != plan.output_bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("The operator has ", plan.output_bytes.size(),
-                                                   " outputs; ", bound_outputs, " are bound."));
+absl::Status CheckBuffers(absl::Span<const std::shared_ptr<D3D12HostBuffer>> buffers,
+                          absl::string_view name, BufferUse use,
+                          absl::Span<const uint64_t> needed_bytes, uint64_t generation) {
+  if (buffers.size() != needed_bytes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("The operator has ", needed_bytes.size(), " ",
+                                                   name, "s; ", buffers.size(), " are bound."));
   }
-  for (size_t i = 0; i < bound_outputs; ++i) {
-    RETURN_IF_ERROR(CheckBuffer(run.outputs[i], "output", BufferUse::kOutput, plan.output_bytes[i],
-                                generation));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    RETURN_IF_ERROR(CheckBuffer(buffers[i], name, use, needed_bytes[i], generation));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckBindings(const QueuedRun& run) {
+  const OperatorPlan& plan = run.compiled->plan();
+  const uint64_t generation = run.compiled->generation();
+  RETURN_IF_ERROR(
+      CheckBuffers(run.inputs, "input", BufferUse::kInput, plan.input_bytes, generation));
+  return CheckBuffers(run.outputs, "output", BufferUse::kOutput, plan.output_bytes, generation);
 }
 
 class D3D12Device : public Device {
@@ -134,7 +140,9 @@ class D3D12Device : public Device {
            std::stop_token abandoned, RunCallback done) override {
     auto run = std::make_shared<QueuedRun>();
     run->compiled = std::dynamic_pointer_cast<const D3D12CompiledOperator>(std::move(compiled));
-    run->input = std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(bindings.input));
+    for (std::shared_ptr<HostBuffer>& input : bindings.inputs) {
+      run->inputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(input)));
+    }
     for (std::shared_ptr<HostBuffer>& output : bindings.outputs) {
       run->outputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(output)));
     }
@@ -143,7 +151,7 @@ class D3D12Device : public Device {
     run->status = run->compiled == nullptr
                       ? absl::InvalidArgumentError(
                             "The operator is missing or was compiled for another device.")
-                      : CheckBindings(*run, run->outputs.size());
+                      : CheckBindings(*run);
     // A generation refuses only when a newer one stands ready.
     for (;;) {
       const std::shared_ptr<Generation> generation = Newest();

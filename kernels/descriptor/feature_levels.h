@@ -1,4 +1,4 @@
-// DirectML's feature levels, and the one table of what each operator takes at which of them.
+// DirectML's feature levels, and how an operator's schema says what it takes at which of them.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_FEATURE_LEVELS_H_
 #define OPMILL_KERNELS_DESCRIPTOR_FEATURE_LEVELS_H_
 
@@ -10,8 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 
@@ -71,45 +70,24 @@ class DataTypeSet {
   uint32_t bits_ = 0;
 };
 
-// Operators and functions that share their rows.
-enum class OperatorGroup : uint32_t {
-  kArgReduce,        // ARGMIN, ARGMAX
-  kReduceArg,        // REDUCE ARGMIN, ARGMAX
-  kReduceAverage,    // REDUCE AVERAGE, L2, LOG_SUM, LOG_SUM_EXP
-  kReduceSumSquare,  // REDUCE L1, SUM_SQUARE
-  kReduceMinMax,     // REDUCE MIN, MAX
-  kReduceSum,        // REDUCE MULTIPLY, SUM
-  kTopK1,            // TOP_K1
-  kTopK,             // TOP_K, where it goes beyond TOP_K1: kDecreasing at an older level
-  kHardmax1,         // ACTIVATION_HARDMAX1
-  kHardmax,          // ACTIVATION_HARDMAX: the last axis, effective rank at most 2
-};
+inline constexpr DataTypeSet kFloats = {DataType::kFloat32, DataType::kFloat16};
+inline constexpr DataTypeSet kIntegers32 = {DataType::kInt32, DataType::kUint32};
+inline constexpr DataTypeSet kIntegers64 = {DataType::kInt64, DataType::kUint64};
+inline constexpr DataTypeSet kEightTypes =
+    kFloats | kIntegers32 |
+    DataTypeSet{DataType::kInt16, DataType::kInt8, DataType::kUint16, DataType::kUint8};
+inline constexpr DataTypeSet kTenTypes = kEightTypes | kIntegers64;
 
 struct FeatureLevelRow {
-  OperatorGroup group;
-  FeatureLevel level;  // holds from here on, until a newer row of the group
+  FeatureLevel level;  // holds from here on, until a newer row
   uint32_t min_rank;
   uint32_t max_rank;
-  DataTypeSet types;        // of the input; an output of values has the input's type
-  DataTypeSet index_types;  // of an output of indices; empty where the group has none
+  DataTypeSet types;             // of the inputs; an output of values has the same type
+  DataTypeSet index_types = {};  // of an output of indices; empty where there is none
 };
-
-// All rows, those of a group newest first. A newer row allows all that an older one does.
-absl::Span<const FeatureLevelRow> FeatureLevelTable();
-
-OperatorGroup GroupOf(ReduceFunction function);
-// The newest row of `group` at `level`; null where the level does not have the group.
-const FeatureLevelRow* RowAt(OperatorGroup group, FeatureLevel level);
 
 // DirectML's effective rank: dimensions, not counting leftmost ones of size 1.
 uint32_t EffectiveRank(const std::vector<uint32_t>& sizes);
-// True when ACTIVATION_HARDMAX, which takes no axes, says the same.
-bool IsPlainHardmax(const HardmaxDesc& desc);
-
-// The rows that can serve a lawful `desc` at some level, newest first. Which rows those are is a
-// matter of the operator, its function, and where the older operator is narrower (TOP_K,
-// ACTIVATION_HARDMAX) of direction, axes and sizes.
-std::vector<const FeatureLevelRow*> RowsFor(const OperatorDesc& desc);
 
 }  // namespace opmill
 

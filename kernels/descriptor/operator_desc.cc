@@ -1,122 +1,64 @@
 #include "kernels/descriptor/operator_desc.h"
 
-#include "absl/hash/hash.h"
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
 namespace {
 
-std::string AxesText(const std::vector<uint32_t>& axes) {
-  return absl::StrCat("axes=[", absl::StrJoin(axes, ","), "]");
-}
-
-std::string TensorText(absl::string_view name, const std::optional<TensorDesc>& tensor) {
-  return tensor.has_value() ? absl::StrCat(", ", name, "=", ToString(*tensor)) : std::string();
-}
-
-absl::string_view DirectionText(AxisDirection direction) {
-  switch (direction) {
-    case AxisDirection::kIncreasing:
-      return "INCREASING";
-    case AxisDirection::kDecreasing:
-      return "DECREASING";
+std::string AttributeText(const AttributeSchema& attribute, const AttributeValues& values) {
+  switch (attribute.kind) {
+    case AttributeKind::kAxes:
+      return absl::StrCat(attribute.name, "=[", absl::StrJoin(values, ","), "]");
+    case AttributeKind::kChoice:
+      return absl::StrCat(attribute.name, "=", ChoiceName(attribute, values.front()));
+    case AttributeKind::kFlag:
+    case AttributeKind::kNumber:
+    case AttributeKind::kAxis:
+      break;
   }
-  return "UNKNOWN";
+  return absl::StrCat(attribute.name, "=", values.front());
 }
-
-std::string Arguments(const ArgReduceDesc& desc) {
-  return absl::StrCat("input=", ToString(desc.input), TensorText("output", desc.output), ", ",
-                      AxesText(desc.axes), ", axis_direction=", DirectionText(desc.axis_direction));
-}
-
-std::string Arguments(const ReduceDesc& desc) {
-  return absl::StrCat("function=", ToString(desc.function), ", input=", ToString(desc.input),
-                      TensorText("output", desc.output), ", ", AxesText(desc.axes));
-}
-
-std::string Arguments(const TopKDesc& desc) {
-  return absl::StrCat("input=", ToString(desc.input),
-                      TensorText("output_values", desc.output_values),
-                      TensorText("output_indices", desc.output_indices), ", axis=", desc.axis,
-                      ", k=", desc.k, ", axis_direction=", DirectionText(desc.axis_direction));
-}
-
-std::string Arguments(const HardmaxDesc& desc) {
-  return absl::StrCat("input=", ToString(desc.input), TensorText("output", desc.output), ", ",
-                      AxesText(desc.axes));
-}
-
-struct NameVisitor {
-  absl::string_view operator()(const ArgReduceDesc& desc) const {
-    return desc.extreme == Extreme::kMin ? "argmin" : "argmax";
-  }
-  absl::string_view operator()(const ReduceDesc&) const { return "reduce"; }
-  absl::string_view operator()(const TopKDesc&) const { return "top_k"; }
-  absl::string_view operator()(const HardmaxDesc&) const { return "hardmax"; }
-};
-
-struct OutputsVisitor {
-  std::vector<TensorDesc> operator()(const TopKDesc& desc) const {
-    return {desc.output_values.value(), desc.output_indices.value()};
-  }
-  template <typename Desc>
-  std::vector<TensorDesc> operator()(const Desc& desc) const {
-    return std::vector<TensorDesc>(1, desc.output.value());
-  }
-};
 
 }  // namespace
 
-size_t OperatorDescHash::operator()(const OperatorDesc& desc) const {
-  // Not absl::Hash<OperatorDesc>: an abseil built for C++14 cannot hash std::variant.
-  const size_t content = std::visit([](const auto& d) { return absl::HashOf(d); }, desc);
-  return absl::HashOf(desc.index(), content);
+const AttributeValues& OperatorDesc::list(absl::string_view attribute) const {
+  return attributes[schema->AttributeIndex(attribute)];
 }
 
-absl::string_view ToString(ReduceFunction function) {
-  switch (function) {
-    case ReduceFunction::kArgMax:
-      return "ARGMAX";
-    case ReduceFunction::kArgMin:
-      return "ARGMIN";
-    case ReduceFunction::kAverage:
-      return "AVERAGE";
-    case ReduceFunction::kL1:
-      return "L1";
-    case ReduceFunction::kL2:
-      return "L2";
-    case ReduceFunction::kLogSum:
-      return "LOG_SUM";
-    case ReduceFunction::kLogSumExp:
-      return "LOG_SUM_EXP";
-    case ReduceFunction::kMax:
-      return "MAX";
-    case ReduceFunction::kMin:
-      return "MIN";
-    case ReduceFunction::kMultiply:
-      return "MULTIPLY";
-    case ReduceFunction::kSum:
-      return "SUM";
-    case ReduceFunction::kSumSquare:
-      return "SUM_SQUARE";
-  }
-  return "UNKNOWN";
-}
-
-absl::string_view OperatorName(const OperatorDesc& desc) { return std::visit(NameVisitor(), desc); }
-
-const TensorDesc& InputOf(const OperatorDesc& desc) {
-  return std::visit([](const auto& d) -> const TensorDesc& { return d.input; }, desc);
+absl::string_view OperatorName(const OperatorDesc& desc) {
+  return desc.schema == nullptr ? "none" : desc.schema->name;
 }
 
 std::vector<TensorDesc> OutputsOf(const OperatorDesc& desc) {
-  return std::visit(OutputsVisitor(), desc);
+  std::vector<TensorDesc> outputs;
+  outputs.reserve(desc.outputs.size());
+  for (const std::optional<TensorDesc>& output : desc.outputs) outputs.push_back(output.value());
+  return outputs;
 }
 
 std::string ToString(const OperatorDesc& desc) {
-  return absl::StrCat(OperatorName(desc), "(",
-                      std::visit([](const auto& d) { return Arguments(d); }, desc), ")");
+  if (desc.schema == nullptr) return "none()";
+  const OperatorSchema& schema = *desc.schema;
+  std::vector<std::string> parts;
+  const auto add_attribute = [&](size_t i) {
+    parts.push_back(AttributeText(schema.attributes[i], desc.attributes[i]));
+  };
+  if (schema.has_functions()) add_attribute(schema.function_attribute);
+  for (size_t i = 0; i < desc.inputs.size(); ++i) {
+    parts.push_back(absl::StrCat(schema.inputs[i].name, "=", ToString(desc.inputs[i])));
+  }
+  for (size_t i = 0; i < desc.outputs.size(); ++i) {
+    if (!desc.outputs[i].has_value()) continue;
+    parts.push_back(absl::StrCat(schema.outputs[i].name, "=", ToString(*desc.outputs[i])));
+  }
+  for (size_t i = 0; i < desc.attributes.size(); ++i) {
+    if (i != schema.function_attribute) add_attribute(i);
+  }
+  return absl::StrCat(schema.name, "(", absl::StrJoin(parts, ", "), ")");
 }
 
 }  // namespace opmill

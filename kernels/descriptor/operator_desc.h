@@ -1,112 +1,56 @@
-// What a caller asks for: DirectML's operator descriptors as data.
+// What a caller asks for: an operator of DirectML as data.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_OPERATOR_DESC_H_
 #define OPMILL_KERNELS_DESCRIPTOR_OPERATOR_DESC_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 
+struct OperatorSchema;
+
+// DML_AXIS_DIRECTION, which several operators take.
 enum class AxisDirection : uint32_t { kIncreasing = 0, kDecreasing = 1 };
 
-// DirectML's order.
-enum class ReduceFunction : uint32_t {
-  kArgMax = 0,
-  kArgMin = 1,
-  kAverage = 2,
-  kL1 = 3,
-  kL2 = 4,
-  kLogSum = 5,
-  kLogSumExp = 6,
-  kMax = 7,
-  kMin = 8,
-  kMultiply = 9,
-  kSum = 10,
-  kSumSquare = 11,
-};
-inline constexpr uint32_t kReduceFunctionCount = 12;
+// The values of an attribute: any number for a list of axes, one for every other kind.
+using AttributeValues = std::vector<uint32_t>;
 
-enum class Extreme : uint32_t { kMin = 0, kMax = 1 };
+// Tensors and attributes are in the order of the schema. Every operator family has a typed form of
+// its descriptors (kernels/operators/*/*_desc.h), which converts to this one and back.
+struct OperatorDesc {
+  const OperatorSchema* schema = nullptr;  // null only in a descriptor that was never filled in
+  std::vector<TensorDesc> inputs;
+  std::vector<std::optional<TensorDesc>> outputs;  // Validate infers those that are not given
+  std::vector<AttributeValues> attributes;
 
-// DML_OPERATOR_ARGMIN, DML_OPERATOR_ARGMAX
-struct ArgReduceDesc {
-  Extreme extreme = Extreme::kMax;
-  TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed UINT32
-  std::vector<uint32_t> axes;
-  AxisDirection axis_direction = AxisDirection::kIncreasing;
+  // The values of the attribute with that name, which the schema has.
+  const AttributeValues& list(absl::string_view attribute) const;
+  uint32_t number(absl::string_view attribute) const { return list(attribute).front(); }
+  template <typename Enum>
+  Enum choice(absl::string_view attribute) const {
+    return static_cast<Enum>(number(attribute));
+  }
 
-  friend bool operator==(const ArgReduceDesc&, const ArgReduceDesc&) = default;
+  friend bool operator==(const OperatorDesc&, const OperatorDesc&) = default;
   template <typename H>
-  friend H AbslHashValue(H h, const ArgReduceDesc& d) {
-    return H::combine(std::move(h), d.extreme, d.input, d.output.value_or(TensorDesc{}), d.axes,
-                      d.axis_direction);
+  friend H AbslHashValue(H h, const OperatorDesc& d) {
+    h = H::combine(std::move(h), d.schema, d.inputs, d.attributes);
+    // An abseil that was built for C++14 cannot hash std::optional.
+    for (const auto& output : d.outputs)
+      h = H::combine(std::move(h), output.value_or(TensorDesc()));
+    return h;
   }
 };
 
-// DML_OPERATOR_REDUCE
-struct ReduceDesc {
-  ReduceFunction function = ReduceFunction::kSum;
-  TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed, the input's type (UINT32 for ARG*)
-  std::vector<uint32_t> axes;
-
-  friend bool operator==(const ReduceDesc&, const ReduceDesc&) = default;
-  template <typename H>
-  friend H AbslHashValue(H h, const ReduceDesc& d) {
-    return H::combine(std::move(h), d.function, d.input, d.output.value_or(TensorDesc{}), d.axes);
-  }
-};
-
-// DML_OPERATOR_TOP_K1, and DML_OPERATOR_TOP_K with kDecreasing
-struct TopKDesc {
-  TensorDesc input;
-  std::optional<TensorDesc> output_values;   // without one: packed
-  std::optional<TensorDesc> output_indices;  // without one: packed UINT32
-  uint32_t axis = 0;
-  uint32_t k = 0;
-  AxisDirection axis_direction = AxisDirection::kDecreasing;
-
-  friend bool operator==(const TopKDesc&, const TopKDesc&) = default;
-  template <typename H>
-  friend H AbslHashValue(H h, const TopKDesc& d) {
-    return H::combine(std::move(h), d.input, d.output_values.value_or(TensorDesc{}),
-                      d.output_indices.value_or(TensorDesc{}), d.axis, d.k, d.axis_direction);
-  }
-};
-
-// DML_OPERATOR_ACTIVATION_HARDMAX1, and ACTIVATION_HARDMAX with the last axis
-struct HardmaxDesc {
-  TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed
-  std::vector<uint32_t> axes;
-
-  friend bool operator==(const HardmaxDesc&, const HardmaxDesc&) = default;
-  template <typename H>
-  friend H AbslHashValue(H h, const HardmaxDesc& d) {
-    return H::combine(std::move(h), d.input, d.output.value_or(TensorDesc{}), d.axes);
-  }
-};
-
-using OperatorDesc = std::variant<ArgReduceDesc, ReduceDesc, TopKDesc, HardmaxDesc>;
-
-// For hash maps: absl::flat_hash_map<OperatorDesc, V, OperatorDescHash>.
-struct OperatorDescHash {
-  size_t operator()(const OperatorDesc& desc) const;
-};
-
-absl::string_view ToString(ReduceFunction function);       // "LOG_SUM_EXP"
 absl::string_view OperatorName(const OperatorDesc& desc);  // "argmin", "reduce", "top_k", ...
-const TensorDesc& InputOf(const OperatorDesc& desc);
-// The outputs of a validated descriptor (all present): one, or values then indices for top_k.
+// The outputs of a validated descriptor.
 std::vector<TensorDesc> OutputsOf(const OperatorDesc& desc);
 std::string ToString(const OperatorDesc& desc);  // one line, enough to repeat the call
 

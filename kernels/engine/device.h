@@ -68,7 +68,7 @@ class CompiledOperator {
 // Buffers from the same device, at least as large as the RequiredBytes of their tensors. The run
 // keeps them and the compiled operator alive until its callback has returned.
 struct Bindings {
-  std::shared_ptr<HostBuffer> input;
+  std::vector<std::shared_ptr<HostBuffer>> inputs;
   std::vector<std::shared_ptr<HostBuffer>> outputs;
 };
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,46 +13,31 @@
 namespace opmill {
 namespace {
 
-// Calls back with what may be written in more ways than one: every tensor that is given, and axes.
-template <typename Desc, typename OnTensor, typename OnAxes>
-void ForEachFreePart(Desc& desc, const OnTensor& on_tensor, const OnAxes& on_axes) {
-  const auto if_given = [&](auto& tensor) {
-    if (tensor.has_value()) on_tensor(*tensor);
-  };
-  std::visit(
-      [&](auto& d) {
-        on_tensor(d.input);
-        if constexpr (std::is_same_v<std::decay_t<decltype(d)>, TopKDesc>) {
-          if_given(d.output_values);
-          if_given(d.output_indices);
-        } else {
-          if_given(d.output);
-          on_axes(d.axes);
-        }
-      },
-      desc);
-}
-
+// What may be written in more ways than one: packed strides, and the order of axes.
 bool IsCanonical(const OperatorDesc& desc) {
-  bool is_canonical = true;
-  ForEachFreePart(
-      desc,
-      [&](const TensorDesc& tensor) {
-        if (!tensor.strides.empty() && IsPacked(tensor)) is_canonical = false;
-      },
-      [&](const std::vector<uint32_t>& axes) {
-        if (!std::is_sorted(axes.begin(), axes.end())) is_canonical = false;
-      });
-  return is_canonical;
+  const auto has_canonical_strides = [](const TensorDesc& tensor) {
+    return tensor.strides.empty() || !IsPacked(tensor);
+  };
+  for (const TensorDesc& input : desc.inputs) {
+    if (!has_canonical_strides(input)) return false;
+  }
+  for (const std::optional<TensorDesc>& output : desc.outputs) {
+    if (output.has_value() && !has_canonical_strides(*output)) return false;
+  }
+  // Other attributes have one value each.
+  return std::all_of(
+      desc.attributes.begin(), desc.attributes.end(),
+      [](const AttributeValues& values) { return std::is_sorted(values.begin(), values.end()); });
 }
 
 OperatorDesc Canonical(OperatorDesc desc) {
-  ForEachFreePart(
-      desc,
-      [](TensorDesc& tensor) {
-        if (IsPacked(tensor)) tensor.strides.clear();
-      },
-      [](std::vector<uint32_t>& axes) { std::sort(axes.begin(), axes.end()); });
+  for (TensorDesc& input : desc.inputs) {
+    if (IsPacked(input)) input.strides.clear();
+  }
+  for (std::optional<TensorDesc>& output : desc.outputs) {
+    if (output.has_value() && IsPacked(*output)) output->strides.clear();
+  }
+  for (AttributeValues& values : desc.attributes) std::sort(values.begin(), values.end());
   return desc;
 }
 

@@ -99,7 +99,7 @@ class OperatorCache {
   Device& device_;
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<OperatorDesc, Entry, OperatorDescHash> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<OperatorDesc, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   // How often the operators that are kept name each.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);

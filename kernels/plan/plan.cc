@@ -1,27 +1,24 @@
 #include "kernels/plan/plan.h"
 
+#include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
-#include "kernels/plan/operator_plans.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "kernels/plan/plan_builder.h"
 
 namespace opmill {
+
+#define OPMILL_OPERATOR(Name) \
+  absl::Status Plan##Name(PlanBuilder& builder, const OperatorDesc& desc);
+#include "kernels/operators/operator_list.inc"
+#undef OPMILL_OPERATOR
+
 namespace {
 
-struct Planner {
-  PlanBuilder& builder;
-
-  absl::Status operator()(const ArgReduceDesc& desc) const {
-    PlanArgReduce(builder, desc);
-    return absl::OkStatus();
-  }
-  absl::Status operator()(const ReduceDesc& desc) const {
-    PlanReduce(builder, desc);
-    return absl::OkStatus();
-  }
-  absl::Status operator()(const HardmaxDesc& desc) const {
-    PlanHardmax(builder, desc);
-    return absl::OkStatus();
-  }
-  absl::Status operator()(const TopKDesc& desc) const { return PlanTopK(builder, desc); }
+using PlanFunction = absl::Status (*)(PlanBuilder&, const OperatorDesc&);
+constexpr PlanFunction kPlanFunctions[] = {
+#define OPMILL_OPERATOR(Name) &Plan##Name,
+#include "kernels/operators/operator_list.inc"
+#undef OPMILL_OPERATOR
 };
 
 // What a device writes down for a dispatch beside the plan: its constants, aligned.
@@ -30,6 +27,25 @@ constexpr uint64_t kBytesPerKernel = 256;  // its names and macros
 constexpr uint64_t kFixedBytes = 2048;     // descriptors, entries of tables
 
 }  // namespace
+
+std::string ToString(BufferRole role) {
+  switch (role.kind) {
+    case BufferRole::Kind::kInput:
+      return absl::StrCat("input ", role.index);
+    case BufferRole::Kind::kOutput:
+      return absl::StrCat("output ", role.index);
+    case BufferRole::Kind::kScratch:
+      break;
+  }
+  return "scratch";
+}
+
+uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
+  if (role.kind == BufferRole::Kind::kScratch) return plan.scratch_bytes;
+  const std::vector<uint64_t>& bytes =
+      role.kind == BufferRole::Kind::kInput ? plan.input_bytes : plan.output_bytes;
+  return role.index < bytes.size() ? bytes[role.index] : 0;
+}
 
 uint64_t PlanBytes(const OperatorPlan& plan) {
   uint64_t bytes = kFixedBytes + plan.kernels.size() * kBytesPerKernel;
@@ -42,10 +58,12 @@ uint64_t PlanBytes(const OperatorPlan& plan) {
 
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
   PlanBuilder builder(options);
-  RETURN_IF_ERROR(std::visit(Planner{builder}, desc));
+  RETURN_IF_ERROR(kPlanFunctions[OperatorIndex(desc)](builder, desc));
+  std::vector<uint64_t> input_bytes;
+  for (const TensorDesc& input : desc.inputs) input_bytes.push_back(RequiredBytes(input));
   std::vector<uint64_t> output_bytes;
   for (const TensorDesc& output : OutputsOf(desc)) output_bytes.push_back(RequiredBytes(output));
-  return builder.Finish(RequiredBytes(InputOf(desc)), std::move(output_bytes));
+  return builder.Finish(std::move(input_bytes), std::move(output_bytes));
 }
 
 }  // namespace opmill

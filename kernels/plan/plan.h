@@ -39,7 +39,18 @@ struct KernelPermutation {
   }
 };
 
-enum class BufferRole : uint32_t { kInput, kOutput0, kOutput1, kScratch };
+// Which buffer of a run: an input, an output, or the scratch memory.
+struct BufferRole {
+  enum class Kind : uint32_t { kInput, kOutput, kScratch };
+  Kind kind = Kind::kInput;
+  uint32_t index = 0;
+
+  static constexpr BufferRole Input(uint32_t index = 0) { return {Kind::kInput, index}; }
+  static constexpr BufferRole Output(uint32_t index = 0) { return {Kind::kOutput, index}; }
+  static constexpr BufferRole Scratch() { return {Kind::kScratch, 0}; }
+  friend bool operator==(const BufferRole&, const BufferRole&) = default;
+};
+std::string ToString(BufferRole role);  // "input 0", "scratch"
 
 // Element formats of typed buffer views. kVector (R32G32B32A32_UINT) is the one that kernels
 // read through; the narrow ones make narrow stores that do not race.
@@ -49,7 +60,7 @@ uint32_t ViewElementBytes(ViewFormat format);
 // `element_count` elements from byte `offset_bytes` of the buffer with that role. The offset is a
 // multiple of 16. A count of 0 is an absent view: the slot is not read or written.
 struct BufferView {
-  BufferRole role = BufferRole::kInput;
+  BufferRole role = BufferRole::Input();
   ViewFormat format = ViewFormat::kVector;
   uint64_t offset_bytes = 0;
   uint64_t element_count = 0;
@@ -69,7 +80,7 @@ struct Dispatch {
 
 // Zeroes bytes of a buffer. Offset and size are multiples of 4.
 struct Fill {
-  BufferRole role = BufferRole::kOutput0;
+  BufferRole role = BufferRole::Output();
   uint64_t offset_bytes = 0;
   uint64_t size_bytes = 0;
 };
@@ -83,10 +94,13 @@ struct Pass {
 struct OperatorPlan {
   std::vector<KernelPermutation> kernels;
   std::vector<Pass> passes;
-  uint64_t input_bytes = 0;            // RequiredBytes of the input
-  std::vector<uint64_t> output_bytes;  // one, or two for top_k
+  std::vector<uint64_t> input_bytes;   // RequiredBytes of each input
+  std::vector<uint64_t> output_bytes;  // and of each output
   uint64_t scratch_bytes = 0;
 };
+
+// Of the buffer with that role; 0 where the operator has none.
+uint64_t BytesOf(const OperatorPlan& plan, BufferRole role);
 
 // About the host's memory that a compiled operator with this plan takes.
 uint64_t PlanBytes(const OperatorPlan& plan);

@@ -83,7 +83,7 @@ uint64_t PlanBuilder::ReserveRecords(uint64_t count) {
   return offset;
 }
 
-absl::StatusOr<OperatorPlan> PlanBuilder::Finish(uint64_t input_bytes,
+absl::StatusOr<OperatorPlan> PlanBuilder::Finish(std::vector<uint64_t> input_bytes,
                                                  std::vector<uint64_t> output_bytes) {
   if (full()) {
     return absl::ResourceExhaustedError(
@@ -99,7 +99,7 @@ absl::StatusOr<OperatorPlan> PlanBuilder::Finish(uint64_t input_bytes,
   if (plan_.passes.back().dispatches.empty() && plan_.passes.back().fills.empty()) {
     plan_.passes.pop_back();
   }
-  plan_.input_bytes = input_bytes;
+  plan_.input_bytes = std::move(input_bytes);
   plan_.output_bytes = std::move(output_bytes);
   plan_.scratch_bytes = scratch_high_;
   return std::move(plan_);
@@ -127,7 +127,7 @@ PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t
 }
 
 BufferView Records(uint64_t scratch_offset, uint64_t count) {
-  return {.role = BufferRole::kScratch,
+  return {.role = BufferRole::Scratch(),
           .format = ViewFormat::kVector,
           .offset_bytes = scratch_offset,
           .element_count = count};

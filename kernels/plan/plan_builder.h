@@ -50,7 +50,8 @@ class PlanBuilder {
   void Release(uint64_t mark) { scratch_end_ = mark; }
 
   // ResourceExhausted when the scratch is larger than the options allow, or the plan is full.
-  absl::StatusOr<OperatorPlan> Finish(uint64_t input_bytes, std::vector<uint64_t> output_bytes);
+  absl::StatusOr<OperatorPlan> Finish(std::vector<uint64_t> input_bytes,
+                                      std::vector<uint64_t> output_bytes);
 
  private:
   Pass& pass();
@@ -64,7 +65,7 @@ class PlanBuilder {
 
 // Vectors of the input, or another buffer, that hold elements [base, base + span].
 PlacedView ReadElements(DataType type, uint64_t base, uint64_t span,
-                        BufferRole role = BufferRole::kInput);
+                        BufferRole role = BufferRole::Input());
 // Elements [base, base + span] of an output.
 PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t span);
 BufferView Records(uint64_t scratch_offset, uint64_t count);

@@ -174,15 +174,19 @@ class ReferenceDevice : public Device {
 
   absl::StatusOr<RunStatistics> Execute(const QueuedRun& run) {
     const absl::Time started = absl::Now();
+    std::vector<absl::Span<const std::byte>> inputs;
     std::vector<absl::Span<std::byte>> outputs;
-    bool complete = run.bindings.input != nullptr;
+    bool complete = true;
+    for (const std::shared_ptr<HostBuffer>& input : run.bindings.inputs) {
+      complete = complete && input != nullptr;
+      if (complete) inputs.push_back(input->bytes());
+    }
     for (const std::shared_ptr<HostBuffer>& output : run.bindings.outputs) {
       complete = complete && output != nullptr;
       if (complete) outputs.push_back(output->bytes());
     }
     if (!complete) return absl::InvalidArgumentError("The run lacks a buffer.");
-    RETURN_IF_ERROR(
-        ReferenceRun(run.compiled->desc(), run.bindings.input->bytes(), outputs, run.abandoned));
+    RETURN_IF_ERROR(ReferenceRun(run.compiled->desc(), inputs, outputs, run.abandoned));
     ++runs_;
     RunStatistics statistics;
     statistics.queued = started - run.queued_at;

@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 
 namespace opmill {
 
@@ -31,8 +32,9 @@ namespace opmill {
 // an output span has beyond them is left alone. InvalidArgument when a span is missing or short.
 // Cancelled after a stop of `abandoned`, for which it looks at every element, but not while it
 // sorts a sequence.
-absl::Status ReferenceRun(const OperatorDesc& validated, absl::Span<const std::byte> input,
-                          const std::vector<absl::Span<std::byte>>& outputs,
+absl::Status ReferenceRun(const OperatorDesc& validated,
+                          absl::Span<const absl::Span<const std::byte>> inputs,
+                          absl::Span<const absl::Span<std::byte>> outputs,
                           const std::stop_token& abandoned = {});
 
 // One result of a float reduction before it is rounded, and what bounds of its error are made of.

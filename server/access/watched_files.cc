@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/base/sha256.h"
-#include "proto/utf8_path.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {

@@ -22,10 +22,10 @@ absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChu
                                                OperatorName(desc), " takes 1."));
   }
   const uint64_t bytes = inputs[0].data.size();
-  const uint64_t least = SpannedBytes(InputOf(desc));
-  if (bytes >= least && bytes <= RequiredBytes(InputOf(desc))) return absl::OkStatus();
+  const uint64_t least = SpannedBytes(desc.inputs[0]);
+  if (bytes >= least && bytes <= RequiredBytes(desc.inputs[0])) return absl::OkStatus();
   return InvalidField("inputs[0]", absl::StrCat("inputs[0] has ", bytes, " bytes; ",
-                                                ToString(InputOf(desc)), " takes ", least, "."));
+                                                ToString(desc.inputs[0]), " takes ", least, "."));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
     EncodeTensor(output, *to.add_outputs());
     to.add_output_bytes(SpannedBytes(output));
   }
-  to.set_input_bytes(SpannedBytes(InputOf(desc)));
+  to.set_input_bytes(SpannedBytes(desc.inputs[0]));
   to.set_scratch_bytes(found.compiled->cost().scratch_bytes);
   to.set_was_cached(found.was_cached);
   EncodeDuration(found.duration, *to.mutable_compile_duration());

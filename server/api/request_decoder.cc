@@ -1,29 +1,36 @@
 #include "server/api/request_decoder.h"
 
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/reflection.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "server/api/grpc_status.h"
 
 namespace opmill {
 namespace {
 
-// The enums of the wire that start at 1 where DirectML's start at 0.
+// Enumerations of the wire have 0 for "not given"; DirectML's own numbers follow, plus 1.
 constexpr int kFirstOfEnum = 1;
 static_assert(v1::REDUCE_FUNCTION_ARGMAX ==
               static_cast<int>(ReduceFunction::kArgMax) + kFirstOfEnum);
-static_assert(v1::REDUCE_FUNCTION_LOG_SUM_EXP ==
-              static_cast<int>(ReduceFunction::kLogSumExp) + kFirstOfEnum);
-static_assert(v1::REDUCE_FUNCTION_SUM_SQUARE ==
-              static_cast<int>(ReduceFunction::kSumSquare) + kFirstOfEnum);
 static_assert(v1::AXIS_DIRECTION_DECREASING ==
               static_cast<int>(AxisDirection::kDecreasing) + kFirstOfEnum);
 static_assert(v1::DATA_TYPE_FLOAT32 == static_cast<int>(DataType::kFloat32));
 static_assert(v1::DATA_TYPE_INT64 == static_cast<int>(DataType::kInt64));
 static_assert(v1::FEATURE_LEVEL_6_4 == static_cast<int>(kNewestFeatureLevel));
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 TensorDesc DecodeTensor(const v1::TensorDesc& desc) {
   return {.data_type = static_cast<DataType>(desc.data_type()),
@@ -38,96 +45,130 @@ absl::Status CheckGiven(const v1::TensorDesc& desc, absl::string_view field) {
   return InvalidField(path, absl::StrCat(path, " is not given."));
 }
 
-absl::Status DecodeInput(bool has, const v1::TensorDesc& from, TensorDesc& to) {
-  if (!has) return InvalidField("input", "input is not given.");
-  RETURN_IF_ERROR(CheckGiven(from, "input"));
-  to = DecodeTensor(from);
-  return absl::OkStatus();
+// A schema's fields in the contract: they have its names.
+struct WireFields {
+  const FieldDescriptor* message;  // of v1.OperatorDesc
+  std::vector<const FieldDescriptor*> inputs;
+  std::vector<const FieldDescriptor*> outputs;
+  std::vector<const FieldDescriptor*> attributes;
+};
+
+const FieldDescriptor* Field(const google::protobuf::Descriptor* message, absl::string_view name) {
+  return message->FindFieldByName(std::string(name));
 }
 
-absl::Status DecodeOutput(absl::string_view field, bool has, const v1::TensorDesc& from,
-                          std::optional<TensorDesc>& to) {
-  if (!has) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckGiven(from, field));
-  to = DecodeTensor(from);
-  return absl::OkStatus();
+// In the order of Operators().
+const std::vector<WireFields>& AllWireFields() {
+  static const auto* const all = [] {
+    auto* const fields = new std::vector<WireFields>;
+    for (const OperatorSchema* const schema : Operators()) {
+      WireFields& of = fields->emplace_back();
+      of.message = Field(v1::OperatorDesc::descriptor(), schema->wire_name);
+      const auto* const message = of.message->message_type();
+      for (const auto& input : schema->inputs) of.inputs.push_back(Field(message, input.name));
+      for (const auto& output : schema->outputs) of.outputs.push_back(Field(message, output.name));
+      for (const auto& attribute : schema->attributes) {
+        of.attributes.push_back(Field(message, attribute.name));
+      }
+    }
+    return fields;
+  }();
+  return *all;
 }
 
-template <typename Enum>
-absl::StatusOr<Enum> DecodeEnum(int value, int last, absl::string_view field) {
-  if (value == 0) return InvalidField(field, absl::StrCat(field, " is not given."));
-  if (value < kFirstOfEnum || value > last) {
-    return InvalidField(field, absl::StrCat(field, " (", value, ") is unknown to this server; ",
-                                            kFirstOfEnum, " to ", last, " are known."));
+// Absent where the message has no such tensor.
+absl::StatusOr<std::optional<TensorDesc>> DecodeTensor(const Message& from,
+                                                       const FieldDescriptor* field) {
+  const google::protobuf::Reflection& reflection = *from.GetReflection();
+  if (!reflection.HasField(from, field)) return std::nullopt;
+  const auto& tensor = static_cast<const v1::TensorDesc&>(reflection.GetMessage(from, field));
+  RETURN_IF_ERROR(CheckGiven(tensor, field->name()));
+  return DecodeTensor(tensor);
+}
+
+absl::StatusOr<uint32_t> DecodeChoice(int value, const AttributeSchema& attribute) {
+  const int last = static_cast<int>(attribute.choices.size());
+  if (value == 0) {
+    return InvalidField(attribute.name, absl::StrCat(attribute.name, " is not given."));
   }
-  return static_cast<Enum>(value - kFirstOfEnum);
+  if (value < kFirstOfEnum || value > last) {
+    return InvalidField(attribute.name,
+                        absl::StrCat(attribute.name, " (", value, ") is unknown to this server; ",
+                                     kFirstOfEnum, " to ", last, " are known."));
+  }
+  return static_cast<uint32_t>(value - kFirstOfEnum);
 }
 
-absl::StatusOr<AxisDirection> DecodeDirection(v1::AxisDirection direction) {
-  return DecodeEnum<AxisDirection>(direction, v1::AXIS_DIRECTION_DECREASING, "axis_direction");
+absl::StatusOr<AttributeValues> DecodeAttribute(const Message& from, const FieldDescriptor* field,
+                                                const AttributeSchema& attribute) {
+  const google::protobuf::Reflection& reflection = *from.GetReflection();
+  switch (attribute.kind) {
+    case AttributeKind::kChoice: {
+      ASSIGN_OR_RETURN(const uint32_t choice,
+                       DecodeChoice(reflection.GetEnumValue(from, field), attribute));
+      return AttributeValues{choice};
+    }
+    case AttributeKind::kAxes: {
+      const auto& axes = reflection.GetRepeatedFieldRef<uint32_t>(from, field);
+      return AttributeValues(axes.begin(), axes.end());
+    }
+    case AttributeKind::kFlag:
+      return AttributeValues{reflection.GetBool(from, field) ? 1u : 0u};
+    case AttributeKind::kNumber:
+    case AttributeKind::kAxis:
+      break;
+  }
+  return AttributeValues{reflection.GetUInt32(from, field)};
 }
 
-template <typename Desc>
-absl::StatusOr<OperatorDesc> Decode(const Desc& from, Extreme extreme) {
-  ArgReduceDesc to{.extreme = extreme, .axes = {from.axes().begin(), from.axes().end()}};
-  RETURN_IF_ERROR(DecodeInput(from.has_input(), from.input(), to.input));
-  RETURN_IF_ERROR(DecodeOutput("output", from.has_output(), from.output(), to.output));
-  ASSIGN_OR_RETURN(to.axis_direction, DecodeDirection(from.axis_direction()));
-  return to;
-}
-
-absl::StatusOr<OperatorDesc> Decode(const v1::ReduceDesc& from) {
-  ReduceDesc to{.axes = {from.axes().begin(), from.axes().end()}};
-  ASSIGN_OR_RETURN(to.function, DecodeEnum<ReduceFunction>(
-                                    from.function(), v1::REDUCE_FUNCTION_SUM_SQUARE, "function"));
-  RETURN_IF_ERROR(DecodeInput(from.has_input(), from.input(), to.input));
-  RETURN_IF_ERROR(DecodeOutput("output", from.has_output(), from.output(), to.output));
-  return to;
-}
-
-absl::StatusOr<OperatorDesc> Decode(const v1::TopKDesc& from) {
-  TopKDesc to{.axis = from.axis(), .k = from.k()};
-  RETURN_IF_ERROR(DecodeInput(from.has_input(), from.input(), to.input));
-  RETURN_IF_ERROR(DecodeOutput("output_values", from.has_output_values(), from.output_values(),
-                               to.output_values));
-  RETURN_IF_ERROR(DecodeOutput("output_indices", from.has_output_indices(), from.output_indices(),
-                               to.output_indices));
-  ASSIGN_OR_RETURN(to.axis_direction, DecodeDirection(from.axis_direction()));
-  return to;
-}
-
-absl::StatusOr<OperatorDesc> Decode(const v1::HardmaxDesc& from) {
-  HardmaxDesc to{.axes = {from.axes().begin(), from.axes().end()}};
-  RETURN_IF_ERROR(DecodeInput(from.has_input(), from.input(), to.input));
-  RETURN_IF_ERROR(DecodeOutput("output", from.has_output(), from.output(), to.output));
+absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFields& fields,
+                                    const Message& from) {
+  OperatorDesc to = {.schema = &schema};
+  to.attributes.resize(schema.attributes.size());
+  const auto decode_attribute = [&](size_t i) {
+    absl::StatusOr<AttributeValues> values =
+        DecodeAttribute(from, fields.attributes[i], schema.attributes[i]);
+    if (values.ok()) to.attributes[i] = *std::move(values);
+    return values.status();
+  };
+  if (schema.has_functions()) RETURN_IF_ERROR(decode_attribute(schema.function_attribute));
+  for (const FieldDescriptor* const field : fields.inputs) {
+    ASSIGN_OR_RETURN(std::optional<TensorDesc> input, DecodeTensor(from, field));
+    if (!input.has_value()) {
+      return InvalidField(field->name(), absl::StrCat(field->name(), " is not given."));
+    }
+    to.inputs.push_back(*std::move(input));
+  }
+  for (const FieldDescriptor* const field : fields.outputs) {
+    ASSIGN_OR_RETURN(to.outputs.emplace_back(), DecodeTensor(from, field));
+  }
+  for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    if (i != schema.function_attribute) RETURN_IF_ERROR(decode_attribute(i));
+  }
   return to;
 }
 
 struct Decoded {
-  const char* path;
+  std::string path;
   absl::StatusOr<OperatorDesc> desc;
 };
 
 Decoded DecodeOneof(const v1::OperatorDesc& from) {
-  switch (from.desc_case()) {
-    case v1::OperatorDesc::kArgMin:
-      return {"operator.arg_min", Decode(from.arg_min(), Extreme::kMin)};
-    case v1::OperatorDesc::kArgMax:
-      return {"operator.arg_max", Decode(from.arg_max(), Extreme::kMax)};
-    case v1::OperatorDesc::kReduce:
-      return {"operator.reduce", Decode(from.reduce())};
-    case v1::OperatorDesc::kTopK:
-      return {"operator.top_k", Decode(from.top_k())};
-    case v1::OperatorDesc::kHardmax:
-      return {"operator.hardmax", Decode(from.hardmax())};
-    case v1::OperatorDesc::DESC_NOT_SET:
-      break;
+  const absl::Span<const OperatorSchema* const> operators = Operators();
+  for (size_t i = 0; i < operators.size(); ++i) {
+    const WireFields& fields = AllWireFields()[i];
+    if (fields.message->number() != static_cast<int>(from.desc_case())) continue;
+    const Message& message = from.GetReflection()->GetMessage(from, fields.message);
+    return {absl::StrCat("operator.", operators[i]->wire_name),
+            Decode(*operators[i], fields, message)};
   }
-  return {"operator",
-          WithField(absl::InvalidArgumentError(
-                        "operator names none of the operators of this server: arg_min, arg_max, "
-                        "reduce, top_k, hardmax."),
-                    "desc")};
+  const auto name = [](std::string* out, const OperatorSchema* schema) {
+    absl::StrAppend(out, schema->wire_name);
+  };
+  return {"operator", WithField(absl::InvalidArgumentError(absl::StrCat(
+                                    "operator names none of the operators of this server: ",
+                                    absl::StrJoin(operators, ", ", name), ".")),
+                                "desc")};
 }
 
 absl::StatusOr<FeatureLevel> DecodeFeatureLevel(std::optional<v1::FeatureLevel> level) {
@@ -165,10 +206,6 @@ void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to) {
 }
 
 v1::DataType EncodeDataType(DataType type) { return static_cast<v1::DataType>(type); }
-
-v1::ReduceFunction EncodeReduceFunction(ReduceFunction function) {
-  return static_cast<v1::ReduceFunction>(static_cast<int>(function) + kFirstOfEnum);
-}
 
 v1::FeatureLevel EncodeFeatureLevel(FeatureLevel level) {
   return static_cast<v1::FeatureLevel>(level);

@@ -30,7 +30,6 @@ absl::StatusOr<OperatorDesc> DecodeRequest(const Request& request) {
 
 void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to);
 v1::DataType EncodeDataType(DataType type);
-v1::ReduceFunction EncodeReduceFunction(ReduceFunction function);
 v1::FeatureLevel EncodeFeatureLevel(FeatureLevel level);
 
 }  // namespace opmill

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/descriptor/feature_levels.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "server/api/encode_duration.h"
 #include "server/api/request_decoder.h"
 
@@ -22,35 +22,14 @@ v1::DeviceInfo::Kind EncodeKind(DeviceKind kind) {
   return v1::DeviceInfo::KIND_REFERENCE;
 }
 
-struct GroupNames {
-  std::vector<std::string> operators;
-  std::string condition;
-};
-
-GroupNames NamesOf(OperatorGroup group) {
-  switch (group) {
-    case OperatorGroup::kArgReduce:
-      return {{"argmin", "argmax"}, ""};
-    case OperatorGroup::kTopK1:
-      return {{"top_k"}, ""};
-    case OperatorGroup::kTopK:
-      return {{"top_k"}, "axis_direction is DECREASING"};
-    case OperatorGroup::kHardmax1:
-      return {{"hardmax"}, ""};
-    case OperatorGroup::kHardmax:
-      return {{"hardmax"}, "axes is the last axis alone, and the effective rank at most 2"};
-    default:
-      return {{"reduce"}, ""};
-  }
-}
-
-void EncodeRow(const FeatureLevelRow& row, const std::string& name, const std::string& condition,
+void EncodeRow(const OperatorSchema& schema, const SupportTable& table, const FeatureLevelRow& row,
                v1::OperatorSupport& to) {
-  to.set_operator_(name);
-  if (name == "reduce") {
-    for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
-      const ReduceFunction function = static_cast<ReduceFunction>(i);
-      if (GroupOf(function) == row.group) to.add_functions(EncodeReduceFunction(function));
+  to.set_operator_(std::string(schema.name));
+  if (schema.has_functions()) {
+    const size_t count = schema.attributes[schema.function_attribute].choices.size();
+    for (uint32_t i = 0; i < count; ++i) {
+      // The contract's numbers are DirectML's plus 1.
+      if ((table.functions >> i & 1) != 0) to.add_functions(static_cast<v1::ReduceFunction>(i + 1));
     }
   }
   to.set_feature_level(EncodeFeatureLevel(row.level));
@@ -58,7 +37,7 @@ void EncodeRow(const FeatureLevelRow& row, const std::string& name, const std::s
   to.set_max_rank(row.max_rank);
   for (const DataType type : row.types.types()) to.add_data_types(EncodeDataType(type));
   for (const DataType type : row.index_types.types()) to.add_index_data_types(EncodeDataType(type));
-  to.set_condition(condition);
+  to.set_condition(std::string(table.condition));
 }
 
 void EncodeSum(const DurationHistogram& histogram, google::protobuf::Duration& to) {
@@ -77,10 +56,11 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   to.mutable_device()->set_unified_memory(info.unified_memory);
   to.mutable_device()->set_memory_bytes(info.memory_bytes);
   to.set_feature_level(EncodeFeatureLevel(kNewestFeatureLevel));
-  for (const FeatureLevelRow& row : FeatureLevelTable()) {
-    const GroupNames names = NamesOf(row.group);
-    for (const std::string& name : names.operators) {
-      EncodeRow(row, name, names.condition, *to.add_operators());
+  for (const OperatorSchema* const schema : Operators()) {
+    for (const SupportTable& table : schema->support) {
+      for (const FeatureLevelRow& row : table.rows) {
+        EncodeRow(*schema, table, row, *to.add_operators());
+      }
     }
   }
   v1::ServerLimits& encoded = *to.mutable_limits();
@@ -105,11 +85,11 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
 
 void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to) {
   EncodeDuration(absl::Now() - statistics.started(), *to.mutable_uptime());
-  for (size_t i = 0; i < kOperatorNames.size(); ++i) {
+  for (size_t i = 0; i < Operators().size(); ++i) {
     const OperatorStatistics& of = statistics.operators()[i];
     if (SumOf(of.ends) == 0) continue;
     v1::OperatorStatistics& encoded = *to.add_operators();
-    encoded.set_operator_(std::string(kOperatorNames[i]));
+    encoded.set_operator_(std::string(Operators()[i]->name));
     encoded.set_succeeded(of.succeeded());
     encoded.set_failed(of.failed());
     encoded.set_cancelled(of.cancelled());

@@ -10,8 +10,8 @@ void RequestOrigin::AddTo(LogLine& line) const {
 
 Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
     : request_(std::move(request)),
-      input_bytes_(SpannedBytes(InputOf(request_.desc))),
-      input_buffer_bytes_(RequiredBytes(InputOf(request_.desc))),
+      input_bytes_(SpannedBytes(request_.desc.inputs[0])),
+      input_buffer_bytes_(RequiredBytes(request_.desc.inputs[0])),
       outputs_(std::move(outputs)) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }

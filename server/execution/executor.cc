@@ -40,7 +40,7 @@ absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
 
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
 uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
-  const TensorDesc& input = InputOf(execution.desc());
+  const TensorDesc& input = execution.desc().inputs[0];
   uint64_t bytes =
       std::max(execution.input_bytes(), ElementCount(input) * ElementBytes(input.data_type));
   for (const uint64_t output : execution.output_bytes()) bytes += output;
@@ -113,7 +113,7 @@ Executor::~Executor() {
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
   RETURN_IF_ERROR(Admit(request, output_descs));
-  const uint64_t input_bytes = RequiredBytes(InputOf(request.desc));
+  const uint64_t input_bytes = RequiredBytes(request.desc.inputs[0]);
   absl::StatusOr<Room> room = TakeRoom(input_bytes, output_descs);
   while (absl::IsResourceExhausted(room.status()) && EndStalled(absl::Now())) {
     room = TakeRoom(input_bytes, output_descs);
@@ -197,7 +197,7 @@ absl::Status Executor::Admit(const ExecutionRequest& request,
   if (request.deadline <= absl::Now()) {
     return absl::DeadlineExceededError("The execution's time is over before it could begin.");
   }
-  RETURN_IF_ERROR(CheckSize(InputOf(request.desc), outputs));
+  RETURN_IF_ERROR(CheckSize(request.desc.inputs[0], outputs));
   RETURN_IF_ERROR(CheckMemory());
   if (statistics_.in_stage(Stage::kQueued) < limits_.max_queued) return absl::OkStatus();
   return WithRetryDelay(
@@ -396,7 +396,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
       const auto shared = [](const std::shared_ptr<BudgetedBuffer>& buffer) {
         return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
       };
-      bindings.input = shared(execution->input_);
+      bindings.inputs = {shared(execution->input_)};
       for (const auto& output : execution->outputs_bound_)
         bindings.outputs.push_back(shared(output));
       execution->input_ = nullptr;
@@ -533,7 +533,7 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::shared_ptr<const std::atomic<bool>> cancelled,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   if (draining_) return Draining();
-  RETURN_IF_ERROR(CheckSize(InputOf(desc), OutputsOf(desc)));
+  RETURN_IF_ERROR(CheckSize(desc.inputs[0], OutputsOf(desc)));
   RETURN_IF_ERROR(CheckMemory());
   if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
     --compilations_;

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "proto/utf16.h"
+#include "kernels/base/utf16.h"
 #include "server/host/system_service.h"
 
 namespace opmill {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "kernels/base/errors.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 

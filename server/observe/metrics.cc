@@ -79,8 +79,8 @@ void AddCodes(const StatusCounts& counts, const Labels& labels, Families& to) {
 
 void AddExecutions(const Statistics& statistics, Families& to) {
   const auto each = [&statistics](auto add) {
-    for (size_t i = 0; i < kOperatorNames.size(); ++i) {
-      add(statistics.operators()[i], Labels{{"operator", std::string(kOperatorNames[i])}});
+    for (size_t i = 0; i < Operators().size(); ++i) {
+      add(statistics.operators()[i], Labels{{"operator", std::string(Operators()[i]->name)}});
     }
   };
   to.Begin("opmill_executions_total", "Executions that have ended, refused ones too.",

@@ -1,7 +1,6 @@
 #include "server/observe/statistics.h"
 
 #include <algorithm>
-#include <variant>
 
 namespace opmill {
 namespace {
@@ -18,23 +17,11 @@ uint64_t CountOf(const StatusCounts& counts, absl::StatusCode code) {
   return counts[static_cast<size_t>(code)];
 }
 
-// In the order of kOperatorNames.
-struct IndexVisitor {
-  size_t operator()(const ArgReduceDesc& desc) const {
-    return desc.extreme == Extreme::kMax ? 0 : 1;
-  }
-  size_t operator()(const HardmaxDesc&) const { return 2; }
-  size_t operator()(const ReduceDesc&) const { return 3; }
-  size_t operator()(const TopKDesc&) const { return 4; }
-};
-
 void Add(DurationHistogram& histogram, absl::Duration duration) {
   histogram.Add(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(duration))));
 }
 
 }  // namespace
-
-size_t OperatorIndex(const OperatorDesc& desc) { return std::visit(IndexVisitor(), desc); }
 
 uint64_t OperatorStatistics::cancelled() const {
   return CountOf(ends, absl::StatusCode::kCancelled) +

@@ -7,12 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "server/observe/histogram.h"
 
 namespace opmill {
@@ -29,12 +30,9 @@ struct StageTimes {
   absl::Duration download;
 };
 
-inline constexpr std::array<absl::string_view, 5> kOperatorNames = {"argmax", "argmin", "hardmax",
-                                                                    "reduce", "top_k"};
 // Those that refuse what asks for too much.
 inline constexpr std::array<absl::string_view, 3> kRefusingRpcs = {"CompileOperator", "Execute",
                                                                    "ExecuteStream"};
-size_t OperatorIndex(const OperatorDesc& desc);  // of its name
 
 // The end of an execution that had a lawful descriptor.
 struct ExecutionEnd {
@@ -90,10 +88,8 @@ class Statistics {
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
   void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
 
-  // In the order of kOperatorNames.
-  const std::array<OperatorStatistics, kOperatorNames.size()>& operators() const {
-    return operators_;
-  }
+  // In the order of Operators().
+  const std::vector<OperatorStatistics>& operators() const { return operators_; }
   const StatusCounts& refusals() const { return refusals_; }
   // In the order of kRefusingRpcs.
   const std::array<DurationHistogram, kRefusingRpcs.size()>& refusal_times() const {
@@ -107,7 +103,7 @@ class Statistics {
   std::array<std::atomic<uint64_t>, kOpenStages> in_stage_ = {};
   StatusCounts refusals_ = {};
   std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;
-  std::array<OperatorStatistics, kOperatorNames.size()> operators_;
+  std::vector<OperatorStatistics> operators_ = std::vector<OperatorStatistics>(Operators().size());
 };
 
 uint64_t SumOf(const StatusCounts& counts);

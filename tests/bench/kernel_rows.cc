@@ -10,6 +10,9 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/half.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
 #include "tests/bench/line_check.h"
 #include "tests/bench/tool.h"
@@ -32,14 +35,14 @@ absl::StatusOr<OperatorPlan> BandwidthPlan(const char* entry, uint64_t bytes, bo
   const uint64_t written = copies ? vectors : groups * options.threads;
   Dispatch dispatch;
   dispatch.kernel = builder.Kernel({"bandwidth", entry, {{"THREADS", options.threads}}});
-  dispatch.reads[0] = {.role = BufferRole::kInput, .element_count = vectors};
-  dispatch.writes[0] = {.role = BufferRole::kOutput0, .element_count = written};
+  dispatch.reads[0] = {.role = BufferRole::Input(), .element_count = vectors};
+  dispatch.writes[0] = {.role = BufferRole::Output(), .element_count = written};
   dispatch.constants.split_items = order.lane_vectors;
   dispatch.constants.lane_items = order.in_stretches ? order.lane_vectors : 0;
   dispatch.constants.item_count = static_cast<uint32_t>(vectors);
   SetGroups(dispatch, groups);
   builder.Add(std::move(dispatch));
-  return builder.Finish(bytes, {written * kVectorBytes});
+  return builder.Finish({bytes}, {written * kVectorBytes});
 }
 
 // The fastest of several is the limit. On lavapipe turns of 16, 64 and 512 read 256 MiB in 48, 27
@@ -150,7 +153,7 @@ absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, const Op
 
 absl::StatusOr<RunStatistics> KernelRows::Run(size_t row) {
   if (row >= rows_.size()) return absl::NotFoundError(absl::StrCat("There is no row ", row, "."));
-  return device_.RunAndWait(rows_[row].compiled, {input_buffer_, rows_[row].outputs});
+  return device_.RunAndWait(rows_[row].compiled, {{input_buffer_}, rows_[row].outputs});
 }
 
 absl::Status KernelRows::Check(size_t row) {

@@ -7,7 +7,11 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/conformance/verdict.h"
 
 namespace opmill {
@@ -67,27 +71,16 @@ class Lines {
   uint64_t length_ = 1;
 };
 
-std::vector<uint32_t> AxesOf(const OperatorDesc& desc) {
-  if (const auto* top_k = std::get_if<TopKDesc>(&desc)) return {top_k->axis};
-  if (const auto* reduce = std::get_if<ReduceDesc>(&desc)) return reduce->axes;
-  if (const auto* hardmax = std::get_if<HardmaxDesc>(&desc)) return hardmax->axes;
-  return std::get<ArgReduceDesc>(desc).axes;
-}
-
 // The same over one line alone.
-OperatorDesc OverLine(const OperatorDesc& desc, uint64_t length) {
-  TensorDesc line = {.data_type = InputOf(desc).data_type};
-  line.sizes = {static_cast<uint32_t>(length)};
-  if (const auto* top_k = std::get_if<TopKDesc>(&desc)) {
-    return TopKDesc{.input = line, .k = top_k->k, .axis_direction = top_k->axis_direction};
+OperatorDesc OverLine(OperatorDesc desc, uint64_t length) {
+  TensorDesc& line = desc.inputs[0];
+  line = {.data_type = line.data_type, .sizes = {static_cast<uint32_t>(length)}};
+  desc.outputs.assign(desc.outputs.size(), std::nullopt);
+  for (size_t i = 0; i < desc.attributes.size(); ++i) {
+    const AttributeKind kind = desc.schema->attributes[i].kind;
+    if (kind == AttributeKind::kAxes || kind == AttributeKind::kAxis) desc.attributes[i] = {0};
   }
-  if (const auto* reduce = std::get_if<ReduceDesc>(&desc)) {
-    return ReduceDesc{.function = reduce->function, .input = line, .axes = {0}};
-  }
-  if (std::holds_alternative<HardmaxDesc>(desc)) return HardmaxDesc{.input = line, .axes = {0}};
-  const auto& arg = std::get<ArgReduceDesc>(desc);
-  return ArgReduceDesc{
-      .extreme = arg.extreme, .input = line, .axes = {0}, .axis_direction = arg.axis_direction};
+  return desc;
 }
 
 }  // namespace
@@ -95,7 +88,7 @@ OperatorDesc OverLine(const OperatorDesc& desc, uint64_t length) {
 std::string FindMistakeInLines(const OperatorDesc& validated, absl::Span<const std::byte> input,
                                const std::vector<absl::Span<const std::byte>>& outputs) {
   const std::vector<uint32_t> axes = AxesOf(validated);
-  const Lines lines(InputOf(validated), axes);
+  const Lines lines(validated.inputs[0], axes);
   const absl::StatusOr<OperatorDesc> line_desc = Validate(OverLine(validated, lines.length()));
   if (!line_desc.ok()) return std::string(line_desc.status().message());
   const ConformanceCase line_case = {.desc = *line_desc, .values = ValuePattern::kNumbers};
@@ -110,7 +103,7 @@ std::string FindMistakeInLines(const OperatorDesc& validated, absl::Span<const s
     for (size_t o = 0; o < outputs.size(); ++o) {
       gathered.push_back(Lines(descs[o], axes).Gather(outputs[o], line));
     }
-    const std::string mistake = FindMistake(line_case, lines.Gather(input, line), gathered);
+    const std::string mistake = FindMistake(line_case, {lines.Gather(input, line)}, gathered);
     if (!mistake.empty()) return absl::StrCat("Line ", line, ": ", mistake, ".");
   }
   return "";

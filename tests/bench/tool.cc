@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/base/errors.h"
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 namespace opmill {
 

@@ -18,6 +18,9 @@
 #include "gtest/gtest.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/support/free_memory.h"
 #include "tests/support/test_devices.h"
 
@@ -47,7 +50,7 @@ class BigTest : public DeviceTest {
     auto plan = MakePlan(*validated, PlanOptionsForTest(device()));
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return false;
-    moved_bytes_ = plan->input_bytes;
+    moved_bytes_ = plan->input_bytes[0];
     for (const uint64_t size_bytes : plan->output_bytes) moved_bytes_ += size_bytes;
     const uint64_t needed = moved_bytes_ + plan->scratch_bytes + 512 * kMebi;
     const uint64_t free = FreeMemoryBytes();
@@ -60,13 +63,13 @@ class BigTest : public DeviceTest {
 
   template <typename T>
   T* Input() {
-    return reinterpret_cast<T*>(bindings_.input->bytes().data());
+    return reinterpret_cast<T*>(bindings_.inputs[0]->bytes().data());
   }
   template <typename T>
   const T* Output(size_t number = 0) {
     return reinterpret_cast<const T*>(bindings_.outputs[number]->bytes().data());
   }
-  uint64_t ElementCountOfInput() { return ElementCount(InputOf(compiled_->desc())); }
+  uint64_t ElementCountOfInput() { return ElementCount(compiled_->desc().inputs[0]); }
 
   // Input()[i] = value(i).
   template <typename T, typename Value>
@@ -103,10 +106,10 @@ class BigTest : public DeviceTest {
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     if (!compiled.ok()) return false;
     compiled_ = *std::move(compiled);
-    auto input = device().Allocate(plan.input_bytes, BufferUse::kInput);
+    auto input = device().Allocate(plan.input_bytes[0], BufferUse::kInput);
     EXPECT_TRUE(input.ok()) << input.status();
     if (!input.ok()) return false;
-    bindings_.input = *std::move(input);
+    bindings_.inputs = {*std::move(input)};
     for (const uint64_t size_bytes : plan.output_bytes) {
       auto output = device().Allocate(size_bytes, BufferUse::kOutput);
       EXPECT_TRUE(output.ok()) << output.status();

@@ -10,7 +10,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {
@@ -49,8 +53,7 @@ std::vector<Function> FunctionsOf(DataType type) {
   }
   for (uint32_t f = 0; f < kReduceFunctionCount; ++f) {
     const auto function = static_cast<ReduceFunction>(f);
-    const FeatureLevelRow* row = RowAt(GroupOf(function), kNewestFeatureLevel);
-    if (!row->types.Contains(type)) continue;
+    if (!NewestRow(ReduceDesc{.function = function}).types.Contains(type)) continue;
     functions.push_back({.kind = Function::kReduce, .function = function});
   }
   if (IsFloat(type)) functions.push_back({.kind = Function::kHardmax});
@@ -210,7 +213,7 @@ PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
 void FitOptions(ConformanceCase& c, uint64_t own_view) {
   // What is far too small is known without planning millions of dispatches: each reads a view of
   // vectors at most, and has records for a sixteenth of a view of results.
-  uint64_t view_elements = RequiredBytes(InputOf(c.desc)) / 16;
+  uint64_t view_elements = RequiredBytes(c.desc.inputs[0]) / 16;
   for (const TensorDesc& output : OutputsOf(c.desc)) {
     view_elements = std::max(view_elements, ElementCount(output) * 16);
   }

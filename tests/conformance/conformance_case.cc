@@ -10,7 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 
 namespace opmill {
 namespace {
@@ -22,28 +24,10 @@ std::string TensorText(const TensorDesc& desc) {
   return text;
 }
 
-std::string DirectionText(AxisDirection direction) {
-  return direction == AxisDirection::kIncreasing ? "increasing" : "decreasing";
+std::string AttributeText(const AttributeSchema& attribute, const AttributeValues& values) {
+  if (attribute.kind != AttributeKind::kChoice) return absl::StrJoin(values, ",");
+  return std::string(ChoiceName(attribute, values.front()));
 }
-
-struct FieldsOf {
-  std::string operator()(const ArgReduceDesc& d) const {
-    return absl::StrCat(" output=", TensorText(*d.output), " axes=", absl::StrJoin(d.axes, ","),
-                        " direction=", DirectionText(d.axis_direction));
-  }
-  std::string operator()(const ReduceDesc& d) const {
-    return absl::StrCat(" function=", ToString(d.function), " output=", TensorText(*d.output),
-                        " axes=", absl::StrJoin(d.axes, ","));
-  }
-  std::string operator()(const TopKDesc& d) const {
-    return absl::StrCat(" output=", TensorText(*d.output_values),
-                        " indices=", TensorText(*d.output_indices), " axis=", d.axis, " k=", d.k,
-                        " direction=", DirectionText(d.axis_direction));
-  }
-  std::string operator()(const HardmaxDesc& d) const {
-    return absl::StrCat(" output=", TensorText(*d.output), " axes=", absl::StrJoin(d.axes, ","));
-  }
-};
 
 absl::Status Unreadable(absl::string_view key, absl::string_view text) {
   return absl::InvalidArgumentError(
@@ -78,24 +62,13 @@ class LineReader {
     return number;
   }
 
-  absl::StatusOr<AxisDirection> Direction() const {
-    const std::string text = Text("direction");
-    if (text == "increasing") return AxisDirection::kIncreasing;
-    if (text == "decreasing") return AxisDirection::kDecreasing;
-    return Unreadable("direction", text);
-  }
-
-  absl::StatusOr<std::vector<uint32_t>> Numbers(const std::string& key) const {
-    return ParseNumbers(key, Text(key));
-  }
-
-  absl::StatusOr<ReduceFunction> Function() const {
-    const std::string text = Text("function");
-    for (uint32_t f = 0; f < kReduceFunctionCount; ++f) {
-      const auto function = static_cast<ReduceFunction>(f);
-      if (ToString(function) == text) return function;
-    }
-    return Unreadable("function", text);
+  absl::StatusOr<AttributeValues> Attribute(const AttributeSchema& attribute) const {
+    const std::string key(attribute.name);
+    if (attribute.kind != AttributeKind::kChoice) return ParseNumbers(key, Text(key));
+    const auto found =
+        std::find(attribute.choices.begin(), attribute.choices.end(), absl::string_view(Text(key)));
+    if (found == attribute.choices.end()) return Unreadable(key, Text(key));
+    return AttributeValues{static_cast<uint32_t>(found - attribute.choices.begin())};
   }
 
   absl::StatusOr<TensorDesc> Tensor(const std::string& key) const {
@@ -134,52 +107,48 @@ class LineReader {
 };
 
 absl::StatusOr<OperatorDesc> ParseDesc(const LineReader& line) {
-  const std::string& name = line.operator_name();
-  ASSIGN_OR_RETURN(const TensorDesc input, line.Tensor("input"));
-  ASSIGN_OR_RETURN(const TensorDesc output, line.Tensor("output"));
-  if (name == "top_k") {
-    TopKDesc d;
-    d.input = input;
-    d.output_values = output;
-    ASSIGN_OR_RETURN(d.output_indices, line.Tensor("indices"));
-    ASSIGN_OR_RETURN(const uint64_t axis, line.Number("axis"));
-    ASSIGN_OR_RETURN(const uint64_t k, line.Number("k"));
-    ASSIGN_OR_RETURN(d.axis_direction, line.Direction());
-    d.axis = static_cast<uint32_t>(axis);
-    d.k = static_cast<uint32_t>(k);
-    return d;
+  for (const OperatorSchema* const schema : Operators()) {
+    if (line.operator_name() != schema->name) continue;
+    OperatorDesc desc = {.schema = schema};
+    for (const TensorSchema& input : schema->inputs) {
+      ASSIGN_OR_RETURN(desc.inputs.emplace_back(), line.Tensor(std::string(input.name)));
+    }
+    for (const TensorSchema& output : schema->outputs) {
+      ASSIGN_OR_RETURN(desc.outputs.emplace_back(), line.Tensor(std::string(output.name)));
+    }
+    for (const AttributeSchema& attribute : schema->attributes) {
+      ASSIGN_OR_RETURN(desc.attributes.emplace_back(), line.Attribute(attribute));
+    }
+    return desc;
   }
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> axes, line.Numbers("axes"));
-  if (name == "argmin" || name == "argmax") {
-    ASSIGN_OR_RETURN(const AxisDirection direction, line.Direction());
-    return ArgReduceDesc{name == "argmin" ? Extreme::kMin : Extreme::kMax, input, output, axes,
-                         direction};
-  }
-  if (name == "reduce") {
-    ASSIGN_OR_RETURN(const ReduceFunction function, line.Function());
-    return ReduceDesc{function, input, output, axes};
-  }
-  if (name == "hardmax") return HardmaxDesc{input, output, axes};
-  return Unreadable("operator", name);
+  return Unreadable("operator", line.operator_name());
 }
 
-struct ReducedCount {
-  uint64_t operator()(const TopKDesc& d) const { return d.input.sizes[d.axis]; }
-  template <typename Desc>
-  uint64_t operator()(const Desc& d) const {
-    uint64_t count = 1;
-    for (const uint32_t axis : d.axes) count *= d.input.sizes[axis];
-    return count;
-  }
-};
+// What one result is computed from.
+uint64_t ReducedCount(const OperatorDesc& desc) {
+  uint64_t count = 1;
+  for (const uint32_t axis : AxesOf(desc)) count *= desc.inputs[0].sizes[axis];
+  return count;
+}
 
 }  // namespace
 
 std::string ToLine(const ConformanceCase& c) {
-  return absl::StrCat(OperatorName(c.desc), " input=", TensorText(InputOf(c.desc)),
-                      std::visit(FieldsOf(), c.desc), " values=", ToString(c.values),
-                      " seed=", c.seed, " view=", c.options.max_view_elements,
-                      " groups=", c.options.parallel_groups, " threads=", c.options.threads,
+  const OperatorSchema& schema = *c.desc.schema;
+  std::string line(schema.name);
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    absl::StrAppend(&line, " ", schema.inputs[i].name, "=", TensorText(c.desc.inputs[i]));
+  }
+  for (size_t i = 0; i < schema.outputs.size(); ++i) {
+    absl::StrAppend(&line, " ", schema.outputs[i].name, "=", TensorText(*c.desc.outputs[i]));
+  }
+  for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    absl::StrAppend(&line, " ", schema.attributes[i].name, "=",
+                    AttributeText(schema.attributes[i], c.desc.attributes[i]));
+  }
+  return absl::StrCat(line, " values=", ToString(c.values), " seed=", c.seed,
+                      " view=", c.options.max_view_elements, " groups=", c.options.parallel_groups,
+                      " threads=", c.options.threads,
                       " wide=", c.options.prefers_wide_rows ? 1 : 0);
 }
 
@@ -202,22 +171,18 @@ absl::StatusOr<ConformanceCase> ParseLine(absl::string_view text) {
   return c;
 }
 
-std::string OperatorLabel(const OperatorDesc& desc) {
-  const ReduceDesc* reduce = std::get_if<ReduceDesc>(&desc);
-  if (reduce == nullptr) return std::string(OperatorName(desc));
-  return absl::StrCat("reduce ", ToString(reduce->function));
-}
-
-std::vector<std::byte> MakeInput(const ConformanceCase& c) {
-  const TensorDesc& input = InputOf(c.desc);
-  return MakeValues(c.values, input.data_type, RequiredBytes(input),
-                    std::visit(ReducedCount(), c.desc), c.seed);
+Inputs MakeInputs(const ConformanceCase& c) {
+  Inputs inputs;
+  for (const TensorDesc& input : c.desc.inputs) {
+    inputs.push_back(MakeValues(c.values, input.data_type, RequiredBytes(input),
+                                ReducedCount(c.desc), c.seed + inputs.size()));
+  }
+  return inputs;
 }
 
 bool IsInexact(const OperatorDesc& desc) {
-  const ReduceDesc* reduce = std::get_if<ReduceDesc>(&desc);
-  if (reduce == nullptr || !IsFloat(reduce->input.data_type)) return false;
-  switch (reduce->function) {
+  if (desc.schema != &kReduceSchema || !IsFloat(desc.inputs[0].data_type)) return false;
+  switch (desc.choice<ReduceFunction>("function")) {
     case ReduceFunction::kArgMax:
     case ReduceFunction::kArgMin:
     case ReduceFunction::kMax:

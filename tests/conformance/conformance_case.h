@@ -28,10 +28,9 @@ struct ConformanceCase {
 std::string ToLine(const ConformanceCase& c);
 absl::StatusOr<ConformanceCase> ParseLine(absl::string_view line);
 
-// "argmax", "reduce SUM", "top_k": what cases are counted by.
-std::string OperatorLabel(const OperatorDesc& desc);
-
-std::vector<std::byte> MakeInput(const ConformanceCase& c);
+using Inputs = std::vector<std::vector<std::byte>>;
+// One for each input of the operator.
+Inputs MakeInputs(const ConformanceCase& c);
 
 // True for float functions whose result depends on the order of rounding.
 bool IsInexact(const OperatorDesc& desc);

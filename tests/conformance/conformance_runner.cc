@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/d3d12_device.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "tests/conformance/verdict.h"
 
 namespace opmill {
@@ -31,7 +32,7 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
     skipped_ += cases.size();
     return;
   }
-  counts_[OperatorLabel(cases[0].desc)] += cases.size();
+  counts_[FullName(cases[0].desc)] += cases.size();
   const absl::StatusOr<OperatorPlan> plan = MakePlan(cases[0].desc, cases[0].options);
   const auto compiled =
       plan.ok() ? CompilePlanForTest(device_, cases[0].desc, *plan) : plan.status();
@@ -54,9 +55,9 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
 }
 
 absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started) {
-  started.input = MakeInput(started.c);
+  started.inputs = MakeInputs(started.c);
   for (int i = 0; i < (IsInexact(started.c.desc) ? 2 : 1); ++i) {
-    ASSIGN_OR_RETURN(Bindings bindings, Bind(plan, started.input));
+    ASSIGN_OR_RETURN(Bindings bindings, Bind(plan, started.inputs));
     started.attempts.emplace_back().bindings = std::move(bindings);
   }
   return absl::OkStatus();
@@ -73,11 +74,14 @@ void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& com
   }
 }
 
-absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan,
-                                                 const std::vector<std::byte>& input) {
+absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan, const Inputs& inputs) {
   Bindings bindings;
-  ASSIGN_OR_RETURN(bindings.input, device_.Allocate(input.size(), BufferUse::kInput));
-  std::memcpy(bindings.input->bytes().data(), input.data(), input.size());
+  for (const std::vector<std::byte>& input : inputs) {
+    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
+                     device_.Allocate(input.size(), BufferUse::kInput));
+    std::memcpy(buffer->bytes().data(), input.data(), input.size());
+    bindings.inputs.push_back(std::move(buffer));
+  }
   for (const uint64_t size_bytes : plan.output_bytes) {
     ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
                      device_.Allocate(size_bytes, BufferUse::kOutput));
@@ -104,7 +108,7 @@ std::string ConformanceRunner::Verdict(Started& started) {
   for (const Outputs& again : attempts) {
     if (again != attempts[0]) return "two runs over the same bytes differ";
   }
-  return FindMistake(started.c, started.input, attempts[0]);
+  return FindMistake(started.c, started.inputs, attempts[0]);
 }
 
 void ConformanceRunner::FinishOldest() {

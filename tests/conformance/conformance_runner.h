@@ -41,7 +41,7 @@ class ConformanceRunner {
   // One case under way. Float sums run twice: the same bytes are expected.
   struct Started {
     ConformanceCase c;
-    std::vector<std::byte> input;
+    Inputs inputs;
     struct Attempt {
       Bindings bindings;
       std::unique_ptr<absl::Notification> done = std::make_unique<absl::Notification>();
@@ -53,7 +53,7 @@ class ConformanceRunner {
   absl::Status Bind(const OperatorPlan& plan, Started& started);
   void Start(const std::shared_ptr<const CompiledOperator>& compiled, const OperatorPlan& plan,
              Started& started);
-  absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const std::vector<std::byte>& input);
+  absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const Inputs& inputs);
   void FinishOldest();
   std::string Verdict(Started& started);
   void Fail(const ConformanceCase& c, const std::string& mistake);

@@ -6,18 +6,19 @@ namespace {
 constexpr NamedCase kRegressions[] = {
     // Folding 16 slots in one chain took vkd3d's compiler exponential time.
     {"FoldsSixteenSlotsInBearableTime",
-     "argmax input=UINT8[2,4097] output=UINT32[2,1] axes=1 direction=increasing "
+     "argmax input=UINT8[2,4097] output=UINT32[2,1] axes=1 axis_direction=INCREASING "
      "values=random_bits seed=1 view=134217728 groups=16 threads=64 wide=0"},
     // An unrolled loop over Combine(states[i], states[i + 8]) was miscompiled.
     {"FoldsSixteenSlotsOfShiftedRows",
-     "argmin input=INT8[7,1,1023] output=UINT32[7,1,1] axes=2 direction=increasing "
+     "argmin input=INT8[7,1,1023] output=UINT32[7,1,1] axes=2 axis_direction=INCREASING "
      "values=random_bits seed=1 view=134217728 groups=16 threads=64 wide=0"},
     {"FoldsEightSlotsFromTheLast",
-     "argmax input=FLOAT16[5] output=UINT32[1] axes=0 direction=decreasing "
+     "argmax input=FLOAT16[5] output=UINT32[1] axes=0 axis_direction=DECREASING "
      "values=ties seed=1 view=134217728 groups=16 threads=64 wide=0"},
     // An item of a shifted row without elements passed for one with the least key.
     {"SkipsItemsWithoutElements",
-     "argmax input=INT8[3,5,17]/[1024,32,1] output=UINT32[3,1,1] axes=1,2 direction=decreasing "
+     "argmax input=INT8[3,5,17]/[1024,32,1] output=UINT32[3,1,1] axes=1,2 "
+     "axis_direction=DECREASING "
      "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
     // A driver took x * 2^-32 + y * 2^-32 for (x + y) * 2^-32, which overflows.
     {"ScalesBeforeItAdds",
@@ -25,7 +26,7 @@ constexpr NamedCase kRegressions[] = {
      "view=134217728 groups=64 threads=8 wide=0"},
     // Blocks of rows, what is left of them, and lanes beyond the last column.
     {"WalksColumnsAcrossVectors",
-     "argmax input=FLOAT32[75,515] output=UINT32[1,515] axes=0 direction=increasing "
+     "argmax input=FLOAT32[75,515] output=UINT32[1,515] axes=0 axis_direction=INCREASING "
      "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
     // Groups that only fill the grid up wrote over the results of the first ones.
     {"StoresColumnsOfMoreGroupsThanARow",
@@ -40,304 +41,398 @@ constexpr NamedCase kRegressions[] = {
      "view=134217728 groups=64 threads=8 wide=0"},
     // A sequence cut into parts shorter than its tile, the tile shorter than k.
     {"SortsPartsShorterThanATile",
-     "top_k input=INT64[2,1,1023] output=INT64[2,1,1023] indices=UINT32[2,1,1023] axis=0 k=2 "
-     "direction=decreasing values=random_bits seed=1 view=1024 groups=16 threads=64 wide=0"},
+     "top_k input=INT64[2,1,1023] output_values=INT64[2,1,1023] output_indices=UINT32[2,1,1023] "
+     "axis=0 k=2 "
+     "axis_direction=DECREASING values=random_bits seed=1 view=1024 groups=16 threads=64 wide=0"},
 };
 
 constexpr NamedCase kTopKPaths[] = {
     {"TopKOfRowsThatStartInsideVectors",
-     "top_k input=FLOAT32[5,3001] output=FLOAT32[5,16] indices=UINT32[5,16] axis=1 k=16 "
-     "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[5,3001] output_values=FLOAT32[5,16] output_indices=UINT32[5,16] axis=1 "
+     "k=16 "
+     "axis_direction=DECREASING values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfRowsInParts",
-     "top_k input=UINT64[2,5001] output=UINT64[2,3] indices=UINT32[2,3] axis=1 k=3 "
-     "direction=increasing values=ties seed=3 view=1024 groups=64 threads=8 wide=0"},
+     "top_k input=UINT64[2,5001] output_values=UINT64[2,3] output_indices=UINT32[2,3] axis=1 k=3 "
+     "axis_direction=INCREASING values=ties seed=3 view=1024 groups=64 threads=8 wide=0"},
     {"TopKOfRowsByManyLanes",
-     "top_k input=INT16[1,20001] output=INT16[1,5] indices=UINT32[1,5] axis=1 k=5 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
+     "top_k input=INT16[1,20001] output_values=INT16[1,5] output_indices=UINT32[1,5] axis=1 k=5 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
     {"TopKOfColumnsFewInABlock",
-     "top_k input=FLOAT32[2,3000,160] output=FLOAT32[2,10,160] indices=UINT32[2,10,160] axis=1 "
+     "top_k input=FLOAT32[2,3000,160] output_values=FLOAT32[2,10,160] "
+     "output_indices=UINT32[2,10,160] axis=1 "
      "k=10 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKOfColumnsAllEqual",
-     "top_k input=FLOAT32[2100,64] output=FLOAT32[10,64] indices=UINT32[10,64] axis=0 k=10 "
-     "direction=decreasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[2100,64] output_values=FLOAT32[10,64] output_indices=UINT32[10,64] "
+     "axis=0 k=10 "
+     "axis_direction=DECREASING values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfColumnsManyInABlock",
-     "top_k input=FLOAT32[2100,64] output=FLOAT32[10,64] indices=UINT32[10,64] axis=0 k=10 "
-     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[2100,64] output_values=FLOAT32[10,64] output_indices=UINT32[10,64] "
+     "axis=0 k=10 "
+     "axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfColumnsOfHalves",
-     "top_k input=FLOAT16[3000,2,520] output=FLOAT16[5,2,520] indices=UINT32[5,2,520] axis=0 k=5 "
-     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[3000,2,520] output_values=FLOAT16[5,2,520] "
+     "output_indices=UINT32[5,2,520] axis=0 k=5 "
+     "axis_direction=INCREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfColumnsOfBytesInParts",
-     "top_k input=INT8[3000,528] output=INT8[3,528] indices=UINT32[3,528] axis=0 k=3 "
-     "direction=decreasing values=random_bits seed=3 view=65536 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[3000,528] output_values=INT8[3,528] output_indices=UINT32[3,528] axis=0 k=3 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=65536 groups=64 threads=8 wide=0"},
     {"TopKOfScatteredElements",
-     "top_k input=UINT8[3000,17] output=UINT8[4,17] indices=UINT32[4,17] axis=0 k=4 "
-     "direction=decreasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "top_k input=UINT8[3000,17] output_values=UINT8[4,17] output_indices=UINT32[4,17] axis=0 k=4 "
+     "axis_direction=DECREASING values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
     // As many ranks as a lane keeps, or nearly.
     {"TopKOfAsManyAsALaneKeepsOfColumns",
-     "top_k input=FLOAT32[2100,3,24] output=FLOAT32[32,3,24] indices=UINT32[32,3,24] axis=0 k=32 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[2100,3,24] output_values=FLOAT32[32,3,24] output_indices=UINT32[32,3,24] "
+     "axis=0 k=32 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfNearlyAsManyOfColumnsOfBytes",
-     "top_k input=INT8[1500,48] output=INT8[25,48] indices=UINT32[25,48] axis=0 k=25 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[1500,48] output_values=INT8[25,48] output_indices=UINT32[25,48] axis=0 k=25 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKOfAsManyScatteredElementsByManyLanes",
-     "top_k input=UINT64[3000,5] output=UINT64[31,5] indices=UINT64[31,5] axis=0 k=31 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
+     "top_k input=UINT64[3000,5] output_values=UINT64[31,5] output_indices=UINT64[31,5] axis=0 "
+     "k=31 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256 "
+     "wide=1"},
     {"TopKOfAsManyOfLongRows",
-     "top_k input=FLOAT32[3,8195] output=FLOAT32[3,24] indices=UINT32[3,24] axis=1 k=24 "
-     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,8195] output_values=FLOAT32[3,24] output_indices=UINT32[3,24] axis=1 "
+     "k=24 "
+     "axis_direction=INCREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfAsManyOfRowsTooShortForBlocks",
-     "top_k input=FLOAT16[77,131] output=FLOAT16[77,32] indices=UINT32[77,32] axis=1 k=32 "
-     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[77,131] output_values=FLOAT16[77,32] output_indices=UINT32[77,32] axis=1 "
+     "k=32 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfAsManyInParts",
-     "top_k input=INT32[2,20001] output=INT32[2,29] indices=UINT32[2,29] axis=1 k=29 "
-     "direction=increasing values=ties seed=3 view=4096 groups=64 threads=8 wide=0"},
+     "top_k input=INT32[2,20001] output_values=INT32[2,29] output_indices=UINT32[2,29] axis=1 k=29 "
+     "axis_direction=INCREASING values=ties seed=3 view=4096 groups=64 threads=8 wide=0"},
     // Sequences that a lane walks whole, several one after another, and writes the results of.
     {"TopKOfShortRowsInTurns",
-     "top_k input=FLOAT32[2051,16] output=FLOAT32[2051,10] indices=UINT32[2051,10] axis=1 k=10 "
-     "direction=decreasing values=specials seed=3 view=134217728 groups=2 threads=8 wide=0"},
+     "top_k input=FLOAT32[2051,16] output_values=FLOAT32[2051,10] output_indices=UINT32[2051,10] "
+     "axis=1 k=10 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=2 threads=8 wide=0"},
     {"TopKOfShortRowsThatStartInsideVectorsInTurns",
-     "top_k input=INT8[517,4,37] output=INT8[517,4,32] indices=UINT64[517,4,32] axis=2 k=32 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=0"},
+     "top_k input=INT8[517,4,37] output_values=INT8[517,4,32] output_indices=UINT64[517,4,32] "
+     "axis=2 k=32 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=2 threads=8 wide=0"},
     {"TopKOfShortRowsIntoStrides",
-     "top_k input=FLOAT16[300,7,21] output=FLOAT16[300,7,21]/[147,1,7] "
-     "indices=UINT32[300,7,21]/[441,63,3] axis=2 k=21 "
-     "direction=increasing values=rare_nans seed=3 view=134217728 groups=2 threads=8 wide=0"},
+     "top_k input=FLOAT16[300,7,21] output_values=FLOAT16[300,7,21]/[147,1,7] "
+     "output_indices=UINT32[300,7,21]/[441,63,3] axis=2 k=21 "
+     "axis_direction=INCREASING values=rare_nans seed=3 view=134217728 groups=2 threads=8 wide=0"},
     {"TopKOfShortColumnsInTurns",
-     "top_k input=UINT64[9,1501] output=UINT64[5,1501] indices=UINT32[5,1501] axis=0 k=5 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=2 threads=8 wide=0"},
+     "top_k input=UINT64[9,1501] output_values=UINT64[5,1501] output_indices=UINT32[5,1501] axis=0 "
+     "k=5 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=2 threads=8 "
+     "wide=0"},
     {"TopKOfShortRowsInSlices",
-     "top_k input=FLOAT32[5003,8] output=FLOAT32[5003,3] indices=UINT32[5003,3] axis=1 k=3 "
-     "direction=decreasing values=zeros seed=3 view=4096 groups=2 threads=8 wide=0"},
+     "top_k input=FLOAT32[5003,8] output_values=FLOAT32[5003,3] output_indices=UINT32[5003,3] "
+     "axis=1 k=3 "
+     "axis_direction=DECREASING values=zeros seed=3 view=4096 groups=2 threads=8 wide=0"},
     {"TopKOfShortRowsOfWhichRanksFillViews",
-     "top_k input=INT16[3,900] output=INT16[3,31]/[4000,131] indices=UINT32[3,31]/[64,2] axis=1 "
-     "k=31 direction=increasing values=random_bits seed=3 view=2048 groups=2 threads=8 wide=0"},
+     "top_k input=INT16[3,900] output_values=INT16[3,31]/[4000,131] "
+     "output_indices=UINT32[3,31]/[64,2] axis=1 "
+     "k=31 axis_direction=INCREASING values=random_bits seed=3 view=2048 groups=2 threads=8 "
+     "wide=0"},
     // Sequences of which every element's rank is counted: in rows that begin with vectors and
     // inside them, apart, with strides, by lanes of which some have none, and in slices.
     {"TopKRanksOfRows",
-     "top_k input=FLOAT32[37,128] output=FLOAT32[37,128] indices=UINT32[37,128] axis=1 k=128 "
-     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[37,128] output_values=FLOAT32[37,128] output_indices=UINT32[37,128] "
+     "axis=1 k=128 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfRowsThatStartInsideVectors",
-     "top_k input=INT8[29,3,53] output=INT8[29,3,47] indices=UINT64[29,3,47] axis=2 k=47 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[29,3,53] output_values=INT8[29,3,47] output_indices=UINT64[29,3,47] axis=2 "
+     "k=47 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfHalvesThatStartInsideVectors",
-     "top_k input=FLOAT16[5,2,301] output=FLOAT16[5,2,300] indices=UINT32[5,2,300] axis=2 k=300 "
-     "direction=increasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[5,2,301] output_values=FLOAT16[5,2,300] output_indices=UINT32[5,2,300] "
+     "axis=2 k=300 "
+     "axis_direction=INCREASING values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfExtremes",
-     "top_k input=INT32[9,131] output=INT32[9,131] indices=UINT32[9,131] axis=1 k=131 "
-     "direction=decreasing values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT32[9,131] output_values=INT32[9,131] output_indices=UINT32[9,131] axis=1 "
+     "k=131 "
+     "axis_direction=DECREASING values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfWideElementsAllEqual",
-     "top_k input=UINT64[11,135] output=UINT64[11,99] indices=UINT32[11,99] axis=1 k=99 "
-     "direction=increasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=UINT64[11,135] output_values=UINT64[11,99] output_indices=UINT32[11,99] axis=1 "
+     "k=99 "
+     "axis_direction=INCREASING values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfColumnsInTurns",
-     "top_k input=INT64[65,2100] output=INT64[64,2100] indices=UINT32[64,2100] axis=0 k=64 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=0"},
+     "top_k input=INT64[65,2100] output_values=INT64[64,2100] output_indices=UINT32[64,2100] "
+     "axis=0 k=64 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=2 threads=8 wide=0"},
     {"TopKRanksIntoStrides",
-     "top_k input=FLOAT32[13,7,41]/[600,1,11] output=FLOAT32[13,7,35]/[245,1,7] "
-     "indices=UINT32[13,7,35]/[800,105,3] axis=2 k=35 "
-     "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[13,7,41]/[600,1,11] output_values=FLOAT32[13,7,35]/[245,1,7] "
+     "output_indices=UINT32[13,7,35]/[800,105,3] axis=2 k=35 "
+     "axis_direction=INCREASING values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksInSlices",
-     "top_k input=FLOAT32[503,70] output=FLOAT32[503,60] indices=UINT32[503,60] axis=1 k=60 "
-     "direction=decreasing values=numbers seed=3 view=4096 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[503,70] output_values=FLOAT32[503,60] output_indices=UINT32[503,60] "
+     "axis=1 k=60 "
+     "axis_direction=DECREASING values=numbers seed=3 view=4096 groups=64 threads=8 wide=0"},
     {"TopKRanksOfManyEqualInManyBlocks",
-     "top_k input=FLOAT32[3,1027] output=FLOAT32[3,1000] indices=UINT32[3,1000] axis=1 k=1000 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,1027] output_values=FLOAT32[3,1000] output_indices=UINT32[3,1000] "
+     "axis=1 k=1000 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfManyWideEqualInManyBlocks",
-     "top_k input=INT64[3,701] output=INT64[3,690] indices=UINT32[3,690] axis=1 k=690 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT64[3,701] output_values=INT64[3,690] output_indices=UINT32[3,690] axis=1 "
+     "k=690 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfShortRowsOfWhichManyRanksFillViews",
-     "top_k input=INT16[3,100] output=INT16[3,40]/[4000,131] indices=UINT32[3,40]/[80,2] axis=1 "
-     "k=40 direction=increasing values=random_bits seed=3 view=2048 groups=2 threads=8 wide=0"},
+     "top_k input=INT16[3,100] output_values=INT16[3,40]/[4000,131] "
+     "output_indices=UINT32[3,40]/[80,2] axis=1 "
+     "k=40 axis_direction=INCREASING values=random_bits seed=3 view=2048 groups=2 threads=8 "
+     "wide=0"},
     {"TopKRanksByManyLanes",
-     "top_k input=UINT8[19,400] output=UINT8[19,200] indices=UINT32[19,200] axis=1 k=200 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
+     "top_k input=UINT8[19,400] output_values=UINT8[19,200] output_indices=UINT32[19,200] axis=1 "
+     "k=200 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256 "
+     "wide=1"},
     // Selections of more ranks than a lane keeps.
     {"TopKManyThatEqualTheCut",
-     "top_k input=UINT8[3,3001] output=UINT8[3,40] indices=UINT32[3,40] axis=1 k=40 "
-     "direction=increasing values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=UINT8[3,3001] output_values=UINT8[3,40] output_indices=UINT32[3,40] axis=1 k=40 "
+     "axis_direction=INCREASING values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyAllEqual",
-     "top_k input=FLOAT32[3,4001] output=FLOAT32[3,50] indices=UINT32[3,50] axis=1 k=50 "
-     "direction=decreasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,4001] output_values=FLOAT32[3,50] output_indices=UINT32[3,50] axis=1 "
+     "k=50 "
+     "axis_direction=DECREASING values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyOfFewBlocks",
-     "top_k input=FLOAT32[2,6003] output=FLOAT32[2,150] indices=UINT64[2,150] axis=1 k=150 "
-     "direction=decreasing values=ascending seed=3 view=134217728 groups=1 threads=8 wide=0"},
+     "top_k input=FLOAT32[2,6003] output_values=FLOAT32[2,150] output_indices=UINT64[2,150] axis=1 "
+     "k=150 "
+     "axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=1 threads=8 wide=0"},
     {"TopKManyWithBlocksPassedOver",
-     "top_k input=FLOAT16[2,60001] output=FLOAT16[2,35] indices=UINT32[2,35] axis=1 k=35 "
-     "direction=increasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[2,60001] output_values=FLOAT16[2,35] output_indices=UINT32[2,35] axis=1 "
+     "k=35 "
+     "axis_direction=INCREASING values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyOfWideRowsInParts",
-     "top_k input=INT64[2,5001] output=INT64[2,33] indices=UINT32[2,33] axis=1 k=33 "
-     "direction=decreasing values=ties seed=3 view=2400 groups=64 threads=8 wide=0"},
+     "top_k input=INT64[2,5001] output_values=INT64[2,33] output_indices=UINT32[2,33] axis=1 k=33 "
+     "axis_direction=DECREASING values=ties seed=3 view=2400 groups=64 threads=8 wide=0"},
     {"TopKManyOfColumns",
-     "top_k input=INT16[3000,2,24] output=INT16[41,2,24] indices=UINT32[41,2,24] axis=0 k=41 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT16[3000,2,24] output_values=INT16[41,2,24] output_indices=UINT32[41,2,24] "
+     "axis=0 k=41 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyOfScatteredElements",
-     "top_k input=FLOAT32[3000,3] output=FLOAT32[45,3] indices=UINT32[45,3] axis=0 k=45 "
-     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3000,3] output_values=FLOAT32[45,3] output_indices=UINT32[45,3] axis=0 "
+     "k=45 "
+     "axis_direction=INCREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKManyByLanesSideBySide",
-     "top_k input=FLOAT16[3,50001] output=FLOAT16[3,90] indices=UINT32[3,90] axis=1 k=90 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=2 threads=8 wide=1"},
+     "top_k input=FLOAT16[3,50001] output_values=FLOAT16[3,90] output_indices=UINT32[3,90] axis=1 "
+     "k=90 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=2 threads=8 wide=1"},
     {"TopKManyOfColumnsByFewLanes",
-     "top_k input=FLOAT32[3001,3,20] output=FLOAT32[50,3,20] indices=UINT32[50,3,20] axis=0 k=50 "
-     "direction=decreasing values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
+     "top_k input=FLOAT32[3001,3,20] output_values=FLOAT32[50,3,20] output_indices=UINT32[50,3,20] "
+     "axis=0 k=50 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
     {"TopKManyByLanesAlone",
-     "top_k input=FLOAT32[150,2001] output=FLOAT32[150,60] indices=UINT32[150,60] axis=1 k=60 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+     "top_k input=FLOAT32[150,2001] output_values=FLOAT32[150,60] output_indices=UINT32[150,60] "
+     "axis=1 k=60 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKManyOfWideColumnsByLanesAlone",
-     "top_k input=UINT64[1001,131] output=UINT64[35,131] indices=UINT32[35,131] axis=0 k=35 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+     "top_k input=UINT64[1001,131] output_values=UINT64[35,131] output_indices=UINT32[35,131] "
+     "axis=0 k=35 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKManyOfColumnsByLanesAlone",
-     "top_k input=FLOAT16[1001,136] output=FLOAT16[40,136] indices=UINT32[40,136] axis=0 k=40 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+     "top_k input=FLOAT16[1001,136] output_values=FLOAT16[40,136] output_indices=UINT32[40,136] "
+     "axis=0 k=40 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKManyThatAreEqualByLanesAlone",
-     "top_k input=INT8[77,3001] output=INT8[77,40] indices=UINT32[77,40] axis=1 k=40 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
+     "top_k input=INT8[77,3001] output_values=INT8[77,40] output_indices=UINT32[77,40] axis=1 k=40 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKManyByManyLanes",
-     "top_k input=FLOAT32[2,30001] output=FLOAT32[2,100] indices=UINT32[2,100] axis=1 k=100 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
+     "top_k input=FLOAT32[2,30001] output_values=FLOAT32[2,100] output_indices=UINT32[2,100] "
+     "axis=1 k=100 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
     // Selected by lanes alone, and ranked: by keys, by positions where these are equal; more than
     // are sorted, so that some are taken of them; of columns that end inside vectors.
     {"TopKRanksOfSelectedNumbers",
-     "top_k input=FLOAT32[19,5003] output=FLOAT32[19,300] indices=UINT32[19,300] axis=1 k=300 "
-     "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[19,5003] output_values=FLOAT32[19,300] output_indices=UINT32[19,300] "
+     "axis=1 k=300 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedZerosOfEitherSign",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
-     "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,5003] output_values=FLOAT32[3,300] output_indices=UINT32[3,300] axis=1 "
+     "k=300 "
+     "axis_direction=INCREASING values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedHalves",
-     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,700] indices=UINT32[3,700] axis=1 k=700 "
-     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[3,5003] output_values=FLOAT16[3,700] output_indices=UINT32[3,700] axis=1 "
+     "k=700 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedBytesByPositions",
-     "top_k input=INT8[3,5003] output=INT8[3,900] indices=UINT32[3,900] axis=1 k=900 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[3,5003] output_values=INT8[3,900] output_indices=UINT32[3,900] axis=1 k=900 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedWideElements",
-     "top_k input=UINT64[3,5003] output=UINT64[3,300] indices=UINT64[3,300] axis=1 k=300 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=UINT64[3,5003] output_values=UINT64[3,300] output_indices=UINT64[3,300] axis=1 "
+     "k=300 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKRanksOfSelectedWideElementsByPositions",
-     "top_k input=INT64[3,5003] output=INT64[3,300] indices=UINT32[3,300] axis=1 k=300 "
-     "direction=increasing values=small_integers seed=3 view=134217728 groups=64 threads=8 "
+     "top_k input=INT64[3,5003] output_values=INT64[3,300] output_indices=UINT32[3,300] axis=1 "
+     "k=300 "
+     "axis_direction=INCREASING values=small_integers seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
     {"TopKRanksOfSelectedNans",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,300] indices=UINT32[3,300] axis=1 k=300 "
-     "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,5003] output_values=FLOAT32[3,300] output_indices=UINT32[3,300] axis=1 "
+     "k=300 "
+     "axis_direction=DECREASING values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfWhatIsTakenOfRows",
-     "top_k input=FLOAT32[9,6003] output=FLOAT32[9,150] indices=UINT64[9,150] axis=1 k=150 "
-     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[9,6003] output_values=FLOAT32[9,150] output_indices=UINT64[9,150] axis=1 "
+     "k=150 "
+     "axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfWhatIsTakenOfWideRows",
-     "top_k input=INT64[5,4001] output=INT64[5,77] indices=UINT32[5,77] axis=1 k=77 "
-     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT64[5,4001] output_values=INT64[5,77] output_indices=UINT32[5,77] axis=1 k=77 "
+     "axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfWhatIsTakenOfColumns",
-     "top_k input=FLOAT16[1200,5,24] output=FLOAT16[60,5,24] indices=UINT32[60,5,24] axis=0 k=60 "
-     "direction=decreasing values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[1200,5,24] output_values=FLOAT16[60,5,24] output_indices=UINT32[60,5,24] "
+     "axis=0 k=60 "
+     "axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedColumnsOfManyWindows",
-     "top_k input=FLOAT32[3,6003,16] output=FLOAT32[3,40,16] indices=UINT32[3,40,16] axis=1 k=40 "
-     "direction=increasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKRanksOfSelectedColumnsThatEndInsideVectors",
-     "top_k input=FLOAT32[3,1001,22]/[24024,24,1] output=FLOAT32[3,50,22] "
-     "indices=UINT32[3,50,22] axis=1 k=50 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKRanksOfSelectedColumnsOfBytesThatEndInsideVectors",
-     "top_k input=INT8[2001,37]/[48,1] output=INT8[90,37] indices=UINT32[90,37] axis=0 k=90 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    {"TopKRanksOfSelectedColumnsOfWhichOneIsInTheLastVector",
-     "top_k input=FLOAT16[2,2100,9]/[33600,16,1] output=FLOAT16[2,40,9] indices=UINT32[2,40,9] "
+     "top_k input=FLOAT32[3,6003,16] output_values=FLOAT32[3,40,16] output_indices=UINT32[3,40,16] "
      "axis=1 k=40 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "axis_direction=INCREASING values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsThatEndInsideVectors",
+     "top_k input=FLOAT32[3,1001,22]/[24024,24,1] output_values=FLOAT32[3,50,22] "
+     "output_indices=UINT32[3,50,22] axis=1 k=50 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKRanksOfSelectedColumnsOfBytesThatEndInsideVectors",
+     "top_k input=INT8[2001,37]/[48,1] output_values=INT8[90,37] output_indices=UINT32[90,37] "
+     "axis=0 k=90 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
+    {"TopKRanksOfSelectedColumnsOfWhichOneIsInTheLastVector",
+     "top_k input=FLOAT16[2,2100,9]/[33600,16,1] output_values=FLOAT16[2,40,9] "
+     "output_indices=UINT32[2,40,9] "
+     "axis=1 k=40 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedColumnsOfBytesOfWhichOneIsInTheLastVector",
-     "top_k input=INT8[2001,33]/[48,1] output=INT8[35,33] indices=UINT32[35,33] axis=0 k=35 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[2001,33]/[48,1] output_values=INT8[35,33] output_indices=UINT32[35,33] "
+     "axis=0 k=35 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKRanksOfFewSelectedOfLongRows",
-     "top_k input=FLOAT32[19,5003] output=FLOAT32[19,17] indices=UINT32[19,17] axis=1 k=17 "
-     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[19,5003] output_values=FLOAT32[19,17] output_indices=UINT32[19,17] "
+     "axis=1 k=17 "
+     "axis_direction=INCREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfFewSelectedOfLongWideRows",
-     "top_k input=INT64[19,3001] output=INT64[19,32] indices=UINT64[19,32] axis=1 k=32 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT64[19,3001] output_values=INT64[19,32] output_indices=UINT64[19,32] axis=1 "
+     "k=32 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfAsManyOfEnoughRowsInParts",
-     "top_k input=INT16[19,20001] output=INT16[19,30] indices=UINT32[19,30] axis=1 k=30 "
-     "direction=decreasing values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
+     "top_k input=INT16[19,20001] output_values=INT16[19,30] output_indices=UINT32[19,30] axis=1 "
+     "k=30 "
+     "axis_direction=DECREASING values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedColumnsIntoStrides",
-     "top_k input=FLOAT32[1001,2,12] output=FLOAT32[33,2,12]/[36,1190,3] "
-     "indices=UINT64[33,2,12]/[2,900,70] axis=0 k=33 "
-     "direction=decreasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[1001,2,12] output_values=FLOAT32[33,2,12]/[36,1190,3] "
+     "output_indices=UINT64[33,2,12]/[2,900,70] axis=0 k=33 "
+     "axis_direction=DECREASING values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKRanksOfSelectedScatteredElements",
-     "top_k input=UINT16[3000,3] output=UINT16[77,3] indices=UINT32[77,3] axis=0 k=77 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=UINT16[3000,3] output_values=UINT16[77,3] output_indices=UINT32[77,3] axis=0 "
+     "k=77 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKRanksOfSelectedInfinitiesOfRowsThatStartInsideVectors",
-     "top_k input=FLOAT16[9,3,3001] output=FLOAT16[9,3,200] indices=UINT32[9,3,200] axis=2 k=200 "
-     "direction=increasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "top_k input=FLOAT16[9,3,3001] output_values=FLOAT16[9,3,200] output_indices=UINT32[9,3,200] "
+     "axis=2 k=200 "
+     "axis_direction=INCREASING values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
     // Sorted by places: by keys, by keys and positions, and where too many meet in one, by merges.
     {"TopKSpreadByKeys",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
-     "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,5003] output_values=FLOAT32[3,1100] output_indices=UINT32[3,1100] "
+     "axis=1 k=1100 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOfZerosOfEitherSign",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
-     "direction=increasing values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,5003] output_values=FLOAT32[3,1100] output_indices=UINT32[3,1100] "
+     "axis=1 k=1100 "
+     "axis_direction=INCREASING values=zeros seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOfHalves",
-     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,1300] indices=UINT32[3,1300] axis=1 k=1300 "
-     "direction=decreasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[3,5003] output_values=FLOAT16[3,1300] output_indices=UINT32[3,1300] "
+     "axis=1 k=1300 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOfHalvesUpwards",
-     "top_k input=FLOAT16[3,5003] output=FLOAT16[3,1300] indices=UINT32[3,1300] axis=1 k=1300 "
-     "direction=increasing values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
+     "top_k input=FLOAT16[3,5003] output_values=FLOAT16[3,1300] output_indices=UINT32[3,1300] "
+     "axis=1 k=1300 "
+     "axis_direction=INCREASING values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
     {"TopKSpreadByPositions",
-     "top_k input=INT8[3,5003] output=INT8[3,1400] indices=UINT32[3,1400] axis=1 k=1400 "
-     "direction=increasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[3,5003] output_values=INT8[3,1400] output_indices=UINT32[3,1400] axis=1 "
+     "k=1400 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadByUpperWords",
-     "top_k input=UINT64[3,5003] output=UINT64[3,400] indices=UINT64[3,400] axis=1 k=400 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=UINT64[3,5003] output_values=UINT64[3,400] output_indices=UINT64[3,400] axis=1 "
+     "k=400 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKSpreadByLowerWords",
-     "top_k input=INT64[3,5003] output=INT64[3,400] indices=UINT32[3,400] axis=1 k=400 "
-     "direction=increasing values=small_integers seed=3 view=134217728 groups=64 threads=8 "
+     "top_k input=INT64[3,5003] output_values=INT64[3,400] output_indices=UINT32[3,400] axis=1 "
+     "k=400 "
+     "axis_direction=INCREASING values=small_integers seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
     {"TopKSpreadOfRowsByFewLanes",
-     "top_k input=FLOAT32[3,6003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
-     "direction=decreasing values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,6003] output_values=FLOAT32[3,1100] output_indices=UINT32[3,1100] "
+     "axis=1 k=1100 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=1 threads=8 wide=0"},
     {"TopKSpreadOfColumns",
-     "top_k input=INT16[5003,2,8] output=INT16[1100,2,8] indices=UINT32[1100,2,8] axis=0 k=1100 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT16[5003,2,8] output_values=INT16[1100,2,8] output_indices=UINT32[1100,2,8] "
+     "axis=0 k=1100 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOfScatteredElements",
-     "top_k input=FLOAT32[5003,3] output=FLOAT32[1100,3] indices=UINT32[1100,3] axis=0 k=1100 "
-     "direction=increasing values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[5003,3] output_values=FLOAT32[1100,3] output_indices=UINT32[1100,3] "
+     "axis=0 k=1100 "
+     "axis_direction=INCREASING values=specials seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOfColumnsByManyLanes",
-     "top_k input=INT32[5003,2,8] output=INT32[300,2,8] indices=UINT32[300,2,8] axis=0 k=300 "
-     "direction=decreasing values=numbers seed=3 view=134217728 groups=512 threads=256 wide=1"},
+     "top_k input=INT32[5003,2,8] output_values=INT32[300,2,8] output_indices=UINT32[300,2,8] "
+     "axis=0 k=300 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=512 threads=256 "
+     "wide=1"},
     {"TopKOfNumbersThatMeetBelowNans",
-     "top_k input=FLOAT32[3,5003] output=FLOAT32[3,1100] indices=UINT32[3,1100] axis=1 k=1100 "
-     "direction=decreasing values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[3,5003] output_values=FLOAT32[3,1100] output_indices=UINT32[3,1100] "
+     "axis=1 k=1100 "
+     "axis_direction=DECREASING values=rare_nans seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKSpreadOrNot",
-     "top_k input=FLOAT32[5,6003] output=FLOAT32[5,1100] indices=UINT32[5,1100] axis=1 k=1100 "
-     "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[5,6003] output_values=FLOAT32[5,1100] output_indices=UINT32[5,1100] "
+     "axis=1 k=1100 "
+     "axis_direction=DECREASING values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
     // Of so few blocks that a cut among them may leave all elements to the next.
     {"TopKOfOneInFour",
-     "top_k input=INT32[4,4099] output=INT32[4,1000] indices=UINT32[4,1000] axis=1 k=1000 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT32[4,4099] output_values=INT32[4,1000] output_indices=UINT32[4,1000] axis=1 "
+     "k=1000 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKOfOneInThreeByLanesAlone",
-     "top_k input=FLOAT32[70,901] output=FLOAT32[70,300] indices=UINT32[70,300] axis=1 k=300 "
-     "direction=decreasing values=specials seed=3 view=134217728 groups=8 threads=8 wide=0"},
+     "top_k input=FLOAT32[70,901] output_values=FLOAT32[70,300] output_indices=UINT32[70,300] "
+     "axis=1 k=300 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=8 threads=8 wide=0"},
     {"TopKOfHalf",
-     "top_k input=FLOAT16[3,2202] output=FLOAT16[3,1101] indices=UINT32[3,1101] axis=1 k=1101 "
-     "direction=decreasing values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT16[3,2202] output_values=FLOAT16[3,1101] output_indices=UINT32[3,1101] "
+     "axis=1 k=1101 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfOfBytesInColumns",
-     "top_k input=INT8[900,2,16] output=INT8[449,2,16] indices=UINT32[449,2,16] axis=0 k=449 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT8[900,2,16] output_values=INT8[449,2,16] output_indices=UINT32[449,2,16] "
+     "axis=0 k=449 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
     {"TopKOfHalfOfScatteredWideElements",
-     "top_k input=UINT64[1001,3] output=UINT64[500,3] indices=UINT64[500,3] axis=0 k=500 "
-     "direction=decreasing values=random_bits seed=3 view=134217728 groups=512 threads=256 wide=1"},
+     "top_k input=UINT64[1001,3] output_values=UINT64[500,3] output_indices=UINT64[500,3] axis=0 "
+     "k=500 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256 "
+     "wide=1"},
     {"TopKOfHalfThatMeets",
-     "top_k input=FLOAT32[5,2203] output=FLOAT32[5,1101] indices=UINT32[5,1101] axis=1 k=1101 "
-     "direction=decreasing values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[5,2203] output_values=FLOAT32[5,1101] output_indices=UINT32[5,1101] "
+     "axis=1 k=1101 "
+     "axis_direction=DECREASING values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfAllEqual",
-     "top_k input=INT64[2,999] output=INT64[2,499] indices=UINT32[2,499] axis=1 k=499 "
-     "direction=increasing values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=INT64[2,999] output_values=INT64[2,499] output_indices=UINT32[2,499] axis=1 "
+     "k=499 "
+     "axis_direction=INCREASING values=constant seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfHalfInParts",
-     "top_k input=INT16[4500,37] output=INT16[2200,37] indices=UINT32[2200,37] axis=0 k=2200 "
-     "direction=decreasing values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
+     "top_k input=INT16[4500,37] output_values=INT16[2200,37] output_indices=UINT32[2200,37] "
+     "axis=0 k=2200 "
+     "axis_direction=DECREASING values=ties seed=3 view=8192 groups=64 threads=8 wide=0"},
     {"TopKOfHalfOfLongRowsByMerges",
-     "top_k input=FLOAT32[2,30001] output=FLOAT32[2,14000] indices=UINT32[2,14000] axis=1 k=14000 "
-     "direction=decreasing values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=FLOAT32[2,30001] output_values=FLOAT32[2,14000] output_indices=UINT32[2,14000] "
+     "axis=1 k=14000 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=64 threads=8 wide=0"},
     {"TopKOfMoreThanHalf",
-     "top_k input=UINT16[3,3001] output=UINT16[3,2000] indices=UINT32[3,2000] axis=1 k=2000 "
-     "direction=increasing values=random_bits seed=3 view=134217728 groups=64 threads=8 wide=0"},
+     "top_k input=UINT16[3,3001] output_values=UINT16[3,2000] output_indices=UINT32[3,2000] axis=1 "
+     "k=2000 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
+     "wide=0"},
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/descriptor/half.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {
@@ -229,13 +230,14 @@ std::string FindInexactMistake(const ReduceDesc& desc, ValuePattern values,
   return absl::StrCat("byte ", dirty - gaps.begin(), " between elements is not zero");
 }
 
-std::string FindExactMistake(const OperatorDesc& desc, absl::Span<const std::byte> input,
+std::string FindExactMistake(const OperatorDesc& desc, const Inputs& inputs,
                              const Outputs& outputs) {
+  const std::vector<absl::Span<const std::byte>> input_spans(inputs.begin(), inputs.end());
   Outputs expected;
   std::vector<absl::Span<std::byte>> spans;
   for (const std::vector<std::byte>& output : outputs) expected.emplace_back(output.size());
   for (std::vector<std::byte>& output : expected) spans.push_back(absl::MakeSpan(output));
-  const absl::Status status = ReferenceRun(desc, input, spans);
+  const absl::Status status = ReferenceRun(desc, input_spans, spans);
   if (!status.ok()) return std::string(status.message());
   const std::vector<TensorDesc> descs = OutputsOf(desc);
   for (size_t o = 0; o < outputs.size(); ++o) {
@@ -286,10 +288,9 @@ Accepted AcceptedResults(ReduceFunction function, const ExactReduction& exact,
   return accepted;
 }
 
-std::string FindMistake(const ConformanceCase& c, absl::Span<const std::byte> input,
-                        const Outputs& outputs) {
-  if (!IsInexact(c.desc)) return FindExactMistake(c.desc, input, outputs);
-  return FindInexactMistake(std::get<ReduceDesc>(c.desc), c.values, input, outputs[0]);
+std::string FindMistake(const ConformanceCase& c, const Inputs& inputs, const Outputs& outputs) {
+  if (!IsInexact(c.desc)) return FindExactMistake(c.desc, inputs, outputs);
+  return FindInexactMistake(ReduceDesc::From(c.desc), c.values, inputs[0], outputs[0]);
 }
 
 }  // namespace opmill

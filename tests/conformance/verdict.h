@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/reference/reference_operators.h"
 #include "tests/conformance/conformance_case.h"
 
@@ -17,9 +18,8 @@ namespace opmill {
 using Outputs = std::vector<std::vector<std::byte>>;
 
 // Empty when all is right, gaps and tails of the outputs included; else what is wrong first.
-// `input` holds the case's values.
-std::string FindMistake(const ConformanceCase& c, absl::Span<const std::byte> input,
-                        const Outputs& outputs);
+// `inputs` hold the case's values.
+std::string FindMistake(const ConformanceCase& c, const Inputs& inputs, const Outputs& outputs);
 
 // The results that a float function may give.
 struct Accepted {

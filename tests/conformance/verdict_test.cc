@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/reference/reference_operators.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
@@ -30,12 +32,13 @@ ConformanceCase CaseOf(const std::string& fields) {
   return c.ok() ? *c : ConformanceCase();
 }
 
-Outputs ReferenceOutputs(const ConformanceCase& c, const std::vector<std::byte>& input) {
+Outputs ReferenceOutputs(const ConformanceCase& c, const Inputs& inputs) {
   Outputs outputs;
   std::vector<absl::Span<std::byte>> spans;
   for (const TensorDesc& desc : OutputsOf(c.desc)) outputs.emplace_back(RequiredBytes(desc));
   for (std::vector<std::byte>& output : outputs) spans.push_back(absl::MakeSpan(output));
-  EXPECT_TRUE(ReferenceRun(c.desc, input, spans).ok());
+  const std::vector<absl::Span<const std::byte>> input_spans(inputs.begin(), inputs.end());
+  EXPECT_TRUE(ReferenceRun(c.desc, input_spans, spans).ok());
   return outputs;
 }
 
@@ -52,11 +55,12 @@ TEST(ConformanceCase, SurvivesItsOwnLine) {
 TEST(ConformanceCase, SaysWhatItCannotRead) {
   const std::string tail = " seed=1 view=64 groups=1 threads=64 wide=0";
   const std::pair<std::string, std::string> kLines[] = {
-      {"", "input"},
+      {"", "operator"},
       {"argmax input=FLOAT32[2", "input"},
       {"argmax input=FLOAT31[2] output=UINT32[1] axes=0" + tail, "input"},
       {"sum input=FLOAT32[2] output=UINT32[1] axes=0" + tail, "operator"},
-      {"argmax input=FLOAT32[2] output=UINT32[1] axes=0 direction=up" + tail, "direction"},
+      {"argmax input=FLOAT32[2] output=UINT32[1] axes=0 axis_direction=UP" + tail,
+       "axis_direction"},
       {"reduce function=MEAN input=FLOAT32[2] output=FLOAT32[1] axes=0" + tail, "function"},
       {"hardmax input=FLOAT32[2] output=FLOAT32[2] axes=0 values=odd" + tail, "values"},
       {"hardmax input=FLOAT32[2] output=FLOAT32[2] axes=0 values=ties", "seed"},
@@ -99,8 +103,8 @@ TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides
   std::map<std::pair<std::string, DataType>, Seen> seen;
   std::map<DataType, std::set<uint64_t>> sizes_of_types;
   for (const ConformanceCase& c : cases()) {
-    const TensorDesc& input = InputOf(c.desc);
-    Seen& s = seen[{OperatorLabel(c.desc), input.data_type}];
+    const TensorDesc& input = c.desc.inputs[0];
+    Seen& s = seen[{FullName(c.desc), input.data_type}];
     s.values.insert(c.values);
     s.strided.insert({!IsPacked(input), !IsPacked(OutputsOf(c.desc)[0])});
     s.views.insert(c.options.max_view_elements);
@@ -129,22 +133,23 @@ TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides
 
 TEST(FindMistake, FindsEveryBitOfExactOutputs) {
   const ConformanceCase kCases[] = {
-      CaseOf("argmax input=FLOAT32[3,5] output=INT64[3,1]/[2,1] axes=1 direction=decreasing "
+      CaseOf("argmax input=FLOAT32[3,5] output=INT64[3,1]/[2,1] axes=1 axis_direction=DECREASING "
              "values=specials"),
-      CaseOf("top_k input=INT8[3,7] output=INT8[3,3] indices=UINT32[3,3]/[4,1] axis=1 k=3 "
-             "direction=increasing values=random_bits"),
+      CaseOf("top_k input=INT8[3,7] output_values=INT8[3,3] output_indices=UINT32[3,3]/[4,1] "
+             "axis=1 k=3 "
+             "axis_direction=INCREASING values=random_bits"),
       CaseOf("hardmax input=FLOAT16[3,3] output=FLOAT16[3,3]/[1,5] axes=0 values=ties"),
       CaseOf("reduce function=MIN input=UINT8[5,3] output=UINT8[1,3] axes=0 values=random_bits"),
   };
   for (const ConformanceCase& c : kCases) {
-    const std::vector<std::byte> input = MakeInput(c);
-    Outputs outputs = ReferenceOutputs(c, input);
-    EXPECT_EQ(FindMistake(c, input, outputs), "") << ToLine(c);
+    const Inputs inputs = MakeInputs(c);
+    Outputs outputs = ReferenceOutputs(c, inputs);
+    EXPECT_EQ(FindMistake(c, inputs, outputs), "") << ToLine(c);
     for (std::vector<std::byte>& output : outputs) {
       for (size_t bit = 0; bit < output.size() * 8; ++bit) {
         const std::byte mask{static_cast<unsigned char>(1 << bit % 8)};
         output[bit / 8] ^= mask;
-        EXPECT_NE(FindMistake(c, input, outputs), "") << "bit " << bit << " of " << ToLine(c);
+        EXPECT_NE(FindMistake(c, inputs, outputs), "") << "bit " << bit << " of " << ToLine(c);
         output[bit / 8] ^= mask;
       }
     }
@@ -157,23 +162,23 @@ TEST(FindMistake, FindsAnElementThatASumLacks) {
       const ConformanceCase c =
           CaseOf(std::string("reduce function=") + function + " input=" + type +
                  "[2,33] output=" + type + "[2,1]/[3,1] axes=1 values=constant");
-      const std::vector<std::byte> input = MakeInput(c);
-      Outputs outputs = ReferenceOutputs(c, input);
-      EXPECT_EQ(FindMistake(c, input, outputs), "") << ToLine(c);
-      outputs[0][ElementBytes(InputOf(c.desc).data_type)] = std::byte{1};
-      EXPECT_NE(FindMistake(c, input, outputs), "") << "the gap of " << ToLine(c);
+      const Inputs inputs = MakeInputs(c);
+      Outputs outputs = ReferenceOutputs(c, inputs);
+      EXPECT_EQ(FindMistake(c, inputs, outputs), "") << ToLine(c);
+      outputs[0][ElementBytes(c.desc.inputs[0].data_type)] = std::byte{1};
+      EXPECT_NE(FindMistake(c, inputs, outputs), "") << "the gap of " << ToLine(c);
 
-      ReduceDesc shorter = std::get<ReduceDesc>(c.desc);
+      ReduceDesc shorter = ReduceDesc::From(c.desc);
       const double whole = shorter.function == ReduceFunction::kAverage ? 32.0 / 33 : 1;
       shorter.input.strides = {33, 1};
       shorter.input.sizes[1] = 32;
-      const auto exact = ReferenceReduceExact(shorter, input);
+      const auto exact = ReferenceReduceExact(shorter, inputs[0]);
       ASSERT_TRUE(exact.ok());
-      outputs = ReferenceOutputs(c, input);
+      outputs = ReferenceOutputs(c, inputs);
       const DataType data_type = shorter.input.data_type;
       const uint64_t bits = BitsOf(data_type, static_cast<float>((*exact)[1].value * whole));
       std::memcpy(outputs[0].data() + 3 * ElementBytes(data_type), &bits, ElementBytes(data_type));
-      EXPECT_NE(FindMistake(c, input, outputs), "") << ToLine(c);
+      EXPECT_NE(FindMistake(c, inputs, outputs), "") << ToLine(c);
     }
   }
 }

@@ -175,7 +175,7 @@ v1::OperatorDesc SlowSum() {
 uint64_t InputBytesOf(const v1::OperatorDesc& desc) {
   const auto decoded = DecodeOperator(desc, std::nullopt);
   EXPECT_TRUE(decoded.ok()) << decoded.status();
-  return SpannedBytes(InputOf(*decoded));
+  return SpannedBytes(decoded->inputs[0]);
 }
 
 std::string FieldOf(const google::rpc::Status& status) {

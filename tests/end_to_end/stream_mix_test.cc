@@ -102,9 +102,9 @@ struct Planned {
 
 std::string InputOfPlanned(const Planned& planned) {
   const OperatorDesc desc = *DecodeOperator(planned.desc, std::nullopt);
-  const std::vector<std::byte> values = MakeValues(ValuePattern::kTies, InputOf(desc).data_type,
-                                                   RequiredBytes(InputOf(desc)), 1, planned.seed);
-  return std::string(reinterpret_cast<const char*>(values.data()), SpannedBytes(InputOf(desc)));
+  const std::vector<std::byte> values = MakeValues(ValuePattern::kTies, desc.inputs[0].data_type,
+                                                   RequiredBytes(desc.inputs[0]), 1, planned.seed);
+  return std::string(reinterpret_cast<const char*>(values.data()), SpannedBytes(desc.inputs[0]));
 }
 
 // Cuts the input into messages and puts the fault into them.
@@ -196,13 +196,14 @@ void Plan(Random& random, uint64_t id, Planned& planned) {
 std::string FindMistake(const Planned& planned) {
   const OperatorDesc desc = *DecodeOperator(planned.desc, std::nullopt);
   std::string input = InputOfPlanned(planned);
-  input.resize(RequiredBytes(InputOf(desc)));
+  input.resize(RequiredBytes(desc.inputs[0]));
   std::vector<std::vector<std::byte>> expected;
   std::vector<absl::Span<std::byte>> spans;
   for (const TensorDesc& output : OutputsOf(desc)) expected.emplace_back(RequiredBytes(output));
   for (auto& output : expected) spans.push_back(absl::MakeSpan(output));
-  const absl::Status run =
-      ReferenceRun(desc, {reinterpret_cast<const std::byte*>(input.data()), input.size()}, spans);
+  const absl::Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(input.data()),
+                                          input.size());
+  const absl::Status run = ReferenceRun(desc, {bytes}, spans);
   if (!run.ok()) return std::string(run.message());
   if (planned.outputs.size() != expected.size()) return "another count of outputs";
   for (size_t i = 0; i < expected.size(); ++i) {

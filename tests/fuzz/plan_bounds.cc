@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/fuzz/dispatch_checker.h"
 
 namespace opmill {
@@ -183,20 +185,6 @@ std::unique_ptr<DispatchChecker> MakeChecker(const OperatorPlan& plan, const Dis
   return std::make_unique<ReductionChecker>(plan, dispatch);
 }
 
-uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
-  switch (role) {
-    case BufferRole::kInput:
-      return plan.input_bytes;
-    case BufferRole::kScratch:
-      return plan.scratch_bytes;
-    case BufferRole::kOutput0:
-      return plan.output_bytes[0];
-    case BufferRole::kOutput1:
-      return plan.output_bytes.size() > 1 ? plan.output_bytes[1] : 0;
-  }
-  return 0;
-}
-
 std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options,
                             const BufferView& view, bool writes) {
   if (view.element_count == 0) return "";
@@ -207,22 +195,21 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
   if (view.offset_bytes % 16 != 0) return "a view starts inside a vector";
   if (view.element_count > options.max_view_elements) return "a view has too many elements";
   if (end > limit) {
-    return absl::StrCat("a view of buffer ", static_cast<int>(view.role), " ends at byte ", end,
-                        " of ", bytes);
+    return absl::StrCat("a view of ", ToString(view.role), " ends at byte ", end, " of ", bytes);
   }
-  if (writes && view.role == BufferRole::kInput) return "a view writes the input";
+  if (writes && view.role.kind == BufferRole::Kind::kInput) return "a view writes the input";
   return "";
 }
 
 // So many looks at positions of results, all dispatches together.
 uint64_t WorkOf(const OperatorDesc& desc) {
-  const uint64_t elements = ElementCount(InputOf(desc));
-  if (const auto* hardmax = std::get_if<HardmaxDesc>(&desc)) {
+  const uint64_t elements = ElementCount(desc.inputs[0]);
+  if (desc.schema == &kHardmaxSchema) {
     uint64_t of_result = 1;
-    for (const uint32_t axis : hardmax->axes) of_result *= hardmax->input.sizes[axis];
+    for (const uint32_t axis : desc.list("axes")) of_result *= desc.inputs[0].sizes[axis];
     return elements + elements / of_result;  // and the positions that were found
   }
-  if (const auto* top_k = std::get_if<TopKDesc>(&desc)) return elements * top_k->k;
+  if (desc.schema == &kTopKSchema) return elements * desc.number("k");
   return ElementCount(OutputsOf(desc)[0]);
 }
 
@@ -230,7 +217,10 @@ uint64_t WorkOf(const OperatorDesc& desc) {
 
 std::string FindPlanMistake(const OperatorDesc& validated, const PlanOptions& options,
                             const OperatorPlan& plan) {
-  if (plan.input_bytes != RequiredBytes(InputOf(validated))) return "another input_bytes";
+  if (plan.input_bytes.size() != validated.inputs.size()) return "another count of inputs";
+  for (size_t i = 0; i < plan.input_bytes.size(); ++i) {
+    if (plan.input_bytes[i] != RequiredBytes(validated.inputs[i])) return "another input_bytes";
+  }
   const std::vector<TensorDesc> outputs = OutputsOf(validated);
   if (plan.output_bytes.size() != outputs.size()) return "another count of outputs";
   for (size_t i = 0; i < outputs.size(); ++i) {

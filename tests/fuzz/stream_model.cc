@@ -54,7 +54,7 @@ bool StreamModel::Sends(const v1::ExecuteStreamRequest& message) {
   if (message.has_begin()) {
     absl::StatusOr<OperatorDesc> decoded = DecodeRequest(message.begin());
     if (decoded.ok()) desc = *std::move(decoded);
-    if (desc.has_value() && ElementCount(InputOf(*desc)) > kMaxWork) return false;
+    if (desc.has_value() && ElementCount(desc->inputs[0]) > kMaxWork) return false;
   }
   Execution& execution = executions_[message.execution_id()];
   if (message.has_begin() && ++execution.begins == 1) execution.desc = std::move(desc);
@@ -74,7 +74,7 @@ void StreamModel::TakeBack(uint64_t id, const StreamModel& before) {
 
 void StreamModel::Take(Execution& execution, const v1::TensorChunk& chunk) {
   if (!execution.desc.has_value()) return;
-  const TensorDesc& input = InputOf(*execution.desc);
+  const TensorDesc& input = (*execution.desc).inputs[0];
   if (execution.input.size() >= SpannedBytes(input)) return;
   execution.input_is_right &= chunk.tensor_index() == 0 &&
                               chunk.offset() == execution.input.size() &&
@@ -110,17 +110,17 @@ void StreamModel::Receives(const v1::ExecuteStreamResponse& message) {
 void StreamModel::CheckAnswer(Execution& execution) {
   FUZZ_CHECK(execution.desc.has_value(), "an unlawful descriptor is answered");
   const OperatorDesc& desc = *execution.desc;
-  FUZZ_CHECK(execution.input_is_right && execution.input.size() >= SpannedBytes(InputOf(desc)),
+  FUZZ_CHECK(execution.input_is_right && execution.input.size() >= SpannedBytes(desc.inputs[0]),
              "computed from other bytes than were sent: ", ToString(desc));
-  execution.input.resize(RequiredBytes(InputOf(desc)));
+  execution.input.resize(RequiredBytes(desc.inputs[0]));
   const std::vector<TensorDesc> outputs = OutputsOf(desc);
   std::vector<std::vector<std::byte>> expected;
   std::vector<absl::Span<std::byte>> spans;
   for (const TensorDesc& output : outputs) expected.emplace_back(RequiredBytes(output));
   for (auto& output : expected) spans.push_back(absl::MakeSpan(output));
-  const absl::Status run = ReferenceRun(
-      desc, {reinterpret_cast<const std::byte*>(execution.input.data()), execution.input.size()},
-      spans);
+  const absl::Span<const std::byte> input(
+      reinterpret_cast<const std::byte*>(execution.input.data()), execution.input.size());
+  const absl::Status run = ReferenceRun(desc, {input}, spans);
   FUZZ_CHECK(run.ok(), run.ToString());
   FUZZ_CHECK(execution.outputs.size() == expected.size(), ToString(desc));
   for (size_t i = 0; i < expected.size(); ++i) {

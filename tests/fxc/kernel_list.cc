@@ -12,7 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/d3d12/d3d12_device.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/tuning.h"
 #include "tests/conformance/random.h"
 
@@ -105,8 +109,8 @@ using MakeDesc = OperatorDesc (*)(TensorDesc input, const Shape& shape, uint32_t
                                   Random& random);
 struct Function {
   MakeDesc make;
-  OperatorGroup group;
-  uint32_t choice = 0;  // which function of the operator
+  OperatorDesc example;  // what decides which types it takes
+  uint32_t choice = 0;   // which function of the operator
 };
 
 constexpr DataType kIndexTypes[] = {DataType::kUint32, DataType::kInt32, DataType::kUint64,
@@ -154,18 +158,19 @@ OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice
 }
 
 std::vector<Function> FunctionsOf(DataType type) {
-  std::vector<Function> functions = {{MakeHardmax, OperatorGroup::kHardmax1}};
+  std::vector<Function> functions = {{MakeHardmax, HardmaxDesc()}};
   for (uint32_t choice = 0; choice < 4; ++choice) {
-    functions.push_back({MakeArgReduce, OperatorGroup::kArgReduce, choice});
+    functions.push_back({MakeArgReduce, ArgReduceDesc(), choice});
   }
   for (uint32_t choice = 0; choice < kReduceFunctionCount; ++choice) {
-    functions.push_back({MakeReduce, GroupOf(static_cast<ReduceFunction>(choice)), choice});
+    functions.push_back(
+        {MakeReduce, ReduceDesc{.function = static_cast<ReduceFunction>(choice)}, choice});
   }
   for (uint32_t choice = 0; choice < 2; ++choice) {
-    functions.push_back({MakeTopK, OperatorGroup::kTopK1, choice});
+    functions.push_back({MakeTopK, TopKDesc(), choice});
   }
   std::erase_if(functions, [type](const Function& function) {
-    return !RowAt(function.group, kNewestFeatureLevel)->types.Contains(type);
+    return !NewestRow(function.example).types.Contains(type);
   });
   return functions;
 }
@@ -240,7 +245,7 @@ class Collector {
     const absl::StatusOr<OperatorDesc> desc = Validate(
         function.make({type, shape->sizes, shape->strides}, *shape, function.choice, random));
     if (!desc.ok()) return false;  // such as more bytes than a tensor may have
-    const TensorDesc& input = InputOf(*desc);
+    const TensorDesc& input = desc->inputs[0];
     // What repeats a few elements without end is planned as slowly.
     if (draw.twist == Twist::kRepeated && ElementCount(input) > kMostRepeated) return false;
     // A view holds so many vectors of the input, or records for a sixteenth of so many results.

@@ -41,7 +41,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
 
   Started Start(const std::shared_ptr<const CompiledOperator>& compiled, std::stop_source abandon) {
     Started started = {
-        .bindings = Bound(PlanForTest(*compiled), Noise(PlanForTest(*compiled).input_bytes, 1)),
+        .bindings = Bound(PlanForTest(*compiled), Noise(PlanForTest(*compiled).input_bytes[0], 1)),
         .abandon = std::move(abandon)};
     const absl::Span<std::byte> output = started.bindings.outputs[0]->bytes();
     std::fill(output.begin(), output.end(), std::byte{0x5A});
@@ -62,7 +62,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
 
   void ExpectThatOthersWork() {
     const OperatorPlan plan = ShiftPlan(1000, 3);
-    const std::vector<uint8_t> input = Noise(plan.input_bytes, 2);
+    const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 2);
     ExpectOutput(plan, input, Shifted(input, 3));
   }
 };
@@ -142,7 +142,7 @@ TEST_F(D3D12AbandonTest, TakesNoNoticeOfWhatComesTooLate) {
   Started run = Start(compiled);
   EXPECT_TRUE(run.Wait().ok());
   run.abandon.request_stop();
-  EXPECT_TRUE(BytesOf(*run.bindings.outputs[0]) == Shifted(BytesOf(*run.bindings.input), 3));
+  EXPECT_TRUE(BytesOf(*run.bindings.outputs[0]) == Shifted(BytesOf(*run.bindings.inputs[0]), 3));
   ExpectThatOthersWork();
   EXPECT_EQ(device_->counters().runs, 2u);
 }
@@ -164,7 +164,7 @@ TEST_F(D3D12AbandonTest, RefusesNobodyForMemoryThatIsComingBack) {
   }
   EXPECT_EQ(runs.back().Wait(), absl::OkStatus());
   EXPECT_TRUE(BytesOf(*runs.back().bindings.outputs[0]) ==
-              Shifted(BytesOf(*runs.back().bindings.input), 20 * 1024));
+              Shifted(BytesOf(*runs.back().bindings.inputs[0]), 20 * 1024));
 }
 
 TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
@@ -183,13 +183,13 @@ TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
         const uint32_t passes = static_cast<uint32_t>(PlanForTest(*compiled).passes.size());
         if (status.ok()) {
           EXPECT_TRUE(BytesOf(*run.bindings.outputs[0]) ==
-                      Shifted(BytesOf(*run.bindings.input), passes));
+                      Shifted(BytesOf(*run.bindings.inputs[0]), passes));
         } else {
           EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
         }
         EXPECT_TRUE(other.Wait().ok());
         EXPECT_TRUE(BytesOf(*other.bindings.outputs[0]) ==
-                    Shifted(BytesOf(*other.bindings.input), 3));
+                    Shifted(BytesOf(*other.bindings.inputs[0]), 3));
       }
     });
   }

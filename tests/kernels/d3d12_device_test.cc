@@ -44,7 +44,7 @@ TEST_P(D3D12MemoryTest, WritesThroughEveryFormat) {
     for (const uint64_t count : {1, 3, 15, 16, 17, 63, 64, 65, 1023, 70001}) {
       SCOPED_TRACE(absl::StrCat(ViewElementBytes(format), " bytes x ", count));
       const OperatorPlan plan = CopyPlan(format, count);
-      const std::vector<uint8_t> input = Noise(plan.input_bytes, static_cast<uint32_t>(count));
+      const std::vector<uint8_t> input = Noise(plan.input_bytes[0], static_cast<uint32_t>(count));
       ExpectOutput(plan, input, input);
     }
   }
@@ -53,11 +53,11 @@ TEST_P(D3D12MemoryTest, WritesThroughEveryFormat) {
 TEST_P(D3D12MemoryTest, ZeroesExactlyWhatAFillNames) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   constexpr uint64_t kSize = 5 * kMebibyte + 20;
-  const Fill fills[] = {{BufferRole::kOutput0, 0, 4},
-                        {BufferRole::kOutput0, 12, 20},
-                        {BufferRole::kOutput0, 1000, 2 * kMebibyte + 4},
-                        {BufferRole::kOutput0, 3 * kMebibyte, kMebibyte},
-                        {BufferRole::kOutput0, kSize - 8, 8}};
+  const Fill fills[] = {{BufferRole::Output(), 0, 4},
+                        {BufferRole::Output(), 12, 20},
+                        {BufferRole::Output(), 1000, 2 * kMebibyte + 4},
+                        {BufferRole::Output(), 3 * kMebibyte, kMebibyte},
+                        {BufferRole::Output(), kSize - 8, 8}};
   OperatorPlan plan = CopyPlan(ViewFormat::kUint32, kSize / 4);
   plan.passes.emplace_back().fills = {std::begin(fills), std::end(fills)};
   const std::vector<uint8_t> input = Noise(kSize, 1);
@@ -72,7 +72,7 @@ TEST_P(D3D12MemoryTest, WritesOverWhatAnEarlierPassFilled) {
   OperatorPlan plan = CopyPlan(ViewFormat::kVector, 1000);
   plan.output_bytes = {32000};
   plan.passes.insert(plan.passes.begin(), Pass());
-  plan.passes[0].fills = {{BufferRole::kOutput0, 0, 32000}};
+  plan.passes[0].fills = {{BufferRole::Output(), 0, 32000}};
   const std::vector<uint8_t> input = Noise(16000, 2);
   std::vector<uint8_t> expected = input;
   expected.resize(32000, 0);
@@ -83,7 +83,7 @@ TEST_P(D3D12MemoryTest, ShowsEachPassWhatTheOneBeforeWrote) {
   for (const uint32_t rounds : {1u, 2u, 3u, 64u}) {
     SCOPED_TRACE(rounds);
     const OperatorPlan plan = ShiftPlan(40000, rounds);
-    const std::vector<uint8_t> input = Noise(plan.input_bytes, rounds);
+    const std::vector<uint8_t> input = Noise(plan.input_bytes[0], rounds);
     ExpectOutput(plan, input, Shifted(input, rounds));
   }
 }
@@ -95,15 +95,16 @@ TEST_P(D3D12MemoryTest, SplitsPlansOfThousandsOfDispatches) {
   plan.passes.resize(2);
   for (uint64_t i = 0; i < kVectors; ++i) {
     plan.passes[0].dispatches.push_back(
-        MakeDispatch(0, View(BufferRole::kInput, ViewFormat::kVector, i * 16, 1),
-                     View(BufferRole::kScratch, ViewFormat::kVector, i * 16, 1)));
+        MakeDispatch(0, View(BufferRole::Input(), ViewFormat::kVector, i * 16, 1),
+                     View(BufferRole::Scratch(), ViewFormat::kVector, i * 16, 1)));
   }
   plan.passes[1].dispatches.push_back(
-      MakeDispatch(1, View(BufferRole::kScratch, ViewFormat::kVector, 0, kVectors),
-                   View(BufferRole::kOutput0, ViewFormat::kVector, 0, kVectors)));
-  plan.input_bytes = plan.scratch_bytes = kVectors * 16;
+      MakeDispatch(1, View(BufferRole::Scratch(), ViewFormat::kVector, 0, kVectors),
+                   View(BufferRole::Output(), ViewFormat::kVector, 0, kVectors)));
+  plan.input_bytes = {kVectors * 16};
+  plan.scratch_bytes = kVectors * 16;
   plan.output_bytes = {kVectors * 16};
-  const std::vector<uint8_t> input = Noise(plan.input_bytes, 3);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 3);
   const uint64_t submissions_before = device_->counters().submissions;
   ExpectOutput(plan, input, Shifted(input, 1));
   EXPECT_GT(device_->counters().submissions - submissions_before, 1);
@@ -119,7 +120,7 @@ TEST_P(D3D12MemoryTest, AnswersManyThreadsAtOnce) {
       const uint32_t passes = 1 + t % 5;
       const OperatorPlan plan = ShiftPlan(100 + 37 * t, passes);
       for (int round = 0; round < kRounds; ++round) {
-        const auto input = Noise(plan.input_bytes, static_cast<uint32_t>(t * kRounds + round));
+        const auto input = Noise(plan.input_bytes[0], static_cast<uint32_t>(t * kRounds + round));
         const auto output = RunPlan(*device_, plan, input);
         if (!output.ok() || *output != Shifted(input, passes)) ++wrong;
       }
@@ -135,7 +136,7 @@ TEST_P(D3D12MemoryTest, AnswersManyThreadsAtOnce) {
 TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
   const OperatorPlan plan = ShiftPlan(4000, 8);
   const auto compiled = Compiled(plan);
-  const std::vector<uint8_t> input = Noise(plan.input_bytes, 4);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 4);
   std::vector<std::shared_ptr<HostBuffer>> outputs;
   Runs runs;
   for (int i = 0; i < 100; ++i) {
@@ -165,9 +166,9 @@ TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
   std::vector<std::vector<uint8_t>> inputs;
   std::vector<Bindings> bindings;
   for (uint32_t i = 0; i < kRuns; ++i) {
-    inputs.push_back(Noise(plans[i % 2].input_bytes, i));
+    inputs.push_back(Noise(plans[i % 2].input_bytes[0], i));
     bindings.push_back(Bound(plans[i % 2], inputs[i]));
-    if (i % 5 == 0) bindings[i].input = nullptr;
+    if (i % 5 == 0) bindings[i].inputs[0] = nullptr;
   }
   const uint64_t dispatches_before = device_->counters().dispatches;
   Runs runs;
@@ -220,7 +221,7 @@ TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
   const auto held = Compiled(held_plan);
   const auto run = [this](uint32_t number) {
     const OperatorPlan plan = NumberedCopy(number);
-    const std::vector<uint8_t> input = Noise(plan.input_bytes, number);
+    const std::vector<uint8_t> input = Noise(plan.input_bytes[0], number);
     ExpectOutput(plan, input, input);
   };
   for (int round = 0; round < 3; ++round) {
@@ -238,9 +239,9 @@ TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
   EXPECT_EQ(device_->counters().pipelines_created, 62u);
 
   EXPECT_EQ(LiveKernelsAtRest(*device_, 1), 1u);
-  const Bindings bindings = Bound(held_plan, Noise(held_plan.input_bytes, 99));
+  const Bindings bindings = Bound(held_plan, Noise(held_plan.input_bytes[0], 99));
   EXPECT_TRUE(device_->RunAndWait(held, bindings).ok());
-  EXPECT_TRUE(BytesOf(*bindings.outputs[0]) == BytesOf(*bindings.input));
+  EXPECT_TRUE(BytesOf(*bindings.outputs[0]) == BytesOf(*bindings.inputs[0]));
   EXPECT_EQ(device_->counters().pipelines_created, 62u);
 }
 
@@ -259,7 +260,7 @@ TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
       for (uint32_t i = 0; i < 60; ++i) {
         const OperatorPlan plan = NumberedCopy((t * 7 + i) % 11);
         auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
-        auto bound = Bind(*device_, plan, Noise(plan.input_bytes, i));
+        auto bound = Bind(*device_, plan, Noise(plan.input_bytes[0], i));
         if (!compiled.ok() || !bound.ok()) {
           ++wrong;
           continue;
@@ -270,7 +271,7 @@ TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
       }
       for (const auto& result : runs.Wait()) wrong += !result.ok();
       for (const Bindings& each : bindings) {
-        wrong += BytesOf(*each.outputs[0]) != BytesOf(*each.input);
+        wrong += BytesOf(*each.outputs[0]) != BytesOf(*each.inputs[0]);
       }
     });
   }
@@ -298,12 +299,12 @@ TEST_F(D3D12DeviceTest, RefusesPlansThatLeaveTheirBuffersOrDirect3DsLimits) {
       {"write", [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].element_count = 113; }},
       {"offset", [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].offset_bytes = 8; }},
       {"role",
-       [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].role = BufferRole::kOutput1; }},
+       [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].role = BufferRole::Output(1); }},
       {"input",
-       [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].role = BufferRole::kInput; }},
+       [](OperatorPlan& p) { p.passes[0].dispatches[0].writes[0].role = BufferRole::Input(); }},
       {"fill",
        [](OperatorPlan& p) {
-         p.passes[0].fills = {{BufferRole::kOutput0, 100, 16}};
+         p.passes[0].fills = {{BufferRole::Output(), 100, 16}};
        }},
       {"groups", [](OperatorPlan& p) { p.passes[0].dispatches[0].groups[0] = 65536; }},
       {"no groups", [](OperatorPlan& p) { p.passes[0].dispatches[0].groups[1] = 0; }},
@@ -327,13 +328,15 @@ TEST_F(D3D12DeviceTest, RefusesBuffersThatDoNotFit) {
     const char* what;
     Bindings bindings;
   } kCases[] = {
-      {"no input", {nullptr, good.outputs}},
-      {"no output", {good.input, {}}},
-      {"null output", {good.input, {nullptr}}},
-      {"two outputs", {good.input, {good.outputs[0], good.outputs[0]}}},
-      {"small input", {small.input, good.outputs}},
-      {"small output", {good.input, small.outputs}},
-      {"directions", {good.outputs[0], {good.input}}},
+      {"no input", {{}, good.outputs}},
+      {"null input", {{nullptr}, good.outputs}},
+      {"two inputs", {{good.inputs[0], good.inputs[0]}, good.outputs}},
+      {"no output", {good.inputs, {}}},
+      {"null output", {good.inputs, {nullptr}}},
+      {"two outputs", {good.inputs, {good.outputs[0], good.outputs[0]}}},
+      {"small input", {small.inputs, good.outputs}},
+      {"small output", {good.inputs, small.outputs}},
+      {"directions", {good.outputs, good.inputs}},
   };
   for (const auto& [what, bindings] : kCases) {
     EXPECT_EQ(device_->RunAndWait(compiled, bindings).status().code(),
@@ -347,7 +350,7 @@ TEST_F(D3D12DeviceTest, RefusesBuffersThatDoNotFit) {
 TEST_F(D3D12DeviceTest, LetsCallbacksRunAgain) {
   const OperatorPlan plan = ShiftPlan(100, 2);
   const auto compiled = Compiled(plan);
-  const Bindings bindings = Bound(plan, Noise(plan.input_bytes, 10));
+  const Bindings bindings = Bound(plan, Noise(plan.input_bytes[0], 10));
   absl::Notification done;
   int rounds = 0;
   Device::RunCallback again = [&](const absl::StatusOr<RunStatistics>& result) {

@@ -102,9 +102,9 @@ OperatorPlan CopyPlan(ViewFormat format, uint64_t count) {
   plan.kernels = {TestKernel("Copy", element_bytes)};
   plan.passes.resize(1);
   plan.passes[0].dispatches = {
-      MakeDispatch(0, View(BufferRole::kInput, ViewFormat::kVector, 0, CeilDiv(size_bytes, 16)),
-                   View(BufferRole::kOutput0, format, 0, count))};
-  plan.input_bytes = size_bytes;
+      MakeDispatch(0, View(BufferRole::Input(), ViewFormat::kVector, 0, CeilDiv(size_bytes, 16)),
+                   View(BufferRole::Output(), format, 0, count))};
+  plan.input_bytes = {size_bytes};
   plan.output_bytes = {size_bytes};
   return plan;
 }
@@ -115,18 +115,18 @@ OperatorPlan ShiftPlan(uint64_t vectors, uint32_t passes) {
   plan.passes.resize(passes);
   for (uint32_t pass = 0; pass < passes; ++pass) {
     const auto half = [&](uint32_t index) {
-      return View(BufferRole::kScratch, ViewFormat::kVector, index % 2 * vectors * 16, vectors);
+      return View(BufferRole::Scratch(), ViewFormat::kVector, index % 2 * vectors * 16, vectors);
     };
     const BufferView source =
-        pass == 0 ? View(BufferRole::kInput, ViewFormat::kVector, 0, vectors) : half(pass - 1);
+        pass == 0 ? View(BufferRole::Input(), ViewFormat::kVector, 0, vectors) : half(pass - 1);
     const BufferView target = pass + 1 == passes
-                                  ? View(BufferRole::kOutput0, ViewFormat::kVector, 0, vectors)
+                                  ? View(BufferRole::Output(), ViewFormat::kVector, 0, vectors)
                                   : half(pass);
     Dispatch dispatch = MakeDispatch(0, source, target);
     dispatch.groups = {static_cast<uint32_t>(CeilDiv(vectors, 64)), 1};
     plan.passes[pass].dispatches = {dispatch};
   }
-  plan.input_bytes = vectors * 16;
+  plan.input_bytes = {vectors * 16};
   plan.output_bytes = {vectors * 16};
   plan.scratch_bytes = 2 * vectors * 16;
   return plan;
@@ -160,11 +160,11 @@ std::vector<uint8_t> BytesOf(HostBuffer& buffer) {
 absl::StatusOr<Bindings> Bind(Device& device, const OperatorPlan& plan,
                               const std::vector<uint8_t>& input) {
   Bindings bindings;
-  auto buffer = device.Allocate(plan.input_bytes, BufferUse::kInput);
+  auto buffer = device.Allocate(plan.input_bytes[0], BufferUse::kInput);
   if (!buffer.ok()) return buffer.status();
-  bindings.input = *std::move(buffer);
+  bindings.inputs = {*std::move(buffer)};
   if (!input.empty()) {
-    std::memcpy(bindings.input->bytes().data(), input.data(), input.size());
+    std::memcpy(bindings.inputs[0]->bytes().data(), input.data(), input.size());
   }
   for (const uint64_t size_bytes : plan.output_bytes) {
     buffer = device.Allocate(size_bytes, BufferUse::kOutput);

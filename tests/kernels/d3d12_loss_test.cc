@@ -12,7 +12,7 @@ namespace {
 
 TEST_F(D3D12DeviceTest, SurvivesItsLoss) {
   const OperatorPlan plan = ShiftPlan(1000, 3);
-  const std::vector<uint8_t> input = Noise(plan.input_bytes, 8);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 8);
   const std::vector<uint8_t> expected = Shifted(input, 3);
   const auto old_operator = Compiled(plan);
   const Bindings old_bindings = Bound(plan, input);
@@ -30,13 +30,13 @@ TEST_F(D3D12DeviceTest, SurvivesItsLoss) {
   EXPECT_EQ(device_->RunAndWait(new_operator, old_bindings).status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_TRUE(BytesOf(*old_bindings.outputs[0]) == expected);
-  EXPECT_TRUE(BytesOf(*old_bindings.input) == input);
+  EXPECT_TRUE(BytesOf(*old_bindings.inputs[0]) == input);
 }
 
 TEST_F(D3D12DeviceTest, AnswersEveryRunAroundItsLoss) {
   constexpr int kThreads = 8;
   const OperatorPlan plan = ShiftPlan(5000, 6);
-  const std::vector<uint8_t> input = Noise(plan.input_bytes, 9);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 9);
   const std::vector<uint8_t> expected = Shifted(input, 6);
   std::atomic<bool> stop = false;
   std::atomic<int> right = 0;
@@ -70,7 +70,7 @@ TEST_F(D3D12DeviceTest, AnswersEveryRunAroundItsLoss) {
 TEST_F(D3D12DeviceTest, AnswersEveryRunWhenItCloses) {
   const OperatorPlan plan = ShiftPlan(40000, 8);
   const auto compiled = Compiled(plan);
-  const std::vector<uint8_t> input = Noise(plan.input_bytes, 11);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 11);
   Runs runs;
   for (int i = 0; i < 100; ++i) runs.Start(*device_, compiled, Bound(plan, input));
   device_.reset();

@@ -76,7 +76,7 @@ TEST_F(D3D12DeviceTest, EndsAllocationsAtItsLimit) {
   }
   // Blocks of small inputs and of small outputs take 64 MiB.
   const OperatorPlan small = ShiftPlan(1000, 1);
-  const std::vector<uint8_t> input = Noise(small.input_bytes, 6);
+  const std::vector<uint8_t> input = Noise(small.input_bytes[0], 6);
   ExpectOutput(small, input, Shifted(input, 1));
   OperatorPlan large = ShiftPlan(1000, 2);
   large.scratch_bytes = uint64_t{80} << 20;
@@ -105,7 +105,7 @@ TEST_F(D3D12DeviceTest, LetsRunsWaitForTheScratchOfOthers) {
   OperatorPlan plan = ShiftPlan(1000, 2);
   plan.scratch_bytes = uint64_t{12} << 20;  // of which two fit beside the small buffers
   const auto compiled = Compiled(plan);
-  const std::vector<uint8_t> input = Noise(plan.input_bytes, 7);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 7);
   Runs runs;
   for (int i = 0; i < 40; ++i) runs.Start(*device_, compiled, Bound(plan, input));
   for (const auto& result : runs.Wait()) EXPECT_TRUE(result.ok()) << result.status();

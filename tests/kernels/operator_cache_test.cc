@@ -9,6 +9,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_cost.h"
 
 namespace opmill {
@@ -335,11 +338,11 @@ TEST(OperatorKey, IsTheSameForTheSameQuestion) {
   EXPECT_TRUE(cache->Get(spelled_out)->was_cached);
 
   // Any one of the differences, too.
-  auto strided_input = std::get<ReduceDesc>(desc);
+  auto strided_input = ReduceDesc::From(desc);
   strided_input.input.strides = {12, 4, 1};
-  auto strided_output = std::get<ReduceDesc>(desc);
+  auto strided_output = ReduceDesc::From(desc);
   strided_output.output->strides = {3, 1, 1};
-  auto other_axes = std::get<ReduceDesc>(desc);
+  auto other_axes = ReduceDesc::From(desc);
   other_axes.axes = {2, 0};
   for (const OperatorDesc& same : {desc, spelled_out, OperatorDesc(strided_input),
                                    OperatorDesc(strided_output), OperatorDesc(other_axes)}) {

@@ -2,6 +2,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "gtest/gtest.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 
 namespace opmill {
 namespace {
@@ -42,13 +45,13 @@ TEST(OperatorDesc, NamesOperatorsAndFunctionsInDirectMlsOrder) {
 }
 
 TEST(OperatorDesc, KnowsItsTensors) {
-  EXPECT_EQ(InputOf(OperatorDesc(kTopK)), kInput);
+  EXPECT_EQ(OperatorDesc(kTopK).inputs[0], kInput);
   EXPECT_EQ(OutputsOf(OperatorDesc(kTopK)), (std::vector<TensorDesc>{kRows, kIndices}));
   EXPECT_EQ(OutputsOf(OperatorDesc(kArgMin)), std::vector<TensorDesc>{kIndices});
 }
 
 TEST(OperatorDesc, IsItsOwnKey) {
-  absl::flat_hash_map<OperatorDesc, int, OperatorDescHash> numbers;
+  absl::flat_hash_map<OperatorDesc, int> numbers;
   HardmaxDesc other_axis = kHardmax;
   other_axis.axes = {1};
   HardmaxDesc with_output = kHardmax;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 
 namespace opmill {
 namespace {
@@ -21,7 +22,7 @@ OperatorPlan Plan(uint32_t columns, uint32_t rows, uint64_t input_bytes) {
   dispatch.groups = {columns, rows};
   for (Pass& pass : plan.passes) pass.dispatches = {dispatch, dispatch};
   plan.passes[1].dispatches[1].kernel = 1;
-  plan.input_bytes = input_bytes;
+  plan.input_bytes = {input_bytes};
   return plan;
 }
 

@@ -2,6 +2,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
 #include "kernels/plan/tuning.h"
 #include "tests/kernels/plans.h"
@@ -309,16 +312,6 @@ TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
   for (const OperatorDesc& desc : descs) {
     SCOPED_TRACE(ToString(desc));
     const OperatorPlan plan = Plan(desc, options);
-    const auto bytes_of = [&](BufferRole role) {
-      switch (role) {
-        case BufferRole::kInput:
-          return plan.input_bytes;
-        case BufferRole::kScratch:
-          return plan.scratch_bytes;
-        default:
-          return plan.output_bytes[role == BufferRole::kOutput1 ? 1 : 0];
-      }
-    };
     for (const Pass& pass : plan.passes) {
       for (const Dispatch& dispatch : pass.dispatches) {
         for (const auto* views : {dispatch.reads.data(), dispatch.writes.data()}) {
@@ -330,7 +323,7 @@ TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
             const uint64_t end =
                 view.offset_bytes + view.element_count * ViewElementBytes(view.format);
             // Reads may take the whole of the last vector.
-            EXPECT_LE(end, (bytes_of(view.role) + 15) / 16 * 16);
+            EXPECT_LE(end, (BytesOf(plan, view.role) + 15) / 16 * 16);
           }
         }
       }
@@ -350,10 +343,10 @@ TEST(PlanHardmax, LeavesOnePositionOfEachResultInScratch) {
   const OperatorPlan plan = Plan(HardmaxDesc{.input = Tensor({4096, 64, 7}), .axes = {1}});
   EXPECT_EQ(plan.scratch_bytes, 4096u * 7 * 4);
   const BufferView& written = plan.passes[0].dispatches[0].writes[0];
-  EXPECT_EQ(written.role, BufferRole::kScratch);
+  EXPECT_EQ(written.role, BufferRole::Scratch());
   EXPECT_EQ(written.format, ViewFormat::kUint32);
   const Dispatch& scatter = plan.passes[1].dispatches[0];
-  EXPECT_EQ(scatter.reads[0].role, BufferRole::kScratch);
+  EXPECT_EQ(scatter.reads[0].role, BufferRole::Scratch());
   EXPECT_EQ(scatter.reads[0].element_count, 4096u * 7 / 4);
 }
 

@@ -13,6 +13,9 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {
@@ -32,11 +35,11 @@ class ReferenceDeviceTest : public ::testing::Test {
 
   Bindings Bind(uint32_t size, uint32_t value) {
     Bindings bindings;
-    bindings.input = device_->Allocate(4 * size, BufferUse::kInput).value();
+    bindings.inputs = {device_->Allocate(4 * size, BufferUse::kInput).value()};
     bindings.outputs = {device_->Allocate(4, BufferUse::kOutput).value()};
     const std::vector<std::byte> bytes =
         BytesOfBits({DataType::kUint32, {size}, {}}, std::vector<uint64_t>(size, value));
-    std::copy(bytes.begin(), bytes.end(), bindings.input->bytes().begin());
+    std::copy(bytes.begin(), bytes.end(), bindings.inputs[0]->bytes().begin());
     return bindings;
   }
 
@@ -167,7 +170,7 @@ TEST_F(ReferenceDeviceTest, EndsWhatIsAbandonedUnderWay) {
   Create({.threads = 1});
   for (const OperatorDesc& desc : kOperators) {
     SCOPED_TRACE(ToString(desc));
-    Bindings bindings = {.input = device_->Allocate(4, BufferUse::kInput).value()};
+    Bindings bindings = {.inputs = {device_->Allocate(4, BufferUse::kInput).value()}};
     for (const TensorDesc& output : OutputsOf(desc)) {
       bindings.outputs.push_back(
           device_->Allocate(RequiredBytes(output), BufferUse::kOutput).value());
@@ -192,10 +195,12 @@ TEST_F(ReferenceDeviceTest, RefusesARunWithoutBuffers) {
   Create({});
   Bindings bindings = Bind(1, 7);
   bindings.outputs[0] = nullptr;
-  for (const Bindings& incomplete : {Bindings(), bindings}) {
+  const std::pair<Bindings, std::string> kCases[] = {{{}, "reduce has 1 inputs, but 0 are given."},
+                                                     {bindings, "The run lacks a buffer."}};
+  for (const auto& [incomplete, sentence] : kCases) {
     const absl::Status status = device_->RunAndWait(Compile(1), incomplete).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(status.message(), "The run lacks a buffer.");
+    EXPECT_EQ(status.message(), sentence);
   }
   EXPECT_EQ(device_->info().kind, DeviceKind::kReference);
 }

@@ -10,6 +10,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/reference/reference_operators.h"
 #include "tests/support/tensors.h"
 
@@ -37,7 +40,7 @@ std::vector<Output> RunReference(const OperatorDesc& desc, const std::vector<std
   }
   std::vector<absl::Span<std::byte>> spans;
   for (Output& output : outputs) spans.push_back(absl::MakeSpan(output.second));
-  EXPECT_EQ(ReferenceRun(*validated, input, spans), absl::OkStatus());
+  EXPECT_EQ(ReferenceRun(*validated, {absl::MakeConstSpan(input)}, spans), absl::OkStatus());
   return outputs;
 }
 
@@ -336,11 +339,11 @@ TEST(ReferenceRun, RefusesBytesThatAreTooFew) {
       Validate(HardmaxDesc{{DataType::kFloat32, {4}, {}}, std::nullopt, {0}}).value();
   std::vector<std::byte> bytes(16);
   const absl::Span<std::byte> all = absl::MakeSpan(bytes);
-  EXPECT_EQ(ReferenceRun(desc, all.first(12), {all}).message(),
-            "The input has 12 bytes; its tensor needs 16.");
-  EXPECT_EQ(ReferenceRun(desc, all, {all.first(15)}).message(),
+  EXPECT_EQ(ReferenceRun(desc, {all.first(12)}, {all}).message(),
+            "inputs[0] has 12 bytes; its tensor needs 16.");
+  EXPECT_EQ(ReferenceRun(desc, {all}, {all.first(15)}).message(),
             "outputs[0] has 15 bytes; its tensor needs 16.");
-  EXPECT_EQ(ReferenceRun(desc, all, {}).message(), "hardmax has 1 outputs, but 0 are given.");
+  EXPECT_EQ(ReferenceRun(desc, {all}, {}).message(), "hardmax has 1 outputs, but 0 are given.");
 }
 
 TEST(ReferenceReduceExact, GivesWhatErrorBoundsAreMadeOf) {

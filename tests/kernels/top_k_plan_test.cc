@@ -1,5 +1,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan.h"
 #include "kernels/plan/plan_builder.h"
 #include "tests/kernels/plans.h"

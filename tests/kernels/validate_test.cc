@@ -7,6 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 
 namespace opmill {
 namespace {
@@ -144,8 +147,6 @@ TEST(ValidateEnums, RefusesNumbersThatAreNoValues) {
   ExpectRefusals({
       {Spoil<ReduceDesc>(Reduce(), [](auto& d) { d.function = static_cast<ReduceFunction>(12); }),
        "function", "function (12) is unknown; 0 to 11 are allowed."},
-      {Spoil<ArgReduceDesc>(ArgMin(), [](auto& d) { d.extreme = static_cast<Extreme>(2); }),
-       "extreme", "extreme (2) is unknown; 0 to 1 are allowed."},
       {Spoil<ArgReduceDesc>(ArgMin(),
                             [](auto& d) { d.axis_direction = static_cast<AxisDirection>(2); }),
        "axis_direction", "axis_direction (2) is unknown; 0 to 1 are allowed."},
@@ -340,7 +341,7 @@ TEST(Validate, InfersPackedOutputs) {
     const absl::StatusOr<OperatorDesc> validated = Validate(row.desc);
     ASSERT_TRUE(validated.ok()) << validated.status();
     EXPECT_EQ(OutputsOf(*validated), row.outputs) << ToString(row.desc);
-    EXPECT_EQ(InputOf(*validated), InputOf(row.desc));
+    EXPECT_EQ(validated->inputs[0], row.desc.inputs[0]);
     // What is complete stays as it is.
     EXPECT_EQ(Validate(*validated).value(), *validated);
   }

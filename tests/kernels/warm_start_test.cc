@@ -13,6 +13,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/engine/operator_cache.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/test_devices.h"
 
@@ -32,10 +33,11 @@ OperatorDesc SumOfRows(uint32_t rows, uint32_t length) {
 // The sums of rows of ones.
 absl::StatusOr<std::vector<int32_t>> RunOnOnes(Device& device, CachedOperator cached) {
   Bindings bindings;
-  ASSIGN_OR_RETURN(bindings.input,
-                   device.Allocate(PlanForTest(*cached.compiled).input_bytes, BufferUse::kInput));
-  const std::vector<int32_t> ones(bindings.input->bytes().size() / sizeof(int32_t), 1);
-  std::memcpy(bindings.input->bytes().data(), ones.data(), bindings.input->bytes().size());
+  ASSIGN_OR_RETURN(
+      bindings.inputs.emplace_back(),
+      device.Allocate(PlanForTest(*cached.compiled).input_bytes[0], BufferUse::kInput));
+  const std::vector<int32_t> ones(bindings.inputs[0]->bytes().size() / sizeof(int32_t), 1);
+  std::memcpy(bindings.inputs[0]->bytes().data(), ones.data(), bindings.inputs[0]->bytes().size());
   ASSIGN_OR_RETURN(
       std::shared_ptr<HostBuffer> output,
       device.Allocate(PlanForTest(*cached.compiled).output_bytes.at(0), BufferUse::kOutput));

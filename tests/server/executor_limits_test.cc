@@ -8,6 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "server/api/grpc_status.h"
 #include "server/execution/executor.h"
 #include "tests/server/executor_fixture.h"

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {
@@ -34,7 +35,7 @@ TEST_F(ExecutorTest, TakesAnExecutionThroughItsStages) {
   EXPECT_TRUE(execution->uploaded());
   GatedDevice::PendingRun run = device_.Take();
   ExpectStage(Stage::kRunning);
-  EXPECT_EQ(run.bindings.input->bytes().size(), 4000u);
+  EXPECT_EQ(run.bindings.inputs[0]->bytes().size(), 4000u);
   ASSERT_EQ(run.bindings.outputs.size(), 1u);
   EXPECT_EQ(caller.ready, 0);
   run.done(

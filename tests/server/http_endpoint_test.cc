@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "proto/address.h"
+#include "kernels/base/address.h"
 #include "server/network/system_socket.h"
 
 namespace opmill {

@@ -1,4 +1,4 @@
-#include "proto/process.h"
+#include "kernels/base/process.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include "tests/support/scratch_directory.h"
 
 #ifdef _WIN32
-#include "proto/utf16.h"
+#include "kernels/base/utf16.h"
 #endif
 
 namespace opmill {

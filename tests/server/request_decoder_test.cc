@@ -1,6 +1,7 @@
 #include "server/api/request_decoder.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "opmill/v1/service.pb.h"
 
 namespace opmill {
@@ -71,15 +76,32 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
   EXPECT_EQ(*desc, OperatorDesc(HardmaxDesc{.input = input, .output = input, .axes = {0, 2}}));
 }
 
+// The decoder looks fields up by the names in the schema.
+TEST(DecodeOperator, FindsEveryNameOfASchemaInItsMessage) {
+  for (const OperatorSchema* const schema : Operators()) {
+    const auto* const field =
+        v1::OperatorDesc::descriptor()->FindFieldByName(std::string(schema->wire_name));
+    ASSERT_NE(field, nullptr) << schema->wire_name;
+    std::set<std::string> expected;
+    for (const TensorSchema& input : schema->inputs) expected.emplace(input.name);
+    for (const TensorSchema& output : schema->outputs) expected.emplace(output.name);
+    for (const AttributeSchema& attribute : schema->attributes) expected.emplace(attribute.name);
+    std::set<std::string> fields;
+    for (int i = 0; i < field->message_type()->field_count(); ++i) {
+      fields.insert(field->message_type()->field(i)->name());
+    }
+    EXPECT_EQ(fields, expected) << schema->wire_name;
+  }
+}
+
 TEST(DecodeOperator, ReadsEveryReduceFunctionByItsName) {
   for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
     const ReduceFunction function = static_cast<ReduceFunction>(i);
-    EXPECT_EQ(v1::ReduceFunction_Name(EncodeReduceFunction(function)),
-              "REDUCE_FUNCTION_" + std::string(ToString(function)));
-    const auto desc = Decode("reduce { " + std::string(kInput) + "axes: 1 function: " +
-                             v1::ReduceFunction_Name(EncodeReduceFunction(function)) + "}");
+    const std::string wire_name = "REDUCE_FUNCTION_" + std::string(ToString(function));
+    const auto desc =
+        Decode("reduce { " + std::string(kInput) + "axes: 1 function: " + wire_name + "}");
     ASSERT_TRUE(desc.ok()) << desc.status();
-    EXPECT_EQ(std::get<ReduceDesc>(*desc).function, function);
+    EXPECT_EQ(ReduceDesc::From(*desc).function, function);
   }
 }
 
@@ -105,7 +127,7 @@ TEST(EncodeTensor, WritesWhatTheDecoderReads) {
     reduce.add_axes(0);
     const auto decoded = DecodeOperator(desc, std::nullopt);
     ASSERT_TRUE(decoded.ok()) << decoded.status();
-    EXPECT_EQ(InputOf(*decoded), input);
+    EXPECT_EQ(decoded->inputs[0], input);
   }
 }
 

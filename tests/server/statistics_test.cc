@@ -6,6 +6,9 @@
 
 #include "gtest/gtest.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 
 namespace opmill {
 namespace {
@@ -32,7 +35,7 @@ TEST(Histogram, CountsAValueUpToItsBound) {
 
 TEST(Statistics, KnowEveryOperatorByItsName) {
   for (const OperatorDesc& desc : OneOfEach()) {
-    EXPECT_EQ(kOperatorNames[OperatorIndex(desc)], OperatorName(desc));
+    EXPECT_EQ(Operators()[OperatorIndex(desc)]->name, OperatorName(desc));
   }
 }
 

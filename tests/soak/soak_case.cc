@@ -5,61 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "server/api/request_decoder.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/verdict.h"
+#include "tests/support/encode_operator.h"
 
 namespace opmill {
 namespace {
 
 constexpr uint64_t kOneLargeIn = 60;
-
-template <typename To>
-void EncodeAxes(const TensorDesc& input, const TensorDesc& output,
-                const std::vector<uint32_t>& axes, To& to) {
-  EncodeTensor(input, *to.mutable_input());
-  EncodeTensor(output, *to.mutable_output());
-  to.mutable_axes()->Add(axes.begin(), axes.end());
-}
-
-v1::AxisDirection EncodeDirection(AxisDirection direction) {
-  return direction == AxisDirection::kIncreasing ? v1::AXIS_DIRECTION_INCREASING
-                                                 : v1::AXIS_DIRECTION_DECREASING;
-}
-
-struct Encoder {
-  v1::OperatorDesc operator()(const ArgReduceDesc& d) const {
-    v1::OperatorDesc desc;
-    const auto encode = [&d](auto& to) {
-      EncodeAxes(d.input, *d.output, d.axes, to);
-      to.set_axis_direction(EncodeDirection(d.axis_direction));
-    };
-    d.extreme == Extreme::kMin ? encode(*desc.mutable_arg_min()) : encode(*desc.mutable_arg_max());
-    return desc;
-  }
-  v1::OperatorDesc operator()(const ReduceDesc& d) const {
-    v1::OperatorDesc desc;
-    EncodeAxes(d.input, *d.output, d.axes, *desc.mutable_reduce());
-    desc.mutable_reduce()->set_function(EncodeReduceFunction(d.function));
-    return desc;
-  }
-  v1::OperatorDesc operator()(const TopKDesc& d) const {
-    v1::OperatorDesc desc;
-    v1::TopKDesc& to = *desc.mutable_top_k();
-    EncodeTensor(d.input, *to.mutable_input());
-    EncodeTensor(*d.output_values, *to.mutable_output_values());
-    EncodeTensor(*d.output_indices, *to.mutable_output_indices());
-    to.set_axis(d.axis);
-    to.set_k(d.k);
-    to.set_axis_direction(EncodeDirection(d.axis_direction));
-    return desc;
-  }
-  v1::OperatorDesc operator()(const HardmaxDesc& d) const {
-    v1::OperatorDesc desc;
-    EncodeAxes(d.input, *d.output, d.axes, *desc.mutable_hardmax());
-    return desc;
-  }
-};
 
 // 64 MiB in, and of hardmax as many out.
 std::vector<OperatorDesc> LargeOperators() {
@@ -78,8 +35,8 @@ std::vector<OperatorDesc> LargeOperators() {
 
 SoakCase::SoakCase(ConformanceCase c)
     : c_(std::move(c)),
-      desc_(std::visit(Encoder(), c_.desc)),
-      input_(std::make_shared<std::vector<std::byte>>(MakeInput(c_))) {}
+      desc_(EncodeOperator(c_.desc)),
+      input_(std::make_shared<std::vector<std::byte>>(MakeInputs(c_)[0])) {}
 
 std::string SoakCase::FindMistake(const std::vector<OutputTensor>& outputs) {
   std::vector<std::vector<std::byte>> padded;
@@ -97,7 +54,7 @@ std::string SoakCase::FindMistake(const std::vector<OutputTensor>& outputs) {
     const std::lock_guard lock(mutex_);
     if (padded == right_) return "";
   }
-  std::string mistake = opmill::FindMistake(c_, *input_, padded);
+  std::string mistake = opmill::FindMistake(c_, {*input_}, padded);
   const std::lock_guard lock(mutex_);
   if (mistake.empty()) right_ = std::move(padded);
   return mistake;

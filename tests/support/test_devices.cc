@@ -96,9 +96,9 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
   ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
   ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
   Bindings bindings;
-  ASSIGN_OR_RETURN(bindings.input,
-                   device.Allocate(RequiredBytes(InputOf(validated)), BufferUse::kInput));
-  std::memcpy(bindings.input->bytes().data(), input.data(), bindings.input->bytes().size());
+  ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
+                   device.Allocate(RequiredBytes(validated.inputs[0]), BufferUse::kInput));
+  std::memcpy(bindings.inputs[0]->bytes().data(), input.data(), bindings.inputs[0]->bytes().size());
   for (const TensorDesc& output : OutputsOf(validated)) {
     ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
                      device.Allocate(RequiredBytes(output), BufferUse::kOutput));

@@ -24,8 +24,13 @@ constexpr uint32_t kMaxGroupColumns = 65535;
 
 // What the operator reads, writes and keeps. A broadcast input is few bytes and much work.
 double WorkBytes(const OperatorDesc& desc, const OperatorPlan& plan) {
-  const TensorDesc& input = InputOf(desc);
-  uint64_t bytes = std::max(plan.input_bytes, ElementCount(input) * ElementBytes(input.data_type));
+  const absl::Span<const TensorDesc> inputs = desc.inputs;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < plan.input_bytes.size(); ++i) {
+    const uint64_t work =
+        i < inputs.size() ? ElementCount(inputs[i]) * ElementBytes(inputs[i].data_type) : 0;
+    bytes += std::max(plan.input_bytes[i], work);
+  }
   for (const uint64_t output_bytes : plan.output_bytes) bytes += output_bytes;
   return static_cast<double>(bytes + plan.scratch_bytes);
 }

@@ -19,7 +19,7 @@ namespace opmill {
 
 struct QueuedRun {
   std::shared_ptr<const D3D12CompiledOperator> compiled;
-  std::shared_ptr<D3D12HostBuffer> input;
+  std::vector<std::shared_ptr<D3D12HostBuffer>> inputs;
   std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
   std::stop_token abandoned;
   Device::RunCallback done;
@@ -27,7 +27,7 @@ struct QueuedRun {
   // Memory of this run alone. The device's copies stay empty where kernels work in place.
   bool has_memory = false;
   BufferSlice scratch;
-  BufferSlice device_input;
+  std::vector<BufferSlice> device_inputs;
   std::vector<BufferSlice> device_outputs;
 
   PlanCursor next;      // what has not been recorded yet
@@ -40,16 +40,15 @@ struct QueuedRun {
 
   // What kernels see as the buffer of that role.
   const BufferSlice& BufferOf(BufferRole role) const {
-    switch (role) {
-      case BufferRole::kInput:
-        return device_input ? device_input : input->slice();
-      case BufferRole::kScratch:
-        return scratch;
-      default:
+    switch (role.kind) {
+      case BufferRole::Kind::kInput:
+        return device_inputs.empty() ? inputs[role.index]->slice() : device_inputs[role.index];
+      case BufferRole::Kind::kOutput:
+        return device_outputs.empty() ? outputs[role.index]->slice() : device_outputs[role.index];
+      case BufferRole::Kind::kScratch:
         break;
     }
-    const size_t index = role == BufferRole::kOutput1 ? 1 : 0;
-    return device_outputs.empty() ? outputs[index]->slice() : device_outputs[index];
+    return scratch;
   }
 };
 

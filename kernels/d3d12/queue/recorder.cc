@@ -52,22 +52,23 @@ bool GoTogether(const RunPart& a, const RunPart& b) {
   const QueuedRun& run = *a.run;
   const QueuedRun& other = *b.run;
   if (run.compiled != other.compiled || !a.is_whole() || !b.is_whole()) return false;
-  if (!CanShareView(run.scratch, other.scratch) ||
-      !CanShareView(run.BufferOf(BufferRole::kInput), other.BufferOf(BufferRole::kInput))) {
-    return false;
+  if (!CanShareView(run.scratch, other.scratch)) return false;
+  const auto shares = [&](BufferRole role) {
+    return CanShareView(run.BufferOf(role), other.BufferOf(role));
+  };
+  for (uint32_t i = 0; i < run.inputs.size(); ++i) {
+    if (!shares(BufferRole::Input(i))) return false;
   }
-  for (size_t i = 0; i < run.outputs.size(); ++i) {
-    const BufferRole role = i == 0 ? BufferRole::kOutput0 : BufferRole::kOutput1;
-    if (!CanShareView(run.BufferOf(role), other.BufferOf(role))) return false;
+  for (uint32_t i = 0; i < run.outputs.size(); ++i) {
+    if (!shares(BufferRole::Output(i))) return false;
   }
   return true;
 }
 
 template <typename Function>
 void ForEachOutput(const QueuedRun& run, const Function& function) {
-  for (size_t i = 0; i < run.outputs.size(); ++i) {
-    function(i, run.BufferOf(i == 0 ? BufferRole::kOutput0 : BufferRole::kOutput1));
-  }
+  for (uint32_t i = 0; i < run.outputs.size(); ++i)
+    function(i, run.BufferOf(BufferRole::Output(i)));
 }
 
 }  // namespace
@@ -120,20 +121,25 @@ std::vector<Recorder::Cohort> Recorder::FormCohorts(absl::Span<const RunPart> pa
 
 void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
   for (const RunPart& part : parts) {
-    if (!part.run->device_input || !part.is_first()) continue;
-    Require(part.run->device_input.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+    if (!part.is_first()) continue;
+    for (const BufferSlice& target : part.run->device_inputs) {
+      Require(target.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+    }
   }
   Flush();
   for (const RunPart& part : parts) {
-    const BufferSlice& target = part.run->device_input;
-    if (!target || !part.is_first()) continue;
-    const BufferSlice& source = part.run->input->slice();
-    list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(), source.offset(),
-                            std::min(target.size_bytes(), source.size_bytes()));
+    if (!part.is_first()) continue;
+    for (size_t i = 0; i < part.run->device_inputs.size(); ++i) {
+      const BufferSlice& target = part.run->device_inputs[i];
+      const BufferSlice& source = part.run->inputs[i]->slice();
+      list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
+                              source.offset(), std::min(target.size_bytes(), source.size_bytes()));
+    }
   }
   for (const RunPart& part : parts) {
-    if (!part.run->device_input) continue;
-    Require(part.run->device_input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+    for (const BufferSlice& input : part.run->device_inputs) {
+      Require(input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+    }
   }
   Flush();
 }

@@ -40,7 +40,9 @@ constexpr double kFirstPartSeconds = 0.005;
 constexpr uint32_t kMaxCutBatches = 2;
 
 uint64_t WeightOf(const QueuedRun& run) {
-  return 1 + (run.input == nullptr ? 0 : run.input->size_bytes() / kBytesLikeARun);
+  uint64_t bytes = 0;
+  for (const auto& input : run.inputs) bytes += input == nullptr ? 0 : input->size_bytes();
+  return 1 + bytes / kBytesLikeARun;
 }
 
 // How often a wait asks whether the device is still there: not every driver signals its fences when
@@ -308,20 +310,23 @@ absl::Status Submission::GiveMemory(QueuedRun& run) {
   if (run.has_memory) return absl::OkStatus();
   const OperatorPlan& plan = run.compiled->plan();
   BufferSlice scratch;
-  BufferSlice input;
+  std::vector<BufferSlice> inputs;
   std::vector<BufferSlice> outputs;
   if (plan.scratch_bytes > 0) {
     ASSIGN_OR_RETURN(scratch, pool_->Allocate(Placement::kDeviceOutput, plan.scratch_bytes));
   }
   if (!options_.unified_memory) {
-    ASSIGN_OR_RETURN(input, pool_->Allocate(Placement::kDeviceInput, plan.input_bytes));
+    for (const uint64_t size_bytes : plan.input_bytes) {
+      ASSIGN_OR_RETURN(BufferSlice input, pool_->Allocate(Placement::kDeviceInput, size_bytes));
+      inputs.push_back(std::move(input));
+    }
     for (const uint64_t size_bytes : plan.output_bytes) {
       ASSIGN_OR_RETURN(BufferSlice output, pool_->Allocate(Placement::kDeviceOutput, size_bytes));
       outputs.push_back(std::move(output));
     }
   }
   run.scratch = std::move(scratch);
-  run.device_input = std::move(input);
+  run.device_inputs = std::move(inputs);
   run.device_outputs = std::move(outputs);
   run.has_memory = true;
   return absl::OkStatus();
@@ -438,7 +443,7 @@ void Submission::Complete(Batch& batch) {
     }
     for (const std::shared_ptr<QueuedRun>& run : batch.ended_runs) {
       run->scratch = {};
-      run->device_input = {};
+      run->device_inputs.clear();
       run->device_outputs.clear();
     }
     absl::MutexLock lock(&mutex_);

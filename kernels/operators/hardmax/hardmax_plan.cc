@@ -1,11 +1,14 @@
 // hardmax: find the first maximum of every result, zero the output, put the ones.
-#include "kernels/plan/operator_plans.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_walk.h"
 
 namespace opmill {
-void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
+
+absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc) {
+  const HardmaxDesc desc = HardmaxDesc::From(operator_desc);
   const DataType type = desc.input.data_type;
   const PlanOptions& options = builder.options();
-  builder.Add(Fill{.role = BufferRole::kOutput0, .size_bytes = RequiredBytes(*desc.output)});
+  builder.Add(Fill{.role = BufferRole::Output(), .size_bytes = RequiredBytes(*desc.output)});
   // Packed: what ARGMAX would give.
   const TensorDesc positions = {.data_type = DataType::kUint32,
                                 .sizes = ReducedSizes(desc.input.sizes, desc.axes)};
@@ -16,7 +19,7 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
       MakeIterationSpace(desc.input, desc.axes, positions, nullptr, ReducedOrder::kRowMajor);
   search.output_base = first_position;
   AddReduction(builder, ArgReduceFolding(type, Extreme::kMax, AxisDirection::kIncreasing), search,
-               {.role = BufferRole::kScratch, .type = positions.data_type});
+               {.role = BufferRole::Scratch(), .type = positions.data_type});
   builder.NextPass();
   const uint32_t kernel = builder.Kernel(
       {.shader = "hardmax",
@@ -31,11 +34,11 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
   limits.index_elements = (options.max_view_elements - 1) * kVectorBytes / position_bytes;
   for (const IterationSpace& slice : SliceKept(ones, limits)) {
     for (const IterationSpace& part : SliceReduced(slice, limits)) {
-      if (builder.full()) return;
-      const PlacedView output = WriteElements(BufferRole::kOutput0, type, part.output_base,
+      if (builder.full()) return absl::OkStatus();
+      const PlacedView output = WriteElements(BufferRole::Output(), type, part.output_base,
                                               OutputSpan(part.kept) + OutputSpan(part.reduced));
       const PlacedView found = ReadElements(positions.data_type, part.output2_base,
-                                            IndexSpan(part.kept), BufferRole::kScratch);
+                                            IndexSpan(part.kept), BufferRole::Scratch());
       const uint64_t results = part.results();
       Dispatch dispatch;
       dispatch.kernel = kernel;
@@ -50,6 +53,7 @@ void PlanHardmax(PlanBuilder& builder, const HardmaxDesc& desc) {
       builder.Add(std::move(dispatch));
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace opmill

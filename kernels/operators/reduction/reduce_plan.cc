@@ -1,6 +1,5 @@
 // reduce, argmin and argmax: one reduction into the output.
 #include "kernels/operators/reduction/reduction_walk.h"
-#include "kernels/plan/operator_plans.h"
 
 namespace opmill {
 
@@ -12,25 +11,32 @@ Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection directio
           .from_last = direction == AxisDirection::kDecreasing};
 }
 
-void PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
-  FillGaps(builder, BufferRole::kOutput0, *desc.output);
+namespace {
+
+absl::Status PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
+  FillGaps(builder, BufferRole::Output(), *desc.output);
   builder.NextPass();
   const IterationSpace space =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kRowMajor);
   AddReduction(builder, ArgReduceFolding(desc.input.data_type, desc.extreme, desc.axis_direction),
                space, {.type = desc.output->data_type});
+  return absl::OkStatus();
 }
 
-void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
-  if (desc.function == ReduceFunction::kArgMax || desc.function == ReduceFunction::kArgMin) {
-    PlanArgReduce(builder, {.extreme = desc.function == ReduceFunction::kArgMax ? Extreme::kMax
-                                                                                : Extreme::kMin,
-                            .input = desc.input,
-                            .output = desc.output,
-                            .axes = desc.axes});
-    return;
-  }
-  FillGaps(builder, BufferRole::kOutput0, *desc.output);
+}  // namespace
+
+absl::Status PlanArgMin(PlanBuilder& builder, const OperatorDesc& desc) {
+  return PlanArgReduce(builder, ArgReduceDesc::From(desc));
+}
+
+absl::Status PlanArgMax(PlanBuilder& builder, const OperatorDesc& desc) {
+  return PlanArgReduce(builder, ArgReduceDesc::From(desc));
+}
+
+absl::Status PlanReduce(PlanBuilder& builder, const OperatorDesc& operator_desc) {
+  const ReduceDesc desc = ReduceDesc::From(operator_desc);
+  if (GivesIndices(desc.function)) return PlanArgReduce(builder, desc.AsArgReduce());
+  FillGaps(builder, BufferRole::Output(), *desc.output);
   builder.NextPass();
   const IterationSpace space =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
@@ -38,6 +44,7 @@ void PlanReduce(PlanBuilder& builder, const ReduceDesc& desc) {
                            .input_type = desc.input.data_type,
                            .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
   AddReduction(builder, folding, space, {.type = desc.output->data_type});
+  return absl::OkStatus();
 }
 
 }  // namespace opmill

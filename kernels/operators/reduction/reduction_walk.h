@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
 
@@ -59,13 +60,16 @@ SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& option
 
 // Where results go, by the output strides of their space.
 struct ReductionOutput {
-  BufferRole role = BufferRole::kOutput0;
+  BufferRole role = BufferRole::Output();
   DataType type = DataType::kUnknown;
 };
 
 // A whole reduction: every slice, and a second pass where groups share results.
 void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
                   const ReductionOutput& output);
+
+// The folding that finds extremes, for arg-reduce and hardmax.
+Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection direction);
 
 }  // namespace opmill
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/operators/top_k/top_k_slice.h"
-#include "kernels/plan/operator_plans.h"
 
 namespace opmill {
 namespace top_k {
@@ -86,10 +85,10 @@ std::vector<IterationSpace> TopKSlice::Ranks() const {
 
 void TopKSlice::SetOutputs(Dispatch& dispatch, const IterationSpace& part,
                            const IterationSpace& ranks) const {
-  const PlacedView values = WriteElements(BufferRole::kOutput0, type_, ranks.output_base,
+  const PlacedView values = WriteElements(BufferRole::Output(), type_, ranks.output_base,
                                           OutputSpan(ranks.kept) + OutputSpan(ranks.reduced));
   const PlacedView indices =
-      WriteElements(BufferRole::kOutput1, desc_.output_indices->data_type, ranks.output2_base,
+      WriteElements(BufferRole::Output(1), desc_.output_indices->data_type, ranks.output2_base,
                     IndexSpan(ranks.kept) + IndexSpan(ranks.reduced));
   dispatch.writes = {values.view, indices.view};
   DispatchConstants& constants = dispatch.constants;
@@ -235,10 +234,11 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
 
 }  // namespace top_k
 
-absl::Status PlanTopK(PlanBuilder& builder, const TopKDesc& desc) {
+absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
+  const TopKDesc desc = TopKDesc::From(operator_desc);
   const PlanOptions& options = builder.options();
-  FillGaps(builder, BufferRole::kOutput0, *desc.output_values);
-  FillGaps(builder, BufferRole::kOutput1, *desc.output_indices);
+  FillGaps(builder, BufferRole::Output(), *desc.output_values);
+  FillGaps(builder, BufferRole::Output(1), *desc.output_indices);
   builder.NextPass();
   IterationSpace space = MakeIterationSpace(desc.input, {desc.axis}, *desc.output_values,
                                             &*desc.output_indices, ReducedOrder::kRowMajor);

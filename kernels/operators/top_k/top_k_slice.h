@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
 #include "kernels/plan/tuning.h"

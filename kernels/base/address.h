@@ -1,6 +1,6 @@
 // host:port and unix:path, as servers and callers name them.
-#ifndef OPMILL_PROTO_ADDRESS_H_
-#define OPMILL_PROTO_ADDRESS_H_
+#ifndef OPMILL_KERNELS_BASE_ADDRESS_H_
+#define OPMILL_KERNELS_BASE_ADDRESS_H_
 
 #include <cstdint>
 #include <optional>
@@ -17,4 +17,4 @@ bool IsLoopback(absl::string_view address);
 
 }  // namespace opmill
 
-#endif  // OPMILL_PROTO_ADDRESS_H_
+#endif  // OPMILL_KERNELS_BASE_ADDRESS_H_

@@ -1,4 +1,4 @@
-#include "proto/address.h"
+#include "kernels/base/address.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include <windows.h>
 
-#include "proto/process.h"
+#include "kernels/base/process.h"
 // clang-format off: it needs windows.h before it
 #include <shellapi.h>
 // clang-format on
@@ -13,7 +13,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "proto/utf16.h"
+#include "kernels/base/utf16.h"
 
 namespace opmill {
 

@@ -1,6 +1,6 @@
 // UTF-8, which this project speaks, and Windows' UTF-16. What is neither becomes U+FFFD.
-#ifndef OPMILL_PROTO_UTF16_H_
-#define OPMILL_PROTO_UTF16_H_
+#ifndef OPMILL_KERNELS_BASE_UTF16_H_
+#define OPMILL_KERNELS_BASE_UTF16_H_
 
 #include <string>
 
@@ -13,4 +13,4 @@ std::string Utf8(const wchar_t* text);  // ends with a zero
 
 }  // namespace opmill
 
-#endif  // OPMILL_PROTO_UTF16_H_
+#endif  // OPMILL_KERNELS_BASE_UTF16_H_

@@ -1,4 +1,4 @@
-#include "proto/utf16.h"
+#include "kernels/base/utf16.h"
 
 #include <windows.h>
 

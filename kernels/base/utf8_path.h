@@ -1,6 +1,6 @@
 // Names of files are UTF-8 in this program, whatever the system's code page.
-#ifndef OPMILL_PROTO_UTF8_PATH_H_
-#define OPMILL_PROTO_UTF8_PATH_H_
+#ifndef OPMILL_KERNELS_BASE_UTF8_PATH_H_
+#define OPMILL_KERNELS_BASE_UTF8_PATH_H_
 
 #include <filesystem>
 #include <string>
@@ -15,4 +15,4 @@ inline std::filesystem::path PathOf(absl::string_view name) {
 
 }  // namespace opmill
 
-#endif  // OPMILL_PROTO_UTF8_PATH_H_
+#endif  // OPMILL_KERNELS_BASE_UTF8_PATH_H_

@@ -1,6 +1,6 @@
 // How a process that speaks gRPC is set up: its allocator, and abseil's locks.
-#ifndef OPMILL_PROTO_ALLOCATOR_H_
-#define OPMILL_PROTO_ALLOCATOR_H_
+#ifndef OPMILL_KERNELS_BASE_ALLOCATOR_H_
+#define OPMILL_KERNELS_BASE_ALLOCATOR_H_
 
 #include <cstdint>
 
@@ -25,4 +25,4 @@ void ReturnFreeMemory();
 
 }  // namespace opmill
 
-#endif  // OPMILL_PROTO_ALLOCATOR_H_
+#endif  // OPMILL_KERNELS_BASE_ALLOCATOR_H_

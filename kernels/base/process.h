@@ -1,6 +1,6 @@
 // What differs between systems in how a program is started and speaks. Texts are UTF-8.
-#ifndef OPMILL_PROTO_PROCESS_H_
-#define OPMILL_PROTO_PROCESS_H_
+#ifndef OPMILL_KERNELS_BASE_PROCESS_H_
+#define OPMILL_KERNELS_BASE_PROCESS_H_
 
 #include <cstdio>
 #include <optional>
@@ -35,4 +35,4 @@ absl::Status ReopenForAppending(FILE* file, const std::string& path);
 
 }  // namespace opmill
 
-#endif  // OPMILL_PROTO_PROCESS_H_
+#endif  // OPMILL_KERNELS_BASE_PROCESS_H_

@@ -1,4 +1,4 @@
-#include "proto/json_text.h"
+#include "kernels/base/json_text.h"
 
 #include <cstddef>
 #include <cstdint>

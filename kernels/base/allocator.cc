@@ -1,4 +1,4 @@
-#include "proto/allocator.h"
+#include "kernels/base/allocator.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Text as JSON holds it.
-#ifndef OPMILL_PROTO_JSON_TEXT_H_
-#define OPMILL_PROTO_JSON_TEXT_H_
+#ifndef OPMILL_KERNELS_BASE_JSON_TEXT_H_
+#define OPMILL_KERNELS_BASE_JSON_TEXT_H_
 
 #include <string>
 
@@ -14,4 +14,4 @@ void AppendJsonString(std::string& json, absl::string_view text);
 
 }  // namespace opmill
 
-#endif  // OPMILL_PROTO_JSON_TEXT_H_
+#endif  // OPMILL_KERNELS_BASE_JSON_TEXT_H_

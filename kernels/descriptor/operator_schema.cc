@@ -1,0 +1,74 @@
+#include "kernels/descriptor/operator_schema.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace opmill {
+namespace {
+
+bool IsAbout(const SupportTable& table, const OperatorDesc& desc) {
+  if (!desc.schema->has_functions()) return true;
+  return (table.functions >> desc.attributes[desc.schema->function_attribute].front() & 1) != 0;
+}
+
+}  // namespace
+
+size_t OperatorSchema::AttributeIndex(absl::string_view attribute) const {
+  const auto found =
+      std::find_if(attributes.begin(), attributes.end(),
+                   [&](const AttributeSchema& each) { return each.name == attribute; });
+  return static_cast<size_t>(found - attributes.begin());
+}
+
+size_t OperatorIndex(const OperatorDesc& desc) {
+  const absl::Span<const OperatorSchema* const> operators = Operators();
+  return static_cast<size_t>(std::find(operators.begin(), operators.end(), desc.schema) -
+                             operators.begin());
+}
+
+absl::string_view ChoiceName(const AttributeSchema& attribute, uint32_t value) {
+  return value < attribute.choices.size() ? attribute.choices[value] : "UNKNOWN";
+}
+
+AttributeValues AxesOf(const OperatorDesc& desc) {
+  for (size_t i = 0; i < desc.attributes.size(); ++i) {
+    const AttributeKind kind = desc.schema->attributes[i].kind;
+    if (kind == AttributeKind::kAxes || kind == AttributeKind::kAxis) return desc.attributes[i];
+  }
+  return {};
+}
+
+std::string FullName(const OperatorDesc& desc) {
+  const OperatorSchema& schema = *desc.schema;
+  if (!schema.has_functions()) return std::string(schema.name);
+  const size_t function = schema.function_attribute;
+  return absl::StrCat(schema.name, " ",
+                      ChoiceName(schema.attributes[function], desc.attributes[function].front()));
+}
+
+const FeatureLevelRow& NewestRow(const OperatorDesc& desc) {
+  const absl::Span<const SupportTable> support = desc.schema->support;
+  return std::find_if(support.begin(), support.end(),
+                      [&](const SupportTable& table) { return IsAbout(table, desc); })
+      ->rows.front();
+}
+
+const FeatureLevelRow* RowAt(const SupportTable& table, FeatureLevel level) {
+  for (const FeatureLevelRow& row : table.rows) {
+    if (row.level <= level) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<const FeatureLevelRow*> RowsFor(const OperatorDesc& desc) {
+  std::vector<const FeatureLevelRow*> rows;
+  for (const SupportTable& table : desc.schema->support) {
+    if (!IsAbout(table, desc)) continue;
+    if (table.find_breach != nullptr && table.find_breach(desc).has_value()) continue;
+    for (const FeatureLevelRow& row : table.rows) rows.push_back(&row);
+  }
+  return rows;
+}
+
+}  // namespace opmill

@@ -1,0 +1,66 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+
+namespace opmill {
+namespace {
+
+constexpr TensorSchema kInputs[] = {{.name = "input"}};
+constexpr TensorSchema kOutputs[] = {{.name = "output"}};
+constexpr AttributeSchema kAttributes[] = {{.name = "axes", .kind = AttributeKind::kAxes}};
+
+absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
+  outputs = {{.sizes = desc.inputs[0].sizes, .data_type = desc.inputs[0].data_type}};
+  return absl::OkStatus();
+}
+
+// ACTIVATION_HARDMAX takes no axes.
+std::optional<Breach> FindBeyondHardmax(const OperatorDesc& desc) {
+  const std::vector<uint32_t>& sizes = desc.inputs[0].sizes;
+  const std::vector<uint32_t>& axes = desc.list("axes");
+  const uint32_t last = static_cast<uint32_t>(sizes.size() - 1);
+  if (axes != std::vector<uint32_t>{last}) {
+    return Breach{"axes", absl::StrCat("takes the last axis (", last, ") alone, but axes is [",
+                                       absl::StrJoin(axes, ","), "]")};
+  }
+  if (EffectiveRank(sizes) <= 2) return std::nullopt;
+  return Breach{"input.sizes", absl::StrCat("takes at most 2 dimensions after leading sizes of 1, "
+                                            "but input.sizes is [",
+                                            absl::StrJoin(sizes, ","), "]")};
+}
+
+constexpr FeatureLevelRow kHardmax1Rows[] = {{FeatureLevel::k5_1, 1, 8, kFloats}};
+constexpr FeatureLevelRow kHardmaxRows[] = {
+    {FeatureLevel::k3_0, 1, 8, kFloats},
+    {FeatureLevel::k2_0, 4, 5, kFloats},
+    {FeatureLevel::k1_0, 4, 4, kFloats},
+};
+constexpr SupportTable kSupport[] = {
+    {.rows = kHardmax1Rows},
+    {.rows = kHardmaxRows,
+     .condition = "axes is the last axis alone, and the effective rank at most 2",
+     .find_breach = &FindBeyondHardmax},
+};
+
+}  // namespace
+
+constinit const OperatorSchema kHardmaxSchema = {
+    .name = "hardmax",
+    .wire_name = "hardmax",
+    .summary = "1 at the first largest element over the axes, 0 elsewhere",
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .support = kSupport,
+    .infer = &Infer};
+
+HardmaxDesc::operator OperatorDesc() const {
+  return {.schema = &kHardmaxSchema, .inputs = {input}, .outputs = {output}, .attributes = {axes}};
+}
+
+HardmaxDesc HardmaxDesc::From(const OperatorDesc& desc) {
+  return {.input = desc.inputs[0], .output = desc.outputs[0], .axes = desc.list("axes")};
+}
+
+}  // namespace opmill

@@ -1,0 +1,16 @@
+// Which of several elements argmin, argmax and hardmax pick.
+#ifndef OPMILL_KERNELS_OPERATORS_REDUCTION_ARG_REFERENCE_H_
+#define OPMILL_KERNELS_OPERATORS_REDUCTION_ARG_REFERENCE_H_
+
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/reference/elements.h"
+
+namespace opmill {
+
+// The position of the element that is picked among those reduced into `output`.
+uint64_t PickPosition(DataType type, const Reader& input, const ReductionShape& shape,
+                      const Coordinate& output, Extreme extreme, AxisDirection direction);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_REDUCTION_ARG_REFERENCE_H_

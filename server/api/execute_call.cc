@@ -1,5 +1,6 @@
 #include "server/api/execute_call.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,15 +18,20 @@ namespace opmill {
 namespace {
 
 absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChunk>& inputs) {
-  if (inputs.size() != 1) {
-    return InvalidField("inputs", absl::StrCat("inputs has ", inputs.size(), " tensors; ",
-                                               OperatorName(desc), " takes 1."));
+  if (inputs.size() != desc.inputs.size()) {
+    return InvalidField("inputs",
+                        absl::StrCat("inputs has ", inputs.size(), " tensors; ", OperatorName(desc),
+                                     " takes ", desc.inputs.size(), "."));
   }
-  const uint64_t bytes = inputs[0].data.size();
-  const uint64_t least = SpannedBytes(desc.inputs[0]);
-  if (bytes >= least && bytes <= RequiredBytes(desc.inputs[0])) return absl::OkStatus();
-  return InvalidField("inputs[0]", absl::StrCat("inputs[0] has ", bytes, " bytes; ",
-                                                ToString(desc.inputs[0]), " takes ", least, "."));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const uint64_t bytes = inputs[i].data.size();
+    const uint64_t least = SpannedBytes(desc.inputs[i]);
+    if (bytes >= least && bytes <= RequiredBytes(desc.inputs[i])) continue;
+    const std::string field = absl::StrCat("inputs[", i, "]");
+    return InvalidField(field, absl::StrCat(field, " has ", bytes, " bytes; ",
+                                            ToString(desc.inputs[i]), " takes ", least, "."));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -102,7 +108,9 @@ absl::Status ExecuteCall::Execute() {
     aborted = aborted_;
   }
   if (!aborted.ok()) executor_.Cancel(*begun, aborted);
-  executor_.Receive(*begun, split->chunks()[0], "inputs[0]");
+  for (const IncomingChunk& input : split->chunks()) {
+    executor_.Receive(*begun, input, absl::StrCat("inputs[", input.tensor_index, "]"));
+  }
   request_.Clear();
   return absl::OkStatus();
 }

@@ -57,7 +57,12 @@ void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
     EncodeTensor(output, *to.add_outputs());
     to.add_output_bytes(SpannedBytes(output));
   }
-  to.set_input_bytes(SpannedBytes(desc.inputs[0]));
+  uint64_t input_bytes = 0;
+  for (const TensorDesc& input : desc.inputs) {
+    to.add_each_input_bytes(SpannedBytes(input));
+    input_bytes += SpannedBytes(input);
+  }
+  to.set_input_bytes(input_bytes);
   to.set_scratch_bytes(found.compiled->cost().scratch_bytes);
   to.set_was_cached(found.was_cached);
   EncodeDuration(found.duration, *to.mutable_compile_duration());

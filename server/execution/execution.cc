@@ -9,10 +9,7 @@ void RequestOrigin::AddTo(LogLine& line) const {
 }
 
 Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
-    : request_(std::move(request)),
-      input_bytes_(SpannedBytes(request_.desc.inputs[0])),
-      input_buffer_bytes_(RequiredBytes(request_.desc.inputs[0])),
-      outputs_(std::move(outputs)) {
+    : request_(std::move(request)), outputs_(std::move(outputs)), upload_(request_.desc) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 

@@ -22,6 +22,7 @@
 #include "kernels/engine/device.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/memory_budget.h"
+#include "server/execution/upload.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -62,7 +63,6 @@ class Execution {
   const OperatorDesc& desc() const { return request_.desc; }
   const std::vector<TensorDesc>& outputs() const { return outputs_; }
   // Without the bytes that round a buffer up.
-  uint64_t input_bytes() const { return input_bytes_; }
   const std::vector<uint64_t>& output_bytes() const { return output_bytes_; }
 
   // OK until it ends, and if it ends well.
@@ -83,7 +83,7 @@ class Execution {
   // Has all input come, whether it has ended or not?
   bool uploaded() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    return received_bytes_ == input_bytes_;
+    return upload_.complete();
   }
   // Null before the results are ready, and once it has ended.
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -107,8 +107,6 @@ class Execution {
   };
 
   const ExecutionRequest request_;
-  const uint64_t input_bytes_;
-  const uint64_t input_buffer_bytes_;
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // constant
   const absl::Time begun_at_ = absl::Now();
@@ -121,8 +119,8 @@ class Execution {
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;  // the executor's
   Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kUploading;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<BudgetedBuffer> input_ ABSL_GUARDED_BY(mutex_);
-  uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::shared_ptr<BudgetedBuffer>> inputs_ ABSL_GUARDED_BY(mutex_);
+  Upload upload_ ABSL_GUARDED_BY(mutex_);
   absl::Time received_at_ ABSL_GUARDED_BY(mutex_) = begun_at_;  // the last of those
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_ ABSL_GUARDED_BY(mutex_);

@@ -40,52 +40,12 @@ absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
 
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
 uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
-  const TensorDesc& input = execution.desc().inputs[0];
-  uint64_t bytes =
-      std::max(execution.input_bytes(), ElementCount(input) * ElementBytes(input.data_type));
+  uint64_t bytes = 0;
+  for (const TensorDesc& input : execution.desc().inputs) {
+    bytes += std::max(SpannedBytes(input), ElementCount(input) * ElementBytes(input.data_type));
+  }
   for (const uint64_t output : execution.output_bytes()) bytes += output;
   return bytes + cost.scratch_bytes;
-}
-
-absl::Status Missing(const Execution& execution, uint64_t received, absl::string_view what) {
-  return InvalidField("chunks", absl::StrCat(what, " with ", received, " of the ",
-                                             execution.input_bytes(), " bytes of input 0; ",
-                                             execution.input_bytes() - received, " are missing."));
-}
-
-// `received` bytes have come before it.
-absl::Status CheckChunk(const Execution& execution, uint64_t received, uint64_t buffer_bytes,
-                        const IncomingChunk& chunk, absl::string_view field) {
-  if (chunk.tensor_index != 0) {
-    const std::string path = absl::StrCat(field, ".tensor_index");
-    return InvalidField(path, absl::StrCat(path, " (", chunk.tensor_index,
-                                           ") is not below the number of inputs (1) of ",
-                                           OperatorName(execution.desc()), "."));
-  }
-  if (received == execution.input_bytes()) {
-    return InvalidField(field, absl::StrCat(field, " comes after the end of input 0: all of its ",
-                                            received, " bytes have arrived."));
-  }
-  if (chunk.offset > received) {
-    const std::string path = absl::StrCat(field, ".offset");
-    return InvalidField(
-        path, absl::StrCat(path, " (", chunk.offset, ") leaves out bytes ", received, " to ",
-                           chunk.offset - 1, " of input 0; chunks of a tensor come in order."));
-  }
-  if (chunk.offset < received) {
-    const std::string path = absl::StrCat(field, ".offset");
-    return InvalidField(path, absl::StrCat(path, " (", chunk.offset,
-                                           ") overlaps bytes that have arrived: the next chunk of "
-                                           "input 0 starts at byte ",
-                                           received, "."));
-  }
-  if (chunk.data.size() > buffer_bytes - received) {
-    return InvalidField(
-        absl::StrCat(field, ".data"),
-        absl::StrCat(field, " ends at byte ", received + chunk.data.size(),
-                     ", past the end of input 0, which has ", execution.input_bytes(), " bytes."));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -113,16 +73,16 @@ Executor::~Executor() {
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
   RETURN_IF_ERROR(Admit(request, output_descs));
-  const uint64_t input_bytes = RequiredBytes(request.desc.inputs[0]);
-  absl::StatusOr<Room> room = TakeRoom(input_bytes, output_descs);
+  const std::vector<TensorDesc> input_descs = request.desc.inputs;
+  absl::StatusOr<Room> room = TakeRoom(input_descs, output_descs);
   while (absl::IsResourceExhausted(room.status()) && EndStalled(absl::Now())) {
-    room = TakeRoom(input_bytes, output_descs);
+    room = TakeRoom(input_descs, output_descs);
   }
   if (!room.ok()) return room.status();
   auto execution = std::make_shared<Execution>(std::move(request), std::move(output_descs));
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    execution->input_ = std::move(room->input);
+    execution->inputs_ = std::move(room->inputs);
     execution->outputs_bound_ = std::move(room->outputs);
     const absl::MutexLock lock(&mutex_);
     PlaceOf(*execution) = {&silent_, silent_.insert(silent_.end(), execution), absl::Now()};
@@ -143,19 +103,23 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   return execution;
 }
 
-absl::StatusOr<Executor::Room> Executor::TakeRoom(uint64_t input_bytes,
+absl::StatusOr<Executor::Room> Executor::TakeRoom(const std::vector<TensorDesc>& inputs,
                                                   const std::vector<TensorDesc>& outputs) {
   Room room;
-  room.input = std::make_shared<BudgetedBuffer>();
-  ASSIGN_OR_RETURN(room.input->share, memory_.Take(input_bytes));
+  for (const TensorDesc& input : inputs) {
+    room.inputs.push_back(std::make_shared<BudgetedBuffer>());
+    ASSIGN_OR_RETURN(room.inputs.back()->share, memory_.Take(RequiredBytes(input)));
+  }
   for (const TensorDesc& output : outputs) {
     room.outputs.push_back(std::make_shared<BudgetedBuffer>());
     ASSIGN_OR_RETURN(room.outputs.back()->share, memory_.Take(RequiredBytes(output)));
   }
-  absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
-      device_.Allocate(input_bytes, BufferUse::kInput);
-  if (!allocated.ok()) return NoMemory(allocated.status(), open_);
-  room.input->buffer = *std::move(allocated);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
+        device_.Allocate(RequiredBytes(inputs[i]), BufferUse::kInput);
+    if (!allocated.ok()) return NoMemory(allocated.status(), open_);
+    room.inputs[i]->buffer = *std::move(allocated);
+  }
   if (open_.fetch_add(1) < limits_.max_executions) return room;
   --open_;
   return WithRetryDelay(
@@ -197,7 +161,7 @@ absl::Status Executor::Admit(const ExecutionRequest& request,
   if (request.deadline <= absl::Now()) {
     return absl::DeadlineExceededError("The execution's time is over before it could begin.");
   }
-  RETURN_IF_ERROR(CheckSize(request.desc.inputs[0], outputs));
+  RETURN_IF_ERROR(CheckSize(request.desc.inputs, outputs));
   RETURN_IF_ERROR(CheckMemory());
   if (statistics_.in_stage(Stage::kQueued) < limits_.max_queued) return absl::OkStatus();
   return WithRetryDelay(
@@ -215,14 +179,16 @@ absl::Status Executor::CheckMemory() const {
                         kRetryDelay);
 }
 
-absl::Status Executor::CheckSize(const TensorDesc& input,
+absl::Status Executor::CheckSize(const std::vector<TensorDesc>& inputs,
                                  const std::vector<TensorDesc>& outputs) const {
-  uint64_t total = RequiredBytes(input);
-  uint64_t largest = total;
-  for (const TensorDesc& output : outputs) {
-    const uint64_t bytes = RequiredBytes(output);
-    total += bytes;
-    largest = std::max(largest, bytes);
+  uint64_t total = 0;
+  uint64_t largest = 0;
+  for (const std::vector<TensorDesc>* const tensors : {&inputs, &outputs}) {
+    for (const TensorDesc& tensor : *tensors) {
+      const uint64_t bytes = RequiredBytes(tensor);
+      total += bytes;
+      largest = std::max(largest, bytes);
+    }
   }
   if (largest <= limits_.max_tensor_bytes) return memory_.Check(total);
   return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
@@ -263,40 +229,43 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
                        absl::string_view field) {
   std::shared_ptr<BudgetedBuffer> input;
   uint64_t received = 0;
+  absl::Status fits;
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ == Stage::kEnded) return;
-    input = execution->input_;
-    received = execution->received_bytes_;
+    fits = execution->upload_.Check(chunk, field);
+    if (fits.ok()) {  // so it is uploading
+      input = execution->inputs_[chunk.tensor_index];
+      received = execution->upload_.received(chunk.tensor_index);
+    }
   }
-  const absl::Status fits =
-      CheckChunk(*execution, received, execution->input_buffer_bytes_, chunk, field);
   if (!fits.ok()) {
     End(execution, fits);
     return;
   }
   chunk.data.CopyTo(input->buffer->bytes().data() + received);
-  received = std::min(received + chunk.data.size(), execution->input_bytes());
+  bool complete = false;
   {
     const absl::MutexLock lock(&execution->mutex_);
-    execution->received_bytes_ = received;
+    execution->upload_.Add(chunk);
     execution->received_at_ = absl::Now();
-    if (received < execution->input_bytes()) {
+    complete = execution->upload_.complete();
+    if (!complete) {
       const absl::MutexLock queue_lock(&mutex_);
       MoveTo(uploading_, *execution);
     }
   }
-  if (received == execution->input_bytes()) Uploaded(execution);
+  if (complete) Uploaded(execution);
 }
 
 void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {
-  uint64_t received = 0;
+  absl::Status missing;
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->stage_ != Stage::kUploading) return;
-    received = execution->received_bytes_;
+    missing = execution->upload_.Missing(what);
   }
-  End(execution, Missing(*execution, received, what));
+  End(execution, missing);
 }
 
 void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
@@ -396,10 +365,11 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
       const auto shared = [](const std::shared_ptr<BudgetedBuffer>& buffer) {
         return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
       };
-      bindings.inputs = {shared(execution->input_)};
-      for (const auto& output : execution->outputs_bound_)
+      for (const auto& input : execution->inputs_) bindings.inputs.push_back(shared(input));
+      for (const auto& output : execution->outputs_bound_) {
         bindings.outputs.push_back(shared(output));
-      execution->input_ = nullptr;
+      }
+      execution->inputs_.clear();
       statistics_.Leave(Stage::kQueued);
       statistics_.Enter(Stage::kRunning);
     }
@@ -462,7 +432,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   Stage stage = Stage::kEnded;
   DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
   // Let go outside the lock.
-  std::shared_ptr<BudgetedBuffer> input;
+  std::vector<std::shared_ptr<BudgetedBuffer>> inputs;
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
   std::shared_ptr<const CompiledOperator> compiled;
   {
@@ -475,7 +445,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     execution->stage_ = Stage::kEnded;
     execution->status_ = status;
     deadline = execution->deadline_;
-    input.swap(execution->input_);
+    inputs.swap(execution->inputs_);
     outputs.swap(execution->outputs_bound_);
     compiled.swap(execution->compiled_);
     statistics_.Leave(stage);
@@ -488,7 +458,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   }
   timer_.Remove(deadline);
   if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
-  input = nullptr;
+  inputs.clear();
   outputs.clear();
   Settle(*execution, status);
   if (stage != Stage::kStreaming) execution->request().on_ready(execution);
@@ -500,7 +470,7 @@ void Executor::Settle(Execution& execution, const absl::Status& status) {
   uint64_t input_bytes = 0;
   {
     const absl::MutexLock lock(&execution.mutex_);
-    input_bytes = execution.received_bytes_;
+    input_bytes = execution.upload_.received();
   }
   uint64_t output_bytes = 0;
   if (status.ok()) {
@@ -533,7 +503,7 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::shared_ptr<const std::atomic<bool>> cancelled,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   if (draining_) return Draining();
-  RETURN_IF_ERROR(CheckSize(desc.inputs[0], OutputsOf(desc)));
+  RETURN_IF_ERROR(CheckSize(desc.inputs, OutputsOf(desc)));
   RETURN_IF_ERROR(CheckMemory());
   if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
     --compilations_;

@@ -91,15 +91,17 @@ class Executor {
 
   // What an execution holds from its begin on.
   struct Room {
-    std::shared_ptr<BudgetedBuffer> input;
+    std::vector<std::shared_ptr<BudgetedBuffer>> inputs;
     std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
   };
 
   absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
-  absl::StatusOr<Room> TakeRoom(uint64_t input_bytes, const std::vector<TensorDesc>& outputs);
+  absl::StatusOr<Room> TakeRoom(const std::vector<TensorDesc>& inputs,
+                                const std::vector<TensorDesc>& outputs);
   bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckMemory() const;
-  absl::Status CheckSize(const TensorDesc& input, const std::vector<TensorDesc>& outputs) const;
+  absl::Status CheckSize(const std::vector<TensorDesc>& inputs,
+                         const std::vector<TensorDesc>& outputs) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
   void Uploaded(const std::shared_ptr<Execution>& execution);

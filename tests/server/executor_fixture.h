@@ -99,7 +99,7 @@ class ExecutorTest : public ::testing::Test {
                        "chunks[0]");
   }
   void SendAll(const std::shared_ptr<Execution>& execution) {
-    Send(execution, 0, execution->input_bytes());
+    Send(execution, 0, SpannedBytes(execution->desc().inputs[0]));
   }
 
   // Compiles it, so that later executions need not wait for that.

@@ -9,21 +9,16 @@ void RequestOrigin::AddTo(LogLine& line) const {
 }
 
 Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
-    : request_(std::move(request)), outputs_(std::move(outputs)), upload_(request_.desc) {
+    : request_(std::move(request)),
+      outputs_(std::move(outputs)),
+      progress_(request_.desc, absl::Now()) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 
 std::shared_ptr<BudgetedBuffer> Execution::output(size_t index) const {
   const absl::MutexLock lock(&mutex_);
-  if (stage_ != Stage::kStreaming) return nullptr;
+  if (progress_.stage() != Stage::kStreaming) return nullptr;
   return outputs_bound_[index];
-}
-
-Execution::Report Execution::report() const {
-  const absl::MutexLock lock(&mutex_);
-  Report report = report_;
-  if (stage_ == Stage::kStreaming) report.times.download = absl::Now() - computed_at_;
-  return report;
 }
 
 }  // namespace opmill

@@ -21,8 +21,8 @@
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 #include "server/execution/deadline_timer.h"
+#include "server/execution/execution_progress.h"
 #include "server/execution/memory_budget.h"
-#include "server/execution/upload.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -65,36 +65,33 @@ class Execution {
   // Without the bytes that round a buffer up.
   const std::vector<uint64_t>& output_bytes() const { return output_bytes_; }
 
-  // OK until it ends, and if it ends well.
+  // What ExecutionProgress answers.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    return status_;
+    return progress_.status();
   }
   // Does it wait for input?
   bool uploading() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    return stage_ == Stage::kUploading;
+    return progress_.stage() == Stage::kUploading;
   }
-  // How long it has waited for the next bytes of its input; zero where it waits for none.
   absl::Duration stalled(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    return stage_ == Stage::kUploading ? now - received_at_ : absl::ZeroDuration();
+    return progress_.stalled(now);
   }
   // Has all input come, whether it has ended or not?
   bool uploaded() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    return upload_.complete();
+    return progress_.upload().complete();
+  }
+  using Report = ExecutionProgress::Report;
+  // What is known by now; the download lasts until now, or the end.
+  Report report() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return progress_.report(absl::Now());
   }
   // Null before the results are ready, and once it has ended.
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
-
-  struct Report {
-    StageTimes times;
-    bool was_cached = false;
-    uint32_t batch_size = 0;
-  };
-  // What is known by now; the download lasts until now, or the end.
-  Report report() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class Executor;
@@ -109,7 +106,6 @@ class Execution {
   const ExecutionRequest request_;
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // constant
-  const absl::Time begun_at_ = absl::Now();
   std::stop_source abandon_run_;
 
   uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
@@ -117,17 +113,10 @@ class Execution {
 
   mutable absl::Mutex mutex_;
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;  // the executor's
-  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kUploading;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<BudgetedBuffer>> inputs_ ABSL_GUARDED_BY(mutex_);
-  Upload upload_ ABSL_GUARDED_BY(mutex_);
-  absl::Time received_at_ ABSL_GUARDED_BY(mutex_) = begun_at_;  // the last of those
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_ ABSL_GUARDED_BY(mutex_);
-  Report report_ ABSL_GUARDED_BY(mutex_);
-  absl::Time uploaded_at_ ABSL_GUARDED_BY(mutex_);
-  absl::Time ready_at_ ABSL_GUARDED_BY(mutex_);
-  absl::Time computed_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

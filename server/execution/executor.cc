@@ -213,16 +213,15 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
     End(execution, found.status());
     return;
   }
-  bool uploaded = false;
+  bool complete = false;
   {
     const absl::MutexLock lock(&execution->mutex_);
+    if (execution->progress_.ended()) return;
     execution->work_bytes_ = WorkBytes(*execution, found->compiled->cost());
     execution->compiled_ = std::move(found->compiled);
-    execution->report_.was_cached = found->was_cached;
-    if (!found->was_cached) execution->report_.times.compile = found->duration;
-    uploaded = execution->stage_ == Stage::kQueued;
+    complete = execution->progress_.Prepare(found->was_cached, found->duration);
   }
-  if (uploaded) Enqueue(execution);
+  if (complete) Enqueue(execution);
 }
 
 void Executor::Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
@@ -232,11 +231,12 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
   absl::Status fits;
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->stage_ == Stage::kEnded) return;
-    fits = execution->upload_.Check(chunk, field);
+    if (execution->progress_.ended()) return;
+    const Upload& upload = execution->progress_.upload();
+    fits = upload.Check(chunk, field);
     if (fits.ok()) {  // so it is uploading
       input = execution->inputs_[chunk.tensor_index];
-      received = execution->upload_.received(chunk.tensor_index);
+      received = upload.received(chunk.tensor_index);
     }
   }
   if (!fits.ok()) {
@@ -244,48 +244,33 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     return;
   }
   chunk.data.CopyTo(input->buffer->bytes().data() + received);
-  bool complete = false;
+  using Received = ExecutionProgress::Received;
+  Received then = Received::kMore;
   {
     const absl::MutexLock lock(&execution->mutex_);
-    execution->upload_.Add(chunk);
-    execution->received_at_ = absl::Now();
-    complete = execution->upload_.complete();
-    if (!complete) {
-      const absl::MutexLock queue_lock(&mutex_);
-      MoveTo(uploading_, *execution);
+    if (execution->progress_.ended()) return;
+    then = execution->progress_.Receive(chunk, absl::Now());
+    if (then != Received::kMore) {
+      statistics_.Leave(Stage::kUploading);
+      statistics_.Enter(Stage::kQueued);
     }
+    const absl::MutexLock queue_lock(&mutex_);
+    MoveTo(then == Received::kMore ? uploading_ : preparing_, *execution);
   }
-  if (complete) Uploaded(execution);
+  if (then == Received::kEnqueue) Enqueue(execution);
 }
 
 void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {
   absl::Status missing;
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->stage_ != Stage::kUploading) return;
-    missing = execution->upload_.Missing(what);
+    if (execution->progress_.stage() != Stage::kUploading) return;
+    missing = execution->progress_.upload().Missing(what);
   }
   End(execution, missing);
 }
 
-void Executor::Uploaded(const std::shared_ptr<Execution>& execution) {
-  bool prepared = false;
-  {
-    const absl::MutexLock lock(&execution->mutex_);
-    if (execution->stage_ != Stage::kUploading) return;
-    execution->stage_ = Stage::kQueued;
-    execution->uploaded_at_ = absl::Now();
-    execution->report_.times.upload = execution->uploaded_at_ - execution->begun_at_;
-    prepared = execution->compiled_ != nullptr;
-    statistics_.Leave(Stage::kUploading);
-    statistics_.Enter(Stage::kQueued);
-    const absl::MutexLock queue_lock(&mutex_);
-    MoveTo(preparing_, *execution);
-  }
-  if (prepared) Enqueue(execution);
-}
-
-// Comes once: from whichever of Prepared and Uploaded is the second.
+// Comes once: from whichever of Prepared and the last Receive is the second.
 void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
   for (size_t i = 0; i < execution->outputs_.size(); ++i) {
     absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
@@ -295,13 +280,12 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
       return;
     }
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->stage_ == Stage::kEnded) return;
+    if (execution->progress_.ended()) return;
     execution->outputs_bound_[i]->buffer = *std::move(allocated);
   }
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    if (execution->stage_ == Stage::kEnded) return;
-    execution->ready_at_ = absl::Now();
+    if (!execution->progress_.Enqueue(absl::Now())) return;
     const absl::MutexLock lock(&mutex_);
     MoveTo(QueueOf(*execution), *execution);
   }
@@ -357,9 +341,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   std::shared_ptr<const CompiledOperator> compiled;
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->stage_ == Stage::kQueued) {
-      execution->stage_ = Stage::kRunning;
-      execution->report_.times.queue = absl::Now() - execution->ready_at_;
+    if (execution->progress_.Submit(absl::Now())) {
       compiled = std::move(execution->compiled_);
       // The run holds a buffer and its share of the budget as one.
       const auto shared = [](const std::shared_ptr<BudgetedBuffer>& buffer) {
@@ -408,12 +390,7 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
   }
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->stage_ != Stage::kRunning) return;
-    execution->stage_ = Stage::kStreaming;
-    execution->computed_at_ = absl::Now();
-    execution->report_.times.queue += result->queued;
-    execution->report_.times.compute = result->executed;
-    execution->report_.batch_size = result->batch_size;
+    if (!execution->progress_.Compute(*result, absl::Now())) return;
     statistics_.Leave(Stage::kRunning);
     statistics_.Enter(Stage::kStreaming);
   }
@@ -437,13 +414,9 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   std::shared_ptr<const CompiledOperator> compiled;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    if (execution->stage_ == Stage::kEnded) return;
-    stage = execution->stage_;
-    if (stage == Stage::kStreaming) {
-      execution->report_.times.download = absl::Now() - execution->computed_at_;
-    }
-    execution->stage_ = Stage::kEnded;
-    execution->status_ = status;
+    const std::optional<Stage> was = execution->progress_.End(status, absl::Now());
+    if (!was.has_value()) return;
+    stage = *was;
     deadline = execution->deadline_;
     inputs.swap(execution->inputs_);
     outputs.swap(execution->outputs_bound_);
@@ -466,11 +439,15 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
 }
 
 void Executor::Settle(Execution& execution, const absl::Status& status) {
-  const Execution::Report report = execution.report();
+  Execution::Report report;
+  absl::Duration total;
   uint64_t input_bytes = 0;
   {
+    const absl::Time now = absl::Now();
     const absl::MutexLock lock(&execution.mutex_);
-    input_bytes = execution.upload_.received();
+    report = execution.progress_.report(now);
+    total = execution.progress_.total(now);
+    input_bytes = execution.progress_.upload().received();
   }
   uint64_t output_bytes = 0;
   if (status.ok()) {
@@ -479,7 +456,7 @@ void Executor::Settle(Execution& execution, const absl::Status& status) {
   statistics_.AddEnd({.desc = execution.desc(),
                       .status = status,
                       .times = report.times,
-                      .total = absl::Now() - execution.begun_at_,
+                      .total = total,
                       .batch_size = report.batch_size,
                       .input_bytes = input_bytes,
                       .output_bytes = output_bytes});

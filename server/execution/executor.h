@@ -104,7 +104,6 @@ class Executor {
                          const std::vector<TensorDesc>& outputs) const;
   void Prepare(const std::shared_ptr<Execution>& execution);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
-  void Uploaded(const std::shared_ptr<Execution>& execution);
   void Enqueue(const std::shared_ptr<Execution>& execution);
   void SubmitReady();
   // Its class cannot annotate it with the executor's mutex.

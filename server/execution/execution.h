@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -22,6 +21,7 @@
 #include "kernels/engine/device.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution_progress.h"
+#include "server/execution/execution_queues.h"
 #include "server/execution/memory_budget.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
@@ -94,14 +94,8 @@ class Execution {
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  friend class ExecutionQueues;
   friend class Executor;
-
-  // The executor's queue that it is in, null in none.
-  struct Place {
-    std::list<std::shared_ptr<Execution>>* queue = nullptr;
-    std::list<std::shared_ptr<Execution>>::iterator position;
-    absl::Time since;
-  };
 
   const ExecutionRequest request_;
   const std::vector<TensorDesc> outputs_;
@@ -109,7 +103,7 @@ class Execution {
   std::stop_source abandon_run_;
 
   uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
-  Place place_;              // under the executor's mutex: use Executor::PlaceOf
+  QueuePlace place_;         // under the executor's mutex
 
   mutable absl::Mutex mutex_;
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;  // the executor's

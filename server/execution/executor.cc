@@ -16,22 +16,9 @@
 namespace opmill {
 namespace {
 
-// The device takes what it is given in order, and gives each its scratch. So of the large
-// executions it gets some that are not too much together, or one, and small ones wait for no more
-// than those; of the small ones it gets as many as fill some submissions. The others wait here,
-// where those who are cancelled cost the device nothing.
-constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
-constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
-constexpr uint32_t kMaxRunningSmall = 192;
 constexpr uint32_t kMaxWaitingCompilations = 256;
 
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-// How long an execution keeps its room without input when others need it. A begin waits on its
-// stream for less than the second, and what comes behind it with it.
-constexpr absl::Duration kSilentPatience = absl::Milliseconds(100);
-constexpr absl::Duration kUploadPatience = absl::Seconds(5);
-constexpr size_t kMostStalledAtOnce = 64;
-
 // Where nobody else uses memory, there will not be more of it later.
 absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
   if (other_executions == 0) return status;
@@ -85,7 +72,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     execution->inputs_ = std::move(room->inputs);
     execution->outputs_bound_ = std::move(room->outputs);
     const absl::MutexLock lock(&mutex_);
-    PlaceOf(*execution) = {&silent_, silent_.insert(silent_.end(), execution), absl::Now()};
+    queues_.Enter(execution, absl::Now());
   }
   statistics_.Enter(Stage::kUploading);
   if (execution->request().deadline != absl::InfiniteFuture()) {
@@ -133,8 +120,7 @@ bool Executor::EndStalled(absl::Time now) {
   std::vector<std::shared_ptr<Execution>> stalled;
   {
     const absl::MutexLock lock(&mutex_);
-    stalled = FirstOf(silent_, now - kSilentPatience);
-    if (stalled.empty()) stalled = FirstOf(uploading_, now - kUploadPatience);
+    stalled = queues_.Stalled(now);
   }
   for (const auto& execution : stalled) {
     End(execution,
@@ -144,15 +130,6 @@ bool Executor::EndStalled(absl::Time now) {
                        kRetryDelay));
   }
   return !stalled.empty();
-}
-
-std::vector<std::shared_ptr<Execution>> Executor::FirstOf(const Queue& queue, absl::Time until) {
-  std::vector<std::shared_ptr<Execution>> first;
-  for (const std::shared_ptr<Execution>& execution : queue) {
-    if (PlaceOf(*execution).since > until || first.size() == kMostStalledAtOnce) break;
-    first.push_back(execution);
-  }
-  return first;
 }
 
 absl::Status Executor::Admit(const ExecutionRequest& request,
@@ -255,7 +232,11 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
       statistics_.Enter(Stage::kQueued);
     }
     const absl::MutexLock queue_lock(&mutex_);
-    MoveTo(then == Received::kMore ? uploading_ : preparing_, *execution);
+    if (then == Received::kMore) {
+      queues_.AwaitInput(*execution, absl::Now());
+    } else {
+      queues_.AwaitOperator(*execution, absl::Now());
+    }
   }
   if (then == Received::kEnqueue) Enqueue(execution);
 }
@@ -287,49 +268,14 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     const absl::MutexLock execution_lock(&execution->mutex_);
     if (!execution->progress_.Enqueue(absl::Now())) return;
     const absl::MutexLock lock(&mutex_);
-    MoveTo(QueueOf(*execution), *execution);
+    queues_.AwaitDevice(*execution, execution->work_bytes_, absl::Now());
   }
   SubmitReady();
 }
 
-void Executor::MoveTo(Queue& queue, Execution& execution) {
-  Execution::Place& place = PlaceOf(execution);
-  if (place.queue == nullptr) return;
-  queue.splice(queue.end(), *place.queue, place.position);
-  place.queue = &queue;
-  place.since = absl::Now();
-}
-
-Executor::Queue& Executor::QueueOf(const Execution& execution) {
-  return execution.work_bytes_ >= kLargeBytes ? large_ : small_;
-}
-
-void Executor::GiveBackPlace(const Execution& execution) {
-  if (execution.work_bytes_ >= kLargeBytes) {
-    running_large_bytes_ -= execution.work_bytes_;
-  } else {
-    --running_small_;
-  }
-}
-
 std::shared_ptr<Execution> Executor::NextReady() {
   const absl::MutexLock lock(&mutex_);
-  Queue* queue = nullptr;
-  if (!small_.empty() && running_small_ < kMaxRunningSmall) {
-    queue = &small_;
-    ++running_small_;
-  } else if (!large_.empty() &&
-             (running_large_bytes_ == 0 ||
-              running_large_bytes_ + large_.front()->work_bytes_ <= kMaxRunningLargeBytes)) {
-    queue = &large_;
-    running_large_bytes_ += large_.front()->work_bytes_;
-  } else {
-    return nullptr;
-  }
-  std::shared_ptr<Execution> next = std::move(queue->front());
-  queue->pop_front();
-  PlaceOf(*next).queue = nullptr;
-  return next;
+  return queues_.NextForDevice();
 }
 
 void Executor::SubmitReady() {
@@ -360,7 +306,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   {
     const absl::MutexLock lock(&mutex_);
     if (ended) {
-      GiveBackPlace(*execution);
+      queues_.RunEnded(*execution);
     } else {
       ++runs_;
     }
@@ -378,7 +324,7 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   {
     const absl::MutexLock lock(&mutex_);
-    GiveBackPlace(*execution);
+    queues_.RunEnded(*execution);
   }
   SubmitReady();
   if (!result.ok()) {
@@ -423,11 +369,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     compiled.swap(execution->compiled_);
     statistics_.Leave(stage);
     const absl::MutexLock lock(&mutex_);
-    Execution::Place& place = PlaceOf(*execution);
-    if (place.queue != nullptr) {
-      place.queue->erase(place.position);
-      place.queue = nullptr;
-    }
+    queues_.Remove(*execution);
   }
   timer_.Remove(deadline);
   if (stage == Stage::kRunning) execution->abandon_run_.request_stop();

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "server/config/options.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
+#include "server/execution/execution_queues.h"
 #include "server/execution/memory_budget.h"
 #include "server/execution/worker_pool.h"
 #include "server/observe/statistics.h"
@@ -87,8 +87,6 @@ class Executor {
   DeadlineTimer& timer() { return timer_; }
 
  private:
-  using Queue = std::list<std::shared_ptr<Execution>>;
-
   // What an execution holds from its begin on.
   struct Room {
     std::vector<std::shared_ptr<BudgetedBuffer>> inputs;
@@ -106,17 +104,6 @@ class Executor {
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
   void Enqueue(const std::shared_ptr<Execution>& execution);
   void SubmitReady();
-  // Its class cannot annotate it with the executor's mutex.
-  Execution::Place& PlaceOf(Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return execution.place_;
-  }
-  // Some of those that have been in the queue since `until` or before.
-  std::vector<std::shared_ptr<Execution>> FirstOf(const Queue& queue, absl::Time until)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An execution that has ended is in no queue, and stays out.
-  void MoveTo(Queue& queue, Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Queue& QueueOf(const Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBackPlace(const Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution);
   void Computed(const std::shared_ptr<Execution>& execution,
@@ -135,14 +122,7 @@ class Executor {
   std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
 
   absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);
-  // An execution is in one of these until the device has it.
-  Queue silent_ ABSL_GUARDED_BY(mutex_);     // nothing of the input has come; the oldest first
-  Queue uploading_ ABSL_GUARDED_BY(mutex_);  // some has; the longest without more first
-  Queue preparing_ ABSL_GUARDED_BY(mutex_);  // all has, and its operator is being compiled
-  Queue small_ ABSL_GUARDED_BY(mutex_);      // for the device, as the next
-  Queue large_ ABSL_GUARDED_BY(mutex_);
-  uint32_t running_small_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t running_large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ExecutionQueues queues_ ABSL_GUARDED_BY(mutex_);
   uint32_t runs_ ABSL_GUARDED_BY(mutex_) = 0;  // whose callbacks have not returned
 
   DeadlineTimer timer_;  // last: their threads use everything above

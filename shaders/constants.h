@@ -80,6 +80,34 @@ struct DispatchConstants {
   struct Dim reduced[OPMILL_MAX_DIMS];
 };
 
+// One dimension of an elementwise walk: how far a step along it moves in each tensor.
+struct ElementwiseDim {
+  uint size;
+  uint a_stride;
+  uint b_stride;
+  uint output_stride;
+};
+
+// What one dispatch of an operator of two inputs, element by element, is told about its shape.
+struct ElementwiseConstants {
+  uint group_columns;  // as in DispatchConstants
+  uint first_group;
+  uint unit_count;  // elements, or vectors of a row's elements
+  uint lane_units;
+
+  uint a_base;  // offset of the first element in the view that is read
+  uint b_base;
+  uint output_base;
+  uint rank;  // dimensions in use in dims[], outermost first; the last one is the row, in units
+
+  uint row_length;  // elements of a row
+  uint unused0;
+  uint unused1;
+  uint unused2;
+
+  struct ElementwiseDim dims[OPMILL_MAX_DIMS];
+};
+
 // Words of the header that a selection of top_k keeps for each sequence.
 #define TOP_K_HEADER_WORDS 8
 
@@ -97,6 +125,7 @@ struct Instance {
 
 #ifdef __cplusplus
 static_assert(sizeof(Instance) == 16);
+static_assert(sizeof(ElementwiseConstants) == 3 * 16 + OPMILL_MAX_DIMS * 16);
 static_assert(sizeof(DispatchConstants) == 11 * 16 + 2 * OPMILL_MAX_DIMS * 16);
 }  // namespace opmill
 #endif

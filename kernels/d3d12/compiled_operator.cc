@@ -14,13 +14,11 @@ namespace {
 
 constexpr uint64_t kMaxViewElements = uint64_t{1} << D3D12_REQ_BUFFER_RESOURCE_TEXEL_COUNT_2_TO_EXP;
 constexpr uint64_t kMaxGroups = D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION;
-// Those of a dispatch for one run, which starts at the start of its views.
-struct LoneConstants {
-  DispatchConstants constants;
-  Instance instance = {};
-};
-constexpr uint64_t kConstantsStride =
-    RoundUp(sizeof(LoneConstants), D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
+// The constants of a dispatch for one run, and its instance, which starts at the start of its
+// views.
+static_assert(sizeof(ElementwiseConstants) <= sizeof(DispatchConstants));
+constexpr uint64_t kConstantsStride = RoundUp(sizeof(DispatchConstants) + sizeof(Instance),
+                                              D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
 
 // Views reach to the end of the last vector; buffers are cut so that they may.
 uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
@@ -123,8 +121,10 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   std::byte* next = compiled->constants_.data();
   for (const Pass& pass : compiled->plan().passes) {
     for (const Dispatch& dispatch : pass.dispatches) {
-      const LoneConstants lone = {.constants = dispatch.constants};
-      std::memcpy(next, &lone, sizeof(lone));
+      const absl::Span<const std::byte> constants = ConstantBytes(dispatch);
+      constexpr Instance kWholeViews = {};
+      std::memcpy(next, constants.data(), constants.size());
+      std::memcpy(next + constants.size(), &kWholeViews, sizeof(kWholeViews));
       next += kConstantsStride;
     }
   }

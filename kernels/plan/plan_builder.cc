@@ -25,6 +25,15 @@ Dim ToDim(const SpaceDim& dim) {
           static_cast<uint32_t>(dim.output_stride), static_cast<uint32_t>(dim.index_stride)};
 }
 
+template <typename Function>
+void WithConstants(Dispatch& dispatch, const Function& function) {
+  if (dispatch.elementwise.has_value()) {
+    function(*dispatch.elementwise);
+  } else {
+    function(dispatch.constants);
+  }
+}
+
 }  // namespace
 
 uint32_t ViewElementBytes(ViewFormat format) {
@@ -147,17 +156,22 @@ void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t k
   for (size_t d = 0; d < reduced; ++d) constants.reduced[d] = ToDim(space.reduced[d]);
 }
 
-void SetGroups(Dispatch& dispatch, uint64_t count) {
+void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group) {
   constexpr uint64_t kMaxGroups = 65535;
   constexpr uint64_t kColumns = 32768;
   const uint64_t x = count <= kMaxGroups ? count : kColumns;
   dispatch.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>((count + x - 1) / x)};
-  dispatch.constants.group_columns = dispatch.groups[0];
+  WithConstants(dispatch, [&](auto& constants) {
+    constants.group_columns = dispatch.groups[0];
+    constants.first_group = first_group;
+  });
 }
 
 void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes) {
-  dispatch.constants.unit_count = static_cast<uint32_t>(units);
-  dispatch.constants.lane_units = static_cast<uint32_t>(lane_units);
+  WithConstants(dispatch, [&](auto& constants) {
+    constants.unit_count = static_cast<uint32_t>(units);
+    constants.lane_units = static_cast<uint32_t>(lane_units);
+  });
   SetGroups(dispatch, CeilDiv(units, lane_units * lanes));
 }
 

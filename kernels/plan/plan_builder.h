@@ -81,8 +81,8 @@ void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t k
 // to each.
 void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes);
 
-// Deals `count` groups over the two dimensions that a dispatch has.
-void SetGroups(Dispatch& dispatch, uint64_t count);
+// Deals `count` groups over the two dimensions that a dispatch has, counted from `first_group`.
+void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group = 0);
 
 // A zero for every byte of an output whose elements leave gaps.
 void FillGaps(PlanBuilder& builder, BufferRole role, const TensorDesc& desc);

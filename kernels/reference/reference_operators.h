@@ -6,6 +6,7 @@
 //     not depend on the order of elements.
 //   - argmin, argmax, hardmax: a NaN is picked before any number; -0 equals +0.
 //   - top_k: NaN is above +inf, all NaNs are equal, -0 equals +0; values keep their own bits.
+//   - element_wise_add: one addition, rounded once; denormals are kept, a NaN result is canonical.
 //   - Other float functions accumulate in compensated double precision. A NaN result is canonical.
 //     FLOAT16 results are rounded to FLOAT32 first and from there to FLOAT16, as a device that
 //     accumulates in FLOAT32 rounds them.

@@ -5,6 +5,7 @@
 #define OPMILL_FLOAT_MATH_HLSLI_
 
 #include "include/elements.hlsli"
+#include "include/half.hlsli"
 
 #define FLOAT_INFINITY asfloat(0x7F800000u)
 #define FLOAT_LARGEST asfloat(0x7F7FFFFFu)
@@ -57,23 +58,6 @@ FLOATS Log(FLOATS x) {
   result = bits >= 0x7F800000u ? (FLOATS)FLOAT_NAN : result;
   result = bits == 0x7F800000u ? x : result;
   return (bits & 0x7FFFFFFFu) == 0 ? (FLOATS)-FLOAT_INFINITY : result;
-}
-
-// The nearest half, ties to even, in the low 16 bits: f16tof32's inverse without a driver's rounding.
-UINTS HalfBits(FLOATS x) {
-  UINTS bits = asuint(x);
-  UINTS sign = (bits >> 16) & 0x8000u;
-  UINTS magnitude = bits & 0x7FFFFFFFu;
-  // Below 2^-14: a multiple of 2^-24.
-  BOOLS small = magnitude < 0x38800000u;
-  UINTS shift = small ? min(126u - (magnitude >> 23), 31u) : (UINTS)13;
-  UINTS kept = small ? (magnitude & 0x007FFFFFu) | 0x00800000u : magnitude - 0x38000000u;
-  UINTS half = kept >> shift;
-  UINTS rest = kept - (half << shift);
-  half += rest + (half & 1u) > (1u << (shift - 1u)) ? (UINTS)1 : (UINTS)0;
-  half = magnitude >= 0x477FF000u ? (UINTS)0x7C00 : half;  // 65520 and more round to infinity
-  half = magnitude > 0x7F800000u ? (UINTS)0x7E00 : half;
-  return sign | half;
 }
 
 #endif  // OPMILL_FLOAT_MATH_HLSLI_

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -37,7 +38,7 @@ constexpr std::array<uint32_t, 16> kSideLengths = {1, 2, 2,  3,  3,  4,  5,  7,
 
 // Operators and functions as a list: what one row of the table is about.
 struct Function {
-  enum Kind { kArg, kReduce, kTopK, kHardmax } kind;
+  enum Kind { kArg, kReduce, kTopK, kHardmax, kAdd } kind;
   Extreme extreme = Extreme::kMax;
   AxisDirection direction = AxisDirection::kIncreasing;
   ReduceFunction function = ReduceFunction::kSum;
@@ -57,6 +58,7 @@ std::vector<Function> FunctionsOf(DataType type) {
     functions.push_back({.kind = Function::kReduce, .function = function});
   }
   if (IsFloat(type)) functions.push_back({.kind = Function::kHardmax});
+  functions.push_back({.kind = Function::kAdd});
   return functions;
 }
 
@@ -188,6 +190,14 @@ OperatorDesc MakeDesc(const Function& f, const Shape& shape, TensorDesc input, b
                                     reduced, strided_output && random.OneIn(2), random);
       return d;
     }
+    case Function::kAdd: {
+      constexpr StridePattern kPatterns[] = {StridePattern::kPacked, StridePattern::kPadded,
+                                             StridePattern::kTransposed, StridePattern::kBroadcast,
+                                             StridePattern::kScaled};
+      std::vector<uint32_t> strides = MakeStrides(random.Pick(kPatterns), shape.sizes, random);
+      return ElementWiseAddDesc{std::move(input), TensorDesc{type, shape.sizes, std::move(strides)},
+                                MakeOutput(type, shape.sizes, strided_output, random)};
+    }
     case Function::kHardmax:
       break;
   }
@@ -213,7 +223,10 @@ PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
 void FitOptions(ConformanceCase& c, uint64_t own_view) {
   // What is far too small is known without planning millions of dispatches: each reads a view of
   // vectors at most, and has records for a sixteenth of a view of results.
-  uint64_t view_elements = RequiredBytes(c.desc.inputs[0]) / 16;
+  uint64_t view_elements = 0;
+  for (const TensorDesc& input : c.desc.inputs) {
+    view_elements = std::max(view_elements, RequiredBytes(input) / 16);
+  }
   for (const TensorDesc& output : OutputsOf(c.desc)) {
     view_elements = std::max(view_elements, ElementCount(output) * 16);
   }

@@ -368,6 +368,47 @@ void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
+// element_wise_add in vectors and by elements: rows about the ends of vectors, inputs that repeat
+// an element along rows or rows, rows that start inside vectors, outputs with gaps, elements apart,
+// and tensors cut into views. {} is the type.
+constexpr const char* kAddShapes[] = {
+    "a={}[7,64] b={}[7,64]/[0,1] output={}[7,64]",
+    "a={}[7,64]/[1,0] b={}[7,64] output={}[7,64]",
+    "a={}[7,64] b={}[7,64]/[3,0] output={}[7,64]",
+    "a={}[7,64]/[5,0] b={}[7,64]/[0,0] output={}[7,64]",
+    "a={}[7,61] b={}[7,61]/[0,1] output={}[7,61]",
+    "a={}[7,61]/[64,1] b={}[7,61]/[80,1] output={}[7,61]/[96,1]",
+    "a={}[7,61]/[1,7] b={}[7,61] output={}[7,61]",
+    "a={}[7,61] b={}[7,61] output={}[7,61]/[1,9]",
+    "a={}[7,61]/[200,3] b={}[7,61] output={}[7,61]/[130,2]",
+    "a={}[3,5,2,16,4]/[640,128,0,4,1] b={}[3,5,2,16,4]/[0,64,0,4,1] output={}[3,5,2,16,4]",
+    "a={}[2,3,1,2,1,3,2,5]/[1,1,1,1,1,1,1,1] b={}[2,3,1,2,1,3,2,5] output={}[2,3,1,2,1,3,2,5]",
+    "a={}[40009] b={}[40009] output={}[40009]",
+    "a={}[3,70001]/[70016,1] b={}[3,70001]/[1,0] output={}[3,70001]/[80000,1]",
+};
+
+void RunAdd(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+  uint64_t seed = 0;
+  const auto run = [&](absl::string_view shape, ValuePattern values) {
+    ++seed;
+    for (const char* options :
+         {"view=134217728 groups=64 threads=8 wide=0", "view=512 groups=4 threads=8 wide=0",
+          "view=134217728 groups=512 threads=256 wide=1"}) {
+      if (shape.find("70001") != shape.npos && options[5] == '5') continue;  // too many views
+      RunLine(runner, absl::StrCat("element_wise_add ",
+                                   absl::StrReplaceAll(shape, {{"{}", ToString(type)}}),
+                                   " values=", ToString(values), " seed=", seed, " ", options));
+    }
+  };
+  for (uint32_t length = 1; length <= 35; ++length) {
+    run(absl::StrCat("a={}[", length, "] b={}[", length, "] output={}[", length, "]"),
+        ValuePattern::kRandomBits);
+  }
+  for (const char* shape : kAddShapes) {
+    for (uint32_t v = 0; v < kValuePatternCount; ++v) run(shape, static_cast<ValuePattern>(v));
+  }
+}
+
 // Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
 // can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
 // takes them, by lanes that share, and as for hardware.
@@ -452,12 +493,14 @@ void RegisterTests() {
     RegisterCopies();
     RegisterTogether();
     RegisterCases(Regressions());
+    RegisterCases(Additions());
     RegisterCases(TopKPaths());
     RegisterTypes("TilesOf", RunTiles);
     RegisterTypes("TopKTilesOf", RunTopKTiles);
     RegisterTypes("TopKRanksOf", RunTopKRanks);
     RegisterTypes("TurnsOf", RunTurns);
     RegisterTypes("FewItemsOf", RunFewItems);
+    RegisterTypes("AddOf", RunAdd);
     RegisterSums();
   }
 }

@@ -435,7 +435,42 @@ constexpr NamedCase kTopKPaths[] = {
      "wide=0"},
 };
 
+constexpr NamedCase kAdditions[] = {
+    {"AddsNansToOneQuietNan",
+     "element_wise_add a=FLOAT32[1023] b=FLOAT32[1023] output=FLOAT32[1023] values=rare_nans "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsOppositeInfinitiesOfHalves",
+     "element_wise_add a=FLOAT16[4,255]/[1,4] b=FLOAT16[4,255] output=FLOAT16[4,255] "
+     "values=specials seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsZerosOfEitherSign",
+     "element_wise_add a=FLOAT32[1023] b=FLOAT32[1023] output=FLOAT32[1023] values=zeros seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsZerosOfEitherSignOfHalves",
+     "element_wise_add a=FLOAT16[1023] b=FLOAT16[1023] output=FLOAT16[1023] values=zeros seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsDenormals",
+     "element_wise_add a=FLOAT32[1023] b=FLOAT32[1023] output=FLOAT32[1023] values=denormals "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsDenormalsOfHalves",
+     "element_wise_add a=FLOAT16[1023] b=FLOAT16[1023] output=FLOAT16[1023] values=denormals "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsHalvesPastTheLargest",
+     "element_wise_add a=FLOAT16[1023] b=FLOAT16[1023] output=FLOAT16[1023] values=overflow "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"WrapsBytesWithoutCarryIntoTheNext",
+     "element_wise_add a=INT8[1023] b=INT8[1023] output=INT8[1023] values=extremes seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    {"WrapsShortsWithoutCarryIntoTheNext",
+     "element_wise_add a=UINT16[1023] b=UINT16[1023] output=UINT16[1023] values=extremes seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    {"CarriesIntoTheUpperWord",
+     "element_wise_add a=INT64[1023] b=INT64[1023] output=INT64[1023] values=extremes seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+};
+
 }  // namespace
+
+absl::Span<const NamedCase> Additions() { return kAdditions; }
 
 absl::Span<const NamedCase> Regressions() { return kRegressions; }
 

@@ -12,6 +12,8 @@ struct NamedCase {
 };
 
 absl::Span<const NamedCase> Regressions();  // what broke once
+// Sums that a device may get wrong.
+absl::Span<const NamedCase> Additions();
 // Each way that top_k takes, on values that lead it there.
 absl::Span<const NamedCase> TopKPaths();
 

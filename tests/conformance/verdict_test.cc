@@ -111,7 +111,7 @@ TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides
     s.sizes.insert(input.sizes.begin(), input.sizes.end());
     sizes_of_types[input.data_type].insert(input.sizes.begin(), input.sizes.end());
   }
-  EXPECT_EQ(seen.size(), 104u);
+  EXPECT_EQ(seen.size(), 114u);
   std::map<std::string, std::set<std::pair<bool, bool>>> strides_of_functions;
   for (const DataType type : kAllDataTypes) {
     for (const uint32_t size : {32767, 32768, 32769, 65535, 65536, 65537, 70001}) {
@@ -139,6 +139,8 @@ TEST(FindMistake, FindsEveryBitOfExactOutputs) {
              "axis=1 k=3 "
              "axis_direction=INCREASING values=random_bits"),
       CaseOf("hardmax input=FLOAT16[3,3] output=FLOAT16[3,3]/[1,5] axes=0 values=ties"),
+      CaseOf("element_wise_add a=FLOAT16[3,5] b=FLOAT16[3,5]/[0,1] output=FLOAT16[3,5]/[8,1] "
+             "values=specials"),
       CaseOf("reduce function=MIN input=UINT8[5,3] output=UINT8[1,3] axes=0 values=random_bits"),
   };
   for (const ConformanceCase& c : kCases) {

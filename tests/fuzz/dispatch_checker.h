@@ -35,7 +35,9 @@ class DispatchChecker {
     Demand(dispatch_.groups[0] >= 1 && dispatch_.groups[0] <= 65535 && dispatch_.groups[1] >= 1 &&
                dispatch_.groups[1] <= 65535,
            "has groups past Direct3D's limit");
-    Demand(c_.group_columns == dispatch_.groups[0], "has other group_columns than groups");
+    const uint32_t group_columns =
+        dispatch_.elementwise.has_value() ? dispatch_.elementwise->group_columns : c_.group_columns;
+    Demand(group_columns == dispatch_.groups[0], "has other group_columns than groups");
     Demand(groups() * threads_ <= kMost, "counts lanes past 32 bits");
     CheckKernel();
     return mistake_;
@@ -144,6 +146,8 @@ class DispatchChecker {
 };
 
 // For the kernels of top_k.
+std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorPlan& plan,
+                                                        const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan,
                                                  const Dispatch& dispatch);
 

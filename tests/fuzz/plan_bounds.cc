@@ -179,9 +179,9 @@ class ReductionChecker final : public DispatchChecker {
 };
 
 std::unique_ptr<DispatchChecker> MakeChecker(const OperatorPlan& plan, const Dispatch& dispatch) {
-  if (absl::StartsWith(plan.kernels[dispatch.kernel].shader, "top_k")) {
-    return MakeTopKChecker(plan, dispatch);
-  }
+  const std::string& shader = plan.kernels[dispatch.kernel].shader;
+  if (shader == "element_wise_add") return MakeElementwiseChecker(plan, dispatch);
+  if (absl::StartsWith(shader, "top_k")) return MakeTopKChecker(plan, dispatch);
   return std::make_unique<ReductionChecker>(plan, dispatch);
 }
 

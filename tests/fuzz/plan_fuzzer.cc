@@ -49,7 +49,7 @@ double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PE
 // refuses its tensors for their size before it plans.
 bool ReachesFar(const OperatorDesc& desc, const PlanOptions& options) {
   std::vector<TensorDesc> tensors = OutputsOf(desc);
-  tensors.push_back(desc.inputs[0]);
+  tensors.insert(tensors.end(), desc.inputs.begin(), desc.inputs.end());
   const uint64_t view_bytes = options.max_view_elements;  // of the narrowest elements
   return std::any_of(tensors.begin(), tensors.end(), [view_bytes](const TensorDesc& tensor) {
     return RequiredBytes(tensor) > 512 * view_bytes;

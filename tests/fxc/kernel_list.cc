@@ -14,6 +14,7 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -44,7 +45,7 @@ constexpr std::array<uint32_t, 19> kKeptLengths = {
 constexpr std::array<uint32_t, 22> kTopKs = {1,  2,  3,  4,  5,   7,   8,   9,   10,  15,   16,
                                              17, 31, 32, 33, 100, 128, 129, 256, 257, 1000, 1024};
 
-constexpr int kQuietRounds = 1500;  // the list is done after so many that brought nothing new
+constexpr int kQuietRounds = 2500;  // the list is done after so many that brought nothing new
 constexpr uint64_t kMostRepeated = 1 << 22;
 constexpr uint64_t kMostViews = 6;  // of a plan: it shall take microseconds
 
@@ -157,8 +158,17 @@ OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice
   return HardmaxDesc{.input = std::move(input), .axes = shape.axes};
 }
 
+// One input is as the shape says, the other packed, or some of its dimensions are repeated.
+OperatorDesc MakeAdd(TensorDesc input, const Shape& shape, uint32_t /*choice*/, Random& random) {
+  TensorDesc other = {input.data_type, shape.sizes, PackedStrides(shape.sizes)};
+  if (random.OneIn(2)) other.strides.back() = 0;
+  if (random.OneIn(2)) other.strides[random.Below(other.strides.size())] = 0;
+  if (random.OneIn(2)) std::swap(input, other);
+  return ElementWiseAddDesc{.a = std::move(input), .b = std::move(other)};
+}
+
 std::vector<Function> FunctionsOf(DataType type) {
-  std::vector<Function> functions = {{MakeHardmax, HardmaxDesc()}};
+  std::vector<Function> functions = {{MakeHardmax, HardmaxDesc()}, {MakeAdd, ElementWiseAddDesc()}};
   for (uint32_t choice = 0; choice < 4; ++choice) {
     functions.push_back({MakeArgReduce, ArgReduceDesc(), choice});
   }
@@ -245,13 +255,16 @@ class Collector {
     const absl::StatusOr<OperatorDesc> desc = Validate(
         function.make({type, shape->sizes, shape->strides}, *shape, function.choice, random));
     if (!desc.ok()) return false;  // such as more bytes than a tensor may have
-    const TensorDesc& input = desc->inputs[0];
-    // What repeats a few elements without end is planned as slowly.
-    if (draw.twist == Twist::kRepeated && ElementCount(input) > kMostRepeated) return false;
-    // A view holds so many vectors of the input, or records for a sixteenth of so many results.
-    uint64_t reach = draw.twist == Twist::kFar
-                         ? ElementCount(input) * 16
-                         : std::max(RequiredBytes(input), ElementCount(input)) / 16;
+    // A view holds so many vectors of an input, or records for a sixteenth of so many results.
+    uint64_t reach = 0;
+    for (const TensorDesc& input : desc->inputs) {
+      const uint64_t count = ElementCount(input);
+      // What repeats a few elements without end is planned as slowly.
+      if (draw.twist == Twist::kRepeated && count > kMostRepeated) return false;
+      reach =
+          std::max(reach, draw.twist == Twist::kFar ? count * 16
+                                                    : std::max(RequiredBytes(input), count) / 16);
+    }
     for (const TensorDesc& output : OutputsOf(*desc)) {
       reach = std::max(reach, ElementCount(output) * 16);
     }

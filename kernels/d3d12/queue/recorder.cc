@@ -220,22 +220,23 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   ConstantsView constants = compiled.constants(at.pass, at.dispatch);
   if (is_cut || count > 1) {
     grid.constants = dispatch.constants;
-    grid.constants.first_group = at.group;
-    if (is_cut) SetGroups(grid, end_group - at.group);
-    constants = WriteConstants(grid.constants, absl::MakeConstSpan(instances).first(count));
+    grid.elementwise = dispatch.elementwise;
+    if (is_cut) SetGroups(grid, end_group - at.group, at.group);
+    constants = WriteConstants(grid, absl::MakeConstSpan(instances).first(count));
   }
   list_->SetComputeRootDescriptorTable(
       kRootTable, memory_.heap.WriteTable(next_table_++, constants, reads, writes));
   list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
 }
 
-ConstantsView Recorder::WriteConstants(const DispatchConstants& constants,
+ConstantsView Recorder::WriteConstants(const Dispatch& dispatch,
                                        absl::Span<const Instance> instances) {
+  const absl::Span<const std::byte> constants = ConstantBytes(dispatch);
   const uint64_t start = constants_used_;
   std::byte* const to = memory_.constants.data() + start;
-  std::memcpy(to, &constants, sizeof(constants));
-  std::memcpy(to + sizeof(constants), instances.data(), instances.size() * sizeof(Instance));
-  const uint64_t size_bytes = RoundUp(sizeof(constants) + instances.size() * sizeof(Instance),
+  std::memcpy(to, constants.data(), constants.size());
+  std::memcpy(to + constants.size(), instances.data(), instances.size() * sizeof(Instance));
+  const uint64_t size_bytes = RoundUp(constants.size() + instances.size() * sizeof(Instance),
                                       D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
   constants_used_ += size_bytes;
   return {.address = memory_.constants.gpu_address() + start,

@@ -77,8 +77,7 @@ class Recorder {
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
   void RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group);
-  ConstantsView WriteConstants(const DispatchConstants& constants,
-                               absl::Span<const Instance> instances);
+  ConstantsView WriteConstants(const Dispatch& dispatch, absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);
 
   Tracked& Track(ID3D12Resource* resource);

@@ -1,0 +1,25 @@
+// The descriptor of element_wise_add in typed form.
+#ifndef OPMILL_KERNELS_OPERATORS_ELEMENTWISE_ELEMENT_WISE_ADD_DESC_H_
+#define OPMILL_KERNELS_OPERATORS_ELEMENTWISE_ELEMENT_WISE_ADD_DESC_H_
+
+#include <optional>
+
+#include "kernels/descriptor/operator_desc.h"
+
+namespace opmill {
+
+extern const OperatorSchema kElementWiseAddSchema;
+
+// DML_OPERATOR_ELEMENT_WISE_ADD
+struct ElementWiseAddDesc {
+  TensorDesc a;
+  TensorDesc b;
+  std::optional<TensorDesc> output;  // without one: packed
+
+  operator OperatorDesc() const;
+  static ElementWiseAddDesc From(const OperatorDesc& desc);
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_ELEMENTWISE_ELEMENT_WISE_ADD_DESC_H_

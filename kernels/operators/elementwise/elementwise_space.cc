@@ -1,0 +1,109 @@
+#include "kernels/operators/elementwise/elementwise_space.h"
+
+#include <algorithm>
+
+#include "kernels/base/rounding.h"
+#include "kernels/plan/iteration_space.h"
+
+namespace opmill {
+namespace {
+
+using Dim = ElementwiseSpace::Dim;
+
+bool WalksAsOne(const Dim& outer, const Dim& inner) {
+  for (size_t t = 0; t < outer.strides.size(); ++t) {
+    if (outer.strides[t] != inner.size * inner.strides[t]) return false;
+  }
+  return true;
+}
+
+// Without dimensions of size 1, except for the row of a single element.
+std::vector<Dim> Collapse(const std::vector<Dim>& dims) {
+  std::vector<Dim> result;
+  for (const Dim& dim : dims) {
+    if (dim.size == 1) continue;
+    if (!result.empty() && WalksAsOne(result.back(), dim)) {
+      const uint64_t size = result.back().size * dim.size;
+      result.back() = dim;
+      result.back().size = size;
+    } else {
+      result.push_back(dim);
+    }
+  }
+  if (result.empty()) result.push_back({.size = 1, .strides = {1, 1, 1}});
+  return result;
+}
+
+uint64_t Reach(const Dim& dim, size_t tensor) { return (dim.size - 1) * dim.strides[tensor]; }
+
+void AppendSlices(const ElementwiseSpace& space, const PerTensor<uint64_t>& limits,
+                  uint64_t row_step, std::vector<ElementwiseSpace>& slices) {
+  if (slices.size() >= kMaxSlices) return;
+  for (size_t t = 0; t < limits.size(); ++t) {
+    if (space.Span(t) < limits[t]) continue;
+    const auto cut =
+        std::max_element(space.dims.begin(), space.dims.end(),
+                         [t](const Dim& x, const Dim& y) { return Reach(x, t) < Reach(y, t); });
+    const size_t d = static_cast<size_t>(cut - space.dims.begin());
+    const bool is_row = d + 1 == space.dims.size();
+    const uint64_t half = RoundUp(CeilDiv(cut->size, uint64_t{2}), is_row ? row_step : uint64_t{1});
+    ElementwiseSpace lower = space;
+    ElementwiseSpace upper = space;
+    lower.dims[d].size = half;
+    upper.dims[d].size = cut->size - half;
+    for (size_t i = 0; i < upper.bases.size(); ++i) upper.bases[i] += half * cut->strides[i];
+    AppendSlices(lower, limits, row_step, slices);
+    AppendSlices(upper, limits, row_step, slices);
+    return;
+  }
+  slices.push_back(space);
+}
+
+}  // namespace
+
+uint64_t ElementwiseSpace::ElementCount() const {
+  uint64_t count = 1;
+  for (const Dim& dim : dims) count *= dim.size;
+  return count;
+}
+
+uint64_t ElementwiseSpace::Span(size_t tensor) const {
+  uint64_t span = 0;
+  for (const Dim& dim : dims) span += Reach(dim, tensor);
+  return span;
+}
+
+ElementwiseSpace MakeElementwiseSpace(const TensorDesc& a, const TensorDesc& b,
+                                      const TensorDesc& output) {
+  const PerTensor<std::vector<uint32_t>> strides = {EffectiveStrides(a), EffectiveStrides(b),
+                                                    EffectiveStrides(output)};
+  std::vector<Dim> dims;
+  for (size_t d = 0; d < output.sizes.size(); ++d) {
+    dims.push_back({output.sizes[d], {strides[0][d], strides[1][d], strides[2][d]}});
+  }
+  std::stable_sort(dims.begin(), dims.end(), [](const Dim& x, const Dim& y) {
+    return x.strides[kTensorOutput] > y.strides[kTensorOutput];
+  });
+  return {.dims = Collapse(dims)};
+}
+
+bool WalksVectors(const ElementwiseSpace& space, uint64_t vector) {
+  for (size_t t = 0; t < space.bases.size(); ++t) {
+    const uint64_t step = space.row().strides[t];
+    if (step > 1 || (step == 0 && t == kTensorOutput)) return false;
+    if (step == 0) continue;
+    for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
+      if (space.dims[d].strides[t] % vector != 0) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<ElementwiseSpace> Slice(const ElementwiseSpace& space,
+                                    const PerTensor<uint64_t>& limits, uint64_t row_step) {
+  std::vector<ElementwiseSpace> slices;
+  AppendSlices(space, limits, row_step, slices);
+  return slices;
+}
+
+}  // namespace opmill

@@ -32,13 +32,18 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
 // Signals when gRPC has dropped every reference to the caller's memory.
 class Loan {
  public:
-  InputBytes Lend(absl::Span<const std::byte> bytes) {
+  std::vector<InputBytes> Lend(absl::Span<const absl::Span<const std::byte>> inputs) {
     is_out_ = true;
-    return {bytes.data(), bytes.size(), std::shared_ptr<const void>(this, [this](const void*) {
-              std::lock_guard<std::mutex> lock(mutex_);
-              is_out_ = false;
-              returned_.notify_all();
-            })};
+    const std::shared_ptr<const void> owner(this, [this](const void*) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      is_out_ = false;
+      returned_.notify_all();
+    });
+    std::vector<InputBytes> lent;
+    for (const absl::Span<const std::byte> input : inputs) {
+      lent.push_back({input.data(), input.size(), owner});
+    }
+    return lent;
   }
   void AwaitReturn() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -155,52 +160,55 @@ absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
   return connection_->max_message_bytes;
 }
 
-absl::StatusOr<ExecutionResult> Client::Execute(const v1::OperatorDesc& desc,
-                                                absl::Span<const std::byte> input,
-                                                const ExecutionOptions& options) {
+absl::StatusOr<ExecutionResult> Client::Execute(
+    const v1::OperatorDesc& desc, absl::Span<const absl::Span<const std::byte>> inputs,
+    const ExecutionOptions& options) {
   Loan loan;
   MemorySink sink;
   absl::StatusOr<v1::ExecutionStatistics> statistics =
-      Execute(desc, loan.Lend(input), sink, options);
+      Execute(desc, loan.Lend(inputs), sink, options);
   loan.AwaitReturn();
   if (!statistics.ok()) return statistics.status();
   return ExecutionResult{std::move(sink.outputs()), *std::move(statistics)};
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& desc,
-                                                        InputBytes input, OutputSink& sink,
+                                                        absl::Span<const InputBytes> inputs,
+                                                        OutputSink& sink,
                                                         const ExecutionOptions& options) {
   const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes(options.timeout);
   if (!max_message_bytes.ok()) return max_message_bytes.status();
-  const bool is_small = input.size <= std::min(kMaxInlineBytes, *max_message_bytes - kHeaderBytes);
+  const bool is_small =
+      TotalBytes(inputs) <= std::min(kMaxInlineBytes, *max_message_bytes - kHeaderBytes);
   return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
                [&](absl::Duration remaining) {
                  ExecutionOptions bounded = options;
                  bounded.timeout = remaining;
-                 return is_small ? ExecuteInOneMessage(desc, input, sink, bounded)
-                                 : ExecuteInChunks(desc, input, sink, bounded);
+                 return is_small ? ExecuteInOneMessage(desc, inputs, sink, bounded)
+                                 : ExecuteInChunks(desc, inputs, sink, bounded);
                });
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
-    const v1::OperatorDesc& desc, const InputBytes& input, OutputSink& sink,
+    const v1::OperatorDesc& desc, absl::Span<const InputBytes> inputs, OutputSink& sink,
     const ExecutionOptions& options) {
   v1::ExecuteRequest request;
   *request.mutable_operator_() = desc;
   if (options.feature_level) request.set_feature_level(*options.feature_level);
-  return opmill::ExecuteInOneMessage(connection_->generic, request, input, sink,
+  return opmill::ExecuteInOneMessage(connection_->generic, request, inputs, sink,
                                      connection_->TimeoutOf(options), connection_->options.token);
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,
-                                                                InputBytes input, OutputSink& sink,
+                                                                absl::Span<const InputBytes> inputs,
+                                                                OutputSink& sink,
                                                                 const ExecutionOptions& options) {
   absl::StatusOr<std::unique_ptr<ExecutionStream>> stream =
       OpenStream(options.timeout + kDeadlineSlack);
   if (!stream.ok()) return stream.status();
   absl::StatusOr<v1::ExecutionStatistics> result = absl::UnknownError("");
   (*stream)->Begin(
-      desc, std::move(input), sink,
+      desc, std::vector<InputBytes>(inputs.begin(), inputs.end()), sink,
       [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, options);
   const absl::Status status = (*stream)->Finish();
   // A stream that fails after the execution's good end changes nothing about it.

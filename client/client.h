@@ -75,20 +75,36 @@ class Client {
   // grpc.health.v1: "SERVING" or "NOT_SERVING". NotFound where the server knows no such service.
   absl::StatusOr<std::string> CheckHealth(absl::string_view service = "");
 
-  // Sends `input` in one message where it is small, else in chunks. This one does not return before
-  // gRPC has let go of `input`.
+  // Sends the inputs, in the operator's order, in one message if they are small together, else in
+  // chunks. These two return when gRPC no longer reads the bytes.
+  absl::StatusOr<ExecutionResult> Execute(const v1::OperatorDesc& desc,
+                                          absl::Span<const absl::Span<const std::byte>> inputs,
+                                          const ExecutionOptions& options = {});
   absl::StatusOr<ExecutionResult> Execute(const v1::OperatorDesc& desc,
                                           absl::Span<const std::byte> input,
-                                          const ExecutionOptions& options = {});
-  absl::StatusOr<v1::ExecutionStatistics> Execute(const v1::OperatorDesc& desc, InputBytes input,
+                                          const ExecutionOptions& options = {}) {
+    return Execute(desc, absl::MakeConstSpan(&input, 1), options);
+  }
+  absl::StatusOr<v1::ExecutionStatistics> Execute(const v1::OperatorDesc& desc,
+                                                  absl::Span<const InputBytes> inputs,
                                                   OutputSink& sink,
                                                   const ExecutionOptions& options = {});
+  absl::StatusOr<v1::ExecutionStatistics> Execute(const v1::OperatorDesc& desc,
+                                                  const InputBytes& input, OutputSink& sink,
+                                                  const ExecutionOptions& options = {}) {
+    return Execute(desc, absl::MakeConstSpan(&input, 1), sink, options);
+  }
   // The same by the unary-request RPC whatever the size; the server refuses more than its
   // max_message_bytes.
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(const v1::OperatorDesc& desc,
-                                                              const InputBytes& input,
+                                                              absl::Span<const InputBytes> inputs,
                                                               OutputSink& sink,
                                                               const ExecutionOptions& options = {});
+  absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
+      const v1::OperatorDesc& desc, const InputBytes& input, OutputSink& sink,
+      const ExecutionOptions& options = {}) {
+    return ExecuteInOneMessage(desc, absl::MakeConstSpan(&input, 1), sink, options);
+  }
   // For many executions at a time. Ends before the client does.
   absl::StatusOr<std::unique_ptr<ExecutionStream>> OpenStream(
       absl::Duration timeout = absl::InfiniteDuration());
@@ -100,7 +116,8 @@ class Client {
   // What a message to the server may take, asked once.
   absl::StatusOr<size_t> MaxMessageBytes(absl::Duration timeout);
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInChunks(const v1::OperatorDesc& desc,
-                                                          InputBytes input, OutputSink& sink,
+                                                          absl::Span<const InputBytes> inputs,
+                                                          OutputSink& sink,
                                                           const ExecutionOptions& options);
 
   std::unique_ptr<Connection> connection_;

@@ -4,6 +4,12 @@
 
 namespace opmill {
 
+size_t TotalBytes(absl::Span<const InputBytes> inputs) {
+  size_t bytes = 0;
+  for (const InputBytes& input : inputs) bytes += input.size;
+  return bytes;
+}
+
 absl::Status MemorySink::Start(const v1::ExecutionStarted& started) {
   outputs_.clear();
   for (int i = 0; i < started.outputs_size(); ++i) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "opmill/v1/operator.pb.h"
 #include "opmill/v1/service.pb.h"
 #include "opmill/v1/tensor.pb.h"
@@ -27,6 +28,9 @@ struct InputBytes {
   size_t size = 0;
   std::shared_ptr<const void> owner;
 };
+
+// Of all of them.
+size_t TotalBytes(absl::Span<const InputBytes> inputs);
 
 struct ExecutionOptions {
   std::optional<v1::FeatureLevel> feature_level;  // none: the server's newest

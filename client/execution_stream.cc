@@ -29,8 +29,10 @@ struct Execution {
       : receiver(sink), done(std::move(execution_done)) {}
 
   v1::ExecuteStreamRequest begin;  // sent with the first chunk
-  InputBytes input;
-  size_t sent_bytes = 0;
+  std::vector<InputBytes> inputs;
+  size_t next_input = 0;   // from which the next chunk comes,
+  size_t next_offset = 0;  // and from where in it
+  size_t sent_bytes = 0;   // of all inputs
   bool is_begun = false;
   std::function<void(uint64_t)> progress;
   OutputReceiver receiver;  // of the thread that reads, alone
@@ -160,8 +162,8 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
 
   struct Message {
     grpc::ByteBuffer bytes;
-    std::shared_ptr<Execution> of;  // whose chunk it holds
-    size_t sent_bytes = 0;          // of its input, with this chunk
+    std::shared_ptr<Execution> of;  // whose chunks it holds
+    size_t sent_bytes = 0;          // of its inputs, with these chunks
   };
 
   // Unlocks; gRPC may free slices, and with them a caller's memory, before StartWrite returns.
@@ -200,14 +202,15 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       const auto found = executions_.find(id);
       if (found == executions_.end()) continue;  // ended by the server before its last byte
       const std::shared_ptr<Execution>& execution = found->second;
-      const grpc::ByteBuffer bytes = NextChunk(*execution);
-      if (execution->sent_bytes < execution->input.size) uploads_.push_back(id);
+      const grpc::ByteBuffer bytes = NextChunks(*execution);
+      if (execution->next_input < execution->inputs.size()) uploads_.push_back(id);
       return Message{.bytes = bytes, .of = execution, .sent_bytes = execution->sent_bytes};
     }
     return std::nullopt;
   }
 
-  grpc::ByteBuffer NextChunk(Execution& execution) const {
+  // As many as fit into a message: the rest of an input, then the next one.
+  grpc::ByteBuffer NextChunks(Execution& execution) const {
     v1::ExecuteStreamRequest request;
     if (execution.is_begun) {
       request.set_execution_id(execution.begin.execution_id());
@@ -216,15 +219,24 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       execution.begin.set_execution_id(request.execution_id());
       execution.is_begun = true;
     }
-    const size_t count = std::min(chunk_bytes_, execution.input.size - execution.sent_bytes);
     std::vector<OutgoingChunk> chunks;
-    if (count > 0) {
-      chunks.push_back({.tensor_index = 0,
-                        .offset = execution.sent_bytes,
-                        .data = SliceOf(execution.input, execution.sent_bytes, count)});
+    size_t room = chunk_bytes_;
+    while (execution.next_input < execution.inputs.size()) {
+      const InputBytes& input = execution.inputs[execution.next_input];
+      const size_t count = std::min(room, input.size - execution.next_offset);
+      if (count > 0) {
+        chunks.push_back({.tensor_index = static_cast<uint32_t>(execution.next_input),
+                          .offset = execution.next_offset,
+                          .data = SliceOf(input, execution.next_offset, count)});
+      }
+      room -= count;
+      execution.next_offset += count;
+      execution.sent_bytes += count;
+      if (execution.next_offset < input.size) break;
+      ++execution.next_input;
+      execution.next_offset = 0;
     }
-    execution.sent_bytes += count;
-    request.set_end_of_inputs(execution.sent_bytes == execution.input.size);
+    request.set_end_of_inputs(execution.next_input == execution.inputs.size());
     return JoinChunks(request, std::move(chunks));
   }
 
@@ -303,6 +315,12 @@ ExecutionStream::~ExecutionStream() { call_->Abort(); }
 
 uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, InputBytes input, OutputSink& sink,
                                 Done done, const ExecutionOptions& options) {
+  return Begin(std::move(desc), std::vector<InputBytes>{std::move(input)}, sink, std::move(done),
+               options);
+}
+
+uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, std::vector<InputBytes> inputs,
+                                OutputSink& sink, Done done, const ExecutionOptions& options) {
   auto execution = std::make_shared<Execution>(sink, std::move(done));
   v1::BeginExecution& begin = *execution->begin.mutable_begin();
   *begin.mutable_operator_() = std::move(desc);
@@ -310,7 +328,7 @@ uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, InputBytes input, OutputS
   if (options.timeout != absl::InfiniteDuration()) {
     *begin.mutable_timeout() = ToProto(options.timeout);
   }
-  execution->input = std::move(input);
+  execution->inputs = std::move(inputs);
   execution->progress = options.progress;
   return call_->Begin(std::move(execution));
 }

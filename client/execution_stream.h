@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,8 +19,8 @@
 
 namespace opmill {
 
-// Uploads take turns, a chunk each, and no more than a chunk is in gRPC's hands at a time; inputs
-// are not copied. Any thread may call. Example:
+// Uploads take turns, a message each, and no more than a message is in gRPC's hands at a time;
+// inputs are not copied. Any thread may call. Example:
 //
 //   std::unique_ptr<ExecutionStream> stream = *client.OpenStream();
 //   stream->Begin(desc, input, sink, [](absl::StatusOr<v1::ExecutionStatistics> end) { ... });
@@ -31,7 +32,7 @@ class ExecutionStream {
   using Done = std::function<void(absl::StatusOr<v1::ExecutionStatistics>)>;
 
   struct Options {
-    size_t chunk_bytes = size_t{1} << 20;
+    size_t chunk_bytes = size_t{1} << 20;               // of inputs in one message
     absl::Duration timeout = absl::InfiniteDuration();  // of the stream as a whole
     std::string token;                                  // empty: none
   };
@@ -41,7 +42,10 @@ class ExecutionStream {
   ~ExecutionStream();
 
   // `sink` must live until `done` is called; `done` comes before Begin returns where the stream has
-  // ended already. Input that does not fit into the first message follows in chunks.
+  // ended already. The inputs are sent one after the other, in the operator's order. What does not
+  // fit into the first message follows in chunks.
+  uint64_t Begin(v1::OperatorDesc desc, std::vector<InputBytes> inputs, OutputSink& sink, Done done,
+                 const ExecutionOptions& options = {});
   uint64_t Begin(v1::OperatorDesc desc, InputBytes input, OutputSink& sink, Done done,
                  const ExecutionOptions& options = {});
   // Asks the server to end it with CANCELLED. Of no effect when it has ended.

@@ -1,9 +1,7 @@
 #include "client/names.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
@@ -16,16 +14,6 @@ std::string Shorten(absl::string_view name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
 }
 
-// Other libraries' names for reduce functions.
-struct Synonym {
-  absl::string_view name;
-  v1::ReduceFunction function;
-};
-constexpr Synonym kSynonyms[] = {{"mean", v1::REDUCE_FUNCTION_AVERAGE},
-                                 {"prod", v1::REDUCE_FUNCTION_MULTIPLY},
-                                 {"lse", v1::REDUCE_FUNCTION_LOG_SUM_EXP},
-                                 {"logsumexp", v1::REDUCE_FUNCTION_LOG_SUM_EXP}};
-
 template <typename Enum, typename Parse>
 absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix, Parse parse,
                                absl::string_view kind, absl::string_view known) {
@@ -33,16 +21,6 @@ absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix,
   if (parse(absl::StrCat(prefix, absl::AsciiStrToUpper(name)), &value) && value != 0) return value;
   return absl::InvalidArgumentError(
       absl::StrCat("There is no ", kind, " \"", name, "\"; there are ", known, "."));
-}
-
-// Without the first, _UNSPECIFIED.
-template <typename Enum>
-std::vector<std::string> NamesFrom(const google::protobuf::EnumDescriptor& known) {
-  std::vector<std::string> names;
-  for (int i = 1; i < known.value_count(); ++i) {
-    names.push_back(NameOf(static_cast<Enum>(known.value(i)->number())));
-  }
-  return names;
 }
 
 }  // namespace
@@ -61,12 +39,13 @@ std::string NameOf(v1::AxisDirection direction) {
   return Shorten(v1::AxisDirection_Name(direction), "AXIS_DIRECTION_");
 }
 
-std::vector<std::string> ReduceFunctionNames() {
-  return NamesFrom<v1::ReduceFunction>(*v1::ReduceFunction_descriptor());
-}
-
 std::vector<std::string> FeatureLevelNames() {
-  return NamesFrom<v1::FeatureLevel>(*v1::FeatureLevel_descriptor());
+  const google::protobuf::EnumDescriptor& known = *v1::FeatureLevel_descriptor();
+  std::vector<std::string> names;
+  for (int i = 1; i < known.value_count(); ++i) {  // the first is _UNSPECIFIED
+    names.push_back(NameOf(static_cast<v1::FeatureLevel>(known.value(i)->number())));
+  }
+  return names;
 }
 
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name) {
@@ -78,20 +57,6 @@ absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name) {
       "element type", kDataTypeNames);
 }
 
-absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name) {
-  std::vector<std::string> known = ReduceFunctionNames();
-  for (const Synonym& synonym : kSynonyms) {
-    if (absl::EqualsIgnoreCase(name, synonym.name)) return synonym.function;
-    known.push_back(absl::StrCat(synonym.name, " (", NameOf(synonym.function), ")"));
-  }
-  return ParseEnum<v1::ReduceFunction>(
-      name, "REDUCE_FUNCTION_",
-      [](const std::string& full, v1::ReduceFunction* value) {
-        return v1::ReduceFunction_Parse(full, value);
-      },
-      "reduce function", absl::StrJoin(known, ", "));
-}
-
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name) {
   return ParseEnum<v1::FeatureLevel>(
       name, "FEATURE_LEVEL_",
@@ -99,15 +64,6 @@ absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name) {
         return v1::FeatureLevel_Parse(absl::StrReplaceAll(full, {{".", "_"}}), value);
       },
       "feature level", "1.0, 2.0, 2.1, 3.0, 3.1, 4.0, 4.1, 5.0, 5.1, 5.2 and 6.0 to 6.4");
-}
-
-absl::StatusOr<v1::AxisDirection> ParseAxisDirection(absl::string_view name) {
-  return ParseEnum<v1::AxisDirection>(
-      name, "AXIS_DIRECTION_",
-      [](const std::string& full, v1::AxisDirection* value) {
-        return v1::AxisDirection_Parse(full, value);
-      },
-      "direction", "increasing and decreasing");
 }
 
 size_t ElementBytes(v1::DataType type) {

@@ -23,15 +23,11 @@ std::string NameOf(v1::FeatureLevel level);       // "5.0"
 std::string NameOf(v1::AxisDirection direction);  // "increasing"
 
 // All of them, in the contract's order.
-std::vector<std::string> ReduceFunctionNames();
 std::vector<std::string> FeatureLevelNames();
 
-// These refuse with a sentence that lists what there is. "mean", "prod", "lse" and "logsumexp" are
-// reduce functions, too.
+// These refuse with a sentence that lists what there is.
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
-absl::StatusOr<v1::ReduceFunction> ParseReduceFunction(absl::string_view name);
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);
-absl::StatusOr<v1::AxisDirection> ParseAxisDirection(absl::string_view name);
 
 // Of one of the ten types; 0 for another.
 size_t ElementBytes(v1::DataType type);

@@ -82,13 +82,13 @@ absl::Status Receive(const grpc::ByteBuffer& bytes, OutputReceiver& receiver,
 }  // namespace
 
 absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
-    grpc::GenericStub& stub, const v1::ExecuteRequest& request, const InputBytes& input,
+    grpc::GenericStub& stub, const v1::ExecuteRequest& request, absl::Span<const InputBytes> inputs,
     OutputSink& sink, absl::Duration timeout, const std::string& token) {
   BlockingCall call(stub, timeout, token);
   {
-    std::vector<grpc::Slice> inputs;
-    inputs.push_back(SliceOf(input, 0, input.size));
-    call.WriteLast(JoinInputs(request, std::move(inputs)));
+    std::vector<grpc::Slice> slices;
+    for (const InputBytes& input : inputs) slices.push_back(SliceOf(input, 0, input.size));
+    call.WriteLast(JoinInputs(request, std::move(slices)));
   }
   OutputReceiver receiver(sink);
   std::optional<v1::ExecutionStatistics> statistics;

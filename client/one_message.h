@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/execution.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "opmill/v1/service.pb.h"
@@ -14,7 +15,7 @@ namespace opmill {
 
 // `request` without its inputs.
 absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
-    grpc::GenericStub& stub, const v1::ExecuteRequest& request, const InputBytes& input,
+    grpc::GenericStub& stub, const v1::ExecuteRequest& request, absl::Span<const InputBytes> inputs,
     OutputSink& sink, absl::Duration timeout, const std::string& token);
 
 }  // namespace opmill

@@ -28,20 +28,20 @@ constexpr absl::Duration kMaxWarmUp = absl::Seconds(1);
 // Beyond what any server takes at a time; a thread each with --rpc execute.
 constexpr int64_t kMaxConcurrency = 10'000;
 
-std::optional<size_t> CountElements(const v1::TensorDesc& desc) {
+std::optional<size_t> CountElements(const TensorDesc& desc) {
   uint64_t count = 1;
-  for (const uint32_t size : desc.sizes()) {
+  for (const uint32_t size : desc.sizes) {
     count *= size;
     if (count > std::numeric_limits<uint32_t>::max()) return std::nullopt;
   }
   return static_cast<size_t>(count);
 }
 
-std::string TitleOf(const CommandLine& line, const v1::TensorDesc& input) {
+std::string TitleOf(const CommandLine& line, const TensorDesc& input) {
   const std::string function = line.Get("function").value_or("");
   return absl::StrCat(line.Get("operator").value_or(""), function.empty() ? "" : " ", function,
-                      ", ", NameOf(input.data_type()), " (", absl::StrJoin(input.sizes(), ", "),
-                      ")");
+                      ", ", NameOf(static_cast<v1::DataType>(input.data_type)), " (",
+                      absl::StrJoin(input.sizes, ", "), ")");
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -75,9 +75,10 @@ std::string JsonOf(const std::vector<LoadReport>& reports, bool is_one) {
 
 int Bench(const CommandLine& line) {
   FlagReader flags(line);
-  const v1::TensorDesc input = ReadTensor(flags);
+  const TensorDesc input = ReadTensor(flags);
+  const std::string op = flags.Required("operator");
   LoadOptions options;
-  options.desc = ReadOperator(flags.Required("operator"), input, flags);
+  options.desc = ReadOperator(op, input, flags);
   options.execution.feature_level = ReadFeatureLevel(flags);
   options.execution.timeout = flags.Time("deadline", absl::InfiniteDuration());
   const std::vector<uint32_t> concurrency = ReadConcurrency(flags);
@@ -94,9 +95,11 @@ int Bench(const CommandLine& line) {
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);
   if (!client) return exit_code;
 
-  const auto elements = std::make_shared<const std::vector<std::byte>>(
-      RandomElements(input.data_type(), count.value_or(0)));
-  options.input = {elements->data(), elements->size(), elements};
+  for (size_t i = 0; i < FindOperator(op)->inputs.size(); ++i) {
+    const auto elements = std::make_shared<const std::vector<std::byte>>(RandomElements(
+        static_cast<v1::DataType>(input.data_type), count.value_or(0), /*seed=*/i + 1));
+    options.inputs.push_back({elements->data(), elements->size(), elements});
+  }
   const std::atomic<bool>& interrupted = CatchInterrupt();
   std::vector<LoadReport> reports;
   absl::Status status;
@@ -126,15 +129,15 @@ const Verb& BenchVerb() {
       .name = "bench",
       .summary = "measures an operator through the server",
       .details =
-          "Sends random elements again and again, and compares every answer with the first. The\n"
-          "first call and a warm-up of a fifth of the time, at most 1 s, are not counted. Ctrl-C\n"
-          "ends it with what was measured so far.\n\n"
+          "Sends random elements for each input again and again, and compares every answer with\n"
+          "the first. The first call and a warm-up of a fifth of the time, at most 1 s, are not\n"
+          "counted. Ctrl-C ends it with what was measured so far.\n\n"
           "  opmill bench --operator reduce --function sum --shape 1024,1024 --axes 1 \\\n"
           "               --concurrency 8 --duration 5s\n\n"
           "With --concurrency 1,2,4,8 it measures each in turn and prints a table.\n",
       .flags = WithCommonFlags([] {
         std::vector<Flag> flags = {
-            {"operator", "NAME", "argmin, argmax, reduce, top_k or hardmax", OperatorNames()},
+            {"operator", "NAME", absl::StrJoin(OperatorNames(), ", "), OperatorNames()},
             {"concurrency", "LIST", "executions at a time (1); 1,2,4,8 measures each"},
             {"duration", "TIME", "how long to measure each (5s)"},
             {"chart", "FILE", "write latency and rate over concurrency there, as SVG"},

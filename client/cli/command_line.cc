@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace opmill {
 namespace {
@@ -56,10 +57,19 @@ absl::StatusOr<CommandLine> CommandLine::Parse(const Verb& verb,
     }
     const size_t equals = word.find('=');
     const size_t dashes = absl::StartsWith(word, "--") ? 2 : 1;
-    const std::string name =
-        word.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
-    const auto flag = std::find_if(verb.flags.begin(), verb.flags.end(),
-                                   [&](const Flag& known) { return known.name == name; });
+    std::string name = word.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
+    const auto find = [&](absl::string_view wanted) {
+      return std::find_if(verb.flags.begin(), verb.flags.end(),
+                          [&](const Flag& known) { return known.name == wanted; });
+    };
+    auto flag = find(name);
+    bool is_negated = false;
+    if (flag == verb.flags.end() && equals == std::string::npos && absl::StartsWith(name, "no")) {
+      flag = find(absl::StripPrefix(name, "no"));
+      is_negated = flag != verb.flags.end() && flag->value.empty();
+      if (is_negated) name = flag->name;
+      if (!is_negated) flag = verb.flags.end();
+    }
     if (flag == verb.flags.end() || dashes == 1) {
       std::vector<std::string> names;
       for (const Flag& known : verb.flags) names.push_back(known.name);
@@ -69,7 +79,7 @@ absl::StatusOr<CommandLine> CommandLine::Parse(const Verb& verb,
     }
     std::string value;
     if (flag->value.empty()) {
-      value = equals == std::string::npos ? "true" : word.substr(equals + 1);
+      value = is_negated ? "false" : equals == std::string::npos ? "true" : word.substr(equals + 1);
       if (value == "false") {
         line.switched_off_.insert(name);
       } else if (value != "true") {
@@ -84,10 +94,10 @@ absl::StatusOr<CommandLine> CommandLine::Parse(const Verb& verb,
       return absl::InvalidArgumentError(
           absl::StrCat("--", name, " needs a value: --", name, " ", flag->value, "."));
     }
-    if (!line.flags_.emplace(name, value).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", name, " is given twice.", flag->instead.empty() ? "" : " ", flag->instead));
+    if (!flag->repeats && line.flags_.count(name) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice."));
     }
+    line.flags_.emplace(name, value);
   }
   return line;
 }
@@ -102,9 +112,16 @@ bool CommandLine::Has(const std::string& flag) const {
 }
 
 std::optional<std::string> CommandLine::Get(const std::string& flag) const {
-  const auto found = flags_.find(flag);
-  if (found == flags_.end()) return std::nullopt;
+  const auto found = flags_.lower_bound(flag);
+  if (found == flags_.end() || found->first != flag) return std::nullopt;
   return found->second;
+}
+
+std::vector<std::string> CommandLine::GetAll(const std::string& flag) const {
+  std::vector<std::string> values;
+  const auto [begin, end] = flags_.equal_range(flag);
+  for (auto value = begin; value != end; ++value) values.push_back(value->second);
+  return values;
 }
 
 std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates) {

@@ -21,7 +21,7 @@ struct Flag {
   std::string value;  // what follows it, as help names it; "" for a switch: true or false
   std::string help;
   std::vector<std::string> choices = {};  // every value that it takes, where they are few
-  std::string instead = {};               // a sentence for those who give it twice
+  bool repeats = false;                   // may be given several times
 };
 
 class CommandLine;
@@ -39,7 +39,7 @@ struct Verb {
 // What followed the verb.
 class CommandLine {
  public:
-  // Takes `--flag value` and `--flag=value`, of switches `--flag`, `--flag=true` and
+  // Takes `--flag value` and `--flag=value`, of switches `--flag`, `--noflag`, `--flag=true` and
   // `--flag=false`. InvalidArgument for a flag that the verb has not, one without its value, one
   // given twice, or arguments that the verb does not take.
   static absl::StatusOr<CommandLine> Parse(const Verb& verb, absl::Span<const std::string> words);
@@ -50,8 +50,10 @@ class CommandLine {
   const std::vector<std::string>& arguments() const { return arguments_; }
   // Given; of a switch, and not as false.
   bool Has(const std::string& flag) const;
-  // Of a switch "true" or "false".
+  // Of a switch "true" or "false"; of a flag that repeats the first value.
   std::optional<std::string> Get(const std::string& flag) const;
+  // Every value, in their order.
+  std::vector<std::string> GetAll(const std::string& flag) const;
 
  private:
   explicit CommandLine(const Verb& verb) : verb_(&verb) {}
@@ -59,7 +61,7 @@ class CommandLine {
   const Verb* verb_;
   std::vector<std::string> arguments_;
   std::set<std::string> switched_off_;
-  std::map<std::string, std::string> flags_;
+  std::multimap<std::string, std::string> flags_;  // equal keys in the order of the command line
 };
 
 // The candidate that `word` was probably meant to be, or "".

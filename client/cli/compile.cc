@@ -14,9 +14,15 @@
 namespace opmill {
 namespace {
 
-std::string Text(const v1::CompileOperatorResponse& response) {
-  std::vector<std::vector<std::string>> rows = {{"key", response.key()},
-                                                {"input", BytesText(response.input_bytes())}};
+std::string Text(const v1::CompileOperatorResponse& response, const OperatorSchema& schema) {
+  std::vector<std::vector<std::string>> rows = {{"key", response.key()}};
+  if (schema.inputs.size() == 1) rows.push_back({"input", BytesText(response.input_bytes())});
+  for (size_t i = 0; schema.inputs.size() > 1 && i < schema.inputs.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (index >= response.each_input_bytes_size()) break;
+    rows.push_back({absl::StrCat("input ", schema.inputs[i].name),
+                    BytesText(response.each_input_bytes(index))});
+  }
   for (int i = 0; i < response.outputs_size(); ++i) {
     const v1::TensorDesc& output = response.outputs(i);
     rows.push_back(
@@ -36,7 +42,7 @@ int Compile(const CommandLine& line) {
   FlagReader flags(line);
   const std::string op = line.argument().value_or("");
   CheckOperatorName(op, flags);
-  const v1::TensorDesc input = ReadTensor(flags);
+  const TensorDesc input = ReadTensor(flags);
   const v1::OperatorDesc desc = ReadOperator(op, input, flags);
   const std::optional<v1::FeatureLevel> feature_level = ReadFeatureLevel(flags);
   int exit_code = kDone;
@@ -44,7 +50,7 @@ int Compile(const CommandLine& line) {
   if (!client) return exit_code;
   const absl::StatusOr<v1::CompileOperatorResponse> response = client->Compile(desc, feature_level);
   if (!response.ok()) return Fail(response.status());
-  Print(line.Has("json") ? JsonOf(*response) + "\n" : Text(*response));
+  Print(line.Has("json") ? JsonOf(*response) + "\n" : Text(*response, *FindOperator(op)));
   return kDone;
 }
 

@@ -9,58 +9,48 @@
 #include "client/array_text.h"
 #include "client/cli/common.h"
 #include "client/cli/json.h"
+#include "client/cli/operator_flags.h"
 #include "client/cli/verbs.h"
+#include "client/encode_operator.h"
 #include "client/error.h"
-#include "client/names.h"
 #include "client/worked_examples.h"
 #include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {
 
-v1::TensorDesc Packed(v1::DataType type, const std::vector<uint32_t>& sizes) {
-  v1::TensorDesc desc;
-  desc.set_data_type(type);
-  for (const uint32_t size : sizes) desc.add_sizes(size);
-  return desc;
+TensorDesc OutputDesc(const ExampleOutput& output) {
+  return {.data_type = output.is_index ? DataType::kUint32 : DataType::kFloat32,
+          .sizes = output.sizes};
 }
 
-v1::TensorDesc OutputDesc(const ExampleOutput& output) {
-  return Packed(output.is_index ? v1::DATA_TYPE_UINT32 : v1::DATA_TYPE_FLOAT32, output.sizes);
-}
-
-template <typename Desc>
-void FillAxes(const WorkedExample& example, Desc& desc) {
-  *desc.mutable_input() = Packed(v1::DATA_TYPE_FLOAT32, example.sizes);
-  *desc.mutable_output() = OutputDesc(example.outputs[0]);
-  for (const uint32_t axis : example.axes) desc.add_axes(axis);
+AttributeValues ValuesOf(const WorkedExample& example, const OperatorSchema& schema,
+                         const AttributeSchema& attribute) {
+  switch (attribute.kind) {
+    case AttributeKind::kAxis:
+    case AttributeKind::kAxes:
+      return example.axes;
+    case AttributeKind::kChoice: {
+      const char* const name = attribute.name == "function" ? example.function : example.direction;
+      return {ParseChoice(schema, attribute, name).value()};
+    }
+    case AttributeKind::kFlag:
+    case AttributeKind::kNumber:
+      break;
+  }
+  return {example.k};
 }
 
 // As the page spells it, outputs and all.
 v1::OperatorDesc DescOf(const WorkedExample& example) {
-  v1::OperatorDesc desc;
-  const std::string op = example.op;
-  const v1::AxisDirection direction =
-      ParseAxisDirection(example.direction).value_or(v1::AXIS_DIRECTION_UNSPECIFIED);
-  if (op == "argmin") {
-    FillAxes(example, *desc.mutable_arg_min());
-    desc.mutable_arg_min()->set_axis_direction(direction);
-  } else if (op == "reduce") {
-    FillAxes(example, *desc.mutable_reduce());
-    desc.mutable_reduce()->set_function(
-        ParseReduceFunction(example.function).value_or(v1::REDUCE_FUNCTION_UNSPECIFIED));
-  } else if (op == "hardmax") {
-    FillAxes(example, *desc.mutable_hardmax());
-  } else {
-    v1::TopKDesc& top_k = *desc.mutable_top_k();
-    *top_k.mutable_input() = Packed(v1::DATA_TYPE_FLOAT32, example.sizes);
-    *top_k.mutable_output_values() = OutputDesc(example.outputs[0]);
-    *top_k.mutable_output_indices() = OutputDesc(example.outputs[1]);
-    top_k.set_axis(example.axes[0]);
-    top_k.set_k(example.k);
-    top_k.set_axis_direction(direction);
+  const OperatorSchema& schema = *FindOperator(example.op);
+  OperatorDesc desc = {.schema = &schema,
+                       .inputs = {{.data_type = DataType::kFloat32, .sizes = example.sizes}}};
+  for (const ExampleOutput& output : example.outputs) desc.outputs.push_back(OutputDesc(output));
+  for (const AttributeSchema& attribute : schema.attributes) {
+    desc.attributes.push_back(ValuesOf(example, schema, attribute));
   }
-  return desc;
+  return EncodeOperator(desc);
 }
 
 template <typename Element>
@@ -91,7 +81,7 @@ absl::StatusOr<std::string> Difference(Client& client, const WorkedExample& exam
     const ExampleOutput& output = example.outputs[i];
     const std::vector<std::byte> expected = ExpectedBytes(output);
     if (i < result->outputs.size() && result->outputs[i].bytes == expected) continue;
-    const v1::DataType type = OutputDesc(output).data_type();
+    const v1::DataType type = output.is_index ? v1::DATA_TYPE_UINT32 : v1::DATA_TYPE_FLOAT32;
     absl::StrAppend(&difference, "    output ", i, " should be\n",
                     Indented(ArrayText(type, output.sizes, expected)), "    and is\n");
     if (i < result->outputs.size() && result->outputs[i].bytes.size() == expected.size()) {

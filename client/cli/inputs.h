@@ -24,6 +24,8 @@ struct InputArray {
   // The elements: mapped, or in memory where they were inflated, cast or piped. Called once.
   std::function<absl::StatusOr<InputBytes>()> load;
 };
+// Of one execution, in the operator's order. Its result is named for the first.
+using Operands = std::vector<InputArray>;
 
 // What a word of the command line names: "x.npy", "x.npz" (each array of it), "x.npz:weights", "-"
 // (one .npy file from standard input). Reads headers alone, but all of standard input. The elements

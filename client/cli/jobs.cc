@@ -18,17 +18,22 @@ constexpr size_t kMaxThreads = 4;
 constexpr size_t kMaxAhead = 2 * kMaxThreads;
 
 absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
-  absl::StatusOr<InputBytes> bytes = job.input.load();
-  job.input.load = nullptr;  // which may keep what the elements were made of
-  if (!bytes.ok()) return bytes.status();
+  std::vector<InputBytes> inputs;
+  for (InputArray& input : job.inputs) {
+    absl::StatusOr<InputBytes> bytes = input.load();
+    input.load = nullptr;  // which may keep what the elements were made of
+    if (!bytes.ok()) return bytes.status();
+    inputs.push_back(*std::move(bytes));
+  }
+  const size_t total_bytes = TotalBytes(inputs);
   std::optional<ProgressBar> bar;
-  if (job.shows_progress && ProgressBar::IsWanted(bytes->size)) {
-    bar.emplace(bytes->size);
+  if (job.shows_progress && ProgressBar::IsWanted(total_bytes)) {
+    bar.emplace(total_bytes);
     options.progress = [&bar](uint64_t sent_bytes) { bar->Show(sent_bytes); };
   }
   ResultSink sink(job.targets, job.dropped_axes);
   const absl::StatusOr<v1::ExecutionStatistics> statistics =
-      client.Execute(job.desc, *std::move(bytes), sink, options);
+      client.Execute(job.desc, inputs, sink, options);
   if (!statistics.ok()) return statistics.status();
   absl::Status status = sink.Commit();
   if (!status.ok()) return status;

@@ -1,4 +1,5 @@
-// The executions of one `opmill run`: an input each, some of them at a time over one connection.
+// The executions of one `opmill run`: inputs of their own each, some of them at a time over one
+// connection.
 #ifndef OPMILL_CLIENT_CLI_JOBS_H_
 #define OPMILL_CLIENT_CLI_JOBS_H_
 
@@ -16,7 +17,7 @@
 namespace opmill {
 
 struct Job {
-  InputArray input;
+  Operands inputs;
   absl::Status status;  // why it cannot be begun; then how it ended
   ExitCode failure_code = kFailed;
   v1::OperatorDesc desc;

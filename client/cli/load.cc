@@ -83,7 +83,7 @@ class Lane {
   void Begin() {
     begun_ = absl::Now();
     stream_.Begin(
-        options_.desc, options_.input, sink_,
+        options_.desc, options_.inputs, sink_,
         [this](const absl::StatusOr<v1::ExecutionStatistics>& end) {
           recorder_.Record(begun_, end, sink_.outputs());
           if (recorder_.ShouldGoOn()) return Begin();
@@ -127,7 +127,7 @@ void RunThreads(Client& client, const LoadOptions& options, Recorder& recorder) 
         MemorySink sink;
         const absl::Time begun = absl::Now();
         const absl::StatusOr<v1::ExecutionStatistics> end =
-            client.ExecuteInOneMessage(options.desc, options.input, sink, options.execution);
+            client.ExecuteInOneMessage(options.desc, options.inputs, sink, options.execution);
         recorder.Record(begun, end, sink.outputs());
       } while (recorder.ShouldGoOn());
     });
@@ -142,10 +142,10 @@ absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
   MemorySink first;
   const absl::Time begun = absl::Now();
   const absl::StatusOr<v1::ExecutionStatistics> statistics =
-      client.Execute(options.desc, options.input, first, options.execution);
+      client.Execute(options.desc, options.inputs, first, options.execution);
   if (!statistics.ok()) return statistics.status();
   const absl::Duration first_call = absl::Now() - begun;
-  uint64_t bytes_per_call = options.input.size;
+  uint64_t bytes_per_call = TotalBytes(options.inputs);
   for (const OutputTensor& output : first.outputs()) bytes_per_call += output.bytes.size();
 
   Recorder recorder(options, std::move(first.outputs()), interrupted);

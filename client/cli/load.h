@@ -14,7 +14,7 @@ namespace opmill {
 
 struct LoadOptions {
   v1::OperatorDesc desc;
-  InputBytes input;
+  std::vector<InputBytes> inputs;
   ExecutionOptions execution;
   uint32_t concurrency = 1;
   bool in_one_message = false;  // Execute, a thread each; else one ExecuteStream
@@ -27,7 +27,7 @@ struct LoadReport {
   absl::Duration first_call;  // alone, compiling where the server had to
   absl::Duration measured;
   std::vector<absl::Duration> latencies;  // ascending, of executions begun after the warm-up
-  uint64_t bytes_per_call = 0;            // input and outputs
+  uint64_t bytes_per_call = 0;            // inputs and outputs
   // Sums of what the server said of them.
   absl::Duration upload;
   absl::Duration queue;

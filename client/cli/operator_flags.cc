@@ -1,132 +1,225 @@
 #include "client/cli/operator_flags.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/types/span.h"
+#include "client/encode_operator.h"
 #include "client/names.h"
 
 namespace opmill {
 namespace {
 
-// Which flags an operator takes beside its axes.
-struct OperatorName {
-  const char* name;
-  bool has_k;
-  bool has_function;
-  bool has_direction;
-  bool has_index_type;
-  bool reduces;
+// What the page of help says of an attribute's flag. An attribute without a row has a flag of its
+// own name, and a text that names its operators.
+struct FlagText {
+  absl::string_view attribute;
+  absl::string_view flag;
+  absl::string_view value;
+  absl::string_view help;
 };
-constexpr OperatorName kOperators[] = {
-    {"argmin", false, false, true, true, true},     {"argmax", false, false, true, true, true},
-    {"reduce", false, true, false, true, true},     {"top_k", true, false, true, true, false},
-    {"hardmax", false, false, false, false, false},
+constexpr absl::string_view kHelpIndent = "                               ";
+constexpr FlagText kFlagTexts[] = {
+    {"axes", "axes", "LIST",
+     "the axes, as 0,1; negative ones count from the last. top_k takes one"},
+    {"axis_direction", "direction", "NAME",
+     "argmin, argmax: increasing (first of equals), decreasing (last)\n"
+     "top_k: decreasing (largest), increasing"},
+    {"function", "function", "NAME",
+     "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp\n"
+     "(or lse, logsumexp) max min multiply (or prod) sum sum_square"},
+    {"k", "k", "N", "top_k: how many"},
 };
 
-const OperatorName* FindOperator(const std::string& name) {
-  for (const OperatorName& op : kOperators) {
-    if (name == op.name) return &op;
+// Choices that may be left out. All others must be given.
+struct DefaultChoice {
+  absl::string_view op;
+  absl::string_view attribute;
+  absl::string_view choice;
+};
+constexpr DefaultChoice kDefaultChoices[] = {
+    {"argmin", "axis_direction", "INCREASING"},
+    {"argmax", "axis_direction", "INCREASING"},
+    {"top_k", "axis_direction", "DECREASING"},
+};
+
+// Other libraries' names.
+struct Synonym {
+  absl::string_view attribute;
+  absl::string_view name;
+  absl::string_view choice;
+};
+constexpr Synonym kSynonyms[] = {{"function", "MEAN", "AVERAGE"},
+                                 {"function", "PROD", "MULTIPLY"},
+                                 {"function", "LSE", "LOG_SUM_EXP"},
+                                 {"function", "LOGSUMEXP", "LOG_SUM_EXP"}};
+
+const FlagText* TextOf(absl::string_view attribute) {
+  const auto* const found = absl::c_find_if(
+      kFlagTexts, [&](const FlagText& text) { return text.attribute == attribute; });
+  return found == std::end(kFlagTexts) ? nullptr : found;
+}
+
+bool IsAxes(const AttributeSchema& attribute) {
+  return attribute.kind == AttributeKind::kAxis || attribute.kind == AttributeKind::kAxes;
+}
+
+Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
+  Flag flag = {.name = FlagOf(attribute)};
+  for (const absl::string_view choice : attribute.choices) {
+    flag.choices.push_back(absl::AsciiStrToLower(choice));
   }
-  return nullptr;
+  if (const FlagText* const text = TextOf(flag.name == "axes" ? "axes" : attribute.name)) {
+    flag.value = std::string(text->value);
+    flag.help = absl::StrReplaceAll(text->help, {{"\n", absl::StrCat("\n", kHelpIndent)}});
+    return flag;
+  }
+  flag.value = attribute.kind == AttributeKind::kFlag     ? ""
+               : attribute.kind == AttributeKind::kChoice ? "NAME"
+                                                          : "N";
+  flag.help = absl::StrCat(schema.name, ": ",
+                           flag.choices.empty() ? absl::StrReplaceAll(attribute.name, {{"_", " "}})
+                                                : absl::StrJoin(flag.choices, " "));
+  return flag;
+}
+
+// Of all operators, each name once.
+std::vector<Flag> AttributeFlags() {
+  std::vector<Flag> flags;
+  for (const OperatorSchema* const schema : Operators()) {
+    for (const AttributeSchema& attribute : schema->attributes) {
+      Flag flag = MakeFlag(*schema, attribute);
+      if (absl::c_any_of(flags, [&](const Flag& known) { return known.name == flag.name; })) {
+        continue;
+      }
+      flags.push_back(std::move(flag));
+      if (IsAxes(attribute)) flags.push_back({"axis", "LIST", "the same"});
+    }
+  }
+  return flags;
+}
+
+void RefuseFlagsOfOtherOperators(const OperatorSchema& schema, FlagReader& flags) {
+  std::vector<std::string> taken;
+  for (const AttributeSchema& attribute : schema.attributes) {
+    taken.push_back(FlagOf(attribute));
+    if (IsAxes(attribute)) taken.push_back("axis");
+  }
+  if (HasIndices(schema)) taken.push_back("index_type");
+  std::vector<Flag> all = AttributeFlags();
+  all.push_back({.name = "index_type"});
+  for (const Flag& flag : all) {
+    if (flags.line().Get(flag.name) && !absl::c_linear_search(taken, flag.name)) {
+      flags.Fail(flag.name, absl::StrCat(schema.name, " does not take it."));
+    }
+  }
 }
 
 // --axes and --axis are one flag with two names.
-void ReadAxes(FlagReader& flags, OperatorChoice& choice) {
+void ReadAxes(const AttributeSchema& attribute, FlagReader& flags, OperatorChoice& choice) {
   const bool has_axis = flags.line().Has("axis");
   choice.axes_flag = has_axis ? "axis" : "axes";
   if (has_axis && flags.line().Has("axes")) {
     flags.Fail("axis", "It is another name of --axes, which is given as well.");
   }
   choice.axes = flags.RequiredIntegers(choice.axes_flag);
-  if (choice.name == "top_k" && choice.axes.size() != 1) {
-    flags.Fail(choice.axes_flag,
-               absl::StrCat("top_k takes exactly one axis; ", choice.axes.size(), " are given."));
+  if (attribute.kind == AttributeKind::kAxis && choice.axes.size() != 1) {
+    flags.Fail(choice.axes_flag, absl::StrCat(choice.schema->name, " takes exactly one axis; ",
+                                              choice.axes.size(), " are given."));
   }
 }
 
-absl::StatusOr<std::vector<uint32_t>> ResolveAxes(const OperatorChoice& choice, int rank,
-                                                  absl::string_view input_name) {
-  std::vector<uint32_t> resolved;
-  for (size_t i = 0; i < choice.axes.size(); ++i) {
-    const int64_t axis = choice.axes[i];
-    if (axis < -rank || axis >= rank) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", choice.axes_flag, ": axis ", axis, " is out of range for ", input_name,
-                       ", which has ", rank, rank == 1 ? " dimension" : " dimensions", " (axes -",
-                       rank, " to ", rank - 1, ")."));
-    }
-    const uint32_t from_first = static_cast<uint32_t>(axis < 0 ? axis + rank : axis);
-    const auto earlier = std::find(resolved.begin(), resolved.end(), from_first);
-    if (earlier != resolved.end()) {
-      const int64_t same = choice.axes[static_cast<size_t>(earlier - resolved.begin())];
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", choice.axes_flag, ": axis ", axis,
-          axis == same ? std::string(" is given twice.")
-                       : absl::StrCat(" is the same as axis ", same, " of ", input_name, ".")));
-    }
-    resolved.push_back(from_first);
-  }
-  return resolved;
+uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
+                    FlagReader& flags) {
+  const std::string flag = FlagOf(attribute);
+  const auto* const absent = absl::c_find_if(kDefaultChoices, [&](const DefaultChoice& choice) {
+    return choice.op == schema.name && choice.attribute == attribute.name;
+  });
+  const bool has_default = absent != std::end(kDefaultChoices);
+  const std::string name = has_default
+                               ? flags.line().Get(flag).value_or(std::string(absent->choice))
+                               : flags.Required(flag);
+  const absl::StatusOr<uint32_t> value = ParseChoice(schema, attribute, name);
+  if (!value.ok()) flags.Fail(flag, value.status().message());
+  return value.value_or(0);
 }
 
-// Packed, with this size along the axes.
-v1::TensorDesc IndexOutput(v1::DataType type, const v1::TensorDesc& input,
-                           absl::Span<const uint32_t> axes, uint32_t size) {
-  v1::TensorDesc output;
-  output.set_data_type(type);
-  *output.mutable_sizes() = input.sizes();
-  for (const uint32_t axis : axes) output.set_sizes(static_cast<int>(axis), size);
-  return output;
+AttributeValues ReadAttribute(const AttributeSchema& attribute, FlagReader& flags,
+                              OperatorChoice& choice) {
+  const std::string flag = FlagOf(attribute);
+  switch (attribute.kind) {
+    case AttributeKind::kNumber:
+      return {flags.RequiredNumber(flag)};
+    case AttributeKind::kFlag:
+      return {flags.line().Has(flag) ? 1u : 0u};
+    case AttributeKind::kChoice:
+      return {ReadChoice(*choice.schema, attribute, flags)};
+    case AttributeKind::kAxis:
+    case AttributeKind::kAxes:
+      ReadAxes(attribute, flags, choice);
+  }
+  return {};
+}
+
+// The functions that give indices, where only some do.
+void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
+  const OperatorSchema& schema = *choice.schema;
+  if (!flags.line().Has("index_type") || !schema.has_functions()) return;
+  OperatorDesc desc = {.schema = &schema, .attributes = choice.attributes};
+  if (!NewestRow(desc).index_types.empty()) return;
+  const AttributeSchema& attribute = schema.attributes[schema.function_attribute];
+  std::vector<std::string> names;
+  for (uint32_t function = 0; function < attribute.choices.size(); ++function) {
+    desc.attributes[schema.function_attribute] = {function};
+    if (NewestRow(desc).index_types.empty()) continue;
+    names.push_back(absl::AsciiStrToLower(attribute.choices[function]));
+  }
+  flags.Fail("index_type", absl::StrCat("Of the functions, only ", absl::StrJoin(names, " and "),
+                                        " give indices."));
 }
 
 }  // namespace
 
+std::string FlagOf(const AttributeSchema& attribute) {
+  if (IsAxes(attribute)) return "axes";
+  const FlagText* const text = TextOf(attribute.name);
+  return std::string(text == nullptr ? attribute.name : text->flag);
+}
+
 std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
-  std::vector<Flag> flags = {
-      {"function", "NAME", "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp",
-       ReduceFunctionNames()},
-      {"axes", "LIST", "the axes, as 0,1; negative ones count from the last. top_k takes one"},
-      {"axis", "LIST", "the same"},
-      {"k", "N", "top_k: how many"},
-      {"direction",
-       "NAME",
-       "argmin, argmax: increasing (first of equals), decreasing (last)",
-       {"increasing", "decreasing"}},
-      {"index_type",
-       "TYPE",
-       "of indices: uint32 (default), int32, uint64 or int64",
-       {"uint32", "int32", "uint64", "int64"}},
-      {"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0",
-       FeatureLevelNames()},
-  };
-  flags[0].help +=
-      "\n" + std::string(31, ' ') + "(or lse, logsumexp) max min multiply (or prod) sum sum_square";
-  flags[4].help += "\n" + std::string(31, ' ') + "top_k: decreasing (largest), increasing";
+  std::vector<Flag> flags = AttributeFlags();
+  flags.push_back({"index_type",
+                   "TYPE",
+                   "of indices: uint32 (default), int32, uint64 or int64",
+                   {"uint32", "int32", "uint64", "int64"}});
+  flags.push_back({"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0",
+                   FeatureLevelNames()});
   flags.insert(flags.end(), own.begin(), own.end());
   return flags;
 }
 
 std::vector<Flag> TensorFlags() {
-  return {{"dtype", "TYPE", "of the input's elements: float32 (default), int8, ...",
+  return {{"dtype", "TYPE", "of the inputs' elements: float32 (default), int8, ...",
            absl::StrSplit(kDataTypeNames, ", ")},
-          {"shape", "LIST", "the input's sizes, as 1024,1024"}};
+          {"shape", "LIST", "the sizes of each input, as 1024,1024"}};
 }
 
 std::vector<std::string> OperatorNames() {
   std::vector<std::string> names;
-  for (const OperatorName& op : kOperators) names.push_back(op.name);
+  for (const OperatorSchema* const schema : Operators()) names.emplace_back(schema->name);
   return names;
 }
 
-v1::TensorDesc ReadTensor(FlagReader& flags) {
-  v1::TensorDesc tensor;
-  tensor.set_data_type(flags.Named("dtype", &ParseDataType, v1::DATA_TYPE_FLOAT32));
-  for (const uint32_t size : flags.RequiredSizes("shape")) tensor.add_sizes(size);
-  return tensor;
+TensorDesc ReadTensor(FlagReader& flags) {
+  const v1::DataType type = flags.Named("dtype", &ParseDataType, v1::DATA_TYPE_FLOAT32);
+  return {.data_type = static_cast<DataType>(type), .sizes = flags.RequiredSizes("shape")};
 }
 
 void CheckOperatorName(const std::string& op, FlagReader& flags) {
@@ -138,86 +231,51 @@ void CheckOperatorName(const std::string& op, FlagReader& flags) {
                  : absl::StrCat("There is no operator \"", op, "\"", list, DidYouMean(op, names)));
 }
 
-OperatorChoice ReadOperatorChoice(const std::string& op, FlagReader& flags) {
-  OperatorChoice choice;
-  CheckOperatorName(op, flags);
-  const OperatorName* const name = FindOperator(op);
-  if (name == nullptr) return choice;
-  const std::pair<const char*, bool> taken[] = {{"k", name->has_k},
-                                                {"function", name->has_function},
-                                                {"direction", name->has_direction},
-                                                {"index_type", name->has_index_type}};
-  for (const auto& [flag, is_taken] : taken) {
-    if (!is_taken && flags.line().Has(flag)) {
-      flags.Fail(flag, absl::StrCat(op, " does not take it."));
-    }
+absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
+                                     absl::string_view name) {
+  std::vector<std::string> known;
+  std::string wanted = absl::AsciiStrToUpper(name);
+  for (const absl::string_view choice : attribute.choices) {
+    known.push_back(absl::AsciiStrToLower(choice));
   }
-  choice.name = op;
-  choice.reduces = name->reduces;
-  if (name->has_function) {
-    flags.Required("function");
-    choice.function =
-        flags.Named("function", &ParseReduceFunction, v1::REDUCE_FUNCTION_UNSPECIFIED);
+  for (const Synonym& synonym : kSynonyms) {
+    if (synonym.attribute != attribute.name) continue;
+    if (synonym.name == wanted) wanted = std::string(synonym.choice);
+    known.push_back(absl::AsciiStrToLower(absl::StrCat(synonym.name, " (", synonym.choice, ")")));
   }
-  ReadAxes(flags, choice);
-  if (name->has_k) choice.k = flags.RequiredNumber("k");
-  choice.direction =
-      flags.Named("direction", &ParseAxisDirection,
-                  name->has_k ? v1::AXIS_DIRECTION_DECREASING : v1::AXIS_DIRECTION_INCREASING);
-  choice.index_type = flags.Named("index_type", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
-  const bool gives_indices = choice.function == v1::REDUCE_FUNCTION_ARGMIN ||
-                             choice.function == v1::REDUCE_FUNCTION_ARGMAX;
-  if (name->has_function && flags.line().Has("index_type") && !gives_indices) {
-    flags.Fail("index_type", "Of the functions, only argmin and argmax give indices.");
+  const auto found = absl::c_find(attribute.choices, wanted);
+  if (found != attribute.choices.end()) {
+    return static_cast<uint32_t>(found - attribute.choices.begin());
   }
+  const std::string flag = FlagOf(attribute);
+  const bool is_function =
+      schema.has_functions() && &schema.attributes[schema.function_attribute] == &attribute;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "There is no ", is_function ? absl::StrCat(schema.name, " ", flag) : flag, " \"", name,
+      "\"; there are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
+}
+
+OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags) {
+  OperatorChoice choice = {.schema = &schema};
+  RefuseFlagsOfOtherOperators(schema, flags);
+  for (const AttributeSchema& attribute : schema.attributes) {
+    choice.attributes.push_back(ReadAttribute(attribute, flags, choice));
+  }
+  choice.index_type =
+      static_cast<DataType>(flags.Named("index_type", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED));
+  CheckIndexType(choice, flags);
   return choice;
 }
 
-absl::StatusOr<v1::OperatorDesc> OperatorChoice::For(const v1::TensorDesc& input,
-                                                     absl::string_view input_name) const {
-  const absl::StatusOr<std::vector<uint32_t>> resolved =
-      ResolveAxes(*this, input.sizes_size(), input_name);
-  if (!resolved.ok()) return resolved.status();
-  const bool has_index_type = index_type != v1::DATA_TYPE_UNSPECIFIED;
-  const auto fill = [&](auto& to) {
-    *to.mutable_input() = input;
-    to.mutable_axes()->Add(resolved->begin(), resolved->end());
-  };
-  const auto fill_reduction = [&](auto& to) {
-    fill(to);
-    if (has_index_type) *to.mutable_output() = IndexOutput(index_type, input, *resolved, 1);
-  };
-  const auto fill_arg = [&](auto& to) {
-    fill_reduction(to);
-    to.set_axis_direction(direction);
-  };
-  v1::OperatorDesc desc;
-  if (name == "argmin") fill_arg(*desc.mutable_arg_min());
-  if (name == "argmax") fill_arg(*desc.mutable_arg_max());
-  if (name == "hardmax") fill(*desc.mutable_hardmax());
-  if (name == "reduce") {
-    fill_reduction(*desc.mutable_reduce());
-    desc.mutable_reduce()->set_function(function);
-  }
-  if (name == "top_k") {
-    v1::TopKDesc& top_k = *desc.mutable_top_k();
-    *top_k.mutable_input() = input;
-    top_k.set_axis(resolved->at(0));
-    top_k.set_k(k);
-    top_k.set_axis_direction(direction);
-    if (has_index_type) {
-      *top_k.mutable_output_indices() = IndexOutput(index_type, input, *resolved, k);
-    }
-  }
-  return desc;
-}
-
-v1::OperatorDesc ReadOperator(const std::string& op, const v1::TensorDesc& input,
-                              FlagReader& flags) {
-  const OperatorChoice choice = ReadOperatorChoice(op, flags);
+v1::OperatorDesc ReadOperator(const std::string& op, const TensorDesc& input, FlagReader& flags) {
+  CheckOperatorName(op, flags);
+  const OperatorSchema* const schema = FindOperator(op);
+  if (schema == nullptr) return {};
+  const OperatorChoice choice = ReadOperatorChoice(*schema, flags);
   if (!flags.status().ok()) return {};
-  absl::StatusOr<v1::OperatorDesc> desc = choice.For(input, "--shape");
-  if (desc.ok()) return *std::move(desc);
+  const absl::StatusOr<OperatorDesc> desc =
+      choice.For(std::vector<TensorDesc>(schema->inputs.size(), input), "--shape");
+  if (desc.ok()) return EncodeOperator(*desc);
   flags.FailPlain(desc.status().message());
   return {};
 }

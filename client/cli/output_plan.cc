@@ -79,17 +79,18 @@ absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& fla
   if (value->empty()) return Refusal(flag, "It is empty; a file is needed.");
   if (EndsWithSeparator(*value)) folders_.insert(*value);
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].status.ok()) continue;
-    absl::StatusOr<OutputTarget> target = TargetOf(flag, *value, inputs_[i]);
+    const InputArray& input = inputs_[i].front();
+    if (!input.status.ok()) continue;
+    absl::StatusOr<OutputTarget> target = TargetOf(flag, *value, input);
     if (!target.ok()) return target.status();
     const std::string name = target->Name();
-    const auto [use, is_new] = uses_.insert({name, {flag, &inputs_[i], *target}});
-    if (!is_new && use->second.input == &inputs_[i]) {
+    const auto [use, is_new] = uses_.insert({name, {flag, &input, *target}});
+    if (!is_new && use->second.input == &input) {
       return Refusal(flag, absl::StrCat("It is the same as --", use->second.flag, ": ", name, "."));
     }
     if (!is_new) {
       return Refusal(flag, absl::StrCat("The results of ", use->second.input->name, " and ",
-                                        inputs_[i].name, " would both be ", name, "."));
+                                        input.name, " would both be ", name, "."));
     }
     targets[i] = *std::move(target);
   }

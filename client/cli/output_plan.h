@@ -24,13 +24,13 @@ struct OutputTarget {
   std::string Name() const;
 };
 
-// A target for each input and output flag, each another one. Example:
+// A target for each execution and output flag, each another one. Example:
 //
 //   OutputPlan plan(inputs);
 //   absl::StatusOr<std::vector<OutputTarget>> values = plan.Add("output", line.Get("output"));
 class OutputPlan {
  public:
-  explicit OutputPlan(const std::vector<InputArray>& inputs) : inputs_(inputs) {}
+  explicit OutputPlan(const std::vector<Operands>& inputs) : inputs_(inputs) {}
 
   // `value` is a file, for one input alone; a folder (one that exists, or that ends with a slash);
   // a name with {}, for the input's stem; a .npz archive; "-"; or nothing for the screen.
@@ -51,9 +51,9 @@ class OutputPlan {
   absl::StatusOr<OutputTarget> TargetOf(const std::string& flag, const std::string& value,
                                         const InputArray& input) const;
 
-  const std::vector<InputArray>& inputs_;
-  std::map<std::string, Use> uses_;  // by OutputTarget::Name
-  std::set<std::string> folders_;    // to make
+  const std::vector<Operands>& inputs_;  // of each execution
+  std::map<std::string, Use> uses_;      // by OutputTarget::Name
+  std::set<std::string> folders_;        // to make
 };
 
 }  // namespace opmill

@@ -1,6 +1,5 @@
 #include "client/cli/random_elements.h"
 
-#include <cstdint>
 #include <cstring>
 
 #include "client/names.h"
@@ -26,10 +25,10 @@ uint64_t FloatBits(uint64_t random, int mantissa_bits, int bias, int sign_bit) {
 
 }  // namespace
 
-std::vector<std::byte> RandomElements(v1::DataType type, size_t count) {
+std::vector<std::byte> RandomElements(v1::DataType type, size_t count, uint64_t seed) {
   const size_t size = ElementBytes(type);
   std::vector<std::byte> bytes(count * size);
-  uint64_t state = 1;
+  uint64_t state = seed;
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = Next(state);
     if (type == v1::DATA_TYPE_FLOAT32) bits = FloatBits(bits, 23, 127, 31);

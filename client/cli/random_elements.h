@@ -3,14 +3,15 @@
 #define OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "opmill/v1/tensor.pb.h"
 
 namespace opmill {
 
-// The same ones every time: any integers, and floats of both signs between 0.03 and 1.
-std::vector<std::byte> RandomElements(v1::DataType type, size_t count);
+// The same ones for the same seed: any integers, and floats of both signs between 0.03 and 1.
+std::vector<std::byte> RandomElements(v1::DataType type, size_t count, uint64_t seed);
 
 }  // namespace opmill
 

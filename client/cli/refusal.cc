@@ -1,52 +1,79 @@
 #include "client/cli/refusal.h"
 
+#include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client/cli/operator_flags.h"
 #include "client/error.h"
 #include "google/rpc/error_details.pb.h"
+#include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
 namespace {
 
-struct FieldFlag {
-  absl::string_view field;
-  absl::string_view flag;  // empty: the input
-};
-// The fields that this program sets, without the message around them.
-constexpr FieldFlag kFlags[] = {
-    {"axes", "--axes"},
-    {"axis", "--axes"},
-    {"axis_direction", "--direction"},
-    {"feature_level", "--feature_level"},
-    {"function", "--function"},
-    {"input", ""},
-    {"inputs", ""},
-    {"k", "--k"},
-    {"output", "--index_type"},
-    {"output_indices", "--index_type"},
-    {"timeout", "--deadline"},
+// A field of the request, by the messages around it.
+struct FieldPath {
+  const OperatorSchema* schema = nullptr;  // of a field of the operator
+  absl::string_view leaf;
+  size_t index = 0;  // in brackets behind it
 };
 
-// "operator.reduce.axes[0]" -> "axes", "begin.timeout" -> "timeout", "inputs[0]" -> "inputs"
-absl::string_view LeafOf(absl::string_view field) {
+// "operator.reduce.axes[0]" -> axes of reduce, "begin.timeout" -> timeout, "inputs[1]" -> inputs, 1
+FieldPath PathOf(absl::string_view field) {
   const std::vector<absl::string_view> parts = absl::StrSplit(field, '.');
+  FieldPath path;
   size_t leaf = 0;
   if (parts[leaf] == "begin" && leaf + 1 < parts.size()) ++leaf;
-  if (parts[leaf] == "operator" && leaf + 2 < parts.size()) leaf += 2;
-  return parts[leaf].substr(0, parts[leaf].find('['));
+  if (parts[leaf] == "operator" && leaf + 2 < parts.size()) {
+    for (const OperatorSchema* const schema : Operators()) {
+      if (schema->wire_name == parts[leaf + 1]) path.schema = schema;
+    }
+    leaf += 2;
+  }
+  const std::pair<absl::string_view, absl::string_view> name_and_index =
+      absl::StrSplit(parts[leaf], absl::MaxSplits('[', 1));
+  path.leaf = name_and_index.first;
+  if (!absl::SimpleAtoi(absl::StripSuffix(name_and_index.second, "]"), &path.index)) path.index = 0;
+  return path;
 }
 
-std::string Translate(const std::string& field, const std::string& input_name) {
-  const absl::string_view leaf = LeafOf(field);
-  for (const FieldFlag& known : kFlags) {
-    if (leaf == known.field) return known.flag.empty() ? input_name : std::string(known.flag);
+template <typename Schemas>
+std::optional<size_t> IndexOf(absl::string_view name, const Schemas& schemas) {
+  const auto found =
+      absl::c_find_if(schemas, [&](const auto& schema) { return schema.name == name; });
+  if (found == schemas.end()) return std::nullopt;
+  return static_cast<size_t>(found - schemas.begin());
+}
+
+std::string NameOf(size_t input, absl::Span<const std::string> input_names) {
+  return input < input_names.size() ? input_names[input] : "";
+}
+
+// The flag, or the name of the input, that the field was made of.
+std::string Translate(const std::string& field, absl::Span<const std::string> input_names) {
+  const FieldPath path = PathOf(field);
+  if (path.leaf == "feature_level") return "--feature_level";
+  if (path.leaf == "timeout") return "--deadline";
+  if (path.leaf == "inputs") return NameOf(path.index, input_names);
+  if (path.schema == nullptr) return field;
+  if (const auto input = IndexOf(path.leaf, path.schema->inputs)) {
+    return NameOf(*input, input_names);
   }
-  return field;
+  if (const auto attribute = IndexOf(path.leaf, path.schema->attributes)) {
+    return absl::StrCat("--", FlagOf(path.schema->attributes[*attribute]));
+  }
+  // Of an output the flags say the type of indices alone.
+  return IndexOf(path.leaf, path.schema->outputs) ? "--index_type" : field;
 }
 
 // Field names inside of a sentence.
@@ -59,19 +86,20 @@ std::string Reword(absl::string_view sentence) {
                                         {"input.sizes", "the input's shape"},
                                         {"input.strides", "the input's strides"},
                                         {"inputs[0]", "the input"},
+                                        {"inputs[1]", "the input"},
                                         {"output.data_type", "--index_type"},
                                         {"output_indices.data_type", "--index_type"}});
 }
 
 }  // namespace
 
-absl::Status InFlags(const absl::Status& status, const std::string& input_name) {
+absl::Status InFlags(const absl::Status& status, absl::Span<const std::string> input_names) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (violations.empty()) return status;
   google::rpc::BadRequest detail;
   for (const FieldViolation& violation : violations) {
     google::rpc::BadRequest::FieldViolation& translated = *detail.add_field_violations();
-    translated.set_field(Translate(violation.field, input_name));
+    translated.set_field(Translate(violation.field, input_names));
     translated.set_description(Reword(violation.description));
   }
   absl::Status translated(status.code(), Reword(status.message()));

@@ -5,14 +5,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace opmill {
 
 // The status with flags in place of the request's fields, for Describe of client/error.h:
-// "--k: k (9) is larger than ...", not "operator.top_k.k: ...". Fields of the input become
-// `input_name`: "x.npy: ..."; without one the sentence stands for itself. What is translated
-// already stays as it is.
-absl::Status InFlags(const absl::Status& status, const std::string& input_name = "");
+// "--k: k (9) is larger than ...", not "operator.top_k.k: ...". Fields of an input become its
+// name: "x.npy: ..."; without names the sentence stands for itself. What is translated already
+// stays as it is.
+absl::Status InFlags(const absl::Status& status, absl::Span<const std::string> input_names = {});
 
 }  // namespace opmill
 

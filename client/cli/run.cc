@@ -10,15 +10,18 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/common.h"
 #include "client/cli/inputs.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/jobs.h"
 #include "client/cli/npz_writer.h"
+#include "client/cli/operands.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
 #include "client/cli/refusal.h"
 #include "client/cli/verbs.h"
+#include "client/encode_operator.h"
 #include "client/error.h"
 #include "client/file_writer.h"
 #include "client/names.h"
@@ -28,18 +31,44 @@
 namespace opmill {
 namespace {
 
-// The arguments behind the operator, or --input.
-std::vector<std::string> ReadInputWords(FlagReader& flags) {
-  std::vector<std::string> words = flags.line().arguments();
-  if (!words.empty()) words.erase(words.begin());
-  if (words.empty() && !flags.line().Has("input")) {
+// "--input a.npy --input b.npy"
+std::string InputFlags(size_t count) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < count; ++i) {
+    parts.push_back(absl::StrCat("--input ", std::string(1, static_cast<char>('a' + i)), ".npy"));
+  }
+  return absl::StrJoin(parts, " ");
+}
+
+// The files of --input for the operator, as `given` says them, or the arguments behind it.
+void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string>& positional,
+                     const std::vector<std::string>& given, FlagReader& flags) {
+  const size_t count = schema.inputs.size();
+  if (count > 1 && !positional.empty()) {
+    flags.FailPlain(absl::StrCat(schema.name, " takes ", count,
+                                 " inputs, each as a flag: ", InputFlags(count), "."));
+  }
+  if (positional.empty() && given.empty() && count == 1) {
     flags.FailPlain("An input is needed: a .npy or .npz file, or - for standard input.");
   }
-  if (words.empty()) return {flags.line().Get("input").value_or("")};
-  if (flags.line().Has("input")) {
-    flags.Fail("input", absl::StrCat("It cannot be combined with positional files (", words[0],
+  if (!positional.empty() && !given.empty()) {
+    flags.Fail("input", absl::StrCat("It cannot be combined with positional files (", positional[0],
                                      "); pass all files as positional arguments."));
   }
+  if (!positional.empty() || given.size() == count) return;
+  flags.FailPlain(absl::StrCat(
+      schema.name, " takes ", count, count == 1 ? " input; " : " inputs; ", given.size(),
+      given.size() == 1 ? " is given" : " are given",
+      count == 1 ? ". Pass several files as positional arguments: opmill run OPERATOR a.npy b.npy."
+                 : absl::StrCat(": ", InputFlags(count), ".")));
+}
+
+std::vector<std::string> ReadInputWords(const OperatorSchema& schema, FlagReader& flags) {
+  std::vector<std::string> positional = flags.line().arguments();
+  positional.erase(positional.begin());
+  std::vector<std::string> given = flags.line().GetAll("input");
+  CheckInputCount(schema, positional, given, flags);
+  std::vector<std::string> words = positional.empty() ? std::move(given) : std::move(positional);
   if (std::count(words.begin(), words.end(), kStandardStream) > 1) {
     flags.FailPlain("Standard input (-) is given twice.");
   }
@@ -51,7 +80,6 @@ bool TakesStandardOutput(const CommandLine& line) {
 }
 
 struct RunFlags {
-  std::string op;
   std::vector<std::string> inputs;
   OperatorChoice choice;
   ExecutionOptions execution;
@@ -62,29 +90,31 @@ struct RunFlags {
 RunFlags ReadRunFlags(FlagReader& flags) {
   const CommandLine& line = flags.line();
   RunFlags run;
-  run.op = line.argument().value_or("");
-  CheckOperatorName(run.op, flags);
-  run.inputs = ReadInputWords(flags);
-  run.choice = ReadOperatorChoice(run.op, flags);
+  const std::string op = line.argument().value_or("");
+  CheckOperatorName(op, flags);
+  const OperatorSchema* const schema = FindOperator(op);
+  if (schema == nullptr) return run;
+  run.inputs = ReadInputWords(*schema, flags);
+  run.choice = ReadOperatorChoice(*schema, flags);
   run.execution.feature_level = ReadFeatureLevel(flags);
   run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
   run.keepdims = line.Get("keepdims") != "false";
-  if (line.Get("keepdims") && !run.choice.reduces) {
-    flags.Fail("keepdims", absl::StrCat(run.op, " does not take it."));
+  if (line.Get("keepdims") && !Reduces(*schema)) {
+    flags.Fail("keepdims", absl::StrCat(op, " does not take it."));
   }
-  if (line.Has("indices") && run.op != "top_k") flags.Fail("indices", "Only top_k has it.");
+  if (line.Has("indices") && schema->outputs.size() == 1) {
+    flags.Fail("indices", "Only top_k has it.");
+  }
   if (TakesStandardOutput(line) && line.Has("json")) {
     flags.Fail("json", "Standard output carries the result (-); write it to a file to get JSON.");
   }
   return run;
 }
 
-std::vector<uint32_t> DroppedAxes(const RunFlags& run, const v1::OperatorDesc& desc) {
-  if (run.keepdims) return {};
-  const auto axes = desc.has_arg_min()   ? desc.arg_min().axes()
-                    : desc.has_arg_max() ? desc.arg_max().axes()
-                                         : desc.reduce().axes();
-  return {axes.begin(), axes.end()};
+std::vector<std::string> NamesOf(const Operands& inputs) {
+  std::vector<std::string> names;
+  for (const InputArray& input : inputs) names.push_back(input.name);
+  return names;
 }
 
 // Prints jobs as they end, and writes those that share a file with others.
@@ -96,9 +126,9 @@ class Report {
   void Finish(const Job& job) {
     absl::Status status = job.status;
     for (size_t i = 0; status.ok() && i < job.npys.size(); ++i) status = Write(job.npys[i]);
-    if (!status.ok()) return Fail(job.input.name, status, job.failure_code);
+    if (!status.ok()) return Fail(job.inputs, status, job.failure_code);
     if (is_quiet_) return;
-    const std::string& name = job.input.name;
+    const std::string& name = job.inputs.front().name;
     if (is_json_) {
       const std::string input =
           has_many_ ? absl::StrCat("\"input\":", JsonString(name), ",") : std::string();
@@ -112,20 +142,21 @@ class Report {
   int Close() {
     for (const auto& [path, archive] : archives_) {
       const absl::Status status = archive->Commit();
-      if (!status.ok()) Fail(path, status, kFailed);
+      if (!status.ok()) Fail({{.name = path}}, status, kFailed);
     }
     return exit_code_;
   }
 
  private:
-  void Fail(const std::string& name, const absl::Status& status, ExitCode code) {
+  void Fail(const Operands& inputs, const absl::Status& status, ExitCode code) {
     exit_code_ = std::max<int>(exit_code_, code);
     std::fflush(stdout);  // results before it stay before it where both go to one file
-    const absl::Status translated = InFlags(status, name);
+    const absl::Status translated = InFlags(status, NamesOf(inputs));
     if (!has_many_) {
       opmill::Fail(translated);
       return;
     }
+    const std::string& name = inputs.front().name;
     std::string sentence = Describe(translated);
     if (!absl::StrContains(sentence, name)) sentence = absl::StrCat(name, ": ", sentence);
     opmill::Fail(absl::Status(status.code(), sentence));
@@ -157,23 +188,55 @@ class Report {
   int exit_code_ = kDone;
 };
 
-std::vector<Job> MakeJobs(const RunFlags& run, std::vector<InputArray> inputs) {
+// The operator for these inputs; else why there is none, in `job`.
+void ChooseFor(const RunFlags& run, Job& job) {
+  std::vector<TensorDesc> tensors;
+  for (const InputArray& input : job.inputs) {
+    job.status.Update(input.status);
+    tensors.push_back(TensorDescOf(input.desc));
+  }
+  if (!job.status.ok()) return;
+  job.status = Broadcast(*run.choice.schema, NamesOf(job.inputs), tensors);
+  if (!job.status.ok()) return;
+  const absl::StatusOr<OperatorDesc> desc =
+      run.choice.For(std::move(tensors), job.inputs.front().name);
+  job.status = desc.status();
+  if (!desc.ok()) {
+    job.failure_code = kBadCommandLine;
+    return;
+  }
+  job.desc = EncodeOperator(*desc);
+  if (!run.keepdims) job.dropped_axes = AxesOf(*desc);
+}
+
+std::vector<Job> MakeJobs(const RunFlags& run, std::vector<Operands> inputs) {
   std::vector<Job> jobs;
-  for (InputArray& input : inputs) {
-    Job job;
-    job.status = input.status;
-    if (job.status.ok()) {
-      absl::StatusOr<v1::OperatorDesc> desc = run.choice.For(input.desc, input.name);
-      job.status = desc.status();
-      if (!desc.ok()) job.failure_code = kBadCommandLine;
-      if (desc.ok()) job.desc = *std::move(desc);
-    }
-    if (job.status.ok()) job.dropped_axes = DroppedAxes(run, job.desc);
+  for (Operands& operands : inputs) {
+    Job job = {.inputs = std::move(operands)};
+    ChooseFor(run, job);
     job.shows_progress = inputs.size() == 1;
-    job.input = std::move(input);
     jobs.push_back(std::move(job));
   }
   return jobs;
+}
+
+// The inputs of each execution: an array each for an operator of one input, else all of them.
+absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
+  const size_t count = run.choice.schema->inputs.size();
+  std::vector<Operands> inputs(count == 1 ? 0 : 1);
+  for (const std::string& word : run.inputs) {
+    std::vector<InputArray> arrays = OpenInputs(word, run.cast);
+    if (count > 1 && arrays.size() > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--input: ", word, " holds ", arrays.size(),
+                                                     " arrays; name one of them, as ",
+                                                     arrays.front().name, "."));
+    }
+    for (InputArray& array : arrays) {
+      if (count == 1) inputs.emplace_back();
+      inputs.back().push_back(std::move(array));
+    }
+  }
+  return inputs;
 }
 
 int Run(const CommandLine& line) {
@@ -181,11 +244,9 @@ int Run(const CommandLine& line) {
   const RunFlags run = ReadRunFlags(flags);
   if (!flags.status().ok()) return BadCommandLine(line, flags.status());
 
-  std::vector<InputArray> inputs;
-  for (const std::string& word : run.inputs) {
-    for (InputArray& array : OpenInputs(word, run.cast)) inputs.push_back(std::move(array));
-  }
-  OutputPlan plan(inputs);
+  absl::StatusOr<std::vector<Operands>> inputs = OpenAll(run);
+  if (!inputs.ok()) return BadCommandLine(line, inputs.status());
+  OutputPlan plan(*inputs);
   std::vector<std::vector<OutputTarget>> targets;
   for (const char* const flag : {"output", "indices"}) {
     absl::StatusOr<std::vector<OutputTarget>> planned = plan.Add(flag, line.Get(flag));
@@ -195,7 +256,7 @@ int Run(const CommandLine& line) {
   const absl::Status writable = plan.Prepare();
   if (!writable.ok()) return Fail(writable);
 
-  std::vector<Job> jobs = MakeJobs(run, std::move(inputs));
+  std::vector<Job> jobs = MakeJobs(run, *std::move(inputs));
   if (jobs.size() == 1 && jobs[0].failure_code == kBadCommandLine) {
     return BadCommandLine(line, jobs[0].status);
   }
@@ -225,15 +286,19 @@ const Verb& RunVerb() {
       .arguments = "OPERATOR [FILE...]",
       .argument_choices = OperatorNames(),
       .summary = "computes an operator of NumPy files",
-      .details =
-          "OPERATOR is argmin, argmax, reduce, top_k or hardmax. FILE is\n\n"
+      .details = absl::StrCat(
+          "OPERATOR is one of ", absl::StrJoin(OperatorNames(), ", "),
+          ". FILE is\n\n"
           "  x.npy          format 1.0 to 3.0, in C or Fortran order\n"
           "  x.npz          each array of an archive, stored or deflated\n"
           "  x.npz:NAME     one of them\n"
           "  -              a .npy file from standard input\n\n"
-          "Several inputs are computed independently, over one connection. If one fails, the "
+          "Several FILEs are computed independently, over one connection. If one fails, the "
           "others\n"
           "still run; the exit code is the highest of all.\n\n"
+          "Operators of several inputs take them by --input, once for each in the operator's "
+          "order.\n"
+          "Shapes are broadcast as in NumPy; types must be equal (--cast converts).\n\n"
           "Without --output a result of up to 1000 elements is printed as NumPy prints it, and of\n"
           "a longer one shape, type, min and max. --output is\n\n"
           "  y.npy          a file, for one input\n"
@@ -245,15 +310,12 @@ const Verb& RunVerb() {
           "  opmill run reduce  --function mean a.npy b.npy --axis 1 --keepdims=false --output "
           "out/\n"
           "  opmill run top_k   --input x.npy --axis -1 --k 5 --output v.npy --indices i.npy\n"
+          "  opmill run element_wise_add --input a.npy --input b.npy --output c.npy\n"
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
-          "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n",
+          "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n"),
       .flags = WithCommonFlags(OperatorFlags(
-          {{"input",
-            "FILE",
-            "a single FILE",
-            {},
-            "Pass several files as positional arguments: opmill run OPERATOR a.npy b.npy."},
-           {"cast", "TYPE", "convert the input's elements (of float64, say) to this type first"},
+          {{"input", "FILE", "a single FILE; of several inputs each one, in order", {}, true},
+           {"cast", "TYPE", "convert the inputs' elements (of float64, say) to this type first"},
            {"keepdims", "", "argmin, argmax, reduce: keep reduced axes, size 1; =false drops them"},
            {"output", "FILE", "write the result there, as .npy; of top_k the values"},
            {"indices", "FILE", "top_k: write the indices there"}})),

@@ -18,7 +18,7 @@ std::string ToString(FeatureLevel level) {
   return absl::StrCat(value >> 12, ".", (value >> 8) & 0xF);
 }
 
-absl::StatusOr<FeatureLevel> ParseFeatureLevel(absl::string_view text) {
+absl::StatusOr<FeatureLevel> FeatureLevelFrom(absl::string_view text) {
   for (const FeatureLevel level : kAllFeatureLevels) {
     if (text == ToString(level)) return level;
   }

@@ -42,7 +42,7 @@ inline constexpr FeatureLevel kNewestFeatureLevel = FeatureLevel::k6_4;
 
 bool IsKnown(FeatureLevel level);
 std::string ToString(FeatureLevel level);  // "5.1"
-absl::StatusOr<FeatureLevel> ParseFeatureLevel(absl::string_view text);
+absl::StatusOr<FeatureLevel> FeatureLevelFrom(absl::string_view text);
 
 // A set of data types, small enough to be a constant.
 class DataTypeSet {

@@ -15,15 +15,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<InputArray> Inputs(const std::vector<std::string>& stems) {
-  std::vector<InputArray> inputs;
-  for (const std::string& stem : stems) inputs.push_back({.name = stem + ".npy", .stem = stem});
+std::vector<Operands> Inputs(const std::vector<std::string>& stems) {
+  std::vector<Operands> inputs;
+  for (const std::string& stem : stems) inputs.push_back({{.name = stem + ".npy", .stem = stem}});
   return inputs;
 }
 
 // The names of the targets, or the refusal.
 std::vector<std::string> Plan(const std::vector<std::string>& stems, const std::string& output) {
-  const std::vector<InputArray> inputs = Inputs(stems);
+  const std::vector<Operands> inputs = Inputs(stems);
   const auto targets = OutputPlan(inputs).Add("output", output);
   if (!targets.ok()) return {std::string(targets.status().message())};
   std::vector<std::string> names;
@@ -72,7 +72,7 @@ TEST(OutputPlan, TakesNoPathForAName) {
 
 TEST(OutputPlan, RefusesOneTargetForTwoFlags) {
   for (const char* const value : {"y.npy", "y.npz", "-", "out/"}) {
-    const std::vector<InputArray> inputs = Inputs({"a"});
+    const std::vector<Operands> inputs = Inputs({"a"});
     OutputPlan plan(inputs);
     EXPECT_TRUE(plan.Add("output", value).ok());
     EXPECT_THAT(std::string(plan.Add("indices", value).status().message()),
@@ -82,7 +82,7 @@ TEST(OutputPlan, RefusesOneTargetForTwoFlags) {
 
 TEST(OutputPlan, MakesFoldersAndChecksFilesAhead) {
   const ScratchDirectory scratch;
-  const std::vector<InputArray> inputs = Inputs({"a"});
+  const std::vector<Operands> inputs = Inputs({"a"});
   OutputPlan good(inputs);
   ASSERT_TRUE(good.Add("output", scratch.utf8() + "/new/").ok());
   EXPECT_TRUE(good.Prepare().ok());
@@ -93,8 +93,8 @@ TEST(OutputPlan, MakesFoldersAndChecksFilesAhead) {
 }
 
 TEST(OutputPlan, LeavesOutInputsThatCannotBeRead) {
-  std::vector<InputArray> inputs = Inputs({"a", "b"});
-  inputs[0].status = absl::NotFoundError("");
+  std::vector<Operands> inputs = Inputs({"a", "b"});
+  inputs[0].front().status = absl::NotFoundError("");
   const auto targets = OutputPlan(inputs).Add("output", "{}.npy");
   ASSERT_TRUE(targets.ok()) << targets.status();
   EXPECT_EQ(targets->at(0).kind, OutputTarget::Kind::kScreen);

@@ -56,7 +56,7 @@ TEST(InFlags, NamesTheFlagsForTheFields) {
        "x.npy: the input has 5 bytes; 6 are needed."},
   };
   for (const Case& expected : cases) {
-    const absl::Status once = InFlags(Refusal(expected.field, expected.sentence), "x.npy");
+    const absl::Status once = InFlags(Refusal(expected.field, expected.sentence), {"x.npy"});
     EXPECT_EQ(Describe(once), expected.explained);
     EXPECT_EQ(Describe(InFlags(once)), expected.explained);
     EXPECT_TRUE(absl::IsInvalidArgument(once));
@@ -66,14 +66,20 @@ TEST(InFlags, NamesTheFlagsForTheFields) {
 TEST(InFlags, KeepsWhatElseTheServerSaid) {
   absl::Status status = Refusal("inputs", "inputs has 2 tensors.");
   status.SetPayload("type.googleapis.com/google.rpc.RetryInfo", absl::Cord());
-  EXPECT_TRUE(RetryDelayOf(InFlags(status, "x.npy")).has_value());
-  EXPECT_EQ(FieldViolationsOf(InFlags(status, "x.npy"))[0].field, "x.npy");
+  EXPECT_TRUE(RetryDelayOf(InFlags(status, {"x.npy"})).has_value());
+  EXPECT_EQ(FieldViolationsOf(InFlags(status, {"x.npy"}))[0].field, "x.npy");
+}
+
+TEST(InFlags, NamesTheInputOfSeveral) {
+  const absl::Status status =
+      InFlags(Refusal("inputs[1]", "inputs[1] has 5 bytes; 6 are needed."), {"a.npy", "b.npy"});
+  EXPECT_EQ(Describe(status), "b.npy: the input has 5 bytes; 6 are needed.");
 }
 
 TEST(InFlags, NeedsNoInputOrField) {
   EXPECT_EQ(Describe(InFlags(Refusal("operator.reduce.input.sizes", "input.sizes has 9 dims."))),
             "the input's shape has 9 dims.");
-  EXPECT_EQ(Describe(InFlags(absl::UnavailableError("The server is draining."), "x.npy")),
+  EXPECT_EQ(Describe(InFlags(absl::UnavailableError("The server is draining."), {"x.npy"})),
             "The server is draining.");
 }
 

@@ -193,7 +193,7 @@ TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
           if (index_type.has_value()) index = Types().at(*index_type);
           const OperatorDesc desc = MakeDesc(name, rank, data_type, index);
           for (const absl::string_view level_name : absl::StrSplit(kLevels, ' ')) {
-            const absl::StatusOr<FeatureLevel> level = ParseFeatureLevel(level_name);
+            const absl::StatusOr<FeatureLevel> level = FeatureLevelFrom(level_name);
             ASSERT_TRUE(level.ok()) << level.status();
             const absl::Status status = Validate(desc, *level).status();
             const absl::StatusCode expected = !from.has_value() ? absl::StatusCode::kInvalidArgument
@@ -242,13 +242,13 @@ TEST(FeatureLevels, AreWrittenAsDirectMlNumbersThem) {
   std::vector<std::string> names;
   for (const FeatureLevel level : kAllFeatureLevels) names.push_back(ToString(level));
   EXPECT_EQ(names, (std::vector<std::string>(absl::StrSplit(kLevels, ' '))));
-  EXPECT_EQ(ParseFeatureLevel("5.1").value(), static_cast<FeatureLevel>(0x5100));
+  EXPECT_EQ(FeatureLevelFrom("5.1").value(), static_cast<FeatureLevel>(0x5100));
   EXPECT_EQ(ToString(kNewestFeatureLevel), "6.4");
 }
 
 TEST(FeatureLevels, ParseRefusesWhatIsNoLevel) {
   for (const char* text : {"", "5", "5.3", "51", " 5.1", "5.1 ", "7.0", "DML_FEATURE_LEVEL_5_1"}) {
-    const absl::Status status = ParseFeatureLevel(text).status();
+    const absl::Status status = FeatureLevelFrom(text).status();
     EXPECT_EQ(status.message(),
               absl::StrCat("feature_level \"", text,
                            "\" is none of 1.0, 2.0, 2.1, 3.0, 3.1, 4.0, 4.1, 5.0, 5.1, 5.2, 6.0, "

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "client/encode_operator.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -11,7 +12,6 @@
 #include "server/api/request_decoder.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/verdict.h"
-#include "tests/support/encode_operator.h"
 
 namespace opmill {
 namespace {

@@ -1,14 +1,20 @@
-#include "tests/support/encode_operator.h"
+#include "client/encode_operator.h"
 
 #include <string>
 
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "kernels/descriptor/operator_schema.h"
-#include "server/api/request_decoder.h"
 
 namespace opmill {
 namespace {
+
+// The contract's numbers of types are the engine's; those of choices are DirectML's plus 1.
+constexpr int kFirstChoice = 1;
+static_assert(v1::DATA_TYPE_FLOAT32 == static_cast<int>(DataType::kFloat32));
+static_assert(v1::DATA_TYPE_INT64 == static_cast<int>(DataType::kInt64));
+static_assert(v1::AXIS_DIRECTION_INCREASING ==
+              static_cast<int>(AxisDirection::kIncreasing) + kFirstChoice);
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
@@ -18,16 +24,19 @@ const FieldDescriptor* Field(const Message& message, absl::string_view name) {
 }
 
 void EncodeTensorField(const TensorDesc& tensor, absl::string_view name, Message& to) {
-  EncodeTensor(tensor, static_cast<v1::TensorDesc&>(
-                           *to.GetReflection()->MutableMessage(&to, Field(to, name))));
+  auto& encoded =
+      static_cast<v1::TensorDesc&>(*to.GetReflection()->MutableMessage(&to, Field(to, name)));
+  encoded.set_data_type(static_cast<v1::DataType>(tensor.data_type));
+  encoded.mutable_sizes()->Add(tensor.sizes.begin(), tensor.sizes.end());
+  encoded.mutable_strides()->Add(tensor.strides.begin(), tensor.strides.end());
 }
 
 void EncodeAttribute(const AttributeSchema& attribute, const AttributeValues& values, Message& to) {
   const FieldDescriptor* const field = Field(to, attribute.name);
   const google::protobuf::Reflection& reflection = *to.GetReflection();
   switch (attribute.kind) {
-    case AttributeKind::kChoice:  // the contract's numbers are DirectML's plus 1
-      return reflection.SetEnumValue(&to, field, static_cast<int>(values.front()) + 1);
+    case AttributeKind::kChoice:
+      return reflection.SetEnumValue(&to, field, static_cast<int>(values.front()) + kFirstChoice);
     case AttributeKind::kAxes:
       for (const uint32_t axis : values) reflection.AddUInt32(&to, field, axis);
       return;
@@ -58,6 +67,12 @@ v1::OperatorDesc EncodeOperator(const OperatorDesc& desc) {
     EncodeAttribute(schema.attributes[i], desc.attributes[i], to);
   }
   return encoded;
+}
+
+TensorDesc TensorDescOf(const v1::TensorDesc& desc) {
+  return {.data_type = static_cast<DataType>(desc.data_type()),
+          .sizes = {desc.sizes().begin(), desc.sizes().end()},
+          .strides = {desc.strides().begin(), desc.strides().end()}};
 }
 
 }  // namespace opmill

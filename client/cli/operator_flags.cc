@@ -27,8 +27,7 @@ struct FlagText {
 };
 constexpr absl::string_view kHelpIndent = "                               ";
 constexpr FlagText kFlagTexts[] = {
-    {"axes", "axes", "LIST",
-     "the axes, as 0,1; negative ones count from the last. top_k takes one"},
+    {"axes", "axes", "LIST", "the axes, as 0,1; negative ones count from the last"},
     {"axis_direction", "direction", "NAME",
      "argmin, argmax: increasing (first of equals), decreasing (last)\n"
      "top_k: decreasing (largest), increasing"},
@@ -38,16 +37,15 @@ constexpr FlagText kFlagTexts[] = {
     {"k", "k", "N", "top_k: how many"},
 };
 
-// Choices that may be left out. All others must be given.
+// Choices that may be left out. All others must be given. The first row that fits is in effect.
 struct DefaultChoice {
-  absl::string_view op;
+  absl::string_view op;  // empty: any
   absl::string_view attribute;
   absl::string_view choice;
 };
 constexpr DefaultChoice kDefaultChoices[] = {
-    {"argmin", "axis_direction", "INCREASING"},
-    {"argmax", "axis_direction", "INCREASING"},
     {"top_k", "axis_direction", "DECREASING"},
+    {"", "axis_direction", "INCREASING"},
 };
 
 // Other libraries' names.
@@ -67,6 +65,16 @@ const FlagText* TextOf(absl::string_view attribute) {
   return found == std::end(kFlagTexts) ? nullptr : found;
 }
 
+// " (top_k: one)"
+std::string OperatorsOfOneAxis() {
+  std::vector<absl::string_view> names;
+  for (const OperatorSchema* const schema : Operators()) {
+    const AttributeSchema* const axes = AxesAttribute(*schema);
+    if (axes != nullptr && axes->kind == AttributeKind::kAxis) names.push_back(schema->name);
+  }
+  return names.empty() ? "" : absl::StrCat(" (", absl::StrJoin(names, ", "), ": one)");
+}
+
 bool IsAxes(const AttributeSchema& attribute) {
   return attribute.kind == AttributeKind::kAxis || attribute.kind == AttributeKind::kAxes;
 }
@@ -79,6 +87,7 @@ Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
   if (const FlagText* const text = TextOf(flag.name == "axes" ? "axes" : attribute.name)) {
     flag.value = std::string(text->value);
     flag.help = absl::StrReplaceAll(text->help, {{"\n", absl::StrCat("\n", kHelpIndent)}});
+    if (IsAxes(attribute)) flag.help += OperatorsOfOneAxis();
     return flag;
   }
   flag.value = attribute.kind == AttributeKind::kFlag     ? ""
@@ -140,7 +149,7 @@ uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribu
                     FlagReader& flags) {
   const std::string flag = FlagOf(attribute);
   const auto* const absent = absl::c_find_if(kDefaultChoices, [&](const DefaultChoice& choice) {
-    return choice.op == schema.name && choice.attribute == attribute.name;
+    return (choice.op.empty() || choice.op == schema.name) && choice.attribute == attribute.name;
   });
   const bool has_default = absent != std::end(kDefaultChoices);
   const std::string name = has_default

@@ -79,6 +79,14 @@ bool TakesStandardOutput(const CommandLine& line) {
   return line.Get("output") == kStandardStream || line.Get("indices") == kStandardStream;
 }
 
+std::vector<absl::string_view> ReducingOperators() {
+  std::vector<absl::string_view> names;
+  for (const OperatorSchema* const schema : Operators()) {
+    if (Reduces(*schema)) names.push_back(schema->name);
+  }
+  return names;
+}
+
 struct RunFlags {
   std::vector<std::string> inputs;
   OperatorChoice choice;
@@ -316,7 +324,9 @@ const Verb& RunVerb() {
       .flags = WithCommonFlags(OperatorFlags(
           {{"input", "FILE", "a single FILE; of several inputs each one, in order", {}, true},
            {"cast", "TYPE", "convert the inputs' elements (of float64, say) to this type first"},
-           {"keepdims", "", "argmin, argmax, reduce: keep reduced axes, size 1; =false drops them"},
+           {"keepdims", "",
+            absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
+                         ": keep reduced axes, size 1; =false drops them")},
            {"output", "FILE", "write the result there, as .npy; of top_k the values"},
            {"indices", "FILE", "top_k: write the indices there"}})),
       .run = &Run};

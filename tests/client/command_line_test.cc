@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/flag_reader.h"
 #include "client/cli/operator_flags.h"
@@ -213,10 +215,9 @@ TEST(OperatorChoice, RefusesAxesInTheWordsOfTheUser) {
 }
 
 TEST(ReadOperator, RefusesWithASentence) {
-  EXPECT_EQ(
-      RefusalOf("argmim", {}),
-      "There is no operator \"argmim\"; there are argmin, argmax, reduce, top_k, hardmax. Did "
-      "you mean argmin?");
+  EXPECT_EQ(RefusalOf("argmim", {}),
+            absl::StrCat("There is no operator \"argmim\"; there are ",
+                         absl::StrJoin(OperatorNames(), ", "), ". Did you mean argmin?"));
   EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is needed"));
   EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is needed here.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),

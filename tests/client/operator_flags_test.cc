@@ -20,7 +20,8 @@ constexpr absl::string_view kModes[] = {"NEAREST", "LINEAR_BLEND"};
 constexpr AttributeSchema kAttributes[] = {
     {.name = "depth"},
     {.name = "exclusive", .kind = AttributeKind::kFlag},
-    {.name = "mode", .kind = AttributeKind::kChoice, .choices = kModes}};
+    {.name = "mode", .kind = AttributeKind::kChoice, .choices = kModes},
+    {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections}};
 // An operator as there is none.
 constexpr OperatorSchema kSchema = {.name = "scan", .attributes = kAttributes};
 
@@ -47,13 +48,15 @@ std::string RefusalOf(const std::vector<std::string>& words) {
 }
 
 TEST(ReadOperatorChoice, ReadsNumbersFlagsAndChoices) {
-  const auto values = [](uint32_t depth, uint32_t exclusive, uint32_t mode) {
-    return std::vector<AttributeValues>{{depth}, {exclusive}, {mode}};
+  const auto values = [](uint32_t depth, uint32_t exclusive, uint32_t mode,
+                         uint32_t direction = 0) {
+    return std::vector<AttributeValues>{{depth}, {exclusive}, {mode}, {direction}};
   };
   EXPECT_EQ(*Read({"--depth=3", "--mode=nearest"}), values(3, 0, 0));
   EXPECT_EQ(*Read({"--depth", "0", "--exclusive", "--mode", "Linear_Blend"}), values(0, 1, 1));
   EXPECT_EQ(*Read({"--depth=3", "--exclusive=false", "--mode=nearest"}), values(3, 0, 0));
   EXPECT_EQ(*Read({"--depth=3", "--noexclusive", "--mode=nearest"}), values(3, 0, 0));
+  EXPECT_EQ(*Read({"--depth=3", "--mode=nearest", "--direction=decreasing"}), values(3, 0, 0, 1));
 }
 
 TEST(ReadOperatorChoice, RefusesWithASentence) {

@@ -158,18 +158,35 @@ void RegisterHardwareOptions() {
 }
 
 // Runs of one operator over seven inputs, which share its dispatches, beside those of others.
+void RunSevenTogether(ConformanceRunner& runner, ConformanceCase c) {
+  std::vector<ConformanceCase> cases;
+  for (; cases.size() < 7; ++c.seed) cases.push_back(c);
+  runner.RunTogether(cases);
+}
+
+// Of two inputs, each at another place in its view, by vectors and by elements.
+constexpr const char* kAddTogether[] = {
+    "element_wise_add a=INT16[2051] b=INT16[2051] output=INT16[2051]",
+    "element_wise_add a=FLOAT32[37,64]/[1,0] b=FLOAT32[37,64] output=FLOAT32[37,64]/[80,1]",
+    "element_wise_add a=UINT8[37,61] b=UINT8[37,61]/[1,37] output=UINT8[37,61]",
+    "element_wise_add a=INT64[37,61]/[0,2] b=INT64[37,61] output=INT64[37,61]/[1,40]",
+};
+
 void RegisterTogether() {
   Register("Together", flags().device, [](Device& device) {
     const DeviceCounters before = device.counters();
     ConformanceRunner runner(device);
     uint32_t turn = 0;
     for (const DataType type : {DataType::kFloat32, DataType::kInt8, DataType::kUint64}) {
-      for (ConformanceCase c : SystematicCases(type, PlanOptionsForTest(device))) {
-        if (turn++ % 173 != 0) continue;
-        std::vector<ConformanceCase> cases;
-        for (; cases.size() < 7; ++c.seed) cases.push_back(c);
-        runner.RunTogether(cases);
+      for (const ConformanceCase& c : SystematicCases(type, PlanOptionsForTest(device))) {
+        if (turn++ % 173 == 0) RunSevenTogether(runner, c);
       }
+    }
+    for (const char* shapes : kAddTogether) {
+      const absl::StatusOr<ConformanceCase> c = ParseLine(absl::StrCat(
+          shapes, " values=random_bits seed=1 view=134217728 groups=64 threads=8 wide=0"));
+      ASSERT_TRUE(c.ok()) << c.status() << " " << shapes;
+      RunSevenTogether(runner, *c);
     }
     runner.Finish();
     const DeviceCounters after = device.counters();
@@ -211,8 +228,8 @@ void RunTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) {
                                      " view=134217728 groups=", shape.groups, " threads=8 wide=0"));
       };
       for (const char* name : {"argmin", "argmax"}) {
-        run(name, "UINT32", " direction=increasing");
-        run(name, "INT64", " direction=decreasing");
+        run(name, "UINT32", " axis_direction=INCREASING");
+        run(name, "INT64", " axis_direction=DECREASING");
       }
       run("reduce", ToString(type), " function=MIN");
       run("reduce", ToString(type), " function=MAX");
@@ -241,10 +258,10 @@ void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   uint64_t seed = 0;
   for (const TopKTileShape& shape : kTopKTileShapes) {
     for (const ValuePattern values : kTileValues) {
-      for (const char* direction : {"increasing", "decreasing"}) {
-        RunLine(runner, absl::StrCat("top_k input=", ToString(type), shape.input,
-                                     " output=", ToString(type), shape.output, " indices=UINT32",
-                                     shape.output, shape.rest, " direction=", direction,
+      for (const char* direction : {"INCREASING", "DECREASING"}) {
+        RunLine(runner, absl::StrCat("top_k input=", ToString(type), shape.input, " output_values=",
+                                     ToString(type), shape.output, " output_indices=UINT32",
+                                     shape.output, shape.rest, " axis_direction=", direction,
                                      " values=", ToString(values), " seed=", ++seed,
                                      " view=134217728 groups=64 threads=8 wide=0"));
       }
@@ -273,12 +290,13 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
         ++seed;
         if (!IsInTable(type, ranks)) continue;
         RunLine(runner,
-                absl::StrCat(
-                    "top_k input=", ToString(type), shape(length), " output=", ToString(type),
-                    shape(k), " indices=UINT32", shape(k), " axis=", place.axis, " k=", k,
-                    " direction=", seed % 2 == 0 ? "increasing" : "decreasing",
-                    " values=", seed / 2 % 2 == 0 ? "ties" : "random_bits", " seed=", seed,
-                    " view=134217728 groups=", seed / 4 % 2 == 0 ? 64 : 1, " threads=8 wide=0"));
+                absl::StrCat("top_k input=", ToString(type), shape(length),
+                             " output_values=", ToString(type), shape(k), " output_indices=UINT32",
+                             shape(k), " axis=", place.axis, " k=", k,
+                             " axis_direction=", seed % 2 == 0 ? "INCREASING" : "DECREASING",
+                             " values=", seed / 2 % 2 == 0 ? "ties" : "random_bits", " seed=", seed,
+                             " view=134217728 groups=", seed / 4 % 2 == 0 ? 64 : 1,
+                             " threads=8 wide=0"));
       }
     }
   }
@@ -320,8 +338,8 @@ void RunTurns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
                              " axes=", shape.axes, rest, " values=", ToString(values),
                              " seed=", seed, " view=", shape.view, " groups=2 threads=8 wide=0"));
       };
-      run("argmin", absl::StrCat("UINT32", shape.output), " direction=increasing");
-      run("argmax", absl::StrCat("INT64", shape.output), " direction=decreasing");
+      run("argmin", absl::StrCat("UINT32", shape.output), " axis_direction=INCREASING");
+      run("argmax", absl::StrCat("INT64", shape.output), " axis_direction=DECREASING");
       const std::string output = absl::StrCat(ToString(type), shape.output);
       run("reduce", output, " function=MAX");
       if (IsFloat(type) || ElementBytes(type) >= 4) run("reduce", output, " function=SUM");
@@ -349,7 +367,7 @@ void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
                            " axes=", axis, rest, " values=", seed % 2 == 0 ? "ties" : "random_bits",
                            " seed=", seed, " view=134217728 groups=2 threads=8 wide=0"));
     };
-    run_one("argmax", "UINT32", " direction=decreasing");
+    run_one("argmax", "UINT32", " axis_direction=DECREASING");
     run_one("reduce", ToString(type), " function=MIN");
     if (IsFloat(type) || vector <= 4) run_one("reduce", ToString(type), " function=SUM");
     if (IsFloat(type)) run_one("reduce", ToString(type), " function=LOG_SUM_EXP");

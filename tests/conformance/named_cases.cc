@@ -463,6 +463,13 @@ constexpr NamedCase kAdditions[] = {
     {"WrapsShortsWithoutCarryIntoTheNext",
      "element_wise_add a=UINT16[1023] b=UINT16[1023] output=UINT16[1023] values=extremes seed=1 "
      "view=134217728 groups=64 threads=8 wide=0"},
+    // So much that it is dispatched in parts.
+    {"AddsInPartsOfADispatch",
+     "element_wise_add a=FLOAT32[4194305] b=FLOAT32[4194305] output=FLOAT32[4194305] "
+     "values=random_bits seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"AddsInPartsOfADispatchAsHardware",
+     "element_wise_add a=INT64[2,700001]/[1,2] b=INT64[2,700001] output=INT64[2,700001] "
+     "values=random_bits seed=1 view=134217728 groups=512 threads=256 wide=1"},
     {"CarriesIntoTheUpperWord",
      "element_wise_add a=INT64[1023] b=INT64[1023] output=INT64[1023] values=extremes seed=1 "
      "view=134217728 groups=64 threads=8 wide=0"},

@@ -24,6 +24,10 @@ def hardmax(input_, axes, output=""):
     return f"hardmax {{ input {input_} axes: {list(axes)} {output} }}"
 
 
+def add(a, b, output=""):
+    return f"element_wise_add {{ a {a} b {b} {output} }}"
+
+
 def one_of_each(input_, axis):
     """Each operator over one axis, by name."""
     return {"arg_min": arg("min", input_, [axis]), "arg_max": arg("max", input_, [axis], "down"),

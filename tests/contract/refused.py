@@ -3,7 +3,7 @@ operator that has the field; and the feature levels."""
 
 from cases import (FUNCTION_TYPES, LEVELS, Recording, TYPES, begin, compile_, execute, stream,
                    tensor)
-from computed import arg, hardmax, one_of_each, reduce, top_k
+from computed import add, arg, hardmax, one_of_each, reduce, top_k
 
 from api import op, sv  # pylint: disable=wrong-import-order
 
@@ -37,6 +37,10 @@ def _inputs():
                 yield f"{name}/input/{kind}", text
     for field in ("arg_min", "arg_max", "reduce", "top_k", "hardmax"):
         yield f"{field}/input/missing", f"{field} {{ }}"
+    for kind, b in (("rank", tensor("f32", [2, 3])), ("size", tensor("f32", [2, 3, 5])),
+                    ("type", tensor("i8", [2, 3, 4]))):
+        yield f"element_wise_add/b/{kind}", add(INPUT, b)
+    yield "element_wise_add/b/missing", f"element_wise_add {{ a {INPUT} }}"
     yield "no_operator", ""
 
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/operators/reduction/arg_reference.h"
+#include "kernels/reference/compensated_sum.h"
 #include "kernels/reference/reference_operators.h"
 
 namespace opmill {
@@ -59,22 +60,6 @@ uint64_t ReduceIntegers(ReduceFunction function, bool is_signed, const Reader& i
   });
   return result;
 }
-
-// Neumaier's compensated sum: what the additions lose is summed beside them.
-class CompensatedSum {
- public:
-  void Add(double x) {
-    const double sum = sum_ + x;
-    lost_ += std::abs(sum_) >= std::abs(x) ? (sum_ - sum) + x : (x - sum) + sum_;
-    sum_ = sum;
-  }
-  // Next to inf and NaN, what was lost is meaningless.
-  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
-
- private:
-  double sum_ = 0;
-  double lost_ = 0;
-};
 
 // A product whose exponent cannot overflow on the way.
 class WideProduct {

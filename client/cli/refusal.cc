@@ -73,12 +73,24 @@ std::string Translate(const std::string& field, absl::Span<const std::string> in
     return absl::StrCat("--", FlagOf(path.schema->attributes[*attribute]));
   }
   // Of an output the flags say the type of indices alone.
-  return IndexOf(path.leaf, path.schema->outputs) ? "--index_type" : field;
+  const auto output = IndexOf(path.leaf, path.schema->outputs);
+  return output && path.schema->outputs[*output].holds_indices ? "--index_type" : field;
 }
 
-// Field names inside of a sentence.
-std::string Reword(absl::string_view sentence) {
-  return absl::StrReplaceAll(sentence, {{"arg_max", "argmax"},
+// Field names inside of a sentence about an operator, where one is known.
+std::string Reword(absl::string_view sentence, const OperatorSchema* schema) {
+  std::string reworded(sentence);
+  for (size_t i = 0; schema != nullptr && i < schema->inputs.size(); ++i) {
+    const absl::string_view name = schema->inputs[i].name;
+    if (name == "input") continue;
+    const std::pair<absl::string_view, absl::string_view> words[] = {
+        {"data_type", "type"}, {"sizes", "shape"}, {"strides", "strides"}};
+    for (const auto& [field, word] : words) {
+      absl::StrReplaceAll(
+          {{absl::StrCat(name, ".", field), absl::StrCat("input ", name, "'s ", word)}}, &reworded);
+    }
+  }
+  return absl::StrReplaceAll(reworded, {{"arg_max", "argmax"},
                                         {"arg_min", "argmin"},
                                         {"axis_direction", "--direction"},
                                         {"begin.timeout", "--deadline"},
@@ -96,13 +108,14 @@ std::string Reword(absl::string_view sentence) {
 absl::Status InFlags(const absl::Status& status, absl::Span<const std::string> input_names) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (violations.empty()) return status;
+  const OperatorSchema* const schema = PathOf(violations.front().field).schema;
   google::rpc::BadRequest detail;
   for (const FieldViolation& violation : violations) {
     google::rpc::BadRequest::FieldViolation& translated = *detail.add_field_violations();
     translated.set_field(Translate(violation.field, input_names));
-    translated.set_description(Reword(violation.description));
+    translated.set_description(Reword(violation.description, schema));
   }
-  absl::Status translated(status.code(), Reword(status.message()));
+  absl::Status translated(status.code(), Reword(status.message(), schema));
   status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
     translated.SetPayload(type_url, payload);
   });

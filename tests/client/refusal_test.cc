@@ -74,6 +74,12 @@ TEST(InFlags, NamesTheInputOfSeveral) {
   const absl::Status status =
       InFlags(Refusal("inputs[1]", "inputs[1] has 5 bytes; 6 are needed."), {"a.npy", "b.npy"});
   EXPECT_EQ(Describe(status), "b.npy: the input has 5 bytes; 6 are needed.");
+  const absl::Status shape = Refusal("begin.operator.element_wise_add.b.sizes[1]",
+                                     "b.sizes[1] is 3, but a.sizes[1] is 4.");
+  EXPECT_EQ(Describe(InFlags(shape, {"x.npy", "y.npy"})),
+            "y.npy: input b's shape[1] is 3, but input a's shape[1] is 4.");
+  EXPECT_EQ(Describe(InFlags(InFlags(shape))),
+            "input b's shape[1] is 3, but input a's shape[1] is 4.");
 }
 
 TEST(InFlags, NeedsNoInputOrField) {

@@ -193,6 +193,31 @@ class NumpyFiles(unittest.TestCase):
                               "--output", output)
                 np.testing.assert_array_equal(np.load(output), view.sum(axis=1, keepdims=True))
 
+    def test_sums_of_two_files_broadcast_as_numpy_does(self):
+        shapes = [((4, 6), (4, 6)), ((2, 3, 8), (8,)), ((1,), (3, 5)), ((4, 1), (1, 7)),
+                  ((2, 1, 8), (3, 1)), ((5, 1, 2, 1), (3, 1, 9)), ((1, 1), (1,))]
+
+        def check(dtype, index):
+            server = self.software if index % 2 else self.reference
+            a_shape, b_shape = shapes[index % len(shapes)]
+            a = np.asarray(arrays.awkward(dtype, a_shape, seed=index), order="CF"[index % 2])
+            b = np.asarray(arrays.awkward(dtype, b_shape, seed=index + 50),
+                           order="CF"[index // 2 % 2])
+            paths = self.path("a"), self.path("b"), self.path("sum")
+            np.save(paths[0], a)
+            np.save(paths[1], b)
+            done = self.opmill("element_wise_add", "--input", paths[0], "--input", paths[1],
+                               "--output", paths[2], server=server)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            actual = np.load(paths[2])
+            self.assertEqual(actual.dtype, a.dtype)
+            np.testing.assert_array_equal(actual, a + b)
+
+        cases = [(dtype, index) for index, dtype in enumerate(arrays.ALL_TYPES * 3)]
+        for case, result in [(case, self.pool.submit(check, *case)) for case in cases]:
+            with self.subTest(case):
+                result.result()
+
     def test_archives_that_numpy_wrote_and_reads(self):
         generator = np.random.default_rng(3)
         x = {"w": generator.standard_normal((40, 50), np.float32), "ones": np.ones((2, 9), "i4"),

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -38,7 +39,7 @@ constexpr std::array<uint32_t, 16> kSideLengths = {1, 2, 2,  3,  3,  4,  5,  7,
 
 // Operators and functions as a list: what one row of the table is about.
 struct Function {
-  enum Kind { kArg, kReduce, kTopK, kHardmax, kAdd } kind;
+  enum Kind { kArg, kReduce, kTopK, kHardmax, kAdd, kCumulativeSummation } kind;
   Extreme extreme = Extreme::kMax;
   AxisDirection direction = AxisDirection::kIncreasing;
   ReduceFunction function = ReduceFunction::kSum;
@@ -59,6 +60,11 @@ std::vector<Function> FunctionsOf(DataType type) {
   }
   if (IsFloat(type)) functions.push_back({.kind = Function::kHardmax});
   functions.push_back({.kind = Function::kAdd});
+  if (NewestRow(CumulativeSummationDesc()).types.Contains(type)) {
+    for (const AxisDirection direction : {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
+      functions.push_back({.kind = Function::kCumulativeSummation, .direction = direction});
+    }
+  }
   return functions;
 }
 
@@ -198,6 +204,10 @@ OperatorDesc MakeDesc(const Function& f, const Shape& shape, TensorDesc input, b
       return ElementWiseAddDesc{std::move(input), TensorDesc{type, shape.sizes, std::move(strides)},
                                 MakeOutput(type, shape.sizes, strided_output, random)};
     }
+    case Function::kCumulativeSummation:
+      return CumulativeSummationDesc{std::move(input),
+                                     MakeOutput(type, shape.sizes, strided_output, random),
+                                     shape.axes.back(), f.direction, random.OneIn(2)};
     case Function::kHardmax:
       break;
   }

@@ -12,6 +12,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 
 namespace opmill {
@@ -181,7 +182,9 @@ Inputs MakeInputs(const ConformanceCase& c) {
 }
 
 bool IsInexact(const OperatorDesc& desc) {
-  if (desc.schema != &kReduceSchema || !IsFloat(desc.inputs[0].data_type)) return false;
+  if (!IsFloat(desc.inputs[0].data_type)) return false;
+  if (desc.schema == &kCumulativeSummationSchema) return true;
+  if (desc.schema != &kReduceSchema) return false;
   switch (desc.choice<ReduceFunction>("function")) {
     case ReduceFunction::kArgMax:
     case ReduceFunction::kArgMin:

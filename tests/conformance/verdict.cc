@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/descriptor/half.h"
+#include "kernels/operators/cumulative_summation/cumulative_summation_reference.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/support/tensors.h"
 
@@ -201,28 +202,42 @@ bool Accepts(const Accepted& accepted, DataType type, double got) {
          got <= Stored(type, accepted.high);
 }
 
-std::string FindInexactMistake(const ReduceDesc& desc, ValuePattern values,
+// The same for the sums of cumulative_summation.
+std::vector<TermFacts> FactsOf(const CumulativeSummationDesc& desc, ValuePattern values,
                                absl::Span<const std::byte> input,
+                               const std::vector<ExactReduction>& exact) {
+  const std::vector<std::byte> finite =
+      Changed(desc.input.data_type, input, [](double x) { return std::isfinite(x) ? x : 0.0; });
+  const std::vector<ExactReduction> finite_sums = ExactCumulativeSums(desc, finite);
+  std::vector<TermFacts> facts(exact.size());
+  for (size_t i = 0; i < exact.size(); ++i) {
+    facts[i] = {.integers = HoldsIntegers(values),
+                .finite_magnitudes = finite_sums[i].sum_of_magnitudes};
+  }
+  return facts;
+}
+
+// `exact` and `facts` in row-major order of the output.
+std::string FindInexactMistake(ReduceFunction function, const TensorDesc& output_desc,
+                               const std::vector<ExactReduction>& exact,
+                               const std::vector<TermFacts>& facts,
                                const std::vector<std::byte>& output) {
-  const DataType type = desc.input.data_type;
-  const auto exact = ReferenceReduceExact(desc, input);
-  if (!exact.ok()) return std::string(exact.status().message());
-  const std::vector<TermFacts> facts = FactsOf(desc, values, input, *exact);
-  const std::vector<uint64_t> places = PlacesOf(*desc.output);
+  const DataType type = output_desc.data_type;
+  const std::vector<uint64_t> places = PlacesOf(output_desc);
   std::vector<std::byte> gaps = output;
   for (size_t i = 0; i < places.size(); ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, output.data() + places[i], ElementBytes(type));
     std::memset(gaps.data() + places[i], 0, ElementBytes(type));
     const double got = NumberOf(type, bits);
-    const Accepted accepted = AcceptedResults(desc.function, (*exact)[i], facts[i]);
+    const Accepted accepted = AcceptedResults(function, exact[i], facts[i]);
     if (Accepts(accepted, type, got)) continue;
     return absl::StrFormat(
         "result %d is %.9g (0x%x), exactly it is %.9g; accepted is [%.9g, %.9g]%s%s; %d terms of "
         "magnitude %.9g",
-        i, got, bits, (*exact)[i].value, Stored(type, accepted.low), Stored(type, accepted.high),
-        accepted.nan ? " or NaN" : "", accepted.infinity ? " or an infinity" : "",
-        (*exact)[i].count, (*exact)[i].sum_of_magnitudes);
+        i, got, bits, exact[i].value, Stored(type, accepted.low), Stored(type, accepted.high),
+        accepted.nan ? " or NaN" : "", accepted.infinity ? " or an infinity" : "", exact[i].count,
+        exact[i].sum_of_magnitudes);
   }
   const auto dirty =
       std::find_if(gaps.begin(), gaps.end(), [](std::byte b) { return b != std::byte{0}; });
@@ -290,7 +305,18 @@ Accepted AcceptedResults(ReduceFunction function, const ExactReduction& exact,
 
 std::string FindMistake(const ConformanceCase& c, const Inputs& inputs, const Outputs& outputs) {
   if (!IsInexact(c.desc)) return FindExactMistake(c.desc, inputs, outputs);
-  return FindInexactMistake(ReduceDesc::From(c.desc), c.values, inputs[0], outputs[0]);
+  const TensorDesc& output = *c.desc.outputs[0];
+  if (c.desc.schema == &kCumulativeSummationSchema) {
+    const auto desc = CumulativeSummationDesc::From(c.desc);
+    const std::vector<ExactReduction> exact = ExactCumulativeSums(desc, inputs[0]);
+    return FindInexactMistake(ReduceFunction::kSum, output, exact,
+                              FactsOf(desc, c.values, inputs[0], exact), outputs[0]);
+  }
+  const ReduceDesc desc = ReduceDesc::From(c.desc);
+  const auto exact = ReferenceReduceExact(desc, inputs[0]);
+  if (!exact.ok()) return std::string(exact.status().message());
+  return FindInexactMistake(desc.function, output, *exact,
+                            FactsOf(desc, c.values, inputs[0], *exact), outputs[0]);
 }
 
 }  // namespace opmill

@@ -111,7 +111,7 @@ TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides
     s.sizes.insert(input.sizes.begin(), input.sizes.end());
     sizes_of_types[input.data_type].insert(input.sizes.begin(), input.sizes.end());
   }
-  EXPECT_EQ(seen.size(), 114u);
+  EXPECT_EQ(seen.size(), 120u);
   std::map<std::string, std::set<std::pair<bool, bool>>> strides_of_functions;
   for (const DataType type : kAllDataTypes) {
     for (const uint32_t size : {32767, 32768, 32769, 65535, 65536, 65537, 70001}) {

@@ -28,6 +28,12 @@ def add(a, b, output=""):
     return f"element_wise_add {{ a {a} b {b} {output} }}"
 
 
+def cumulative_sum(input_, axis, direction="up", exclusive=False):
+    return (f"cumulative_summation {{ input {input_} axis: {axis} "
+            f"axis_direction: {DIRECTIONS[direction]} "
+            f"has_exclusive_sum: {'true' if exclusive else 'false'} }}")
+
+
 def one_of_each(input_, axis):
     """Each operator over one axis, by name."""
     return {"arg_min": arg("min", input_, [axis]), "arg_max": arg("max", input_, [axis], "down"),
@@ -145,6 +151,29 @@ def _compiled():
         f"output {tensor('i32', [1, 1])}"))
 
 
+def _additions():
+    for dtype in TYPES:
+        elements = data(dtype, 6)
+        yield execute(f"element_wise_add/{dtype}",
+                      add(tensor(dtype, [2, 3]), tensor(dtype, [2, 3])), elements, elements)
+    row = add(tensor("f32", [2, 3]), tensor("f32", [2, 3], [0, 1]))
+    yield execute("element_wise_add/broadcast", row, data("f32", 6), data("f32", 3))
+    yield execute("element_wise_add/one_input", row, data("f32", 6))
+    yield execute("element_wise_add/short", row, data("f32", 6), data("f32", 2))
+    yield compile_("element_wise_add/broadcast", row)
+
+
+def _cumulative_sums():
+    for dtype in ("f32", "f16", "i64", "i32", "u64", "u32"):
+        for direction in DIRECTIONS:
+            for exclusive in (False, True):
+                yield execute(f"cumulative_summation/{dtype}/{direction}/{exclusive}",
+                              cumulative_sum(tensor(dtype, [2, 7]), 1, direction, exclusive),
+                              data(dtype, 14))
+    yield compile_("cumulative_summation", cumulative_sum(tensor("f32", [3, 2]), 0))
+
+
 def cases():
-    for group in (_types, _index_types, _shapes, _specials, _strides, _compiled):
+    for group in (_additions, _cumulative_sums, _types, _index_types, _shapes, _specials, _strides,
+                  _compiled):
         yield from group()

@@ -146,6 +146,8 @@ class DispatchChecker {
 };
 
 // For the kernels of top_k.
+std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPlan& plan,
+                                                                const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorPlan& plan,
                                                         const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan,

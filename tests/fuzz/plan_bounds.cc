@@ -180,6 +180,7 @@ class ReductionChecker final : public DispatchChecker {
 
 std::unique_ptr<DispatchChecker> MakeChecker(const OperatorPlan& plan, const Dispatch& dispatch) {
   const std::string& shader = plan.kernels[dispatch.kernel].shader;
+  if (shader == "cumulative_summation") return MakeCumulativeSummationChecker(plan, dispatch);
   if (shader == "element_wise_add") return MakeElementwiseChecker(plan, dispatch);
   if (absl::StartsWith(shader, "top_k")) return MakeTopKChecker(plan, dispatch);
   return std::make_unique<ReductionChecker>(plan, dispatch);

@@ -14,6 +14,7 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -159,6 +160,12 @@ OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice
 }
 
 // One input is as the shape says, the other packed, or some of its dimensions are repeated.
+OperatorDesc MakeCumulativeSummation(TensorDesc input, const Shape& shape, uint32_t choice,
+                                     Random& /*random*/) {
+  return CumulativeSummationDesc{
+      .input = std::move(input), .axis = shape.axes.back(), .has_exclusive_sum = choice == 1};
+}
+
 OperatorDesc MakeAdd(TensorDesc input, const Shape& shape, uint32_t /*choice*/, Random& random) {
   TensorDesc other = {input.data_type, shape.sizes, PackedStrides(shape.sizes)};
   if (random.OneIn(2)) other.strides.back() = 0;
@@ -168,7 +175,10 @@ OperatorDesc MakeAdd(TensorDesc input, const Shape& shape, uint32_t /*choice*/, 
 }
 
 std::vector<Function> FunctionsOf(DataType type) {
-  std::vector<Function> functions = {{MakeHardmax, HardmaxDesc()}, {MakeAdd, ElementWiseAddDesc()}};
+  std::vector<Function> functions = {{MakeHardmax, HardmaxDesc()},
+                                     {MakeAdd, ElementWiseAddDesc()},
+                                     {MakeCumulativeSummation, CumulativeSummationDesc(), 0},
+                                     {MakeCumulativeSummation, CumulativeSummationDesc(), 1}};
   for (uint32_t choice = 0; choice < 4; ++choice) {
     functions.push_back({MakeArgReduce, ArgReduceDesc(), choice});
   }

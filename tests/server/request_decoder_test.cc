@@ -167,7 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::ValuesIn(std::vector<Refusal>{
         {"NoOperator", "", "operator.desc",
          "operator names none of the operators of this server: arg_min, arg_max, reduce, top_k, "
-         "hardmax, element_wise_add."},
+         "hardmax, element_wise_add, "
+         "cumulative_summation."},
         {"NoInput", "hardmax { axes: 0 }", "operator.hardmax.input", "input is not given."},
         {"NoInputOfTopK", "top_k { k: 1 }", "operator.top_k.input", "input is not given."},
         {"NoDataType", "arg_min { input { sizes: 3 } axes: 0 }", "operator.arg_min.input.data_type",

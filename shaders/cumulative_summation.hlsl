@@ -1,0 +1,171 @@
+// The sums of all elements up to each one along a dimension. Integers wrap, so that DATA_TYPE is an
+// unsigned type for signed ones too.
+//   SumBlocks      a group sums a block of a sequence and writes a record
+//   ScanBlocks     a group adds the records before its block, then walks the block in tiles
+//   ScanSequences  a lane walks a sequence
+//   EXCLUSIVE      1: an element is no part of its own sum
+//   CARRIES        1: there are records of earlier blocks
+#include "include/dispatch.hlsli"
+#include "include/elements.hlsli"
+#include "include/half.hlsli"
+
+Buffer<uint4> Input : register(t0);
+Buffer<uint4> Records : register(t1);
+
+#if IS_WIDE
+#define SUM uint2
+SUM Plus(SUM a, SUM b) {
+  uint low = a.x + b.x;
+  return uint2(low, a.y + b.y + (low < a.x ? 1u : 0u));
+}
+#define SumOfBits(bits) (bits)
+#define BitsOfSum(sum) (sum)
+#define RecordOfSum(sum) uint4(sum, 0, 0)
+#define SumOfRecord(record) (record).xy
+#elif IS_FLOAT
+#define SUM float
+SUM Plus(SUM a, SUM b) { return a + b; }
+#if DATA_TYPE == TYPE_FLOAT16
+#define SumOfBits(bits) FloatOfHalf(bits)
+#define BitsOfSum(sum) HalfBits(sum)
+#else
+#define SumOfBits(bits) asfloat(bits)
+#define BitsOfSum(sum) asuint(sum)
+#endif
+#define RecordOfSum(sum) uint4(asuint(sum), 0, 0, 0)
+#define SumOfRecord(record) asfloat((record).x)
+#else
+#define SUM uint
+SUM Plus(SUM a, SUM b) { return a + b; }
+#define SumOfBits(bits) (bits)
+#define BitsOfSum(sum) (sum)
+#define RecordOfSum(sum) uint4(sum, 0, 0, 0)
+#define SumOfRecord(record) (record).x
+#endif
+
+// Element `position` of the sequence that starts there. Strides may be negative: offsets wrap.
+SUM ElementAt(uint start, uint position) {
+  uint at = start + position * c.reduced[0].input_stride;
+  return SumOfBits(ElementOf(Input[instance.read0 + at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS));
+}
+
+#ifndef SUMS_BLOCKS
+RWBuffer<BITS> Output : register(u0);
+
+// Stores the sum at an element and returns the sum after it.
+SUM Step(uint start, uint position, SUM sum, SUM element) {
+  SUM after = Plus(sum, element);
+  Output[instance.write0 + start + position * c.reduced[0].output_stride] =
+      BitsOfSum(EXCLUSIVE ? sum : after);
+  return after;
+}
+#endif
+
+groupshared SUM lane_sums[THREADS];
+
+// The sum of what all lanes before this one have; `total` of what all have.
+SUM SumBefore(SUM own, uint lane, out SUM total) {
+  lane_sums[lane] = own;
+  GroupMemoryBarrierWithGroupSync();
+  [unroll] for (uint step = 1; step < THREADS; step *= 2) {
+    SUM sum = lane_sums[lane];
+    if (lane >= step) sum = Plus(lane_sums[lane - step], sum);
+    GroupMemoryBarrierWithGroupSync();
+    lane_sums[lane] = sum;
+    GroupMemoryBarrierWithGroupSync();
+  }
+  total = lane_sums[THREADS - 1];
+  SUM before = (SUM)0;
+  if (lane > 0) before = lane_sums[lane - 1];
+  GroupMemoryBarrierWithGroupSync();
+  return before;
+}
+
+// The part of a sequence that a group has: c.splits of them, c.split_items elements each.
+struct Block {
+  uint sequence;
+  uint number;
+  uint begin;
+  uint end;
+};
+
+Block BlockOf(uint flat) {
+  Block block;
+  block.sequence = flat / c.splits;
+  block.number = flat % c.splits;
+  block.begin = block.number * c.split_items;
+  block.end = min(block.begin + c.split_items, c.item_count);
+  return block;
+}
+
+#ifdef SUMS_BLOCKS
+
+RWBuffer<uint4> BlockSums : register(u0);
+
+[numthreads(THREADS, 1, 1)]
+void SumBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  Block block = BlockOf(EnterGroup(group));
+  if (block.sequence >= c.unit_count) return;
+  uint start = c.input_base + KeptOffsets(block.sequence).input;
+  SUM own = (SUM)0;
+  [loop] for (uint i = block.begin + lane; i < block.end; i += THREADS) {
+    own = Plus(own, ElementAt(start, i));
+  }
+  SUM total;
+  SumBefore(own, lane, total);
+  uint record = c.record_base + block.sequence * c.record_stride + block.number;
+  if (lane == 0) BlockSums[instance.write0 + record] = RecordOfSum(total);
+}
+
+#else
+
+[numthreads(THREADS, 1, 1)]
+void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  Block block = BlockOf(EnterGroup(group));
+  if (block.sequence >= c.unit_count) return;
+  Offsets at = KeptOffsets(block.sequence);
+  uint input = c.input_base + at.input;
+  uint output = c.output_base + at.output;
+  SUM sum = (SUM)0;
+#if CARRIES
+  uint first = instance.read1 + block.sequence * c.record_stride;
+  uint earlier = c.record_base + block.number;
+  SUM own = (SUM)0;
+  [loop] for (uint r = lane; r < earlier; r += THREADS) {
+    own = Plus(own, SumOfRecord(Records[first + r]));
+  }
+  SumBefore(own, lane, sum);
+#endif
+  [loop] for (uint tile = block.begin; tile < block.end; tile += THREADS * LANE_ITEMS) {
+    uint begin = tile + lane * LANE_ITEMS;
+    SUM elements[LANE_ITEMS];
+    SUM of_lane = (SUM)0;
+    [unroll] for (uint i = 0; i < LANE_ITEMS; ++i) {
+      elements[i] = (SUM)0;
+      if (begin + i < block.end) elements[i] = ElementAt(input, begin + i);
+      of_lane = Plus(of_lane, elements[i]);
+    }
+    SUM total;
+    SUM running = Plus(sum, SumBefore(of_lane, lane, total));
+    [unroll] for (uint j = 0; j < LANE_ITEMS; ++j) {
+      if (begin + j < block.end) running = Step(output, begin + j, running, elements[j]);
+    }
+    sum = Plus(sum, total);
+  }
+}
+
+[numthreads(THREADS, 1, 1)]
+void ScanSequences(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint2 units = EnterUnits(group, lane);
+  [loop] for (uint sequence = units.x; sequence < units.y; sequence += THREADS) {
+    Offsets at = KeptOffsets(sequence);
+    uint input = c.input_base + at.input;
+    uint output = c.output_base + at.output;
+    SUM sum = (SUM)0;
+    [loop] for (uint i = 0; i < c.item_count; ++i) {
+      sum = Step(output, i, sum, ElementAt(input, i));
+    }
+  }
+}
+
+#endif

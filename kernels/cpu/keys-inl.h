@@ -1,0 +1,62 @@
+// Elements as integers of the same size that order as the elements do. Included once for each
+// instruction set.
+// NOLINTBEGIN
+#if defined(OPMILL_KERNELS_CPU_KEYS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef OPMILL_KERNELS_CPU_KEYS_INL_H_
+#undef OPMILL_KERNELS_CPU_KEYS_INL_H_
+#else
+#define OPMILL_KERNELS_CPU_KEYS_INL_H_
+#endif
+// NOLINTEND
+
+#include <type_traits>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// kLeast: the least element has the greatest key.
+template <class T, bool kLeast>
+struct IntegerKeys {
+  using Key = T;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Load(D d, const Key* from) {
+    const auto x = hn::LoadU(d, from);
+    if constexpr (kLeast) return hn::Not(x);
+    return x;
+  }
+  static Key Of(Key x) { return kLeast ? static_cast<Key>(~x) : x; }
+};
+
+// Of a float's bits. -0 equals +0, all NaNs are equal: kNanLast gives them the least key, else the
+// greatest.
+template <class TI, bool kLeast, bool kNanLast>
+struct FloatKeys {
+  using Key = TI;
+  static constexpr TI kInfinity = sizeof(TI) == 4 ? 0x7F80'0000 : 0x7C00;
+  static constexpr TI kMagnitude = hwy::LimitsMax<TI>();
+  static constexpr TI kNan = kNanLast ? hwy::LimitsMin<TI>() : hwy::LimitsMax<TI>();
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Load(D d, const Key* from) {
+    const auto x = hn::LoadU(d, from);
+    const auto magnitude = hn::And(x, hn::Set(d, kMagnitude));
+    const auto sign = hn::ShiftRight<8 * sizeof(TI) - 1>(x);
+    const auto flipped = hn::Xor(magnitude, sign);
+    const auto key = kLeast ? hn::Sub(sign, flipped) : hn::Sub(flipped, sign);
+    return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kInfinity)), hn::Set(d, kNan), key);
+  }
+  static Key Of(Key x) {
+    const Key magnitude = x & kMagnitude;
+    if (magnitude > kInfinity) return kNan;
+    return (x < 0) != kLeast ? static_cast<Key>(-magnitude) : magnitude;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

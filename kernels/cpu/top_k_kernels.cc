@@ -1,0 +1,203 @@
+#include "kernels/cpu/top_k_kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "hwy/contrib/sort/vqsort.h"
+#include "kernels/cpu/fold_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/top_k_kernels.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/cpu/keys-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+
+inline bool Precedes(uint64_t a, uint64_t b) { return a > b; }
+inline bool Precedes(const WideCandidate& a, const WideCandidate& b) {
+  return a.key != b.key ? a.key > b.key : a.place > b.place;
+}
+inline uint64_t PlaceOf(uint64_t candidate) { return static_cast<uint32_t>(~candidate); }
+inline uint64_t PlaceOf(const WideCandidate& candidate) { return ~candidate.place; }
+
+// Few are sorted faster without the call of another library.
+constexpr size_t kFew = 16;
+
+void Sort(uint64_t* candidates, size_t count) {
+  if (count <= kFew) {
+    std::sort(candidates, candidates + count, [](uint64_t a, uint64_t b) { return a > b; });
+    return;
+  }
+  static thread_local const hwy::Sorter sorter;
+  sorter(candidates, count, hwy::SortDescending());
+}
+void Sort(WideCandidate* candidates, size_t count) {
+  std::sort(candidates, candidates + count,
+            [](const WideCandidate& a, const WideCandidate& b) { return Precedes(a, b); });
+}
+
+template <class Keys>
+struct TopK {
+  using T = typename Keys::Key;
+  using U = std::make_unsigned_t<T>;
+  using D = hn::ScalableTag<T>;
+  using Candidate = std::conditional_t<sizeof(T) == 8, WideCandidate, uint64_t>;
+
+  static HWY_INLINE Candidate Make(T key, uint64_t position) {
+    // Signed keys as unsigned ones of the same order.
+    constexpr U kFlip = std::is_signed_v<T> ? static_cast<U>(U{1} << (8 * sizeof(T) - 1)) : U{0};
+    const U ordered = static_cast<U>(static_cast<U>(key) ^ kFlip);
+    if constexpr (sizeof(T) == 8) {
+      return {~position, ordered};
+    } else {
+      return uint64_t{ordered} << 32 | static_cast<uint32_t>(~position);
+    }
+  }
+  static HWY_INLINE T KeyOf(const Candidate& candidate) {
+    constexpr U kFlip = std::is_signed_v<T> ? static_cast<U>(U{1} << (8 * sizeof(T) - 1)) : U{0};
+    if constexpr (sizeof(T) == 8) {
+      return static_cast<T>(candidate.key ^ kFlip);
+    } else {
+      return static_cast<T>(static_cast<U>(static_cast<U>(candidate >> 32) ^ kFlip));
+    }
+  }
+
+  static HWY_INLINE void MakeAll(const T* from, size_t count, uint64_t position,
+                                 Candidate* candidates) {
+    const D d;
+    const size_t n = hn::Lanes(d);
+    HWY_ALIGN T keys[kStateStep];
+    size_t i = 0;
+    for (; i + n <= count; i += n) {
+      hn::Store(Keys::Load(d, from + i), d, keys);
+      for (size_t j = 0; j < n; ++j) candidates[i + j] = Make(keys[j], position + i + j);
+    }
+    for (; i < count; ++i) candidates[i] = Make(Keys::Of(from[i]), position + i);
+  }
+
+  // Keeps the first k in front, in any order, and gives the least key of those.
+  static T Shrink(Candidate* candidates, size_t count, size_t k) {
+    if (count > k) {
+      std::nth_element(candidates, candidates + k - 1, candidates + count,
+                       [](const Candidate& a, const Candidate& b) { return Precedes(a, b); });
+    }
+    return KeyOf(candidates[k - 1]);
+  }
+
+  // Elements that are no more than the k-th best so far are skipped: those that equal it come
+  // later. Of random data all but some k * log(count / k) are.
+  static void Select(const void* elements, size_t count, uint64_t position, size_t k,
+                     void* candidates, size_t room) {
+    const T* from = static_cast<const T*>(elements);
+    Candidate* const found = static_cast<Candidate*>(candidates);
+    size_t filled = std::min(room, count);
+    MakeAll(from, filled, position, found);
+    size_t i = filled;
+    if (i < count) {
+      const D d;
+      const size_t n = hn::Lanes(d);
+      T threshold = Shrink(found, filled, k);
+      filled = k;
+      const auto push = [&](size_t at) HWY_ATTR {
+        const T key = Keys::Of(from[at]);
+        if (key <= threshold) return;
+        found[filled++] = Make(key, position + at);
+        if (filled < room) return;
+        threshold = Shrink(found, filled, k);
+        filled = k;
+      };
+      uint8_t bits[kStateStep / 8 + 8] = {};
+      for (; i + 4 * n <= count; i += 4 * n) {
+        const auto least = hn::Set(d, threshold);
+        const auto a = hn::Max(Keys::Load(d, from + i), Keys::Load(d, from + i + n));
+        const auto b = hn::Max(Keys::Load(d, from + i + 2 * n), Keys::Load(d, from + i + 3 * n));
+        if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Max(a, b), least)))) continue;
+        for (size_t j = i; j < i + 4 * n; j += n) {
+          hn::StoreMaskBits(d, hn::Gt(Keys::Load(d, from + j), least), bits);
+          uint64_t set = 0;
+          std::memcpy(&set, bits, sizeof(set));
+          if (n < 64) set &= (uint64_t{1} << n) - 1;
+          for (; set != 0; set &= set - 1) {
+            push(j + hwy::Num0BitsBelowLS1Bit_Nonzero64(set));
+          }
+        }
+      }
+      for (; i < count; ++i) push(i);
+    }
+    const size_t kept = std::min(k, count);
+    if (filled > kept && kept < filled / 4) Shrink(found, filled, kept);
+    Sort(found, kept < filled / 4 ? kept : filled);
+  }
+
+  static void Merge(const void* a, size_t a_count, const void* b, size_t b_count, size_t k,
+                    void* merged) {
+    const auto* left = static_cast<const Candidate*>(a);
+    const auto* right = static_cast<const Candidate*>(b);
+    const Candidate* left_end = left + a_count;
+    const Candidate* right_end = right + b_count;
+    auto* to = static_cast<Candidate*>(merged);
+    for (size_t i = 0; i < std::min(k, a_count + b_count); ++i) {
+      const bool takes_left =
+          right == right_end || (left != left_end && Precedes(*left, *right));
+      to[i] = takes_left ? *left++ : *right++;
+    }
+  }
+
+  static uint64_t Place(const void* candidates, size_t i) {
+    return PlaceOf(static_cast<const Candidate*>(candidates)[i]);
+  }
+
+  static TopKKernels Kernels() { return {Select, Merge, Place}; }
+};
+
+template <bool kLeast>
+TopKKernels Of(CpuElement element) {
+  switch (element) {
+    case CpuElement::kF32:
+      return TopK<FloatKeys<int32_t, kLeast, kLeast>>::Kernels();
+    case CpuElement::kF16:
+      return TopK<FloatKeys<int16_t, kLeast, kLeast>>::Kernels();
+    case CpuElement::kI64:
+      return TopK<IntegerKeys<int64_t, kLeast>>::Kernels();
+    case CpuElement::kI32:
+      return TopK<IntegerKeys<int32_t, kLeast>>::Kernels();
+    case CpuElement::kI16:
+      return TopK<IntegerKeys<int16_t, kLeast>>::Kernels();
+    case CpuElement::kI8:
+      return TopK<IntegerKeys<int8_t, kLeast>>::Kernels();
+    case CpuElement::kU64:
+      return TopK<IntegerKeys<uint64_t, kLeast>>::Kernels();
+    case CpuElement::kU32:
+      return TopK<IntegerKeys<uint32_t, kLeast>>::Kernels();
+    case CpuElement::kU16:
+      return TopK<IntegerKeys<uint16_t, kLeast>>::Kernels();
+    case CpuElement::kU8:
+      break;
+  }
+  return TopK<IntegerKeys<uint8_t, kLeast>>::Kernels();
+}
+
+TopKKernels TopKsOf(CpuElement element, bool largest) {
+  return largest ? Of<false>(element) : Of<true>(element);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace opmill {
+
+HWY_EXPORT(TopKsOf);
+
+TopKKernels TopKKernelsOf(CpuElement element, bool largest) {
+  return HWY_DYNAMIC_DISPATCH(TopKsOf)(element, largest);
+}
+
+}  // namespace opmill
+#endif  // HWY_ONCE

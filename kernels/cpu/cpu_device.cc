@@ -55,7 +55,8 @@ class RunJob : public PoolJob {
     buffers_ = *buffers;
     const uint64_t scratch_bytes = program().scratch_bytes();
     if (scratch_bytes == 0) return absl::OkStatus();
-    scratch_.reset(new (std::nothrow) Block[static_cast<size_t>(scratch_bytes / sizeof(Block) + 1)]);
+    scratch_.reset(new (std::nothrow)
+                       Block[static_cast<size_t>(scratch_bytes / sizeof(Block) + 1)]);
     if (scratch_ == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("The host has no ", scratch_bytes, " bytes for scratch."));
@@ -158,8 +159,8 @@ class CpuDevice : public Device {
         pool_(threads_) {
     info_.name = ProcessorName();
     info_.kind = DeviceKind::kCpu;
-    info_.driver = absl::StrCat(InstructionSet(), ", ", threads_,
-                                threads_ == 1 ? " thread" : " threads");
+    info_.driver =
+        absl::StrCat(InstructionSet(), ", ", threads_, threads_ == 1 ? " thread" : " threads");
     info_.max_scratch_bytes = options.max_scratch_bytes;
   }
 

@@ -153,10 +153,9 @@ absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator, const Bi
         absl::StrCat(name, " has ", size, " bytes; its tensor needs ", required_bytes, "."));
   };
   if (bindings.outputs.size() != cpu_operator.output_bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("The operator has ",
-                                                   cpu_operator.output_bytes.size(),
-                                                   " outputs, but ", bindings.outputs.size(),
-                                                   " are given."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("The operator has ", cpu_operator.output_bytes.size(), " outputs, but ",
+                     bindings.outputs.size(), " are given."));
   }
   absl::Status status = check("The input", bindings.input.get(), cpu_operator.input_bytes);
   RunBuffers buffers;

@@ -147,11 +147,13 @@ struct ArgFold {
       };
       if (count == 8) {
         for (size_t i = 0; i < whole; i += n) {
-          fold(i, [&](size_t j) HWY_ATTR { return Keys::Load(d, p[j] + i); }, std::true_type());
+          fold(
+              i, [&](size_t j) HWY_ATTR { return Keys::Load(d, p[j] + i); }, std::true_type());
         }
       } else {
         for (size_t i = 0; i < whole; i += n) {
-          fold(i, [&](size_t j) HWY_ATTR { return Keys::Load(d, p[j] + i); }, std::false_type());
+          fold(
+              i, [&](size_t j) HWY_ATTR { return Keys::Load(d, p[j] + i); }, std::false_type());
         }
       }
       if (whole == width) continue;

@@ -14,11 +14,11 @@ namespace {
 
 constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
 constexpr uint64_t kMostTaskElements = uint64_t{1} << 20;
-constexpr uint64_t kTasks = 64;       // enough for many processors, few enough for their partials
-constexpr uint64_t kRowBatch = 64;    // rows that `columns` is given at a time
+constexpr uint64_t kTasks = 64;     // enough for many processors, few enough for their partials
+constexpr uint64_t kRowBatch = 64;  // rows that `columns` is given at a time
 constexpr uint64_t kPackedWidth = 128;
 constexpr uint64_t kPackedRow = 4096;
-constexpr uint64_t kShortRow = 64;    // rows below it are folded side by side, as columns
+constexpr uint64_t kShortRow = 64;  // rows below it are folded side by side, as columns
 
 FoldKernels KernelsFor(const FoldWork& work) {
   switch (work.function) {
@@ -49,7 +49,8 @@ class FoldProgram : public CpuProgram {
     for (WorkDim& dim : work_.reduced) {
       if (!work_.is_hardmax) dim.output = dim.indices = 0;
     }
-    if (!FindsPositions(work_.function)) std::stable_sort(work_.reduced.begin(), work_.reduced.end(), IsOuter);
+    if (!FindsPositions(work_.function))
+      std::stable_sort(work_.reduced.begin(), work_.reduced.end(), IsOuter);
     MergeDims(work_.reduced);
     results_ = CountOf(work_.kept);
     count_ = CountOf(work_.reduced);

@@ -83,8 +83,7 @@ void HostBuffers::GiveBack(std::byte* block, uint64_t block_bytes, uint64_t size
   {
     const absl::MutexLock lock(&mutex_);
     used_bytes_ -= size_bytes;
-    if (pages && block_bytes <= max_idle_bytes_ &&
-        idle_bytes_ <= max_idle_bytes_ - block_bytes) {
+    if (pages && block_bytes <= max_idle_bytes_ && idle_bytes_ <= max_idle_bytes_ - block_bytes) {
       idle_.emplace(block_bytes, block);
       idle_bytes_ += block_bytes;
       return;

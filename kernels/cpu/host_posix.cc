@@ -56,8 +56,8 @@ std::string ProcessorName() {
 std::byte* MapPages(uint64_t size_bytes) {
   // One unit more than asked for, of which what lies beside the aligned part is given back.
   const uint64_t mapped_bytes = size_bytes + kPageUnit;
-  void* mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+  void* mapped =
+      mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(mapped);
   const uint64_t before = (kPageUnit - reinterpret_cast<uintptr_t>(begin) % kPageUnit) % kPageUnit;

@@ -142,8 +142,7 @@ struct TopK {
     const Candidate* right_end = right + b_count;
     auto* to = static_cast<Candidate*>(merged);
     for (size_t i = 0; i < std::min(k, a_count + b_count); ++i) {
-      const bool takes_left =
-          right == right_end || (left != left_end && Precedes(*left, *right));
+      const bool takes_left = right == right_end || (left != left_end && Precedes(*left, *right));
       to[i] = takes_left ? *left++ : *right++;
     }
   }

@@ -78,9 +78,9 @@ class TopKProgram : public CpuProgram {
       const uint64_t width = std::min(std::max<uint64_t>(gathered_, 1), end - sequence);
       if (gathered_ > 0) GatherSequences(buffers.input, kept, width, begin, count, gathered);
       for (uint64_t i = 0; i < width; ++i, ++sequence, kept.Next()) {
-        const std::byte* elements =
-            gathered_ > 0 ? gathered + i * count * element_bytes_
-                          : buffers.input + (kept.input() + begin) * element_bytes_;
+        const std::byte* elements = gathered_ > 0
+                                        ? gathered + i * count * element_bytes_
+                                        : buffers.input + (kept.input() + begin) * element_bytes_;
         kernels_.select(elements, count, begin, work_.k, candidates, room);
         if (chunks_ > 1) {
           std::memcpy(List(buffers, 0, sequence, chunk), candidates,
@@ -137,13 +137,12 @@ class TopKProgram : public CpuProgram {
     const Walk kept(work_.kept, sequence);
     for (uint64_t i = 0; i < work_.k; ++i) {
       const uint64_t place = kernels_.place(candidates, i);
-      CopyElement(buffers.outputs[0] +
-                      (kept.output() + i * work_.axis.output) * element_bytes_,
+      CopyElement(buffers.outputs[0] + (kept.output() + i * work_.axis.output) * element_bytes_,
                   buffers.input + (kept.input() + place * work_.axis.input) * element_bytes_,
                   element_bytes_);
-      std::memcpy(buffers.outputs[1] +
-                      (kept.indices() + i * work_.axis.indices) * work_.index_bytes,
-                  &place, work_.index_bytes);
+      std::memcpy(
+          buffers.outputs[1] + (kept.indices() + i * work_.axis.indices) * work_.index_bytes,
+          &place, work_.index_bytes);
     }
   }
 

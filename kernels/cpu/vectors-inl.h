@@ -39,9 +39,9 @@ HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const Half* from) {
   const auto number = hn::Mul(hn::BitCast(df, magnitude), hn::Set(df, 0x1p112f));
   const hn::RebindToSigned<DF> di;
   const auto special = hn::Gt(hn::BitCast(di, magnitude), hn::Set(di, 0x0F7FFFFF));
-  const auto result = hn::IfThenElse(hn::RebindMask(du, special),
-                                     hn::Or(magnitude, hn::Set(du, 0x7F800000u)),
-                                     hn::BitCast(du, number));
+  const auto result =
+      hn::IfThenElse(hn::RebindMask(du, special), hn::Or(magnitude, hn::Set(du, 0x7F800000u)),
+                     hn::BitCast(du, number));
   return hn::BitCast(df, hn::Or(result, sign));
 #endif
 }
@@ -127,9 +127,8 @@ struct SimpleFold {
     for (; r < row_count; ++r) {
       const T* p = static_cast<const T*>(rows[r]);
       for (size_t i = 0; i < whole; i += n) {
-        Policy::StoreState(
-            Policy::Fold(Policy::LoadState(states, width, i), Policy::Load(p + i)), states, width,
-            i);
+        Policy::StoreState(Policy::Fold(Policy::LoadState(states, width, i), Policy::Load(p + i)),
+                           states, width, i);
       }
     }
     if (whole < width) LastColumns(rows, row_count, first, states, width, whole);

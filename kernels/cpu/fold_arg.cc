@@ -168,11 +168,69 @@ struct ArgFold {
     }
   }
 
+  // FLOAT32 as such: a comparison and two choices an element, where making its key takes six steps
+  // more. Eight rows that have a NaN, or infinities of both signs, are folded by their keys.
+  static void FoldFloatRows(const void* const* rows, size_t row_count, uint64_t position, T* keys,
+                            P* places, size_t width) {
+    const hn::ScalableTag<float> d;
+    const D di;
+    constexpr bool kLeast = Keys::kOfLeast;
+    HWY_ALIGN float best[kMaxColumnBytes / sizeof(T)];
+    const size_t n = hn::Lanes(d);
+    const size_t whole = width / n * n;
+    for (size_t i = 0; i < whole; i += n) {
+      hn::Store(hn::BitCast(d, Keys::Bits(di, hn::Load(di, keys + i))), d, best + i);
+    }
+    size_t r = 0;
+    for (; r + 8 <= row_count; r += 8) {
+      const float* p[8];
+      for (size_t j = 0; j < 8; ++j) p[j] = static_cast<const float*>(rows[r + j]);
+      const P first = static_cast<P>(position + r);
+      for (size_t i = 0; i < whole; i += n) {
+        const auto load = [&](size_t j) HWY_ATTR { return hn::LoadU(d, p[j] + i); };
+        const auto sum = hn::Add(hn::Add(hn::Add(load(0), load(1)), hn::Add(load(2), load(3))),
+                                 hn::Add(hn::Add(load(4), load(5)), hn::Add(load(6), load(7))));
+        auto value = hn::Load(d, best + i);
+        auto place = hn::Load(DP(), places + i);
+        if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {
+          Pair pair = {Keys::Of(di, hn::BitCast(di, value)), place};
+          for (size_t j = 0; j < 8; ++j) {
+            pair = Step(pair, Keys::Of(di, hn::BitCast(di, load(j))), first + j);
+          }
+          value = hn::BitCast(d, Keys::Bits(di, pair.key));
+          place = pair.place;
+        } else {
+          for (size_t j = 0; j < 8; ++j) {
+            const auto x = load(j);
+            const auto wins = kLeast ? (kLast ? hn::Le(x, value) : hn::Lt(x, value))
+                                     : (kLast ? hn::Ge(x, value) : hn::Gt(x, value));
+            value = hn::IfThenElse(wins, x, value);
+            place = hn::IfThenElse(hn::RebindMask(DP(), wins),
+                                   hn::Set(DP(), static_cast<P>(first + j)), place);
+          }
+        }
+        hn::Store(value, d, best + i);
+        hn::Store(place, DP(), places + i);
+      }
+    }
+    for (size_t i = 0; i < whole; i += n) {
+      hn::Store(Keys::Of(di, hn::BitCast(di, hn::Load(d, best + i))), di, keys + i);
+    }
+    // What remains, by keys.
+    if (whole > 0) FoldRows(rows + r, row_count - r, position + r, keys, places, whole);
+    if (whole == width) return;
+    const void* rest[kMostRows];
+    for (size_t j = 0; j < row_count; ++j) rest[j] = static_cast<const T*>(rows[j]) + whole;
+    FoldRows(rest, row_count, position, keys + whole, places + whole, width - whole);
+  }
+
   static void Columns(const void* const* rows, size_t row_count, uint64_t position, void* states,
                       size_t width) {
     T* keys = KeyPlane(states, width);
     Place* places = PlacePlane(states, width);
-    if constexpr (!kLocal) {
+    if constexpr (std::is_same_v<T, int32_t> && Keys::kIsFloat) {
+      FoldFloatRows(rows, row_count, position, keys, places, width);
+    } else if constexpr (!kLocal) {
       FoldRows(rows, row_count, position, keys, places, width);
     } else {
       HWY_ALIGN T local_keys[kMaxColumnBytes / sizeof(T)];

@@ -17,7 +17,7 @@ constexpr size_t PaddedWidth(size_t width) {
   return (width + kStateStep - 1) / kStateStep * kStateStep;
 }
 // Of a row that `columns` folds.
-inline constexpr size_t kMaxColumnBytes = 8192;
+inline constexpr size_t kMaxColumnBytes = 16384;
 
 struct FoldKernels {
   size_t state_bytes = 0;

@@ -32,7 +32,7 @@ struct TopKKernels {
 
 // Candidates of `count` elements that are held at a time.
 constexpr size_t TopKRoom(size_t count, size_t k) {
-  const size_t room = 2 * k + 1024;
+  const size_t room = 2 * k + 64;
   return room < count ? room : count;
 }
 

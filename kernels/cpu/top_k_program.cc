@@ -72,14 +72,14 @@ class TopKProgram : public CpuProgram {
     const uint64_t room = TopKRoom(count, work_.k);
     TaskMemory::Scope memory;
     std::byte* candidates = memory.Take(room * candidate_bytes_);
-    std::byte* gathered = memory.Take(gathered_ * count * element_bytes_);
+    std::byte* gathered = memory.Take(gathered_ * Pitch(count) * element_bytes_);
     Walk kept(work_.kept, first);
     for (uint64_t sequence = first; sequence < end;) {
       const uint64_t width = std::min(std::max<uint64_t>(gathered_, 1), end - sequence);
       if (gathered_ > 0) GatherSequences(buffers.input, kept, width, begin, count, gathered);
       for (uint64_t i = 0; i < width; ++i, ++sequence, kept.Next()) {
         const std::byte* elements = gathered_ > 0
-                                        ? gathered + i * count * element_bytes_
+                                        ? gathered + i * Pitch(count) * element_bytes_
                                         : buffers.input + (kept.input() + begin) * element_bytes_;
         kernels_.select(elements, count, begin, work_.k, candidates, room);
         if (chunks_ > 1) {
@@ -92,6 +92,10 @@ class TopKProgram : public CpuProgram {
     }
   }
 
+  // Of sequences that are gathered: not a power of two, which would put all of them into the same
+  // lines of the cache.
+  static uint64_t Pitch(uint64_t count) { return CeilDiv(count, 64) * 64 + 16; }
+
   // `kept` is at the first of them, and stays there.
   void GatherSequences(const std::byte* input, Walk kept, uint64_t width, uint64_t begin,
                        uint64_t count, std::byte* gathered) const {
@@ -102,7 +106,7 @@ class TopKProgram : public CpuProgram {
     for (uint64_t at = 0; at < count; at += kStretch) {
       const uint64_t stretch = std::min(kStretch, count - at);
       for (uint64_t i = 0; i < stretch; ++i) columns[i] = (begin + at + i) * work_.axis.input;
-      Gather(input, gathered + at * element_bytes_, {columns, stretch}, {rows, width}, count,
+      Gather(input, gathered + at * element_bytes_, {columns, stretch}, {rows, width}, Pitch(count),
              element_bytes_);
     }
   }

@@ -27,6 +27,14 @@ inline uint64_t PlaceOf(const WideCandidate& candidate) { return ~candidate.plac
 
 // Few are sorted faster without the call of another library.
 constexpr size_t kFew = 16;
+// So many are sorted by vectors faster than they are parted without.
+constexpr size_t kMany = 512;
+// Elements beyond k that the first threshold is taken from, where k is small.
+constexpr size_t kAhead = 16;
+
+constexpr size_t Ahead(size_t k, size_t room) {
+  return k < kMany / 4 ? std::min(room, k + kAhead) : room;
+}
 
 void Sort(uint64_t* candidates, size_t count) {
   if (count <= kFew) {
@@ -80,9 +88,21 @@ struct TopK {
     for (; i < count; ++i) candidates[i] = Make(Keys::Of(from[i]), position + i);
   }
 
+  template <class M>
+  static HWY_INLINE uint64_t BitsOf(D d, M mask) {
+    uint8_t bytes[kStateStep / 8 + 8] = {};
+    hn::StoreMaskBits(d, mask, bytes);
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes, sizeof(bits));
+    const size_t n = hn::Lanes(d);
+    return n < 64 ? bits & ((uint64_t{1} << n) - 1) : bits;
+  }
+
   // Keeps the first k in front, in any order, and gives the least key of those.
   static T Shrink(Candidate* candidates, size_t count, size_t k) {
-    if (count > k) {
+    if (sizeof(T) < 8 && count >= kMany) {
+      Sort(candidates, count);
+    } else if (count > k) {
       std::nth_element(candidates, candidates + k - 1, candidates + count,
                        [](const Candidate& a, const Candidate& b) { return Precedes(a, b); });
     }
@@ -95,7 +115,7 @@ struct TopK {
                      void* candidates, size_t room) {
     const T* from = static_cast<const T*>(elements);
     Candidate* const found = static_cast<Candidate*>(candidates);
-    size_t filled = std::min(room, count);
+    size_t filled = std::min(Ahead(k, room), count);
     MakeAll(from, filled, position, found);
     size_t i = filled;
     if (i < count) {
@@ -111,27 +131,82 @@ struct TopK {
         threshold = Shrink(found, filled, k);
         filled = k;
       };
-      uint8_t bits[kStateStep / 8 + 8] = {};
       for (; i + 4 * n <= count; i += 4 * n) {
         const auto least = hn::Set(d, threshold);
         const auto a = hn::Max(Keys::Load(d, from + i), Keys::Load(d, from + i + n));
         const auto b = hn::Max(Keys::Load(d, from + i + 2 * n), Keys::Load(d, from + i + 3 * n));
         if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Max(a, b), least)))) continue;
         for (size_t j = i; j < i + 4 * n; j += n) {
-          hn::StoreMaskBits(d, hn::Gt(Keys::Load(d, from + j), least), bits);
-          uint64_t set = 0;
-          std::memcpy(&set, bits, sizeof(set));
-          if (n < 64) set &= (uint64_t{1} << n) - 1;
-          for (; set != 0; set &= set - 1) {
+          for (uint64_t set = BitsOf(d, hn::Gt(Keys::Load(d, from + j), least)); set != 0;
+               set &= set - 1) {
             push(j + hwy::Num0BitsBelowLS1Bit_Nonzero64(set));
           }
         }
       }
       for (; i < count; ++i) push(i);
     }
-    const size_t kept = std::min(k, count);
-    if (filled > kept && kept < filled / 4) Shrink(found, filled, kept);
-    Sort(found, kept < filled / 4 ? kept : filled);
+    SortFirst(found, filled, std::min(k, count));
+  }
+
+  static void SortFirst(Candidate* found, size_t filled, size_t kept) {
+    if (kept < filled / 4) {
+      Shrink(found, filled, kept);
+      filled = kept;
+    }
+    Sort(found, filled);
+  }
+
+  // As Select, for sequences that lie side by side: all of their elements at one position, then
+  // the next.
+  static void SelectColumns(const void* elements, size_t width, size_t count, size_t stride,
+                            size_t k, void* candidates, size_t room) {
+    const T* from = static_cast<const T*>(elements);
+    Candidate* const found = static_cast<Candidate*>(candidates);
+    const D d;
+    const size_t n = hn::Lanes(d);
+    HWY_ALIGN T thresholds[kMostTopKColumns + kStateStep];
+    size_t filled[kMostTopKColumns];
+    const size_t ahead = std::min(Ahead(k, room), count);
+    for (size_t i = 0; i < width; ++i) {
+      Candidate* own = found + i * room;
+      for (size_t r = 0; r < ahead; ++r) own[r] = Make(Keys::Of(from[r * stride + i]), r);
+      filled[i] = ahead;
+      if (ahead == count) continue;
+      thresholds[i] = Shrink(own, ahead, k);
+      filled[i] = k;
+    }
+    const auto push = [&](size_t r, size_t i) HWY_ATTR {
+      const T key = Keys::Of(from[r * stride + i]);
+      if (key <= thresholds[i]) return;
+      Candidate* own = found + i * room;
+      own[filled[i]++] = Make(key, r);
+      if (filled[i] < room) return;
+      thresholds[i] = Shrink(own, room, k);
+      filled[i] = k;
+    };
+    const size_t whole = width / n * n;
+    constexpr size_t kRows = 8;
+    for (size_t r = ahead; r < count; r += kRows) {
+      const size_t rows = std::min(kRows, count - r);
+      const T* first = from + r * stride;
+      for (size_t i = 0; i < whole; i += n) {
+        const auto least = hn::Load(d, thresholds + i);
+        auto greatest = Keys::Load(d, first + i);
+        for (size_t j = 1; j < rows; ++j) {
+          greatest = hn::Max(greatest, Keys::Load(d, first + j * stride + i));
+        }
+        const auto passed = hn::Gt(greatest, least);
+        if (HWY_LIKELY(hn::AllFalse(d, passed))) continue;
+        for (uint64_t set = BitsOf(d, passed); set != 0; set &= set - 1) {
+          const size_t column = i + hwy::Num0BitsBelowLS1Bit_Nonzero64(set);
+          for (size_t j = 0; j < rows; ++j) push(r + j, column);
+        }
+      }
+      for (size_t i = whole; i < width; ++i) {
+        for (size_t j = 0; j < rows; ++j) push(r + j, i);
+      }
+    }
+    for (size_t i = 0; i < width; ++i) SortFirst(found + i * room, filled[i], std::min(k, count));
   }
 
   static void Merge(const void* a, size_t a_count, const void* b, size_t b_count, size_t k,
@@ -151,7 +226,7 @@ struct TopK {
     return PlaceOf(static_cast<const Candidate*>(candidates)[i]);
   }
 
-  static TopKKernels Kernels() { return {Select, Merge, Place}; }
+  static TopKKernels Kernels() { return {Select, SelectColumns, Merge, Place}; }
 };
 
 template <bool kLeast>

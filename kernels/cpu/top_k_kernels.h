@@ -19,11 +19,17 @@ constexpr size_t CandidateBytes(CpuElement element) {
   return BytesOf(element) == 8 ? sizeof(WideCandidate) : sizeof(uint64_t);
 }
 
+inline constexpr size_t kMostTopKColumns = 256;
+
 struct TopKKernels {
   // The first min(k, count) of `count` elements side by side, the first of which is at `position`,
   // in order. `candidates` has room for `room` of them, at least TopKRoom.
   void (*select)(const void* elements, size_t count, uint64_t position, size_t k, void* candidates,
                  size_t room) = nullptr;
+  // Likewise of `width` sequences side by side, at most kMostTopKColumns, whose elements are
+  // `stride` elements apart. Each has its own room, one after another.
+  void (*select_columns)(const void* elements, size_t width, size_t count, size_t stride, size_t k,
+                         void* candidates, size_t room) = nullptr;
   // The first k of two sorted lists.
   void (*merge)(const void* a, size_t a_count, const void* b, size_t b_count, size_t k,
                 void* merged) = nullptr;

@@ -16,6 +16,8 @@ constexpr uint64_t kChunk = uint64_t{1} << 20;  // elements of a sequence in one
 constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
 constexpr uint64_t kTasks = 64;
 constexpr uint64_t kGatheredBytes = uint64_t{1} << 20;
+// Columns are filtered in place where k is so small a part of them: else most elements pass.
+constexpr uint64_t kColumnShare = 16;
 constexpr uint64_t kMostGathered = 16;  // sequences side by side: a line of 4-byte elements
 
 // Sequences are selected from in one task each, or some; long ones in chunks, whose results are
@@ -36,11 +38,17 @@ class TopKProgram : public CpuProgram {
     chunks_ = CeilDiv(size, chunk_);
     const uint64_t task = std::clamp(elements / kTasks, kLeastTaskElements, kChunk);
     if (chunks_ == 1) group_ = std::clamp<uint64_t>(task / size, 1, sequences_);
-    gathered_ = work_.axis.input == 1 || size == 1
+    const uint64_t line = work_.kept.empty() ? 0 : work_.kept.back().size;
+    columns_ = chunks_ == 1 && line >= 16 && work_.kept.back().input == 1 &&
+               work_.k <= size / kColumnShare && work_.axis.input > 0;
+    if (columns_) group_ = std::min<uint64_t>(line, kMostTopKColumns);
+    groups_per_line_ = columns_ ? CeilDiv(line, group_) : CeilDiv(sequences_, group_);
+    lines_ = columns_ ? sequences_ / line : 1;
+    gathered_ = columns_ || work_.axis.input == 1 || size == 1
                     ? 0
                     : std::clamp<uint64_t>(kGatheredBytes / (chunk_ * element_bytes_), 1,
                                            std::min(group_, kMostGathered));
-    phases_.push_back(CeilDiv(sequences_, group_) * chunks_);
+    phases_.push_back(lines_ * groups_per_line_ * chunks_);
     list_bytes_ = work_.k * candidate_bytes_;
     if (chunks_ > 1) {
       for (uint64_t lists = chunks_; lists > 1; lists = CeilDiv(lists, 2)) {
@@ -53,7 +61,9 @@ class TopKProgram : public CpuProgram {
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
-    if (phase == 0) {
+    if (phase == 0 && columns_) {
+      SelectColumns(task, buffers);
+    } else if (phase == 0) {
       Select(task, buffers);
     } else if (phase + 1 < phases_.size()) {
       MergeLists(phase, task, buffers);
@@ -63,6 +73,21 @@ class TopKProgram : public CpuProgram {
   }
 
  private:
+  void SelectColumns(uint64_t task, const RunBuffers& buffers) const {
+    const uint64_t line = sequences_ / lines_;
+    const uint64_t at = task % groups_per_line_ * group_;
+    const uint64_t width = std::min(group_, line - at);
+    const uint64_t first = task / groups_per_line_ * line + at;
+    const uint64_t room = TopKRoom(work_.axis.size, work_.k);
+    TaskMemory::Scope memory;
+    std::byte* candidates = memory.Take(width * room * candidate_bytes_);
+    kernels_.select_columns(buffers.input + Walk(work_.kept, first).input() * element_bytes_, width,
+                            work_.axis.size, work_.axis.input, work_.k, candidates, room);
+    for (uint64_t i = 0; i < width; ++i) {
+      Store(candidates + i * room * candidate_bytes_, first + i, buffers);
+    }
+  }
+
   void Select(uint64_t task, const RunBuffers& buffers) const {
     const uint64_t chunk = task % chunks_;
     const uint64_t first = task / chunks_ * group_;
@@ -157,7 +182,10 @@ class TopKProgram : public CpuProgram {
   uint64_t sequences_ = 1;
   uint64_t chunk_ = 1;
   uint64_t chunks_ = 1;
-  uint64_t group_ = 1;     // sequences of a task
+  uint64_t group_ = 1;    // sequences of a task
+  bool columns_ = false;  // groups lie side by side, in lines
+  uint64_t groups_per_line_ = 1;
+  uint64_t lines_ = 1;
   uint64_t gathered_ = 0;  // of those, at a time; 0: they are read in place
   uint64_t list_bytes_ = 0;
 };

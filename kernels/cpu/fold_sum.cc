@@ -89,9 +89,9 @@ struct FloatSum {
     for (size_t i = 0; i < width; ++i) {
       double value = sums[i];
       if (kFunction == CpuFunction::kAverage) value /= static_cast<double>(count);
-      // A sum of squares is a FLOAT32, which may overflow.
+      // What is made of a sum is made of a FLOAT32, which may overflow.
       if (kFunction == CpuFunction::kL2) value = std::sqrt(double{static_cast<float>(value)});
-      if (kFunction == CpuFunction::kLogSum) value = std::log(value);
+      if (kFunction == CpuFunction::kLogSum) value = std::log(double{static_cast<float>(value)});
       StoreFloat(value, static_cast<T*>(results) + i);
     }
   }

@@ -25,8 +25,7 @@ struct Half {  // FLOAT16, as bits
 // Exact for every number, infinity and NaN, which Highway's own promotion is not on all targets.
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const Half* from) {
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || \
-    HWY_TARGET == HWY_NEON
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_TARGET == HWY_NEON
   const hn::Rebind<hwy::float16_t, DF> dh;
   return hn::PromoteTo(df, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from)));
 #else

@@ -47,8 +47,7 @@ ABSL_FLAG(std::string, token_file, "",
           "empty: none.");
 ABSL_FLAG(
     std::string, device, "auto",
-    "What computes: auto (hardware, or else cpu), hardware, software (the kernels of hardware, on "
-    "a "
+    "What computes: auto (hardware, or else cpu), hardware, software (what hardware runs, on a "
     "driver that computes on the processor), cpu (the processor's vector instructions; needs no "
     "driver), or reference (exact and slow, needs no driver).");
 ABSL_FLAG(std::string, adapter, "",

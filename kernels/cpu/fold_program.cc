@@ -17,6 +17,8 @@ constexpr uint64_t kMostTaskElements = uint64_t{1} << 20;
 constexpr uint64_t kTasks = 64;     // enough for many processors, few enough for their partials
 constexpr uint64_t kRowBatch = 64;  // rows that `columns` is given at a time
 constexpr uint64_t kPackedWidth = 128;
+constexpr uint64_t kShortWidth = 1024;  // instead, where there are few rows
+constexpr uint64_t kShortRows = 8;
 constexpr uint64_t kPackedRow = 4096;
 constexpr uint64_t kShortRow = 64;  // rows below it are folded side by side, as columns
 
@@ -128,7 +130,7 @@ class FoldProgram : public CpuProgram {
       mode_ = Mode::kPackedRows;
     } else {
       mode_ = Mode::kPackedColumns;
-      tile_ = kPackedWidth;
+      tile_ = count_ <= kShortRows ? kShortWidth : kPackedWidth;
     }
   }
 
@@ -198,24 +200,35 @@ class FoldProgram : public CpuProgram {
 
   void FoldPackedColumns(const std::byte* input, uint64_t result, uint64_t begin, uint64_t end,
                          std::byte* states, uint64_t width, std::byte* packed) const {
-    uint64_t results[kPackedWidth];
+    uint64_t results[kShortWidth];
     uint64_t offsets[kRowBatch];
     const void* rows[kRowBatch];
     Walk kept(work_.kept, result);
     for (uint64_t i = 0; i < width; ++i, kept.Next()) results[i] = kept.input();
-    for (uint64_t r = 0; r < kRowBatch; ++r) rows[r] = packed + r * kPackedWidth * element_bytes_;
+    for (uint64_t r = 0; r < kRowBatch; ++r) rows[r] = packed + r * tile_ * element_bytes_;
     Walk reduced(work_.reduced, begin);
     for (uint64_t position = begin; position < end;) {
       const uint64_t count = std::min(kRowBatch, end - position);
       for (uint64_t r = 0; r < count; ++r, reduced.Next()) offsets[r] = reduced.input();
-      Gather(input, packed, {results, width}, {offsets, count}, kPackedWidth, element_bytes_);
+      Gather(input, packed, {results, width}, {offsets, count}, tile_, element_bytes_);
       kernels_.columns(rows, count, position, states, width);
       position += count;
     }
   }
 
+  bool AreSideBySide(uint64_t result, uint64_t width) const {
+    if (work_.kept.empty()) return true;
+    const WorkDim& last = work_.kept.back();
+    return last.output == 1 && result % last.size + width <= last.size;
+  }
+
   void Store(const std::byte* results, uint64_t result, uint64_t width, std::byte* output) const {
     Walk kept(work_.kept, result);
+    const uint32_t finished_bytes = FindsPositions(work_.function) ? 4 : element_bytes_;
+    if (!work_.is_hardmax && work_.result_bytes == finished_bytes && AreSideBySide(result, width)) {
+      std::memcpy(output + kept.output() * finished_bytes, results, width * finished_bytes);
+      return;
+    }
     for (uint64_t i = 0; i < width; ++i, kept.Next()) {
       if (work_.is_hardmax) {
         uint32_t position = 0;

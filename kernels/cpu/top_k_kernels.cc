@@ -109,13 +109,45 @@ struct TopK {
     return KeyOf(candidates[k - 1]);
   }
 
+  // The first of the greatest keys. Only the block that has it is searched.
+  static Candidate First(const T* from, size_t count, uint64_t position) {
+    constexpr size_t kBlock = 16384 / sizeof(T);
+    const D d;
+    const size_t n = hn::Lanes(d);
+    T best = Keys::Of(from[0]);
+    size_t block = 0;
+    for (size_t begin = 0; begin < count; begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, count);
+      auto greatest = hn::Set(d, best);
+      size_t i = begin;
+      for (; i + n <= end; i += n) greatest = hn::Max(greatest, Keys::Load(d, from + i));
+      HWY_ALIGN T lanes[kStateStep];
+      hn::Store(greatest, d, lanes);
+      T most = *std::max_element(lanes, lanes + n);
+      for (; i < end; ++i) most = std::max(most, Keys::Of(from[i]));
+      if (most > best) {
+        best = most;
+        block = begin;
+      }
+    }
+    const auto wanted = hn::Set(d, best);
+    size_t i = block;
+    while (i + n <= count && hn::AllFalse(d, hn::Eq(Keys::Load(d, from + i), wanted))) i += n;
+    while (Keys::Of(from[i]) != best) ++i;
+    return Make(best, position + i);
+  }
+
   // Elements that are no more than the k-th best so far are skipped: those that equal it come
   // later. Of random data all but some k * log(count / k) are.
   static void Select(const void* elements, size_t count, uint64_t position, size_t k,
                      void* candidates, size_t room) {
     const T* from = static_cast<const T*>(elements);
     Candidate* const found = static_cast<Candidate*>(candidates);
-    size_t filled = std::min(Ahead(k, room), count);
+    if (k == 1) {
+      *found = First(from, count, position);
+      return;
+    }
+    size_t filled = room == count ? count : std::min(Ahead(k, room), count);
     MakeAll(from, filled, position, found);
     size_t i = filled;
     if (i < count) {
@@ -149,7 +181,7 @@ struct TopK {
   }
 
   static void SortFirst(Candidate* found, size_t filled, size_t kept) {
-    if (kept < filled / 4) {
+    if (kept < filled / 4 && filled > kTopKSorted) {
       Shrink(found, filled, kept);
       filled = kept;
     }

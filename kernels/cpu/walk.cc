@@ -6,6 +6,8 @@
 namespace opmill {
 namespace {
 
+constexpr size_t kShortLoop = 16;
+
 template <typename T>
 void GatherAs(const std::byte* input, std::byte* packed, absl::Span<const uint64_t> columns,
               absl::Span<const uint64_t> rows, uint64_t pitch) {
@@ -14,8 +16,9 @@ void GatherAs(const std::byte* input, std::byte* packed, absl::Span<const uint64
   const auto step = [](absl::Span<const uint64_t> offsets) {
     return offsets.size() < 2 ? uint64_t{0} : offsets[1] - offsets[0];
   };
-  // What lies side by side in the input is read in order.
-  if (step(rows) < step(columns)) {
+  // What lies side by side in the input is read in order, unless it is so short that the loop costs
+  // more.
+  if (step(rows) < step(columns) && rows.size() > kShortLoop) {
     for (size_t i = 0; i < columns.size(); ++i) {
       const T* column = from + columns[i];
       for (size_t r = 0; r < rows.size(); ++r) to[r * pitch + i] = column[rows[r]];

@@ -16,6 +16,7 @@ constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
 constexpr uint64_t kMostTaskElements = uint64_t{1} << 20;
 constexpr uint64_t kTasks = 64;     // enough for many processors, few enough for their partials
 constexpr uint64_t kRowBatch = 64;  // rows that `columns` is given at a time
+constexpr uint64_t kStateBytes = 32768;  // of a tile of columns: they stay in the first cache
 constexpr uint64_t kPackedWidth = 128;
 constexpr uint64_t kShortWidth = 1024;  // instead, where there are few rows
 constexpr uint64_t kShortRows = 8;
@@ -125,7 +126,8 @@ class FoldProgram : public CpuProgram {
       mode_ = Mode::kRows;
     } else if (columns && work_.kept.back().size >= 16) {
       mode_ = Mode::kColumns;
-      tile_ = kMaxColumnBytes / element_bytes_;
+      tile_ = std::min<uint64_t>(kMaxColumnBytes / element_bytes_,
+                                 kStateBytes / kernels_.state_bytes / kStateStep * kStateStep);
     } else if (results_ < 16) {
       mode_ = Mode::kPackedRows;
     } else {

@@ -10,6 +10,9 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "kernels/base/errors.h"
+#if OPMILL_CPU_DEVICE
+#include "kernels/cpu/cpu_device.h"
+#endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/reference/reference_device.h"
 #include "server/host/host_memory.h"
@@ -51,23 +54,23 @@ void LogCacheProblem(const std::string& sentence) {
   LogLine(LogLevel::kWarning, "shader_cache").Add("error", sentence);
 }
 
-absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
-    const ServerOptions& options, const MemoryPlan& memory,
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const ServerOptions& options,
+                                                const MemoryPlan& memory) {
+#if OPMILL_CPU_DEVICE
+  return CreateCpuDevice({.max_buffer_bytes = memory.buffer_bytes,
+                          .max_scratch_bytes = options.limits.max_scratch_bytes,
+                          .max_idle_bytes = options.limits.max_idle_bytes});
+#else
+  static_cast<void>(options);
+  static_cast<void>(memory);
+  return absl::UnimplementedError(
+      "--device is cpu, but this server was built without Highway; use software.");
+#endif
+}
+
+absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
+    AdapterChoice choice, const ServerOptions& options, const MemoryPlan& memory,
     std::function<void(const absl::Status&)> on_availability) {
-  AdapterChoice choice = AdapterChoice::kAuto;
-  switch (options.device.choice) {
-    case DeviceChoice::kReference:
-      return CreateReferenceDevice({.max_buffer_bytes = memory.buffer_bytes,
-                                    .max_scratch_bytes = options.limits.max_scratch_bytes});
-    case DeviceChoice::kHardware:
-      choice = AdapterChoice::kHardware;
-      break;
-    case DeviceChoice::kSoftware:
-      choice = AdapterChoice::kSoftware;
-      break;
-    case DeviceChoice::kAuto:
-      break;
-  }
   return CreateD3D12Device({.choice = choice,
                             .adapter = options.device.adapter,
                             .on_adapter = &LogAdapter,
@@ -79,6 +82,40 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
                             .max_idle_bytes = options.limits.max_idle_bytes,
                             .max_live_kernels = memory.live_kernels(),
                             .measure_device_time = false});
+}
+
+// Hardware, else the processor. An adapter that is named is taken, whatever its kind.
+absl::StatusOr<std::unique_ptr<Device>> OpenBest(
+    const ServerOptions& options, const MemoryPlan& memory,
+    std::function<void(const absl::Status&)> on_availability) {
+  if (!options.device.adapter.empty()) {
+    return OpenAdapter(AdapterChoice::kAuto, options, memory, std::move(on_availability));
+  }
+  absl::StatusOr<std::unique_ptr<Device>> hardware =
+      OpenAdapter(AdapterChoice::kHardware, options, memory, on_availability);
+  if (hardware.ok()) return hardware;
+  absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpu(options, memory);
+  if (cpu.ok()) return cpu;
+  return OpenAdapter(AdapterChoice::kSoftware, options, memory, std::move(on_availability));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
+    const ServerOptions& options, const MemoryPlan& memory,
+    std::function<void(const absl::Status&)> on_availability) {
+  switch (options.device.choice) {
+    case DeviceChoice::kReference:
+      return CreateReferenceDevice({.max_buffer_bytes = memory.buffer_bytes,
+                                    .max_scratch_bytes = options.limits.max_scratch_bytes});
+    case DeviceChoice::kCpu:
+      return OpenCpu(options, memory);
+    case DeviceChoice::kHardware:
+      return OpenAdapter(AdapterChoice::kHardware, options, memory, std::move(on_availability));
+    case DeviceChoice::kSoftware:
+      return OpenAdapter(AdapterChoice::kSoftware, options, memory, std::move(on_availability));
+    case DeviceChoice::kAuto:
+      break;
+  }
+  return OpenBest(options, memory, std::move(on_availability));
 }
 
 std::string CallersNeed(const AccessOptions& access) {

@@ -24,6 +24,8 @@ std::string KindText(v1::DeviceInfo::Kind kind) {
       return "software";
     case v1::DeviceInfo::KIND_REFERENCE:
       return "reference";
+    case v1::DeviceInfo::KIND_CPU:
+      return "cpu";
     default:
       return "unknown";
   }

@@ -19,7 +19,7 @@
 
 namespace opmill {
 
-enum class DeviceKind : uint32_t { kHardware, kSoftware, kReference };
+enum class DeviceKind : uint32_t { kHardware, kSoftware, kReference, kCpu };
 
 struct DeviceInfo {
   std::string name;  // the adapter's own name
@@ -112,7 +112,8 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
                                                                BufferUse use) = 0;
 
-  // Queues the run. The callback comes once, from a thread of the device, and must not block.
+  // Queues the run. The callback comes once, from a thread of the device or from within Run, and
+  // must not block.
   // Unavailable: the device was lost; compile and run again.
   //
   // A stop of `abandoned` means that no caller waits for the run any more. A run that has not begun

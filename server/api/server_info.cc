@@ -16,6 +16,8 @@ v1::DeviceInfo::Kind EncodeKind(DeviceKind kind) {
       return v1::DeviceInfo::KIND_HARDWARE;
     case DeviceKind::kSoftware:
       return v1::DeviceInfo::KIND_SOFTWARE;
+    case DeviceKind::kCpu:
+      return v1::DeviceInfo::KIND_CPU;
     case DeviceKind::kReference:
       break;
   }

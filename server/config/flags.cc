@@ -47,8 +47,9 @@ ABSL_FLAG(std::string, token_file, "",
           "empty: none.");
 ABSL_FLAG(
     std::string, device, "auto",
-    "What computes: auto (hardware, or else software), hardware, software, or reference (exact "
-    "and slow, needs no driver).");
+    "What computes: auto (hardware, or else cpu), hardware, software (what hardware runs, on a "
+    "driver that computes on the processor), cpu (the processor's vector instructions; needs no "
+    "driver), or reference (exact and slow, needs no driver).");
 ABSL_FLAG(std::string, adapter, "",
           "The adapter: its index in --list_adapters, or a part of its name. Empty: the best one.");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
@@ -246,6 +247,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                            {{"auto", DeviceChoice::kAuto},
                             {"hardware", DeviceChoice::kHardware},
                             {"software", DeviceChoice::kSoftware},
+                            {"cpu", DeviceChoice::kCpu},
                             {"reference", DeviceChoice::kReference}},
                            line.server.device.choice));
   line.server.addresses = absl::GetFlag(FLAGS_address);

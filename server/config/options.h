@@ -10,7 +10,7 @@
 
 namespace opmill {
 
-enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference };
+enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference, kCpu };
 
 // A request that exceeds one of these limits is refused with a sentence that names the limit.
 struct Limits {

@@ -223,6 +223,8 @@ const char* KindName(DeviceKind kind) {
       return "hardware";
     case DeviceKind::kSoftware:
       return "software";
+    case DeviceKind::kCpu:
+      return "cpu";
     case DeviceKind::kReference:
       break;
   }

@@ -41,7 +41,7 @@ def parse(arguments):
     parser.add_argument("--tiny", action="store_true",
                         help="as little as runs all of the code; the numbers mean nothing")
     parser.add_argument("--repetitions", type=int, help="rounds (7; quick 5)")
-    parser.add_argument("--device", default="auto", choices=["auto", "hardware", "software"])
+    parser.add_argument("--device", default="auto", choices=["auto", "hardware", "software", "cpu"])
     parser.add_argument("--only", default="",
                         help="kernels and peers: rows whose name holds this, such as "
                         "'[8192,8192] argmin over 0'")

@@ -20,6 +20,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "kernels/base/errors.h"
+#if OPMILL_CPU_DEVICE
+#include "kernels/cpu/cpu_device.h"
+#endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "tests/bench/kernel_rows.h"
 #include "tests/bench/tool.h"
@@ -28,7 +31,7 @@ ABSL_FLAG(std::string, sizes, "8192,8192", "sizes of the input");
 ABSL_FLAG(std::string, type, "FLOAT32", "its data type");
 ABSL_FLAG(std::string, only, "", "run the rows whose name holds this");
 ABSL_FLAG(int, repetitions, 7, "interleaved runs of each row");
-ABSL_FLAG(std::string, device, "auto", "auto, hardware or software");
+ABSL_FLAG(std::string, device, "auto", "auto, hardware, software or cpu");
 ABSL_FLAG(std::string, k, "10", "values of k for top_k");
 ABSL_FLAG(bool, check, true, "hold a sample of every row's outputs to the reference");
 ABSL_FLAG(bool, timestamps, true,
@@ -137,6 +140,11 @@ class Table {
   std::vector<TableRow> table_;
 };
 
+std::string KindName(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu) return "cpu";
+  return kind == DeviceKind::kHardware ? "hardware" : "software";
+}
+
 // device | input type= sizes= [file=] | row operator= [function=] [axes=] [k=] | run row= |
 // check row= | submit row= times=
 absl::StatusOr<Json> Handle(Device& device, KernelRows& rows, const Command& command) {
@@ -145,7 +153,7 @@ absl::StatusOr<Json> Handle(Device& device, KernelRows& rows, const Command& com
     return Json()
         .Add("name", device.info().name)
         .Add("driver", device.info().driver)
-        .Add("kind", device.info().kind == DeviceKind::kHardware ? "hardware" : "software");
+        .Add("kind", KindName(device.info().kind));
   }
   if (command.verb() == "input") {
     ASSIGN_OR_RETURN(TensorDesc input, ParseTensor(command.Text("type"), command.Text("sizes")));
@@ -196,12 +204,19 @@ absl::StatusOr<Json> Handle(Device& device, KernelRows& rows, const Command& com
   return absl::NotFoundError(absl::StrCat("There is no command ", command.verb(), "."));
 }
 
-absl::Status Main() {
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice() {
   D3D12DeviceOptions options = {.measure_device_time = absl::GetFlag(FLAGS_timestamps)};
   const std::string choice = absl::GetFlag(FLAGS_device);
   if (choice == "hardware") options.choice = AdapterChoice::kHardware;
   if (choice == "software") options.choice = AdapterChoice::kSoftware;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, CreateD3D12Device(options));
+#if OPMILL_CPU_DEVICE
+  if (choice == "cpu") return CreateCpuDevice();
+#endif
+  return CreateD3D12Device(options);
+}
+
+absl::Status Main() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, OpenDevice());
   KernelRows rows(*device);
   if (absl::GetFlag(FLAGS_commands)) {
     ServeCommands([&](const Command& command) { return Handle(*device, rows, command); });

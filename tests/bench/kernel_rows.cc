@@ -3,8 +3,10 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/d3d12_device.h"
@@ -14,6 +16,7 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
+#include "tests/bench/cpu_bandwidth.h"
 #include "tests/bench/line_check.h"
 #include "tests/bench/tool.h"
 
@@ -103,7 +106,13 @@ absl::StatusOr<size_t> KernelRows::AddReadOnly() { return AddBandwidth("ReadOnly
 
 absl::StatusOr<size_t> KernelRows::AddCopy() { return AddBandwidth("Copy", true); }
 
+absl::StatusOr<size_t> KernelRows::AddCpuBandwidth(bool copies) {
+  return AddCompiled({.copies = copies},
+                     copies ? std::vector<uint64_t>{bytes()} : std::vector<uint64_t>{});
+}
+
 absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) {
+  if (device_.info().kind == DeviceKind::kCpu) return AddCpuBandwidth(copies);
   const OperatorDesc stand_in = HardmaxDesc{.input = input_, .output = input_, .axes = {0}};
   Row best;
   absl::Duration best_time = absl::InfiniteDuration();
@@ -131,15 +140,28 @@ absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) 
 }
 
 absl::StatusOr<size_t> KernelRows::Add(const OperatorDesc& validated) {
-  ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, PlanOptionsForTest(device_)));
-  return AddPlanned(validated, plan, true);
+  if (device_.info().kind != DeviceKind::kCpu) {
+    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(validated, PlanOptionsForTest(device_)));
+    return AddPlanned(validated, plan, true);
+  }
+  Row row = {.is_operator = true};
+  ASSIGN_OR_RETURN(row.compiled, device_.Compile(validated));
+  std::vector<uint64_t> output_bytes;
+  for (const TensorDesc& output : OutputsOf(validated)) {
+    output_bytes.push_back(RequiredBytes(output));
+  }
+  return AddCompiled(std::move(row), output_bytes);
 }
 
 absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, const OperatorPlan& plan,
                                               bool is_operator) {
   Row row = {.is_operator = is_operator};
   ASSIGN_OR_RETURN(row.compiled, CompilePlanForTest(device_, desc, plan));
-  for (const uint64_t size : plan.output_bytes) {
+  return AddCompiled(std::move(row), plan.output_bytes);
+}
+
+absl::StatusOr<size_t> KernelRows::AddCompiled(Row row, const std::vector<uint64_t>& output_bytes) {
+  for (const uint64_t size : output_bytes) {
     std::shared_ptr<HostBuffer>& buffer = output_buffers_[{size, row.outputs.size()}];
     if (buffer == nullptr) {
       ASSIGN_OR_RETURN(buffer, device_.Allocate(size, BufferUse::kOutput));
@@ -153,6 +175,16 @@ absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, const Op
 
 absl::StatusOr<RunStatistics> KernelRows::Run(size_t row) {
   if (row >= rows_.size()) return absl::NotFoundError(absl::StrCat("There is no row ", row, "."));
+  if (rows_[row].compiled == nullptr) {
+    const absl::Time begun = absl::Now();
+    const uint32_t threads = std::thread::hardware_concurrency();
+    if (rows_[row].copies) {
+      CopyByAll(input_buffer_->bytes(), rows_[row].outputs[0]->bytes(), threads);
+    } else {
+      ReadByAll(input_buffer_->bytes(), threads);
+    }
+    return RunStatistics{.executed = absl::Now() - begun};
+  }
   return device_.RunAndWait(rows_[row].compiled, {{input_buffer_}, rows_[row].outputs});
 }
 

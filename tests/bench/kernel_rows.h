@@ -40,9 +40,12 @@ class KernelRows {
     std::shared_ptr<const CompiledOperator> compiled;
     std::vector<std::shared_ptr<HostBuffer>> outputs;
     bool is_operator = false;
+    bool copies = false;  // where nothing is compiled: the host's threads only read, or copy
   };
 
   absl::StatusOr<size_t> AddBandwidth(const char* entry, bool copies);
+  absl::StatusOr<size_t> AddCpuBandwidth(bool copies);
+  absl::StatusOr<size_t> AddCompiled(Row row, const std::vector<uint64_t>& output_bytes);
   absl::StatusOr<size_t> AddPlanned(const OperatorDesc& desc, const OperatorPlan& plan,
                                     bool is_operator);
 

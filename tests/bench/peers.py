@@ -8,18 +8,20 @@ from tools import OUTPUT, BenchError, Program, is_enough, ratios, spread
 
 THREADS = 2
 OPERATORS = ["sum", "max", "l2", "argmin", "log_sum_exp", "hardmax"]
+RANKS = (1, 10, 100, 1000)
 GROUPS = [
     Group("FLOAT32", (8192, 8192), cross(OPERATORS, [LAST, FIRST, ALL])
-          + [Row("top_k", FIRST, 10), Row("top_k", LAST, 100), Row("top_k", LAST, 1000)]),
+          + [Row("top_k", FIRST, k) for k in RANKS]
+          + [Row("top_k", LAST, 100), Row("top_k", LAST, 1000)]),
     Group("FLOAT32", (64, 1024, 1024), cross(OPERATORS, [MIDDLE])
           + [Row("top_k", MIDDLE, 10), Row("top_k", MIDDLE, 100)]),
-    Group("FLOAT32", (1024, 50257), [Row("top_k", LAST, 10), Row("top_k", LAST, 1000)]),
-    Group("FLOAT32", (64, 1048576), [Row("top_k", LAST, 10), Row("top_k", LAST, 1000)]),
-    Group("FLOAT32", (1, 67108864), [Row("top_k", LAST, 10), Row("top_k", LAST, 1000)]),
+    Group("FLOAT32", (1024, 50257), [Row("top_k", LAST, k) for k in RANKS]),
+    Group("FLOAT32", (64, 1048576), [Row("top_k", LAST, k) for k in RANKS]),
+    Group("FLOAT32", (1, 67108864), [Row("top_k", LAST, k) for k in RANKS]),
     # Results of few elements, short sequences.
     Group("FLOAT32", (4194304, 4), cross(["sum", "argmin", "hardmax"], [LAST])),
     Group("FLOAT32", (4, 4194304), cross(["sum", "argmin", "hardmax"], [FIRST])),
-    Group("FLOAT32", (65536, 128), [Row("top_k", LAST, 10), Row("top_k", LAST, 64),
+    Group("FLOAT32", (65536, 128), [Row("top_k", LAST, 1), Row("top_k", LAST, 10), Row("top_k", LAST, 64),
                                     Row("top_k", LAST, 128)]),
     Group("FLOAT32", (16384, 512), [Row("top_k", LAST, 100)]),
     Group("FLOAT32", (8192, 1024), [Row("top_k", LAST, 1024)]),

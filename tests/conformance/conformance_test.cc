@@ -6,6 +6,8 @@
 //   conformance_test --case '<line>'             one case, as a failure printed it
 //   conformance_test --random 100000 --seed 7    so many random cases
 //   conformance_test --device Hardware           in place of Software; see test_devices.h
+//   conformance_test --device Cpu --instruction_set SSE4
+//                                                with this one of those that the processor has
 //   conformance_test --shader_cache <folder>     the systematic table alone; fails where the folder
 //                                                lacks a kernel and the device compiles it
 #include <cstdint>
@@ -23,6 +25,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#if OPMILL_CPU_DEVICE
+#include "kernels/cpu/instruction_set.h"
+#endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
@@ -40,6 +45,7 @@ struct Flags {
   uint64_t random = 0;
   uint64_t seed = 1;
   std::string shader_cache;
+  std::string instruction_set;
 };
 
 Flags& flags() {
@@ -483,6 +489,8 @@ bool ParseFlags(int argc, char** argv) {
       flags().line = value;
     } else if (name == "--device") {
       flags().device = value;
+    } else if (name == "--instruction_set") {
+      flags().instruction_set = value;
     } else if (name == "--shader_cache") {
       flags().shader_cache = value;
     } else if (name == "--share" && absl::SimpleAtoi(value, &flags().share) && flags().share > 0) {
@@ -507,9 +515,11 @@ void RegisterTests() {
     RegisterTypes("", RunTable);
   } else {
     RegisterTypes("", RunTable);
-    RegisterHardwareOptions();
-    RegisterCopies();
-    RegisterTogether();
+    if (flags().device != "Cpu") {  // which has no plan, no adapter and no dispatches
+      RegisterHardwareOptions();
+      RegisterCopies();
+      RegisterTogether();
+    }
     RegisterCases(Regressions());
     RegisterCases(Additions());
     RegisterCases(TopKPaths());
@@ -531,9 +541,18 @@ int main(int argc, char** argv) {
   if (!opmill::ParseFlags(argc, argv)) {
     std::cerr
         << "conformance_test takes --case '<line>', --share <number>, --random <count>, --seed "
-           "<number>, --device <name> and --shader_cache <folder>.\n";
+           "<number>, --device <name>, --instruction_set <name> and --shader_cache <folder>.\n";
     return 2;
   }
+#if OPMILL_CPU_DEVICE
+  if (!opmill::flags().instruction_set.empty()) {
+    const absl::Status chosen = opmill::UseInstructionSetForTest(opmill::flags().instruction_set);
+    if (!chosen.ok()) {
+      std::cerr << chosen.message() << "\n";
+      return 2;
+    }
+  }
+#endif
   opmill::SetTestShaderCache(opmill::flags().shader_cache);
   opmill::RegisterTests();
   const int status = RUN_ALL_TESTS();

@@ -157,7 +157,7 @@ TEST(Flags, OfWordsSayWhichWordsThereAre) {
   ExpectRefusal(Parse("", "--log_level=loud"),
                 "--log_level is \"loud\"; it is one of debug, info, warning, error.");
   ExpectRefusal(Parse("", "--device=quantum"),
-                "--device is \"quantum\"; it is one of auto, hardware, software, reference.");
+                "--device is \"quantum\"; it is one of auto, hardware, software, cpu, reference.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {

@@ -9,6 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#if OPMILL_CPU_DEVICE
+#include "kernels/cpu/cpu_device.h"
+#endif
 #include "kernels/d3d12/adapter/adapters.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
@@ -34,6 +37,9 @@ class Devices : public ::testing::Environment {
  private:
   OpenedDevice Open(const std::string& name) const {
     if (name == "Reference") return CreateReferenceDevice();
+#if OPMILL_CPU_DEVICE
+    if (name == "Cpu") return CreateCpuDevice();
+#endif
     D3D12DeviceOptions options;
     options.choice = name == "Hardware" ? AdapterChoice::kHardware : AdapterChoice::kSoftware;
     options.shader_cache_directory = shader_cache_;
@@ -62,6 +68,9 @@ bool HasHardwareAdapter() {
 
 std::vector<std::string> TestDevices() {
   std::vector<std::string> names = {"Reference", "Software"};
+#if OPMILL_CPU_DEVICE
+  names.push_back("Cpu");
+#endif
   if (HasHardwareAdapter()) names.push_back("Hardware");
   return names;
 }

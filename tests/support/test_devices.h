@@ -13,8 +13,8 @@
 
 namespace opmill {
 
-// Parameters for tests that run on every device, one name each: Reference, Software, and Hardware
-// where the machine has a GPU.
+// Parameters for tests that run on every device, one name each: Reference, Software, Cpu where
+// it is built, and Hardware where the machine has a GPU.
 std::vector<std::string> TestDevices();
 bool HasHardwareAdapter();
 

@@ -1,0 +1,18 @@
+#ifndef OPMILL_KERNELS_CPU_CLEARED_PROGRAM_H_
+#define OPMILL_KERNELS_CPU_CLEARED_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/work.h"
+
+namespace opmill {
+
+// The program, after a phase that sets all bytes of the outputs to zero.
+std::unique_ptr<const CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
+                                                     std::vector<uint64_t> output_bytes);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_CLEARED_PROGRAM_H_

@@ -1,0 +1,233 @@
+#include "kernels/cpu/cpu_device.h"
+
+#include <atomic>
+#include <memory>
+#include <new>
+#include <stop_token>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/cpu/cpu_operators.h"
+#include "kernels/cpu/host.h"
+#include "kernels/cpu/host_buffers.h"
+#include "kernels/cpu/instruction_set.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace opmill {
+namespace {
+
+class CompiledCpuOperator : public CompiledOperator {
+ public:
+  CompiledCpuOperator(const OperatorDesc& desc, CpuOperator cpu_operator)
+      : CompiledOperator(desc, {.kept_bytes = sizeof(CompiledCpuOperator) + 512,
+                                .scratch_bytes = cpu_operator.program->scratch_bytes()}),
+        operator_(std::move(cpu_operator)) {}
+  const CpuOperator& cpu_operator() const { return operator_; }
+
+ private:
+  const CpuOperator operator_;
+};
+
+struct Counters {
+  std::atomic<uint64_t> runs = 0;
+  std::atomic<uint64_t> tasks = 0;
+  std::atomic<int64_t> longest_nanoseconds = 0;
+  std::atomic<bool> closing = false;
+};
+
+// One run: its phases, then its callback.
+class RunJob : public PoolJob {
+ public:
+  RunJob(Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled, Bindings bindings,
+         std::stop_token abandoned, Device::RunCallback done)
+      : counters_(counters),
+        compiled_(std::move(compiled)),
+        bindings_(std::move(bindings)),
+        abandoned_(std::move(abandoned)),
+        done_(std::move(done)) {}
+
+  // The first call of the pool comes from Run itself, the next when a thread has a task.
+  absl::Status Prepare() {
+    absl::StatusOr<RunBuffers> buffers = FindBuffers(compiled_->cpu_operator(), bindings_);
+    if (!buffers.ok()) return buffers.status();
+    buffers_ = *buffers;
+    const uint64_t scratch_bytes = program().scratch_bytes();
+    if (scratch_bytes == 0) return absl::OkStatus();
+    scratch_.reset(new (std::nothrow)
+                       Block[static_cast<size_t>(scratch_bytes / sizeof(Block) + 1)]);
+    if (scratch_ == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("The host has no ", scratch_bytes, " bytes for scratch."));
+    }
+    buffers_.scratch = scratch_[0].bytes;
+    return absl::OkStatus();
+  }
+
+  // Where the run ends without its tasks, one task remains, so that the answer comes from a thread.
+  void Refuse(absl::Status status) { refusal_ = std::move(status); }
+
+  uint64_t NextPhase() override {
+    if (!refusal_.ok() && phase_ == 0) {
+      ++phase_;
+      return 1;
+    }
+    const bool stopped = !refusal_.ok() || stopped_;
+    if (stopped || phase_ == program().phases().size()) {
+      End();
+      return 0;
+    }
+    return program().phases()[phase_++];
+  }
+
+  void RunTask(uint64_t task) override {
+    if (!refusal_.ok() || stopped_) return;
+    if (!begun_.exchange(true)) begun_at_ = absl::Now();
+    if (counters_.closing && phase_ == 1 && !working_) {
+      closed_ = true;
+      stopped_ = true;
+    } else if (abandoned_.stop_requested()) {
+      stopped_ = true;
+    }
+    if (stopped_) return;
+    working_ = true;
+    program().Run(phase_ - 1, task, buffers_);
+    ++counters_.tasks;
+  }
+
+ private:
+  struct alignas(64) Block {
+    std::byte bytes[64];
+  };
+
+  const CpuProgram& program() const { return *compiled_->cpu_operator().program; }
+
+  void End() {
+    const Device::RunCallback done = std::move(done_);
+    absl::StatusOr<RunStatistics> result = Result();
+    scratch_ = nullptr;
+    done(std::move(result));
+    bindings_ = {};
+    compiled_ = nullptr;
+  }
+
+  absl::StatusOr<RunStatistics> Result() {
+    if (!refusal_.ok()) return refusal_;
+    if (closed_) return absl::UnavailableError("The device is closing.");
+    if (stopped_) return absl::CancelledError("The run was abandoned.");
+    ++counters_.runs;
+    RunStatistics statistics;
+    statistics.queued = begun_at_ - queued_at_;
+    statistics.executed = absl::Now() - begun_at_;
+    statistics.batch_size = 1;
+    const int64_t nanoseconds = absl::ToInt64Nanoseconds(statistics.executed);
+    int64_t longest = counters_.longest_nanoseconds;
+    while (nanoseconds > longest &&
+           !counters_.longest_nanoseconds.compare_exchange_weak(longest, nanoseconds)) {
+    }
+    return statistics;
+  }
+
+  Counters& counters_;
+  std::shared_ptr<const CompiledCpuOperator> compiled_;
+  Bindings bindings_;
+  const std::stop_token abandoned_;
+  Device::RunCallback done_;
+  const absl::Time queued_at_ = absl::Now();
+  RunBuffers buffers_;
+  std::unique_ptr<Block[]> scratch_;
+  absl::Status refusal_;
+  size_t phase_ = 0;  // the pool orders its calls
+  absl::Time begun_at_ = queued_at_;
+  std::atomic<bool> begun_ = false;
+  std::atomic<bool> working_ = false;
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> closed_ = false;
+};
+
+// Within an inline run, whose callback may call Run: without a bound on that, callbacks that begin
+// the next run would nest as deep as the queue is long.
+thread_local bool runs_inline = false;
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(const CpuDeviceOptions& options)
+      : options_(options),
+        buffers_(std::make_shared<HostBuffers>(options.max_buffer_bytes, options.max_idle_bytes)),
+        threads_(options.threads != 0 ? options.threads : UsableProcessors()),
+        pool_(threads_) {
+    info_.name = ProcessorName();
+    info_.kind = DeviceKind::kCpu;
+    info_.driver =
+        absl::StrCat(InstructionSet(), ", ", threads_, threads_ == 1 ? " thread" : " threads");
+    info_.max_scratch_bytes = options.max_scratch_bytes;
+  }
+
+  // Runs that have started end; those that wait are answered with Unavailable.
+  ~CpuDevice() override { counters_.closing = true; }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+      const OperatorDesc& desc) override {
+    CpuOperator cpu_operator = MakeCpuOperator(desc);
+    const uint64_t scratch_bytes = cpu_operator.program->scratch_bytes();
+    if (scratch_bytes > options_.max_scratch_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "The operator takes ", scratch_bytes, " bytes of scratch, more than max_scratch_bytes (",
+          options_.max_scratch_bytes, ")."));
+    }
+    return std::make_shared<const CompiledCpuOperator>(desc, std::move(cpu_operator));
+  }
+
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
+    return buffers_->Allocate(size_bytes);
+  }
+
+  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+           std::stop_token abandoned, RunCallback done) override {
+    auto ours = std::static_pointer_cast<const CompiledCpuOperator>(std::move(compiled));
+    const uint64_t cost_bytes = ours->cpu_operator().program->cost_bytes();
+    const auto job = std::make_shared<RunJob>(counters_, std::move(ours), std::move(bindings),
+                                              std::move(abandoned), std::move(done));
+    if (absl::Status status = job->Prepare(); !status.ok()) {
+      job->Refuse(std::move(status));
+    } else if (cost_bytes <= options_.max_inline_bytes && !runs_inline) {
+      runs_inline = true;
+      ThreadPool::RunHere(*job);
+      runs_inline = false;
+      return;
+    }
+    pool_.Post(job);
+  }
+
+  DeviceCounters counters() const override {
+    DeviceCounters counters;
+    counters.runs = counters_.runs;
+    counters.submissions = counters_.runs;
+    counters.dispatches = counters_.tasks;
+    counters.longest_submission = absl::Nanoseconds(counters_.longest_nanoseconds.load());
+    counters.buffer_bytes_in_use = buffers_->used_bytes();
+    counters.buffer_bytes_pooled = buffers_->idle_bytes();
+    return counters;
+  }
+
+  void ReleaseIdleMemory() override { buffers_->ReleaseIdle(); }
+
+ private:
+  const CpuDeviceOptions options_;
+  const std::shared_ptr<HostBuffers> buffers_;
+  const uint32_t threads_;
+  DeviceInfo info_;
+  Counters counters_;
+  ThreadPool pool_;  // last: its threads use everything above
+};
+
+}  // namespace
+
+std::unique_ptr<Device> CreateCpuDevice(const CpuDeviceOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace opmill

@@ -1,0 +1,29 @@
+// Descriptors translated to the work of the processor's kernels. The only code of this folder that
+// looks into descriptors.
+#ifndef OPMILL_KERNELS_CPU_CPU_OPERATORS_H_
+#define OPMILL_KERNELS_CPU_CPU_OPERATORS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cpu/work.h"
+#include "kernels/engine/device.h"
+
+namespace opmill {
+
+struct CpuOperator {
+  std::unique_ptr<const CpuProgram> program;
+  std::vector<uint64_t> input_bytes;
+  std::vector<uint64_t> output_bytes;
+};
+
+CpuOperator MakeCpuOperator(const OperatorDesc& validated);
+
+// Where the buffers of a run are. InvalidArgument where one is missing or too small.
+absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator, const Bindings& bindings);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_CPU_OPERATORS_H_

@@ -1,0 +1,37 @@
+// Elements one by one, for operators that need no vectors of their own: the compiler makes them.
+#ifndef OPMILL_KERNELS_CPU_ELEMENTS_H_
+#define OPMILL_KERNELS_CPU_ELEMENTS_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/descriptor/half.h"
+#include "kernels/descriptor/tensor.h"
+
+namespace opmill {
+
+// FLOAT16 in 16 bits of its own type.
+struct CpuHalf {
+  uint16_t bits;
+};
+
+// Calls function(T()) with what holds an element for sums: integers are unsigned, so that they wrap.
+template <typename Function>
+auto WithElementOf(DataType type, const Function& function) {
+  if (type == DataType::kFloat32) return function(float());
+  if (type == DataType::kFloat16) return function(CpuHalf());
+  switch (ElementBytes(type)) {
+    case 1:
+      return function(uint8_t());
+    case 2:
+      return function(uint16_t());
+    case 8:
+      return function(uint64_t());
+    default:
+      return function(uint32_t());
+  }
+}
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_ELEMENTS_H_

@@ -1,0 +1,316 @@
+// argmin, argmax, and the places of hardmax's ones. All as the greatest of keys.
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cpu/fold_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/fold_arg.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/cpu/keys-inl.h"
+#include "kernels/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+
+// A state is the greatest key and its position, which is below 2^32.
+template <class Keys, bool kLast>
+struct ArgFold {
+  using T = typename Keys::Key;
+  using D = hn::ScalableTag<T>;
+  // Elements of 1 or 2 bytes count the rows of one call in as many; the others count all.
+  static constexpr bool kLocal = sizeof(T) < 4;
+  using P = std::make_unsigned_t<T>;
+  using Place = std::conditional_t<kLocal, uint32_t, P>;
+  using DP = hn::ScalableTag<P>;
+  static constexpr size_t kStateBytes = sizeof(T) + sizeof(Place);
+  static constexpr size_t kBlock = 16384 / sizeof(T);  // stays in the first cache
+  static constexpr size_t kMostRows = 64;              // of one call, see kLocal
+
+  static T* KeyPlane(void* states, size_t width) {
+    return Plane<T>(states, width, kLocal ? sizeof(Place) : 0);
+  }
+  static Place* PlacePlane(void* states, size_t width) {
+    return Plane<Place>(states, width, kLocal ? 0 : sizeof(T));
+  }
+  static bool Wins(T key, T best) { return kLast ? key >= best : key > best; }
+
+  static void Init(void* states, size_t width, uint64_t position) {
+    std::fill_n(KeyPlane(states, width), PaddedWidth(width), hwy::LimitsMin<T>());
+    std::fill_n(PlacePlane(states, width), PaddedWidth(width), static_cast<Place>(position));
+  }
+
+  static HWY_INLINE T GreatestOf(const T* from, size_t count) {
+    const D d;
+    const size_t n = hn::Lanes(d);
+    auto a = hn::Set(d, hwy::LimitsMin<T>());
+    auto b = a;
+    size_t i = 0;
+    for (; i + 4 * n <= count; i += 4 * n) {
+      const auto x = hn::Max(Keys::Load(d, from + i), Keys::Load(d, from + i + n));
+      const auto y = hn::Max(Keys::Load(d, from + i + 2 * n), Keys::Load(d, from + i + 3 * n));
+      a = hn::Max(a, x);
+      b = hn::Max(b, y);
+    }
+    for (; i + n <= count; i += n) a = hn::Max(a, Keys::Load(d, from + i));
+    if (i < count && count >= n) {
+      a = hn::Max(a, Keys::Load(d, from + count - n));
+      i = count;
+    }
+    HWY_ALIGN T lanes[kStateStep];
+    hn::Store(hn::Max(a, b), d, lanes);
+    T greatest = *std::max_element(lanes, lanes + n);
+    for (; i < count; ++i) greatest = std::max(greatest, Keys::Of(from[i]));
+    return greatest;
+  }
+
+  // Of an element that is there.
+  static HWY_INLINE size_t Find(const T* from, size_t count, T key) {
+    const D d;
+    const size_t n = hn::Lanes(d);
+    const auto wanted = hn::Set(d, key);
+    if constexpr (kLast) {
+      size_t end = count;
+      for (; end >= n; end -= n) {
+        if (!hn::AllFalse(d, hn::Eq(Keys::Load(d, from + end - n), wanted))) break;
+      }
+      while (Keys::Of(from[--end]) != key) {
+      }
+      return end;
+    } else {
+      size_t i = 0;
+      for (; i + n <= count; i += n) {
+        const auto equal = hn::Eq(Keys::Load(d, from + i), wanted);
+        if (!hn::AllFalse(d, equal)) {
+          return i + static_cast<size_t>(hn::FindFirstTrue(d, equal));
+        }
+      }
+      while (Keys::Of(from[i]) != key) ++i;
+      return i;
+    }
+  }
+
+  // Blocks are only compared by their greatest keys; the one that wins is searched at the end.
+  static void Row(const void* elements, size_t count, uint64_t position, void* states, size_t width,
+                  size_t at) {
+    const T* from = static_cast<const T*>(elements);
+    T& best = KeyPlane(states, width)[at];
+    size_t block = count;
+    for (size_t i = 0; i < count; i += kBlock) {
+      const T greatest = GreatestOf(from + i, std::min(kBlock, count - i));
+      if (!Wins(greatest, best)) continue;
+      best = greatest;
+      block = i;
+    }
+    if (block == count) return;
+    PlacePlane(states, width)[at] = static_cast<Place>(
+        position + block + Find(from + block, std::min(kBlock, count - block), best));
+  }
+
+  struct Pair {
+    hn::Vec<D> key;
+    hn::Vec<DP> place;
+  };
+
+  static HWY_INLINE Pair Step(Pair best, hn::Vec<D> key, size_t place) {
+    const auto places = hn::Set(DP(), static_cast<P>(place));
+    if constexpr (kLast) {
+      const auto stays = hn::RebindMask(DP(), hn::Gt(best.key, key));
+      return {hn::Max(best.key, key), hn::IfThenElse(stays, best.place, places)};
+    } else {
+      const auto wins = hn::RebindMask(DP(), hn::Gt(key, best.key));
+      return {hn::Max(best.key, key), hn::IfThenElse(wins, places, best.place)};
+    }
+  }
+
+  static void FoldRows(const void* const* rows, size_t row_count, uint64_t position, T* keys,
+                       P* places, size_t width) {
+    const D d;
+    const size_t n = hn::Lanes(d);
+    const size_t whole = width / n * n;
+    for (size_t r = 0; r < row_count; r += 8) {
+      const size_t count = std::min<size_t>(8, row_count - r);
+      const T* p[8];
+      for (size_t j = 0; j < count; ++j) p[j] = static_cast<const T*>(rows[r + j]);
+      const auto fold = [&](size_t i, auto load, auto many) HWY_ATTR {
+        Pair best = {hn::Load(d, keys + i), hn::Load(DP(), places + i)};
+        if constexpr (decltype(many)::value) {
+          for (size_t j = 0; j < 8; ++j) best = Step(best, load(j), position + r + j);
+        } else {
+          for (size_t j = 0; j < count; ++j) best = Step(best, load(j), position + r + j);
+        }
+        hn::Store(best.key, d, keys + i);
+        hn::Store(best.place, DP(), places + i);
+      };
+      if (count == 8) {
+        for (size_t i = 0; i < whole; i += n) {
+          fold(
+              i, [&](size_t j) HWY_ATTR { return Keys::Load(d, p[j] + i); }, std::true_type());
+        }
+      } else {
+        for (size_t i = 0; i < whole; i += n) {
+          fold(
+              i, [&](size_t j) HWY_ATTR { return Keys::Load(d, p[j] + i); }, std::false_type());
+        }
+      }
+      if (whole == width) continue;
+      fold(
+          whole,
+          [&](size_t j) HWY_ATTR {
+            HWY_ALIGN T rest[kStateStep] = {};
+            std::memcpy(rest, p[j] + whole, (width - whole) * sizeof(T));
+            return Keys::Load(d, rest);
+          },
+          std::false_type());
+    }
+  }
+
+  // FLOAT32 as such: a comparison and two choices an element, where making its key takes six steps
+  // more. Eight rows that have a NaN, or infinities of both signs, are folded by their keys.
+  static void FoldFloatRows(const void* const* rows, size_t row_count, uint64_t position, T* keys,
+                            P* places, size_t width) {
+    const hn::ScalableTag<float> d;
+    const D di;
+    constexpr bool kLeast = Keys::kOfLeast;
+    HWY_ALIGN float best[kMaxColumnBytes / sizeof(T)];
+    const size_t n = hn::Lanes(d);
+    const size_t whole = width / n * n;
+    for (size_t i = 0; i < whole; i += n) {
+      hn::Store(hn::BitCast(d, Keys::Bits(di, hn::Load(di, keys + i))), d, best + i);
+    }
+    size_t r = 0;
+    for (; r + 8 <= row_count; r += 8) {
+      const float* p[8];
+      for (size_t j = 0; j < 8; ++j) p[j] = static_cast<const float*>(rows[r + j]);
+      const P first = static_cast<P>(position + r);
+      for (size_t i = 0; i < whole; i += n) {
+        const auto load = [&](size_t j) HWY_ATTR { return hn::LoadU(d, p[j] + i); };
+        const auto sum = hn::Add(hn::Add(hn::Add(load(0), load(1)), hn::Add(load(2), load(3))),
+                                 hn::Add(hn::Add(load(4), load(5)), hn::Add(load(6), load(7))));
+        auto value = hn::Load(d, best + i);
+        auto place = hn::Load(DP(), places + i);
+        if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {
+          Pair pair = {Keys::Of(di, hn::BitCast(di, value)), place};
+          for (size_t j = 0; j < 8; ++j) {
+            pair = Step(pair, Keys::Of(di, hn::BitCast(di, load(j))), first + j);
+          }
+          value = hn::BitCast(d, Keys::Bits(di, pair.key));
+          place = pair.place;
+        } else {
+          for (size_t j = 0; j < 8; ++j) {
+            const auto x = load(j);
+            const auto wins = kLeast ? (kLast ? hn::Le(x, value) : hn::Lt(x, value))
+                                     : (kLast ? hn::Ge(x, value) : hn::Gt(x, value));
+            value = hn::IfThenElse(wins, x, value);
+            place = hn::IfThenElse(hn::RebindMask(DP(), wins),
+                                   hn::Set(DP(), static_cast<P>(first + j)), place);
+          }
+        }
+        hn::Store(value, d, best + i);
+        hn::Store(place, DP(), places + i);
+      }
+    }
+    for (size_t i = 0; i < whole; i += n) {
+      hn::Store(Keys::Of(di, hn::BitCast(di, hn::Load(d, best + i))), di, keys + i);
+    }
+    // What remains, by keys.
+    if (whole > 0) FoldRows(rows + r, row_count - r, position + r, keys, places, whole);
+    if (whole == width) return;
+    const void* rest[kMostRows];
+    for (size_t j = 0; j < row_count; ++j) rest[j] = static_cast<const T*>(rows[j]) + whole;
+    FoldRows(rest, row_count, position, keys + whole, places + whole, width - whole);
+  }
+
+  static void Columns(const void* const* rows, size_t row_count, uint64_t position, void* states,
+                      size_t width) {
+    T* keys = KeyPlane(states, width);
+    Place* places = PlacePlane(states, width);
+    if constexpr (std::is_same_v<T, int32_t> && Keys::kIsFloat) {
+      FoldFloatRows(rows, row_count, position, keys, places, width);
+    } else if constexpr (!kLocal) {
+      FoldRows(rows, row_count, position, keys, places, width);
+    } else {
+      HWY_ALIGN T local_keys[kMaxColumnBytes / sizeof(T)];
+      HWY_ALIGN P local_places[kMaxColumnBytes / sizeof(T)];
+      std::fill_n(local_keys, PaddedWidth(width), hwy::LimitsMin<T>());
+      std::fill_n(local_places, PaddedWidth(width), P{0});
+      FoldRows(rows, row_count, 0, local_keys, local_places, width);
+      for (size_t i = 0; i < width; ++i) {
+        if (!Wins(local_keys[i], keys[i])) continue;
+        keys[i] = local_keys[i];
+        places[i] = static_cast<Place>(position + local_places[i]);
+      }
+    }
+  }
+
+  static void Merge(void* into, const void* from, size_t width) {
+    void* other = const_cast<void*>(from);
+    for (size_t i = 0; i < width; ++i) {
+      if (!Wins(KeyPlane(other, width)[i], KeyPlane(into, width)[i])) continue;
+      KeyPlane(into, width)[i] = KeyPlane(other, width)[i];
+      PlacePlane(into, width)[i] = PlacePlane(other, width)[i];
+    }
+  }
+
+  static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
+    const Place* places = PlacePlane(const_cast<void*>(states), width);
+    for (size_t i = 0; i < width; ++i) {
+      static_cast<uint32_t*>(results)[i] = static_cast<uint32_t>(places[i]);
+    }
+  }
+
+  static FoldKernels Kernels() { return {kStateBytes, Init, Row, Columns, Merge, Finish}; }
+};
+
+template <bool kLeast, bool kLast>
+FoldKernels Of(CpuElement element) {
+  switch (element) {
+    case CpuElement::kF32:
+      return ArgFold<FloatKeys<int32_t, kLeast, false>, kLast>::Kernels();
+    case CpuElement::kF16:
+      return ArgFold<FloatKeys<int16_t, kLeast, false>, kLast>::Kernels();
+    case CpuElement::kI64:
+      return ArgFold<IntegerKeys<int64_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kI32:
+      return ArgFold<IntegerKeys<int32_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kI16:
+      return ArgFold<IntegerKeys<int16_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kI8:
+      return ArgFold<IntegerKeys<int8_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kU64:
+      return ArgFold<IntegerKeys<uint64_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kU32:
+      return ArgFold<IntegerKeys<uint32_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kU16:
+      return ArgFold<IntegerKeys<uint16_t, kLeast>, kLast>::Kernels();
+    case CpuElement::kU8:
+      break;
+  }
+  return ArgFold<IntegerKeys<uint8_t, kLeast>, kLast>::Kernels();
+}
+
+FoldKernels ArgsOf(CpuFunction function, CpuElement element, bool last_wins) {
+  if (function == CpuFunction::kArgMin) {
+    return last_wins ? Of<true, true>(element) : Of<true, false>(element);
+  }
+  return last_wins ? Of<false, true>(element) : Of<false, false>(element);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace opmill {
+
+HWY_EXPORT(ArgsOf);
+
+FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins) {
+  return HWY_DYNAMIC_DISPATCH(ArgsOf)(function, element, last_wins);
+}
+
+}  // namespace opmill
+#endif  // HWY_ONCE

@@ -1,0 +1,173 @@
+// Minima and maxima.
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cpu/fold_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/fold_extreme.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+
+template <class E, bool kMax>
+struct IntegerExtreme {
+  using T = E;
+  using D = hn::ScalableTag<T>;
+  using Part = hn::Vec<D>;
+  using Acc = hn::Vec<D>;
+  static constexpr size_t kStateBytes = sizeof(T);
+
+  static HWY_INLINE size_t Unit() { return hn::Lanes(D()); }
+  static HWY_INLINE T Pad(const T* row) { return *row; }
+  static HWY_INLINE Part Load(const T* from) { return hn::LoadU(D(), from); }
+  static HWY_INLINE Part Join(Part a, Part b) {
+    if constexpr (kMax) return hn::Max(a, b);
+    return hn::Min(a, b);
+  }
+  static HWY_INLINE Acc Fold(Acc acc, Part part) { return Join(acc, part); }
+  static HWY_INLINE Acc Identity() {
+    return hn::Set(D(), kMax ? hwy::LimitsMin<T>() : hwy::LimitsMax<T>());
+  }
+  static HWY_INLINE Acc LoadState(const void* states, size_t width, size_t i) {
+    return hn::Load(D(), Plane<T>(states, width, 0) + i);
+  }
+  static HWY_INLINE void StoreState(Acc acc, void* states, size_t width, size_t i) {
+    hn::Store(acc, D(), Plane<T>(states, width, 0) + i);
+  }
+  static HWY_INLINE void MergeLane(void* into, size_t width, size_t i, const void* from,
+                                   size_t from_width, size_t j) {
+    T& best = Plane<T>(into, width, 0)[i];
+    const T other = Plane<T>(from, from_width, 0)[j];
+    best = (kMax ? other > best : other < best) ? other : best;
+  }
+  static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
+    std::memcpy(results, states, width * sizeof(T));
+  }
+};
+
+// A float's bits, as signed numbers, grow with those that are not negative, and fall with the
+// others. So three extremes of the bits alone say all: the signed maximum is the greatest number
+// that is not negative, the signed minimum the least of these, or the negative one nearest to 0,
+// and the unsigned maximum the negative one farthest from it. NaNs lie beyond the infinities.
+template <class TI, bool kMax>
+struct FloatExtreme {
+  using T = TI;
+  using TU = std::make_unsigned_t<TI>;
+  using DI = hn::ScalableTag<TI>;
+  using DU = hn::ScalableTag<TU>;
+  struct Part {
+    hn::Vec<DI> greatest;
+    hn::Vec<DI> least;
+    hn::Vec<DU> farthest;
+  };
+  using Acc = Part;
+  static constexpr size_t kStateBytes = 3 * sizeof(T);
+  static constexpr TI kInfinity = sizeof(T) == 4 ? 0x7F80'0000 : 0x7C00;
+  static constexpr TU kSign = static_cast<TU>(TU{1} << (8 * sizeof(T) - 1));
+  static constexpr TI kNan = sizeof(T) == 4 ? 0x7FC0'0000 : 0x7E00;
+
+  static HWY_INLINE size_t Unit() { return hn::Lanes(DI()); }
+  static HWY_INLINE T Pad(const T* row) { return *row; }
+  static HWY_INLINE Part Load(const T* from) {
+    const auto x = hn::LoadU(DI(), from);
+    return {x, x, hn::BitCast(DU(), x)};
+  }
+  static HWY_INLINE Part Join(Part a, Part b) {
+    return {hn::Max(a.greatest, b.greatest), hn::Min(a.least, b.least),
+            hn::Max(a.farthest, b.farthest)};
+  }
+  static HWY_INLINE Acc Fold(Acc acc, Part part) { return Join(acc, part); }
+  static HWY_INLINE Acc Identity() {
+    return {hn::Set(DI(), hwy::LimitsMin<TI>()), hn::Set(DI(), hwy::LimitsMax<TI>()),
+            hn::Zero(DU())};
+  }
+  static HWY_INLINE Acc LoadState(const void* states, size_t width, size_t i) {
+    return {hn::Load(DI(), Plane<TI>(states, width, 0) + i),
+            hn::Load(DI(), Plane<TI>(states, width, sizeof(T)) + i),
+            hn::Load(DU(), Plane<TU>(states, width, 2 * sizeof(T)) + i)};
+  }
+  static HWY_INLINE void StoreState(Acc acc, void* states, size_t width, size_t i) {
+    hn::Store(acc.greatest, DI(), Plane<TI>(states, width, 0) + i);
+    hn::Store(acc.least, DI(), Plane<TI>(states, width, sizeof(T)) + i);
+    hn::Store(acc.farthest, DU(), Plane<TU>(states, width, 2 * sizeof(T)) + i);
+  }
+  static HWY_INLINE void MergeLane(void* into, size_t width, size_t i, const void* from,
+                                   size_t from_width, size_t j) {
+    const auto keep = [&]<class X>(X, size_t before, bool max) HWY_ATTR {
+      X& best = Plane<X>(into, width, before)[i];
+      const X other = Plane<X>(from, from_width, before)[j];
+      best = (max ? other > best : other < best) ? other : best;
+    };
+    keep(TI{}, 0, true);
+    keep(TI{}, sizeof(T), false);
+    keep(TU{}, 2 * sizeof(T), true);
+  }
+  static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
+    const TI* greatest = Plane<TI>(states, width, 0);
+    const TI* least = Plane<TI>(states, width, sizeof(T));
+    const TU* farthest = Plane<TU>(states, width, 2 * sizeof(T));
+    for (size_t i = 0; i < width; ++i) {
+      TI best = 0;
+      if (greatest[i] > kInfinity || farthest[i] > static_cast<TU>(kInfinity | kSign)) {
+        best = kNan;
+      } else if (kMax) {
+        best = greatest[i] >= 0 ? greatest[i] : least[i];
+      } else {
+        best = farthest[i] >= kSign ? static_cast<TI>(farthest[i]) : least[i];
+      }
+      static_cast<TI*>(results)[i] = best;
+    }
+  }
+};
+
+template <bool kMax>
+FoldKernels Of(CpuElement element) {
+  switch (element) {
+    case CpuElement::kF32:
+      return SimpleFold<FloatExtreme<int32_t, kMax>>::Kernels();
+    case CpuElement::kF16:
+      return SimpleFold<FloatExtreme<int16_t, kMax>>::Kernels();
+    case CpuElement::kI64:
+      return SimpleFold<IntegerExtreme<int64_t, kMax>>::Kernels();
+    case CpuElement::kI32:
+      return SimpleFold<IntegerExtreme<int32_t, kMax>>::Kernels();
+    case CpuElement::kI16:
+      return SimpleFold<IntegerExtreme<int16_t, kMax>>::Kernels();
+    case CpuElement::kI8:
+      return SimpleFold<IntegerExtreme<int8_t, kMax>>::Kernels();
+    case CpuElement::kU64:
+      return SimpleFold<IntegerExtreme<uint64_t, kMax>>::Kernels();
+    case CpuElement::kU32:
+      return SimpleFold<IntegerExtreme<uint32_t, kMax>>::Kernels();
+    case CpuElement::kU16:
+      return SimpleFold<IntegerExtreme<uint16_t, kMax>>::Kernels();
+    case CpuElement::kU8:
+      break;
+  }
+  return SimpleFold<IntegerExtreme<uint8_t, kMax>>::Kernels();
+}
+
+FoldKernels ExtremesOf(CpuFunction function, CpuElement element) {
+  return function == CpuFunction::kMax ? Of<true>(element) : Of<false>(element);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace opmill {
+
+HWY_EXPORT(ExtremesOf);
+
+FoldKernels ExtremeKernels(CpuFunction function, CpuElement element) {
+  return HWY_DYNAMIC_DISPATCH(ExtremesOf)(function, element);
+}
+
+}  // namespace opmill
+#endif  // HWY_ONCE

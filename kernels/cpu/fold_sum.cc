@@ -1,0 +1,210 @@
+// Sums and products. Those of floats are folded in double precision, in which neither the order nor
+// the number of terms matters to the bound of the result.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/fold_kernels.h"
+#include "kernels/descriptor/half.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/fold_sum.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+
+enum class Term { kItself, kMagnitude, kSquare };
+
+void StoreFloat(double value, float* to) {
+  *to = std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value);
+}
+void StoreFloat(double value, Half* to) {
+  to->bits = std::isnan(value) ? 0x7E00 : FloatToHalf(static_cast<float>(value));
+}
+
+template <class E, Term kTerm, bool kProduct, CpuFunction kFunction>
+struct FloatSum {
+  using T = E;
+  using DD = hn::ScalableTag<double>;
+  using DF = hn::Rebind<float, DD>;
+  // Of FLOAT16, sums of eight terms are exact enough in FLOAT32, and cannot overflow.
+  static constexpr bool kNarrow = std::is_same_v<E, Half> && !kProduct;
+  using Part = std::conditional_t<kNarrow, hn::Vec<DF>, hn::Vec<DD>>;
+  using Acc = hn::Vec<DD>;
+  static constexpr size_t kStateBytes = sizeof(double);
+
+  static HWY_INLINE size_t Unit() { return hn::Lanes(DD()); }
+  static HWY_INLINE T Pad(const T*) {
+    if constexpr (std::is_same_v<E, Half>) {
+      return {static_cast<uint16_t>(kProduct ? 0x3C00 : 0)};
+    } else {
+      return kProduct ? 1.0f : 0.0f;
+    }
+  }
+  template <class V>
+  static HWY_INLINE V Apply(V x) {
+    if constexpr (kTerm == Term::kMagnitude) return hn::Abs(x);
+    if constexpr (kTerm == Term::kSquare) return hn::Mul(x, x);
+    return x;
+  }
+  static HWY_INLINE Part Load(const T* from) {
+    const auto x = LoadFloats(DF(), from);
+    if constexpr (kNarrow) {
+      return Apply(x);
+    } else {
+      return Apply(hn::PromoteTo(DD(), x));
+    }
+  }
+  static HWY_INLINE Part Join(Part a, Part b) {
+    if constexpr (kProduct) return hn::Mul(a, b);
+    return hn::Add(a, b);
+  }
+  static HWY_INLINE Acc Fold(Acc acc, Part part) {
+    if constexpr (kNarrow) {
+      return hn::Add(acc, hn::PromoteTo(DD(), part));
+    } else {
+      return Join(acc, part);
+    }
+  }
+  static HWY_INLINE Acc Identity() { return hn::Set(DD(), kProduct ? 1.0 : 0.0); }
+  static HWY_INLINE Acc LoadState(const void* states, size_t width, size_t i) {
+    return hn::Load(DD(), Plane<double>(states, width, 0) + i);
+  }
+  static HWY_INLINE void StoreState(Acc acc, void* states, size_t width, size_t i) {
+    hn::Store(acc, DD(), Plane<double>(states, width, 0) + i);
+  }
+  static HWY_INLINE void MergeLane(void* into, size_t width, size_t i, const void* from,
+                                   size_t from_width, size_t j) {
+    double& sum = Plane<double>(into, width, 0)[i];
+    const double other = Plane<double>(from, from_width, 0)[j];
+    sum = kProduct ? sum * other : sum + other;
+  }
+  static void Finish(const void* states, size_t width, uint64_t count, void* results) {
+    const double* sums = Plane<double>(states, width, 0);
+    for (size_t i = 0; i < width; ++i) {
+      double value = sums[i];
+      if (kFunction == CpuFunction::kAverage) value /= static_cast<double>(count);
+      // What is made of a sum is made of a FLOAT32, which may overflow.
+      if (kFunction == CpuFunction::kL2) value = std::sqrt(double{static_cast<float>(value)});
+      if (kFunction == CpuFunction::kLogSum) value = std::log(double{static_cast<float>(value)});
+      StoreFloat(value, static_cast<T*>(results) + i);
+    }
+  }
+};
+
+// Modulo 2^bits, signed elements as unsigned ones: only magnitudes know the sign.
+template <class E, Term kTerm, bool kProduct>
+struct IntegerSum {
+  using T = std::make_unsigned_t<E>;
+  using D = hn::ScalableTag<T>;
+  using Part = hn::Vec<D>;
+  using Acc = hn::Vec<D>;
+  static constexpr size_t kStateBytes = sizeof(T);
+
+  static HWY_INLINE size_t Unit() { return hn::Lanes(D()); }
+  static HWY_INLINE T Pad(const T*) { return kProduct ? 1 : 0; }
+  static HWY_INLINE Part Load(const T* from) {
+    const auto x = hn::LoadU(D(), from);
+    if constexpr (kTerm == Term::kMagnitude && std::is_signed_v<E>) {
+      return hn::BitCast(D(), hn::Abs(hn::BitCast(hn::ScalableTag<E>(), x)));
+    } else if constexpr (kTerm == Term::kSquare) {
+      return hn::Mul(x, x);
+    } else {
+      return x;
+    }
+  }
+  static HWY_INLINE Part Join(Part a, Part b) {
+    if constexpr (kProduct) return hn::Mul(a, b);
+    return hn::Add(a, b);
+  }
+  static HWY_INLINE Acc Fold(Acc acc, Part part) { return Join(acc, part); }
+  static HWY_INLINE Acc Identity() { return hn::Set(D(), static_cast<T>(kProduct ? 1 : 0)); }
+  static HWY_INLINE Acc LoadState(const void* states, size_t width, size_t i) {
+    return hn::Load(D(), Plane<T>(states, width, 0) + i);
+  }
+  static HWY_INLINE void StoreState(Acc acc, void* states, size_t width, size_t i) {
+    hn::Store(acc, D(), Plane<T>(states, width, 0) + i);
+  }
+  static HWY_INLINE void MergeLane(void* into, size_t width, size_t i, const void* from,
+                                   size_t from_width, size_t j) {
+    T& sum = Plane<T>(into, width, 0)[i];
+    const T other = Plane<T>(from, from_width, 0)[j];
+    sum = static_cast<T>(kProduct ? sum * other : sum + other);
+  }
+  static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
+    std::memcpy(results, states, width * sizeof(T));
+  }
+};
+
+template <class E>
+FoldKernels OfFloats(CpuFunction function) {
+  switch (function) {
+    case CpuFunction::kAverage:
+      return SimpleFold<FloatSum<E, Term::kItself, false, CpuFunction::kAverage>>::Kernels();
+    case CpuFunction::kL1:
+      return SimpleFold<FloatSum<E, Term::kMagnitude, false, CpuFunction::kL1>>::Kernels();
+    case CpuFunction::kL2:
+      return SimpleFold<FloatSum<E, Term::kSquare, false, CpuFunction::kL2>>::Kernels();
+    case CpuFunction::kSumSquare:
+      return SimpleFold<FloatSum<E, Term::kSquare, false, CpuFunction::kSumSquare>>::Kernels();
+    case CpuFunction::kLogSum:
+      return SimpleFold<FloatSum<E, Term::kItself, false, CpuFunction::kLogSum>>::Kernels();
+    case CpuFunction::kMultiply:
+      return SimpleFold<FloatSum<E, Term::kItself, true, CpuFunction::kMultiply>>::Kernels();
+    default:
+      return SimpleFold<FloatSum<E, Term::kItself, false, CpuFunction::kSum>>::Kernels();
+  }
+}
+
+template <class E>
+FoldKernels OfIntegers(CpuFunction function) {
+  using U = std::make_unsigned_t<E>;
+  switch (function) {
+    case CpuFunction::kL1:
+      return SimpleFold<IntegerSum<E, Term::kMagnitude, false>>::Kernels();
+    case CpuFunction::kSumSquare:
+      return SimpleFold<IntegerSum<U, Term::kSquare, false>>::Kernels();
+    case CpuFunction::kMultiply:
+      return SimpleFold<IntegerSum<U, Term::kItself, true>>::Kernels();
+    default:
+      return SimpleFold<IntegerSum<U, Term::kItself, false>>::Kernels();
+  }
+}
+
+FoldKernels SumsOf(CpuFunction function, CpuElement element) {
+  switch (element) {
+    case CpuElement::kF32:
+      return OfFloats<float>(function);
+    case CpuElement::kF16:
+      return OfFloats<Half>(function);
+    case CpuElement::kI64:
+      return OfIntegers<int64_t>(function);
+    case CpuElement::kI32:
+      return OfIntegers<int32_t>(function);
+    case CpuElement::kU64:
+      return OfIntegers<uint64_t>(function);
+    default:  // no other type has sums
+      return OfIntegers<uint32_t>(function);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace opmill {
+
+HWY_EXPORT(SumsOf);
+
+FoldKernels SumKernels(CpuFunction function, CpuElement element) {
+  return HWY_DYNAMIC_DISPATCH(SumsOf)(function, element);
+}
+
+}  // namespace opmill
+#endif  // HWY_ONCE

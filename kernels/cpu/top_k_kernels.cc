@@ -1,0 +1,309 @@
+#include "kernels/cpu/top_k_kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "hwy/contrib/sort/vqsort.h"
+#include "kernels/cpu/fold_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/top_k_kernels.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "kernels/cpu/keys-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+
+inline bool Precedes(uint64_t a, uint64_t b) { return a > b; }
+inline bool Precedes(const WideCandidate& a, const WideCandidate& b) {
+  return a.key != b.key ? a.key > b.key : a.place > b.place;
+}
+inline uint64_t PlaceOf(uint64_t candidate) { return static_cast<uint32_t>(~candidate); }
+inline uint64_t PlaceOf(const WideCandidate& candidate) { return ~candidate.place; }
+
+// Few are sorted faster without the call of another library.
+constexpr size_t kFew = 16;
+// So many are sorted by vectors faster than they are parted without.
+constexpr size_t kMany = 512;
+// Elements beyond k that the first threshold is taken from, where k is small.
+constexpr size_t kAhead = 16;
+
+constexpr size_t Ahead(size_t k, size_t room) {
+  return k < kMany / 4 ? std::min(room, k + kAhead) : room;
+}
+
+void Sort(uint64_t* candidates, size_t count) {
+  if (count <= kFew) {
+    std::sort(candidates, candidates + count, [](uint64_t a, uint64_t b) { return a > b; });
+    return;
+  }
+  static thread_local const hwy::Sorter sorter;
+  sorter(candidates, count, hwy::SortDescending());
+}
+void Sort(WideCandidate* candidates, size_t count) {
+  std::sort(candidates, candidates + count,
+            [](const WideCandidate& a, const WideCandidate& b) { return Precedes(a, b); });
+}
+
+template <class Keys>
+struct TopK {
+  using T = typename Keys::Key;
+  using U = std::make_unsigned_t<T>;
+  using D = hn::ScalableTag<T>;
+  using Candidate = std::conditional_t<sizeof(T) == 8, WideCandidate, uint64_t>;
+
+  static HWY_INLINE Candidate Make(T key, uint64_t position) {
+    // Signed keys as unsigned ones of the same order.
+    constexpr U kFlip = std::is_signed_v<T> ? static_cast<U>(U{1} << (8 * sizeof(T) - 1)) : U{0};
+    const U ordered = static_cast<U>(static_cast<U>(key) ^ kFlip);
+    if constexpr (sizeof(T) == 8) {
+      return {~position, ordered};
+    } else {
+      return uint64_t{ordered} << 32 | static_cast<uint32_t>(~position);
+    }
+  }
+  static HWY_INLINE T KeyOf(const Candidate& candidate) {
+    constexpr U kFlip = std::is_signed_v<T> ? static_cast<U>(U{1} << (8 * sizeof(T) - 1)) : U{0};
+    if constexpr (sizeof(T) == 8) {
+      return static_cast<T>(candidate.key ^ kFlip);
+    } else {
+      return static_cast<T>(static_cast<U>(static_cast<U>(candidate >> 32) ^ kFlip));
+    }
+  }
+
+  static HWY_INLINE void MakeAll(const T* from, size_t count, uint64_t position,
+                                 Candidate* candidates) {
+    const D d;
+    const size_t n = hn::Lanes(d);
+    HWY_ALIGN T keys[kStateStep];
+    size_t i = 0;
+    for (; i + n <= count; i += n) {
+      hn::Store(Keys::Load(d, from + i), d, keys);
+      for (size_t j = 0; j < n; ++j) candidates[i + j] = Make(keys[j], position + i + j);
+    }
+    for (; i < count; ++i) candidates[i] = Make(Keys::Of(from[i]), position + i);
+  }
+
+  template <class M>
+  static HWY_INLINE uint64_t BitsOf(D d, M mask) {
+    uint8_t bytes[kStateStep / 8 + 8] = {};
+    hn::StoreMaskBits(d, mask, bytes);
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes, sizeof(bits));
+    const size_t n = hn::Lanes(d);
+    return n < 64 ? bits & ((uint64_t{1} << n) - 1) : bits;
+  }
+
+  // Keeps the first k in front, in any order, and gives the least key of those.
+  static T Shrink(Candidate* candidates, size_t count, size_t k) {
+    if (sizeof(T) < 8 && count >= kMany) {
+      Sort(candidates, count);
+    } else if (count > k) {
+      std::nth_element(candidates, candidates + k - 1, candidates + count,
+                       [](const Candidate& a, const Candidate& b) { return Precedes(a, b); });
+    }
+    return KeyOf(candidates[k - 1]);
+  }
+
+  // The first of the greatest keys. Only the block that has it is searched.
+  static Candidate First(const T* from, size_t count, uint64_t position) {
+    constexpr size_t kBlock = 16384 / sizeof(T);
+    const D d;
+    const size_t n = hn::Lanes(d);
+    T best = Keys::Of(from[0]);
+    size_t block = 0;
+    for (size_t begin = 0; begin < count; begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, count);
+      auto greatest = hn::Set(d, best);
+      size_t i = begin;
+      for (; i + n <= end; i += n) greatest = hn::Max(greatest, Keys::Load(d, from + i));
+      HWY_ALIGN T lanes[kStateStep];
+      hn::Store(greatest, d, lanes);
+      T most = *std::max_element(lanes, lanes + n);
+      for (; i < end; ++i) most = std::max(most, Keys::Of(from[i]));
+      if (most > best) {
+        best = most;
+        block = begin;
+      }
+    }
+    const auto wanted = hn::Set(d, best);
+    size_t i = block;
+    while (i + n <= count && hn::AllFalse(d, hn::Eq(Keys::Load(d, from + i), wanted))) i += n;
+    while (Keys::Of(from[i]) != best) ++i;
+    return Make(best, position + i);
+  }
+
+  // Elements that are no more than the k-th best so far are skipped: those that equal it come
+  // later. Of random data all but some k * log(count / k) are.
+  static void Select(const void* elements, size_t count, uint64_t position, size_t k,
+                     void* candidates, size_t room) {
+    const T* from = static_cast<const T*>(elements);
+    Candidate* const found = static_cast<Candidate*>(candidates);
+    if (k == 1) {
+      *found = First(from, count, position);
+      return;
+    }
+    size_t filled = room == count ? count : std::min(Ahead(k, room), count);
+    MakeAll(from, filled, position, found);
+    size_t i = filled;
+    if (i < count) {
+      const D d;
+      const size_t n = hn::Lanes(d);
+      T threshold = Shrink(found, filled, k);
+      filled = k;
+      const auto push = [&](size_t at) HWY_ATTR {
+        const T key = Keys::Of(from[at]);
+        if (key <= threshold) return;
+        found[filled++] = Make(key, position + at);
+        if (filled < room) return;
+        threshold = Shrink(found, filled, k);
+        filled = k;
+      };
+      for (; i + 4 * n <= count; i += 4 * n) {
+        const auto least = hn::Set(d, threshold);
+        const auto a = hn::Max(Keys::Load(d, from + i), Keys::Load(d, from + i + n));
+        const auto b = hn::Max(Keys::Load(d, from + i + 2 * n), Keys::Load(d, from + i + 3 * n));
+        if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Max(a, b), least)))) continue;
+        for (size_t j = i; j < i + 4 * n; j += n) {
+          for (uint64_t set = BitsOf(d, hn::Gt(Keys::Load(d, from + j), least)); set != 0;
+               set &= set - 1) {
+            push(j + hwy::Num0BitsBelowLS1Bit_Nonzero64(set));
+          }
+        }
+      }
+      for (; i < count; ++i) push(i);
+    }
+    SortFirst(found, filled, std::min(k, count));
+  }
+
+  static void SortFirst(Candidate* found, size_t filled, size_t kept) {
+    if (kept < filled / 4 && filled > kTopKSorted) {
+      Shrink(found, filled, kept);
+      filled = kept;
+    }
+    Sort(found, filled);
+  }
+
+  // As Select, for sequences that lie side by side: all of their elements at one position, then
+  // the next.
+  static void SelectColumns(const void* elements, size_t width, size_t count, size_t stride,
+                            size_t k, void* candidates, size_t room) {
+    const T* from = static_cast<const T*>(elements);
+    Candidate* const found = static_cast<Candidate*>(candidates);
+    const D d;
+    const size_t n = hn::Lanes(d);
+    HWY_ALIGN T thresholds[kMostTopKColumns + kStateStep];
+    size_t filled[kMostTopKColumns];
+    const size_t ahead = std::min(Ahead(k, room), count);
+    for (size_t i = 0; i < width; ++i) {
+      Candidate* own = found + i * room;
+      for (size_t r = 0; r < ahead; ++r) own[r] = Make(Keys::Of(from[r * stride + i]), r);
+      filled[i] = ahead;
+      if (ahead == count) continue;
+      thresholds[i] = Shrink(own, ahead, k);
+      filled[i] = k;
+    }
+    const auto push = [&](size_t r, size_t i) HWY_ATTR {
+      const T key = Keys::Of(from[r * stride + i]);
+      if (key <= thresholds[i]) return;
+      Candidate* own = found + i * room;
+      own[filled[i]++] = Make(key, r);
+      if (filled[i] < room) return;
+      thresholds[i] = Shrink(own, room, k);
+      filled[i] = k;
+    };
+    const size_t whole = width / n * n;
+    constexpr size_t kRows = 8;
+    for (size_t r = ahead; r < count; r += kRows) {
+      const size_t rows = std::min(kRows, count - r);
+      const T* first = from + r * stride;
+      for (size_t i = 0; i < whole; i += n) {
+        const auto least = hn::Load(d, thresholds + i);
+        auto greatest = Keys::Load(d, first + i);
+        for (size_t j = 1; j < rows; ++j) {
+          greatest = hn::Max(greatest, Keys::Load(d, first + j * stride + i));
+        }
+        const auto passed = hn::Gt(greatest, least);
+        if (HWY_LIKELY(hn::AllFalse(d, passed))) continue;
+        for (uint64_t set = BitsOf(d, passed); set != 0; set &= set - 1) {
+          const size_t column = i + hwy::Num0BitsBelowLS1Bit_Nonzero64(set);
+          for (size_t j = 0; j < rows; ++j) push(r + j, column);
+        }
+      }
+      for (size_t i = whole; i < width; ++i) {
+        for (size_t j = 0; j < rows; ++j) push(r + j, i);
+      }
+    }
+    for (size_t i = 0; i < width; ++i) SortFirst(found + i * room, filled[i], std::min(k, count));
+  }
+
+  static void Merge(const void* a, size_t a_count, const void* b, size_t b_count, size_t k,
+                    void* merged) {
+    const auto* left = static_cast<const Candidate*>(a);
+    const auto* right = static_cast<const Candidate*>(b);
+    const Candidate* left_end = left + a_count;
+    const Candidate* right_end = right + b_count;
+    auto* to = static_cast<Candidate*>(merged);
+    for (size_t i = 0; i < std::min(k, a_count + b_count); ++i) {
+      const bool takes_left = right == right_end || (left != left_end && Precedes(*left, *right));
+      to[i] = takes_left ? *left++ : *right++;
+    }
+  }
+
+  static uint64_t Place(const void* candidates, size_t i) {
+    return PlaceOf(static_cast<const Candidate*>(candidates)[i]);
+  }
+
+  static TopKKernels Kernels() { return {Select, SelectColumns, Merge, Place}; }
+};
+
+template <bool kLeast>
+TopKKernels Of(CpuElement element) {
+  switch (element) {
+    case CpuElement::kF32:
+      return TopK<FloatKeys<int32_t, kLeast, kLeast>>::Kernels();
+    case CpuElement::kF16:
+      return TopK<FloatKeys<int16_t, kLeast, kLeast>>::Kernels();
+    case CpuElement::kI64:
+      return TopK<IntegerKeys<int64_t, kLeast>>::Kernels();
+    case CpuElement::kI32:
+      return TopK<IntegerKeys<int32_t, kLeast>>::Kernels();
+    case CpuElement::kI16:
+      return TopK<IntegerKeys<int16_t, kLeast>>::Kernels();
+    case CpuElement::kI8:
+      return TopK<IntegerKeys<int8_t, kLeast>>::Kernels();
+    case CpuElement::kU64:
+      return TopK<IntegerKeys<uint64_t, kLeast>>::Kernels();
+    case CpuElement::kU32:
+      return TopK<IntegerKeys<uint32_t, kLeast>>::Kernels();
+    case CpuElement::kU16:
+      return TopK<IntegerKeys<uint16_t, kLeast>>::Kernels();
+    case CpuElement::kU8:
+      break;
+  }
+  return TopK<IntegerKeys<uint8_t, kLeast>>::Kernels();
+}
+
+TopKKernels TopKsOf(CpuElement element, bool largest) {
+  return largest ? Of<false>(element) : Of<true>(element);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace opmill {
+
+HWY_EXPORT(TopKsOf);
+
+TopKKernels TopKKernelsOf(CpuElement element, bool largest) {
+  return HWY_DYNAMIC_DISPATCH(TopKsOf)(element, largest);
+}
+
+}  // namespace opmill
+#endif  // HWY_ONCE

@@ -1,0 +1,168 @@
+// What the kernels of one instruction set share. Included once for each.
+// NOLINTBEGIN
+#if defined(OPMILL_KERNELS_CPU_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef OPMILL_KERNELS_CPU_VECTORS_INL_H_
+#undef OPMILL_KERNELS_CPU_VECTORS_INL_H_
+#else
+#define OPMILL_KERNELS_CPU_VECTORS_INL_H_
+#endif
+// NOLINTEND
+
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "kernels/cpu/fold_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace opmill {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct Half {  // FLOAT16, as bits
+  uint16_t bits;
+};
+
+// Exact for every number, infinity and NaN, which Highway's own promotion is not on all targets.
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const Half* from) {
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_TARGET == HWY_NEON
+  const hn::Rebind<hwy::float16_t, DF> dh;
+  return hn::PromoteTo(df, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from)));
+#else
+  const hn::RebindToUnsigned<DF> du;
+  const hn::Rebind<uint16_t, DF> dh;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(dh, reinterpret_cast<const uint16_t*>(from)));
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFFu)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000u)));
+  // 2^112 moves the exponent to FLOAT32's bias, that of denormals too.
+  const auto number = hn::Mul(hn::BitCast(df, magnitude), hn::Set(df, 0x1p112f));
+  const hn::RebindToSigned<DF> di;
+  const auto special = hn::Gt(hn::BitCast(di, magnitude), hn::Set(di, 0x0F7FFFFF));
+  const auto result =
+      hn::IfThenElse(hn::RebindMask(du, special), hn::Or(magnitude, hn::Set(du, 0x7F800000u)),
+                     hn::BitCast(du, number));
+  return hn::BitCast(df, hn::Or(result, sign));
+#endif
+}
+
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const float* from) {
+  return hn::LoadU(df, from);
+}
+
+template <class T>
+HWY_INLINE T* Plane(void* states, size_t width, size_t bytes_before) {
+  return reinterpret_cast<T*>(static_cast<uint8_t*>(states) + PaddedWidth(width) * bytes_before);
+}
+template <class T>
+HWY_INLINE const T* Plane(const void* states, size_t width, size_t bytes_before) {
+  return Plane<T>(const_cast<void*>(states), width, bytes_before);
+}
+
+// Folds that make no difference between their elements. A Policy has
+//   T, Part, Acc            the element, vectors of it, and of states
+//   Unit()                  elements of a Part
+//   Load, Join              Part from elements, of two Parts
+//   Fold                    a Part into an Acc
+//   Pad                     an element, of the rest of a row, that changes nothing
+//   Identity, LoadState, StoreState, MergeLane, Finish, kStateBytes
+template <class Policy>
+struct SimpleFold {
+  using T = typename Policy::T;
+
+  // Eight loads in flight, and one step of the accumulator for all of them.
+  template <class At>
+  static HWY_INLINE typename Policy::Part JoinEight(At at) {
+    const auto a = Policy::Join(Policy::Load(at(0)), Policy::Load(at(1)));
+    const auto b = Policy::Join(Policy::Load(at(2)), Policy::Load(at(3)));
+    const auto c = Policy::Join(Policy::Load(at(4)), Policy::Load(at(5)));
+    const auto d = Policy::Join(Policy::Load(at(6)), Policy::Load(at(7)));
+    return Policy::Join(Policy::Join(a, b), Policy::Join(c, d));
+  }
+
+  static void Init(void* states, size_t width, uint64_t /*position*/) {
+    for (size_t i = 0; i < PaddedWidth(width); i += Policy::Unit()) {
+      Policy::StoreState(Policy::Identity(), states, width, i);
+    }
+  }
+
+  static void Row(const void* elements, size_t count, uint64_t /*position*/, void* states,
+                  size_t width, size_t at) {
+    const T* from = static_cast<const T*>(elements);
+    const size_t n = Policy::Unit();
+    auto acc = Policy::Identity();
+    size_t i = 0;
+    for (; i + 8 * n <= count; i += 8 * n) {
+      const T* p = from + i;
+      acc = Policy::Fold(acc, JoinEight([&](size_t j) HWY_ATTR { return p + j * n; }));
+    }
+    for (; i + n <= count; i += n) acc = Policy::Fold(acc, Policy::Load(from + i));
+    if (i < count) {
+      HWY_ALIGN T rest[kStateStep];
+      for (size_t j = 0; j < n; ++j) rest[j] = Policy::Pad(from);
+      std::memcpy(rest, from + i, (count - i) * sizeof(T));
+      acc = Policy::Fold(acc, Policy::Load(rest));
+    }
+    alignas(64) uint8_t lanes[kStateStep * Policy::kStateBytes];
+    Policy::StoreState(acc, lanes, 1, 0);
+    for (size_t lane = 0; lane < n; ++lane) Policy::MergeLane(states, width, at, lanes, 1, lane);
+  }
+
+  static void Columns(const void* const* rows, size_t row_count, uint64_t /*position*/,
+                      void* states, size_t width) {
+    const size_t n = Policy::Unit();
+    const size_t whole = width / n * n;
+    size_t r = 0;
+    for (; r + 8 <= row_count; r += 8) {
+      const T* p[8];
+      for (size_t j = 0; j < 8; ++j) p[j] = static_cast<const T*>(rows[r + j]);
+      for (size_t i = 0; i < whole; i += n) {
+        const auto part = JoinEight([&](size_t j) HWY_ATTR { return p[j] + i; });
+        Policy::StoreState(Policy::Fold(Policy::LoadState(states, width, i), part), states, width,
+                           i);
+      }
+    }
+    const size_t first = r;
+    for (; r < row_count; ++r) {
+      const T* p = static_cast<const T*>(rows[r]);
+      for (size_t i = 0; i < whole; i += n) {
+        Policy::StoreState(Policy::Fold(Policy::LoadState(states, width, i), Policy::Load(p + i)),
+                           states, width, i);
+      }
+    }
+    if (whole < width) LastColumns(rows, row_count, first, states, width, whole);
+  }
+
+  // As above, in the same order, for the columns of less than a vector.
+  static HWY_NOINLINE void LastColumns(const void* const* rows, size_t row_count, size_t first,
+                                       void* states, size_t width, size_t whole) {
+    HWY_ALIGN T rest[8][kStateStep] = {};
+    auto acc = Policy::LoadState(states, width, whole);
+    const auto copy = [&](size_t r, size_t j) HWY_ATTR {
+      std::memcpy(rest[j], static_cast<const T*>(rows[r]) + whole, (width - whole) * sizeof(T));
+    };
+    for (size_t r = 0; r < first; r += 8) {
+      for (size_t j = 0; j < 8; ++j) copy(r + j, j);
+      acc = Policy::Fold(acc, JoinEight([&](size_t j) HWY_ATTR { return rest[j]; }));
+    }
+    for (size_t r = first; r < row_count; ++r) {
+      copy(r, 0);
+      acc = Policy::Fold(acc, Policy::Load(rest[0]));
+    }
+    Policy::StoreState(acc, states, width, whole);
+  }
+
+  static void Merge(void* into, const void* from, size_t width) {
+    for (size_t i = 0; i < width; ++i) Policy::MergeLane(into, width, i, from, width, i);
+  }
+
+  static FoldKernels Kernels() {
+    return {Policy::kStateBytes, Init, Row, Columns, Merge, Policy::Finish};
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace opmill
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,106 @@
+#include "kernels/cpu/walk.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace opmill {
+namespace {
+
+constexpr size_t kShortLoop = 16;
+
+template <typename T>
+void GatherAs(const std::byte* input, std::byte* packed, absl::Span<const uint64_t> columns,
+              absl::Span<const uint64_t> rows, uint64_t pitch) {
+  const T* from = reinterpret_cast<const T*>(input);
+  T* to = reinterpret_cast<T*>(packed);
+  const auto step = [](absl::Span<const uint64_t> offsets) {
+    return offsets.size() < 2 ? uint64_t{0} : offsets[1] - offsets[0];
+  };
+  // What lies side by side in the input is read in order, unless it is so short that the loop costs
+  // more.
+  if (step(rows) < step(columns) && rows.size() > kShortLoop) {
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const T* column = from + columns[i];
+      for (size_t r = 0; r < rows.size(); ++r) to[r * pitch + i] = column[rows[r]];
+    }
+  } else {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const T* row = from + rows[r];
+      for (size_t i = 0; i < columns.size(); ++i) to[r * pitch + i] = row[columns[i]];
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t CountOf(const std::vector<WorkDim>& dims) {
+  uint64_t count = 1;
+  for (const WorkDim& dim : dims) count *= dim.size;
+  return count;
+}
+
+bool IsOuter(const WorkDim& a, const WorkDim& b) { return a.input > b.input; }
+
+void MergeDims(std::vector<WorkDim>& dims) {
+  std::vector<WorkDim> merged;
+  for (const WorkDim& dim : dims) {
+    const auto is_next = [&](uint64_t outer, uint64_t inner) { return outer == inner * dim.size; };
+    if (!merged.empty() && is_next(merged.back().input, dim.input) &&
+        is_next(merged.back().output, dim.output) && is_next(merged.back().indices, dim.indices)) {
+      const uint64_t size = merged.back().size * dim.size;
+      merged.back() = dim;
+      merged.back().size = size;
+    } else {
+      merged.push_back(dim);
+    }
+  }
+  dims = std::move(merged);
+}
+
+void SortAndMerge(std::vector<WorkDim>& dims) {
+  std::stable_sort(dims.begin(), dims.end(), IsOuter);
+  MergeDims(dims);
+}
+
+Walk::Walk(const std::vector<WorkDim>& dims, uint64_t position) : dims_(dims) {
+  for (size_t i = dims.size(); i-- > 0;) {
+    at_[i] = position % dims[i].size;
+    position /= dims[i].size;
+    input_ += at_[i] * dims[i].input;
+    output_ += at_[i] * dims[i].output;
+    indices_ += at_[i] * dims[i].indices;
+  }
+}
+
+void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      *to = *from;
+      return;
+    case 2:
+      std::memcpy(to, from, 2);
+      return;
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    default:
+      std::memcpy(to, from, 8);
+      return;
+  }
+}
+
+void Gather(const std::byte* input, std::byte* packed, absl::Span<const uint64_t> columns,
+            absl::Span<const uint64_t> rows, uint64_t pitch, uint32_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return GatherAs<uint8_t>(input, packed, columns, rows, pitch);
+    case 2:
+      return GatherAs<uint16_t>(input, packed, columns, rows, pitch);
+    case 4:
+      return GatherAs<uint32_t>(input, packed, columns, rows, pitch);
+    default:
+      return GatherAs<uint64_t>(input, packed, columns, rows, pitch);
+  }
+}
+
+}  // namespace opmill

@@ -1,0 +1,62 @@
+// Steps through the elements of some dimensions, and copies elements.
+#ifndef OPMILL_KERNELS_CPU_WALK_H_
+#define OPMILL_KERNELS_CPU_WALK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/cpu/work.h"
+
+namespace opmill {
+
+constexpr uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+uint64_t CountOf(const std::vector<WorkDim>& dims);
+// By what lies further apart in the input.
+bool IsOuter(const WorkDim& a, const WorkDim& b);
+// Makes one of dimensions that are walked like one.
+void MergeDims(std::vector<WorkDim>& dims);
+void SortAndMerge(std::vector<WorkDim>& dims);
+
+// Row-major, from the element `position` on. `dims` outlive the walk.
+class Walk {
+ public:
+  Walk(const std::vector<WorkDim>& dims, uint64_t position);
+
+  uint64_t input() const { return input_; }
+  uint64_t output() const { return output_; }
+  uint64_t indices() const { return indices_; }
+
+  void Next() {
+    for (size_t i = dims_.size(); i-- > 0;) {
+      const WorkDim& dim = dims_[i];
+      input_ += dim.input;
+      output_ += dim.output;
+      indices_ += dim.indices;
+      if (++at_[i] < dim.size) return;
+      input_ -= dim.input * dim.size;
+      output_ -= dim.output * dim.size;
+      indices_ -= dim.indices * dim.size;
+      at_[i] = 0;
+    }
+  }
+
+ private:
+  const std::vector<WorkDim>& dims_;
+  uint64_t at_[8] = {};
+  uint64_t input_ = 0;
+  uint64_t output_ = 0;
+  uint64_t indices_ = 0;
+};
+
+void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes);
+
+// packed[r][i] = input[rows[r] + columns[i]], rows `pitch` elements apart.
+void Gather(const std::byte* input, std::byte* packed, absl::Span<const uint64_t> columns,
+            absl::Span<const uint64_t> rows, uint64_t pitch, uint32_t element_bytes);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_WALK_H_

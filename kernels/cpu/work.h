@@ -1,0 +1,101 @@
+// What the processor's kernels compute, as plain data: no descriptors and no tensors.
+#ifndef OPMILL_KERNELS_CPU_WORK_H_
+#define OPMILL_KERNELS_CPU_WORK_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace opmill {
+
+enum class CpuElement : uint32_t { kF32, kF16, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8 };
+
+constexpr uint32_t BytesOf(CpuElement element) {
+  switch (element) {
+    case CpuElement::kI64:
+    case CpuElement::kU64:
+      return 8;
+    case CpuElement::kF16:
+    case CpuElement::kI16:
+    case CpuElement::kU16:
+      return 2;
+    case CpuElement::kI8:
+    case CpuElement::kU8:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+enum class CpuFunction : uint32_t {
+  kSum,
+  kAverage,
+  kL1,
+  kL2,
+  kSumSquare,
+  kLogSum,
+  kLogSumExp,
+  kMultiply,
+  kMin,
+  kMax,
+  kArgMin,
+  kArgMax,
+};
+
+// Strides in elements.
+struct WorkDim {
+  uint64_t size = 1;
+  uint64_t input = 0;
+  uint64_t output = 0;
+  uint64_t indices = 0;  // of top_k's second output
+};
+
+// A reduction, or a hardmax, whose kArgMax is where the ones go.
+struct FoldWork {
+  CpuFunction function = CpuFunction::kSum;
+  CpuElement element = CpuElement::kF32;
+  bool last_wins = false;        // of equal extremes
+  bool is_hardmax = false;       // `reduced` has output strides then
+  uint32_t result_bytes = 4;     // of an element of the output
+  std::vector<WorkDim> kept;     // any order
+  std::vector<WorkDim> reduced;  // in the order that positions count
+};
+
+struct TopKWork {
+  CpuElement element = CpuElement::kF32;
+  bool largest = true;
+  uint32_t index_bytes = 4;
+  uint64_t k = 1;
+  std::vector<WorkDim> kept;
+  WorkDim axis;
+};
+
+// Where a run finds its bytes.
+struct RunBuffers {
+  std::array<const std::byte*, 2> inputs = {};
+  std::array<std::byte*, 2> outputs = {};
+  std::byte* scratch = nullptr;
+};
+
+// How an operator is computed: phases, one after another, of tasks that may run at the same time.
+// Which tasks there are depends on the work alone, so that bytes do not depend on the threads.
+// Immutable.
+class CpuProgram {
+ public:
+  virtual ~CpuProgram() = default;
+  virtual void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const = 0;
+
+  const std::vector<uint64_t>& phases() const { return phases_; }  // the tasks of each
+  uint64_t scratch_bytes() const { return scratch_bytes_; }
+  uint64_t cost_bytes() const { return cost_bytes_; }  // read and written, weighed by the work
+
+ protected:
+  std::vector<uint64_t> phases_;
+  uint64_t scratch_bytes_ = 0;
+  uint64_t cost_bytes_ = 0;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_WORK_H_

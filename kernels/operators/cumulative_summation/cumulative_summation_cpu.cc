@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/walk.h"
+#include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kTaskElements = uint64_t{1} << 16;
+
+// Floats are added in FLOAT64: what rounding loses does not show in the results.
+template <typename T>
+struct Sums {
+  using Sum = T;
+  static Sum Of(T element) { return element; }
+  static T Stored(Sum sum) { return sum; }
+};
+template <>
+struct Sums<float> {
+  using Sum = double;
+  static Sum Of(float element) { return element; }
+  static float Stored(Sum sum) { return static_cast<float>(sum); }
+};
+template <>
+struct Sums<CpuHalf> {
+  using Sum = double;
+  static Sum Of(CpuHalf element) { return HalfToFloat(element.bits); }
+  static CpuHalf Stored(Sum sum) { return {FloatToHalf(static_cast<float>(sum))}; }
+};
+
+// Some sequences to a task.
+template <typename T>
+class SumsProgram : public CpuProgram {
+ public:
+  SumsProgram(std::vector<WorkDim> kept, WorkDim axis, bool decreasing, bool exclusive)
+      : kept_(std::move(kept)), axis_(axis), decreasing_(decreasing), exclusive_(exclusive) {
+    MergeDims(kept_);
+    sequences_ = CountOf(kept_);
+    sequences_a_task_ = std::max<uint64_t>(1, kTaskElements / axis_.size);
+    phases_ = {CeilDiv(sequences_, sequences_a_task_)};
+    cost_bytes_ = 2 * sequences_ * axis_.size * sizeof(T);
+  }
+
+  void Run(size_t /*phase*/, uint64_t task, const RunBuffers& buffers) const override {
+    const T* const input = reinterpret_cast<const T*>(buffers.inputs[0]);
+    T* const output = reinterpret_cast<T*>(buffers.outputs[0]);
+    const uint64_t first = task * sequences_a_task_;
+    Walk at(kept_, first);
+    for (uint64_t s = first; s < std::min(first + sequences_a_task_, sequences_); ++s, at.Next()) {
+      SumSequence(input + at.input(), output + at.output());
+    }
+  }
+
+ private:
+  void SumSequence(const T* input, T* output) const {
+    typename Sums<T>::Sum sum = {};
+    for (uint64_t i = 0; i < axis_.size; ++i) {
+      const uint64_t position = decreasing_ ? axis_.size - 1 - i : i;
+      const auto before = sum;
+      sum += Sums<T>::Of(input[position * axis_.input]);
+      output[position * axis_.output] = Sums<T>::Stored(exclusive_ ? before : sum);
+    }
+  }
+
+  std::vector<WorkDim> kept_;
+  const WorkDim axis_;
+  const bool decreasing_;
+  const bool exclusive_;
+  uint64_t sequences_ = 1;
+  uint64_t sequences_a_task_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<const CpuProgram> CpuCumulativeSummation(const OperatorDesc& operator_desc) {
+  const CumulativeSummationDesc desc = CumulativeSummationDesc::From(operator_desc);
+  const std::vector<uint32_t> in = EffectiveStrides(desc.input);
+  const std::vector<uint32_t> out = EffectiveStrides(*desc.output);
+  std::vector<WorkDim> kept;
+  for (uint32_t d = 0; d < in.size(); ++d) {
+    if (d != desc.axis && desc.input.sizes[d] > 1) {
+      kept.push_back({desc.input.sizes[d], in[d], out[d], 0});
+    }
+  }
+  const WorkDim axis = {desc.input.sizes[desc.axis], in[desc.axis], out[desc.axis], 0};
+  return WithElementOf(
+      desc.input.data_type, [&](auto element) -> std::unique_ptr<const CpuProgram> {
+        return std::make_unique<SumsProgram<decltype(element)>>(
+            std::move(kept), axis, desc.axis_direction == AxisDirection::kDecreasing,
+            desc.has_exclusive_sum);
+      });
+}
+
+}  // namespace opmill

@@ -1,0 +1,270 @@
+#include "kernels/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/host.h"
+#include "kernels/cpu/instruction_set.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/plan/plan.h"
+#include "tests/conformance/case_generator.h"
+#include "tests/conformance/conformance_runner.h"
+#include "tests/conformance/values.h"
+#include "tests/support/test_devices.h"
+
+namespace opmill {
+namespace {
+
+using ::testing::HasSubstr;
+
+TensorDesc Float32(std::vector<uint32_t> sizes) {
+  return {.data_type = DataType::kFloat32, .sizes = std::move(sizes)};
+}
+
+struct Prepared {
+  std::shared_ptr<const CompiledOperator> compiled;
+  Bindings bindings;
+};
+
+Prepared Prepare(Device& device, const OperatorDesc& desc) {
+  Prepared prepared;
+  const OperatorDesc validated = *Validate(desc);
+  prepared.compiled = *device.Compile(validated);
+  const uint64_t input_bytes = RequiredBytes(InputOf(validated));
+  prepared.bindings.inputs = {*device.Allocate(input_bytes, BufferUse::kInput)};
+  std::memset(prepared.bindings.inputs[0]->bytes().data(), 0, input_bytes);
+  for (const TensorDesc& output : OutputsOf(validated)) {
+    prepared.bindings.outputs.push_back(
+        *device.Allocate(RequiredBytes(output), BufferUse::kOutput));
+  }
+  return prepared;
+}
+
+// A sample of the conformance table, with each instruction set in turn.
+TEST(CpuInstructionSets, GiveTheReferencesResults) {
+  const std::vector<std::string> names = InstructionSets();
+  ASSERT_FALSE(names.empty());
+  std::vector<ConformanceCase> cases;
+  uint64_t turn = 0;
+  for (const DataType type : kAllDataTypes) {
+    for (const ConformanceCase& c : SystematicCases(type, PlanOptions())) {
+      if (turn++ % 61 == 0) cases.push_back(c);
+    }
+  }
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(UseInstructionSetForTest(name).ok());
+    const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+    EXPECT_THAT(device->info().driver, HasSubstr(name));
+    ConformanceRunner runner(*device);
+    for (const ConformanceCase& c : cases) runner.Run(c);
+    runner.Finish();
+  }
+  ASSERT_TRUE(UseInstructionSetForTest(names[0]).ok());
+}
+
+TEST(CpuInstructionSets, RefusesOneThatIsNotThere) {
+  EXPECT_EQ(UseInstructionSetForTest("MMX").message(),
+            "This processor has no instruction set MMX.");
+}
+
+TEST(CpuDevice, GivesTheSameBytesByAnyNumberOfThreads) {
+  const TensorDesc input = Float32({517, 3, 1031});
+  const std::vector<std::byte> bytes =
+      MakeValues(ValuePattern::kRandomBits, DataType::kFloat32, RequiredBytes(input), 1031, 7);
+  for (const ReduceFunction function : {ReduceFunction::kSum, ReduceFunction::kLogSumExp,
+                                        ReduceFunction::kL2, ReduceFunction::kMultiply}) {
+    for (const std::vector<uint32_t>& axes :
+         {std::vector<uint32_t>{0}, {1}, {2}, {0, 2}, {0, 1, 2}}) {
+      const ReduceDesc desc = {.function = function, .input = input, .axes = axes};
+      const std::unique_ptr<Device> one = CreateCpuDevice({.threads = 1});
+      const auto expected = RunOperator(*one, desc, bytes);
+      ASSERT_TRUE(expected.ok()) << expected.status();
+      for (const uint32_t threads : {2, 3, 7}) {
+        const std::unique_ptr<Device> device =
+            CreateCpuDevice({.threads = threads, .max_inline_bytes = 0});
+        const auto got = RunOperator(*device, desc, bytes);
+        ASSERT_TRUE(got.ok()) << got.status();
+        EXPECT_EQ(*got, *expected) << ToString(OperatorDesc(desc)) << ", " << threads;
+      }
+    }
+  }
+}
+
+TEST(CpuDevice, AbandonsARunBetweenTasks) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
+  // The first run occupies the thread; the second is stopped while it waits or works.
+  const Prepared prepared = Prepare(*device, ReduceDesc{.function = ReduceFunction::kLogSumExp,
+                                                        .input = Float32({64, 1 << 20}),
+                                                        .axes = {1}});
+  std::stop_source stop;
+  absl::Notification first;
+  absl::Notification second;
+  absl::StatusOr<RunStatistics> stopped;
+  device->Run(prepared.compiled, prepared.bindings, {},
+              [&](const absl::StatusOr<RunStatistics>&) { first.Notify(); });
+  device->Run(prepared.compiled, prepared.bindings, stop.get_token(),
+              [&](absl::StatusOr<RunStatistics> result) {
+                stopped = std::move(result);
+                second.Notify();
+              });
+  const uint64_t tasks = device->counters().dispatches;
+  stop.request_stop();
+  second.WaitForNotification();
+  EXPECT_EQ(stopped.status(), absl::CancelledError("The run was abandoned."));
+  first.WaitForNotification();
+  EXPECT_LT(device->counters().dispatches - tasks, 128u);  // two whole runs have as many
+  EXPECT_EQ(device->counters().runs, 1u);
+}
+
+TEST(CpuDevice, ComputesSmallRunsWithinRun) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
+  const Prepared prepared = Prepare(*device, ArgReduceDesc{.input = Float32({1024}), .axes = {0}});
+  bool done = false;
+  device->Run(prepared.compiled, prepared.bindings, {},
+              [&](const absl::StatusOr<RunStatistics>& result) { done = result.ok(); });
+  EXPECT_TRUE(done);
+}
+
+// Each callback begins the next run: nested calls would exhaust the stack.
+TEST(CpuDevice, CallbacksThatRunDoNotNest) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  const Prepared prepared = Prepare(*device, ArgReduceDesc{.input = Float32({16}), .axes = {0}});
+  constexpr int kRuns = 100'000;
+  std::atomic<int> runs = 0;
+  absl::Notification done;
+  std::function<void(const absl::StatusOr<RunStatistics>&)> next =
+      [&](const absl::StatusOr<RunStatistics>& result) {
+        ASSERT_TRUE(result.ok()) << result.status();
+        if (++runs == kRuns) {
+          done.Notify();
+        } else {
+          device->Run(prepared.compiled, prepared.bindings, {}, next);
+        }
+      };
+  device->Run(prepared.compiled, prepared.bindings, {}, next);
+  done.WaitForNotification();
+}
+
+TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
+  const Prepared large = Prepare(*device, ReduceDesc{.function = ReduceFunction::kLogSumExp,
+                                                     .input = Float32({64, 1 << 20}),
+                                                     .axes = {1}});
+  const Prepared small = Prepare(*device, ArgReduceDesc{.input = Float32({16}), .axes = {0}});
+  absl::Notification large_done;
+  absl::Notification small_done;
+  bool small_was_first = false;
+  device->Run(large.compiled, large.bindings, {},
+              [&](const absl::StatusOr<RunStatistics>&) { large_done.Notify(); });
+  device->Run(small.compiled, small.bindings, {}, [&](const absl::StatusOr<RunStatistics>&) {
+    small_was_first = !large_done.HasBeenNotified();
+    small_done.Notify();
+  });
+  small_done.WaitForNotification();
+  large_done.WaitForNotification();
+  EXPECT_TRUE(small_was_first);
+}
+
+TEST(CpuDevice, AnswersWhatWaitsWhenItCloses) {
+  std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
+  const Prepared prepared =
+      Prepare(*device, ReduceDesc{.input = Float32({64, 1 << 18}), .axes = {1}});
+  std::atomic<int> answers = 0;
+  std::atomic<int> refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    device->Run(prepared.compiled, prepared.bindings, {},
+                [&](const absl::StatusOr<RunStatistics>& result) {
+                  if (!result.ok()) {
+                    EXPECT_EQ(result.status(), absl::UnavailableError("The device is closing."));
+                    ++refused;
+                  }
+                  ++answers;
+                });
+  }
+  device = nullptr;
+  EXPECT_EQ(answers, 20);
+  EXPECT_GT(refused, 0);
+}
+
+TEST(CpuDevice, RefusesBuffersThatAreMissingOrShort) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
+  Prepared prepared = Prepare(*device, ReduceDesc{.input = Float32({100}), .axes = {0}});
+  prepared.bindings.inputs = {*device->Allocate(396, BufferUse::kInput)};
+  EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
+            "The input has 396 bytes; its tensor needs 400.");
+  prepared.bindings.outputs.clear();
+  EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
+            "The operator has 1 outputs, but 0 are given.");
+}
+
+TEST(CpuDevice, RefusesMemoryAndScratchBeyondItsLimits) {
+  const std::unique_ptr<Device> device =
+      CreateCpuDevice({.threads = 1, .max_buffer_bytes = 1000, .max_scratch_bytes = 1 << 20});
+  const auto held = device->Allocate(900, BufferUse::kInput);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(device->Allocate(101, BufferUse::kInput).status().message(),
+            "A buffer of 101 bytes does not fit: 900 of 1000 bytes are in use.");
+  const OperatorDesc desc =
+      *Validate(TopKDesc{.input = Float32({1, 1 << 24}), .axis = 1, .k = 1 << 20});
+  EXPECT_THAT(std::string(device->Compile(desc).status().message()),
+              HasSubstr("bytes of scratch, more than max_scratch_bytes (1048576)."));
+}
+
+TEST(CpuDevice, KeepsLargeBuffersForReuse) {
+  const std::unique_ptr<Device> device =
+      CreateCpuDevice({.threads = 1, .max_idle_bytes = uint64_t{8} << 20});
+  const auto allocate = [&](uint64_t bytes) { return *device->Allocate(bytes, BufferUse::kInput); };
+  std::byte* before = allocate(4 << 20)->bytes().data();
+  EXPECT_EQ(device->counters().buffer_bytes_pooled, uint64_t{4} << 20);
+  EXPECT_EQ(allocate(4 << 20)->bytes().data(), before);
+  allocate(16 << 20);  // more than may be kept
+  EXPECT_EQ(device->counters().buffer_bytes_pooled, uint64_t{4} << 20);
+  device->ReleaseIdleMemory();
+  EXPECT_EQ(device->counters().buffer_bytes_pooled, 0u);
+  EXPECT_EQ(device->counters().buffer_bytes_in_use, 0u);
+}
+
+// In chunks, the last of which is shorter than k.
+TEST(CpuDevice, MergesTheTopKOfLongSequences) {
+  const std::unique_ptr<Device> device = CreateCpuDevice();
+  for (const uint32_t k : {1000u, 700'000u}) {
+    for (const DataType type : {DataType::kFloat32, DataType::kInt64}) {
+      const uint32_t size = (3 << 20) + 17;
+      const TensorDesc input = {.data_type = type, .sizes = {size}};
+      const std::vector<std::byte> bytes =
+          MakeValues(ValuePattern::kTies, type, RequiredBytes(input), size, k);
+      const TopKDesc desc = {.input = input, .axis = 0, .k = k};
+      const auto got = RunOperator(*device, desc, bytes);
+      ASSERT_TRUE(got.ok()) << got.status();
+      const auto reference = OpenTestDevice("Reference");
+      ASSERT_TRUE(reference.ok()) << reference.status();
+      EXPECT_EQ(*got, *RunOperator(**reference, desc, bytes)) << ToString(type) << " " << k;
+    }
+  }
+}
+
+TEST(CpuHost, KnowsTheProcessor) {
+  EXPECT_GE(UsableProcessors(), 1u);
+  EXPECT_FALSE(ProcessorName().empty());
+}
+
+}  // namespace
+}  // namespace opmill

@@ -88,6 +88,23 @@ InputBytes Owned(std::vector<std::byte> bytes) {
   return {owner->data(), owner->size(), owner};
 }
 
+#if OPMILL_CPU_DEVICE
+// VK_DRIVER_FILES leaves no driver, as on a machine without a GPU.
+TEST(ClientOfTheProcessor, IsServedWithoutADriver) {
+  for (const char* device : {"--device=cpu", "--device=auto"}) {
+    auto server = ServerProcess::Start(
+        {device},
+        {.environment = {"VK_DRIVER_FILES=/nowhere.json", "VK_ICD_FILENAMES=/nowhere.json"}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    absl::StatusOr<Client> client = Client::Connect((*server)->address(), {});
+    ASSERT_TRUE(client.ok()) << client.status();
+    const auto info = client->GetServerInfo();
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->device().kind(), v1::DeviceInfo::KIND_CPU);
+  }
+}
+#endif
+
 TEST_F(ClientTest, AsksTheServerAboutItself) {
   Client client = Connect();
   const auto info = client.GetServerInfo();

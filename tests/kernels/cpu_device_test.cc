@@ -47,7 +47,7 @@ Prepared Prepare(Device& device, const OperatorDesc& desc) {
   Prepared prepared;
   const OperatorDesc validated = *Validate(desc);
   prepared.compiled = *device.Compile(validated);
-  const uint64_t input_bytes = RequiredBytes(InputOf(validated));
+  const uint64_t input_bytes = RequiredBytes(validated.inputs[0]);
   prepared.bindings.inputs = {*device.Allocate(input_bytes, BufferUse::kInput)};
   std::memset(prepared.bindings.inputs[0]->bytes().data(), 0, input_bytes);
   for (const TensorDesc& output : OutputsOf(validated)) {
@@ -209,7 +209,8 @@ TEST(CpuDevice, RefusesBuffersThatAreMissingOrShort) {
   Prepared prepared = Prepare(*device, ReduceDesc{.input = Float32({100}), .axes = {0}});
   prepared.bindings.inputs = {*device->Allocate(396, BufferUse::kInput)};
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
-            "The input has 396 bytes; its tensor needs 400.");
+            "inputs[0] has 396 bytes; its tensor needs 400.");
+  prepared.bindings.inputs = {*device->Allocate(400, BufferUse::kInput)};
   prepared.bindings.outputs.clear();
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
             "The operator has 1 outputs, but 0 are given.");

@@ -31,7 +31,9 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
 v1::ExecuteRequest RequestOf(const SoakCase& c) {
   v1::ExecuteRequest request;
   *request.mutable_operator_() = c.desc();
-  request.add_inputs(c.input().data(), c.input().size());
+  for (const std::vector<std::byte>& input : c.inputs()) {
+    request.add_inputs(input.data(), input.size());
+  }
   return request;
 }
 
@@ -165,7 +167,7 @@ void Deeds::ExecuteMany(Random& random) {
 
 void Deeds::ReadSlowly(Random& random) {
   SoakCase& c = cases_.Pick(random);
-  if (c.input().size() > size_t{16} << 20) return;  // more than one message
+  if (TotalBytes(c.bytes()) > size_t{16} << 20) return;  // more than one message
   grpc::ClientContext context;
   SetDeadline(context, options_.patience);
   const auto reader = stub_->Execute(&context, RequestOf(c));
@@ -216,7 +218,11 @@ void Deeds::SendWrongBytes(Random& random) {
   v1::ExecuteStreamRequest good;
   good.set_execution_id(1);
   *good.mutable_begin()->mutable_operator_() = c.desc();
-  good.add_chunks()->set_data(c.input().data(), c.input().size());
+  for (const std::vector<std::byte>& input : c.inputs()) {
+    v1::TensorChunk& whole = *good.add_chunks();
+    whole.set_tensor_index(static_cast<uint32_t>(good.chunks_size() - 1));
+    whole.set_data(input.data(), input.size());
+  }
   v1::ExecuteStreamRequest bad;
   bad.set_execution_id(2);
   v1::TensorChunk& chunk = *bad.add_chunks();

@@ -36,7 +36,15 @@ std::vector<OperatorDesc> LargeOperators() {
 SoakCase::SoakCase(ConformanceCase c)
     : c_(std::move(c)),
       desc_(EncodeOperator(c_.desc)),
-      input_(std::make_shared<std::vector<std::byte>>(MakeInputs(c_)[0])) {}
+      inputs_(std::make_shared<const Inputs>(MakeInputs(c_))) {}
+
+std::vector<InputBytes> SoakCase::bytes() const {
+  std::vector<InputBytes> bytes;
+  for (const std::vector<std::byte>& input : *inputs_) {
+    bytes.push_back({input.data(), input.size(), inputs_});
+  }
+  return bytes;
+}
 
 std::string SoakCase::FindMistake(const std::vector<OutputTensor>& outputs) {
   std::vector<std::vector<std::byte>> padded;
@@ -54,7 +62,7 @@ std::string SoakCase::FindMistake(const std::vector<OutputTensor>& outputs) {
     const std::lock_guard lock(mutex_);
     if (padded == right_) return "";
   }
-  std::string mistake = opmill::FindMistake(c_, {*input_}, padded);
+  std::string mistake = opmill::FindMistake(c_, *inputs_, padded);
   const std::lock_guard lock(mutex_);
   if (mistake.empty()) right_ = std::move(padded);
   return mistake;

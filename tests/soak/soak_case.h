@@ -23,9 +23,9 @@ class SoakCase {
   explicit SoakCase(ConformanceCase c);
 
   const v1::OperatorDesc& desc() const { return desc_; }
-  const std::vector<std::byte>& input() const { return *input_; }
-  // Keeps the bytes as long as gRPC may read them.
-  InputBytes bytes() const { return {input_->data(), input_->size(), input_}; }
+  const Inputs& inputs() const { return *inputs_; }
+  // Keep the bytes as long as gRPC may read them.
+  std::vector<InputBytes> bytes() const;
   std::string line() const { return ToLine(c_); }
 
   // "" when these are the operator's outputs, by the reference; else the first mistake.
@@ -34,7 +34,7 @@ class SoakCase {
  private:
   const ConformanceCase c_;
   v1::OperatorDesc desc_;
-  std::shared_ptr<std::vector<std::byte>> input_;
+  std::shared_ptr<const Inputs> inputs_;
   std::mutex mutex_;
   std::vector<std::vector<std::byte>> right_;  // an answer that was found right
 };

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 #include "kernels/cpu/cleared_program.h"
 #include "kernels/cpu/fold_program.h"
 #include "kernels/cpu/top_k_program.h"
-#include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/tensor.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"

@@ -15,7 +15,8 @@ struct CpuHalf {
   uint16_t bits;
 };
 
-// Calls function(T()) with what holds an element for sums: integers are unsigned, so that they wrap.
+// Calls function(T()) with what holds an element for sums: integers are unsigned, so that they
+// wrap.
 template <typename Function>
 auto WithElementOf(DataType type, const Function& function) {
   if (type == DataType::kFloat32) return function(float());

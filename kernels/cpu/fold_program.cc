@@ -102,8 +102,8 @@ class FoldProgram : public CpuProgram {
       if (phase == 0) {
         const uint64_t begin = split * split_;
         kernels_.init(partial(split), width, begin);
-        Fold(buffers.inputs[0], result, width, begin, std::min(begin + split_, count_), partial(split),
-             packed);
+        Fold(buffers.inputs[0], result, width, begin, std::min(begin + split_, count_),
+             partial(split), packed);
         if (splits_ > 1) continue;
       } else {
         for (uint64_t s = 1; s < splits_; ++s) kernels_.merge(partial(0), partial(s), width);

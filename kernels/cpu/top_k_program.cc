@@ -81,8 +81,8 @@ class TopKProgram : public CpuProgram {
     const uint64_t room = TopKRoom(work_.axis.size, work_.k);
     TaskMemory::Scope memory;
     std::byte* candidates = memory.Take(width * room * candidate_bytes_);
-    kernels_.select_columns(buffers.inputs[0] + Walk(work_.kept, first).input() * element_bytes_, width,
-                            work_.axis.size, work_.axis.input, work_.k, candidates, room);
+    kernels_.select_columns(buffers.inputs[0] + Walk(work_.kept, first).input() * element_bytes_,
+                            width, work_.axis.size, work_.axis.input, work_.k, candidates, room);
     for (uint64_t i = 0; i < width; ++i) {
       Store(candidates + i * room * candidate_bytes_, first + i, buffers);
     }
@@ -103,9 +103,9 @@ class TopKProgram : public CpuProgram {
       const uint64_t width = std::min(std::max<uint64_t>(gathered_, 1), end - sequence);
       if (gathered_ > 0) GatherSequences(buffers.inputs[0], kept, width, begin, count, gathered);
       for (uint64_t i = 0; i < width; ++i, ++sequence, kept.Next()) {
-        const std::byte* elements = gathered_ > 0
-                                        ? gathered + i * Pitch(count) * element_bytes_
-                                        : buffers.inputs[0] + (kept.input() + begin) * element_bytes_;
+        const std::byte* elements =
+            gathered_ > 0 ? gathered + i * Pitch(count) * element_bytes_
+                          : buffers.inputs[0] + (kept.input() + begin) * element_bytes_;
         kernels_.select(elements, count, begin, work_.k, candidates, room);
         if (chunks_ > 1) {
           std::memcpy(List(buffers, 0, sequence, chunk), candidates,

@@ -92,10 +92,9 @@ std::unique_ptr<const CpuProgram> CpuElementWiseAdd(const OperatorDesc& operator
   for (size_t d = 0; d < a.size(); ++d) {
     if (desc.a.sizes[d] > 1) dims.push_back({desc.a.sizes[d], a[d], output[d], b[d]});
   }
-  return WithElementOf(desc.a.data_type,
-                       [&](auto element) -> std::unique_ptr<const CpuProgram> {
-                         return std::make_unique<AddProgram<decltype(element)>>(std::move(dims));
-                       });
+  return WithElementOf(desc.a.data_type, [&](auto element) -> std::unique_ptr<const CpuProgram> {
+    return std::make_unique<AddProgram<decltype(element)>>(std::move(dims));
+  });
 }
 
 }  // namespace opmill

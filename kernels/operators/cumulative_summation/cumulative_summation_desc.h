@@ -19,7 +19,7 @@ struct CumulativeSummationDesc {
   AxisDirection axis_direction = AxisDirection::kIncreasing;
   bool has_exclusive_sum = false;  // an element is no part of its own sum
 
-  operator OperatorDesc() const;
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
   static CumulativeSummationDesc From(const OperatorDesc& desc);
 };
 

@@ -16,7 +16,7 @@ struct ElementWiseAddDesc {
   TensorDesc b;
   std::optional<TensorDesc> output;  // without one: packed
 
-  operator OperatorDesc() const;
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
   static ElementWiseAddDesc From(const OperatorDesc& desc);
 };
 

@@ -18,7 +18,7 @@ struct HardmaxDesc {
   std::optional<TensorDesc> output;  // without one: packed
   std::vector<uint32_t> axes;
 
-  operator OperatorDesc() const;
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
   static HardmaxDesc From(const OperatorDesc& desc);
 };
 

@@ -24,7 +24,7 @@ struct ArgReduceDesc {
   std::vector<uint32_t> axes;
   AxisDirection axis_direction = AxisDirection::kIncreasing;
 
-  operator OperatorDesc() const;
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
   static ArgReduceDesc From(const OperatorDesc& desc);
 };
 
@@ -57,7 +57,7 @@ struct ReduceDesc {
   std::optional<TensorDesc> output;  // without one: packed, the input's type (UINT32 for ARG*)
   std::vector<uint32_t> axes;
 
-  operator OperatorDesc() const;
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
   static ReduceDesc From(const OperatorDesc& desc);
   // The same as one of argmin and argmax. For a function that gives indices.
   ArgReduceDesc AsArgReduce() const;

@@ -20,7 +20,7 @@ struct TopKDesc {
   uint32_t k = 0;
   AxisDirection axis_direction = AxisDirection::kDecreasing;
 
-  operator OperatorDesc() const;
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
   static TopKDesc From(const OperatorDesc& desc);
 };
 

@@ -128,8 +128,9 @@ absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFiel
   const auto decode_attribute = [&](size_t i) {
     absl::StatusOr<AttributeValues> values =
         DecodeAttribute(from, fields.attributes[i], schema.attributes[i]);
-    if (values.ok()) to.attributes[i] = *std::move(values);
-    return values.status();
+    if (!values.ok()) return values.status();
+    to.attributes[i] = *std::move(values);
+    return absl::OkStatus();
   };
   if (schema.has_functions()) RETURN_IF_ERROR(decode_attribute(schema.function_attribute));
   for (const FieldDescriptor* const field : fields.inputs) {

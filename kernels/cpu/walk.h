@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "kernels/base/rounding.h"
 #include "kernels/cpu/work.h"
 
 namespace opmill {
-
-constexpr uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 uint64_t CountOf(const std::vector<WorkDim>& dims);
 // By what lies further apart in the input.

@@ -102,8 +102,7 @@ class Execution {
   std::vector<uint64_t> output_bytes_;  // constant
   std::stop_source abandon_run_;
 
-  uint64_t work_bytes_ = 0;  // that the device reads, writes and keeps; constant once queued
-  QueuePlace place_;         // under the executor's mutex
+  QueuePlace place_;  // under the executor's mutex
 
   mutable absl::Mutex mutex_;
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;  // the executor's

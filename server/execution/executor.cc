@@ -194,7 +194,6 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.ended()) return;
-    execution->work_bytes_ = WorkBytes(*execution, found->compiled->cost());
     execution->compiled_ = std::move(found->compiled);
     complete = execution->progress_.Prepare(found->was_cached, found->duration);
   }
@@ -268,7 +267,8 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     const absl::MutexLock execution_lock(&execution->mutex_);
     if (!execution->progress_.Enqueue(absl::Now())) return;
     const absl::MutexLock lock(&mutex_);
-    queues_.AwaitDevice(*execution, execution->work_bytes_, absl::Now());
+    queues_.AwaitDevice(*execution, WorkBytes(*execution, execution->compiled_->cost()),
+                        absl::Now());
   }
   SubmitReady();
 }

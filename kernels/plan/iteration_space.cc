@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "kernels/plan/collapse.h"
+
 namespace opmill {
 namespace {
 
@@ -24,21 +26,6 @@ bool WalksAsOne(const SpaceDim& outer, const SpaceDim& inner) {
   return outer.input_stride == inner.size * inner.input_stride &&
          outer.output_stride == inner.size * inner.output_stride &&
          outer.index_stride == inner.size * inner.index_stride;
-}
-
-std::vector<SpaceDim> Collapse(const std::vector<SpaceDim>& dims) {
-  std::vector<SpaceDim> result;
-  for (const SpaceDim& dim : dims) {
-    if (dim.size == 1) continue;
-    if (!result.empty() && WalksAsOne(result.back(), dim)) {
-      const uint64_t size = result.back().size * dim.size;
-      result.back() = dim;
-      result.back().size = size;
-    } else {
-      result.push_back(dim);
-    }
-  }
-  return result;
 }
 
 // Far steps first; broadcast dimensions (stride 0) outermost, where they cost locality least.
@@ -71,7 +58,7 @@ std::array<IterationSpace, 2> Halves(const IterationSpace& space,
   upper.input_base += half * cut.input_stride;
   upper.output_base += half * cut.output_stride;
   upper.output2_base += half * cut.index_stride;
-  for (IterationSpace& part : halves) part.*dims = Collapse(part.*dims);
+  for (IterationSpace& part : halves) part.*dims = Collapse(part.*dims, WalksAsOne);
   return halves;
 }
 
@@ -164,8 +151,8 @@ IterationSpace MakeIterationSpace(const TensorDesc& input, const std::vector<uin
   }
   SortByReach(space.kept);
   if (order == ReducedOrder::kAny) SortByReach(space.reduced);
-  space.kept = Collapse(space.kept);
-  space.reduced = Collapse(space.reduced);
+  space.kept = Collapse(space.kept, WalksAsOne);
+  space.reduced = Collapse(space.reduced, WalksAsOne);
   return space;
 }
 

@@ -114,6 +114,21 @@ absl::StatusOr<OperatorPlan> PlanBuilder::Finish(std::vector<uint64_t> input_byt
   return std::move(plan_);
 }
 
+DataType SignlessType(DataType type) {
+  switch (type) {
+    case DataType::kInt8:
+      return DataType::kUint8;
+    case DataType::kInt16:
+      return DataType::kUint16;
+    case DataType::kInt32:
+      return DataType::kUint32;
+    case DataType::kInt64:
+      return DataType::kUint64;
+    default:
+      return type;
+  }
+}
+
 PlacedView ReadElements(DataType type, uint64_t base, uint64_t span, BufferRole role) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
   const uint64_t first = base / vector_elements;

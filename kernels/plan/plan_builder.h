@@ -63,6 +63,10 @@ class PlanBuilder {
   uint64_t scratch_high_ = 0;
 };
 
+// The unsigned type of an integer's size, for kernels that do not see signs: they serve both.
+// Floats stay what they are.
+DataType SignlessType(DataType type);
+
 // Vectors of the input, or another buffer, that hold elements [base, base + span].
 PlacedView ReadElements(DataType type, uint64_t base, uint64_t span,
                         BufferRole role = BufferRole::Input());

@@ -16,11 +16,6 @@ constexpr uint64_t kShortSequence = 32;  // less than a group would share
 // Groups read the sums of all blocks before theirs: a few loads a lane.
 constexpr uint64_t kMaxBlocks = 1024;
 
-DataType KernelType(DataType type) {
-  if (IsFloat(type)) return type;
-  return ElementBytes(type) == 8 ? DataType::kUint64 : DataType::kUint32;
-}
-
 class Planner {
  public:
   Planner(PlanBuilder& builder, const CumulativeSummationDesc& desc)
@@ -82,10 +77,11 @@ class Planner {
  private:
   Dispatch MakeDispatch(const char* entry, const IterationSpace& part, bool carries) {
     const bool sums_blocks = std::string(entry) == "SumBlocks";
-    KernelPermutation kernel = {.shader = "cumulative_summation",
-                                .entry = entry,
-                                .macros = {{"DATA_TYPE", static_cast<uint32_t>(KernelType(type_))},
-                                           {"THREADS", builder_.options().threads}}};
+    KernelPermutation kernel = {
+        .shader = "cumulative_summation",
+        .entry = entry,
+        .macros = {{"DATA_TYPE", static_cast<uint32_t>(SignlessType(type_))},
+                   {"THREADS", builder_.options().threads}}};
     if (sums_blocks) {
       kernel.macros.push_back({"SUMS_BLOCKS", 1});
     } else {

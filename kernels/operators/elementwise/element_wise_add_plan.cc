@@ -11,27 +11,11 @@
 namespace opmill {
 namespace {
 
-// Signed and unsigned integers add alike, and share kernels.
-DataType KernelType(DataType type) {
-  switch (type) {
-    case DataType::kInt8:
-      return DataType::kUint8;
-    case DataType::kInt16:
-      return DataType::kUint16;
-    case DataType::kInt32:
-      return DataType::kUint32;
-    case DataType::kInt64:
-      return DataType::kUint64;
-    default:
-      return type;
-  }
-}
-
 KernelPermutation AddKernel(const ElementwiseSpace& space, DataType type, bool in_vectors,
                             uint32_t threads) {
   KernelPermutation kernel = {.shader = "element_wise_add",
                               .entry = in_vectors ? "AddVectors" : "AddElements",
-                              .macros = {{"DATA_TYPE", static_cast<uint32_t>(KernelType(type))},
+                              .macros = {{"DATA_TYPE", static_cast<uint32_t>(SignlessType(type))},
                                          {"THREADS", threads},
                                          {"WIDTH", in_vectors ? 4u : 1u}}};
   if (in_vectors) {

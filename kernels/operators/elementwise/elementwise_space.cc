@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/rounding.h"
+#include "kernels/plan/collapse.h"
 #include "kernels/plan/iteration_space.h"
 
 namespace opmill {
@@ -15,23 +16,6 @@ bool WalksAsOne(const Dim& outer, const Dim& inner) {
     if (outer.strides[t] != inner.size * inner.strides[t]) return false;
   }
   return true;
-}
-
-// Without dimensions of size 1, except for the row of a single element.
-std::vector<Dim> Collapse(const std::vector<Dim>& dims) {
-  std::vector<Dim> result;
-  for (const Dim& dim : dims) {
-    if (dim.size == 1) continue;
-    if (!result.empty() && WalksAsOne(result.back(), dim)) {
-      const uint64_t size = result.back().size * dim.size;
-      result.back() = dim;
-      result.back().size = size;
-    } else {
-      result.push_back(dim);
-    }
-  }
-  if (result.empty()) result.push_back({.size = 1, .strides = {1, 1, 1}});
-  return result;
 }
 
 uint64_t Reach(const Dim& dim, size_t tensor) { return (dim.size - 1) * dim.strides[tensor]; }
@@ -84,7 +68,10 @@ ElementwiseSpace MakeElementwiseSpace(const TensorDesc& a, const TensorDesc& b,
   std::stable_sort(dims.begin(), dims.end(), [](const Dim& x, const Dim& y) {
     return x.strides[kTensorOutput] > y.strides[kTensorOutput];
   });
-  return {.dims = Collapse(dims)};
+  ElementwiseSpace space = {.dims = Collapse(dims, WalksAsOne)};
+  // The row of a single element.
+  if (space.dims.empty()) space.dims.push_back({.size = 1, .strides = {1, 1, 1}});
+  return space;
 }
 
 bool WalksVectors(const ElementwiseSpace& space, uint64_t vector) {

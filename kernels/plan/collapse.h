@@ -1,0 +1,30 @@
+// Neighbouring dimensions that are walked like one, as one.
+#ifndef OPMILL_KERNELS_PLAN_COLLAPSE_H_
+#define OPMILL_KERNELS_PLAN_COLLAPSE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace opmill {
+
+// Without dimensions of size 1. walks_as_one(outer, inner): does a step of `outer` lead, in every
+// tensor, to where one past the end of `inner` would be?
+template <typename Dim, typename WalksAsOne>
+std::vector<Dim> Collapse(const std::vector<Dim>& dims, const WalksAsOne& walks_as_one) {
+  std::vector<Dim> result;
+  for (const Dim& dim : dims) {
+    if (dim.size == 1) continue;
+    if (!result.empty() && walks_as_one(result.back(), dim)) {
+      const uint64_t size = result.back().size * dim.size;
+      result.back() = dim;
+      result.back().size = size;
+    } else {
+      result.push_back(dim);
+    }
+  }
+  return result;
+}
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_PLAN_COLLAPSE_H_

@@ -3,7 +3,8 @@
     build/venv/bin/python python/generate.py [--check]
 
 contract.binpb    the descriptors, from which the messages are made at import
-_operators.py     a method for each operator, blocking and asynchronous
+_operators.py, _async_operators.py
+                  a method for each operator, blocking and asynchronous
 _messages.py      a dataclass for each message that a server answers with
 
 With --check it writes nothing, and fails where a file is not what it would write.
@@ -52,6 +53,7 @@ def main():
     files = {
         "contract.binpb": without_comments(contract),
         "_operators.py": generate_operators.source(contract).encode(),
+        "_async_operators.py": generate_operators.async_source(contract).encode(),
         "_messages.py": generate_messages.source(contract).encode(),
     }
     stale = [name for name, text in files.items()

@@ -1,4 +1,4 @@
-"""The source of _operators.py.
+"""The sources of _operators.py and _async_operators.py.
 
 An operator that has nothing in the tables below gets a method of its own name, whose parameters are
 the fields of its message: inputs, then attributes.
@@ -28,12 +28,23 @@ _HEAD = '''"""A method for each operator. Written by generate.py from the contra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import COLLECTIONS
 from typing import Literal, NamedTuple, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._call import Array, Axes, Call, Options
+'''
+_ASYNC_HEAD = '''"""As _operators.py, for asyncio. Written by generate.py from the contract."""
+
+from __future__ import annotations
+
+LISTSfrom typing import Unpack
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._call import Array, Axes, Call, Options
+from ._operators import NAMES
 '''
 _PROTOTYPE = "{keyword} _run(self, call: Call, options: Options) -> tuple[Array, ...]:"
 
@@ -98,14 +109,16 @@ class Operator:
 
     def call(self):
         inputs = "".join(f"{name}, " for name in self.inputs).rstrip()
-        attributes = ", ".join(f'"{p.attribute}": {p.value}' for p in self.attributes)
+        attributes = "".join(f'                "{p.attribute}": {p.value},\n'
+                             for p in self.attributes)
+        attributes = f"{{\n{attributes}            }}" if attributes else "{}"
         extras = ""
         if self.field in REDUCES:
             extras += ", keepdims=keepdims"
         if self.field in INDEX_OUTPUT:
             extras += f", index_dtype=index_dtype, index_output={INDEX_OUTPUT[self.field]}"
         return (f'            "{self.field}",\n            ({inputs}),\n'
-                f"            {{{attributes}}}{extras.replace(', ', f',{chr(10)}            ')},\n")
+                f"            {attributes}{extras.replace(', ', f',{chr(10)}            ')},\n")
 
 
 def _signature(keyword, name, by_position, by_name, result):
@@ -139,19 +152,36 @@ def _methods(operators, functions, keyword, wait):
         text += "\n" + _signature(keyword, name, axis, [Parameter("keepdims", "bool", "False")],
                                   "Array")
         text += _docstring(f"`reduce` with {function.upper()}.")
-        text += (f'        return {wait}self.reduce(x, "{function}", axis, keepdims=keepdims, '
-                 "**options)\n")
+        text += (f'        return {wait}self.reduce(x, "{function}", axis, '
+                 "keepdims=keepdims, **options)\n")
     return text
 
 
-def source(descriptors):
-    contract = Contract(descriptors)
+def _operators(contract):
     operators = [Operator(contract, field) for field in contract.message("OperatorDesc").field]
-    reduce_functions = contract.choices(f"{PACKAGE}.ReduceFunction")
     names = {operator.name for operator in operators}
-    functions = [name for name in reduce_functions if name not in names]
+    return operators, [function for function in contract.choices(f"{PACKAGE}.ReduceFunction")
+                       if function not in names]
 
-    text = _HEAD
+
+def _class(name, contract, keyword, wait):
+    text = f"\n\nclass {name}:\n    {_PROTOTYPE.format(keyword=keyword)}\n"
+    text += "        raise NotImplementedError\n"
+    return text + _methods(*_operators(contract), keyword, wait)
+
+
+def _with_head(head, text):
+    """Imports Sequence where an attribute is a list."""
+    lists = "Sequence[" in text
+    head = head.replace("COLLECTIONS", "Mapping, Sequence" if lists else "Mapping")
+    return head.replace("LISTS", "from collections.abc import Sequence\n" if lists else "") + text
+
+
+def source(descriptors):
+    """Of _operators.py."""
+    contract = Contract(descriptors)
+    operators, _ = _operators(contract)
+    text = ""
     for enum, aliases in (("AxisDirection", ()), ("ReduceFunction", FUNCTION_ALIASES)):
         values = [f'    "{value}",\n' for value in (*contract.choices(f"{PACKAGE}.{enum}"),
                                                     *aliases)]
@@ -162,12 +192,15 @@ def source(descriptors):
             text += "".join(f"    {output}: Array\n" for output in operator.outputs)
     text += "\n\n# The method of each field of OperatorDesc.\nMETHODS: Mapping[str, str] = {\n"
     text += "".join(f'    "{operator.field}": "{operator.name}",\n' for operator in operators)
-    text += "}\n"
-    for name, keyword, wait in (("Operators", "def", ""),
-                                ("AsyncOperators", "async def", "await ")):
-        text += f"\n\nclass {name}:\n    {_PROTOTYPE.format(keyword=keyword)}\n"
-        text += "        raise NotImplementedError\n"
-        text += _methods(operators, functions, keyword, wait)
-    if "Sequence[" not in text:
-        text = text.replace("Mapping, Sequence", "Mapping")
-    return text
+    text += "}\n" + _class("Operators", contract, "def", "")
+    return _with_head(_HEAD, text)
+
+
+def async_source(descriptors):
+    """Of _async_operators.py."""
+    contract = Contract(descriptors)
+    operators, _ = _operators(contract)
+    names = ["AxisDirection", "ReduceFunction",
+             *(operator.result for operator in operators if operator.result != "Array")]
+    text = _class("AsyncOperators", contract, "async def", "await ")
+    return _with_head(_ASYNC_HEAD, text).replace("NAMES", ", ".join(names))

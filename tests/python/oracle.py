@@ -17,7 +17,7 @@ FUNCTIONS = {
 
 
 def awkward(dtype, shape, seed=0, nans=0.0):
-    """Few distinct values, so that there are ties; of floats -0 and part NaN, of integers extremes."""
+    """Few distinct values, so that there are ties; with -0 and NaN, or extremes."""
     random = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
     if dtype.kind == "f":

@@ -14,7 +14,7 @@ import opmill.dask as od
 
 SHAPE = (23, 17, 5)
 CHUNKS = ((7, 1, 0, 15), (10, 7), (5,))
-AXES = (0, 1, -1, (0, 1), (2, 0), None)
+AXES = (0, 1, -1, (0, 1), (2, 0), (), None)
 
 
 class Values(unittest.TestCase):

@@ -1,7 +1,8 @@
-"""The package as it is built: generated files are current, types hold, and the wheel is complete."""
+"""The package as it is built: generated files are current, types hold, the wheel is complete."""
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,8 @@ import unittest
 import zipfile
 
 from server_process import ROOT, ServerProcess
+
+import opmill
 
 PYTHON = ROOT / "python"
 EXAMPLE = ROOT / "tests" / "python" / "example.py"
@@ -25,6 +28,11 @@ def run(*command, **options):
 class Package(unittest.TestCase):
     def test_generated_files_are_current(self):
         run(str(PYTHON / "generate.py"), "--check")
+
+    def test_the_version_is_the_projects(self):
+        (version,) = re.findall(r"^project\(opmill VERSION (\S+) ",
+                                (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+        self.assertEqual(opmill.__version__, version)
 
     def test_types_hold(self):
         with tempfile.TemporaryDirectory() as cache:

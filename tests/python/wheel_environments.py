@@ -1,5 +1,5 @@
-"""Builds the wheel, installs it in clean virtual environments, and runs its tests in each: one with the
-oldest versions that python/pyproject.toml claims and the oldest Python, one with the newest of all.
+"""Builds the wheel, installs it in clean virtual environments, and runs its tests in each: one with
+the oldest versions that python/pyproject.toml claims and the oldest Python, one with the newest.
 
     ./dev python [oldest] [newest]
 """
@@ -47,8 +47,9 @@ def check(name, python, packages, folder):
     python = environment / "bin" / "python"
     pip = (python, "-m", "pip", "--quiet", "--disable-pip-version-check")
     run(*pip, "install", *packages, *TOOLS)
-    run(python, "-c", "import sys, dask, grpc, numpy, google.protobuf as protobuf; print(sys.version)\n"
-        "for m in (grpc, numpy, protobuf, dask): print(m.__name__, m.__version__)")
+    run(python, "-c", "import sys, dask, grpc, numpy, google.protobuf as protobuf\n"
+        "for m in (grpc, numpy, protobuf, dask): print(m.__name__, m.__version__)\n"
+        "print('Python', sys.version)")
     suite = ROOT / "tests" / "end_to_end" / "suite.py"
     variables = {**os.environ, "PYTHONPATH": f"{TESTS}:{suite.parent}", "GRPC_VERBOSITY": "ERROR"}
     failed = []

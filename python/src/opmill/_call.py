@@ -120,8 +120,8 @@ def _set(message: Message, field: Any, value: Any, rank: int, path: str) -> None
 def _number(value: Any, path: str) -> int:
     number = operator.index(value)
     if not 0 <= number < 1 << 32:
-        raise InvalidArgument(f"{path.rpartition('.')[2]} ({number}) is no number from 0 to 2^32 - 1.",
-                              field=path)
+        name = path.rpartition(".")[2]
+        raise InvalidArgument(f"{name} ({number}) is not between 0 and 2^32 - 1.", field=path)
     return number
 
 

@@ -19,8 +19,9 @@ _MAX_RECEIVED_MESSAGE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files, or their bytes. Without `ca`, gRPC's own authorities; `cert` and `key` where
-    the server asks for them; `server_name` that its certificate must have, instead of the host."""
+    """Paths of PEM files, or their bytes. Without `ca`, gRPC's own authorities. `cert` and `key`
+    are the caller's, where the server asks for them. `server_name` is the name that its certificate
+    must have, instead of the host."""
 
     ca: Pem = None
     cert: Pem = None
@@ -45,7 +46,8 @@ class ConnectOptions:
         return (("authorization", f"Bearer {token}"),) if token else ()
 
 
-def options_of(target: str | Sequence[str], tls: Tls | bool | None, **others: Any) -> ConnectOptions:
+def options_of(target: str | Sequence[str], tls: Tls | bool | None,
+               **others: Any) -> ConnectOptions:
     text = target if isinstance(target, str) else ",".join(target)
     options = ConnectOptions(text, Tls() if tls is True else tls or None, **others)
     if options.token and not options.tls and not options.insecure and not _stays_here(text):

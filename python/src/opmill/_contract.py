@@ -1,5 +1,6 @@
-"""The messages of the contract, made from its descriptors in a pool of their own: stubs that a program
-has generated from the same protos, or google.rpc of another package, do not collide with them."""
+"""The messages of the contract, made from its descriptors in a pool of their own. Stubs that a
+program has generated from the same protos, or google.rpc of another package, do not collide with
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One execution without a connection: the messages that go out, and what comes of those that come in."""
+"""One execution without a connection: the messages that go out, and the result of those that come
+in."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Request:
 
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
         """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
-        many bytes it has taken. What `sent` raises is for `raise_failure`, as gRPC would drop it."""
+        many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
         head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
         taken = 0
         for index, data in enumerate(self._inputs):

@@ -1,6 +1,7 @@
-"""Messages whose tensor bytes protobuf does not touch. They are in field 100, after all other fields:
-a message that goes is the small fields and a view of the array, joined once; one that comes is split
-into the small fields and views of the tensor bytes where they arrived. proto/payload.h is the same."""
+"""Messages whose tensor bytes protobuf does not touch. They are in field 100, after all other
+fields: an outgoing message is the small fields and a view of the array, joined once; an incoming
+one is split into the small fields and views of the tensor bytes where they arrived. proto/payload.h
+does the same in C++."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview, int]]:
-    """Of each field of a message: number, where it begins, its bytes (varints: none), its varint."""
+    """Of each field of a message: number, where it begins, its bytes (none of a varint), and the
+    value of a varint."""
     at = 0
     while at < len(data):
         begin = at

@@ -14,12 +14,12 @@ import grpc.aio
 from numpy.typing import ArrayLike
 
 from . import _messages, client
+from ._async_operators import AsyncOperators
 from ._call import Array, Call, Options, Progress
 from ._channel import ConnectOptions, Tls, Token, credentials, options_of, uri_and_arguments
 from ._contract import SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
-from ._operators import AsyncOperators
 from ._progress import reporting
 from ._retry import Attempts
 from .errors import OpMillError, from_rpc_error
@@ -120,8 +120,8 @@ class Client(AsyncOperators):
 
     async def _execute_in_thread(self, request: Request, timeout: float | None,
                                  progress: Progress | bool | None) -> Execution:
-        """A thread copies the bytes, so that the loop is free. (And where a call ends while grpc.aio
-        writes, it tells of a failed write, and not of how the call has ended.)"""
+        """A thread copies the bytes, so that the loop is free. Besides, if a call ends while
+        grpc.aio writes, it reports the failed write, and not how the call has ended."""
         attempts = Attempts(1, timeout)
         cancellation = _Cancellation()
 

@@ -27,11 +27,11 @@ _T = TypeVar("_T")
 def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token: Token = None,
             insecure: bool = False, connect_timeout: float = 10, timeout: float | None = None,
             max_attempts: int = 5) -> Client:
-    """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name that
-    resolves to several, "dns:///name:port". They take calls in turn.
+    """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name
+    that resolves to several, "dns:///name:port". They take calls in turn.
 
     `token` is sent with every call: a string, or a function that returns the current one. In clear
-    text it goes to this machine only, unless `insecure`. `timeout` (seconds) is that of calls without
+    text it goes to this machine only, unless `insecure`. `timeout` (seconds) is for calls without
     one of their own. A call that ends because the server is unavailable, or has no room at the
     moment, is tried up to `max_attempts` times.
 
@@ -76,8 +76,8 @@ class Client(Operators):
     def compile(self, operator: str, inputs: Sequence[ArrayLike],
                 attributes: Mapping[str, Any] | None = None,
                 **options: Unpack[Options]) -> _messages.CompiledOperator:
-        """Checks a call as `execute` takes it, and compiles it, so that the first execution need not.
-        Of the inputs only shape, strides and type count."""
+        """Checks a call as `execute` takes it, and compiles it, so that the first execution need
+        not. Of the inputs only shape, strides and type count."""
         request = self._request(Call(operator, inputs, attributes or {}), options)
         answer = self._unary("CompileOperator", request.compile_message(), options.get("timeout"))
         return to_dataclass(answer, _messages.CompiledOperator)

@@ -4,9 +4,9 @@
     c = opmill.connect("10.0.0.1:50051,10.0.0.2:50051")
     od.argmax(c, x, axis=1).compute()
 
-The servers compute each chunk, Dask combines. What selects is exact: ties, NaN and indices are as if one
-server had the whole array. Float sums of chunks are added in float64, so that they stay within the
-bound of the operator. The client is pickled where Dask's workers are other processes."""
+The servers compute each chunk, Dask combines. Selections are exact: ties, NaN and indices are as if
+one server had the whole array. Float sums of chunks are added in float64, so that they stay within
+the bound of the operator. The client is pickled if Dask's workers are other processes."""
 
 from __future__ import annotations
 
@@ -166,6 +166,8 @@ def _reduce_aggregate(parts: Array, axis: tuple[int, ...], keepdims: bool, *, co
 def _arg_reduce(client: Client, x: da.Array, operator: str, axis: Axes, axis_direction: str,
                 keepdims: bool, split_every: int | None) -> da.Array:
     axes = _axes(x, axis)
+    if not axes:  # each element alone
+        return da.zeros(x.shape, dtype=np.int64, chunks=x.chunks)
     for i in axes:
         _require_known(x.shape[i])
     state = _state_of(x, _arg_chunk, axes, client=client, operator=operator,
@@ -226,8 +228,8 @@ def _top_k_chunk(block: Array, *, client: Client, k: int, largest: bool, axes: t
 
 def _top_k_merge(state: Array, axis: tuple[int, ...], keepdims: bool, *, client: Client, k: int,
                  largest: bool) -> Array:
-    """Along the axis, equal values are in ascending order of index: within a chunk because top_k says
-    so, and because chunks come in order. So the positions of this top_k have the order of indices."""
+    """Along the axis, equal values are in ascending order of index: in a chunk because top_k says
+    so, over chunks because they come in order. So positions have the order of indices here."""
     (along,) = axis
     kept = k if k < state.shape[along] else state.shape[along]
     if state.size == 0:

@@ -1,5 +1,5 @@
-"""Errors of calls. Each has the server's sentence and, where one field of the request is the cause, the
-field's path."""
+"""Errors of calls. Each has the server's sentence and, if one field of the request is the cause,
+the field's path."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Operator:
         return by_position, by_name
 
     def call(self):
-        inputs = "".join(f"{name}, " for name in self.inputs).rstrip()
+        inputs = ", ".join(self.inputs) + ("," if len(self.inputs) == 1 else "")
         attributes = "".join(f'                "{p.attribute}": {p.value},\n'
                              for p in self.attributes)
         attributes = f"{{\n{attributes}            }}" if attributes else "{}"
@@ -131,7 +131,7 @@ def _signature(keyword, name, by_position, by_name, result):
 
 
 def _docstring(text):
-    return textwrap.fill(f'"""{text}"""', 92, initial_indent=" " * 8,
+    return text and textwrap.fill(f'"""{text}"""', 92, initial_indent=" " * 8,
                          subsequent_indent=" " * 8) + "\n"
 
 

@@ -138,7 +138,7 @@ class AsyncOperators:
         of 0 broadcasts an input along a dimension."""
         call = Call(
             "element_wise_add",
-            (a, b,),
+            (a, b),
             {},
         )
         return (await self._run(call, options))[0]

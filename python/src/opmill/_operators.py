@@ -178,7 +178,7 @@ class Operators:
         of 0 broadcasts an input along a dimension."""
         call = Call(
             "element_wise_add",
-            (a, b,),
+            (a, b),
             {},
         )
         return self._run(call, options)[0]

@@ -58,9 +58,9 @@ class Readme : public ::testing::Test {
   }
   // As after the README's first lines: with `opmill`, and a Python that has the packages it names.
   std::string environment() const {
-    return absl::StrCat("OPMILL_SERVER=", server_->address(), " PATH=",
-                        std::filesystem::path(OPMILL_CLI_PATH).parent_path().string(), ":",
-                        std::filesystem::path(OPMILL_PYTHON).parent_path().string(), ":$PATH");
+    return absl::StrCat("OPMILL_SERVER=", server_->address(),
+                        " PATH=", std::filesystem::path(OPMILL_CLI_PATH).parent_path().string(),
+                        ":", std::filesystem::path(OPMILL_PYTHON).parent_path().string(), ":$PATH");
   }
 
   std::unique_ptr<ServerProcess> server_;

@@ -258,13 +258,13 @@ class Tokens(AccessTest):
             server.wait_for(lambda line, name=name: line.get("caller") == name, seconds=10)
         for token in (ALICE[:-1], ALICE + "x", ALICE.upper(), "x" * 2000):
             self.assert_unauthenticated(channel, token, "none of those")
-        self.assert_unauthenticated(channel, None, "asks for a token")
+        self.assert_unauthenticated(channel, None, "requires a token")
         self.assertNotIn(ALICE, str(server.lines()))
 
         self.opmill(server, "demo", OPMILL_TOKEN=BOB)
         write(self.files / "token", f"{ALICE}\n".encode())
         self.opmill(server, "stats", "--token_file", self.path("token"))
-        self.assertIn("asks for a token", self.opmill(server, "stats", code=1))
+        self.assertIn("requires a token", self.opmill(server, "stats", code=1))
         self.assertIn("none of those", self.opmill(server, "stats", code=1, OPMILL_TOKEN="wrong"))
         write(self.files / "empty", b"\n")
         said = self.opmill(server, "stats", "--token_file", self.path("empty"), code=1)
@@ -294,7 +294,7 @@ class Tokens(AccessTest):
         with grpc.secure_channel(server.address.replace("127.0.0.1", "localhost"),
                                  credentials) as channel:
             ask(channel)
-        self.assert_unauthenticated(self.channel(server), None, "asks for a token")
+        self.assert_unauthenticated(self.channel(server), None, "requires a token")
         self.opmill(server, "demo", "--tls_ca", self.path("ca.crt"), OPMILL_TOKEN=ALICE)
 
     def test_that_cannot_be_used_keep_the_server_from_starting(self):

@@ -209,9 +209,9 @@ class Metrics(unittest.TestCase):
         server, address = self.serve(device="reference")
         for flag, code, sentence in (
                 (f"--metrics_address={address}", 1, "cannot listen at"),
-                ("--metrics_address=0.0.0.0:0", 2, "which other machines reach"),
-                ("--metrics_address=unix:/tmp/x", 2, "it is host:port"),
-                ("--metrics_address=127.0.0.1", 2, "it is host:port")):
+                ("--metrics_address=0.0.0.0:0", 2, "which other machines can reach"),
+                ("--metrics_address=unix:/tmp/x", 2, "it must be host:port"),
+                ("--metrics_address=127.0.0.1", 2, "it must be host:port")):
             ended = subprocess.run([SERVER, "--device=reference", "--address=127.0.0.1:0", flag],
                                    capture_output=True, text=True, timeout=60, check=False,
                                    env=plain_environment())

@@ -43,9 +43,9 @@ TEST(AccessTokens, KnowNobodyElse) {
 TEST(AccessTokens, MistakesHaveTheirLineAndNotTheirToken) {
   EXPECT_EQ(Why(""), "it holds no token");
   EXPECT_EQ(Why("# alice alice-token-0123456789"), "it holds no token");
-  EXPECT_EQ(Why("\nalice"), "line 2 has 1 word; it is a name and a token.");
+  EXPECT_EQ(Why("\nalice"), "line 2 has 1 word; it must have a name and a token.");
   EXPECT_EQ(Why("alice alice-token-0123456789 # hers"),
-            "line 1 has 4 words; it is a name and a token.");
+            "line 1 has 4 words; it must have a name and a token.");
   EXPECT_EQ(Why("alice 123456789012345"), "line 1 has a token of 15 characters; the least is 16.");
   EXPECT_TRUE(AccessTokens::Parse("alice 1234567890123456").ok());
   EXPECT_EQ(Why("alice 12345678901234567\xC3\xA4"),

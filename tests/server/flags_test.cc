@@ -54,30 +54,31 @@ void ExpectRefusal(const Ended& ended, absl::string_view sentence) {
 
 TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
   ExpectRefusal(Parse("", "--max_message_bytes=4095"),
-                "--max_message_bytes is 4095; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 4095; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_message_bytes=2147483648"),
-                "--max_message_bytes is 2GiB; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 2GiB; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_response_chunk_bytes=1"),
-                "--max_response_chunk_bytes is 1; it is at least 4KiB and at most 2047MiB.");
+                "--max_response_chunk_bytes is 1; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_executions=0"),
-                "--max_executions is 0; it is at least 1 and at most 4294967295.");
+                "--max_executions is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_executions_per_stream=0"),
-                "--max_executions_per_stream is 0; it is at least 1 and at most 4294967295.");
+                "--max_executions_per_stream is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_streams=0"),
-                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_queued=0"),
-                "--max_queued is 0; it is at least 1 and at most 4294967295.");
+                "--max_queued is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_connections=0"),
-                "--max_connections is 0; it is at least 1 and at most 4294967295.");
+                "--max_connections is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_calls_per_connection=2147483648"),
-                "--max_calls_per_connection is 2147483648; it is at least 1 and at most "
+                "--max_calls_per_connection is 2147483648; it must be at least 1 and at most "
                 "2147483647.");
-  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it is at least 100ms.");
+  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it must be at least 100ms.");
   EXPECT_EQ(Parse("", "--stall_timeout=inf").code, 0);
   EXPECT_EQ(Parse("", "--memory_limit=1000000").code, 2);
   EXPECT_EQ(Parse("", "--memory_limit=1000000000 --max_bytes_in_flight=900000000").code, 2);
-  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it is at least 0.");
-  ExpectRefusal(Parse("", "--address="), "--address is empty; it names at least one host:port.");
+  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it must be at least 0.");
+  ExpectRefusal(Parse("", "--address="),
+                "--address is empty; it must name at least one host:port.");
 }
 
 // Of a size that is refused, and of one that is not, the sentence or the exit code tells how it was
@@ -98,18 +99,19 @@ TEST(Flags, OfBytesTakeUnits) {
   const std::string path = (directory.path() / "file").string();
   std::ofstream(path) << "--max_message_bytes=3GB\n";
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", path)),
-                "--max_message_bytes is 3GB; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 3GB; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("OPMILL_MAX_MESSAGE_BYTES=3.5KiB", ""),
-                "--max_message_bytes is 3584; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 3584; it must be at least 4KiB and at most 2047MiB.");
   const Ended unreadable = Parse("OPMILL_MEMORY_LIMIT=4Gi", "");
   EXPECT_EQ(unreadable.code, 2);
   EXPECT_THAT(unreadable.text,
               AllOf(StartsWith("opmill-server: OPMILL_MEMORY_LIMIT is \"4Gi\", which "
-                               "--memory_limit does not take. "),
+                               "--memory_limit does not accept. "),
                     HasSubstr("A size is a number of bytes")));
   ExpectRefusal(
       Parse("", "--memory_limit=1MB"),
-      "--memory_limit is 1MB; it is at least 648MiB: 256MiB for the process and --max_executions "
+      "--memory_limit is 1MB; it must be at least 648MiB: 256MiB for the process and "
+      "--max_executions "
       "(16384), 64MiB for live kernels, 8MiB for compiled operators, 192MiB for messages with a "
       "--max_message_bytes of 64MiB, and 128MiB for tensors.");
 }
@@ -117,9 +119,10 @@ TEST(Flags, OfBytesTakeUnits) {
 TEST(Flags, AnAddressHasAHostAndAPort) {
   for (const absl::string_view address :
        {"127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:x", ":1"}) {
-    ExpectRefusal(Parse("", absl::StrCat("--address=[::1]:0,", address)),
-                  absl::StrCat("--address is \"", address,
-                               "\"; it is host:port with a port from 0 to 65535, or unix:path."));
+    ExpectRefusal(
+        Parse("", absl::StrCat("--address=[::1]:0,", address)),
+        absl::StrCat("--address is \"", address,
+                     "\"; it must be host:port with a port from 0 to 65535, or unix:path."));
   }
 }
 
@@ -129,9 +132,9 @@ TEST(Flags, ClearTextDoesNotLeaveTheMachineUnlessMeant) {
         "127.0.0.1.example:1", "127.0.0.256:1", "128.0.0.1:1"}) {
     ExpectRefusal(Parse("", absl::StrCat("--address=127.0.0.1:0,", address)),
                   absl::StrCat("--address is \"", address,
-                               "\", which other machines reach, and would be served in clear text: "
-                               "give --tls_cert and --tls_key, or --insecure where everybody on "
-                               "that network may read and send."));
+                               "\", which other machines can reach, and would use clear text: set "
+                               "--tls_cert and --tls_key, or --insecure if everyone on that "
+                               "network may read and send."));
     EXPECT_EQ(Parse("", absl::StrCat("--insecure --address=", address)).code, 0);
     EXPECT_EQ(Parse("OPMILL_INSECURE=true", absl::StrCat("--address=", address)).code, 0);
     EXPECT_EQ(Parse("", absl::StrCat("--tls_cert=c --tls_key=k --address=", address)).code, 0);
@@ -146,22 +149,22 @@ TEST(Flags, OfTlsBelongTogether) {
   ExpectRefusal(
       Parse("", "--tls_key=k"),
       "--tls_key is given without --tls_cert; a certificate and its key belong together.");
-  ExpectRefusal(
-      Parse("", "--tls_client_ca=c"),
-      "--tls_client_ca has callers show certificates, which takes TLS: give --tls_cert and "
-      "--tls_key too.");
+  ExpectRefusal(Parse("", "--tls_client_ca=c"),
+                "--tls_client_ca requires TLS: set --tls_cert and --tls_key too.");
 }
 
 TEST(Flags, OfWordsSayWhichWordsThereAre) {
-  ExpectRefusal(Parse("", "--log_format=xml"), "--log_format is \"xml\"; it is one of text, json.");
+  ExpectRefusal(Parse("", "--log_format=xml"),
+                "--log_format is \"xml\"; it must be one of text, json.");
   ExpectRefusal(Parse("", "--log_level=loud"),
-                "--log_level is \"loud\"; it is one of debug, info, warning, error.");
-  ExpectRefusal(Parse("", "--device=quantum"),
-                "--device is \"quantum\"; it is one of auto, hardware, software, cpu, reference.");
+                "--log_level is \"loud\"; it must be one of debug, info, warning, error.");
+  ExpectRefusal(
+      Parse("", "--device=quantum"),
+      "--device is \"quantum\"; it must be one of auto, hardware, software, cpu, reference.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {
-  ExpectRefusal(Parse("", "serve"), "\"serve\" is no flag; opmill-server takes flags only.");
+  ExpectRefusal(Parse("", "serve"), "\"serve\" is not a flag; opmill-server accepts only flags.");
   const Ended unknown = Parse("", "--no_such_flag=1");
   EXPECT_NE(unknown.code, 0);
   EXPECT_THAT(unknown.text, HasSubstr("no_such_flag"));
@@ -169,7 +172,7 @@ TEST(Flags, AreAllThatTheServerTakes) {
 
 TEST(Flags, ComeFromTheEnvironmentToo) {
   ExpectRefusal(Parse("OPMILL_MAX_STREAMS=0", ""),
-                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=7 OPMILL_LOG_FORMAT=json OPMILL_DRAIN_TIMEOUT=2m", "").code,
             0);
   const Ended unreadable = Parse("OPMILL_MAX_STREAMS=many", "");
@@ -208,7 +211,7 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
   const std::string outer = write("outer", absl::StrCat("\xEF\xBB\xBF--flagfile=", inner, "\n"));
   for (const absl::string_view form : {"--flagfile=", "-flagfile=", "--flagfile "}) {
     ExpectRefusal(Parse("", absl::StrCat(form, outer)),
-                  "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                  "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   }
   const std::string good = write("good", "\n");
   EXPECT_EQ(Parse("", absl::StrCat("--flagfile=", good, ",", good)).code, 0);
@@ -238,7 +241,7 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
 // Windows' side of it is tested under Wine: tests/windows.
 TEST(Flags, AServiceIsForWindows) {
   ExpectRefusal(Parse("", "--service=start"),
-                "--service is \"start\"; it is one of none, install, uninstall, run.");
+                "--service is \"start\"; it must be one of none, install, uninstall, run.");
   for (const char* action : {"install", "uninstall", "run"}) {
     const Ended ended = RunServer("", absl::StrCat("--device=reference --service=", action));
     EXPECT_EQ(ended.code, 1);
@@ -284,8 +287,10 @@ TEST(Flags, HelpListsThemAndVersionSaysIt) {
 TEST(Flags, AnAddressThatCannotBeHadEndsTheServerWithASentence) {
   const Ended ended = RunServer("", "--device=reference --insecure --address=256.0.0.1:1");
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.text,
-              HasSubstr("The server cannot listen at 256.0.0.1:1: not this machine's, or taken."));
+  EXPECT_THAT(
+      ended.text,
+      HasSubstr(
+          "The server cannot listen at 256.0.0.1:1: the address is not local, or is in use."));
 }
 
 }  // namespace

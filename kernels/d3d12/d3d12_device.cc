@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/compiled_operator.h"
-#include "kernels/d3d12/generation.h"
+#include "kernels/d3d12/device_generation.h"
 #include "kernels/d3d12/hresult.h"
 #include "kernels/d3d12/memory/host_buffer.h"
 #include "kernels/d3d12/queue/queued_run.h"

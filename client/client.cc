@@ -12,7 +12,7 @@
 #include "client/connect_failure.h"
 #include "client/error.h"
 #include "client/health.h"
-#include "client/one_message.h"
+#include "client/execute_in_one_message.h"
 #include "client/retry.h"
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
@@ -30,7 +30,7 @@ constexpr size_t kHeaderBytes = 4096;
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
 
 // Signals when gRPC has dropped every reference to the caller's memory.
-class Loan {
+class BorrowedInput {
  public:
   std::vector<InputBytes> Lend(absl::Span<const absl::Span<const std::byte>> inputs) {
     is_out_ = true;
@@ -163,11 +163,11 @@ absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
 absl::StatusOr<ExecutionResult> Client::Execute(
     const v1::OperatorDesc& desc, absl::Span<const absl::Span<const std::byte>> inputs,
     const ExecutionOptions& options) {
-  Loan loan;
+  BorrowedInput borrowed;
   MemorySink sink;
   absl::StatusOr<v1::ExecutionStatistics> statistics =
-      Execute(desc, loan.Lend(inputs), sink, options);
-  loan.AwaitReturn();
+      Execute(desc, borrowed.Lend(inputs), sink, options);
+  borrowed.AwaitReturn();
   if (!statistics.ok()) return statistics.status();
   return ExecutionResult{std::move(sink.outputs()), *std::move(statistics)};
 }

@@ -252,7 +252,8 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
         SplitMessage::Split(incoming_, PayloadKind::kChunks);
     v1::ExecuteStreamResponse response;
     if (!message.ok() || !response.ParseFromString(message->header())) {
-      failure_ = absl::InternalError("The server sent what is no ExecuteStreamResponse.");
+      failure_ =
+          absl::InternalError("The server sent a message that is not an ExecuteStreamResponse.");
       context_.TryCancel();
       return;
     }

@@ -46,7 +46,7 @@ absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_vi
   }
   google::protobuf::Int32Value response;
   if (!response.ParseFromString(text)) {
-    return absl::InternalError("The server sent what is no HealthCheckResponse.");
+    return absl::InternalError("The server sent a message that is not a HealthCheckResponse.");
   }
   switch (response.value()) {
     case 1:

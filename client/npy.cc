@@ -121,17 +121,17 @@ absl::Status ReadDtype(absl::string_view descr, NpyDtypes dtypes, NpyHeader& hea
                      code, "')."));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "The array's dtype ", Quoted(descr), " is none of those that OpMill computes with: ",
+      "The array's dtype ", Quoted(descr), " is not one of the types that OpMill supports: ",
       kDataTypeNames, ". Convert it with x.astype(...)."));
 }
 
 absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
-  if (!reader.Take('(')) return Malformed("'shape' is no tuple");
+  if (!reader.Take('(')) return Malformed("'shape' is not a tuple");
   std::vector<uint32_t> sizes;
   bool has_comma = true;
   while (!reader.Take(')')) {
     const std::optional<uint64_t> size = reader.TakeInteger();
-    if (!size || !has_comma) return Malformed("'shape' is no tuple of sizes");
+    if (!size || !has_comma) return Malformed("'shape' is not a tuple of sizes");
     if (*size > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(absl::StrCat("The array's dimension ", sizes.size(),
                                                      " has size ", *size,
@@ -154,17 +154,17 @@ absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
 
 absl::Status ReadDictionary(absl::string_view text, NpyDtypes dtypes, NpyHeader& header) {
   LiteralReader reader(text);
-  if (!reader.Take('{')) return Malformed("it is no dictionary");
+  if (!reader.Take('{')) return Malformed("it is not a dictionary");
   bool has_descr = false;
   bool has_order = false;
   bool has_shape = false;
   bool has_comma = true;
   while (!reader.Take('}')) {
     const std::optional<absl::string_view> key = reader.TakeString();
-    if (!key || !has_comma || !reader.Take(':')) return Malformed("it is no dictionary");
+    if (!key || !has_comma || !reader.Take(':')) return Malformed("it is not a dictionary");
     if (*key == "descr" && !std::exchange(has_descr, true)) {
       const std::optional<absl::string_view> descr = reader.TakeString();
-      if (!descr && !reader.Take('[')) return Malformed("'descr' is no string");
+      if (!descr && !reader.Take('[')) return Malformed("'descr' is not a string");
       if (!descr) {
         return absl::InvalidArgumentError(absl::StrCat(
             "The array's dtype is structured, and OpMill computes with: ", kDataTypeNames,
@@ -217,7 +217,7 @@ absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
   const absl::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
   if (!absl::StartsWith(text, kMagic)) {
     return absl::InvalidArgumentError(
-        "The file is no .npy file: it does not begin with \"\\x93NUMPY\".");
+        "The file is not a .npy file: it does not begin with \"\\x93NUMPY\".");
   }
   const size_t version_end = kMagic.size() + kVersionBytes;
   if (text.size() < version_end) return Truncated(version_end, text.size());

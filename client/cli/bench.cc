@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/load.h"
+#include "client/cli/load_generator.h"
 #include "client/cli/load_report.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/random_elements.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/completion_scripts.h"
 #include "client/cli/verbs.h"
 
@@ -40,7 +40,7 @@ int Completion(const CommandLine& line) {
       line, absl::InvalidArgumentError(
                 absl::StrCat(name.empty() ? "A shell is needed"
                                           : absl::StrCat("There is no script for \"", name, "\""),
-                             "; there are bash, zsh and fish.")));
+                             "; the choices are bash, zsh and fish.")));
 }
 
 }  // namespace

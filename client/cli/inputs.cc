@@ -60,8 +60,9 @@ absl::StatusOr<InputBytes> LoadAndCast(const NpyHeader& header, v1::DataType to,
   const size_t bytes = header.data_bytes / header.dtype.bytes * ElementBytes(to);
   std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[bytes]);
   if (elements == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "As ", NameOf(to), " its elements take ", bytes, " bytes, for which there is no memory."));
+    return absl::ResourceExhaustedError(absl::StrCat("Its elements take ", bytes, " bytes as ",
+                                                     NameOf(to),
+                                                     "; not enough memory is available."));
   }
   absl::Status status = CastElements(header, {raw->data, raw->size}, to, elements.get());
   if (!status.ok()) return status;

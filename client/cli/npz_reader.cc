@@ -72,7 +72,7 @@ absl::StatusOr<Directory> FindDirectory(Bytes file) {
     return Directory{U64(*end64, 32), U64(*end64, 48)};
   }
   return absl::InvalidArgumentError(
-      "The file is no .npz archive, or the end of one is missing: it has no zip directory.");
+      "The file is not a .npz archive, or the end of one is missing: it has no zip directory.");
 }
 
 // Takes the 64-bit values of a member's extra fields for those that are all ones, in this order.
@@ -153,7 +153,8 @@ class MemberReader {
 
   // Exactly `size` bytes.
   absl::Status Read(std::byte* out, size_t size) {
-    if (!is_ready_) return absl::ResourceExhaustedError("There is no memory to inflate with.");
+    if (!is_ready_)
+      return absl::ResourceExhaustedError("There is not enough memory to inflate it.");
     if (member_.method == zip::kStored) {
       if (rest_.size() < size) return EndsEarly();
       std::copy_n(rest_.data(), size, out);
@@ -259,7 +260,7 @@ absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHea
   std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[header.data_bytes]);
   if (elements == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("Its elements take ", header.data_bytes,
-                                                     " bytes, for which there is no memory."));
+                                                     " bytes; not enough memory is available."));
   }
   MemberReader reader(member);
   uLong crc = 0;

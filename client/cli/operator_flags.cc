@@ -234,7 +234,7 @@ TensorDesc ReadTensor(FlagReader& flags) {
 void CheckOperatorName(const std::string& op, FlagReader& flags) {
   if (FindOperator(op) != nullptr) return;
   const std::vector<std::string> names = OperatorNames();
-  const std::string list = absl::StrCat("; there are ", absl::StrJoin(names, ", "), ".");
+  const std::string list = absl::StrCat("; the operators are ", absl::StrJoin(names, ", "), ".");
   flags.FailPlain(
       op.empty() ? absl::StrCat("An operator is needed", list)
                  : absl::StrCat("There is no operator \"", op, "\"", list, DidYouMean(op, names)));
@@ -261,7 +261,7 @@ absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const Attribu
       schema.has_functions() && &schema.attributes[schema.function_attribute] == &attribute;
   return absl::InvalidArgumentError(absl::StrCat(
       "There is no ", is_function ? absl::StrCat(schema.name, " ", flag) : flag, " \"", name,
-      "\"; there are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
+      "\"; the choices are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
 }
 
 OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags) {

@@ -51,7 +51,7 @@ TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
-      {"echo hello |", "standard input: The file is no .npy file"},
+      {"echo hello |", "standard input: The file is not a .npy file"},
       {"head -c 70 x.npy |", "standard input: The .npy file is cut off: it needs 128 bytes"},
       {"head -c 130 x.npy |", "standard input: The .npy file is cut off: it needs 140 bytes"},
       {"printf \"PK\\003\\004............\" |", "standard input: It is a .npz archive"}};

@@ -100,7 +100,8 @@ TEST_F(CommandTest, TellsBadCommandLines) {
       {"run argmim --input x.npy --axes 0", "Did you mean argmin?"},
       {"run argmin --input x.npy --axes -2 --server 127.0.0.1:1",
        "--axes: axis -2 is out of range for x.npy, which has 1 dimension (axes -1 to 0)."},
-      {"run argmin --input x.npy --axes 0 --deadline soon", "--deadline: \"soon\" is no time"},
+      {"run argmin --input x.npy --axes 0 --deadline soon",
+       "--deadline: \"soon\" is not a duration"},
       {"run argmin --input x.npy --axes 0 --feature_level 7.0", "no feature level \"7.0\""},
       {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has it."},
       {"bench --operator reduce --function sum --axes 0", "--shape: It is needed here."},
@@ -110,9 +111,9 @@ TEST_F(CommandTest, TellsBadCommandLines) {
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
       {"compile", "An operator is needed"},
       {"info extra", "takes no argument \"extra\""},
-      {"info --server localhost", "The server is \"localhost\"; it is host:port"},
-      {"info --server 127.0.0.1:99999", "it is host:port"},
-      {"info --server http://127.0.0.1:50051", "it is host:port"},
+      {"info --server localhost", "The server is \"localhost\"; it must be host:port"},
+      {"info --server 127.0.0.1:99999", "it must be host:port"},
+      {"info --server http://127.0.0.1:50051", "it must be host:port"},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(arguments);
@@ -134,7 +135,7 @@ TEST_F(CommandTest, TellsWhatIsWrongWithAFile) {
   std::ofstream(Path("text.npy")) << "hello";
   const Finished done = Run("run argmin --input text.npy --axes 0");
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.err, HasSubstr("text.npy: The file is no .npy file"));
+  EXPECT_THAT(done.err, HasSubstr("text.npy: The file is not a .npy file"));
 }
 
 TEST_F(CommandTest, TellsWhenTheDeadlineIsOver) {

@@ -323,7 +323,7 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
     EXPECT_GT(run.at("latency_s").struct_value().fields().at("p90").number_value(), 0);
   }
   EXPECT_THAT(Run("bench --operator hardmax --shape 9 --axes 0 --concurrency 1,x").err,
-              HasSubstr("--concurrency: \"x\" is no integer"));
+              HasSubstr("--concurrency: \"x\" is not an integer"));
   const Finished unwritable =
       Run("bench --operator hardmax --shape 9 --axes 0 --duration 50ms --chart no/such.svg");
   EXPECT_EQ(unwritable.exit_code, 1);

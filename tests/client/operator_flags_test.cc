@@ -63,7 +63,7 @@ TEST(ReadOperatorChoice, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: It is needed here.");
   EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: It is needed here.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=cubic"}),
-            "--mode: There is no mode \"cubic\"; there are nearest and linear_blend.");
+            "--mode: There is no mode \"cubic\"; the choices are nearest and linear_blend.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axes=0"}),
             "--axes: scan does not take it.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axis=0"}),

@@ -1,4 +1,4 @@
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 
 #include <algorithm>
 #include <iterator>
@@ -64,7 +64,7 @@ absl::Status CheckServer(const std::string& server) {
   for (const absl::string_view address : absl::StrSplit(server, ',')) {
     if (PortOf(address).value_or(0) == 0 || absl::StartsWith(address, "http")) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "The server is \"", address, "\"; it is host:port, as ", kDefaultServer, "."));
+          "The server is \"", address, "\"; it must be host:port, as ", kDefaultServer, "."));
     }
   }
   return absl::OkStatus();

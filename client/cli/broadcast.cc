@@ -1,4 +1,4 @@
-#include "client/cli/operands.h"
+#include "client/cli/broadcast.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "client/cli/load.h"
+#include "client/cli/load_generator.h"
 
 #include <algorithm>
 #include <memory>

@@ -42,10 +42,7 @@ struct TensorSchema {
 struct InferredOutput {
   std::vector<uint32_t> sizes;
   DataType data_type = DataType::kUnknown;  // the default type
-  // An output of indices may have another type; an output of values may not. `index_count` is the
-  // number of different indices; 0 if every index type is wide enough.
-  bool holds_indices = false;
-  uint64_t index_count = 0;
+  bool holds_indices = false;  // the caller may choose the type; values always have `data_type`
 };
 
 // Why a row or table does not support a descriptor: the field, and "takes X, but Y is Z".

@@ -12,6 +12,7 @@ struct NamedCase {
 };
 
 absl::Span<const NamedCase> Regressions();  // past bugs
+absl::Span<const NamedCase> SetsOfAxes();   // empty, and with duplicates: DirectML accepts both
 // Sums that are easy to get wrong.
 absl::Span<const NamedCase> Additions();
 // Every path of top_k, with values that select it.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kMethod[] = "/opmill.v1.OperatorService/Execute";
 
-// A call whose steps are waited for one after the other, on the caller's thread.
+// A call with blocking steps, on the caller's thread.
 class BlockingCall {
  public:
   BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token) {

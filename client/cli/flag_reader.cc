@@ -8,7 +8,7 @@ namespace opmill {
 
 std::string FlagReader::Required(const std::string& flag) {
   const std::optional<std::string> text = line_.Get(flag);
-  if (!text || text->empty()) Fail(flag, "It is needed here.");
+  if (!text || text->empty()) Fail(flag, "It is required.");
   return text.value_or("");
 }
 

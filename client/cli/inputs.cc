@@ -37,7 +37,7 @@ std::string DtypeName(const NpyDtype& dtype) {
   return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
 }
 
-// The type of operators that loses least.
+// The operator type that preserves the most information.
 std::string NearestType(NpyDtype dtype) {
   if (dtype.kind == 'b') return "uint8";
   if (dtype.kind == 'f' && dtype.bytes == 8) return "float32";
@@ -75,7 +75,7 @@ absl::Status AboutInput(const std::string& name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-// The array of this header, or why it has none.
+// The array with this header, or the error.
 InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeader> header,
                      v1::DataType cast, Load load) {
   InputArray array{.name = std::move(name), .stem = std::move(stem)};
@@ -99,7 +99,7 @@ InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeade
   return array;
 }
 
-// Reads on until there are `size` bytes, or the end. Memory grows with what comes.
+// Reads until there are `size` bytes, or the end. Memory grows as data arrives.
 void ReadUpTo(size_t size, std::vector<std::byte>& bytes) {
   constexpr size_t kMinStep = size_t{1} << 20;
   while (bytes.size() < size) {
@@ -121,7 +121,7 @@ absl::StatusOr<NpyHeader> ReadStandardInput(v1::DataType cast, std::vector<std::
   const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(bytes);
   if (!header_bytes.ok()) return header_bytes.status();
   ReadUpTo(*header_bytes, bytes);
-  if (bytes.size() < *header_bytes) return ParseNpyHeader(bytes);  // says what is missing
+  if (bytes.size() < *header_bytes) return ParseNpyHeader(bytes);  // returns the error
   absl::StatusOr<NpyHeader> header = ParseFor(cast, [&](NpyDtypes dtypes) {
     return ReadNpyHeader(absl::MakeConstSpan(bytes).first(*header_bytes), dtypes);
   });

@@ -52,8 +52,8 @@ TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
       {"echo hello |", "standard input: The file is not a .npy file"},
-      {"head -c 70 x.npy |", "standard input: The .npy file is cut off: it needs 128 bytes"},
-      {"head -c 130 x.npy |", "standard input: The .npy file is cut off: it needs 140 bytes"},
+      {"head -c 70 x.npy |", "standard input: The .npy file is truncated: it needs 128 bytes"},
+      {"head -c 130 x.npy |", "standard input: The .npy file is truncated: it needs 140 bytes"},
       {"printf \"PK\\003\\004............\" |", "standard input: It is a .npz archive"}};
   for (const auto& [source, sentence] : cases) {
     const Finished done = Shell(absl::StrCat(source, " $OPMILL run argmax - --axes 0"));
@@ -142,13 +142,13 @@ TEST_F(RunTest, CastsWhatNoOperatorTakes) {
             "opmill: two.npy: The array's type is float64, which no operator accepts; convert it "
             "with --cast float32.\n");
   EXPECT_THAT(Run("run argmax two.npy --axes 0 --cast int32").err,
-              HasSubstr("two.npy: The array's type is float64, and floats are not cast to int"));
+              HasSubstr("two.npy: The array's type is float64, but floats are not cast to int"));
   std::ofstream(Path("large.npy"), std::ios::binary)
       << file.replace(128, 8, std::string_view(reinterpret_cast<const char*>(&elements[2]), 8));
   const Finished large = Run("run argmax large.npy --axes 0 --cast float32");
   EXPECT_EQ(large.exit_code, 1);
   EXPECT_EQ(large.err,
-            "opmill: large.npy: The array's value -1e+300 at [0] does not fit float32.\n");
+            "opmill: large.npy: The array's value -1e+300 at [0] does not fit into float32.\n");
   EXPECT_EQ(Shell("cat two.npy | $OPMILL run argmax - --axes 0 --cast float16").out, "[1]\n");
 }
 
@@ -179,13 +179,13 @@ TEST_F(RunTest, RefusesBadCommandLines) {
       {"run argmin --axes 0 --input x.npy --input x.npy", "Pass several files as positional arg"},
       {"run argmin --axes 0 x.npy --input x.npy", "cannot be combined with positional files"},
       {"run argmin --axes 0 - -", "Standard input (-) is given twice."},
-      {"run argmin --axes 0 x.npy x.npy --output y.npy", "y.npy is one file, and there are 2"},
-      {"run argmin --axes 0 x.npy x.npy --output -", "Standard output takes one result"},
-      {"run argmin --axes 0 x.npy --output - --json", "Standard output carries the result (-)"},
+      {"run argmin --axes 0 x.npy x.npy --output y.npy", "y.npy is one file, but there are 2"},
+      {"run argmin --axes 0 x.npy x.npy --output -", "Standard output can hold one result"},
+      {"run argmin --axes 0 x.npy --output - --json", "Standard output contains the result (-)"},
       {"run top_k --axis 0 --k 1 x.npy --output - --indices -", "It is the same as --output"},
       {"run top_k --axis 0 --k 1 x.npy --keepdims=false", "--keepdims: top_k does not take it."},
       {"run argmin --axes 0 x.npy --cast float64", "no element type \"float64\""},
-      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is another name of --axes"},
+      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is another name for --axes"},
       {"run argmin --axis 0,0 x.npy", "--axis: axis 0 is given twice."},
   };
   for (const auto& [arguments, sentence] : cases) {

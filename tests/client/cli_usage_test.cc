@@ -119,8 +119,8 @@ TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
   }
   EXPECT_EQ(Run("--server 127.0.0.1:1 --help run").out, Run("help run").out);
   const std::pair<const char*, const char*> refused[] = {
-      {"--sevrer x:1 info", "No flag --sevrer may stand before the verb. Did you mean --server?"},
-      {"--axes 0 run argmin", "No flag --axes may stand before the verb."},
+      {"--sevrer x:1 info", "No flag --sevrer is allowed before the verb. Did you mean --server?"},
+      {"--axes 0 run argmin", "No flag --axes is allowed before the verb."},
       {"--server x:1", "A verb is needed"},
       {"--server", "A verb is needed"},
       {"--server 127.0.0.1:1 info --server 127.0.0.1:1", "--server is given twice."}};
@@ -304,7 +304,7 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
 
   const std::string chart = ReadWhole(scratch_.path() / "chart.svg");
   for (const char* const part : {"hardmax, float32 (9, 9)", ">p50<", ">p90<", ">p99<", ">8<",
-                                 "Calls a second", "Executions at a time"}) {
+                                 "Calls per second", "Concurrent executions"}) {
     EXPECT_THAT(chart, HasSubstr(part));
   }
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(chart, "<polyline")).size(), 5u);

@@ -219,20 +219,20 @@ TEST(ReadOperator, RefusesWithASentence) {
             absl::StrCat("There is no operator \"argmim\"; the operators are ",
                          absl::StrJoin(OperatorNames(), ", "), ". Did you mean argmin?"));
   EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is needed"));
-  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is needed here.");
+  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is required.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),
             "--axes: axis -3 is out of range for --shape, which has 2 dimensions (axes -2 to 1).");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}),
             "--axes: \"x\" is not an integer; separate several with commas, as in 0,1.");
-  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: It is needed here.");
+  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: It is required.");
   EXPECT_THAT(RefusalOf("reduce", {"--axes=0", "--function=median"}),
               HasSubstr("no reduce function \"median\"; the choices are argmax, argmin, average"));
   EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take it.");
   EXPECT_EQ(RefusalOf("top_k", {"--axes=0,1", "--k=3"}),
             "--axes: top_k takes exactly one axis; 2 are given.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--axis=0"}),
-            "--axis: It is another name of --axes, which is given as well.");
-  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: It is needed here.");
+            "--axis: It is another name for --axes, which is given too.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: It is required.");
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
             "--k: \"-1\" is not a number from 0 to 4294967295.");
   EXPECT_EQ(

@@ -64,7 +64,7 @@ TEST(FromGrpcStatus, GivesTheSentenceWhereTheDetailsAreUnreadable) {
 
 TEST(FromGrpcStatus, MakesASentenceOfGrpcsOwnDeadline) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded")),
-            absl::DeadlineExceededError("The deadline passed before the server had answered."));
+            absl::DeadlineExceededError("The deadline passed before the server answered."));
 }
 
 TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
@@ -82,7 +82,7 @@ TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
 
 TEST(FromGrpcStatus, TakesAnAnswerThatBrokeOffForUnavailable) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")),
-            absl::UnavailableError("The server's answer broke off."));
+            absl::UnavailableError("The server's response was cut off."));
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Something else")),
             absl::UnknownError("Something else"));
 }

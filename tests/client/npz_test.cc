@@ -146,11 +146,11 @@ TEST(NpzReader, RefusesDamagedMembers) {
   EXPECT_THAT(RefusalOf([](Member& m) { m.crc ^= 1; }), HasSubstr("checksum"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.crc ^= 1; }, kDeflates), HasSubstr("checksum"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.method = 12; }),
-              HasSubstr("compressed by method 12; stored (0) and deflated (8)"));
+              HasSubstr("compressed by method 12; only stored (0) and deflated (8)"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.flags = 1; }), HasSubstr("encrypted"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 1; }), HasSubstr("stored in 4128 bytes"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.compressed_bytes += 1000; }),
-              HasSubstr("w.npy reaches past the end of the file"));
+              HasSubstr("w.npy extends past the end of the file"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.offset_shift = 4; }),
               HasSubstr("w.npy is not where the directory says"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.offset_shift = 0xFFFFFF00; }),
@@ -163,7 +163,7 @@ TEST(NpzReader, RefusesDamagedMembers) {
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFF0; }, kDeflates),
               HasSubstr("compressed ones cannot hold"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.data[0] = '\xFF'; }, kDeflates),
-              HasSubstr("no deflate stream"));
+              HasSubstr("not a valid deflate stream"));
   EXPECT_THAT(RefusalOf([](Member& m) {
                 m.data = "text";
                 m.bytes = m.compressed_bytes = 4;
@@ -186,7 +186,7 @@ TEST(NpzReader, RefusesADirectoryThatIsNone) {
               HasSubstr("it holds w twice"));
   std::string more = good;
   more[good.size() - 22 + 10] = 2;  // members
-  EXPECT_THAT(std::string(ReadFirst(more).status().message()), HasSubstr("directory is cut off"));
+  EXPECT_THAT(std::string(ReadFirst(more).status().message()), HasSubstr("directory is truncated"));
 }
 
 TEST(NpzReader, RefusesEveryBeginningOfAnArchive) {

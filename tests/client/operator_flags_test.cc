@@ -60,8 +60,8 @@ TEST(ReadOperatorChoice, ReadsNumbersFlagsAndChoices) {
 }
 
 TEST(ReadOperatorChoice, RefusesWithASentence) {
-  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: It is needed here.");
-  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: It is needed here.");
+  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: It is required.");
+  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: It is required.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=cubic"}),
             "--mode: There is no mode \"cubic\"; the choices are nearest and linear_blend.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axes=0"}),

@@ -147,7 +147,7 @@ class Tls(AccessTest):
         server = self.serve_tls()
         self.assert_unavailable(self.enterContext(api.connect(server.address)))
         said = self.opmill(server, "info", code=3)
-        self.assertIn("it seems to speak TLS alone", said)
+        self.assertIn("it seems to require TLS", said)
 
     def test_takes_a_new_certificate_without_a_restart(self):
         server = self.serve_tls()
@@ -181,7 +181,7 @@ class ClearText(AccessTest):
         write(self.files / "ca.crt", self.authority.certificate)
         self.assert_unavailable(self.channel(server))
         said = self.opmill(server, "info", "--tls_ca", self.path("ca.crt"), code=3)
-        self.assertIn("speaks clear text and no TLS", said)
+        self.assertIn("uses clear text, not TLS", said)
 
 
 class MutualTls(AccessTest):
@@ -201,7 +201,7 @@ class MutualTls(AccessTest):
         server = self.serve_mutual()
         self.assert_unavailable(self.channel(server))
         said = self.opmill(server, "info", "--tls_ca", self.path("ca.crt"), code=3)
-        self.assertIn("it seems to want a certificate", said)
+        self.assertIn("it seems to require a valid client certificate", said)
         expired = self.authority.issue("late", ends=-SECOND)
         strange = self.stranger.issue("mallory")
         for name, pair in (("late", expired), ("mallory", strange)):

@@ -65,11 +65,13 @@ ABSL_FLAG(opmill::ByteSize, max_response_chunk_bytes, {opmill::Limits().max_resp
           "The most tensor bytes in one response message.");
 ABSL_FLAG(opmill::ByteSize, max_tensor_bytes, {opmill::Limits().max_tensor_bytes},
           "The largest tensor.");
-ABSL_FLAG(opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
-          "Inputs and outputs of all executions in progress. 0: about half of --memory_limit.");
-ABSL_FLAG(opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
-          "Memory of one operator in addition to its tensors. 0: about a quarter of "
-          "--memory_limit.");
+ABSL_FLAG(
+    opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
+    "Inputs and outputs of all executions in progress. 0: half of the memory for buffers, which "
+    "is a quarter to a half of --memory_limit.");
+ABSL_FLAG(
+    opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
+    "Memory of one operator in addition to its tensors. 0: a quarter of the memory for buffers.");
 ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions,
           "The most executions in progress.");
 ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,

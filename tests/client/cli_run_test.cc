@@ -47,7 +47,7 @@ TEST_F(RunTest, PipesMoreThanAPipeHolds) {
   EXPECT_EQ(piped.out, "[[2345678]]\n");
 }
 
-TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
+TEST_F(RunTest, ExplainsErrorsOfStandardInput) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
@@ -62,7 +62,7 @@ TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
   }
 }
 
-TEST_F(RunTest, ComputesOfEachFile) {
+TEST_F(RunTest, ComputesEachFile) {
   std::vector<std::string> names;
   std::string expected;
   for (int i = 0; i < 40; ++i) {  // more than are under way at a time
@@ -84,7 +84,7 @@ TEST_F(RunTest, ComputesOfEachFile) {
   EXPECT_EQ(Run("run reduce --function sum s-f2.npy --axes 0").out, "[3.]\n");
 }
 
-TEST_F(RunTest, GoesOnBehindAFileThatFails) {
+TEST_F(RunTest, ContinuesAfterAFailedFile) {
   Save("a.npy", {2, 2}, {1, 2, 3, 4});
   Save("b.npy", {2}, {1, 2});
   Save("c.npy", {1, 2}, {5, 6});
@@ -131,7 +131,7 @@ TEST_F(RunTest, DropsReducedAxes) {
       1);
 }
 
-TEST_F(RunTest, CastsWhatNoOperatorTakes) {
+TEST_F(RunTest, CastsUnsupportedTypes) {
   const std::vector<double> elements = {0.5, 2, -1e300};
   std::string file = MakeNpyHeader(v1::DATA_TYPE_INT64, std::vector<uint32_t>{3});
   file.replace(file.find("<i8"), 3, "<f8");
@@ -152,7 +152,7 @@ TEST_F(RunTest, CastsWhatNoOperatorTakes) {
   EXPECT_EQ(Shell("cat two.npy | $OPMILL run argmax - --axes 0 --cast float16").out, "[1]\n");
 }
 
-TEST_F(RunTest, ComputesOfEachArrayOfAnArchive) {
+TEST_F(RunTest, ComputesEachArrayOfAnArchive) {
   Save("a.npy", {2}, {1, 2});
   Save("b.npy", {2}, {30, 40});
   EXPECT_EQ(Run("run top_k a.npy b.npy --axis 0 --k 1 --output v.npz --indices i.npz").exit_code,

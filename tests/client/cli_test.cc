@@ -44,7 +44,7 @@ TEST_F(CommandTest, PrintsSmallResults) {
             "values:\n[[ 3.  2.]\n [30. 20.]]\nindices:\n[[2 1]\n [0 1]]\n");
 }
 
-TEST_F(CommandTest, WritesFilesUnderTheirNamesAlone) {
+TEST_F(CommandTest, WritesFilesOnlyUnderTheirFinalNames) {
   Save("x.npy", {2, 3}, {1, 2, 3, 30, 20, 10});
   const Finished done =
       Run("run top_k --input x.npy --axis 1 --k 2 --output v.npy --indices i.npy");
@@ -57,7 +57,7 @@ TEST_F(CommandTest, WritesFilesUnderTheirNamesAlone) {
   EXPECT_EQ(Run("run reduce --function sum --input x.npy --axes 1").out, "[[66.]]\n");
 }
 
-TEST_F(CommandTest, LeavesNothingOfARunThatFails) {
+TEST_F(CommandTest, LeavesNoFilesOfAFailedRun) {
   Save("x.npy", {3}, {1, 2, 3});
   std::ofstream(Path("old.npy")) << "old";
   const Finished refused = Run("run top_k --input x.npy --axis 0 --k 9 --output old.npy");
@@ -73,7 +73,7 @@ TEST_F(CommandTest, LeavesNothingOfARunThatFails) {
   EXPECT_THAT(Files(), UnorderedElementsAre("x.npy", "old.npy"));
 }
 
-TEST_F(CommandTest, WritesToRegularFilesAloneAndThroughLinks) {
+TEST_F(CommandTest, WritesOnlyToRegularFilesAndThroughLinks) {
   Save("x.npy", {3}, {1, 2, 3});
   std::filesystem::create_directory(Path("folder"));
   const Finished refused =
@@ -90,7 +90,7 @@ TEST_F(CommandTest, WritesToRegularFilesAloneAndThroughLinks) {
   EXPECT_EQ(Run("run reduce --function sum --input old.npy --axes 0").out, "[6.]\n");
 }
 
-TEST_F(CommandTest, TellsBadCommandLines) {
+TEST_F(CommandTest, ExplainsInvalidCommandLines) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
       {"", "opmill VERB"},
@@ -123,14 +123,14 @@ TEST_F(CommandTest, TellsBadCommandLines) {
   }
 }
 
-TEST_F(CommandTest, TellsThatNobodyListens) {
+TEST_F(CommandTest, ReportsThatNoServerListens) {
   const Finished done = Run("health --server 127.0.0.1:1");
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_THAT(done.err, AllOf(HasSubstr("No server answers at 127.0.0.1:1"),
                               HasSubstr("opmill-server --address=127.0.0.1:1")));
 }
 
-TEST_F(CommandTest, TellsWhatIsWrongWithAFile) {
+TEST_F(CommandTest, ExplainsErrorsOfAFile) {
   EXPECT_THAT(Run("run argmin --input none.npy --axes 0").err, HasSubstr("none.npy"));
   std::ofstream(Path("text.npy")) << "hello";
   const Finished done = Run("run argmin --input text.npy --axes 0");
@@ -138,7 +138,7 @@ TEST_F(CommandTest, TellsWhatIsWrongWithAFile) {
   EXPECT_THAT(done.err, HasSubstr("text.npy: The file is not a .npy file"));
 }
 
-TEST_F(CommandTest, TellsWhenTheDeadlineIsOver) {
+TEST_F(CommandTest, ReportsThatTheDeadlinePassed) {
   Save("x.npy", {1, 4'000'000}, std::vector<float>(4'000'000, 1));
   const Finished done = Run("run reduce --function sum --input x.npy --axes 1 --deadline 2ms");
   EXPECT_EQ(done.exit_code, 1);
@@ -162,7 +162,7 @@ TEST_F(CommandTest, RunsTheWorkedExamples) {
   EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give the result on their page."));
 }
 
-TEST_F(CommandTest, SpeaksJsonWithEveryVerb) {
+TEST_F(CommandTest, EveryVerbSupportsJson) {
   Save("x.npy", {5}, {NAN, INFINITY, -INFINITY, 1e-45f, 0.5f});
   const std::pair<const char*, const char*> cases[] = {
       {"run top_k --input x.npy --axis 0 --k 5", "outputs"},
@@ -222,7 +222,7 @@ TEST_F(CommandTest, EndsABenchThatIsRefused) {
   EXPECT_THAT(done.err, HasSubstr("opmill: --k: k (9) is larger"));
 }
 
-TEST_F(CommandTest, TellsWhenItsOutputHasNoPlace) {
+TEST_F(CommandTest, ReportsThatItsOutputCannotBeWritten) {
   const Finished done = Shell("$OPMILL health >/dev/full");
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.err, HasSubstr("cannot be written"));

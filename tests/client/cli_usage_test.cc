@@ -32,7 +32,7 @@ using ::testing::StartsWith;
 
 class UsageTest : public ShellTest {};
 
-TEST_F(UsageTest, NamesTheRemedyForAMissingToken) {
+TEST_F(UsageTest, ExplainsHowToSetAToken) {
   std::ofstream(scratch_.path() / "tokens") << "alice 5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";
   std::ofstream(scratch_.path() / "right") << "5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";
   std::ofstream(scratch_.path() / "wrong") << "0b9f4c7d1e2a4f5b8c6d7e8f90a1b2c3\n";
@@ -49,7 +49,7 @@ TEST_F(UsageTest, NamesTheRemedyForAMissingToken) {
   EXPECT_EQ(Run("info --token_file right" + at).exit_code, 0);
 }
 
-TEST_F(UsageTest, TellsNamesWithoutAddressesFromServersThatAreDown) {
+TEST_F(UsageTest, DistinguishesUnknownNamesFromServersThatAreDown) {
   // The resolver answers for .onion without asking anybody (RFC 7686).
   const Finished unknown = Run("health --server host.onion:50051");
   EXPECT_EQ(unknown.exit_code, 3);
@@ -99,7 +99,7 @@ TEST_F(UsageTest, WritesErrorsAsJson) {
   }
 }
 
-TEST_F(UsageTest, TellsItsVersion) {
+TEST_F(UsageTest, PrintsItsVersion) {
   const Finished version = Run("version");
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_THAT(version.out, StartsWith("opmill "));
@@ -111,7 +111,7 @@ TEST_F(UsageTest, TellsItsVersion) {
             version.out);
 }
 
-TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
+TEST_F(UsageTest, AcceptsCommonFlagsBeforeTheVerb) {
   for (const char* const arguments :
        {"--server $OPMILL_SERVER --json health", "--json --server=$OPMILL_SERVER health",
         "--json health --server $OPMILL_SERVER", "--deadline 5s health --json"}) {
@@ -203,7 +203,7 @@ TEST_F(UsageTest, WaitsUntilTheServerServes) {
   EXPECT_LT(absl::Now() - begun, absl::Seconds(20));
 }
 
-TEST_F(UsageTest, WaitsNoLongerWhereWaitingDoesNotHelp) {
+TEST_F(UsageTest, DoesNotWaitForPermanentErrors) {
   const absl::Time begun = absl::Now();
   EXPECT_EQ(Run("health --wait 60s").out, "SERVING\n");
   EXPECT_EQ(Run("health --wait 60s --service no.such").exit_code, 1);
@@ -244,7 +244,7 @@ TEST_F(UsageTest, CompletesInBash) {
   EXPECT_THAT(complete("run --axes x"), IsEmpty());
 }
 
-TEST_F(UsageTest, WritesScriptsThatShellsRead) {
+TEST_F(UsageTest, WritesScriptsThatShellsAccept) {
   for (const char* const shell : {"bash", "zsh", "fish"}) {
     const Finished script = Run(absl::StrCat("completion ", shell));
     EXPECT_EQ(script.exit_code, 0);
@@ -330,7 +330,7 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
   EXPECT_THAT(unwritable.err, HasSubstr("no/such.svg cannot be written"));
 }
 
-TEST_F(UsageTest, TellsWhatWasMeasuredBeforeARefusal) {
+TEST_F(UsageTest, PrintsMeasurementsBeforeAnError) {
   const auto server =
       ServerProcess::Start({"--device=reference", "--max_executions=200", "--max_queued=32"});
   ASSERT_TRUE(server.ok()) << server.status();

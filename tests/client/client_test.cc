@@ -90,7 +90,7 @@ InputBytes Owned(std::vector<std::byte> bytes) {
 
 #if OPMILL_CPU_DEVICE
 // VK_DRIVER_FILES leaves no driver, as on a machine without a GPU.
-TEST(ClientOfTheProcessor, IsServedWithoutADriver) {
+TEST(ClientOfTheProcessor, IsUsedWithoutADriver) {
   for (const char* device : {"--device=cpu", "--device=auto"}) {
     auto server = ServerProcess::Start(
         {device},
@@ -105,7 +105,7 @@ TEST(ClientOfTheProcessor, IsServedWithoutADriver) {
 }
 #endif
 
-TEST_F(ClientTest, AsksTheServerAboutItself) {
+TEST_F(ClientTest, QueriesServerInfo) {
   Client client = Connect();
   const auto info = client.GetServerInfo();
   ASSERT_TRUE(info.ok()) << info.status();
@@ -185,7 +185,7 @@ TEST_F(ClientTest, KeepsTheServersSentenceAndField) {
   }
 }
 
-TEST_F(ClientTest, SaysWhenTheDeadlineIsOver) {
+TEST_F(ClientTest, ReportsThatTheDeadlinePassed) {
   // The reference device takes longer for this.
   constexpr uint32_t kColumns = 8'000'000;
   const auto result = Connect().Execute(Sum(Tensor(v1::DATA_TYPE_UINT32, {1, kColumns}), 1),
@@ -193,7 +193,7 @@ TEST_F(ClientTest, SaysWhenTheDeadlineIsOver) {
   EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded) << result.status();
 }
 
-TEST_F(ClientTest, SaysWhenNobodyListens) {
+TEST_F(ClientTest, ReportsThatNoServerListens) {
   const absl::StatusOr<Client> client = Client::Connect("127.0.0.1:1");
   EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(client.status().message()),
@@ -209,7 +209,7 @@ class FullDisk : public OutputSink {
   }
 };
 
-TEST_F(ClientTest, EndsAnExecutionThatItsSinkRefuses) {
+TEST_F(ClientTest, EndsAnExecutionWhoseSinkFails) {
   Client client = Connect();
   for (const uint32_t rows : {10u, 2'000'000u}) {
     FullDisk sink;
@@ -293,7 +293,7 @@ TEST_F(ClientTest, CancelsOneExecutionAndNoOther) {
 
 // A message may wait in gRPC for the one behind it. Nothing else, not even a half-close, flushes it
 // here.
-TEST_F(ClientTest, SendsWhatStandsBeforeACancelledExecution) {
+TEST_F(ClientTest, SendsMessagesBeforeACancelledExecution) {
   std::atomic<int> ends{0};
   MemorySink kept;
   MemorySink cancelled;
@@ -337,7 +337,7 @@ TEST_F(ClientTest, BeginsTheNextExecutionFromTheEndOfOne) {
   EXPECT_TRUE((*stream)->Finish().ok());
 }
 
-TEST_F(ClientTest, EndsWhatIsUnderWayWhenAStreamIsDropped) {
+TEST_F(ClientTest, EndsExecutionsWhenAStreamIsDestroyed) {
   Client client = Connect();
   Ends ends;
   MemorySink sink;

@@ -37,7 +37,7 @@ std::string RefusalOf(const std::vector<std::string>& words) {
   return std::string(Parse(verb, words).status().message());
 }
 
-TEST(CommandLine, TakesValuesBehindASpaceOrAnEqualsSign) {
+TEST(CommandLine, AcceptsValuesAfterASpaceOrAnEqualsSign) {
   const Verb verb = RunLike();
   const auto line =
       Parse(verb, {"--input", "a=b.npy", "argmin", "--axes=0,1", "--axis", "-1", "--json"});
@@ -101,7 +101,7 @@ TEST(CommandLine, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf({"-axes", "0"}), "opmill run has no flag -axes. Did you mean --axes?");
 }
 
-TEST(Nearest, FindsOneOrTwoSlipsAndNoOtherWord) {
+TEST(Nearest, FindsWordsWithOneOrTwoTypos) {
   const std::vector<std::string> verbs = {"run", "stats", "health", "compile", "bench"};
   EXPECT_EQ(Nearest("rnu", verbs), "run");
   EXPECT_EQ(Nearest("stat", verbs), "stats");
@@ -143,7 +143,7 @@ TEST(ReadOperator, CountsNegativeAxesFromTheEnd) {
   EXPECT_FALSE(desc->arg_min().has_output());
 }
 
-TEST(ReadOperator, GivesTheIndexTypeItsShape) {
+TEST(ReadOperator, SetsTheTypeOfIndices) {
   const auto argmax = Read("argmax", {3, 4, 5}, {"--axes=1", "--index_type=int64"});
   ASSERT_TRUE(argmax.ok()) << argmax.status();
   EXPECT_EQ(argmax->arg_max().output().data_type(), v1::DATA_TYPE_INT64);
@@ -190,7 +190,7 @@ TEST(ReadOperator, TakesOtherLibrariesNamesOfFunctions) {
   }
 }
 
-TEST(OperatorChoice, RefusesAxesInTheWordsOfTheUser) {
+TEST(OperatorChoice, NamesTheUsersAxesInErrors) {
   const auto refusal = [](const std::string& flag, const std::string& axes, size_t rank) {
     OperatorChoice choice{
         .schema = FindOperator("argmax"), .axes_flag = flag, .attributes = {{}, {0}}};

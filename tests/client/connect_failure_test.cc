@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // End to end with the gRPC of this build; here with the words of others.
-TEST(ConnectFailure, IsWordedForPeople) {
+TEST(ConnectFailure, ExplainsFailures) {
   EXPECT_EQ(ConnectFailure("host:1", false, "Connection refused."),
             "No server answers at host:1: Connection refused.");
   EXPECT_EQ(ConnectFailure("host:1", false,

@@ -72,7 +72,7 @@ TEST(CastElements, TakesBoolAsZeroAndOne) {
   EXPECT_THAT(*cast, ElementsAre(0, 1, 1));
 }
 
-TEST(CastElements, TakesIntegersThatFitAndNoOthers) {
+TEST(CastElements, AcceptsOnlyIntegersThatFit) {
   using Limits = std::numeric_limits<int64_t>;
   const auto cast = Cast<int8_t>({'i', 8}, std::vector<int64_t>{-128, 127, 0}, v1::DATA_TYPE_INT8);
   EXPECT_THAT(*cast, ElementsAre(-128, 127, 0));
@@ -109,9 +109,10 @@ TEST(CastElements, NamesThePlaceInBothOrders) {
 }
 
 TEST(CheckCast, RefusesIntegersFromFloats) {
-  EXPECT_EQ(CheckCast({'f', 8}, v1::DATA_TYPE_INT32).message(),
-            "The array's type is float64, but floats are not cast to integers (int32), because that "
-            "would lose the fraction; cast to float32 or float16.");
+  EXPECT_EQ(
+      CheckCast({'f', 8}, v1::DATA_TYPE_INT32).message(),
+      "The array's type is float64, but floats are not cast to integers (int32), because that "
+      "would lose the fraction; cast to float32 or float16.");
   EXPECT_TRUE(CheckCast({'f', 8}, v1::DATA_TYPE_FLOAT16).ok());
   EXPECT_TRUE(CheckCast({'b', 1}, v1::DATA_TYPE_FLOAT16).ok());
 }

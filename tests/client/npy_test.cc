@@ -76,13 +76,13 @@ TEST(ParseNpyHeader, TakesAnyOrderOfKeysAndPythonTwosLongIntegers) {
   EXPECT_TRUE(header->fortran_order);
 }
 
-TEST(ParseNpyHeader, LeavesBytesBehindTheArrayAlone) {
+TEST(ParseNpyHeader, IgnoresBytesAfterTheArray) {
   const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary("'<f4'", "(2,)"), 100));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->data_bytes, 8u);
 }
 
-TEST(ParseNpyHeader, TakesEmptyArraysForTheServerToRefuse) {
+TEST(ParseNpyHeader, LeavesEmptyArraysToTheServer) {
   const absl::StatusOr<NpyHeader> header =
       Parse(File(1, Dictionary("'<f4'", "(4294967295, 4294967295, 4294967295, 0)"), 0));
   ASSERT_TRUE(header.ok()) << header.status();
@@ -196,7 +196,7 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
   }
 }
 
-TEST(ParseNpyHeader, RefusesEveryBeginningOfAFile) {
+TEST(ParseNpyHeader, RefusesEveryTruncatedFile) {
   const std::string file = File(2, Dictionary("'<f4'", "(3, 4)"), 48);
   for (size_t size = 0; size < file.size(); ++size) {
     EXPECT_FALSE(Parse(file.substr(0, size)).ok()) << size;

@@ -113,7 +113,7 @@ TEST(NpzReader, ReadsStoredAndDeflatedArrays) {
   }
 }
 
-TEST(NpzReader, NamesArraysAsNumPyDoesAndPassesOverFoldersAndComments) {
+TEST(NpzReader, NamesArraysAsNumPyDoesAndIgnoresDirectoriesAndComments) {
   const std::string file = Archive({Member("folder/", ""), Member("a.npy", Npy({1})),
                                     Member("folder/b", Npy({1})), Member("c.npy.npy", Npy({1}))},
                                    "made by hand");
@@ -176,7 +176,7 @@ TEST(NpzReader, RefusesDamagedMembers) {
               HasSubstr("damaged: \\033[2J\\nxxx"));
 }
 
-TEST(NpzReader, RefusesADirectoryThatIsNone) {
+TEST(NpzReader, RefusesInvalidDirectories) {
   const std::string good = Archive({Member("w.npy", Npy({1, 2, 3}))});
   EXPECT_THAT(std::string(ReadFirst("").status().message()), HasSubstr("no .npz archive"));
   EXPECT_THAT(std::string(ReadFirst("text").status().message()), HasSubstr("no .npz archive"));
@@ -189,7 +189,7 @@ TEST(NpzReader, RefusesADirectoryThatIsNone) {
   EXPECT_THAT(std::string(ReadFirst(more).status().message()), HasSubstr("directory is truncated"));
 }
 
-TEST(NpzReader, RefusesEveryBeginningOfAnArchive) {
+TEST(NpzReader, RefusesEveryTruncatedArchive) {
   const std::string file = Archive({Member("w.npy", Npy({1, 2, 3}), true)});
   for (size_t size = 0; size < file.size(); ++size) {
     EXPECT_FALSE(ReadFirst(file.substr(0, size)).ok()) << size;

@@ -37,7 +37,7 @@ TEST(OutputPlan, TakesAFileForOneInput) {
   EXPECT_THAT(Plan({"a"}, "y.npz"), ElementsAre("y.npz:a"));
 }
 
-TEST(OutputPlan, TakesPlacesForManyInputs) {
+TEST(OutputPlan, AcceptsDirectoriesPatternsAndArchivesForManyInputs) {
   const ScratchDirectory scratch;
   EXPECT_THAT(Plan({"a", "b"}, "no/such/folder/"),
               ElementsAre("no/such/folder/a.npy", "no/such/folder/b.npy"));
@@ -62,7 +62,7 @@ TEST(OutputPlan, RefusesWithASentence) {
 }
 
 // An archive's names may be anything, and must not lead out of the folder.
-TEST(OutputPlan, TakesNoPathForAName) {
+TEST(OutputPlan, DoesNotUseAPathAsAName) {
   for (const char* const stem : {"../x", "/etc/x", "..", ".x", "a\\b", "C:x", ""}) {
     EXPECT_THAT(Plan({"a", stem}, "out/"), ElementsAre(HasSubstr("cannot be part of a file name")));
     EXPECT_THAT(Plan({"a", stem}, "{}.npy"),
@@ -93,7 +93,7 @@ TEST(OutputPlan, MakesFoldersAndChecksFilesAhead) {
   EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("its directory does not exist"));
 }
 
-TEST(OutputPlan, LeavesOutInputsThatCannotBeRead) {
+TEST(OutputPlan, SkipsInputsThatCannotBeRead) {
   std::vector<Operands> inputs = Inputs({"a", "b"});
   inputs[0].front().status = absl::NotFoundError("");
   const auto targets = OutputPlan(inputs).Add("output", "{}.npy");

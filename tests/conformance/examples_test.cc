@@ -52,7 +52,7 @@ OperatorDesc DescOf(const WorkedExample& example) {
 
 class WorkedExamplesTest : public DeviceTest {};
 
-TEST_P(WorkedExamplesTest, GiveWhatTheirPagesSay) {
+TEST_P(WorkedExamplesTest, MatchTheirPages) {
   for (const WorkedExample& example : WorkedExamples()) {
     SCOPED_TRACE(absl::StrCat(example.page, ": ", example.title));
     const OperatorDesc desc = DescOf(example);

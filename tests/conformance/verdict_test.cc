@@ -52,7 +52,7 @@ TEST(ConformanceCase, SurvivesItsOwnLine) {
   }
 }
 
-TEST(ConformanceCase, SaysWhatItCannotRead) {
+TEST(ConformanceCase, ReportsParseErrors) {
   const std::string tail = " seed=1 view=64 groups=1 threads=64 wide=0";
   const std::pair<std::string, std::string> kLines[] = {
       {"", "operator"},

@@ -97,7 +97,7 @@ class Overload : public StreamTest {
   }
 };
 
-TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
+TEST_F(Overload, TenfoldLoadWithAttackersStaysWithinItsLimits) {
   const absl::Duration duration = OverloadDuration();
   ASSERT_GT(duration, absl::ZeroDuration()) << "OPMILL_OVERLOAD_SECONDS is no number of seconds";
   Load load(server().address(), 4);

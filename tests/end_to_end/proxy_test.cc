@@ -117,7 +117,7 @@ TEST_F(ProxyTest, NoCallFailsWhileAllAreRestartedInTurn) {
   EXPECT_EQ(load.failures(), "");
 }
 
-TEST_F(ProxyTest, OnlyTheCallsInFlightAreBegunAgainWhenOneIsKilled) {
+TEST_F(ProxyTest, OnlyCallsInFlightAreRetriedWhenOneIsKilled) {
   Client client = Connect({.max_attempts = 1});
   Load load(client, Load::Unavailable::kIsCounted);
   load.AwaitMore(60);

@@ -162,7 +162,7 @@ TEST_F(StreamEnd, ACallThatIsCancelledLeavesNothing) {
   }
 }
 
-TEST_F(StreamEnd, HalfCloseEndsWhatIsCompleteAndRefusesWhatIsNot) {
+TEST_F(StreamEnd, HalfCloseFinishesCompleteInputsAndRefusesOthers) {
   StreamCaller caller(stub());
   caller.Begin(1, SumOf(1000), 100);
   caller.Begin(2, SlowSum());
@@ -201,7 +201,7 @@ TEST_F(StreamEnd, ATimeoutAtAnyMomentOfTheUploadIsTheOnlyEnd) {
 }
 
 // The execution may have ended by the time that the caller says what it need not say.
-TEST_F(StreamEnd, WhatSaysNothingNewAfterTheLastByteIsNoMistake) {
+TEST_F(StreamEnd, RedundantMessagesAfterTheLastByteAreIgnored) {
   StreamCaller caller(stub());
   for (uint64_t id = 0; id < 100; ++id) {
     ASSERT_TRUE(caller.Begin(id, SumOf(5)));
@@ -222,7 +222,7 @@ TEST_F(StreamEnd, WhatSaysNothingNewAfterTheLastByteIsNoMistake) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-TEST_F(StreamEnd, AnIdThatIsBegunTwiceIsRefusedOnceAndIsFreeAfter) {
+TEST_F(StreamEnd, ADuplicateIdIsRefusedOnceAndIsFreeAfterwards) {
   StreamCaller caller(stub());
   caller.Begin(kId, SumOf(1000), 100);
   caller.Begin(kId, SumOf(5));
@@ -238,7 +238,7 @@ TEST_F(StreamEnd, AnIdThatIsBegunTwiceIsRefusedOnceAndIsFreeAfter) {
 
 // The second begin ends the first execution while its results wait to be written; the third opens
 // another under the same id before that.
-TEST_F(StreamEnd, AnIdThatIsBegunThriceIsNotForgotten) {
+TEST_F(StreamEnd, AnIdThatIsBegunThreeTimesIsTracked) {
   StreamCaller caller(stub());
   caller.Begin(1, Streamed());  // fills the connection
   Wait([](const v1::InFlight& now) { return now.streaming() == 1; });
@@ -260,7 +260,7 @@ TEST_F(StreamEnd, AnIdThatIsBegunThriceIsNotForgotten) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-TEST_F(StreamEnd, DrainingEndsWhatWasBegunAndThenTheStream) {
+TEST_F(StreamEnd, DrainingFinishesExecutionsAndThenTheStream) {
   StreamCaller caller(stub());
   StreamCaller idle(stub());
   idle.Begin(1, SumOf(5));
@@ -284,7 +284,7 @@ TEST_F(StreamEnd, DrainingEndsWhatWasBegunAndThenTheStream) {
   EXPECT_EQ(server().WaitForExit(), 0);
 }
 
-TEST_F(StreamEnd, DrainingPastItsTimeoutCutsWhatIsLeft) {
+TEST_F(StreamEnd, DrainingPastItsTimeoutAbortsTheRest) {
   for (const Where where : {Where::kUploading, Where::kRunning, Where::kStreaming}) {
     SCOPED_TRACE(static_cast<int>(where));
     StartServer({"--drain_timeout=500ms"});

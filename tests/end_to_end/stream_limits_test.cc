@@ -67,7 +67,7 @@ TEST_F(StreamLimits, ASlowReaderSlowsOnlyItself) {
   EXPECT_TRUE(slow.Finish().ok());
 }
 
-TEST_F(StreamLimits, ACallerWhoBeginsFasterThanTheServerEndsIsSlowedDownAndNotRefused) {
+TEST_F(StreamLimits, AFastCallerIsSlowedDownAndNotRefused) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{"--max_executions_per_stream=4"},
         std::vector<std::string>{"--max_executions=4"},
@@ -95,7 +95,7 @@ TEST_F(StreamLimits, ACallerWhoBeginsFasterThanTheServerEndsIsSlowedDownAndNotRe
   }
 }
 
-TEST_F(StreamLimits, WhatItsOwnHalfUploadsLeaveNoRoomForIsRefusedAfterAWhile) {
+TEST_F(StreamLimits, ABeginBlockedByItsOwnPartialUploadsIsRefused) {
   StartServer({"--max_executions_per_stream=3"});
   StreamCaller caller(stub());
   for (uint64_t id = 0; id < 3; ++id) ASSERT_TRUE(caller.Begin(id, SumOf(1000), 100));
@@ -148,7 +148,7 @@ TEST_F(StreamLimits, ACallThatIsCancelledWhileABeginWaitsLeavesNothing) {
   ExpectServes();
 }
 
-TEST_F(StreamLimits, WhatIsTooLargeForEverIsRefusedAtOnce) {
+TEST_F(StreamLimits, WhatNeverFitsIsRefusedAtOnce) {
   StartServer({"--max_tensor_bytes=1000000", "--max_bytes_in_flight=1500000"});
   StreamCaller caller(stub());
   const auto refusal = [&caller](const v1::OperatorDesc& desc) {
@@ -181,7 +181,7 @@ TEST_F(StreamLimits, AStreamBeyondTheLimitIsRefusedUntilAnotherEnds) {
   ExpectServes();
 }
 
-TEST_F(StreamLimits, WhoSendsNoInputIsToldSoAndTheStreamGoesOn) {
+TEST_F(StreamLimits, MissingInputEndsTheExecutionButNotTheStream) {
   StartServer({"--stall_timeout=1s"});
   StreamCaller caller(stub());
   const absl::Time start = absl::Now();
@@ -202,7 +202,7 @@ TEST_F(StreamLimits, WhoSendsNoInputIsToldSoAndTheStreamGoesOn) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-TEST_F(StreamLimits, WhoDoesNotReadIsCutOff) {
+TEST_F(StreamLimits, ACallerThatDoesNotReadIsDisconnected) {
   StartServer({"--stall_timeout=1s"});
   {
     StreamCaller caller(stub());
@@ -233,7 +233,7 @@ TEST_F(StreamLimits, WhoDoesNotReadIsCutOff) {
   ExpectServes();
 }
 
-TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
+TEST_F(StreamLimits, AConnectionBeyondTheLimitIsClosedAndMayRetry) {
   StartServer({"--max_connections=2"});
   ExpectServes();  // on a connection that stays
   const auto connect = [this] {
@@ -259,7 +259,7 @@ TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
   EXPECT_TRUE(connects(*third, kPatience));
 }
 
-TEST_F(StreamLimits, AMessageThatIsNoProtobufEndsItsStreamAlone) {
+TEST_F(StreamLimits, AnInvalidMessageEndsOnlyItsStream) {
   StartServer();
   StreamCaller other(stub());
   other.Begin(1, SumOf(1000), 100);
@@ -275,7 +275,7 @@ TEST_F(StreamLimits, AMessageThatIsNoProtobufEndsItsStreamAlone) {
   EXPECT_TRUE(other.ReadEnd().has_statistics());
 }
 
-TEST_F(StreamLimits, ALargeUploadLeavesSmallOnesTheirTurn) {
+TEST_F(StreamLimits, ALargeUploadDoesNotBlockSmallOnes) {
   StartServer();
   Latencies(20);
   const absl::Duration alone = Latencies(200)[100];

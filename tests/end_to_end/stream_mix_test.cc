@@ -238,7 +238,7 @@ void Receive(const v1::ExecuteStreamResponse& response, std::vector<Planned>& al
 
 class StreamMix : public StreamTest {};
 
-TEST_F(StreamMix, GivesEachOfThousandsItsOwnEnd) {
+TEST_F(StreamMix, GivesEachOfThousandsOneEnd) {
   constexpr size_t kExecutions = 2000;
   constexpr Fault kFaults[] = {Fault::kDescriptor, Fault::kTensorIndex, Fault::kOffset,
                                Fault::kTooLong, Fault::kTooShort};

@@ -80,12 +80,12 @@ TEST(CpuInstructionSets, GiveTheReferencesResults) {
   ASSERT_TRUE(UseInstructionSetForTest(names[0]).ok());
 }
 
-TEST(CpuInstructionSets, RefusesOneThatIsNotThere) {
+TEST(CpuInstructionSets, RefusesAnUnknownInstructionSet) {
   EXPECT_EQ(UseInstructionSetForTest("MMX").message(),
             "This processor has no instruction set MMX.");
 }
 
-TEST(CpuDevice, GivesTheSameBytesByAnyNumberOfThreads) {
+TEST(CpuDevice, ResultsDoNotDependOnTheNumberOfThreads) {
   const TensorDesc input = Float32({517, 3, 1031});
   const std::vector<std::byte> bytes =
       MakeValues(ValuePattern::kRandomBits, DataType::kFloat32, RequiredBytes(input), 1031, 7);
@@ -163,7 +163,7 @@ TEST(CpuDevice, CallbacksThatRunDoNotNest) {
   done.WaitForNotification();
 }
 
-TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
+TEST(CpuDevice, SmallRunsDoNotWaitForLargeOnes) {
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
   const Prepared large = Prepare(*device, ReduceDesc{.function = ReduceFunction::kLogSumExp,
                                                      .input = Float32({64, 1 << 20}),
@@ -183,7 +183,7 @@ TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
   EXPECT_TRUE(small_was_first);
 }
 
-TEST(CpuDevice, AnswersWhatWaitsWhenItCloses) {
+TEST(CpuDevice, EndsWaitingRunsWhenItCloses) {
   std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
   const Prepared prepared =
       Prepare(*device, ReduceDesc{.input = Float32({64, 1 << 18}), .axes = {1}});

@@ -67,7 +67,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
   }
 };
 
-TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedBefore) {
+TEST_F(D3D12AbandonTest, DoesNotStartARunAbandonedBefore) {
   std::stop_source abandoned;
   abandoned.request_stop();
   const Started run = Start(Compiled(ShiftPlan(1000, 3)), abandoned);
@@ -80,7 +80,7 @@ TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedBefore) {
 
 // The only frame is taken: a run whose end is not seen holds it, for the callback before it does
 // not return.
-TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
+TEST_F(D3D12AbandonTest, DoesNotStartARunAbandonedInTheQueue) {
   D3D12DeviceOptions options = TestOptions();
   options.frames_in_flight = 1;
   Open(options);
@@ -109,7 +109,7 @@ TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
   EXPECT_EQ(device_->counters().runs, 7u);
 }
 
-TEST_F(D3D12AbandonTest, SubmitsNothingMoreOfARunUnderWay) {
+TEST_F(D3D12AbandonTest, SubmitsNoFurtherPartOfAnAbandonedRun) {
   for (const bool is_unified : {true, false}) {
     SCOPED_TRACE(is_unified);
     D3D12DeviceOptions options = TestOptions();
@@ -137,7 +137,7 @@ TEST_F(D3D12AbandonTest, SubmitsNothingMoreOfARunUnderWay) {
   }
 }
 
-TEST_F(D3D12AbandonTest, TakesNoNoticeOfWhatComesTooLate) {
+TEST_F(D3D12AbandonTest, IgnoresALateStop) {
   const auto compiled = Compiled(ShiftPlan(1000, 3));
   Started run = Start(compiled);
   EXPECT_TRUE(run.Wait().ok());
@@ -148,7 +148,7 @@ TEST_F(D3D12AbandonTest, TakesNoNoticeOfWhatComesTooLate) {
 }
 
 // Each of the long runs needs the scratch that the one before it has.
-TEST_F(D3D12AbandonTest, RefusesNobodyForMemoryThatIsComingBack) {
+TEST_F(D3D12AbandonTest, WaitsForMemoryThatWillBeReleased) {
   D3D12DeviceOptions options = TestOptions();
   options.max_host_bytes = uint64_t{96} << 20;
   Open(options);
@@ -167,7 +167,7 @@ TEST_F(D3D12AbandonTest, RefusesNobodyForMemoryThatIsComingBack) {
               Shifted(BytesOf(*runs.back().bindings.inputs[0]), 20 * 1024));
 }
 
-TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
+TEST_F(D3D12AbandonTest, CallsBackOnceWheneverARunIsAbandoned) {
   const auto short_run = Compiled(ShiftPlan(500, 3));
   const auto long_run = Compiled(ShiftPlan(64, 3 * 1024));
   std::vector<std::thread> threads;
@@ -196,7 +196,7 @@ TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(D3D12AbandonTest, AnswersWhatIsAbandonedWhileItCloses) {
+TEST_F(D3D12AbandonTest, CallsBackForRunsAbandonedDuringItsShutdown) {
   const auto compiled = Compiled(ShiftPlan(64, kManyPasses));
   std::vector<Started> runs;
   for (int i = 0; i < 4; ++i) runs.push_back(Start(compiled));

@@ -50,7 +50,7 @@ TEST_P(D3D12MemoryTest, WritesThroughEveryFormat) {
   }
 }
 
-TEST_P(D3D12MemoryTest, ZeroesExactlyWhatAFillNames) {
+TEST_P(D3D12MemoryTest, FillsZeroExactlyTheirRange) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   constexpr uint64_t kSize = 5 * kMebibyte + 20;
   const Fill fills[] = {{BufferRole::Output(), 0, 4},
@@ -68,7 +68,7 @@ TEST_P(D3D12MemoryTest, ZeroesExactlyWhatAFillNames) {
   ExpectOutput(plan, input, expected);
 }
 
-TEST_P(D3D12MemoryTest, WritesOverWhatAnEarlierPassFilled) {
+TEST_P(D3D12MemoryTest, OverwritesAnEarlierFill) {
   OperatorPlan plan = CopyPlan(ViewFormat::kVector, 1000);
   plan.output_bytes = {32000};
   plan.passes.insert(plan.passes.begin(), Pass());
@@ -79,7 +79,7 @@ TEST_P(D3D12MemoryTest, WritesOverWhatAnEarlierPassFilled) {
   for (int i = 0; i < 3; ++i) ExpectOutput(plan, input, expected);
 }
 
-TEST_P(D3D12MemoryTest, ShowsEachPassWhatTheOneBeforeWrote) {
+TEST_P(D3D12MemoryTest, EachPassSeesTheWritesOfThePreviousOne) {
   for (const uint32_t rounds : {1u, 2u, 3u, 64u}) {
     SCOPED_TRACE(rounds);
     const OperatorPlan plan = ShiftPlan(40000, rounds);
@@ -133,7 +133,7 @@ TEST_P(D3D12MemoryTest, AnswersManyThreadsAtOnce) {
   EXPECT_LT(counters.submissions, counters.runs);
 }
 
-TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
+TEST_F(D3D12DeviceTest, SubmitsReadyRunsTogether) {
   const OperatorPlan plan = ShiftPlan(4000, 8);
   const auto compiled = Compiled(plan);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 4);
@@ -185,7 +185,7 @@ TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
   EXPECT_LT(device_->counters().dispatches - dispatches_before, kRuns);
 }
 
-TEST_F(D3D12DeviceTest, CompilesAKernelOnceForAllWhoAskForIt) {
+TEST_F(D3D12DeviceTest, CompilesAKernelOnceForConcurrentCallers) {
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 16; ++t) {
     threads.emplace_back([this, t] { Compiled(CopyPlan(ViewFormat::kUint16, 10 + t)); });
@@ -211,7 +211,7 @@ uint64_t LiveKernelsAtRest(Device& device, uint64_t awaited) {
   return device.counters().live_kernels;
 }
 
-TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
+TEST_F(D3D12DeviceTest, ReleasesTheLeastRecentlyUsedKernels) {
   ScratchDirectory cache;
   D3D12DeviceOptions options = TestOptions();
   options.max_live_kernels = 4;
@@ -281,7 +281,7 @@ TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
   EXPECT_EQ(LiveKernelsAtRest(*device_, 0), 0u);
 }
 
-TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {
+TEST_F(D3D12DeviceTest, ReportsTheCompilersMessage) {
   OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 4);
   plan.kernels[0] = {.shader = "broken", .entry = "Main", .macros = {}};
   const auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
@@ -290,7 +290,7 @@ TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {
               AnyOf(HasSubstr("broken.hlsl:"), HasSubstr("broken.hlsl(")));
 }
 
-TEST_F(D3D12DeviceTest, RefusesPlansThatLeaveTheirBuffersOrDirect3DsLimits) {
+TEST_F(D3D12DeviceTest, RefusesPlansBeyondBuffersOrDirect3DLimits) {
   const struct {
     const char* what;
     void (*spoil)(OperatorPlan&);
@@ -364,7 +364,7 @@ TEST_F(D3D12DeviceTest, LetsCallbacksRunAgain) {
   EXPECT_EQ(rounds, 10);
 }
 
-TEST(ChooseAdapters, PutsHardwareFirstAndHoldsToTheWish) {
+TEST(ChooseAdapters, PutsHardwareFirstAndHonorsTheChoice) {
   const std::vector<AdapterInfo> adapters = {
       {0, "llvmpipe (LLVM 15)", DeviceKind::kSoftware, "", 0},
       {1, "Radeon 610M", DeviceKind::kHardware, "", 0},

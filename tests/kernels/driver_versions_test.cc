@@ -9,7 +9,7 @@
 namespace opmill {
 namespace {
 
-TEST(DriverVersions, KnowsTheOnesThatAreTooOld) {
+TEST(DriverVersions, RecognizesOldVersions) {
   const struct {
     const char* name;
     const char* version;
@@ -47,7 +47,7 @@ TEST(DriverVersions, KnowsTheOnesThatAreTooOld) {
   }
 }
 
-TEST(DriverVersions, SaysWhatIsWrong) {
+TEST(DriverVersions, ExplainsTheProblem) {
   EXPECT_EQ(
       FindOldDriver("llvmpipe", "Mesa 22.3.6 (LLVM 15.0.6)")->Sentence(),
       "llvmpipe is version 22.3.6; 25.0 or newer is needed. Older ones end shader loops after "

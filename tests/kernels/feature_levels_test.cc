@@ -178,7 +178,7 @@ std::optional<std::string> AllowedFrom(const std::vector<LawRow>& rows, size_t r
   return level;
 }
 
-TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
+TEST(FeatureLevels, MatchEveryCellOfTheTable) {
   const std::map<std::string, std::vector<LawRow>> law = ParseLaw();
   EXPECT_EQ(law.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
   std::map<absl::StatusCode, int> counts;
@@ -226,7 +226,7 @@ TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
 }
 
 // Lookups answer with the newest row of a level; that is right only as long as rows never shrink.
-TEST(FeatureLevels, NewerRowsAllowAllThatOlderOnesDo) {
+TEST(FeatureLevels, NewerRowsAllowEverythingThatOlderOnesDo) {
   for (const OperatorSchema* const schema : Operators()) {
     SCOPED_TRACE(std::string(schema->name));
     for (const SupportTable& table : schema->support) {
@@ -251,7 +251,7 @@ TEST(FeatureLevels, AreWrittenAsDirectMlNumbersThem) {
   EXPECT_EQ(ToString(kNewestFeatureLevel), "6.4");
 }
 
-TEST(FeatureLevels, ParseRefusesWhatIsNoLevel) {
+TEST(FeatureLevels, ParseRefusesUnknownLevels) {
   for (const char* text : {"", "5", "5.3", "51", " 5.1", "5.1 ", "7.0", "DML_FEATURE_LEVEL_5_1"}) {
     const absl::Status status = FeatureLevelFrom(text).status();
     EXPECT_EQ(status.message(),

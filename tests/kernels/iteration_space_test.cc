@@ -29,7 +29,7 @@ TEST(IterationSpace, MergesNeighboursThatArePacked) {
   EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{20, 1, 0, 0}));
 }
 
-TEST(IterationSpace, KeepsApartWhatPaddingSeparates) {
+TEST(IterationSpace, DoesNotMergeAcrossPadding) {
   const IterationSpace space = Space(Tensor({2, 3, 4}, {15, 5, 1}), {1, 2});
   EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{3, 5, 0, 0}, SpaceDim{4, 1, 0, 0}));
 }
@@ -117,7 +117,7 @@ TEST(IterationSpaceSlices, CoverEveryPositionOnceWithinTheirLimits) {
   }
 }
 
-TEST(IterationSpaceSlices, CutWhereItReachesFarthestIfTheOrderIsFree) {
+TEST(IterationSpaceSlices, CutTheLargestSpanIfTheOrderIsFree) {
   // Along the broadcast dimension, which is walked as the outermost one, no cut brings it nearer.
   const SliceLimits limits = {.input_elements = 24, .output_elements = 12, .results = 10};
   const TensorDesc broadcast = Tensor({3, 50}, {20, 0});

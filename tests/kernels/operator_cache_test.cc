@@ -110,7 +110,7 @@ TEST(OperatorCache, LetsOthersCompileMeanwhile) {
   slow.join();
 }
 
-TEST(OperatorCache, SharesAnErrorWithTheWaitersAndKeepsNone) {
+TEST(OperatorCache, ReturnsErrorsToAllWaitingCallersWithoutCachingThem) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {});
   device.on_compile = [&cache](int number) {
@@ -157,7 +157,7 @@ TEST(OperatorCache, EndsAWaitAtItsDeadline) {
   EXPECT_TRUE(cache->Get(SumOf(9), absl::InfinitePast())->was_cached);
 }
 
-TEST(OperatorCache, EvictsTheLongestUnused) {
+TEST(OperatorCache, EvictsTheLeastRecentlyUsed) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 2});
   const auto in_use = cache->Get(SumOf(1))->compiled;
@@ -265,7 +265,7 @@ TEST(OperatorCache, ForgetsAllWhenInvalidated) {
   EXPECT_NE(after->compiled, before);
 }
 
-TEST(OperatorCache, NeitherJoinsNorKeepsWhatWasUnderWayWhenInvalidated) {
+TEST(OperatorCache, InvalidatedCompilationsAreNeitherJoinedNorKept) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {});
   absl::Notification may_end;
@@ -320,7 +320,7 @@ TEST(OperatorCache, StaysWholeUnderManyCallersWithFailuresAndInvalidations) {
   EXPECT_LE(statistics.entries, 3u);
 }
 
-TEST(OperatorKey, IsTheSameForTheSameQuestion) {
+TEST(OperatorKey, IsEqualForEquivalentDescriptors) {
   const OperatorDesc desc = ReduceDesc{.input = {DataType::kInt32, {2, 3, 4}, {}},
                                        .output = TensorDesc{DataType::kInt32, {1, 3, 1}, {}},
                                        .axes = {0, 2}};

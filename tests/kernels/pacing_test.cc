@@ -52,7 +52,7 @@ TEST(Pace, CountsTheWorkOfABroadcastInput) {
   EXPECT_DOUBLE_EQ(Pace(desc, plan).GroupSeconds(0), 1.0 / 400);
 }
 
-TEST(Pace, BelievesLongTimesAtOnceAndShortOnesByAndBy) {
+TEST(Pace, LearnsLongTimesAtOnceAndShortOnesGradually) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   Pace pace(OperatorDesc(), plan);
   pace.Learn(plan, {0, 0, 0}, {0, 1, 0}, 0.4);  // the first measurement is all that is known
@@ -79,7 +79,7 @@ TEST(Pace, KnowsWhatItHasMeasured) {
   EXPECT_TRUE(pace.IsMeasured(plan, {0, 0, 0}, {2, 0, 0}));
 }
 
-TEST(Pace, DoesNotTakeInterruptionsOfSmallWorkForItsOwn) {
+TEST(Pace, DoesNotLearnInterruptionsOfSmallWork) {
   const OperatorPlan plan = Plan(1, 1, 64 << 10);
   Pace pace(OperatorDesc(), plan);
   const double expected = pace.GroupSeconds(0);
@@ -89,7 +89,7 @@ TEST(Pace, DoesNotTakeInterruptionsOfSmallWorkForItsOwn) {
   EXPECT_LT(pace.GroupSeconds(0), expected);
 }
 
-TEST(Advance, TakesAllThatThereIsRoomFor) {
+TEST(Advance, TakesEverythingThatFits) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   const Pace pace(OperatorDesc(), plan);
   EXPECT_EQ(Cuts(plan, pace, kPlenty), (std::vector<PlanCursor>{{2, 0, 0}}));
@@ -108,7 +108,7 @@ TEST(Advance, TakesFromTheRoomWhatItNeeds) {
   EXPECT_NEAR(kPlenty.seconds - room.seconds, 0.625, 1e-6);
 }
 
-TEST(Advance, AlwaysGoesOn) {
+TEST(Advance, AlwaysAdvances) {
   OperatorPlan plan = Plan(3, 1, 64 * kMebibyte);
   plan.passes[1].fills = {{.size_bytes = uint64_t{1} << 40}};
   plan.passes.push_back({.fills = {{.size_bytes = uint64_t{1} << 40}}});

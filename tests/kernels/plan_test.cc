@@ -31,7 +31,7 @@ struct WalkCase {
   uint32_t load;
 };
 
-TEST(PlanReduce, PicksTheWalkThatMemoryWants) {
+TEST(PlanReduce, ChoosesTheWalkByMemoryLayout) {
   const std::vector<WalkCase> cases = {
       {"rows of whole vectors", Tensor({64, 256}), {1}, "ReduceRows", kAligned},
       {"rows that end inside a vector", Tensor({64, 255}), {1}, "ReduceRows", kShifted},
@@ -81,7 +81,7 @@ TEST(PlanReduce, SplitsOneLongRowOverGroupsAndCombinesThem) {
   EXPECT_EQ(plan.passes[1].dispatches[0].constants.item_count, walk.splits);
 }
 
-TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
+TEST(PlanReduce, LimitsTheStepsOfALane) {
   const std::vector<OperatorDesc> descs = {
       Sum(Tensor({1 << 27}), {0}),
       Sum(Tensor({1 << 22, 4}), {0}),
@@ -99,7 +99,7 @@ TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
   }
 }
 
-TEST(PlanReduce, UsesTheScratchOfOneSliceAgainForTheNext) {
+TEST(PlanReduce, ReusesScratchBetweenSlices) {
   // Its rows lie too far apart for one view, so that every result is combined from two records.
   const OperatorPlan plan = Plan(ReduceDesc{.function = ReduceFunction::kMax,
                                             .input = Tensor({3, 1 << 30}, DataType::kInt8),
@@ -280,7 +280,7 @@ TEST(PlanReduce, TellsKernelsOfASoftwareDeviceHowFewItemsThereAreWhereResultsAre
   EXPECT_EQ(items(Tensor({4096, 4}), 1, hardware), 0u);
 }
 
-TEST(PlanReduce, AsksNoDivisionOfKernelsThatKnowTheirItems) {
+TEST(PlanReduce, NeedsNoDivisionInKernelsWithFixedItems) {
   const TensorDesc two_dims = Tensor({4096, 2, 8, 2}, DataType::kFloat32, {64, 32, 4, 1});
   EXPECT_EQ(Macro(Plan(Sum(two_dims, {1, 3}), Software()).kernels[0], "ITEMS"), 0u);
 }

@@ -127,7 +127,7 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
   EXPECT_EQ(answers[1].code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ReferenceDeviceTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
+TEST_F(ReferenceDeviceTest, DoesNotStartARunAbandonedInTheQueue) {
   Create({.threads = 1});
   const auto compiled = Compile(1);
   absl::Notification started;

@@ -101,7 +101,7 @@ TEST(ReferenceReduce, ComputesEveryFunctionOfFloats) {
   }
 }
 
-TEST(ReferenceReduce, MeetsTheEdgesOfFloats) {
+TEST(ReferenceReduce, HandlesTheEdgesOfFloats) {
   using enum ReduceFunction;
   struct Row {
     ReduceFunction function;
@@ -334,7 +334,7 @@ TEST(ReferenceStrides, BroadcastTransposeAndPad) {
               ElementsAre(2, 0, 4, 0, 6, 0, 0, 0, 8, 0, 10, 0, 12));
 }
 
-TEST(ReferenceRun, RefusesBytesThatAreTooFew) {
+TEST(ReferenceRun, RefusesTooFewBytes) {
   const OperatorDesc desc =
       Validate(HardmaxDesc{{DataType::kFloat32, {4}, {}}, std::nullopt, {0}}).value();
   std::vector<std::byte> bytes(16);
@@ -346,7 +346,7 @@ TEST(ReferenceRun, RefusesBytesThatAreTooFew) {
   EXPECT_EQ(ReferenceRun(desc, {all}, {}).message(), "hardmax has 1 outputs, but 0 are given.");
 }
 
-TEST(ReferenceReduceExact, GivesWhatErrorBoundsAreMadeOf) {
+TEST(ReferenceReduceExact, ReturnsTheTermsOfErrorBounds) {
   const TensorDesc input = {DataType::kFloat32, {2, 3}, {}};
   const std::vector<std::byte> bytes = BytesOfNumbers(input, {1, -2, 4, 0, 3, -3});
   const auto exact = [&](ReduceFunction function) {
@@ -368,7 +368,7 @@ TEST(ReferenceReduceExact, GivesWhatErrorBoundsAreMadeOf) {
   EXPECT_EQ(exact(ReduceFunction::kMultiply)[0].value, -8);
 }
 
-TEST(ReferenceReduceExact, RefusesWhatHasNoSum) {
+TEST(ReferenceReduceExact, RefusesFunctionsWithoutASum) {
   const TensorDesc input = {DataType::kInt32, {2}, {}};
   const std::vector<std::byte> bytes(8);
   EXPECT_EQ(ReferenceReduceExact({ReduceFunction::kSum, input, input, {0}}, bytes).status().code(),

@@ -187,7 +187,7 @@ TEST(ShaderLibrary, CompilesNothingInTheNextProcess) {
   EXPECT_THAT(FilesIn(directory), SizeIs(1));
 }
 
-TEST(ShaderLibrary, CompilesAgainWhateverChanges) {
+TEST(ShaderLibrary, CompilesAgainAfterAnyChange) {
   ScratchDirectory scratch;
   const ShaderSources include_1 = {{"sum.hlsl", "#include \"i\""}, {"i", "1"}};
   const ShaderSources include_2 = {{"sum.hlsl", "#include \"i\""}, {"i", "2"}};
@@ -256,7 +256,7 @@ TEST(ShaderLibrary, RejectsAnotherKernelsFile) {
   EXPECT_EQ(after.counters.disk.rejected_files, 1u);
 }
 
-TEST(ShaderLibrary, RemembersTheLatestUsedOfItsOwnKernels) {
+TEST(ShaderLibrary, ListsTheMostRecentlyUsedOfItsOwnKernels) {
   ScratchDirectory scratch;
   const KernelPermutation kernels[] = {Sum({}), Sum({{"THREADS", 64}, {"TYPE", 4294967295}}),
                                        Sum({{"A:", 1}}, "1:")};
@@ -287,7 +287,7 @@ TEST(ShaderLibrary, RemembersTheLatestUsedOfItsOwnKernels) {
   EXPECT_THAT(elsewhere->Remembered(100), IsEmpty());
 }
 
-TEST(ShaderLibrary, LivesWithADirectoryThatCannotBeWritten) {
+TEST(ShaderLibrary, WorksWithAReadOnlyDirectory) {
   ScratchDirectory scratch;
   const fs::path a_file = scratch.path() / "file";
   WriteAll(a_file, "in the way");
@@ -348,7 +348,7 @@ TEST(BytecodeCache, RemovesTheLongestUnused) {
   EXPECT_EQ(cache.Read(keys[3]), bytecode);
 }
 
-TEST(BytecodeCache, RemovesWhatADeadProcessLeftAndNothingElse) {
+TEST(BytecodeCache, RemovesOnlyTheFilesOfCrashedProcesses) {
   ScratchDirectory scratch;
   const fs::path left = scratch.path() / "0123.unfinished";
   const fs::path foreign = scratch.path() / "notes.txt";
@@ -362,7 +362,7 @@ TEST(BytecodeCache, RemovesWhatADeadProcessLeftAndNothingElse) {
   EXPECT_EQ(cache.Read(std::string(32, 'a')), "bytecode");
 }
 
-TEST(BytecodeCache, RefusesWhatIsLargerThanItsBound) {
+TEST(BytecodeCache, RefusesEntriesLargerThanItsLimit) {
   ScratchDirectory scratch;
   BytecodeCache cache(scratch.utf8(), 1000);
   cache.Write(std::string(32, 'a'), std::string(1000, 'x'));

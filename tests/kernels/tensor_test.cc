@@ -162,7 +162,7 @@ TEST(TensorOverlap, AgreesWithEnumerationOnRandomStrides) {
   EXPECT_LT(overlapping, kRounds * 9 / 10);
 }
 
-TEST(TensorOverlap, GivesUpRatherThanSearchForever) {
+TEST(TensorOverlap, GivesUpALongSearch) {
   EXPECT_EQ(FindOverlap(Float({1600, 1600, 1600}, {4294967291, 3637190087, 2718281801})),
             Overlap::kUndecided);
   // Crossing strides beyond what signed 64-bit sums hold.

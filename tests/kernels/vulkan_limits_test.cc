@@ -77,7 +77,7 @@ class VulkanLimitsTest : public testing::Test {
           get_proc_(nullptr, "vkGetPhysicalDeviceFeatures2KHR"));
 };
 
-TEST_F(VulkanLimitsTest, SetsAreAsLargeAsTheHeapAndLittleMore) {
+TEST_F(VulkanLimitsTest, SetsAreSlightlyLargerThanTheHeap) {
   uniform_buffers = 500'000;
   const Limits limits = ShownLimits();
   for (const uint32_t limit : {limits.maxPerStageDescriptorUpdateAfterBindUniformBuffers,
@@ -94,7 +94,7 @@ TEST_F(VulkanLimitsTest, SetsAreAsLargeAsTheHeapAndLittleMore) {
   EXPECT_TRUE(ShownFeatures().descriptorBindingUniformBufferUpdateAfterBind);
 }
 
-TEST_F(VulkanLimitsTest, SetsThatDoNotHoldTheHeapAreNotUsed) {
+TEST_F(VulkanLimitsTest, SetsSmallerThanTheHeapAreNotUsed) {
   uniform_buffers = 90;
   EXPECT_EQ(ShownLimits().maxDescriptorSetUpdateAfterBindUniformBuffers, 90);
   const Features features = ShownFeatures();
@@ -102,7 +102,7 @@ TEST_F(VulkanLimitsTest, SetsThatDoNotHoldTheHeapAreNotUsed) {
   EXPECT_TRUE(features.descriptorBindingSampledImageUpdateAfterBind);
 }
 
-TEST_F(VulkanLimitsTest, WhatAsksForNoSuchLimitsIsLeftAlone) {
+TEST_F(VulkanLimitsTest, OtherQueriesAreUnchanged) {
   uniform_buffers = 90;
   VkPhysicalDeviceProperties2 properties = {};
   properties_(nullptr, &properties);

@@ -182,7 +182,7 @@ TEST_F(WarmStart, CompilesNothingInAnotherProcess) {
   EXPECT_EXIT(run_warm(), ::testing::ExitedWithCode(0), "compiled 0 of its kernels");
 }
 
-TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {
+TEST_F(WarmStart, CompilesDamagedEntriesAgain) {
   ExpectSums(4, 9);
   const DeviceCounters cold = device_->counters();
   ASSERT_EQ(Files().size(), cold.shaders_compiled);
@@ -195,7 +195,7 @@ TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {
   }
 }
 
-TEST_F(WarmStart, SaysWhatTheShaderCompilerSays) {
+TEST_F(WarmStart, ReportsTheShaderCompilersMessage) {
   Start({{"reduce.hlsl", "this is no HLSL"}});
   ASSERT_NE(device_, nullptr);
   const absl::Status status = cache_->Get(SumOfRows(4, 9)).status();

@@ -7,7 +7,7 @@
 namespace opmill {
 namespace {
 
-TEST(IsLoopback, HoldsForWhatStaysOnThisMachineAlone) {
+TEST(IsLoopback, IsTrueOnlyForLocalAddresses) {
   for (const char* address : {"127.0.0.1:1", "127.255.0.10:65535", "localhost:50051", "[::1]:0",
                               "unix:/run/opmill.sock"}) {
     EXPECT_TRUE(IsLoopback(address)) << address;

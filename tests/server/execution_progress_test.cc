@@ -51,7 +51,7 @@ TEST_F(ExecutionProgressTest, GoesFromTheFirstByteToTheLast) {
   EXPECT_EQ(progress_.total(At(14)), absl::Seconds(14));
 }
 
-TEST_F(ExecutionProgressTest, IsEnqueuedByWhicheverOfInputAndOperatorComesSecond) {
+TEST_F(ExecutionProgressTest, IsEnqueuedOnceInputAndOperatorAreReady) {
   EXPECT_EQ(Receive(0, 8, 1), Received::kComplete);
   EXPECT_TRUE(progress_.Prepare(/*was_cached=*/true, absl::Seconds(7)));
   EXPECT_TRUE(progress_.report(At(1)).was_cached);
@@ -67,7 +67,7 @@ TEST_F(ExecutionProgressTest, StallsOnlyWhileItWaitsForInput) {
 }
 
 // Every event, in every stage, after the end.
-TEST_F(ExecutionProgressTest, StaysAsItEndedWhateverHappensLater) {
+TEST_F(ExecutionProgressTest, EventsAfterTheEndHaveNoEffect) {
   const absl::Status error = absl::DeadlineExceededError("late");
   for (int steps = 0; steps <= 4; ++steps) {
     ExecutionProgress progress(ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}},

@@ -72,7 +72,7 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceAnyOneLargeExecution) {
   EXPECT_EQ(queues_.NextForDevice(), next);
 }
 
-TEST_F(ExecutionQueuesTest, FindsSilentOnesBeforeThoseWithoutMoreInput) {
+TEST_F(ExecutionQueuesTest, SilentExecutionsStallBeforePartialUploads) {
   const auto uploading = Enter(0);
   queues_.AwaitInput(*uploading, At(0));
   EXPECT_THAT(queues_.Stalled(At(4'999)), IsEmpty());

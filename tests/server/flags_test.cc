@@ -52,7 +52,7 @@ void ExpectRefusal(const Ended& ended, absl::string_view sentence) {
   EXPECT_EQ(ended.text, absl::StrCat("opmill-server: ", sentence, "\n"));
 }
 
-TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
+TEST(Flags, RefusesValuesOutOfRange) {
   ExpectRefusal(Parse("", "--max_message_bytes=4095"),
                 "--max_message_bytes is 4095; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_message_bytes=2147483648"),
@@ -83,7 +83,7 @@ TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
 
 // Of a size that is refused, and of one that is not, the sentence or the exit code tells how it was
 // read.
-TEST(Flags, OfBytesTakeUnits) {
+TEST(Flags, ByteSizesAcceptUnits) {
   for (const absl::string_view flag :
        {"max_message_bytes", "max_response_chunk_bytes", "max_tensor_bytes", "max_bytes_in_flight",
         "max_scratch_bytes", "max_idle_bytes", "memory_limit"}) {
@@ -126,7 +126,7 @@ TEST(Flags, AnAddressHasAHostAndAPort) {
   }
 }
 
-TEST(Flags, ClearTextDoesNotLeaveTheMachineUnlessMeant) {
+TEST(Flags, ClearTextOnReachableAddressesRequiresInsecure) {
   for (const absl::string_view address :
        {"0.0.0.0:50051", "[::]:0", "192.168.1.1:50051", "example.com:1", "127.example:1",
         "127.0.0.1.example:1", "127.0.0.256:1", "128.0.0.1:1"}) {
@@ -142,7 +142,7 @@ TEST(Flags, ClearTextDoesNotLeaveTheMachineUnlessMeant) {
   EXPECT_EQ(Parse("", "--address=localhost:0,127.1.2.3:0,[::1]:0,unix:/tmp/socket").code, 0);
 }
 
-TEST(Flags, OfTlsBelongTogether) {
+TEST(Flags, TlsCertificateAndKeyRequireEachOther) {
   ExpectRefusal(
       Parse("", "--tls_cert=c"),
       "--tls_cert is given without --tls_key; a certificate and its key belong together.");
@@ -153,7 +153,7 @@ TEST(Flags, OfTlsBelongTogether) {
                 "--tls_client_ca requires TLS: set --tls_cert and --tls_key too.");
 }
 
-TEST(Flags, OfWordsSayWhichWordsThereAre) {
+TEST(Flags, RefusesUnknownWordsAndListsTheChoices) {
   ExpectRefusal(Parse("", "--log_format=xml"),
                 "--log_format is \"xml\"; it must be one of text, json.");
   ExpectRefusal(Parse("", "--log_level=loud"),
@@ -163,14 +163,14 @@ TEST(Flags, OfWordsSayWhichWordsThereAre) {
       "--device is \"quantum\"; it must be one of auto, hardware, software, cpu, reference.");
 }
 
-TEST(Flags, AreAllThatTheServerTakes) {
+TEST(Flags, RefusesOtherArguments) {
   ExpectRefusal(Parse("", "serve"), "\"serve\" is not a flag; opmill-server accepts only flags.");
   const Ended unknown = Parse("", "--no_such_flag=1");
   EXPECT_NE(unknown.code, 0);
   EXPECT_THAT(unknown.text, HasSubstr("no_such_flag"));
 }
 
-TEST(Flags, ComeFromTheEnvironmentToo) {
+TEST(Flags, CanBeSetInTheEnvironment) {
   ExpectRefusal(Parse("OPMILL_MAX_STREAMS=0", ""),
                 "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=7 OPMILL_LOG_FORMAT=json OPMILL_DRAIN_TIMEOUT=2m", "").code,
@@ -183,7 +183,7 @@ TEST(Flags, ComeFromTheEnvironmentToo) {
 }
 
 // Of a value that is refused and one that is not, the exit code tells which one counted.
-TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
+TEST(Flags, CommandLineOverridesFilesAndFilesOverrideTheEnvironment) {
   const ScratchDirectory directory;
   const auto file = [&directory](absl::string_view name, absl::string_view text) {
     const std::string path = (directory.path() / std::string(name)).string();
@@ -200,7 +200,7 @@ TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
   EXPECT_EQ(Parse("", good_file + " --max_streams=0").code, 2);
 }
 
-TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
+TEST(Flags, FlagFilesMayNestAndAreUtf8) {
   const ScratchDirectory directory;
   const auto write = [&directory](absl::string_view name, absl::string_view text) {
     const std::string path = absl::StrCat(directory.path().string(), "/", name);
@@ -249,7 +249,7 @@ TEST(Flags, AServiceIsForWindows) {
   }
 }
 
-TEST(Flags, TheLogGoesToTheFileThatIsNamed) {
+TEST(Flags, LogFileIsAppendedTo) {
   const ScratchDirectory directory;
   const std::string path = (directory.path() / "a log").string();
   const std::string flags =
@@ -271,7 +271,7 @@ TEST(Flags, TheLogGoesToTheFileThatIsNamed) {
               StartsWith("opmill-server: /nowhere/at/all cannot be opened for writing"));
 }
 
-TEST(Flags, HelpListsThemAndVersionSaysIt) {
+TEST(Flags, HelpListsFlagsAndVersionPrintsTheVersion) {
   const Ended help = RunServer("", "--help");
   EXPECT_THAT(help.text, HasSubstr("serves DirectML's operators over gRPC."));
   for (const char* flag : {"--address", "--device", "--max_bytes_in_flight", "--drain_timeout",
@@ -284,7 +284,7 @@ TEST(Flags, HelpListsThemAndVersionSaysIt) {
   EXPECT_THAT(version.text, StartsWith("opmill-server 0."));
 }
 
-TEST(Flags, AnAddressThatCannotBeHadEndsTheServerWithASentence) {
+TEST(Flags, AnUnavailableAddressEndsTheServerWithAnError) {
   const Ended ended = RunServer("", "--device=reference --insecure --address=256.0.0.1:1");
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(

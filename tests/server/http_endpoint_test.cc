@@ -53,7 +53,7 @@ class HttpEndpointTest : public ::testing::Test {
   std::unique_ptr<HttpEndpoint> endpoint_;
 };
 
-TEST_F(HttpEndpointTest, SendsAPageInPiecesToWhoReadsSlowly) {
+TEST_F(HttpEndpointTest, SendsAPageInPiecesToASlowReader) {
   const SystemSocket connection = Ask();
   absl::SleepFor(absl::Seconds(1));
   const std::string text = ReadAll(connection);
@@ -62,7 +62,7 @@ TEST_F(HttpEndpointTest, SendsAPageInPiecesToWhoReadsSlowly) {
   EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, kBodyBytes);
 }
 
-TEST_F(HttpEndpointTest, CutsOffWhoDoesNotReadForFiveSeconds) {
+TEST_F(HttpEndpointTest, ClosesAConnectionThatDoesNotReadForFiveSeconds) {
   const SystemSocket connection = Ask();
   absl::SleepFor(absl::Seconds(6));
   const std::string text = ReadAll(connection);

@@ -22,7 +22,7 @@ std::string Refusal(Limits limits) {
   return std::string(status.message());
 }
 
-TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
+TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
   for (const uint64_t host : {2 * kGibibyte, 24 * kGibibyte, 2048 * kGibibyte}) {
     Limits limits;
     const auto plan = DivideMemory(host, limits);
@@ -39,7 +39,7 @@ TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
   }
 }
 
-TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
+TEST(MemoryPlan, AGivenLimitAppliesAndTheOtherGetsTheRest) {
   Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 900 * kMebibyte};
   const auto plan = DivideMemory(kGibibyte, tensors);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -51,7 +51,7 @@ TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
 }
 
-TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
+TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {
   EXPECT_EQ(
       Refusal({.memory_limit = 512 * kMebibyte}),
       "--memory_limit is 512MiB; it must be at least 656MiB: 256MiB for the process and "

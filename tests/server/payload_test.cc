@@ -349,7 +349,7 @@ TEST(Payload, StaysReadableWhereTheSplitMessageMoves) {
   EXPECT_EQ(ToChunk(moved.chunks()[0]).data(), "0123456789");
 }
 
-TEST(Payload, TakesAHeaderOfOneMebibyteAndNoMore) {
+TEST(Payload, AcceptsAHeaderOfUpToOneMebibyte) {
   Random random(7);
   const auto split = [&random](size_t header_bytes) {
     const std::string field = Delimited(300, std::string(header_bytes - 5, 'x'));
@@ -368,7 +368,7 @@ TEST(Payload, TakesAHeaderOfOneMebibyteAndNoMore) {
 }
 
 // Each takes three bytes of the message and far more of the reader.
-TEST(Payload, TakesSoManyRunsOfTensorBytesAndNoMore) {
+TEST(Payload, LimitsTheNumberOfChunks) {
   Random random(9);
   std::string most;
   for (size_t i = 0; i < kMaxChunksPerMessage; ++i) most += Delimited(kPayloadField, "");
@@ -382,7 +382,7 @@ TEST(Payload, TakesSoManyRunsOfTensorBytesAndNoMore) {
   }
 }
 
-TEST(Payload, NamesTheByteWhereAMessageStopsBeingOne) {
+TEST(Payload, NamesTheByteWhereAMessageIsInvalid) {
   Random random(8);
   const auto status = SplitMessage::Split(Sliced(random, "\x08\x07\xFF"), PayloadKind::kChunks);
   EXPECT_EQ(status.status(),
@@ -411,7 +411,7 @@ bool GrpcMayFree() {
   return context != nullptr && *context != nullptr;
 }
 
-TEST(SplitMessage, FreesTheMessageWhereGrpcMay) {
+TEST(SplitMessage, FreesTheMessageOnAGrpcThread) {
   static char bytes[] = "\x08\x07";
   static std::vector<bool>& freed = *new std::vector<bool>();
   {

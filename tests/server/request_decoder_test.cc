@@ -237,7 +237,7 @@ TEST(DecodeOperator, RefusesAFeatureLevelThatIsGivenAsUnspecified) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("feature_level (0) is none of 1.0 (4096)"));
 }
 
-TEST(DecodeRequest, HoldsTheDescriptorToTheLevelOfItsMessage) {
+TEST(DecodeRequest, AppliesTheFeatureLevelOfItsMessage) {
   const std::string text =
       "operator { reduce { input { data_type: DATA_TYPE_INT64 sizes: 3 } axes: 0 function: "
       "REDUCE_FUNCTION_SUM } } ";

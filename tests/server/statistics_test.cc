@@ -63,7 +63,7 @@ TEST(Statistics, CountEndsByTheirCode) {
   EXPECT_EQ(statistics.refusals()[static_cast<size_t>(absl::StatusCode::kInvalidArgument)], 2u);
 }
 
-TEST(Statistics, MeasureWhatEndsWell) {
+TEST(Statistics, MeasureSuccessfulExecutions) {
   Statistics statistics;
   const OperatorDesc desc = TopKDesc{};
   const StageTimes times = {.upload = absl::Milliseconds(1),
@@ -87,7 +87,7 @@ TEST(Statistics, MeasureWhatEndsWell) {
   EXPECT_EQ(of.compile.snapshot().count(), 1u);
 }
 
-TEST(Statistics, LoseNothingToManyThreads) {
+TEST(Statistics, AreThreadSafe) {
   constexpr uint64_t kEach = 20'000;
   Statistics statistics;
   const OperatorDesc desc = ReduceDesc{};

@@ -32,7 +32,7 @@ class UploadTest : public testing::Test {
   Upload upload_{TwoInputs()};
 };
 
-TEST_F(UploadTest, TakesTheInputsInterleaved) {
+TEST_F(UploadTest, AcceptsInterleavedInputs) {
   EXPECT_EQ(upload_.bytes(), 10u);
   EXPECT_EQ(Send(1, 0, 1), absl::OkStatus());
   EXPECT_EQ(Send(0, 0, 2), absl::OkStatus());
@@ -44,7 +44,7 @@ TEST_F(UploadTest, TakesTheInputsInterleaved) {
   EXPECT_TRUE(upload_.complete());
 }
 
-TEST_F(UploadTest, RefusesWhatIsNotTheNextOfItsInput) {
+TEST_F(UploadTest, RefusesAChunkThatIsNotTheNext) {
   ASSERT_EQ(Send(0, 0, 2), absl::OkStatus());
   ASSERT_EQ(Send(1, 0, 4), absl::OkStatus());
   const struct {

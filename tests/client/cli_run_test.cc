@@ -1,4 +1,4 @@
-// `opmill run` as people use it: pipes, many files, casts and archives. Against a real server.
+// `opmill run` with pipes, many files, casts and archives, against a real server.
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ TEST_F(RunTest, ReadsAndWritesPipes) {
       "$OPMILL run reduce --function max - --axes 0");
   EXPECT_EQ(piped.exit_code, 0) << piped.err;
   EXPECT_EQ(piped.out, "[[60.]]\n");
-  // A pipe carries what a file would hold, and nothing else.
+  // A pipe contains exactly the bytes of a file.
   EXPECT_EQ(Run("run top_k x.npy --axis 1 --k 2 --output v.npy --indices i.npy").exit_code, 0);
   EXPECT_EQ(Run("run top_k x.npy --axis 1 --k 2 --output -").out, Read("v.npy"));
   EXPECT_EQ(Run("run top_k x.npy --axis 1 --k 2 --output w.npy --indices -").out, Read("i.npy"));
@@ -65,7 +65,7 @@ TEST_F(RunTest, ExplainsErrorsOfStandardInput) {
 TEST_F(RunTest, ComputesEachFile) {
   std::vector<std::string> names;
   std::string expected;
-  for (int i = 0; i < 40; ++i) {  // more than are under way at a time
+  for (int i = 0; i < 40; ++i) {  // more than run at a time
     names.push_back(absl::StrCat("f", i, ".npy"));
     Save(names.back(), {2}, {static_cast<float>(i), 1});
     absl::StrAppend(&expected, names.back(), ":\n[", i + 1, ".]\n");
@@ -99,7 +99,7 @@ TEST_F(RunTest, ContinuesAfterAFailedFile) {
   EXPECT_LT(in_one.out.find("a.npy:\n"), in_one.out.find("opmill: none.npy cannot"));
   EXPECT_LT(in_one.out.find("opmill: none.npy cannot"), in_one.out.find("c.npy:\n"));
   EXPECT_NE(in_one.out.find("c.npy:\n"), std::string::npos);
-  // The highest code of all.
+  // The highest exit code.
   const Finished axis = Run("run argmax a.npy b.npy none.npy c.npy --axes 1 --json");
   EXPECT_EQ(axis.exit_code, 2);
   EXPECT_THAT(axis.err, HasSubstr("--axes: axis 1 is out of range for b.npy, which has 1 dim"));
@@ -164,7 +164,7 @@ TEST_F(RunTest, ComputesEachArrayOfAnArchive) {
   EXPECT_EQ(Run("run reduce --function sum w-b.npy --axes 0").out, "[40.]\n");
   EXPECT_EQ(Run("run argmax v.npz:c --axes 0").err,
             "opmill: v.npz holds no array c; it holds a, b.\n");
-  // What fails is left out of the archive, and the rest is in it.
+  // Failed arrays are omitted from the archive; the others are in it.
   std::ofstream(Path("text.npy")) << "hello";
   EXPECT_EQ(Run("run argmax a.npy text.npy --axes 0 --output y.npz").exit_code, 1);
   EXPECT_EQ(Run("run reduce --function sum y.npz --axes 0").out, "[1]\n");

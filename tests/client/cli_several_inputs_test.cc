@@ -134,7 +134,7 @@ TEST_F(SeveralInputsTest, RefusesWithASentence) {
 }
 
 TEST_F(SeveralInputsTest, NamesTheFileThatTheServerRefuses) {
-  // Of 4 dimensions at least at this level.
+  // This level requires at least 4 dimensions.
   Save("a.npy", {2}, {1, 2});
   Save("b.npy", {2}, {1, 2});
   const Finished refused = Add("--feature_level 1.0");

@@ -24,7 +24,7 @@ using ::testing::UnorderedElementsAre;
 
 class CommandTest : public ShellTest {
  protected:
-  // Names in the scratch directory, without those of Shell.
+  // The file names in the scratch directory, except those of Shell.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
@@ -52,7 +52,7 @@ TEST_F(CommandTest, WritesFilesOnlyUnderTheirFinalNames) {
   EXPECT_EQ(done.out, "values (2, 2) float32 -> v.npy\nindices (2, 2) uint32 -> i.npy\n");
   EXPECT_THAT(Files(), UnorderedElementsAre("x.npy", "v.npy", "i.npy"));
   EXPECT_EQ(Run("run reduce --function max --input v.npy --axes 0,1").out, "[[30.]]\n");
-  // Over its own input, which is mapped meanwhile.
+  // Overwrites its own input, which is mapped meanwhile.
   EXPECT_EQ(Run("run reduce --function sum --input x.npy --axes 0 --output x.npy").exit_code, 0);
   EXPECT_EQ(Run("run reduce --function sum --input x.npy --axes 1").out, "[[66.]]\n");
 }
@@ -64,7 +64,7 @@ TEST_F(CommandTest, LeavesNoFilesOfAFailedRun) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_EQ(refused.err, "opmill: --k: k (9) is larger than the size (3) of axis (0).\n");
   EXPECT_EQ(refused.out, "");
-  // The second file cannot be written, so the first is not.
+  // The second file cannot be written, so the first one is not written either.
   const Finished full = Run(
       "run top_k --input x.npy --axis 0 --k 1 --output old.npy --indices no/such/directory.npy");
   EXPECT_EQ(full.exit_code, 1);

@@ -1,4 +1,4 @@
-// How `opmill` is used from scripts, shells and programs: errors, waiting, completion, signals.
+// `opmill` in scripts, shells and programs: errors, waiting, completion, signals.
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -50,12 +50,12 @@ TEST_F(UsageTest, ExplainsHowToSetAToken) {
 }
 
 TEST_F(UsageTest, DistinguishesUnknownNamesFromServersThatAreDown) {
-  // The resolver answers for .onion without asking anybody (RFC 7686).
+  // Resolvers answer for .onion without a query (RFC 7686).
   const Finished unknown = Run("health --server host.onion:50051");
   EXPECT_EQ(unknown.exit_code, 3);
   EXPECT_THAT(unknown.err, AllOf(HasSubstr("The name host.onion cannot be resolved"),
                                  Not(HasSubstr("opmill-server"))));
-  // Not written as a loopback address, and refused by this machine.
+  // Not a loopback address by its text, but refused by this machine.
   const Finished remote = Run("health --server 0.0.0.0:1");
   EXPECT_EQ(remote.exit_code, 3);
   EXPECT_EQ(remote.err,
@@ -72,7 +72,7 @@ TEST_F(UsageTest, WritesErrorsAsJson) {
     const char* arguments;
     int exit_code;
     const char* code;
-    const char* field;  // "": none
+    const char* field;  // "" if absent
   };
   const Case cases[] = {
       {"compile top_k --shape 3 --axis 0 --k 9 --json", 1, "INVALID_ARGUMENT", "--k"},
@@ -131,7 +131,7 @@ TEST_F(UsageTest, AcceptsCommonFlagsBeforeTheVerb) {
   }
 }
 
-// Begins to answer an execution, and does not go on until the caller has gone.
+// Starts the response of an execution, and pauses until the caller is gone.
 class HalfAnswers : public v1::OperatorService::Service {
   grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
                              v1::GetServerInfoResponse* info) override {
@@ -152,7 +152,7 @@ class HalfAnswers : public v1::OperatorService::Service {
   }
 };
 
-// A server that is there, and whose health is NOT_SERVING at first.
+// A running server whose health is NOT_SERVING at first.
 std::unique_ptr<grpc::Server> StartFakeServer(int& port) {
   static HalfAnswers service;
   grpc::EnableDefaultHealthCheckService(true);
@@ -186,11 +186,11 @@ TEST_F(UsageTest, WaitsUntilTheServerServes) {
   server->Shutdown(std::chrono::system_clock::now());
   server.reset();
   const absl::Time begun = absl::Now();
-  const Finished nobody = Run(wait + "700ms");
-  EXPECT_EQ(nobody.exit_code, 3);
-  EXPECT_THAT(nobody.err, HasSubstr("No server answers at"));
+  const Finished absent = Run(wait + "700ms");
+  EXPECT_EQ(absent.exit_code, 3);
+  EXPECT_THAT(absent.err, HasSubstr("No server answers at"));
   EXPECT_GE(absl::Now() - begun, absl::Milliseconds(400));
-  // One that comes up while it waits.
+  // A server that starts while it waits.
   std::thread starts([&] {
     absl::SleepFor(absl::Seconds(1));
     server = StartFakeServer(port);
@@ -211,7 +211,7 @@ TEST_F(UsageTest, DoesNotWaitForPermanentErrors) {
   EXPECT_LT(absl::Now() - begun, absl::Seconds(30));
 }
 
-// What bash offers for the last of these words, as readline hands them over.
+// The completions of bash for the last of these words, as readline passes them.
 std::vector<std::string> Completions(const Finished& done) {
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(done.err, "");
@@ -276,7 +276,7 @@ TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {
   }
   const std::pair<const char*, int> signals[] = {{"TERM", 143}, {"INT", 130}, {"HUP", 129}};
   for (const auto& [name, exit_code] : signals) {
-    // Shells let the jobs in their background ignore SIGINT.
+    // Shells make background jobs ignore SIGINT.
     const Finished done = Shell(absl::StrCat(
         "env --default-signal=INT $OPMILL run hardmax --input x.npy --axes 0 --output y.npy "
         "--server 127.0.0.1:",
@@ -286,7 +286,7 @@ TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {
     EXPECT_EQ(done.exit_code, exit_code) << name << done.err;
     EXPECT_THAT(ReadWhole(scratch_.path() / "seen"), StartsWith("y.npy.")) << name;
     EXPECT_EQ(done.out, "seen\nx.npy\n") << name;
-    EXPECT_THAT(done.err, Not(HasSubstr("opmill:"))) << name;  // the shell's word alone
+    EXPECT_THAT(done.err, Not(HasSubstr("opmill:"))) << name;  // only the shell's message
   }
 }
 

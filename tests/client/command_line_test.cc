@@ -75,7 +75,7 @@ TEST(CommandLine, TakesSwitchesAsTrueAndFalse) {
     EXPECT_FALSE(off->Has("json"));
     EXPECT_EQ(off->Get("json"), "false");
   }
-  // That of another flag is a value.
+  // The name of another flag is a value here.
   EXPECT_TRUE(Parse(verb, {"--input=false"})->Has("input"));
 }
 
@@ -118,7 +118,7 @@ TEST(HelpPage, NamesEveryFlagOfAVerb) {
   EXPECT_THAT(page, HasSubstr("More about it."));
 }
 
-// What ReadOperator makes of a command line, or the refusal.
+// The result of ReadOperator for a command line, or the error.
 absl::StatusOr<v1::OperatorDesc> Read(const std::string& op, const std::vector<uint32_t>& sizes,
                                       const std::vector<std::string>& words) {
   const Verb verb = RunLike();

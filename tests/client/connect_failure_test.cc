@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// End to end with the gRPC of this build; here with the words of others.
+// End-to-end tests use this build's gRPC; these are messages of other versions.
 TEST(ConnectFailure, ExplainsFailures) {
   EXPECT_EQ(ConnectFailure("host:1", false, "Connection refused."),
             "No server answers at host:1: Connection refused.");

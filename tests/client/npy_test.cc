@@ -18,7 +18,7 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// A file of this version, with this dictionary and as many bytes of elements.
+// A file with this version, dictionary and number of element bytes.
 std::string File(int major, const std::string& dictionary, size_t data_bytes) {
   std::string file =
       absl::StrCat("\x93NUMPY", std::string(1, static_cast<char>(major)), std::string(1, '\0'));

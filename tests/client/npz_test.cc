@@ -51,7 +51,7 @@ std::string Npy(const std::vector<float>& elements) {
   return npy;
 }
 
-// A member as the archive has it, each field of which a test may change.
+// A member as in the archive; a test may change each field.
 struct Member {
   explicit Member(std::string name_of_member, const std::string& content, bool deflates = false)
       : name(std::move(name_of_member)),
@@ -92,7 +92,7 @@ std::string Archive(const std::vector<Member>& members, const std::string& comme
   return file;
 }
 
-// The first array of the archive, or the first refusal on the way to it.
+// The first array of the archive, or the first error on the way to it.
 absl::StatusOr<std::vector<float>> ReadFirst(const std::string& file) {
   const absl::StatusOr<std::vector<NpzMember>> members = ReadNpzDirectory(BytesOf(file));
   if (!members.ok()) return members.status();
@@ -157,7 +157,7 @@ TEST(NpzReader, RefusesDamagedMembers) {
               HasSubstr("w.npy is not where the directory says"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFFF; }),
               HasSubstr("is stored in 4128 bytes and claims 4294967295"));
-  // Small enough for deflate to hold, and not what the stream holds.
+  // A size that deflate could produce, but that does not match the stream.
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 100; }, kDeflates), HasSubstr("ends before"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is cut off"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFF0; }, kDeflates),
@@ -196,7 +196,7 @@ TEST(NpzReader, RefusesEveryTruncatedArchive) {
   }
 }
 
-// None of them is taken for another array, and none makes it read outside of the file.
+// Changed archives must not be read as other arrays, or cause reads outside of the file.
 TEST(NpzReader, SurvivesEveryChangedByte) {
   const std::string file = Archive({Member("w.npy", Npy({1, 2, 3}), true)});
   for (size_t i = 0; i < file.size(); ++i) {

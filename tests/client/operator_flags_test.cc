@@ -1,4 +1,4 @@
-// What the command line makes of the schemas of operators.
+// The command line's handling of operator schemas.
 #include "client/cli/operator_flags.h"
 
 #include <set>
@@ -22,7 +22,7 @@ constexpr AttributeSchema kAttributes[] = {
     {.name = "exclusive", .kind = AttributeKind::kFlag},
     {.name = "mode", .kind = AttributeKind::kChoice, .choices = kModes},
     {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections}};
-// An operator as there is none.
+// A fictitious operator.
 constexpr OperatorSchema kSchema = {.name = "scan", .attributes = kAttributes};
 
 Verb Scan() {
@@ -32,7 +32,7 @@ Verb Scan() {
           .run = nullptr};
 }
 
-// The values of its attributes, or the refusal.
+// The values of its attributes, or the error.
 absl::StatusOr<std::vector<AttributeValues>> Read(const std::vector<std::string>& words) {
   const Verb verb = Scan();
   const absl::StatusOr<CommandLine> line = CommandLine::Parse(verb, words);

@@ -21,7 +21,7 @@ std::vector<Operands> Inputs(const std::vector<std::string>& stems) {
   return inputs;
 }
 
-// The names of the targets, or the refusal.
+// The names of the targets, or the error.
 std::vector<std::string> Plan(const std::vector<std::string>& stems, const std::string& output) {
   const std::vector<Operands> inputs = Inputs(stems);
   const auto targets = OutputPlan(inputs).Add("output", output);
@@ -61,7 +61,7 @@ TEST(OutputPlan, RefusesWithASentence) {
   EXPECT_THAT(Plan({"a"}, ""), ElementsAre("--output: It is empty; it must name a file."));
 }
 
-// An archive's names may be anything, and must not lead out of the folder.
+// Names in archives are arbitrary, and must not lead out of the directory.
 TEST(OutputPlan, DoesNotUseAPathAsAName) {
   for (const char* const stem : {"../x", "/etc/x", "..", ".x", "a\\b", "C:x", ""}) {
     EXPECT_THAT(Plan({"a", stem}, "out/"), ElementsAre(HasSubstr("cannot be part of a file name")));

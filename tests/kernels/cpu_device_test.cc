@@ -57,7 +57,7 @@ Prepared Prepare(Device& device, const OperatorDesc& desc) {
   return prepared;
 }
 
-// A sample of the conformance table, with each instruction set in turn.
+// A sample of the conformance table, with every instruction set.
 TEST(CpuInstructionSets, GiveTheReferencesResults) {
   const std::vector<std::string> names = InstructionSets();
   ASSERT_FALSE(names.empty());
@@ -243,7 +243,7 @@ TEST(CpuDevice, KeepsLargeBuffersForReuse) {
   EXPECT_EQ(device->counters().buffer_bytes_in_use, 0u);
 }
 
-// In chunks, the last of which is shorter than k.
+// Long sequences are split into chunks; the last one is shorter than k.
 TEST(CpuDevice, MergesTheTopKOfLongSequences) {
   const std::unique_ptr<Device> device = CreateCpuDevice();
   for (const uint32_t k : {1000u, 700'000u}) {

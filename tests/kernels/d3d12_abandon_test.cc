@@ -1,4 +1,4 @@
-// What the Direct3D 12 device does with runs that nobody waits for any more.
+// How the Direct3D 12 device handles abandoned runs.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace opmill {
 namespace {
 
-// A submission takes 1024 dispatches at most.
+// A submission has at most 1024 dispatches.
 constexpr uint32_t kManyPasses = 64 * 1024;
 
 class D3D12AbandonTest : public D3D12DeviceTest {
@@ -78,8 +78,8 @@ TEST_F(D3D12AbandonTest, DoesNotStartARunAbandonedBefore) {
   ExpectThatOthersWork();
 }
 
-// The only frame is taken: a run whose end is not seen holds it, for the callback before it does
-// not return.
+// The only frame is in use: its run's end is not processed while the callback before it has not
+// returned.
 TEST_F(D3D12AbandonTest, DoesNotStartARunAbandonedInTheQueue) {
   D3D12DeviceOptions options = TestOptions();
   options.frames_in_flight = 1;
@@ -147,7 +147,7 @@ TEST_F(D3D12AbandonTest, IgnoresALateStop) {
   EXPECT_EQ(device_->counters().runs, 2u);
 }
 
-// Each of the long runs needs the scratch that the one before it has.
+// Each long run needs the scratch of the previous one.
 TEST_F(D3D12AbandonTest, WaitsForMemoryThatWillBeReleased) {
   D3D12DeviceOptions options = TestOptions();
   options.max_host_bytes = uint64_t{96} << 20;

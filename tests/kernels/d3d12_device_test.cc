@@ -1,4 +1,4 @@
-// What the Direct3D 12 device does with a plan: memory, passes, batches.
+// How the Direct3D 12 device executes plans: memory, passes, batches.
 #include "kernels/d3d12/d3d12_device.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// With kernels on the host's own memory, and with copies.
+// With kernels on host memory, and with copies.
 class D3D12MemoryTest : public D3D12DeviceTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -157,7 +157,7 @@ TEST_F(D3D12DeviceTest, SubmitsReadyRunsTogether) {
   EXPECT_LE(device_->counters().submissions, 50);
 }
 
-// Two operators take turns; every fifth run is refused.
+// Two operators alternate; every fifth run is refused.
 TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
   constexpr uint32_t kRuns = 200;
   const OperatorPlan plans[] = {ShiftPlan(100, 3), CopyPlan(ViewFormat::kUint8, 1601)};
@@ -181,7 +181,7 @@ TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
     const std::vector<uint8_t> expected = i % 2 == 0 ? Shifted(inputs[i], 3) : inputs[i];
     EXPECT_TRUE(BytesOf(*bindings[i].outputs[0]) == expected) << i;
   }
-  // 3 and 1 for each run, were each alone.
+  // Without sharing, 3 and 1 per run.
   EXPECT_LT(device_->counters().dispatches - dispatches_before, kRuns);
 }
 
@@ -195,14 +195,14 @@ TEST_F(D3D12DeviceTest, CompilesAKernelOnceForConcurrentCallers) {
   EXPECT_EQ(device_->counters().shaders_compiled, 1);
 }
 
-// A copy by a kernel of its own for each number.
+// A copy with a different kernel for each number.
 OperatorPlan NumberedCopy(uint32_t number) {
   OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 100 + number);
   plan.kernels[0].macros.push_back({"NUMBER", number});
   return plan;
 }
 
-// What runs have needed is let go of when their callbacks have returned.
+// Kernels of runs are released after their callbacks have returned.
 uint64_t LiveKernelsAtRest(Device& device, uint64_t awaited) {
   const absl::Time end = absl::Now() + absl::Seconds(30);
   do {
@@ -232,7 +232,7 @@ TEST_F(D3D12DeviceTest, ReleasesTheLeastRecentlyUsedKernels) {
   }
   EXPECT_EQ(device_->counters().pipelines_created, 61u);
   EXPECT_EQ(device_->counters().shaders_compiled, 21u);
-  // The last three and the one that is held are live.
+  // The last three, and the referenced one, are live.
   for (const uint32_t number : {17u, 18u, 19u}) run(number);
   EXPECT_EQ(device_->counters().pipelines_created, 61u);
   run(16);
@@ -245,7 +245,8 @@ TEST_F(D3D12DeviceTest, ReleasesTheLeastRecentlyUsedKernels) {
   EXPECT_EQ(device_->counters().pipelines_created, 62u);
 }
 
-// Runs are under way with kernels that nobody else holds, while others come and go.
+// Runs are in progress with kernels that have no other references, while other kernels are created
+// and released.
 TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
   D3D12DeviceOptions options = TestOptions();
   options.max_live_kernels = 1;

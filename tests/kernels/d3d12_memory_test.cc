@@ -41,7 +41,7 @@ TEST_F(D3D12DeviceTest, LimitsIdleMemory) {
   for (uint32_t size_mebibytes = 5; size_mebibytes < 60; size_mebibytes += 5) {
     ASSERT_TRUE(device_->Allocate(size_mebibytes << 20, BufferUse::kOutput).ok());
   }
-  // What is idle, and the rest of a block of small buffers.
+  // The idle memory, and the rest of a block of small buffers.
   EXPECT_LE(device_->counters().buffer_bytes_pooled, (20 + 32) << 20);
 }
 
@@ -92,7 +92,7 @@ TEST_F(D3D12DeviceTest, ReleasesIdleMemoryOnRequest) {
   }
   EXPECT_GE(device_->counters().buffer_bytes_pooled, uint64_t{200} << 20);
   device_->ReleaseIdleMemory();
-  // What is left of the blocks that are in use.
+  // The rest of the blocks in use.
   EXPECT_LE(device_->counters().buffer_bytes_pooled, uint64_t{70} << 20);
   EXPECT_GE(device_->counters().buffer_bytes_in_use, uint64_t{40} << 20);
 }

@@ -100,7 +100,7 @@ TEST(PlanReduce, LimitsTheStepsOfALane) {
 }
 
 TEST(PlanReduce, ReusesScratchBetweenSlices) {
-  // Its rows lie too far apart for one view, so that every result is combined from two records.
+  // Its rows are too far apart for one view, so every result is combined from two records.
   const OperatorPlan plan = Plan(ReduceDesc{.function = ReduceFunction::kMax,
                                             .input = Tensor({3, 1 << 30}, DataType::kInt8),
                                             .axes = {0}});
@@ -179,7 +179,7 @@ TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {
     uint32_t lane_units;
     uint64_t groups;
   };
-  // 1024 steps of a lane at most, 64 groups of 8 lanes at least.
+  // At most 1024 steps per lane, and at least 64 groups of 8 lanes.
   const std::vector<Case> cases = {
       {"rows of a vector", Tensor({4194304, 4}), 1, 1024, 512},
       {"rows of two", Tensor({4194304, 8}), 1, 512, 1024},
@@ -230,9 +230,9 @@ TEST(PlanReduce, WalksEveryTypeAndFunctionInTiles) {
   }
 }
 
-// The kernel of tiles counts rows in 16 bits.
+// The kernel for tiles counts rows in 16 bits.
 TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
-  // The same row again and again, so that the records of all splits, and not the input, fill views.
+  // The same row repeated, so that records of splits, not the input, fill views.
   const ArgReduceDesc desc = {.input = Tensor({70'000, 72}, DataType::kFloat16, {0, 1}),
                               .axes = {0}};
   PlanOptions options = Software();
@@ -322,7 +322,7 @@ TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
             EXPECT_EQ(view.offset_bytes % 16, 0u);
             const uint64_t end =
                 view.offset_bytes + view.element_count * ViewElementBytes(view.format);
-            // Reads may take the whole of the last vector.
+            // Reads may include the whole last vector.
             EXPECT_LE(end, (BytesOf(plan, view.role) + 15) / 16 * 16);
           }
         }

@@ -1,4 +1,4 @@
-// The oracle itself, against answers worked out by hand.
+// The reference itself, compared with results computed by hand.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kFloatMax = std::numeric_limits<float>::max();
 
-// Outputs start as garbage, so that what is not written shows.
+// Outputs are initialized with garbage, so that unwritten bytes are noticed.
 std::vector<Output> RunReference(const OperatorDesc& desc, const std::vector<std::byte>& input) {
   const absl::StatusOr<OperatorDesc> validated = Validate(desc);
   EXPECT_TRUE(validated.ok()) << validated.status();
@@ -158,7 +158,7 @@ TEST(ReferenceReduce, HandlesTheEdgesOfFloats) {
 }
 
 TEST(ReferenceReduce, KeepsAProductThatIsFiniteInTheEnd) {
-  // 500 factors of 1e30, then 500 of 1e-30: far beyond a double's range on the way.
+  // 500 factors of 1e30, then 500 of 1e-30: intermediate products exceed the range of a double.
   Numbers factors(1000, 1e30f);
   std::fill(factors.begin() + 500, factors.end(), 1 / double{1e30f});
   const double product = ReduceNumbers(ReduceFunction::kMultiply, DataType::kFloat32, factors);
@@ -277,7 +277,7 @@ TEST(ReferenceArgReduce, PicksByDirectionAmongEqualsAndNansFirst) {
 
 TEST(ReferenceArgReduce, CountsPositionsInDimensionOrderWhateverTheOrderOfAxes) {
   const TensorDesc input = {DataType::kInt32, {2, 2, 3}, {}};
-  // Along {0, 2} the largest stand at (1, _, 0) and (0, _, 2).
+  // Along {0, 2}, the largest are at (1, _, 0) and (0, _, 2).
   const std::vector<std::byte> bytes = BytesOfNumbers(input, {0, 1, 2,  //
                                                               0, 1, 9,  //
                                                               8, 3, 4,  //

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Its bytecode spells out what it was given.
+// A compiler whose bytecode contains its arguments.
 class SpellingCompiler : public ShaderCompiler {
  public:
   explicit SpellingCompiler(std::string identity = "spelling 1") : identity_(std::move(identity)) {}
@@ -54,7 +54,7 @@ KernelPermutation Sum(std::vector<ShaderMacro> macros = {{"THREADS", 64}},
   return {.shader = "sum", .entry = std::move(entry), .macros = std::move(macros)};
 }
 
-// What a process that starts now gets for `kernel`, and what that cost it.
+// What a newly started process gets for `kernel`, and its counters.
 struct Answer {
   std::string bytecode;
   ShaderLibraryCounters counters;
@@ -273,7 +273,7 @@ TEST(ShaderLibrary, ListsTheMostRecentlyUsedOfItsOwnKernels) {
   AskFreshLibrary(scratch.path(), Sum(), OneShader(), "another compiler");
   WriteAll(scratch.path() / (std::string(64, 'a') + ".dxbc"), "damaged");
   WriteAll(scratch.path() / "notes.dxbc", "foreign");
-  AskFreshLibrary(scratch.path(), kernels[0]);  // the oldest, but used now
+  AskFreshLibrary(scratch.path(), kernels[0]);  // the oldest one, but just used
 
   SpellingCompiler compiler;
   const auto library =
@@ -295,7 +295,7 @@ TEST(ShaderLibrary, WorksWithAReadOnlyDirectory) {
   EXPECT_EQ(in_a_file.counters.compiled, 1u);
   EXPECT_EQ(in_a_file.counters.disk.failed_writes, 1u);
 
-  // A folder stands where the file would: the write fails at its very end.
+  // A directory is in the place of the file: the write fails at its last step.
   const fs::path taken = scratch.path() / "taken";
   AskFreshLibrary(taken);
   const fs::path name = FilesIn(taken).at(0);
@@ -304,7 +304,7 @@ TEST(ShaderLibrary, WorksWithAReadOnlyDirectory) {
   const Answer answer = AskFreshLibrary(taken);
   EXPECT_EQ(answer.counters.compiled, 1u);
   EXPECT_EQ(answer.counters.disk.failed_writes, 1u);
-  EXPECT_THAT(FilesIn(taken), SizeIs(1));  // nothing unfinished stays
+  EXPECT_THAT(FilesIn(taken), SizeIs(1));  // no unfinished file is left
 }
 
 TEST(ShaderLibrary, SharesADirectoryAmongConcurrentProcesses) {
@@ -340,7 +340,7 @@ TEST(BytecodeCache, RemovesTheLongestUnused) {
       }
     }
   }
-  EXPECT_EQ(cache.Read(keys[0]), bytecode);  // the oldest, but now in use
+  EXPECT_EQ(cache.Read(keys[0]), bytecode);  // the oldest one, but just used
   cache.Write(keys[3], bytecode);
   EXPECT_EQ(cache.Read(keys[0]), bytecode);
   EXPECT_EQ(cache.Read(keys[1]), std::nullopt);

@@ -25,7 +25,7 @@ TensorDesc Float(Sizes sizes, Strides strides = {}) {
   return Tensor(DataType::kFloat32, std::move(sizes), std::move(strides));
 }
 
-// Lawful descriptors, for tests to spoil.
+// Valid descriptors, which tests modify.
 ArgReduceDesc ArgMin() { return {Extreme::kMin, Float({2, 3, 4}), std::nullopt, {1}, {}}; }
 ReduceDesc Reduce() { return {ReduceFunction::kSum, Float({2, 3, 4}), std::nullopt, {1}}; }
 TopKDesc TopK() {
@@ -355,7 +355,7 @@ TEST(Validate, InfersPackedOutputs) {
     ASSERT_TRUE(validated.ok()) << validated.status();
     EXPECT_EQ(OutputsOf(*validated), row.outputs) << ToString(row.desc);
     EXPECT_EQ(validated->inputs[0], row.desc.inputs[0]);
-    // What is complete stays as it is.
+    // A complete descriptor is not changed.
     EXPECT_EQ(Validate(*validated).value(), *validated);
   }
 }

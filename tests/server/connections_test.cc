@@ -17,7 +17,7 @@ using Reason = Connections::Reason;
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
-// What a test sees and sets of a connection's socket.
+// The socket of a connection, as seen and controlled by the test.
 struct Line {
   std::optional<ConnectionSocket::Traffic> traffic = ConnectionSocket::Traffic();
   bool closed_by_server = false;
@@ -35,7 +35,7 @@ class FakeSocket final : public ConnectionSocket {
 
 class ConnectionsTest : public testing::Test {
  protected:
-  // Null where it is refused.
+  // Null if it was refused.
   std::shared_ptr<Line> Connect(const std::string& address, int port) {
     auto line = std::make_shared<Line>();
     const ConnectionPeer peer = {.name = absl::StrCat("ipv4:", address, ":", port),
@@ -165,7 +165,7 @@ TEST_F(ConnectionsTest, ClosesTheLongestIdleIfAllHaveMadeCalls) {
   Call("10.0.0.2", 2);
   Pass(absl::Seconds(2));
   EXPECT_NE(Connect("10.0.0.9", 9), nullptr);
-  EXPECT_FALSE(lines[0]->closed_by_server);  // a call is under way
+  EXPECT_FALSE(lines[0]->closed_by_server);  // a call is in progress
 }
 
 TEST_F(ConnectionsTest, FirstRequestHasADeadlineWhileSlotsAreScarce) {
@@ -204,7 +204,7 @@ TEST_F(ConnectionsTest, APeerThatReconnectsFromItsPortTakesOneSlot) {
   EXPECT_EQ(connections_.open(now_), 1);
   const auto line = Connect("10.0.0.1", 2);
   EXPECT_NE(Connect("10.0.0.1", 3), nullptr);
-  EXPECT_FALSE(line->closed_by_server);  // three are the address's bound
+  EXPECT_FALSE(line->closed_by_server);  // the limit of the address is three
   EXPECT_EQ(connections_.closed(Reason::kRoom), 0);
 }
 
@@ -218,7 +218,7 @@ TEST_F(ConnectionsTest, ClosesTheWorstWhenMemoryIsShort) {
   waster->traffic = {.received_bytes = 20 * kMebibyte, .answered_bytes = 1};
   EXPECT_TRUE(connections_.CloseWorst(now_));
   EXPECT_TRUE(waster->closed_by_server);
-  EXPECT_FALSE(connections_.CloseWorst(now_));  // the uploader's messages are whole
+  EXPECT_FALSE(connections_.CloseWorst(now_));  // the uploader's messages are complete
   uploader->traffic = {.received_bytes = 901 * kMebibyte, .answered_bytes = 2};
   EXPECT_TRUE(connections_.CloseWorst(now_));
   EXPECT_TRUE(uploader->closed_by_server);

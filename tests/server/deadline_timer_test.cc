@@ -12,11 +12,11 @@
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kLong = absl::Seconds(20);  // that nothing here takes unless it hangs
+constexpr absl::Duration kLong = absl::Seconds(20);  // only a hang takes this long
 
 TEST(DeadlineTimer, CallsBackInTheOrderOfTheTimesAndNotBeforeThem) {
   DeadlineTimer timer;
-  std::vector<int> order;  // of the timer's thread, until `last`
+  std::vector<int> order;  // used by the timer's thread until `last`
   absl::Notification last;
   const absl::Time start = absl::Now();
   timer.Add(start + absl::Milliseconds(60), [&] {
@@ -41,7 +41,7 @@ TEST(DeadlineTimer, NeverCallsBackForInfiniteFuture) {
 
 TEST(DeadlineTimer, AnEarlierTimeIsNotDelayedByALaterOne) {
   DeadlineTimer timer;
-  // Past what the system's clock can say.
+  // Beyond the range of the system clock.
   timer.Add(absl::Now() + absl::Hours(24 * 365 * 1000), [] { FAIL(); });
   absl::SleepFor(absl::Milliseconds(20));
   absl::Notification called;

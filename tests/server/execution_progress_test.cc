@@ -15,11 +15,11 @@ class ExecutionProgressTest : public testing::Test {
   Received Receive(uint64_t offset, size_t size, int at) {
     IncomingChunk chunk;
     chunk.offset = offset;
-    chunk.data = Payload(nullptr, 0, 0, size);  // nobody reads it
+    chunk.data = Payload(nullptr, 0, 0, size);  // the bytes are not read
     return progress_.Receive(chunk, At(at));
   }
 
-  // 8 bytes of input; begun at 0 s.
+  // 8 bytes of input; started at 0 s.
   ExecutionProgress progress_{ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}},
                               At(0)};
 };
@@ -96,7 +96,7 @@ TEST_F(ExecutionProgressTest, EventsAfterTheEndHaveNoEffect) {
   }
 }
 
-// Each step needs the one before it.
+// Each step requires the previous one.
 TEST_F(ExecutionProgressTest, SkipsNoStage) {
   EXPECT_FALSE(progress_.Enqueue(At(1)));
   EXPECT_FALSE(progress_.Submit(At(1)));

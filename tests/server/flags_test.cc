@@ -1,4 +1,4 @@
-// The command line of the real server: what it takes, from where, and how it refuses.
+// The command line of the real server: accepted values, their sources, and errors.
 #include <sys/wait.h>
 
 #include <array>
@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 
 struct Ended {
   int code = 0;
-  std::string text;  // of stdout and stderr
+  std::string text;  // stdout and stderr
 };
 
 // Runs the server in a shell, as "NAME=value ... opmill-server flags".
@@ -42,7 +42,7 @@ Ended RunServer(absl::string_view environment, absl::string_view flags) {
   return ended;
 }
 
-// Parses the flags, and then only lists adapters.
+// Parses the flags; the server then only lists adapters.
 Ended Parse(absl::string_view environment, absl::string_view flags) {
   return RunServer(environment, absl::StrCat("--list_adapters ", flags));
 }
@@ -81,8 +81,7 @@ TEST(Flags, RefusesValuesOutOfRange) {
                 "--address is empty; it must name at least one host:port.");
 }
 
-// Of a size that is refused, and of one that is not, the sentence or the exit code tells how it was
-// read.
+// The error message, or for a valid size the exit code, shows how the size was parsed.
 TEST(Flags, ByteSizesAcceptUnits) {
   for (const absl::string_view flag :
        {"max_message_bytes", "max_response_chunk_bytes", "max_tensor_bytes", "max_bytes_in_flight",
@@ -182,7 +181,7 @@ TEST(Flags, CanBeSetInTheEnvironment) {
                          "not take."));
 }
 
-// Of a value that is refused and one that is not, the exit code tells which one counted.
+// One of two values is invalid, so the exit code shows which one was used.
 TEST(Flags, CommandLineOverridesFilesAndFilesOverrideTheEnvironment) {
   const ScratchDirectory directory;
   const auto file = [&directory](absl::string_view name, absl::string_view text) {
@@ -238,7 +237,7 @@ TEST(Flags, FlagFilesMayNestAndAreUtf8) {
                              " is named by a file, that one by another, more than 10 deep."));
 }
 
-// Windows' side of it is tested under Wine: tests/windows.
+// The Windows implementation is tested under Wine: tests/windows.
 TEST(Flags, AServiceIsForWindows) {
   ExpectRefusal(Parse("", "--service=start"),
                 "--service is \"start\"; it must be one of none, install, uninstall, run.");
@@ -254,7 +253,7 @@ TEST(Flags, LogFileIsAppendedTo) {
   const std::string path = (directory.path() / "a log").string();
   const std::string flags =
       absl::StrCat("--device=reference --insecure --address=256.0.0.1:1 --log_file='", path, "'");
-  for (int lines = 1; lines <= 2; ++lines) {  // it is appended to
+  for (int lines = 1; lines <= 2; ++lines) {  // the file is appended to
     const Ended ended = RunServer("", flags);
     EXPECT_EQ(ended.code, 1);
     EXPECT_THAT(ended.text, Not(HasSubstr("not_started")));

@@ -1,4 +1,5 @@
-// Pages larger than the system's buffers; tests/end_to_end/test_http_endpoint.py has the rest.
+// Tests with pages larger than the socket buffers; tests/end_to_end/test_http_endpoint.py has the
+// rest.
 #include "server/observe/http_endpoint.h"
 
 #include <array>
@@ -39,7 +40,7 @@ class HttpEndpointTest : public ::testing::Test {
     return connection;
   }
 
-  // Until the end or an error.
+  // Reads until the end or an error.
   static std::string ReadAll(SystemSocket connection) {
     std::string text;
     std::array<char, 65536> bytes;

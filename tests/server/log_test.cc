@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// What `write` logs.
+// The output of `write`.
 template <typename Write>
 std::string Logged(LogFormat format, LogLevel least, Write write) {
   ::testing::internal::CaptureStderr();

@@ -76,7 +76,7 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
   EXPECT_EQ(*desc, OperatorDesc(HardmaxDesc{.input = input, .output = input, .axes = {0, 2}}));
 }
 
-// The decoder looks fields up by the names in the schema.
+// The decoder finds fields by the names in the schema.
 TEST(DecodeOperator, FindsEveryNameOfASchemaInItsMessage) {
   for (const OperatorSchema* const schema : Operators()) {
     const auto* const field =
@@ -136,7 +136,7 @@ struct Refusal {
   std::string desc;
   std::string field;
   std::string sentence;
-  int level = 0;  // 0: none is given
+  int level = 0;  // 0: absent
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
 };
 

@@ -70,7 +70,7 @@ TEST(Statistics, MeasureSuccessfulExecutions) {
                             .compile = absl::ZeroDuration(),
                             .queue = absl::Milliseconds(2),
                             .compute = absl::Milliseconds(3),
-                            .download = -absl::Nanoseconds(1)};  // a clock that was set back
+                            .download = -absl::Nanoseconds(1)};  // the clock was set back
   statistics.AddEnd({.desc = desc,
                      .status = absl::OkStatus(),
                      .times = times,

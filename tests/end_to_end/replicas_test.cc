@@ -1,4 +1,4 @@
-// One client over several real servers that come and go under load.
+// One client, and several real servers that are stopped and restarted under load.
 
 #include <optional>
 #include <span>

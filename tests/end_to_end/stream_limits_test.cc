@@ -1,4 +1,4 @@
-// What one stream may cost the others, and what it may hold.
+// How much one stream may affect others, and how much it may hold.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 class StreamLimits : public StreamTest {
  protected:
-  // How long a small execution takes, each of `count` one after the other on a stream of its own.
+  // The latencies of `count` small executions, one after the other, each on its own stream.
   std::vector<absl::Duration> Latencies(int count) {
     std::vector<absl::Duration> latencies;
     StreamCaller caller(stub());
@@ -52,7 +52,7 @@ TEST_F(StreamLimits, ASlowReaderSlowsOnlyItself) {
   EXPECT_LT(others[50], absl::Milliseconds(250));
   EXPECT_LT(others.back(), absl::Seconds(3));
   EXPECT_EQ(Statistics().in_flight().streaming(), static_cast<uint64_t>(kExecutions));
-  // Now it reads: a 1 at the first of equals, 0 elsewhere.
+  // Now it reads the result: a 1 at the first maximum, 0 elsewhere.
   slow.WritesDone();
   std::vector<std::string> outputs(kExecutions);
   while (const auto response = slow.Read()) {
@@ -111,7 +111,7 @@ TEST_F(StreamLimits, ABeginBlockedByItsOwnPartialUploadsIsRefused) {
   const auto retry = DetailOf<google::rpc::RetryInfo>(refused.status());
   ASSERT_TRUE(retry.has_value());
   EXPECT_EQ(retry->retry_delay().nanos(), 500'000'000);
-  // The others went on waiting for their input.
+  // The others continued to wait for their input.
   for (uint64_t id = 0; id < 3; ++id) caller.SendZeros(id, 100, 3900);
   caller.WritesDone();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(caller.ReadEnd().has_statistics());
@@ -186,7 +186,7 @@ TEST_F(StreamLimits, MissingInputEndsTheExecutionButNotTheStream) {
   StreamCaller caller(stub());
   const absl::Time start = absl::Now();
   ASSERT_TRUE(caller.Begin(1, SumOf(1000), 400));
-  // Bytes count, however few they are.
+  // Any number of bytes counts as progress.
   absl::SleepFor(absl::Milliseconds(700));
   ASSERT_TRUE(caller.SendZeros(1, 400, 4));
   const v1::ExecuteStreamResponse late = caller.ReadEnd();
@@ -195,7 +195,7 @@ TEST_F(StreamLimits, MissingInputEndsTheExecutionButNotTheStream) {
   EXPECT_EQ(late.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(late.status().message(),
             "No input has come for 1s (stall_timeout), and some of it is missing.");
-  caller.SendZeros(1, 404, 3596);  // passed over
+  caller.SendZeros(1, 404, 3596);  // ignored
   ASSERT_TRUE(caller.Begin(2, SumOf(1000)));
   EXPECT_TRUE(caller.ReadEnd().has_statistics());
   caller.WritesDone();
@@ -215,7 +215,7 @@ TEST_F(StreamLimits, ACallerThatDoesNotReadIsDisconnected) {
     WaitForStatistics([](const v1::GetStatisticsResponse& statistics) {
       return statistics.in_flight().streaming() == 2;
     });
-    WaitUntilIdle();  // though neither has read anything, or has gone
+    WaitUntilIdle();  // although neither has read anything or disconnected
     EXPECT_FALSE(caller.Finish().ok());
     v1::ExecuteResponse response;
     while (reader->Read(&response)) {
@@ -235,7 +235,7 @@ TEST_F(StreamLimits, ACallerThatDoesNotReadIsDisconnected) {
 
 TEST_F(StreamLimits, AConnectionBeyondTheLimitIsClosedAndMayRetry) {
   StartServer({"--max_connections=2"});
-  ExpectServes();  // on a connection that stays
+  ExpectServes();  // on a connection that stays open
   const auto connect = [this] {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -247,7 +247,7 @@ TEST_F(StreamLimits, AConnectionBeyondTheLimitIsClosedAndMayRetry) {
   };
   auto second = connect();
   ASSERT_TRUE(connects(*second, kPatience));
-  // Without a call its slot would go to the third.
+  // Without a call, its slot would be given to the third connection.
   grpc::ClientContext context;
   v1::GetServerInfoResponse info;
   ASSERT_TRUE(v1::OperatorService::NewStub(second)->GetServerInfo(&context, {}, &info).ok());

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # run.sh SECONDS TARGET: runs one fuzzer. Prints the end of its log; after a finding, all of it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

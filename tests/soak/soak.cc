@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& ad
           absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
           absl::StrCat("--shader_cache=", cache.utf8()),
           absl::StrCat("--max_idle_bytes=", 128 << 20),
-          // Cuts nothing off.
+          // No execution is aborted.
           absl::StrCat("--drain_timeout=", absl::FormatDuration(kPatience)),
       },
       {.environment = std::move(environment), .patience = kPatience});

@@ -210,7 +210,7 @@ void Workload::SendBadDescriptor(Random& random) {
   End("bad descriptor", end.status(), {Code::kInvalidArgument}, desc.ShortDebugString());
 }
 
-// Chunks that leave bytes out, or come for nobody, on a stream whose other execution goes well.
+// Chunks with gaps or for unknown ids, on a stream whose other execution must succeed.
 void Workload::SendWrongBytes(Random& random) {
   SoakCase& c = cases_.PickSmall(random);
   grpc::ClientContext context;

@@ -54,8 +54,7 @@ constexpr double kPercents[] = {50, 90, 99};
 
 std::string ReportText(const LoadReport& report) {
   const std::string first = absl::StrCat("first call  ", DurationText(report.first_call), "\n");
-  if (report.latencies.empty())
-    return absl::StrCat(first, "No execution ended within the duration.\n");
+  if (report.latencies.empty()) return absl::StrCat(first, "No execution ended in time.\n");
   const Rates rates = RatesOf(report);
   const double count = static_cast<double>(report.latencies.size());
   return absl::StrCat(

@@ -154,8 +154,7 @@ class MemberReader {
 
   // Reads exactly `size` bytes.
   absl::Status Read(std::byte* out, size_t size) {
-    if (!is_ready_)
-      return absl::ResourceExhaustedError("There is not enough memory to inflate it.");
+    if (!is_ready_) return absl::ResourceExhaustedError("Not enough memory to inflate it.");
     if (member_.method == zip::kStored) {
       if (rest_.size() < size) return EndsEarly();
       std::copy_n(rest_.data(), size, out);

@@ -1,5 +1,6 @@
 // Maps elements to integers of the same size with the same order. Included once per instruction
 // set.
+// NOLINTBEGIN
 #if defined(OPMILL_KERNELS_CPU_KEYS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef OPMILL_KERNELS_CPU_KEYS_INL_H_
 #undef OPMILL_KERNELS_CPU_KEYS_INL_H_

@@ -1,4 +1,5 @@
 // Vector helpers shared by the kernels of one instruction set. Included once per instruction set.
+// NOLINTBEGIN
 #if defined(OPMILL_KERNELS_CPU_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef OPMILL_KERNELS_CPU_VECTORS_INL_H_
 #undef OPMILL_KERNELS_CPU_VECTORS_INL_H_

@@ -88,8 +88,8 @@ class FloatValues {
   }
 
  private:
-  static constexpr uint64_t kSteps =
-      32768;  // FLOAT16 represents sixteenths of them, some of them ties
+  // FLOAT16 represents sixteenths of these steps; some are ties.
+  static constexpr uint64_t kSteps = 32768;
 
   uint64_t Bits(double number) const { return BitsOf(type_, number); }
   uint64_t Sign() { return random_.OneIn(2) ? bits_.sign : 0; }

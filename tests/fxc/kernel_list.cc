@@ -46,8 +46,8 @@ constexpr std::array<uint32_t, 19> kKeptLengths = {
 constexpr std::array<uint32_t, 22> kTopKs = {1,  2,  3,  4,  5,   7,   8,   9,   10,  15,   16,
                                              17, 31, 32, 33, 100, 128, 129, 256, 257, 1000, 1024};
 
-constexpr int kQuietRounds =
-    2500;  // the list is complete after this many rounds without a new kernel
+// The list is complete after this many rounds without a new kernel.
+constexpr int kQuietRounds = 2500;
 constexpr uint64_t kMostRepeated = 1 << 22;
 constexpr uint64_t kMostViews = 6;  // per plan, so that it takes microseconds
 

@@ -26,8 +26,7 @@ std::string TypesText(DataTypeSet types) {
   if (types == kEightTypes) return "8 types";
   std::vector<std::string> words;
   for (const DataType type : types.types()) {
-    if (type == DataType::kFloat16)
-      continue;  // F stands for both floats; no row has only one of them
+    if (type == DataType::kFloat16) continue;  // F stands for both floats
     const std::string name(ToString(type));
     words.push_back(IsFloat(type) ? "F"
                                   : absl::StrCat(name.substr(0, 1),

@@ -65,7 +65,7 @@ int Fail(const absl::Status& status) {
 }
 
 int BadCommandLine(const Verb& verb, const absl::Status& status) {
-  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` tells more."),
+  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` has more information."),
                      kBadCommandLine);
 }
 

@@ -121,8 +121,8 @@ TEST_F(UsageTest, AcceptsCommonFlagsBeforeTheVerb) {
   const std::pair<const char*, const char*> refused[] = {
       {"--sevrer x:1 info", "No flag --sevrer is allowed before the verb. Did you mean --server?"},
       {"--axes 0 run argmin", "No flag --axes is allowed before the verb."},
-      {"--server x:1", "A verb is needed"},
-      {"--server", "A verb is needed"},
+      {"--server x:1", "The verb is missing"},
+      {"--server", "The verb is missing"},
       {"--server 127.0.0.1:1 info --server 127.0.0.1:1", "--server is given twice."}};
   for (const auto& [arguments, sentence] : refused) {
     const Finished done = Run(arguments);

@@ -257,7 +257,7 @@ class Tokens(AccessTest):
             ask(channel, token)
             server.wait_for(lambda line, name=name: line.get("caller") == name, seconds=10)
         for token in (ALICE[:-1], ALICE + "x", ALICE.upper(), "x" * 2000):
-            self.assert_unauthenticated(channel, token, "none of those")
+            self.assert_unauthenticated(channel, token, "does not know the token")
         self.assert_unauthenticated(channel, None, "requires a token")
         self.assertNotIn(ALICE, str(server.lines()))
 
@@ -265,10 +265,10 @@ class Tokens(AccessTest):
         write(self.files / "token", f"{ALICE}\n".encode())
         self.opmill(server, "stats", "--token_file", self.path("token"))
         self.assertIn("requires a token", self.opmill(server, "stats", code=1))
-        self.assertIn("none of those", self.opmill(server, "stats", code=1, OPMILL_TOKEN="wrong"))
+        self.assertIn("does not know the token", self.opmill(server, "stats", code=1, OPMILL_TOKEN="wrong"))
         write(self.files / "empty", b"\n")
         said = self.opmill(server, "stats", "--token_file", self.path("empty"), code=1)
-        self.assertIn("holds no token", said)
+        self.assertIn("must hold exactly one token", said)
 
     def test_change_without_a_restart(self):
         server = self.serve_tokens()
@@ -282,7 +282,7 @@ class Tokens(AccessTest):
         write(self.files / "tokens", f"carol {carol}\n".encode())
         server.wait_for(lambda line: line.get("event") == "reloaded")
         ask(channel, carol)
-        self.assert_unauthenticated(channel, ALICE, "none of those")
+        self.assert_unauthenticated(channel, ALICE, "does not know the token")
 
     def test_go_together_with_tls(self):
         write(self.files / "tokens", f"alice {ALICE}\n".encode())

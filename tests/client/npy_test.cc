@@ -145,13 +145,13 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
   std::string version_one_point_one = good;
   version_one_point_one[7] = '\1';
   const Refusal refusals[] = {
-      {"", "no .npy file"},
-      {"PK\3\4 a .npz file, perhaps", "no .npy file"},
-      {good.substr(0, 5), "no .npy file"},
+      {"", "not a .npy file"},
+      {"PK\3\4 a .npz file, perhaps", "not a .npy file"},
+      {good.substr(0, 5), "not a .npy file"},
       {good.substr(0, 7), "is truncated: it needs 8 bytes and has 7"},
       {good.substr(0, 9), "is truncated: it needs 10 bytes and has 9"},
-      {good.substr(0, 40), "is cut off"},
-      {good.substr(0, good.size() - 1), "is cut off"},
+      {good.substr(0, 40), "is truncated"},
+      {good.substr(0, good.size() - 1), "is truncated"},
       {version_four, "format 4.0; only 1.0, 2.0 and 3.0"},
       {version_one_point_one, "format 1.1"},
       {File(1, Dictionary("'>f4'", "(3,)"), 12), "'>f4' is big-endian"},
@@ -178,7 +178,7 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
       {File(1, "{'descr': '<f4', 'shape': (3,)}", 12), "is missing"},
       {File(1, "{'descr': '<f4', 'descr': '<f4', 'shape': (3,)}", 12), "given twice"},
       {File(1, "{'descr': '<f4', 'colour': 'red'}", 12), "'colour' is unknown"},
-      {File(1, Dictionary("'<f4'", "(3,)") + "x", 12), "something follows"},
+      {File(1, Dictionary("'<f4'", "(3,)") + "x", 12), "more text after"},
       {File(1, "{'descr': '<f4", 12), "malformed"},
       {File(1, "", 12), "not a dictionary"},
       {File(1, Dictionary("'\33[2J'", "(3,)"), 12), "'\\033[2J' is not one of the types"},

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLineWidth = 75;
 constexpr int kPrecision = 8;
-// More than the shortest decimal of a number above 0.0001 has.
+// More digits than the shortest decimal of any number above 0.0001.
 constexpr int kMaxFractionDigits = 20;
 
 template <typename T>
@@ -70,7 +70,7 @@ std::string PadLeft(std::string text, size_t width) {
   return text;
 }
 
-// NumPy's FloatingFormat: one layout for all elements, chosen from the finite ones.
+// NumPy's FloatingFormat: one format for all elements, chosen from the finite ones.
 class FloatColumn {
  public:
   FloatColumn(FloatFormat format, const std::vector<float>& values) : format_(format) {
@@ -82,7 +82,8 @@ class FloatColumn {
       min = min == 0 ? magnitude : std::min(min, magnitude);
       max = std::max(max, magnitude);
     }
-    // Too large, too small or too far apart to line up. The quotient is one of the array's type.
+    // Scientific notation if the values are too large, too small or too far apart. The quotient has
+    // the array's type.
     is_scientific_ = max != 0 && (max >= 1e8 || min < 0.0001 || Quotient(max, min) > 1000);
     for (const float value : values) {
       if (std::isfinite(value)) Measure(value);
@@ -107,7 +108,7 @@ class FloatColumn {
  private:
   float Quotient(float max, float min) const {
     if (format_ == FloatFormat::kFloat32) return max / min;
-    // Half's own rounding moves quotients just above 1000 by up to a quarter.
+    // The rounding of float16 changes quotients just above 1000 by up to a quarter.
     const double quotient = static_cast<double>(max) / min;
     return static_cast<float>(std::nearbyint(quotient * 2) / 2);
   }
@@ -171,7 +172,7 @@ std::vector<std::string> Words(v1::DataType type, absl::Span<const std::byte> el
   return words;
 }
 
-// Rows are wrapped like NumPy's: at the line's width less the brackets that may close there.
+// Rows are wrapped as in NumPy: at the line width minus the brackets that may close there.
 class Brackets {
  public:
   Brackets(absl::Span<const uint32_t> sizes, const std::vector<std::string>& words)

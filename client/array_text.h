@@ -1,4 +1,4 @@
-// Arrays as NumPy prints them.
+// Formats arrays as NumPy prints them.
 #ifndef OPMILL_CLIENT_ARRAY_TEXT_H_
 #define OPMILL_CLIENT_ARRAY_TEXT_H_
 
@@ -11,15 +11,15 @@
 
 namespace opmill {
 
-// An element as a number; 64-bit integers lose what a double cannot hold.
+// An element as a double; 64-bit integers may lose precision.
 double NumberAt(v1::DataType type, const std::byte* element);
 float FloatOfHalf(uint16_t bits);
 
-// One element, written with the fewest digits that give it back: "0.1", "inf", "-7".
+// One element with the fewest digits that identify it: "0.1", "inf", "-7".
 std::string ElementText(v1::DataType type, const std::byte* element);
 
-// What NumPy's print() writes of a packed row-major array of 1 or more dimensions, with its default
-// options, as long as it has no more than 1000 elements (NumPy cuts longer ones).
+// Formats a packed row-major array of at least 1 dimension like NumPy's print() with its default
+// options, for up to 1000 elements (NumPy abbreviates larger arrays).
 std::string ArrayText(v1::DataType type, absl::Span<const uint32_t> sizes,
                       absl::Span<const std::byte> elements);
 

@@ -1,4 +1,4 @@
-// A channel to one server, or to several that share the work.
+// Creates a channel to one server, or to several that share the load.
 #ifndef OPMILL_CLIENT_CHANNEL_H_
 #define OPMILL_CLIENT_CHANNEL_H_
 
@@ -11,10 +11,10 @@
 
 namespace opmill {
 
-// Are all of the target's addresses of this machine?
+// True if all addresses of the target are local to this machine.
 bool StaysOnThisMachine(const std::string& target);
 
-// `target` as Client::Connect takes it. InvalidArgument where it is none.
+// `target` is that of Client::Connect. Returns InvalidArgument if it is malformed.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
                                                            const ClientOptions& options);
 

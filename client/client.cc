@@ -11,8 +11,8 @@
 #include "client/channel.h"
 #include "client/connect_failure.h"
 #include "client/error.h"
+#include "client/execute_in_one_message.h"
 #include "client/health.h"
-#include "client/one_message.h"
 #include "client/retry.h"
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
@@ -21,16 +21,16 @@
 namespace opmill {
 namespace {
 
-// Above it a message of its own costs more in memory than chunks cost in time.
+// Above this size, a single message costs more memory than chunks cost time.
 constexpr size_t kMaxInlineBytes = size_t{1} << 20;
 constexpr size_t kChunkBytes = size_t{1} << 20;
-// What a message takes beside its tensor bytes.
+// The size of a message without its tensor bytes.
 constexpr size_t kHeaderBytes = 4096;
-// The server's own timer has the better sentence, so it gets the time to send it.
+// The server's timer gives the better message, so it gets time to send it.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
 
 // Signals when gRPC has dropped every reference to the caller's memory.
-class Loan {
+class BorrowedInput {
  public:
   std::vector<InputBytes> Lend(absl::Span<const absl::Span<const std::byte>> inputs) {
     is_out_ = true;
@@ -87,7 +87,7 @@ struct Client::Connection {
   grpc::GenericStub generic;
   ClientOptions options;
   std::mutex mutex;
-  size_t max_message_bytes = 0;  // 0: not asked yet
+  size_t max_message_bytes = 0;  // 0: not queried yet
 };
 
 Client::Client(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -98,8 +98,7 @@ Client::~Client() = default;
 absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOptions& options) {
   if (!options.token.empty() && !options.tls && !options.insecure && !StaysOnThisMachine(target)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "The token would go to ", target,
-        " in clear text: speak TLS, or say that everybody on the way may read it (insecure)."));
+        "The token would go to ", target, " in clear text: use TLS, or allow it (insecure)."));
   }
   absl::StatusOr<std::shared_ptr<grpc::Channel>> made = MakeChannel(target, options);
   if (!made.ok()) return made.status();
@@ -109,7 +108,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOp
   for (grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
        state != GRPC_CHANNEL_READY; state = channel.GetState(/*try_to_connect=*/true)) {
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
-      // A call that fails at once brings the reason, behind much that tells nothing.
+      // A call that fails immediately contains the reason, after much irrelevant text.
       const absl::Status failure = client.CheckHealth().status();
       const std::vector<std::string> parts = absl::StrSplit(failure.message(), "last error: ");
       return absl::UnavailableError(ConnectFailure(target, options.tls.has_value(), parts.back()));
@@ -153,7 +152,7 @@ absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
     const uint64_t limit = info->limits().max_message_bytes();
     if (limit <= kHeaderBytes) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "The server takes messages of ", limit, " bytes; one chunk needs ", kHeaderBytes, "."));
+          "The server accepts messages of ", limit, " bytes; one chunk needs ", kHeaderBytes, "."));
     }
     connection_->max_message_bytes = static_cast<size_t>(limit);
   }
@@ -163,11 +162,11 @@ absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
 absl::StatusOr<ExecutionResult> Client::Execute(
     const v1::OperatorDesc& desc, absl::Span<const absl::Span<const std::byte>> inputs,
     const ExecutionOptions& options) {
-  Loan loan;
+  BorrowedInput borrowed;
   MemorySink sink;
   absl::StatusOr<v1::ExecutionStatistics> statistics =
-      Execute(desc, loan.Lend(inputs), sink, options);
-  loan.AwaitReturn();
+      Execute(desc, borrowed.Lend(inputs), sink, options);
+  borrowed.AwaitReturn();
   if (!statistics.ok()) return statistics.status();
   return ExecutionResult{std::move(sink.outputs()), *std::move(statistics)};
 }
@@ -211,7 +210,7 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::Operat
       desc, std::vector<InputBytes>(inputs.begin(), inputs.end()), sink,
       [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, options);
   const absl::Status status = (*stream)->Finish();
-  // A stream that fails after the execution's good end changes nothing about it.
+  // A stream failure after the execution has succeeded has no effect on the result.
   return result;
 }
 

@@ -1,4 +1,4 @@
-// The engine's descriptors as messages of the contract, by the names of the operator's schema.
+// Converts the engine's descriptors to protos, using the names of the operator's schema.
 #ifndef OPMILL_CLIENT_ENCODE_OPERATOR_H_
 #define OPMILL_CLIENT_ENCODE_OPERATOR_H_
 
@@ -9,7 +9,7 @@
 namespace opmill {
 
 v1::OperatorDesc EncodeOperator(const OperatorDesc& desc);
-// The other way, for a tensor.
+// The reverse conversion, for a tensor.
 TensorDesc TensorDescOf(const v1::TensorDesc& desc);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// The elements of a .npy file as another type.
+// Converts the elements of a .npy file to another type.
 #ifndef OPMILL_CLIENT_NPY_CAST_H_
 #define OPMILL_CLIENT_NPY_CAST_H_
 
@@ -13,18 +13,18 @@
 
 namespace opmill {
 
-// Whether NumPy's dtype can become `to` at all: floats do not become integers. InvalidArgument with
-// a sentence else.
+// Checks whether the dtype can be converted to `to` at all: floats are not converted to integers.
+// The error is InvalidArgument with a sentence.
 absl::Status CheckCast(const NpyDtype& from, v1::DataType to);
 
-// Converts the `elements` of an array with this header, in their order, into `out`, which has room
-// for as many of `to`. To a float rounds to nearest, ties to even; NaN and infinities stay what
-// they are. InvalidArgument names the first value that does not fit: an integer outside the range
-// of `to`, a finite one that would become infinite.
+// Converts the `elements` of an array with this header, in order, to `out`, which must have room
+// for them. Conversions to a float round to nearest, ties to even; NaN and infinities are
+// preserved. Returns InvalidArgument with the first value that does not fit: an integer outside the
+// range of `to`, or a finite value that would become infinite.
 absl::Status CastElements(const NpyHeader& header, absl::Span<const std::byte> elements,
                           v1::DataType to, std::byte* out);
 
-// The nearest half-precision float, ties to even; its bits.
+// The bits of the nearest half-precision float, ties to even.
 uint16_t HalfOf(double value);
 
 }  // namespace opmill

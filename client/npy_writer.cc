@@ -17,8 +17,8 @@ absl::Status NpyWriter::CheckPath(const std::string& path) { return FileWriter::
 absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path,
                                                              const v1::TensorDesc& desc) {
   if (desc.strides_size() > 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(path, " cannot be written: the result has strides, a .npy file has none."));
+    return absl::UnimplementedError(absl::StrCat(
+        path, " cannot be written: the result has strides, which a .npy file cannot have."));
   }
   absl::StatusOr<std::unique_ptr<FileWriter>> file = FileWriter::Create(path);
   if (!file.ok()) return file.status();

@@ -26,7 +26,8 @@ Decimal FromScientific(const std::string& text) {
   return decimal;
 }
 
-// Round to nearest even at half's 11 bits, subnormals included. `value` is not negative.
+// Rounds to nearest even with the 11 bits of float16, including subnormals. `value` is not
+// negative.
 double RoundToHalf(double value) {
   int exponent = 0;
   std::frexp(value, &exponent);
@@ -34,8 +35,9 @@ double RoundToHalf(double value) {
   return std::ldexp(std::nearbyint(std::ldexp(value, -last_bit)), last_bit);
 }
 
-// Half has 11 bits, which 5 digits always give back. The nearest decimal of fewer digits may miss
-// at a power of two, where the neighbours below are twice as near; its other neighbour may not.
+// Float16 has 11 bits, which 5 digits always identify. The nearest decimal with fewer digits may
+// not identify a power of two, below which values are twice as dense; the decimal on the other side
+// may.
 Decimal ShortestOfHalf(float value) {
   for (int digits = 1; digits < 5; ++digits) {
     const std::string nearest = absl::StrFormat("%.*e", digits - 1, value);
@@ -65,7 +67,7 @@ Decimal RoundedDecimal(FloatFormat format, float value, int max_fraction_digits)
   Decimal shortest = ShortestDecimal(format, value);
   const int fraction_digits = static_cast<int>(shortest.digits.size()) - shortest.point;
   if (fraction_digits >= 0 && fraction_digits <= max_fraction_digits) return shortest;
-  // A float's exact value is rounded once, by the library.
+  // The library rounds the exact value of a float once.
   std::string fixed = absl::StrFormat("%.*f", fraction_digits < 0 ? 0 : max_fraction_digits, value);
   if (fraction_digits < 0) fixed += '.';
   const size_t point = fixed.find('.');

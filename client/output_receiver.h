@@ -1,4 +1,4 @@
-// The answer to one execution on its way into a sink.
+// Passes the responses of one execution to a sink.
 #ifndef OPMILL_CLIENT_OUTPUT_RECEIVER_H_
 #define OPMILL_CLIENT_OUTPUT_RECEIVER_H_
 
@@ -12,15 +12,15 @@
 
 namespace opmill {
 
-// Holds the server to what it announced, so that a sink may trust outputs and offsets. Internal
-// where it breaks its word; the sink's own failure where that has one.
+// Checks the responses against what the server announced, so that a sink can rely on outputs and
+// offsets. Returns Internal if they do not match, or the sink's own error.
 class OutputReceiver {
  public:
   explicit OutputReceiver(OutputSink& sink) : sink_(sink) {}
 
   absl::Status Start(const v1::ExecutionStarted& started);
   absl::Status Write(const std::vector<IncomingChunk>& chunks);
-  // Whether all that was announced has come.
+  // Checks that everything announced has arrived.
   absl::Status End() const;
 
  private:

@@ -1,5 +1,5 @@
-// Executions are pure: one that a server could not end, another may compute anew, or the same one
-// when it is back.
+// Retries executions. That is safe because executions are pure: another server, or the same one
+// later, gives the same result.
 #ifndef OPMILL_CLIENT_RETRY_H_
 #define OPMILL_CLIENT_RETRY_H_
 
@@ -10,9 +10,9 @@
 
 namespace opmill {
 
-// Runs `attempt`, and again while it ends Unavailable: at most `max_attempts` times, all within
-// `timeout`, of which each is told what remains. In between it waits as long as the server says, or
-// else twice as long each time.
+// Calls `attempt`, and repeats it while it ends with Unavailable: at most `max_attempts` times in
+// all, within `timeout`. `remaining` is the rest of the timeout. Between attempts it waits as long
+// as the server says, otherwise twice as long each time.
 absl::StatusOr<v1::ExecutionStatistics> Retry(
     int max_attempts, absl::Duration timeout,
     absl::FunctionRef<absl::StatusOr<v1::ExecutionStatistics>(absl::Duration remaining)> attempt);

@@ -1,4 +1,4 @@
-// Values as they go to gRPC.
+// Conversions to gRPC's types: slices, durations, contexts.
 #ifndef OPMILL_CLIENT_WIRE_H_
 #define OPMILL_CLIENT_WIRE_H_
 
@@ -15,10 +15,11 @@
 
 namespace opmill {
 
-// Part of `input`, with a reference to its owner for as long as gRPC keeps the slice.
+// A slice of a part of `input`. It holds a reference to the owner for as long as gRPC keeps the
+// slice.
 inline grpc::Slice SliceOf(const InputBytes& input, size_t offset, size_t size) {
   using Owner = std::shared_ptr<const void>;
-  // gRPC does not write through what it is given to send.
+  // gRPC does not modify slices that it sends.
   auto* bytes = const_cast<std::byte*>(input.data + offset);
   return grpc::Slice(
       bytes, size, [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(input.owner));

@@ -12,14 +12,14 @@ struct ChartLine {
   std::vector<double> values;  // not negative; one for each label of the x axis
 };
 
-// A panel has a y axis of its own, which begins at 0.
+// A panel with its own y axis, which starts at 0.
 struct ChartPanel {
-  std::string title;  // with the unit
+  std::string title;  // including the unit
   std::vector<ChartLine> lines;
 };
 
-// A self-contained document: panels one below the other over the same x axis, whose labels stand at
-// equal distances.
+// Returns a self-contained SVG document: the panels below each other, with a shared x axis whose
+// labels are at equal distances.
 std::string SvgChart(const std::string& title, const std::string& x_title,
                      const std::vector<std::string>& x_labels,
                      const std::vector<ChartPanel>& panels);

@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-// Letters changed, left out, put in, or swapped with their neighbour.
+// The edit distance: letters replaced, removed, inserted, or swapped with their neighbor.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<std::vector<size_t>> distance(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) distance[i][0] = i;
@@ -129,7 +129,7 @@ std::string Nearest(absl::string_view word, const std::vector<std::string>& cand
   size_t least = std::numeric_limits<size_t>::max();
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);
-    // More than a third of it changed is another word.
+    // If more than a third differs, it is another word.
     if (distance < least && distance <= std::max<size_t>(1, candidate.size() / 3)) {
       least = distance;
       nearest = candidate;

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/text_table.h"
@@ -61,7 +61,7 @@ const Verb& CompileVerb() {
       .name = "compile",
       .arguments = "OPERATOR",
       .argument_choices = OperatorNames(),
-      .summary = "checks an operator and compiles it ahead of its first use",
+      .summary = "validates an operator and compiles it before its first use",
       .details =
           "Prints the operator's key, its outputs, and the device memory that it needs.\n\n"
           "  opmill compile reduce --function sum --dtype float16 --shape 1024,1024 --axes 1\n",

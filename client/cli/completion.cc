@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/common.h"
 #include "client/cli/completion_scripts.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/verbs.h"
 
 namespace opmill {
@@ -17,7 +17,7 @@ struct Shell {
 constexpr Shell kShells[] = {
     {"bash", &BashCompletion}, {"zsh", &ZshCompletion}, {"fish", &FishCompletion}};
 
-// main takes `help` itself, which is no verb of the table.
+// main handles `help` itself, so it is not in the table.
 std::vector<Verb> VerbsAndHelp() {
   std::vector<Verb> verbs;
   Verb help = {.name = "help", .summary = "this page, or a verb's"};
@@ -38,9 +38,9 @@ int Completion(const CommandLine& line) {
   }
   return BadCommandLine(
       line, absl::InvalidArgumentError(
-                absl::StrCat(name.empty() ? "A shell is needed"
+                absl::StrCat(name.empty() ? "The shell is missing"
                                           : absl::StrCat("There is no script for \"", name, "\""),
-                             "; there are bash, zsh and fish.")));
+                             "; the choices are bash, zsh and fish.")));
 }
 
 }  // namespace
@@ -50,9 +50,9 @@ const Verb& CompletionVerb() {
       new Verb{.name = "completion",
                .arguments = "SHELL",
                .argument_choices = {"bash", "zsh", "fish"},
-               .summary = "prints the script that completes verbs, flags and values",
+               .summary = "prints a shell completion script for verbs, flags and values",
                .details =
-                   "SHELL is bash (4 or later), zsh or fish. In the shell's start-up file:\n\n"
+                   "SHELL is bash (4 or later), zsh or fish. Add to the shell's startup file:\n\n"
                    "  source <(opmill completion bash)\n"
                    "  source <(opmill completion zsh)        after compinit\n"
                    "  opmill completion fish | source\n",

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/array_text.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/verbs.h"
@@ -41,7 +41,7 @@ AttributeValues ValuesOf(const WorkedExample& example, const OperatorSchema& sch
   return {example.k};
 }
 
-// As the page spells it, outputs and all.
+// Formats an example as the page does, with its outputs.
 v1::OperatorDesc DescOf(const WorkedExample& example) {
   const OperatorSchema& schema = *FindOperator(example.op);
   OperatorDesc desc = {.schema = &schema,
@@ -71,7 +71,7 @@ std::string Indented(const std::string& text) {
   return absl::StrCat("      ", absl::StrReplaceAll(text, {{"\n", "\n      "}}), "\n");
 }
 
-// Empty where the server gives what the page says; else what it gave, and what was expected.
+// Returns "" if the server's result is that of the page; otherwise both results.
 absl::StatusOr<std::string> Difference(Client& client, const WorkedExample& example) {
   const absl::StatusOr<ExecutionResult> result =
       client.Execute(DescOf(example), BytesAs<float>(example.input));
@@ -130,7 +130,7 @@ int Demo(const CommandLine& line) {
     Print(absl::StrCat("{\"right\":", right, ",\"count\":", count, ",\"examples\":[",
                        absl::StrJoin(verdicts, ","), "]}\n"));
   } else {
-    Print(absl::StrCat("\n", right, " of ", count, " examples give what their page says.\n"));
+    Print(absl::StrCat("\n", right, " of ", count, " examples give the result on their page.\n"));
   }
   return right == count ? kDone : kFailed;
 }
@@ -138,12 +138,12 @@ int Demo(const CommandLine& line) {
 }  // namespace
 
 const Verb& DemoVerb() {
-  static const Verb* const verb = new Verb{
-      .name = "demo",
-      .summary = "runs the worked examples of DirectML's pages, each with its verdict",
-      .details = "Exit code 1 where one of them gives another result than its page says.\n",
-      .flags = WithCommonFlags({}),
-      .run = &Demo};
+  static const Verb* const verb =
+      new Verb{.name = "demo",
+               .summary = "runs the examples of DirectML's reference pages and checks the results",
+               .details = "The exit code is 1 if a result differs from the page.\n",
+               .flags = WithCommonFlags({}),
+               .run = &Demo};
   return *verb;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 bool errors_are_json = false;
 
-// The flag at fault, or the input; "" where the sentence begins with neither.
+// The flag or input that caused the error; "" if the message begins with neither.
 std::string FieldOf(const absl::Status& status) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (!violations.empty()) return violations[0].field;
@@ -58,14 +58,14 @@ int ReportError(const absl::Status& refusal, absl::string_view hint, ExitCode ex
 int Fail(const absl::Status& status) {
   return ReportError(status,
                      absl::IsUnauthenticated(status)
-                         ? "Name a file that holds a valid token with --token_file, or set "
+                         ? "Pass a file with a valid token with --token_file, or set "
                            "OPMILL_TOKEN to the token."
                          : "",
                      kFailed);
 }
 
 int BadCommandLine(const Verb& verb, const absl::Status& status) {
-  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` tells more."),
+  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` has more information."),
                      kBadCommandLine);
 }
 

@@ -1,4 +1,4 @@
-// What a verb prints, and how it ends when something went wrong.
+// Prints errors, and defines the exit codes of verbs that fail.
 #ifndef OPMILL_CLIENT_CLI_ERRORS_H_
 #define OPMILL_CLIENT_CLI_ERRORS_H_
 
@@ -10,18 +10,17 @@ namespace opmill {
 
 void Print(absl::string_view text);
 
-// From now on errors are written as JSON, one object each:
+// Makes errors be written as JSON, one object each:
 //   {"error":{"code":"INVALID_ARGUMENT","message":"...","field":"--axes","hint":"..."}}
-// `field` is the flag at fault, or the name of the input; it and the hint may be absent.
+// `field` is the flag or the name of the input that caused the error. It and `hint` may be absent.
 void WriteErrorsAsJson();
 
-// Writes the error to stderr, and on a line of its own the hint where there is one; returns
-// `exit_code`.
+// Writes the error to stderr, with the hint, if any, on a line of its own. Returns `exit_code`.
 int ReportError(const absl::Status& status, absl::string_view hint, ExitCode exit_code);
 
-// kFailed. A call that was refused for its token gets the remedy as its hint.
+// Returns kFailed. For a missing or unknown token, the hint says how to set it.
 int Fail(const absl::Status& status);
-// kBadCommandLine, with the verb's help as its hint.
+// Return kBadCommandLine. The hint refers to the verb's help.
 int BadCommandLine(const Verb& verb, const absl::Status& status);
 int BadCommandLine(const CommandLine& line, const absl::Status& status);
 

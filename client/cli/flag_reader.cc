@@ -8,7 +8,7 @@ namespace opmill {
 
 std::string FlagReader::Required(const std::string& flag) {
   const std::optional<std::string> text = line_.Get(flag);
-  if (!text || text->empty()) Fail(flag, "It is needed here.");
+  if (!text || text->empty()) Fail(flag, "It is required.");
   return text.value_or("");
 }
 
@@ -21,7 +21,7 @@ uint32_t FlagReader::Number(const std::string& flag, uint32_t absent) {
   const std::optional<std::string> text = line_.Get(flag);
   uint32_t value = absent;
   if (text && !absl::SimpleAtoi(*text, &value)) {
-    Fail(flag, absl::StrCat("\"", *text, "\" is no number from 0 to 4294967295."));
+    Fail(flag, absl::StrCat("\"", *text, "\" is not a number from 0 to 4294967295."));
   }
   return value;
 }
@@ -31,7 +31,8 @@ std::vector<int64_t> FlagReader::RequiredIntegers(const std::string& flag) {
   for (const absl::string_view part : absl::StrSplit(Required(flag), ',')) {
     int64_t value = 0;
     if (!absl::SimpleAtoi(part, &value)) {
-      Fail(flag, absl::StrCat("\"", part, "\" is no integer; several go as 0,1."));
+      Fail(flag, absl::StrCat("\"", part,
+                              "\" is not an integer; separate several with commas, as in 0,1."));
     }
     values.push_back(value);
   }
@@ -43,7 +44,8 @@ std::vector<uint32_t> FlagReader::RequiredSizes(const std::string& flag) {
   for (const absl::string_view part : absl::StrSplit(Required(flag), ',')) {
     uint32_t value = 0;
     if (!absl::SimpleAtoi(part, &value)) {
-      Fail(flag, absl::StrCat("\"", part, "\" is no size; several go as 1024,1024."));
+      Fail(flag, absl::StrCat("\"", part,
+                              "\" is not a size; separate several with commas, as in 1024,1024."));
     }
     values.push_back(value);
   }
@@ -54,7 +56,7 @@ absl::Duration FlagReader::Time(const std::string& flag, absl::Duration absent) 
   const std::optional<std::string> text = line_.Get(flag);
   absl::Duration value = absent;
   if (text && (!absl::ParseDuration(*text, &value) || value <= absl::ZeroDuration())) {
-    Fail(flag, absl::StrCat("\"", *text, "\" is no time; write it as 5s, 250ms or 2m."));
+    Fail(flag, absl::StrCat("\"", *text, "\" is not a duration; write it as 5s, 250ms or 2m."));
   }
   return value;
 }

@@ -1,4 +1,4 @@
-// Flags as values. Reads on after a mistake, and keeps the first.
+// Converts flags to values. Continues after an error, and keeps the first one.
 #ifndef OPMILL_CLIENT_CLI_FLAG_READER_H_
 #define OPMILL_CLIENT_CLI_FLAG_READER_H_
 
@@ -32,7 +32,7 @@ class FlagReader {
   std::vector<uint32_t> RequiredSizes(const std::string& flag);         // "1024,1024"
   absl::Duration Time(const std::string& flag, absl::Duration absent);  // "5s", "250ms"
 
-  // By a parser of client/names.h.
+  // `parse` is a parser of client/names.h.
   template <typename Value>
   Value Named(const std::string& flag, absl::StatusOr<Value> (*parse)(absl::string_view),
               Value absent) {
@@ -44,7 +44,7 @@ class FlagReader {
     return absent;
   }
 
-  // For what a verb itself finds wrong, with a flag or without one.
+  // For errors that a verb itself detects, with or without a flag.
   void Fail(absl::string_view flag, absl::string_view sentence);
   void FailPlain(absl::string_view sentence);
 

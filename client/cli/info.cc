@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
@@ -99,7 +99,7 @@ int Info(const CommandLine& line) {
   if (line.Has("json")) {
     Print(JsonOf(*info) + "\n");
   } else {
-    Print(absl::StrCat(ServerText(*info), "\nAt most:\n", LimitsText(info->limits()),
+    Print(absl::StrCat(ServerText(*info), "\nLimits:\n", LimitsText(info->limits()),
                        "\nOperators, from a feature level on:\n", OperatorsText(*info)));
   }
   return kDone;
@@ -110,7 +110,7 @@ int Info(const CommandLine& line) {
 const Verb& InfoVerb() {
   static const Verb* const verb = new Verb{
       .name = "info",
-      .summary = "tells what the server is, what it computes, and its limits",
+      .summary = "prints the server's version, device, operators and limits",
       .details =
           "Version, device, feature level, limits, and the types and ranks of every operator.\n",
       .flags = WithCommonFlags({}),

@@ -37,7 +37,7 @@ std::string DtypeName(const NpyDtype& dtype) {
   return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
 }
 
-// The type of operators that loses least.
+// The operator type that preserves the most information.
 std::string NearestType(NpyDtype dtype) {
   if (dtype.kind == 'b') return "uint8";
   if (dtype.kind == 'f' && dtype.bytes == 8) return "float32";
@@ -60,8 +60,9 @@ absl::StatusOr<InputBytes> LoadAndCast(const NpyHeader& header, v1::DataType to,
   const size_t bytes = header.data_bytes / header.dtype.bytes * ElementBytes(to);
   std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[bytes]);
   if (elements == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "As ", NameOf(to), " its elements take ", bytes, " bytes, for which there is no memory."));
+    return absl::ResourceExhaustedError(absl::StrCat("Its elements take ", bytes, " bytes as ",
+                                                     NameOf(to),
+                                                     "; not enough memory is available."));
   }
   absl::Status status = CastElements(header, {raw->data, raw->size}, to, elements.get());
   if (!status.ok()) return status;
@@ -74,7 +75,7 @@ absl::Status AboutInput(const std::string& name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-// The array of this header, or why it has none.
+// The array with this header, or the error.
 InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeader> header,
                      v1::DataType cast, Load load) {
   InputArray array{.name = std::move(name), .stem = std::move(stem)};
@@ -98,7 +99,7 @@ InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeade
   return array;
 }
 
-// Reads on until there are `size` bytes, or the end. Memory grows with what comes.
+// Reads until there are `size` bytes, or the end. Memory grows as data arrives.
 void ReadUpTo(size_t size, std::vector<std::byte>& bytes) {
   constexpr size_t kMinStep = size_t{1} << 20;
   while (bytes.size() < size) {
@@ -120,7 +121,7 @@ absl::StatusOr<NpyHeader> ReadStandardInput(v1::DataType cast, std::vector<std::
   const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(bytes);
   if (!header_bytes.ok()) return header_bytes.status();
   ReadUpTo(*header_bytes, bytes);
-  if (bytes.size() < *header_bytes) return ParseNpyHeader(bytes);  // says what is missing
+  if (bytes.size() < *header_bytes) return ParseNpyHeader(bytes);  // returns the error
   absl::StatusOr<NpyHeader> header = ParseFor(cast, [&](NpyDtypes dtypes) {
     return ReadNpyHeader(absl::MakeConstSpan(bytes).first(*header_bytes), dtypes);
   });

@@ -12,16 +12,16 @@
 namespace opmill {
 namespace {
 
-// Enough that one uploads while another computes.
+// Enough for one to upload while another one computes.
 constexpr size_t kMaxThreads = 4;
-// Jobs that may have begun before the oldest that `finish` has not seen.
+// The most jobs that may have started since the oldest one that `finish` has not seen.
 constexpr size_t kMaxAhead = 2 * kMaxThreads;
 
 absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
   std::vector<InputBytes> inputs;
   for (InputArray& input : job.inputs) {
     absl::StatusOr<InputBytes> bytes = input.load();
-    input.load = nullptr;  // which may keep what the elements were made of
+    input.load = nullptr;  // releases the source of the elements
     if (!bytes.ok()) return bytes.status();
     inputs.push_back(*std::move(bytes));
   }
@@ -43,7 +43,7 @@ absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
   return absl::OkStatus();
 }
 
-// Hands out jobs to threads, and their ends to one that takes them in order.
+// Distributes jobs to threads, and returns their ends in order.
 class Queue {
  public:
   explicit Queue(size_t size) : has_ended_(size) {}

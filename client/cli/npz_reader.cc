@@ -21,7 +21,7 @@ namespace {
 
 using Bytes = absl::Span<const std::byte>;
 
-// Deflate writes at most 258 bytes for 2 bits.
+// Deflate produces at most 258 bytes from 2 bits.
 constexpr uint64_t kMaxInflation = 1032;
 
 absl::Status Damaged(absl::string_view what) {
@@ -40,7 +40,7 @@ uint16_t U16(Bytes bytes, size_t offset) { return LittleEndian<uint16_t>(bytes, 
 uint32_t U32(Bytes bytes, size_t offset) { return LittleEndian<uint32_t>(bytes, offset); }
 uint64_t U64(Bytes bytes, size_t offset) { return LittleEndian<uint64_t>(bytes, offset); }
 
-// The record at `offset`, or nothing where it is not all inside the file or not of this kind.
+// The record at `offset`; nullopt if it is not entirely within the file or has another signature.
 std::optional<Bytes> Record(Bytes file, uint64_t offset, size_t size, uint32_t signature) {
   if (offset > file.size() || file.size() - offset < size) return std::nullopt;
   const Bytes record = file.subspan(static_cast<size_t>(offset));
@@ -53,7 +53,7 @@ struct Directory {
   uint64_t offset = 0;
 };
 
-// From the end of the file, where a comment may follow the record.
+// Searches backwards from the end of the file, because a comment may follow the record.
 absl::StatusOr<Directory> FindDirectory(Bytes file) {
   const size_t last = file.size() < zip::kEndBytes ? 0 : file.size() - zip::kEndBytes;
   for (size_t back = 0; back <= std::min<size_t>(last, zip::kMax16); ++back) {
@@ -68,14 +68,15 @@ absl::StatusOr<Directory> FindDirectory(Bytes file) {
     if (!locator) return directory;
     const std::optional<Bytes> end64 =
         Record(file, U64(*locator, 8), zip::kEnd64Bytes, zip::kEnd64Signature);
-    if (!end64) return Damaged("its directory's end is not where it says");
+    if (!end64) return Damaged("the end record of its directory is not at the stated offset");
     return Directory{U64(*end64, 32), U64(*end64, 48)};
   }
   return absl::InvalidArgumentError(
-      "The file is no .npz archive, or the end of one is missing: it has no zip directory.");
+      "The file is not a .npz archive, or the end of one is missing: it has no zip directory.");
 }
 
-// Takes the 64-bit values of a member's extra fields for those that are all ones, in this order.
+// Replaces values whose bits are all ones by the 64-bit values in a member's extra fields, in this
+// order.
 bool TakeZip64(Bytes extra, absl::Span<uint64_t* const> values) {
   while (extra.size() >= 4) {
     const uint16_t kind = U16(extra, 0);
@@ -95,14 +96,14 @@ bool TakeZip64(Bytes extra, absl::Span<uint64_t* const> values) {
   return true;
 }
 
-// The entry of the directory at `offset`, which becomes that of the next one.
+// Reads the directory entry at `offset`, and advances `offset` to the next one.
 absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
   const std::optional<Bytes> entry = Record(file, offset, zip::kEntryBytes, zip::kEntrySignature);
-  if (!entry) return Damaged("its directory is cut off");
+  if (!entry) return Damaged("its directory is truncated");
   const size_t name_bytes = U16(*entry, 28);
   const size_t extra_bytes = U16(*entry, 30);
   const size_t entry_bytes = zip::kEntryBytes + name_bytes + extra_bytes + U16(*entry, 32);
-  if (entry->size() < entry_bytes) return Damaged("its directory is cut off");
+  if (entry->size() < entry_bytes) return Damaged("its directory is truncated");
   offset += entry_bytes;
 
   NpzMember member;
@@ -123,7 +124,7 @@ absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
   if (!local) return Damaged(absl::StrCat(name, " is not where the directory says"));
   const size_t skipped = zip::kLocalBytes + U16(*local, 26) + U16(*local, 28);
   if (local->size() < skipped || local->size() - skipped < compressed_bytes) {
-    return Damaged(absl::StrCat(name, " reaches past the end of the file"));
+    return Damaged(absl::StrCat(name, " extends past the end of the file"));
   }
   member.compressed = local->subspan(skipped, static_cast<size_t>(compressed_bytes));
   if (member.method == zip::kStored && member.bytes != compressed_bytes) {
@@ -138,11 +139,11 @@ absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
   return member;
 }
 
-// The bytes of a member from its beginning on.
+// Reads the bytes of a member from its beginning.
 class MemberReader {
  public:
   explicit MemberReader(const NpzMember& member) : member_(member), rest_(member.compressed) {
-    // Raw deflate; fails only for want of memory.
+    // Raw deflate; fails only if out of memory.
     if (member.method == zip::kDeflated) is_ready_ = inflateInit2(&stream_, -MAX_WBITS) == Z_OK;
   }
   ~MemberReader() {
@@ -151,9 +152,9 @@ class MemberReader {
   MemberReader(const MemberReader&) = delete;
   MemberReader& operator=(const MemberReader&) = delete;
 
-  // Exactly `size` bytes.
+  // Reads exactly `size` bytes.
   absl::Status Read(std::byte* out, size_t size) {
-    if (!is_ready_) return absl::ResourceExhaustedError("There is no memory to inflate with.");
+    if (!is_ready_) return absl::ResourceExhaustedError("Not enough memory to inflate it.");
     if (member_.method == zip::kStored) {
       if (rest_.size() < size) return EndsEarly();
       std::copy_n(rest_.data(), size, out);
@@ -174,7 +175,7 @@ class MemberReader {
       size -= written;
       if (result == Z_STREAM_END && size > 0) return EndsEarly();
       if (result == Z_DATA_ERROR || result == Z_NEED_DICT) {
-        return Damaged("its deflated bytes are no deflate stream");
+        return Damaged("its deflated bytes are not a valid deflate stream");
       }
       if (written == 0 && stream_.avail_in == given) return EndsEarly();
     }
@@ -185,7 +186,7 @@ class MemberReader {
   static constexpr size_t kMaxStep = size_t{1} << 30;  // zlib counts in 32 bits
 
   absl::Status EndsEarly() const {
-    return Damaged(absl::StrCat("it claims ", member_.bytes, " bytes and ends before"));
+    return Damaged(absl::StrCat("it claims ", member_.bytes, " bytes, but ends earlier"));
   }
 
   const NpzMember& member_;
@@ -196,7 +197,7 @@ class MemberReader {
 
 absl::Status CheckCrc(uint32_t actual, const NpzMember& member) {
   if (actual == member.crc) return absl::OkStatus();
-  return Damaged("its bytes do not have the checksum that the directory names");
+  return Damaged("its bytes do not match the checksum in the directory");
 }
 
 }  // namespace
@@ -210,7 +211,7 @@ absl::StatusOr<std::vector<NpzMember>> ReadNpzDirectory(Bytes file) {
   for (uint64_t i = 0; i < directory->members; ++i) {
     absl::StatusOr<NpzMember> member = ReadEntry(file, offset);
     if (!member.ok()) return member.status();
-    if (absl::EndsWith(member->name, "/")) continue;  // a folder
+    if (absl::EndsWith(member->name, "/")) continue;  // a directory
     if (!names.insert(member->name).second) {
       return Damaged(absl::StrCat("it holds ", zip::Printable(member->name), " twice"));
     }
@@ -222,12 +223,12 @@ absl::StatusOr<std::vector<NpzMember>> ReadNpzDirectory(Bytes file) {
 
 absl::StatusOr<NpyHeader> ReadNpzHeader(const NpzMember& member, NpyDtypes dtypes) {
   if (member.is_encrypted) {
-    return absl::InvalidArgumentError("It is encrypted, which NumPy's archives never are.");
+    return absl::InvalidArgumentError("It is encrypted; NumPy's archives are not.");
   }
   if (member.method != zip::kStored && member.method != zip::kDeflated) {
     return absl::InvalidArgumentError(
         absl::StrCat("It is compressed by method ", member.method,
-                     "; stored (0) and deflated (8) arrays are read."));
+                     "; only stored (0) and deflated (8) arrays can be read."));
   }
   MemberReader reader(member);
   std::vector<std::byte> header(
@@ -259,7 +260,7 @@ absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHea
   std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[header.data_bytes]);
   if (elements == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("Its elements take ", header.data_bytes,
-                                                     " bytes, for which there is no memory."));
+                                                     " bytes; not enough memory is available."));
   }
   MemberReader reader(member);
   uLong crc = 0;
@@ -271,7 +272,7 @@ absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHea
   std::vector<std::byte> around(header.data_offset);
   absl::Status status = read(around.data(), around.size());
   if (status.ok()) status = read(elements.get(), header.data_bytes);
-  // What may follow the array counts for the checksum.
+  // Bytes after the array are part of the checksum.
   around.resize(size_t{1} << 16);
   uint64_t rest = member.bytes - header.data_offset - header.data_bytes;
   while (status.ok() && rest > 0) {

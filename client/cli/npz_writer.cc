@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint16_t kVersion20 = 20;
 constexpr uint16_t kVersion45 = 45;  // with 64-bit sizes
-// 1980-01-01, the first day that zip knows: equal results give equal archives.
+// 1980-01-01, the earliest date in zip: equal results give equal archives.
 constexpr uint32_t kDate = 0x00210000;
 
 class RecordBuilder {
@@ -56,7 +56,7 @@ absl::Status NpzWriter::Add(const std::string& name, absl::Span<const std::byte>
   const uint64_t offset = size_;
   const uint64_t bytes = npy.size();
   const uint64_t crc = crc32_z(0, reinterpret_cast<const Bytef*>(npy.data()), npy.size());
-  // Both records have all three values, so that one test decides for both.
+  // Both records always have all three values, so that one check decides for both.
   const bool is_64 = bytes >= zip::kMax32 || offset >= zip::kMax32;
   const uint16_t version = is_64 ? kVersion45 : kVersion20;
   const std::string sizes = RecordBuilder().U64(bytes).U64(bytes).Take();
@@ -106,7 +106,7 @@ absl::Status NpzWriter::Commit() {
     absl::StrAppend(&end,
                     RecordBuilder()
                         .U32(zip::kEnd64Signature)
-                        .U64(zip::kEnd64Bytes - 12)  // what follows
+                        .U64(zip::kEnd64Bytes - 12)  // size of the rest
                         .U16(kVersion45)
                         .U16(kVersion45)
                         .U32(0)  // disks

@@ -54,7 +54,7 @@ const AttributeSchema* AxesAttribute(const OperatorSchema& schema) {
 bool Reduces(const OperatorSchema& schema) {
   const AttributeSchema* const axes = AxesAttribute(schema);
   if (axes == nullptr || axes->kind != AttributeKind::kAxes) return false;
-  // The schema says it in what it infers: here of two elements.
+  // Determined by inferring the outputs of a two-element input.
   OperatorDesc desc = {.schema = &schema};
   desc.inputs.assign(schema.inputs.size(), {.data_type = DataType::kFloat32, .sizes = {2}});
   desc.outputs.resize(schema.outputs.size());
@@ -79,7 +79,7 @@ absl::StatusOr<OperatorDesc> OperatorChoice::For(std::vector<TensorDesc> inputs,
     desc.attributes[schema->AttributeIndex(attribute->name)] = *std::move(resolved);
   }
   std::vector<InferredOutput> inferred;
-  // A descriptor of which no outputs follow is one that the server refuses.
+  // If no outputs can be inferred, the server refuses the descriptor.
   if (index_type == DataType::kUnknown || !schema->infer(desc, inferred).ok()) return desc;
   for (size_t i = 0; i < inferred.size(); ++i) {
     if (!inferred[i].holds_indices) continue;

@@ -1,4 +1,4 @@
-// An operator as the flags say it, before there are inputs.
+// An operator as specified by flags, independent of the inputs.
 #ifndef OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
 #define OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
 
@@ -12,27 +12,27 @@
 
 namespace opmill {
 
-// The operator that users call `name`; null where there is none.
+// The operator with the command-line name `name`; null if there is none.
 const OperatorSchema* FindOperator(absl::string_view name);
 
-// The attribute that holds its axes; null where it works on each element alone.
+// The attribute that holds the axes; null for elementwise operators.
 const AttributeSchema* AxesAttribute(const OperatorSchema& schema);
 
-// Whether its axes have size 1 in the output.
+// True if the axes have size 1 in the output.
 bool Reduces(const OperatorSchema& schema);
-// Whether an output may hold indices.
+// True if an output may hold indices.
 bool HasIndices(const OperatorSchema& schema);
 
 struct OperatorChoice {
   const OperatorSchema* schema = nullptr;
   std::string axes_flag;                     // "axes" or "axis", as the user wrote it
-  std::vector<int64_t> axes;                 // -1 is the last one
-  std::vector<AttributeValues> attributes;   // in the schema's order; its axes are left empty
-  DataType index_type = DataType::kUnknown;  // the server's choice
+  std::vector<int64_t> axes;                 // -1 is the last axis
+  std::vector<AttributeValues> attributes;   // in the schema's order; the axes are left empty
+  DataType index_type = DataType::kUnknown;  // unknown: the server's default
 
-  // For inputs of these descriptors, the first of which sentences call `input_name`.
-  // InvalidArgument names the flag of an axis that the input does not have, or that is given twice;
-  // what else is wrong with sizes and types is the server's to say.
+  // The descriptor for these inputs. Messages call the first one `input_name`. Returns
+  // InvalidArgument, naming the flag, if the input has no such axis or an axis is given twice. The
+  // server checks everything else.
   absl::StatusOr<OperatorDesc> For(std::vector<TensorDesc> inputs,
                                    absl::string_view input_name) const;
 };

@@ -17,8 +17,8 @@
 namespace opmill {
 namespace {
 
-// What the page of help says of an attribute's flag. An attribute without a row has a flag of its
-// own name, and a text that names its operators.
+// The help text of an attribute's flag. An attribute without a row has a flag with its own name,
+// and a generated text that names its operators.
 struct FlagText {
   absl::string_view attribute;
   absl::string_view flag;
@@ -34,10 +34,10 @@ constexpr FlagText kFlagTexts[] = {
     {"function", "function", "NAME",
      "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp\n"
      "(or lse, logsumexp) max min multiply (or prod) sum sum_square"},
-    {"k", "k", "N", "top_k: how many"},
+    {"k", "k", "N", "top_k: the number of results"},
 };
 
-// Choices that may be left out. All others must be given. The first row that fits is in effect.
+// Defaults of choices. Choices without a default must be given. The first matching row applies.
 struct DefaultChoice {
   absl::string_view op;  // empty: any
   absl::string_view attribute;
@@ -48,7 +48,7 @@ constexpr DefaultChoice kDefaultChoices[] = {
     {"", "axis_direction", "INCREASING"},
 };
 
-// Other libraries' names.
+// Names that other libraries use.
 struct Synonym {
   absl::string_view attribute;
   absl::string_view name;
@@ -99,7 +99,7 @@ Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
   return flag;
 }
 
-// Of all operators, each name once.
+// The flags of all operators, without duplicates.
 std::vector<Flag> AttributeFlags() {
   std::vector<Flag> flags;
   for (const OperatorSchema* const schema : Operators()) {
@@ -109,7 +109,7 @@ std::vector<Flag> AttributeFlags() {
         continue;
       }
       flags.push_back(std::move(flag));
-      if (IsAxes(attribute)) flags.push_back({"axis", "LIST", "the same"});
+      if (IsAxes(attribute)) flags.push_back({"axis", "LIST", "the same as --axes"});
     }
   }
   return flags;
@@ -131,12 +131,12 @@ void RefuseFlagsOfOtherOperators(const OperatorSchema& schema, FlagReader& flags
   }
 }
 
-// --axes and --axis are one flag with two names.
+// --axes and --axis are two names of one flag.
 void ReadAxes(const AttributeSchema& attribute, FlagReader& flags, OperatorChoice& choice) {
   const bool has_axis = flags.line().Has("axis");
   choice.axes_flag = has_axis ? "axis" : "axes";
   if (has_axis && flags.line().Has("axes")) {
-    flags.Fail("axis", "It is another name of --axes, which is given as well.");
+    flags.Fail("axis", "It is another name for --axes, which is given too.");
   }
   choice.axes = flags.RequiredIntegers(choice.axes_flag);
   if (attribute.kind == AttributeKind::kAxis && choice.axes.size() != 1) {
@@ -177,7 +177,7 @@ AttributeValues ReadAttribute(const AttributeSchema& attribute, FlagReader& flag
   return {};
 }
 
-// The functions that give indices, where only some do.
+// Refuses --index_type for a function without indices; the error lists those with indices.
 void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
   const OperatorSchema& schema = *choice.schema;
   if (!flags.line().Has("index_type") || !schema.has_functions()) return;
@@ -206,18 +206,19 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
   std::vector<Flag> flags = AttributeFlags();
   flags.push_back({"index_type",
                    "TYPE",
-                   "of indices: uint32 (default), int32, uint64 or int64",
+                   "type of the indices: uint32 (default), int32, uint64 or int64",
                    {"uint32", "int32", "uint64", "int64"}});
-  flags.push_back({"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0",
+  flags.push_back({"feature_level", "LEVEL",
+                   "restrict the call to a DirectML feature level, such as 5.0",
                    FeatureLevelNames()});
   flags.insert(flags.end(), own.begin(), own.end());
   return flags;
 }
 
 std::vector<Flag> TensorFlags() {
-  return {{"dtype", "TYPE", "of the inputs' elements: float32 (default), int8, ...",
+  return {{"dtype", "TYPE", "type of the inputs' elements: float32 (default), int8, ...",
            absl::StrSplit(kDataTypeNames, ", ")},
-          {"shape", "LIST", "the sizes of each input, as 1024,1024"}};
+          {"shape", "LIST", "sizes of each input, such as 1024,1024"}};
 }
 
 std::vector<std::string> OperatorNames() {
@@ -234,7 +235,7 @@ TensorDesc ReadTensor(FlagReader& flags) {
 void CheckOperatorName(const std::string& op, FlagReader& flags) {
   if (FindOperator(op) != nullptr) return;
   const std::vector<std::string> names = OperatorNames();
-  const std::string list = absl::StrCat("; there are ", absl::StrJoin(names, ", "), ".");
+  const std::string list = absl::StrCat("; the operators are ", absl::StrJoin(names, ", "), ".");
   flags.FailPlain(
       op.empty() ? absl::StrCat("An operator is needed", list)
                  : absl::StrCat("There is no operator \"", op, "\"", list, DidYouMean(op, names)));
@@ -261,7 +262,7 @@ absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const Attribu
       schema.has_functions() && &schema.attributes[schema.function_attribute] == &attribute;
   return absl::InvalidArgumentError(absl::StrCat(
       "There is no ", is_function ? absl::StrCat(schema.name, " ", flag) : flag, " \"", name,
-      "\"; there are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
+      "\"; the choices are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
 }
 
 OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags) {

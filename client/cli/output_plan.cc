@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kStemMark[] = "{}";
 
-// The separators of both systems, so that a command line means the same on both.
+// The path separators of all systems, so that a command line means the same everywhere.
 bool EndsWithSeparator(absl::string_view path) {
   return absl::EndsWith(path, "/") || absl::EndsWith(path, "\\");
 }
@@ -26,7 +26,7 @@ bool IsFolder(const std::string& path) {
   return EndsWithSeparator(path) || std::filesystem::is_directory(PathOf(path), ignored);
 }
 
-// The name of an array in an archive may be anything, also a path out of the folder.
+// The name of an array in an archive is arbitrary; it may even be a path out of the directory.
 bool CanBeFileName(absl::string_view stem) {
   return !stem.empty() && !absl::StartsWith(stem, ".") &&
          stem.find_first_of(absl::string_view("/\\:\0", 4)) == absl::string_view::npos;
@@ -50,13 +50,13 @@ absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const
   const bool is_folder = !has_mark && IsFolder(value);
   if (value == kStandardStream && inputs_.size() == 1) return OutputTarget{Kind::kStandardOutput};
   if (value == kStandardStream) {
-    return Refusal(flag,
-                   absl::StrCat("Standard output takes one result, and there are ", inputs_.size(),
-                                " inputs; name a folder (out/) or a .npz archive."));
+    return Refusal(
+        flag, absl::StrCat("Standard output can hold one result, but there are ", inputs_.size(),
+                           " inputs; name a directory (out/) or a .npz archive."));
   }
   if ((has_mark || is_folder) && !CanBeFileName(input.stem)) {
     return Refusal(flag, absl::StrCat("The name of ", input.name,
-                                      " cannot be part of a file's name; write a .npz archive."));
+                                      " cannot be part of a file name; write a .npz archive."));
   }
   std::string path = value;
   if (has_mark) path = absl::StrReplaceAll(value, {{kStemMark, input.stem}});
@@ -67,16 +67,17 @@ absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const
     return OutputTarget{Kind::kArchive, path, input.stem};
   }
   if (has_mark || is_folder || inputs_.size() == 1) return OutputTarget{Kind::kFile, path};
-  return Refusal(flag, absl::StrCat(value, " is one file, and there are ", inputs_.size(),
-                                    " inputs; name a folder (out/), a .npz archive, or a file with "
-                                    "{} for the input's name (out-{}.npy)."));
+  return Refusal(flag,
+                 absl::StrCat(value, " is one file, but there are ", inputs_.size(),
+                              " inputs; name a directory (out/), a .npz archive, or a file with "
+                              "{} for the input's name (out-{}.npy)."));
 }
 
 absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& flag,
                                                           const std::optional<std::string>& value) {
   std::vector<OutputTarget> targets(inputs_.size());
   if (!value) return targets;
-  if (value->empty()) return Refusal(flag, "It is empty; a file is needed.");
+  if (value->empty()) return Refusal(flag, "It is empty; it must name a file.");
   if (EndsWithSeparator(*value)) folders_.insert(*value);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputArray& input = inputs_[i].front();

@@ -16,7 +16,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Below 64 MiB, or where stderr is a file, a bar would only be in the way.
+  // False below 64 MiB, or if stderr is not a terminal.
   static bool IsWanted(uint64_t total_bytes);
 
   void Show(uint64_t done_bytes);

@@ -15,7 +15,7 @@ uint64_t Next(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-// Keeps sign and mantissa of random bits, and takes the exponent from the five below 1.
+// Keeps the sign and mantissa of random bits, and selects one of the five exponents below 1.
 uint64_t FloatBits(uint64_t random, int mantissa_bits, int bias, int sign_bit) {
   const uint64_t mantissa = random & ((uint64_t{1} << mantissa_bits) - 1);
   const uint64_t exponent = static_cast<uint64_t>(bias) - 1 - (random >> 40) % 5;
@@ -33,7 +33,7 @@ std::vector<std::byte> RandomElements(v1::DataType type, size_t count, uint64_t 
     uint64_t bits = Next(state);
     if (type == v1::DATA_TYPE_FLOAT32) bits = FloatBits(bits, 23, 127, 31);
     if (type == v1::DATA_TYPE_FLOAT16) bits = FloatBits(bits, 10, 15, 15);
-    std::memcpy(&bytes[i * size], &bits, size);  // little-endian, as every machine that this is for
+    std::memcpy(&bytes[i * size], &bits, size);  // little-endian, like all supported machines
   }
   return bytes;
 }

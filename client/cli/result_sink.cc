@@ -17,7 +17,7 @@
 namespace opmill {
 namespace {
 
-// As many as NumPy prints without cutting.
+// NumPy abbreviates longer arrays.
 constexpr uint64_t kMaxPrintedElements = 1000;
 
 std::string ShapeText(const v1::TensorDesc& desc) {
@@ -28,7 +28,7 @@ std::vector<uint32_t> SizesOf(const v1::TensorDesc& desc) {
   return {desc.sizes().begin(), desc.sizes().end()};
 }
 
-// Without the axes.
+// Removes the axes.
 void DropAxes(absl::Span<const uint32_t> axes, v1::TensorDesc& desc) {
   const v1::TensorDesc whole = desc;
   desc.clear_sizes();
@@ -39,7 +39,7 @@ void DropAxes(absl::Span<const uint32_t> axes, v1::TensorDesc& desc) {
 
 std::string JsonNumber(v1::DataType type, const std::byte* element) {
   std::string text = ElementText(type, element);
-  // JSON has no such numbers; protobuf's JSON writes them as these strings.
+  // JSON has no NaN or infinities; protobuf's JSON writes them as these strings.
   if (text == "nan") return "\"NaN\"";
   if (text == "inf") return "\"Infinity\"";
   if (text == "-inf") return "\"-Infinity\"";
@@ -56,7 +56,7 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
     output.bytes = started.output_bytes(i);
     if (ElementBytes(output.desc.data_type()) == 0) {
       return absl::InternalError(
-          absl::StrCat("The server sends output ", i, " with a type that is unknown here."));
+          absl::StrCat("The server sends output ", i, " with an unknown type."));
     }
     DropAxes(dropped_axes_, output.desc);
     if (static_cast<size_t>(i) < targets_.size()) output.target = targets_[static_cast<size_t>(i)];
@@ -103,7 +103,7 @@ absl::Status ResultSink::Write(size_t index, uint64_t, const Payload& bytes) {
   return status;
 }
 
-// As NumPy's min and max: one NaN makes both NaN.
+// Like NumPy's min and max: one NaN makes both NaN.
 void ResultSink::Summarize(Output& output) {
   const v1::DataType type = output.desc.data_type();
   const size_t size = ElementBytes(type);

@@ -11,12 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/broadcast.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/inputs.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/jobs.h"
 #include "client/cli/npz_writer.h"
-#include "client/cli/operands.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
 #include "client/cli/refusal.h"
@@ -40,7 +40,7 @@ std::string InputFlags(size_t count) {
   return absl::StrJoin(parts, " ");
 }
 
-// The files of --input for the operator, as `given` says them, or the arguments behind it.
+// The input files: --input as in `given`, or the positional arguments.
 void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string>& positional,
                      const std::vector<std::string>& given, FlagReader& flags) {
   const size_t count = schema.inputs.size();
@@ -49,7 +49,7 @@ void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string
                                  " inputs, each as a flag: ", InputFlags(count), "."));
   }
   if (positional.empty() && given.empty() && count == 1) {
-    flags.FailPlain("An input is needed: a .npy or .npz file, or - for standard input.");
+    flags.FailPlain("An input is missing: a .npy or .npz file, or - for standard input.");
   }
   if (!positional.empty() && !given.empty()) {
     flags.Fail("input", absl::StrCat("It cannot be combined with positional files (", positional[0],
@@ -111,10 +111,11 @@ RunFlags ReadRunFlags(FlagReader& flags) {
     flags.Fail("keepdims", absl::StrCat(op, " does not take it."));
   }
   if (line.Has("indices") && schema->outputs.size() == 1) {
-    flags.Fail("indices", "Only top_k has it.");
+    flags.Fail("indices", "Only top_k supports it.");
   }
   if (TakesStandardOutput(line) && line.Has("json")) {
-    flags.Fail("json", "Standard output carries the result (-); write it to a file to get JSON.");
+    flags.Fail("json",
+               "Standard output contains the result (-); write the result to a file to get JSON.");
   }
   return run;
 }
@@ -125,7 +126,7 @@ std::vector<std::string> NamesOf(const Operands& inputs) {
   return names;
 }
 
-// Prints jobs as they end, and writes those that share a file with others.
+// Prints jobs as they end, and writes results that share an archive.
 class Report {
  public:
   Report(const CommandLine& line, bool has_many)
@@ -146,7 +147,7 @@ class Report {
     }
   }
 
-  // Writes the archives. Answers the exit code.
+  // Writes the archives, and returns the exit code.
   int Close() {
     for (const auto& [path, archive] : archives_) {
       const absl::Status status = archive->Commit();
@@ -158,7 +159,7 @@ class Report {
  private:
   void Fail(const Operands& inputs, const absl::Status& status, ExitCode code) {
     exit_code_ = std::max<int>(exit_code_, code);
-    std::fflush(stdout);  // results before it stay before it where both go to one file
+    std::fflush(stdout);  // keeps the order if stdout and stderr are the same file
     const absl::Status translated = InFlags(status, NamesOf(inputs));
     if (!has_many_) {
       opmill::Fail(translated);
@@ -177,7 +178,7 @@ class Report {
     if (npy.target.kind == OutputTarget::Kind::kStandardOutput) {
       UseBytes(stdout);
       Print({reinterpret_cast<const char*>(npy.bytes.data()), npy.bytes.size()});
-      return absl::OkStatus();  // main tells whether stdout took it
+      return absl::OkStatus();  // main reports write errors of stdout
     }
     std::unique_ptr<NpzWriter>& archive = archives_[npy.target.path];
     if (archive == nullptr) {
@@ -191,12 +192,12 @@ class Report {
 
   const bool is_json_;
   const bool has_many_;
-  const bool is_quiet_;  // standard output is for a result
+  const bool is_quiet_;  // standard output contains a result
   std::map<std::string, std::unique_ptr<NpzWriter>> archives_;
   int exit_code_ = kDone;
 };
 
-// The operator for these inputs; else why there is none, in `job`.
+// Sets the operator for these inputs; on failure sets the job's status.
 void ChooseFor(const RunFlags& run, Job& job) {
   std::vector<TensorDesc> tensors;
   for (const InputArray& input : job.inputs) {
@@ -228,7 +229,8 @@ std::vector<Job> MakeJobs(const RunFlags& run, std::vector<Operands> inputs) {
   return jobs;
 }
 
-// The inputs of each execution: an array each for an operator of one input, else all of them.
+// Groups the inputs by execution: one array each for an operator with one input, otherwise all
+// arrays together.
 absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
   const size_t count = run.choice.schema->inputs.size();
   std::vector<Operands> inputs(count == 1 ? 0 : 1);
@@ -236,7 +238,7 @@ absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
     std::vector<InputArray> arrays = OpenInputs(word, run.cast);
     if (count > 1 && arrays.size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat("--input: ", word, " holds ", arrays.size(),
-                                                     " arrays; name one of them, as ",
+                                                     " arrays; select one of them, for example ",
                                                      arrays.front().name, "."));
     }
     for (InputArray& array : arrays) {
@@ -293,13 +295,13 @@ const Verb& RunVerb() {
       .name = "run",
       .arguments = "OPERATOR [FILE...]",
       .argument_choices = OperatorNames(),
-      .summary = "computes an operator of NumPy files",
+      .summary = "computes an operator on NumPy files",
       .details = absl::StrCat(
           "OPERATOR is one of ", absl::StrJoin(OperatorNames(), ", "),
           ". FILE is\n\n"
           "  x.npy          format 1.0 to 3.0, in C or Fortran order\n"
           "  x.npz          each array of an archive, stored or deflated\n"
-          "  x.npz:NAME     one of them\n"
+          "  x.npz:NAME     one array of an archive\n"
           "  -              a .npy file from standard input\n\n"
           "Several FILEs are computed independently, over one connection. If one fails, the "
           "others\n"
@@ -307,11 +309,11 @@ const Verb& RunVerb() {
           "Operators of several inputs take them by --input, once for each in the operator's "
           "order.\n"
           "Shapes are broadcast as in NumPy; types must be equal (--cast converts).\n\n"
-          "Without --output a result of up to 1000 elements is printed as NumPy prints it, and of\n"
-          "a longer one shape, type, min and max. --output is\n\n"
+          "Without --output, a result of up to 1000 elements is printed as in NumPy; for a longer\n"
+          "one, shape, type, min and max are printed. --output is\n\n"
           "  y.npy          a file, for one input\n"
-          "  out/           a folder: each result gets the name of its input\n"
-          "  out-{}.npy     a name in which {} stands for the input's name without .npy\n"
+          "  out/           a directory: each result gets the name of its input\n"
+          "  out-{}.npy     a pattern: {} stands for the input's name without .npy\n"
           "  y.npz          an archive of all results, under the names of the inputs\n"
           "  -              standard output, for one input; nothing else is printed there\n\n"
           "  opmill run argmin  x.npy --axes 0,1\n"
@@ -322,13 +324,13 @@ const Verb& RunVerb() {
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
           "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n"),
       .flags = WithCommonFlags(OperatorFlags(
-          {{"input", "FILE", "a single FILE; of several inputs each one, in order", {}, true},
-           {"cast", "TYPE", "convert the inputs' elements (of float64, say) to this type first"},
+          {{"input", "FILE", "a single FILE; repeated for operators with several inputs", {}, true},
+           {"cast", "TYPE", "convert the inputs' elements (such as float64) to this type first"},
            {"keepdims", "",
             absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
-                         ": keep reduced axes, size 1; =false drops them")},
-           {"output", "FILE", "write the result there, as .npy; of top_k the values"},
-           {"indices", "FILE", "top_k: write the indices there"}})),
+                         ": keep reduced axes with size 1; =false drops them")},
+           {"output", "FILE", "write the result to this .npy file; for top_k the values"},
+           {"indices", "FILE", "top_k: write the indices to this file"}})),
       .run = &Run};
   return *verb;
 }

@@ -1,4 +1,4 @@
-// Columns and units for people.
+// Formats tables, sizes and durations as text.
 #ifndef OPMILL_CLIENT_CLI_TEXT_TABLE_H_
 #define OPMILL_CLIENT_CLI_TEXT_TABLE_H_
 
@@ -11,8 +11,8 @@
 
 namespace opmill {
 
-// Rows of equal length, padded into columns; all but the first column to the right where
-// `align_right` says so.
+// Formats rows of equal length as columns. With `align_right`, all columns but the first are
+// right-aligned.
 std::string TextTable(const std::vector<std::vector<std::string>>& rows, bool align_right);
 
 std::string BytesText(uint64_t bytes);              // "512 B", "64 MiB", "1.5 GiB"

@@ -31,7 +31,7 @@ step() {
   local started=$SECONDS log=$work/build/$1.log
   shift
   "$@" >"$log" 2>&1 &
-  wait $! || { tail -n 40 "$log" >&2 && fail "what stands above failed: $*"; }
+  wait $! || { tail -n 40 "$log" >&2 && fail "failed (see above): $*"; }
   printf '%5d s  %s\n' $((SECONDS - started)) "${log##*/}" >&2
 }
 

@@ -1,4 +1,5 @@
-// What differs between systems in how a program is started and speaks. Texts are UTF-8.
+// Program startup, environment and console output, which differ between operating systems. All
+// texts are UTF-8.
 #ifndef OPMILL_KERNELS_BASE_PROCESS_H_
 #define OPMILL_KERNELS_BASE_PROCESS_H_
 
@@ -11,26 +12,26 @@
 
 namespace opmill {
 
-// First thing in main: a console shows what is written to it as UTF-8.
+// Call this first in main. Makes the Windows console display output as UTF-8.
 void WriteUtf8ToConsole();
 
-// main's arguments, without the program's name.
+// main's arguments without the program name.
 std::vector<std::string> Arguments(int argc, char** argv);
 
 std::optional<std::string> Environment(const char* name);
-// Where the variable has no value yet.
+// Sets the variable if it has no value yet.
 void SetDefaultEnvironment(const char* name, const char* value);
 
-// From now on bytes go through it as they are, also line feeds on Windows.
+// Switches `file` to binary mode: bytes pass unchanged, including line feeds on Windows.
 void UseBytes(FILE* file);
 
-// A terminal that takes escape sequences.
+// True if stderr is a terminal that supports escape sequences.
 bool StderrIsTerminal();
 
 absl::StatusOr<FILE*> OpenForAppending(const std::string& path);
-// `file` goes on in the file that has the path now, which is made where there is none; in the old
-// one where that fails. Any thread may write to `file` meanwhile. Unimplemented on Windows, where
-// nobody can move a file away that is being written.
+// Redirects `file` to the file that now has this path, and creates it if necessary. On failure
+// `file` stays with the old one. Other threads may write to `file` meanwhile. Returns Unimplemented
+// on Windows, where a file that is being written cannot be moved.
 absl::Status ReopenForAppending(FILE* file, const std::string& path);
 
 }  // namespace opmill

@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint64_t kMaxViewElements = uint64_t{1} << D3D12_REQ_BUFFER_RESOURCE_TEXEL_COUNT_2_TO_EXP;
 constexpr uint64_t kMaxGroups = D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION;
-// The constants of a dispatch for one run, and its instance, which starts at the start of its
+// The constants of a dispatch for a single run, and its instance, which starts at the start of the
 // views.
 static_assert(sizeof(ElementwiseConstants) <= sizeof(DispatchConstants));
 constexpr uint64_t kConstantsStride = RoundUp(sizeof(DispatchConstants) + sizeof(Instance),
                                               D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
 
-// Views reach to the end of the last vector; buffers are cut so that they may.
+// Views extend to the end of the last vector; buffers are rounded up accordingly.
 uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
   return RoundUp(BytesOf(plan, role), 16);
 }

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kBiasDifference = 127 - 15;
 constexpr uint32_t kFractionDifference = 23 - 10;
 
-// value / 2^shift, to nearest, ties to even. `shift` is 1 to 31.
+// value / 2^shift, rounded to nearest, ties to even. `shift` is 1 to 31.
 uint32_t RoundingShift(uint32_t value, uint32_t shift) {
   const uint32_t quotient = value >> shift;
   const uint32_t rest = value & ((1u << shift) - 1);
@@ -28,7 +28,7 @@ float HalfToFloat(uint16_t half) {
   }
   if (exponent == 0) {
     if (fraction == 0) return std::bit_cast<float>(sign);
-    // A denormal of binary16 is a normal number of binary32: move its first 1 up to bit 10.
+    // A denormal binary16 is a normal binary32: shift its leading 1 to bit 10.
     exponent = 1;
     while ((fraction & 0x400) == 0) {
       fraction <<= 1;
@@ -50,8 +50,8 @@ uint16_t FloatToHalf(float value) {
   }
   const uint32_t exponent = magnitude >> 23;
   if (exponent > kBiasDifference) {
-    // Rebiased first, so that a carry out of the fraction goes on into the exponent, up to
-    // infinity. 143 is 2^16, beyond anything that rounds to a finite binary16.
+    // The exponent is rebiased first, so that a carry from the fraction continues into it, up to
+    // infinity. 143 is 2^16, beyond everything that rounds to a finite binary16.
     if (exponent >= 143) return static_cast<uint16_t>(sign | 0x7C00);
     return static_cast<uint16_t>(
         sign | RoundingShift(magnitude - (kBiasDifference << 23), kFractionDifference));

@@ -1,4 +1,4 @@
-// FLOAT16 (IEEE 754 binary16) as bits.
+// FLOAT16 (IEEE 754 binary16), represented by its bits.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_HALF_H_
 #define OPMILL_KERNELS_DESCRIPTOR_HALF_H_
 

@@ -21,10 +21,10 @@ constexpr PlanFunction kPlanFunctions[] = {
 #undef OPMILL_OPERATOR
 };
 
-// What a device writes down for a dispatch beside the plan: its constants, aligned.
+// The memory of a device for a dispatch, in addition to the plan: aligned constants.
 constexpr uint64_t kDeviceBytesPerDispatch = 512;
-constexpr uint64_t kBytesPerKernel = 256;  // its names and macros
-constexpr uint64_t kFixedBytes = 2048;     // descriptors, entries of tables
+constexpr uint64_t kBytesPerKernel = 256;  // names and macros
+constexpr uint64_t kFixedBytes = 2048;     // descriptors and table entries
 
 }  // namespace
 

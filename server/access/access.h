@@ -31,24 +31,26 @@ class Access {
   static absl::StatusOr<std::unique_ptr<Access>> Create(const AccessOptions& options);
   ~Access();
 
-  // For one address to listen at. This object outlives the server that is given them.
+  // The credentials for one listening address. This object must outlive the gRPC server that uses
+  // them.
   std::shared_ptr<grpc::ServerCredentials> MakeCredentials();
 
-  // Reads the files again soon, changed or not, and logs what came of it.
+  // Schedules a reload of the files, changed or not. The result is logged.
   void ReloadSoon() {
     if (watched_ != nullptr) watched_->CallBack();
   }
 
-  // The name of the caller's token, else of its certificate; empty where neither is asked for.
+  // The name of the caller's token, or else of its certificate. Empty if the server requires
+  // neither.
   std::string CallerOf(const grpc::CallbackServerContext& context) const;
 
-  // Of the server's certificate; InfiniteFuture without TLS.
+  // The expiry of the server's certificate; InfiniteFuture without TLS.
   absl::Time certificate_expires() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls that showed none of the tokens.
+  // The number of calls that were refused because they carried no known token.
   uint64_t refused_calls() const { return refused_calls_; }
 
  private:
-  struct Port;  // what gRPC's callbacks are given
+  struct Port;  // the argument of gRPC's callbacks
 
   explicit Access(const AccessOptions& options);
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,9 +66,9 @@ class Access {
   // Null without TLS.
   std::shared_ptr<const TlsMaterial> material_ ABSL_GUARDED_BY(mutex_);
   uint64_t material_version_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Null where none are asked for.
+  // Null if no token file is configured.
   std::shared_ptr<const AccessTokens> tokens_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all above
+  std::unique_ptr<WatchedFiles> watched_;  // declared last: its thread uses the members above
 };
 
 }  // namespace opmill

@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-// RFC 6750's characters, as far as they can be told from the gap between name and token.
+// Any visible ASCII character, which includes all that RFC 6750 allows.
 bool IsTokenCharacter(char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
@@ -37,7 +37,7 @@ absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     if (words.size() != 2) {
       return bad(absl::StrCat("has ", words.size(), words.size() == 1 ? " word" : " words",
-                              "; it is a name and a token."));
+                              "; it must have a name and a token."));
     }
     const absl::string_view token = words[1];
     if (token.size() < kMinTokenLength) {

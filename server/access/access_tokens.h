@@ -1,4 +1,4 @@
-// Bearer tokens and the names of those who hold them.
+// Bearer tokens and the names of their holders.
 #ifndef OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 #define OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 
@@ -12,17 +12,18 @@
 
 namespace opmill {
 
-// A constant set. It keeps the tokens' hashes and not the tokens.
+// An immutable set of tokens. It stores the hashes of the tokens, not the tokens.
 class AccessTokens {
  public:
   static constexpr size_t kMinTokenLength = 16;
 
-  // "name token" a line; empty lines, and those that begin with #, say nothing. Several tokens may
-  // have one name, as while one is being replaced. FailedPrecondition, with the number of the line
-  // and never its token.
+  // Parses one "name token" per line. Empty lines and lines that start with # are ignored. Several
+  // tokens may have the same name, for example while one is being replaced. Returns
+  // FailedPrecondition with the line number, but without the token, if a line is invalid.
   static absl::StatusOr<AccessTokens> Parse(absl::string_view text);
 
-  // Of who holds it. Takes as long whichever of the tokens it is, or none.
+  // The name of the token's holder. The running time does not depend on which token matches, if
+  // any.
   std::optional<std::string> NameOf(absl::string_view token) const;
 
   size_t size() const { return entries_.size(); }

@@ -27,7 +27,7 @@ struct Deleter {
 template <typename T>
 using Owned = std::unique_ptr<T, Deleter>;
 
-// There is nobody to ask for a password: OpenSSL's default is the terminal.
+// A server cannot prompt for a password; OpenSSL would ask on the terminal by default.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 absl::Status Bad(absl::string_view flag, absl::string_view file, absl::string_view what) {
@@ -35,7 +35,7 @@ absl::Status Bad(absl::string_view flag, absl::string_view file, absl::string_vi
   return absl::FailedPreconditionError(absl::StrCat("--", flag, " (", file, ") ", what));
 }
 
-// What OpenSSL says of the last failure.
+// OpenSSL's message for the last failure.
 std::string Reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason == nullptr ? "unknown" : reason;
@@ -51,7 +51,8 @@ absl::Time ToTime(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
-// The first of the file, which is the server's own. All that follow can be read too.
+// Returns the first certificate of the file, which is the server's own, and checks that the others
+// can be read too.
 absl::StatusOr<Owned<X509>> ReadCertificates(absl::string_view flag, absl::string_view file,
                                              const std::string& text) {
   const Owned<BIO> reader = Reader(text);
@@ -66,7 +67,7 @@ absl::StatusOr<Owned<X509>> ReadCertificates(absl::string_view flag, absl::strin
   return first;
 }
 
-// As gRPC will.
+// Loads the files as gRPC will.
 absl::Status Load(const AccessOptions& files, X509* certificate, EVP_PKEY* key) {
   const Owned<SSL_CTX> context(SSL_CTX_new(TLS_method()));
   if (context == nullptr) return absl::InternalError("OpenSSL gives no context.");

@@ -1,4 +1,5 @@
-// The server's certificate and key, and the authorities of its callers, from files.
+// The server's certificate and key, and the certificate authorities for its callers, read from
+// files.
 #ifndef OPMILL_SERVER_ACCESS_TLS_MATERIAL_H_
 #define OPMILL_SERVER_ACCESS_TLS_MATERIAL_H_
 
@@ -10,17 +11,17 @@
 
 namespace opmill {
 
-// PEM texts.
+// All texts are PEM.
 struct TlsMaterial {
-  std::string certificates;  // the server's own, and those between it and its authority
+  std::string certificates;  // the server's own, then intermediate certificates
   std::string key;
-  std::string client_authorities;  // empty: callers show no certificate
-  absl::Time expires;              // the server's own certificate
+  std::string client_authorities;  // empty: callers need no certificate
+  absl::Time expires;              // of the server's own certificate
 };
 
-// FailedPrecondition, with the file and what is wrong with it, where a handshake would fail: what
-// is no PEM, a key of another certificate or behind a password, a certificate that is not valid
-// now.
+// Reads and checks the files. Returns FailedPrecondition, naming the file and the problem, if a
+// handshake would fail: the file is not PEM, the key belongs to another certificate or has a
+// password, or a certificate is not currently valid.
 absl::StatusOr<TlsMaterial> ReadTlsMaterial(const AccessOptions& files);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// One ExecuteStream call: many executions at a time, each with its own end.
+// One ExecuteStream call: many concurrent executions, each with its own end.
 #ifndef OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
 #define OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
 
@@ -46,7 +46,7 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
                                 public OpenCalls::Call,
                                 public std::enable_shared_from_this<ExecuteStreamCall> {
  public:
-  // The reactor to give to gRPC.
+  // Creates the reactor for gRPC.
   static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                   Executor& executor, OpenCalls& open_calls, DeadlineTimer& timer,
                                   const ExecuteStreamOptions& options);
@@ -64,10 +64,10 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
  private:
   static constexpr absl::Duration kPatience = absl::Seconds(2);
   static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
-  static constexpr size_t kMaxWaitingErrors = 1024;  // more, and reading waits for the caller's own
+  static constexpr size_t kMaxWaitingErrors = 1024;  // reading pauses while more errors are unsent
   static constexpr size_t kMaxAbandoned = 4096;
 
-  // What waits to be written: a result, or the end of an execution that failed.
+  // A response to be written: a result, or the end of an execution that failed.
   struct Reply {
     uint64_t id = 0;
     std::unique_ptr<ResultStream> results;
@@ -85,10 +85,10 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
                     const ExecuteStreamOptions& options);
 
   enum class Read {
-    kNone,        // not asked for: errors wait to be written
-    kStarted,     // gRPC has incoming_
-    kArrived,     // incoming_ holds a message that nobody has taken yet
-    kHalfClosed,  // no more will come, and what is incomplete has not been told
+    kNone,        // no read requested: too many errors are unsent
+    kStarted,     // gRPC is reading into incoming_
+    kArrived,     // incoming_ holds an unhandled message
+    kHalfClosed,  // incomplete executions have not been refused yet
     kEnded,
   };
   enum class Work { kNone, kMessage, kHalfClose };
@@ -114,8 +114,8 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   void FailStream(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `reads_ahead` on gRPC's threads alone: who handles a message then handles the next ones too, as
-  // long as they come in time, and the device's threads have other work.
+  // `reads_ahead` is set on gRPC's threads only: the thread that handles a message also handles the
+  // next ones if they arrive in time. Threads of the device have other work.
   void Advance(bool reads_ahead = false) ABSL_LOCKS_EXCLUDED(mutex_);
   Work Step(bool reads_ahead) ABSL_LOCKS_EXCLUDED(mutex_);
   Work TakeWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -130,34 +130,35 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   const ExecuteStreamOptions options_;
   const RequestOrigin origin_;
   const absl::Time opened_at_ = absl::Now();
-  std::atomic<uint64_t> begins_ = 0;  // that have come
+  std::atomic<uint64_t> begins_ = 0;  // begins received
 
-  grpc::ByteBuffer message_;         // of who handles
-  std::optional<Incoming> waiting_;  // of who handles, and readable while nobody does
-  absl::Time waiting_since_;         // of who handles
-  grpc::ByteBuffer outgoing_;        // of the write in flight
+  grpc::ByteBuffer message_;  // of the handling thread
+  // Of the handling thread; any thread may read it while handling_ is false.
+  std::optional<Incoming> waiting_;
+  absl::Time waiting_since_;   // of the handling thread
+  grpc::ByteBuffer outgoing_;  // of the write in flight
 
   absl::Mutex mutex_;
-  grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // gRPC's own while a read is in flight
+  grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC during a read
   absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_ ABSL_GUARDED_BY(mutex_);
-  // Whose id has been begun again, until their end is on its way: another thread may be about to
-  // tell of it.
+  // Executions whose id has been reused, until their end has been queued: another thread may be
+  // about to report it.
   std::vector<std::shared_ptr<Execution>> displaced_ ABSL_GUARDED_BY(mutex_);
-  // Ids whose executions ended before their input was complete: what still comes for them is no
-  // mistake of the caller's. The oldest go first.
+  // Ids of executions that ended before their input was complete. Later messages for them are not
+  // the caller's mistake. The oldest ids are dropped first.
   absl::flat_hash_set<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> abandoned_order_ ABSL_GUARDED_BY(mutex_);
   std::deque<Reply> replies_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_errors_ ABSL_GUARDED_BY(mutex_) = 0;  // of the replies
-  // Whose last message is in flight.
+  // The execution whose last message is in flight.
   std::shared_ptr<Execution> last_written_ ABSL_GUARDED_BY(mutex_);
   Read read_ ABSL_GUARDED_BY(mutex_) = Read::kNone;
   bool handling_ ABSL_GUARDED_BY(mutex_) = false;
-  bool retry_ ABSL_GUARDED_BY(mutex_) = false;        // there may be room for what waits
-  bool wakes_later_ ABSL_GUARDED_BY(mutex_) = false;  // the timer will say so
+  bool retry_ ABSL_GUARDED_BY(mutex_) = false;        // there may be room for the waiting begin
+  bool wakes_later_ ABSL_GUARDED_BY(mutex_) = false;  // the timer is set
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time written_at_ ABSL_GUARDED_BY(mutex_);  // the start of the write in flight
-  // When a begin last got the room it waited for.
+  // When a waiting begin last got its room.
   absl::Time waited_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -8,7 +8,7 @@
 namespace opmill {
 namespace {
 
-// What is small costs less to copy than to hold on to.
+// Copying a small chunk is cheaper than holding a reference to its buffer.
 constexpr uint64_t kCopyBelow = 1024;
 
 grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset,

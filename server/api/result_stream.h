@@ -1,4 +1,4 @@
-// Cuts the outputs of an execution into messages.
+// Splits the outputs of an execution into messages.
 #ifndef OPMILL_SERVER_API_RESULT_STREAM_H_
 #define OPMILL_SERVER_API_RESULT_STREAM_H_
 
@@ -15,8 +15,8 @@
 
 namespace opmill {
 
-// For one thread at a time. The bytes are not copied: a message holds on to the buffers until the
-// transport is done with it.
+// Not thread-safe. The bytes are not copied: a message keeps the buffers alive until the transport
+// is done with it.
 class ResultStream {
  public:
   ResultStream(std::shared_ptr<Execution> execution, uint64_t max_chunk_bytes)
@@ -25,9 +25,9 @@ class ResultStream {
   const std::shared_ptr<Execution>& execution() const { return execution_; }
   bool done() const { return output_ == execution_->outputs().size(); }
 
-  // The next message: `started` with the first, `statistics` with the last, and what stands in
-  // `response`, an ExecuteResponse or ExecuteStreamResponse. False when the execution has ended in
-  // the meantime; its status says why.
+  // Creates the next message from `response`, an ExecuteResponse or ExecuteStreamResponse. The
+  // first message has `started`, the last one `statistics`. Returns false if the execution has
+  // ended in the meantime; its status says why.
   template <typename Response>
   bool Next(Response& response, grpc::ByteBuffer& message) {
     if (!started_) EncodeStarted(*response.mutable_started());
@@ -40,7 +40,7 @@ class ResultStream {
   }
 
  private:
-  // As many bytes as a message may have, and at least one.
+  // At least one byte, and at most max_chunk_bytes_ in total.
   std::optional<std::vector<OutgoingChunk>> NextChunks();
   void EncodeStarted(v1::ExecutionStarted& to);
   void EncodeStatistics(v1::ExecutionStatistics& to) const;
@@ -48,8 +48,8 @@ class ResultStream {
   const std::shared_ptr<Execution> execution_;
   const uint64_t max_chunk_bytes_;
   bool started_ = false;
-  size_t output_ = 0;    // the next byte to send
-  uint64_t offset_ = 0;  // likewise
+  size_t output_ = 0;  // output_ and offset_ locate the next byte to send
+  uint64_t offset_ = 0;
 };
 
 }  // namespace opmill

@@ -17,11 +17,11 @@
 namespace opmill {
 namespace {
 
-constexpr int kMostLevels = 10;                 // of files that name files
-constexpr size_t kMostBytes = size_t{1} << 20;  // of a file; some have no end
+constexpr int kMostLevels = 10;                 // nesting of files that name files
+constexpr size_t kMostBytes = size_t{1} << 20;  // per file; some files have no end
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Of what stands in a file, which may be anything, as much as a sentence takes.
+// Escapes arbitrary text from a file, and cuts it to a length that suits an error message.
 std::string Shown(absl::string_view text) {
   constexpr size_t kMost = 200;
   return absl::StrCat(absl::Utf8SafeCEscape(text.substr(0, kMost)),
@@ -42,7 +42,7 @@ class Expander {
       } else if (files.empty() && i + 1 < arguments.size()) {
         RETURN_IF_ERROR(AppendFiles(arguments[++i], level));
       } else {
-        expanded_.push_back(arguments[i]);  // for abseil to refuse
+        expanded_.push_back(arguments[i]);  // abseil refuses it
       }
     }
     return absl::OkStatus();

@@ -16,8 +16,8 @@ namespace opmill {
 // Thread-safe.
 class MemoryBudget {
  public:
-  // A share of the budget, given back in the end. It may outlive the budget: the device and the
-  // transport let go of a buffer a moment after they have said that they are done.
+  // A share of the budget, returned by its destructor. It may outlive the budget, because the
+  // device and the transport release a buffer slightly after they have reported that they are done.
   class Share {
    public:
     Share() = default;
@@ -40,9 +40,9 @@ class MemoryBudget {
 
   explicit MemoryBudget(uint64_t limit) : limit_(limit) {}
 
-  // ResourceExhausted when so many bytes never fit.
+  // Returns ResourceExhausted if that many bytes can never fit.
   absl::Status Check(uint64_t bytes) const;
-  // ResourceExhausted, with a retry delay, when they do not fit now.
+  // Returns ResourceExhausted with a retry delay if they do not fit now.
   absl::StatusOr<Share> Take(uint64_t bytes);
 
   uint64_t limit() const { return limit_; }
@@ -53,8 +53,8 @@ class MemoryBudget {
   const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
-// A buffer and its share of the budget. Every user of the bytes holds it: the device during the
-// run, the transport until it has sent the last byte.
+// A buffer and its share of the budget. Every user of the bytes holds a reference: the device
+// during the run, the transport until it has sent the last byte.
 struct BudgetedBuffer {
   std::shared_ptr<HostBuffer> buffer;
   MemoryBudget::Share share;

@@ -23,7 +23,7 @@
 namespace opmill {
 namespace {
 
-// How lanes read: so many vectors each, in turns or one after another.
+// How lanes read: this many vectors each, interleaved or in separate stretches.
 struct Order {
   uint32_t lane_vectors;
   bool in_stretches = false;
@@ -48,14 +48,14 @@ absl::StatusOr<OperatorPlan> BandwidthPlan(const char* entry, uint64_t bytes, bo
   return builder.Finish({bytes}, {written * kVectorBytes});
 }
 
-// The fastest of several is the limit. On lavapipe turns of 16, 64 and 512 read 256 MiB in 48, 27
-// and 22 ms (best of 5; 2 cores of a Zen); a Xeon of 2023 reads stretches twice as fast. On
-// hardware none has been measured.
+// The fastest of several kernels is the limit. On lavapipe, interleaved reads of 16, 64 and 512
+// vectors read 256 MiB in 48, 27 and 22 ms (best of 5; 2 cores of a Zen); a Xeon of 2023 reads
+// stretches twice as fast. Not measured on hardware.
 constexpr Order kSoftwareOrders[] = {{512}, {2052, true}};
 constexpr Order kHardwareOrders[] = {{16}, {64}, {512}};
 constexpr int kTries = 5;
 
-// Floats of 2 million values from -10 to 10, any integers.
+// Floats with 2 million different values from -10 to 10, arbitrary integers.
 void FillRandom(DataType type, absl::Span<std::byte> bytes) {
   std::mt19937_64 random(1);
   const auto number = [&] {

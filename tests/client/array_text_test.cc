@@ -27,7 +27,7 @@ std::vector<std::byte> BytesOf(const PrintedArray& array) {
   return bytes;
 }
 
-TEST(ArrayText, IsWhatNumPyPrints) {
+TEST(ArrayText, MatchesNumPysPrint) {
   const PrintedArray arrays[] = {
       {v1::DATA_TYPE_FLOAT32, {3}, {0x3F800000, 0x40000000, 0x40400000}, R"([1. 2. 3.])"},
       {v1::DATA_TYPE_FLOAT32,
@@ -178,7 +178,7 @@ TEST(ElementText, GivesEveryHalfBack) {
   }
 }
 
-TEST(FloatOfHalf, KnowsItsLandmarks) {
+TEST(FloatOfHalf, ConvertsLandmarks) {
   EXPECT_EQ(FloatOfHalf(0x3C00), 1.0f);
   EXPECT_EQ(FloatOfHalf(0xC000), -2.0f);
   EXPECT_EQ(FloatOfHalf(0x7BFF), 65504.0f);

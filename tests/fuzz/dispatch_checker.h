@@ -1,4 +1,4 @@
-// What the checkers of all kernels' dispatches share.
+// The base of the checkers for the dispatches of each kernel.
 #ifndef OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
 #define OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
 
@@ -17,7 +17,7 @@
 
 namespace opmill {
 
-// One dispatch. The first mistake counts.
+// Checks one dispatch, and keeps the first mistake.
 class DispatchChecker {
  public:
   DispatchChecker(const OperatorPlan& plan, const Dispatch& dispatch)
@@ -30,7 +30,7 @@ class DispatchChecker {
 
   virtual ~DispatchChecker() = default;
 
-  // "" where there is none.
+  // Returns the first mistake, or "".
   std::string Run() {
     Demand(dispatch_.groups[0] >= 1 && dispatch_.groups[0] <= 65535 && dispatch_.groups[1] >= 1 &&
                dispatch_.groups[1] <= 65535,
@@ -43,7 +43,8 @@ class DispatchChecker {
     return mistake_;
   }
 
-  // Elements of the first output that it writes, or of parts of a result that it looks at.
+  // The number of elements of the first output that it writes, or of parts of a result that it
+  // reads.
   uint64_t written() const { return written_; }
 
  protected:
@@ -61,7 +62,7 @@ class DispatchChecker {
            absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
   }
 
-  // Of records that a kernel writes, as vectors or word by word.
+  // Checks a record that a kernel writes, as a vector or as words.
   void WithinWritten(uint64_t record, absl::string_view what) {
     const bool words = Macro("STORES_WORDS", false) != 0;
     Demand(write(0).format == (words ? ViewFormat::kUint32 : ViewFormat::kVector),
@@ -93,22 +94,22 @@ class DispatchChecker {
     return product;
   }
 
-  // How far positions of the dimensions reach.
+  // The largest offset that the dimensions reach.
   static uint64_t Span(absl::Span<const Dim> dims, uint Dim::*stride) {
     uint64_t span = 0;
     for (const Dim& dim : dims) span += uint64_t{dim.size - 1} * dim.*stride;
     return span;
   }
 
-  // Positions are numbered row by row; of more than there are the outermost dimension makes too
-  // large an offset.
+  // Positions are numbered in row-major order. A position beyond the dimensions would produce too
+  // large an offset along the outermost one.
   void NeedPositions(absl::Span<const Dim> dims, uint64_t count, absl::string_view what) {
     if (Product(dims) == count) return;
     Demand(false,
            absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
   }
 
-  // What a group sees to, which has but one turn where its lanes share a unit.
+  // The units of a group. If its lanes share units, it has a single turn.
   uint64_t GroupUnits() {
     Demand(c_.lane_units == 1 || (c_.lane_units > 1 && c_.lane_bits == 0),
            "takes another number of turns than its kernel");
@@ -118,7 +119,7 @@ class DispatchChecker {
     return units;
   }
 
-  // What every first element of a walk is a multiple of, within a vector.
+  // The greatest common divisor, within a vector, of the first elements of all steps.
   uint64_t Alignment() const {
     uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);
     for (const auto dims : {kept(), reduced()}) {
@@ -129,7 +130,7 @@ class DispatchChecker {
     return alignment;
   }
 
-  // Of the input, whose elements stand in vectors.
+  // Checks that an element of the input is within the view's vectors.
   void ReadsElement(uint64_t element) {
     Demand(element <= kMost, "reads elements past 32 bits");
     Within(element / vector_, read(0), "the input's vectors");
@@ -145,7 +146,7 @@ class DispatchChecker {
   std::string mistake_;
 };
 
-// For the kernels of top_k.
+// The checkers for the kernels of each operator family.
 std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPlan& plan,
                                                                 const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorPlan& plan,

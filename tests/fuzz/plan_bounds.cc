@@ -13,10 +13,10 @@
 namespace opmill {
 namespace {
 
-// As the shaders number them.
+// The shaders' values.
 constexpr uint64_t kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3;
 constexpr uint32_t kMostTileVectors = 32;
-constexpr uint32_t kMostTileRowsAtATime = 32;  // more would cost a sum too many bits
+constexpr uint32_t kMostTileRowsAtATime = 32;  // more would cost a sum too much precision
 constexpr uint32_t kMostTileRows = 0xFFFE;
 
 class ReductionChecker final : public DispatchChecker {
@@ -60,7 +60,7 @@ class ReductionChecker final : public DispatchChecker {
     Demand(Macro("SHARE") == (lanes > 1 ? 1 : 0), "shares without SHARE");
   }
 
-  // A kernel that knows how many items there are has no loop over them.
+  // A kernel with a fixed number of items has no loop over them.
   void CheckItems(bool walks_runs) {
     if (Macro("ITEMS") == 0) return;
     Demand(Macro("ITEMS") == c_.item_count && c_.split_items == c_.item_count,
@@ -71,7 +71,8 @@ class ReductionChecker final : public DispatchChecker {
     Demand(c_.reduced_rank <= (walks_runs ? 0 : 1), "divides for an item");
   }
 
-  // A walk over runs may have no other dimension; every other one has a step, if of nothing.
+  // A walk over runs may have no other dimension; other walks have at least one, possibly of size
+  // 1.
   void CheckDims(bool walks_runs) {
     const uint64_t dims = std::max<uint64_t>(c_.reduced_rank, walks_runs ? 0 : 1);
     Demand(Macro("DIMS") == std::min<uint64_t>(dims, 2), "has other dimensions");
@@ -190,7 +191,7 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
                             const BufferView& view, bool writes) {
   if (view.element_count == 0) return "";
   const uint64_t end = view.offset_bytes + view.element_count * ViewElementBytes(view.format);
-  // Vectors read may reach past the last element, not past its vector.
+  // Reads may extend beyond the last element, but not beyond its vector.
   const uint64_t bytes = BytesOf(plan, view.role);
   const uint64_t limit = writes && view.format != ViewFormat::kVector ? bytes : RoundUp(bytes, 16);
   if (view.offset_bytes % 16 != 0) return "a view starts inside a vector";
@@ -202,13 +203,13 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
   return "";
 }
 
-// So many looks at positions of results, all dispatches together.
+// The limit of checked result positions, over all dispatches.
 uint64_t WorkOf(const OperatorDesc& desc) {
   const uint64_t elements = ElementCount(desc.inputs[0]);
   if (desc.schema == &kHardmaxSchema) {
     uint64_t of_result = 1;
     for (const uint32_t axis : desc.list("axes")) of_result *= desc.inputs[0].sizes[axis];
-    return elements + elements / of_result;  // and the positions that were found
+    return elements + elements / of_result;  // plus the positions found
   }
   if (desc.schema == &kTopKSchema) return elements * desc.number("k");
   return ElementCount(OutputsOf(desc)[0]);

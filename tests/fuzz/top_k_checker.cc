@@ -8,7 +8,7 @@
 namespace opmill {
 namespace {
 
-// As the shaders number them.
+// The shaders' values.
 constexpr uint64_t kRows = 0, kColumns = 1;
 constexpr uint64_t kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3;
 constexpr uint64_t kRankedSlots = 16;
@@ -57,7 +57,7 @@ class TopKChecker final : public DispatchChecker {
                  Span(reduced(), &Dim::input_stride));
   }
 
-  // Elements of rows before the first of a sequence, in its vector, at most.
+  // The most elements before the start of a sequence in its vector.
   uint64_t MostBefore() const {
     bool is_same_everywhere = true;
     uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);
@@ -69,7 +69,7 @@ class TopKChecker final : public DispatchChecker {
     return is_same_everywhere ? c_.input_base % vector_ : vector_ - alignment;
   }
 
-  // Blocks of a part reach over its sequences.
+  // The blocks of a part cover its sequences.
   void CoversSequences(uint64_t before) {
     Demand(uint64_t{c_.block_count} * c_.block_length >= c_.index_count + before,
            "leaves elements out of its blocks");
@@ -129,7 +129,7 @@ class TopKChecker final : public DispatchChecker {
     }
   }
 
-  // Where, at most, the key of block 0 of a sequence stands; columns' words stand in any order
+  // The largest position of the key of block 0 of a sequence; the words of columns are in any order
   // within their vector.
   uint64_t LastKeyBase(uint64_t layout) {
     if (layout != kColumns) return uint64_t{c_.sequences - 1} * c_.key_stride;
@@ -151,19 +151,19 @@ class TopKChecker final : public DispatchChecker {
     Within(last / key_step(), read(1), "the keys");
   }
 
-  // A selection of k elements keeps so many at most.
+  // The most candidates that a selection of k elements keeps.
   uint64_t Taken() const { return uint64_t{c_.k} + c_.k / 2; }
 
   uint64_t QuadRecords(uint64_t candidates) const {
     return CeilDiv(candidates, 4) * (wide_ ? 3 : 2);
   }
 
-  // So many candidates as a list of a selection holds them.
+  // The size of this many candidates in a selection's list.
   uint64_t ListRecords(uint64_t candidates) {
     return Macro("ALONE") != 0 ? QuadRecords(candidates) : candidates;
   }
 
-  // Headers, candidates, and what was taken of these.
+  // Headers, candidates, and taken candidates.
   void ReadsSelection() {
     Within(
         c_.sequences * (TOP_K_HEADER_WORDS / 4 + uint64_t{c_.candidate_stride} + c_.read_stride) -
@@ -183,7 +183,7 @@ class TopKChecker final : public DispatchChecker {
     Within(sequences * TOP_K_HEADER_WORDS - 1, write(1), "the headers");
   }
 
-  // Lanes take several units, one after another.
+  // Lanes process several units, one after another.
   void NeedGroupsInTurns() { NeedGroups(CeilDiv(c_.unit_count, GroupUnits())); }
 
   void KeepBest() {

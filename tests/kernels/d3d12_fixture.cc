@@ -43,13 +43,13 @@ void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint4 v = source[instance.read0 + first / 16];
   uint2 half = first % 16 < 8 ? v.xy : v.zw;
   uint word = first % 8 < 4 ? half.x : half.y;
-  // Masked: what a narrow format makes of more bits is the driver's own affair.
+  // Masked, because the handling of excess bits by narrow formats depends on the driver.
   target[to] = (word >> (first % 4 * 8)) & (0xFFFFFFFFu >> (32 - 8 * ELEMENT_BYTES));
 #endif
 }
 
 #if ELEMENT_BYTES == 16
-// Vector i becomes one more than its right neighbour, which another group may have written.
+// Vector i becomes one more than its right neighbor, which another group may have written.
 [numthreads(64, 1, 1)]
 void ShiftAndIncrement(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint i = (c.first_group + group.x) * 64 + lane;

@@ -38,7 +38,7 @@ TEST(Half, WidensEveryValueExactly) {
 
 TEST(Half, GivesBackEveryValueItWidened) {
   for (uint32_t half = 0; half < 0x10000; ++half) {
-    // A signalling NaN is made quiet.
+    // A signaling NaN becomes quiet.
     const uint32_t expected = IsNan(half) ? half | 0x200 : half;
     EXPECT_EQ(FloatToHalf(HalfToFloat(static_cast<uint16_t>(half))), expected) << half;
   }
@@ -47,7 +47,7 @@ TEST(Half, GivesBackEveryValueItWidened) {
 TEST(Half, RoundsToNearestEvenBetweenEveryTwoNeighbours) {
   for (uint32_t half = 0; half < 0x7C00; ++half) {
     const float below = static_cast<float>(ValueOf(half));
-    // Above the largest finite value stands 2^16, from where on infinity is nearest.
+    // Above the largest finite value is 2^16, from which on infinity is nearest.
     const float above = half == 0x7BFF ? 65536.0f : static_cast<float>(ValueOf(half + 1));
     const float middle = (below + above) / 2;
     const uint32_t even = half + (half & 1);

@@ -31,7 +31,7 @@ struct WalkCase {
   uint32_t load;
 };
 
-TEST(PlanReduce, PicksTheWalkThatMemoryWants) {
+TEST(PlanReduce, ChoosesTheWalkByMemoryLayout) {
   const std::vector<WalkCase> cases = {
       {"rows of whole vectors", Tensor({64, 256}), {1}, "ReduceRows", kAligned},
       {"rows that end inside a vector", Tensor({64, 255}), {1}, "ReduceRows", kShifted},
@@ -81,7 +81,7 @@ TEST(PlanReduce, SplitsOneLongRowOverGroupsAndCombinesThem) {
   EXPECT_EQ(plan.passes[1].dispatches[0].constants.item_count, walk.splits);
 }
 
-TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
+TEST(PlanReduce, LimitsTheStepsOfALane) {
   const std::vector<OperatorDesc> descs = {
       Sum(Tensor({1 << 27}), {0}),
       Sum(Tensor({1 << 22, 4}), {0}),
@@ -99,8 +99,8 @@ TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
   }
 }
 
-TEST(PlanReduce, UsesTheScratchOfOneSliceAgainForTheNext) {
-  // Its rows lie too far apart for one view, so that every result is combined from two records.
+TEST(PlanReduce, ReusesScratchBetweenSlices) {
+  // Its rows are too far apart for one view, so every result is combined from two records.
   const OperatorPlan plan = Plan(ReduceDesc{.function = ReduceFunction::kMax,
                                             .input = Tensor({3, 1 << 30}, DataType::kInt8),
                                             .axes = {0}});
@@ -179,7 +179,7 @@ TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {
     uint32_t lane_units;
     uint64_t groups;
   };
-  // 1024 steps of a lane at most, 64 groups of 8 lanes at least.
+  // At most 1024 steps per lane, and at least 64 groups of 8 lanes.
   const std::vector<Case> cases = {
       {"rows of a vector", Tensor({4194304, 4}), 1, 1024, 512},
       {"rows of two", Tensor({4194304, 8}), 1, 512, 1024},
@@ -230,9 +230,9 @@ TEST(PlanReduce, WalksEveryTypeAndFunctionInTiles) {
   }
 }
 
-// The kernel of tiles counts rows in 16 bits.
+// The kernel for tiles counts rows in 16 bits.
 TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
-  // The same row again and again, so that the records of all splits, and not the input, fill views.
+  // The same row repeated, so that records of splits, not the input, fill views.
   const ArgReduceDesc desc = {.input = Tensor({70'000, 72}, DataType::kFloat16, {0, 1}),
                               .axes = {0}};
   PlanOptions options = Software();
@@ -280,7 +280,7 @@ TEST(PlanReduce, TellsKernelsOfASoftwareDeviceHowFewItemsThereAreWhereResultsAre
   EXPECT_EQ(items(Tensor({4096, 4}), 1, hardware), 0u);
 }
 
-TEST(PlanReduce, AsksNoDivisionOfKernelsThatKnowTheirItems) {
+TEST(PlanReduce, NeedsNoDivisionInKernelsWithFixedItems) {
   const TensorDesc two_dims = Tensor({4096, 2, 8, 2}, DataType::kFloat32, {64, 32, 4, 1});
   EXPECT_EQ(Macro(Plan(Sum(two_dims, {1, 3}), Software()).kernels[0], "ITEMS"), 0u);
 }
@@ -322,7 +322,7 @@ TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
             EXPECT_EQ(view.offset_bytes % 16, 0u);
             const uint64_t end =
                 view.offset_bytes + view.element_count * ViewElementBytes(view.format);
-            // Reads may take the whole of the last vector.
+            // Reads may include the whole last vector.
             EXPECT_LE(end, (BytesOf(plan, view.role) + 15) / 16 * 16);
           }
         }

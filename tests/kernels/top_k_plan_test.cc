@@ -140,7 +140,7 @@ TEST(PlanTopK, CollectsWithoutIdleLanes) {
 }
 
 TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
-  // Rows too far apart for one view: each is a part, and has a run for itself.
+  // Rows are too far apart for one view: each is a part with its own run.
   PlanOptions options;
   options.max_view_elements = 4096;
   options.threads = 256;
@@ -245,7 +245,7 @@ TEST(PlanTopK, RanksSequencesSideBySide) {
   const auto walk = [](const TensorDesc& input) {
     return Plan(TopKDesc{.input = input, .axis = 1, .k = 40}, Software()).passes[0].dispatches[0];
   };
-  // Of 16 slots each, of which up to 3 are before the row: 8 lanes, or as many as sequences.
+  // 16 slots each, of which up to 3 are before the row: 8 lanes, or as many as sequences.
   EXPECT_EQ(walk(Tensor({20, 64})).constants.unit_count, 24u * 4);
   EXPECT_EQ(walk(Tensor({20, 63})).constants.unit_count, 24u * 5);
   EXPECT_EQ(walk(Tensor({3, 64})).constants.unit_count, 3u * 4);
@@ -254,7 +254,7 @@ TEST(PlanTopK, RanksSequencesSideBySide) {
 }
 
 TEST(PlanTopK, MergesInTwoListsHoweverManyPasses) {
-  // 2^15 runs of 32, halved 15 times: two lists of 2^20 records, not one a pass.
+  // 2^15 runs of 32, halved 15 times: two lists of 2^20 records, not one per pass.
   EXPECT_EQ(Plan(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20}).scratch_bytes,
             uint64_t{2} * (1 << 20) * 16);
 }
@@ -274,7 +274,7 @@ TEST(PlanTopK, WritesListsWordByWordWhereTheDeviceIsAProcessor) {
   options.prefers_wide_rows = true;
   EXPECT_EQ(written(options).format, ViewFormat::kVector);
 
-  // Too many words for a view, and not too many records.
+  // Too many words for a view, but not too many records.
   const OperatorDesc long_lists = TopKDesc{.input = Tensor({5000}), .axis = 0, .k = 3000};
   options = Software();
   options.max_view_elements = 8192;

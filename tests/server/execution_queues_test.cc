@@ -58,7 +58,7 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceLargeOnesThatAreNotTooMuchTogether) {
   EXPECT_EQ(queues_.NextForDevice(), second);
   EXPECT_EQ(queues_.NextForDevice(), nullptr);  // 32 MiB are on the device
   const auto small = EnterForDevice(4 * kMebibyte - 1);
-  EXPECT_EQ(queues_.NextForDevice(), small);  // waits for no large one
+  EXPECT_EQ(queues_.NextForDevice(), small);  // does not wait for a large one
   queues_.RunEnded(*second);
   EXPECT_EQ(queues_.NextForDevice(), third);
 }
@@ -72,7 +72,7 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceAnyOneLargeExecution) {
   EXPECT_EQ(queues_.NextForDevice(), next);
 }
 
-TEST_F(ExecutionQueuesTest, FindsSilentOnesBeforeThoseWithoutMoreInput) {
+TEST_F(ExecutionQueuesTest, SilentExecutionsStallBeforePartialUploads) {
   const auto uploading = Enter(0);
   queues_.AwaitInput(*uploading, At(0));
   EXPECT_THAT(queues_.Stalled(At(4'999)), IsEmpty());
@@ -80,8 +80,8 @@ TEST_F(ExecutionQueuesTest, FindsSilentOnesBeforeThoseWithoutMoreInput) {
   const auto silent = Enter(5'000);
   EXPECT_THAT(queues_.Stalled(At(5'099)), ElementsAre(uploading));
   EXPECT_THAT(queues_.Stalled(At(5'100)), ElementsAre(silent));
-  queues_.AwaitInput(*uploading, At(5'050));  // more has come
-  queues_.AwaitOperator(*silent, At(5'200));  // all has come
+  queues_.AwaitInput(*uploading, At(5'050));  // more input arrived
+  queues_.AwaitOperator(*silent, At(5'200));  // all input arrived
   EXPECT_THAT(queues_.Stalled(At(10'049)), IsEmpty());
 }
 

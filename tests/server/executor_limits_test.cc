@@ -180,7 +180,7 @@ TEST_F(ExecutorLimits, RefusesBytesThatDoNotFitNowUntilTheyDo) {
   ExpectNextOneWorks();
 }
 
-TEST_F(ExecutorLimits, RefusesForEverWhatNeverFits) {
+TEST_F(ExecutorLimits, RefusesPermanentlyWhatNeverFits) {
   Restart({.max_tensor_bytes = 80, .max_bytes_in_flight = 100});
   Caller caller;
   const absl::Status tensor = TryBegin(caller.Ask(SumOf(21))).status();

@@ -23,7 +23,7 @@ std::optional<Detail> DetailOf(const google::rpc::Status& status) {
   return found;
 }
 
-TEST(ToRpcStatus, SaysNothingMoreOfSuccess) {
+TEST(ToRpcStatus, AddsNothingToSuccess) {
   EXPECT_EQ(ToRpcStatus(absl::OkStatus()).SerializeAsString(), "");
   EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
 }
@@ -62,7 +62,7 @@ TEST(ToRpcStatus, NamesTheField) {
   EXPECT_EQ(bad->field_violations(0).description(), "axes[1] is bad.");
 }
 
-TEST(ToRpcStatus, SaysWhenToTryAgain) {
+TEST(ToRpcStatus, AddsTheRetryDelay) {
   const absl::Status full = absl::ResourceExhaustedError("Full.");
   EXPECT_FALSE(IsRetryable(full));
   EXPECT_FALSE(DetailOf<google::rpc::RetryInfo>(ToRpcStatus(full)).has_value());

@@ -32,7 +32,7 @@ TEST(MemoryBudget, GivesSharesUpToItsLimitAndTakesThemBack) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
-TEST(MemoryBudget, RefusesForEverWhatNeverFits) {
+TEST(MemoryBudget, RefusesPermanentlyWhatNeverFits) {
   const MemoryBudget budget(100);
   EXPECT_TRUE(budget.Check(100).ok());
   const absl::Status status = budget.Check(101);

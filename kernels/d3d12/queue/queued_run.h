@@ -1,4 +1,4 @@
-// A run on its way through the device.
+// A run, from Device::Run to its callback.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_
 
@@ -24,21 +24,21 @@ struct QueuedRun {
   std::stop_token abandoned;
   Device::RunCallback done;
 
-  // Memory of this run alone. The device's copies stay empty where kernels work in place.
+  // The memory of this run. The device's copies stay empty if kernels work in place.
   bool has_memory = false;
   BufferSlice scratch;
   std::vector<BufferSlice> device_inputs;
   std::vector<BufferSlice> device_outputs;
 
-  PlanCursor next;      // what has not been recorded yet
-  absl::Status status;  // why the rest will not be
+  PlanCursor next;      // the first position that has not been recorded
+  absl::Status status;  // why the rest will not be recorded
   std::chrono::steady_clock::time_point queued_at;
   std::chrono::steady_clock::time_point submitted_at;
   RunStatistics statistics;
 
   bool is_under_way() const { return next != PlanCursor(); }
 
-  // What kernels see as the buffer of that role.
+  // The buffer that kernels see for this role.
   const BufferSlice& BufferOf(BufferRole role) const {
     switch (role.kind) {
       case BufferRole::Kind::kInput:

@@ -25,11 +25,11 @@ size_t LevelsOf(const RunPart& part) {
   return (ends_between ? part.end.pass : part.end.pass + 1) - part.begin.pass;
 }
 
-// What of a part is in its `level`-th pass.
+// The dispatches and fills of a part in its `level`-th pass.
 struct PassPart {
   PlanCursor begin;
   PlanCursor end;
-  bool is_present = false;  // false where the part has fewer passes
+  bool is_present = false;  // false if the part has fewer passes
 
   bool begins() const { return begin == PlanCursor{begin.pass, 0, 0}; }
 };
@@ -42,7 +42,7 @@ PassPart PassOf(const RunPart& part, size_t level) {
           .is_present = true};
 }
 
-// In the same resource, and in one that views reach over from end to end.
+// True if both are in the same resource, and in one that a view may span.
 bool CanShareView(const BufferSlice& a, const BufferSlice& b) {
   if (!a || !b) return !a && !b;
   return a.resource() == b.resource() && a.is_shared() && b.is_shared();
@@ -191,7 +191,7 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   const Dispatch& dispatch = compiled.plan().passes[at.pass].dispatches[at.dispatch];
   const size_t count = cohort.runs.size();
   std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};
-  // One view over the buffers of all, and where each run's starts in it.
+  // One view spans the buffers of all runs; instances hold where each run's buffers start in it.
   const auto place = [&](const BufferView& view, uint32_t Instance::*start) -> ResourceView {
     if (view.element_count == 0) return {.format = view.format};
     std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets = {};
@@ -285,8 +285,9 @@ void Recorder::Flush() {
   barriers_.clear();
 }
 
-// Slices of one resource are read and written by the same dispatch, which has no state of its own.
-// The writable state it is; the way over the readable one empties the caches that reads go through.
+// Slices of one resource are read and written by the same dispatch, for which no common state
+// exists. The writable state is used; switching through the readable one flushes the caches of
+// reads.
 void Recorder::MakeWritesVisible() {
   D3D12_RESOURCE_BARRIER all_writes = {};
   all_writes.Type = D3D12_RESOURCE_BARRIER_TYPE_UAV;

@@ -36,24 +36,25 @@ struct SubmissionOptions {
 
 class Submission {
  public:
-  // `counters` outlive it.
+  // `counters` must outlive it.
   static absl::StatusOr<std::unique_ptr<Submission>> Create(
       ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
       ComPtr<ID3D12RootSignature> root_signature, std::shared_ptr<BufferPool> pool,
       Counters& counters, const SubmissionOptions& options);
   ~Submission() { Stop(); }
 
-  // Calls back in time also a run that has failed already. False, and the run is left alone, after
-  // Stop.
+  // Queues the run; its callback is called even if it has already failed. Returns false, without
+  // touching the run, after Stop.
   bool Enqueue(const std::shared_ptr<QueuedRun>& run);
 
-  // Ends what the device has begun and fails the rest. Not from a callback.
+  // Waits for the work that the device has begun, and fails the rest. Must not be called from a
+  // callback.
   void Stop();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What one submission in flight has to itself.
+  // The resources of one submission in flight.
   struct Frame {
     ComPtr<ID3D12CommandAllocator> allocator;
     uint32_t first_table = 0;
@@ -61,15 +62,15 @@ class Submission {
     BufferSlice constants;
   };
 
-  // A submission; or, without parts, runs that were abandoned; or, without a frame, runs that
-  // failed before their submission.
+  // A submission; without parts: abandoned runs; without a frame: runs that failed before their
+  // submission.
   struct Batch {
     Frame* frame = nullptr;
     uint64_t fence_value = 0;
     Clock::time_point submitted_at;
     double expected_seconds = 0;
     std::vector<RunPart> parts;                          // kept alive until the fence
-    std::vector<std::shared_ptr<QueuedRun>> ended_runs;  // to be called back, in this order
+    std::vector<std::shared_ptr<QueuedRun>> ended_runs;  // whose callbacks follow, in this order
 
     bool is_cut() const { return parts.size() == 1 && !parts[0].is_whole(); }
   };
@@ -86,7 +87,7 @@ class Submission {
   absl::Status Initialize();
   absl::Status CreateTimestamps();
 
-  // On the submitting thread.
+  // Called on the submitting thread.
   void SubmitLoop();
   Batch TakeAbandoned();
   Batch TakeBatch(bool device_is_idle, bool may_cut);
@@ -94,7 +95,7 @@ class Submission {
   absl::Status GiveMemory(QueuedRun& run);
   absl::Status Submit(Batch& batch);
 
-  // On the completing thread.
+  // Called on the completing thread.
   void CompleteLoop();
   void WaitForFence(uint64_t value);
   absl::Duration DeviceTime(const Frame& frame) const;
@@ -131,8 +132,8 @@ class Submission {
   std::deque<Batch> in_flight_ ABSL_GUARDED_BY(mutex_);
   uint32_t cut_batches_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t completions_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Until a batch completes no candidate may go, for want of memory or because enough of the run
-  // that is under way has gone; then others that come may.
+  // No candidate can be submitted until a batch completes, because memory is exhausted or enough of
+  // the run in progress has been submitted. In the latter case, runs that arrive later still can.
   bool is_blocked_ ABSL_GUARDED_BY(mutex_) = false;
   bool run_is_under_way_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,6 @@
-// cumulative_summation: short sequences are walked by a lane each. Long ones are cut into blocks:
-// the first pass sums each block, the second adds the sums before a block and walks it.
+// cumulative_summation: a lane processes each short sequence. Long sequences are divided into
+// blocks: the first pass sums each block; the second one adds the sums of the earlier blocks and
+// computes the results.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -11,9 +12,9 @@
 namespace opmill {
 namespace {
 
-constexpr uint32_t kLaneItems = 4;       // of a tile: a vector of 32-bit elements
-constexpr uint64_t kShortSequence = 32;  // less than a group would share
-// Groups read the sums of all blocks before theirs: a few loads a lane.
+constexpr uint32_t kLaneItems = 4;       // per tile: a vector of 32-bit elements
+constexpr uint64_t kShortSequence = 32;  // shorter than a group is worth
+// The most blocks: each group reads the sums of all blocks before its own, a few loads per lane.
 constexpr uint64_t kMaxBlocks = 1024;
 
 class Planner {
@@ -102,7 +103,7 @@ class Planner {
     dispatch.constants.input_base = input.base;
     dispatch.constants.output_base = output.base;
     if (desc_.axis_direction == AxisDirection::kDecreasing) {
-      // From the last element on, with strides below zero: offsets wrap.
+      // Starts at the last element, with negative strides: offsets wrap.
       dispatch.constants.input_base += static_cast<uint32_t>(InputSpan(part.reduced));
       dispatch.constants.output_base += static_cast<uint32_t>(OutputSpan(part.reduced));
       Dim& along = dispatch.constants.reduced[0];

@@ -1,4 +1,4 @@
-// element_wise_add: one dispatch a slice, whose lanes add vectors where rows allow it, else
+// element_wise_add: one dispatch per slice. Lanes add vectors if rows allow it, otherwise single
 // elements.
 #include <algorithm>
 #include <utility>
@@ -31,7 +31,7 @@ PerTensor<uint64_t> LimitsOf(bool in_vectors, uint64_t vector, const PlanOptions
   return {of_vectors, of_vectors, in_vectors ? of_vectors : of_elements};
 }
 
-// A step along a row is a vector in `in_vectors`.
+// With `in_vectors`, a step along a row is a vector.
 void SetWalk(ElementwiseConstants& constants, const ElementwiseSpace& space, uint64_t row_step) {
   constants.rank = static_cast<uint32_t>(space.dims.size());
   for (size_t d = 0; d < space.dims.size(); ++d) {

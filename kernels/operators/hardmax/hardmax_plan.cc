@@ -1,4 +1,4 @@
-// hardmax: find the first maximum of every result, zero the output, put the ones.
+// hardmax: finds the first maximum of every result, zeros the output, and stores the ones.
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_walk.h"
 
@@ -9,7 +9,7 @@ absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc
   const DataType type = desc.input.data_type;
   const PlanOptions& options = builder.options();
   builder.Add(Fill{.role = BufferRole::Output(), .size_bytes = RequiredBytes(*desc.output)});
-  // Packed: what ARGMAX would give.
+  // Packed, like the output of ARGMAX.
   const TensorDesc positions = {.data_type = DataType::kUint32,
                                 .sizes = ReducedSizes(desc.input.sizes, desc.axes)};
   const uint64_t position_bytes = ElementBytes(positions.data_type);
@@ -28,7 +28,8 @@ absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc
   IterationSpace ones =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, &positions, ReducedOrder::kRowMajor);
   ones.output2_base = first_position;
-  // The input does not matter here: only the output's views and those of the positions do.
+  // The limits of the input do not apply here: only the views of the output and the positions are
+  // used.
   SliceLimits limits = LimitsFor(type, type, options);
   limits.input_elements = ~uint64_t{0};
   limits.index_elements = (options.max_view_elements - 1) * kVectorBytes / position_bytes;

@@ -1,10 +1,11 @@
-// The best keys of blocks: how sequences lie in memory, and who reads what.
+// Computes the best keys of blocks: the layout of sequences in memory, and the distribution of
+// reads.
 #include "kernels/operators/top_k/top_k_slice.h"
 
 namespace opmill::top_k {
 namespace {
 
-// Lanes that read a block of rows together, at most.
+// The most lanes that read a block of rows together.
 constexpr uint64_t kMaxTeam = 8;
 
 }  // namespace
@@ -21,7 +22,7 @@ void TopKSlice::ReadPart(Dispatch& dispatch, const IterationSpace& part) const {
 Layout TopKSlice::LayoutOf(const IterationSpace& part) const {
   if (part.reduced.empty() || part.reduced[0].input_stride == 1) return Layout::kRows;
   const uint64_t vector = VectorElements();
-  // A vector of 64-bit elements holds two columns only, which the strided walk reads as well.
+  // A vector of 64-bit elements holds only two columns; the strided layout reads them as well.
   if (vector == 2 || part.kept.empty() || part.kept.back().input_stride != 1 ||
       part.kept.back().size < vector || part.input_base % vector != 0 ||
       part.reduced[0].input_stride % vector != 0) {
@@ -38,7 +39,7 @@ Keys TopKSlice::BlockKeys(uint64_t block) {
   for (const IterationSpace& part : parts_) {
     if (LayoutOf(part) != keys.layout) keys.layout = Layout::kStrided;
   }
-  // A block without elements must come last: rows of several parts must start alike in their
+  // Empty blocks must come last, so rows of several parts must start at the same place in their
   // vectors.
   bool alike = true;
   for (const SpaceDim& dim : space_.kept) alike &= dim.input_stride % VectorElements() == 0;
@@ -51,7 +52,7 @@ Keys TopKSlice::BlockKeys(uint64_t block) {
     keys.part_lengths.push_back(CeilDiv(part.index_count() + before, block));
     keys.length += keys.part_lengths.back();
   }
-  // Keys are read several at a time.
+  // Several keys are read at a time.
   const uint64_t padding = CeilDiv(keys.length, kKeyStep) * kKeyStep - keys.length;
   keys.part_lengths.back() += padding;
   keys.length += padding;
@@ -86,13 +87,13 @@ Keys TopKSlice::BlockKeys(uint64_t block) {
   return keys;
 }
 
-// The keys of one part's blocks; its first is block `base` of its sequence.
+// The keys of the blocks of one part. Its first block is block `base` of the sequence.
 void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_t length,
                              uint64_t base, const Keys& keys) {
   const uint64_t threads = builder_.options().threads;
   const bool columns = keys.layout == Layout::kColumns;
   const uint64_t column_units = columns ? keys.item_stride / VectorElements() : 0;
-  // On software devices lanes take several vectors of a row each.
+  // On software devices a lane takes several vectors of each row.
   uint64_t tile = 1;
   if (columns && !builder_.options().prefers_wide_rows) {
     const uint64_t sets = std::max<uint64_t>(1, VectorElements() / 4);
@@ -120,7 +121,7 @@ void TopKSlice::AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_
   uint64_t units = sequences_ * length;
   uint64_t units_per_group = threads;
   if (keys.layout == Layout::kRows) {
-    // Groups that read much, unless too few were left to fill the device.
+    // Groups read much, unless too few of them would be left to fill the device.
     const uint64_t turns_of_sequence = CeilDiv(length, team);
     const uint64_t turn_bytes = team * block * ElementBytes(type_) * (threads / team);
     const uint64_t filling =

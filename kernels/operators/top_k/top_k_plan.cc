@@ -1,4 +1,5 @@
-// top_k: slices whose lists fit into scratch, and each from its elements to its results.
+// top_k: makes slices whose lists fit into scratch, and plans each one from its elements to its
+// results.
 #include <bit>
 #include <cmath>
 
@@ -10,16 +11,16 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// A block of about `wanted` elements, `least` or more. Of fewer blocks than twice k too large a
-// part would be among the best.
+// A block of about `wanted` elements, at least `least`. If there were fewer than twice k blocks,
+// too many of them would be among the best.
 uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wanted) {
   uint64_t block = std::clamp(wanted, least, tuning::kMaxBlockElements);
   while (block > least && length / block < 2 * k) block /= 2;
   return block;
 }
 
-// Elements of a block where lanes keep the best, a key being worth testing so many of them; 0 where
-// sorting everything is cheaper.
+// The elements per block if lanes keep the best candidates, where a key costs as much as testing
+// kKeyWorth elements; 0 if sorting everything is cheaper.
 uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout layout,
                    const PlanOptions& options) {
   const bool columns = layout == Layout::kColumns;
@@ -34,14 +35,14 @@ uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout
   return length > least && length / block >= 2 * k ? block : 0;
 }
 
-// Likewise where a cut is searched. Where there are blocks enough one is a window of rows at least,
-// which is not read again where its key rules it out.
+// The same if a cut is searched. If there are enough blocks, a block is at least one window of
+// rows, which is not read again if its key excludes it.
 uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
   const double wanted = std::sqrt(tuning::kSelectWorth * static_cast<double>(length) / k);
   const uint64_t block = BlockLength(length, k, vector_elements,
                                      std::max(std::bit_floor(static_cast<uint64_t>(wanted)),
                                               Window(Layout::kRows, vector_elements)));
-  // Where blocks are few, a cut among them may leave all elements to the next cut.
+  // If there are few blocks, a cut among them may leave all elements to the next cut.
   const uint64_t enough = length <= tuning::kMaxHalved ? 2 * k : 2 * k * block;
   return length >= enough ? block : 0;
 }
@@ -136,7 +137,7 @@ bool TopKSlice::RankResults(bool has_cut) {
   if (!dispatch.has_value()) return false;
   uint64_t slots = length_;
   if (walk == Layout::kRows) {
-    // A row that begins inside a vector has slots before it.
+    // A row that starts within a vector has slots before it.
     const uint64_t vector = VectorElements();
     slots += vector - CommonAlignment(parts_[0], &parts_[0].reduced[0], vector);
   }
@@ -197,15 +198,15 @@ void TopKSlice::WriteResults(const List& list) {
 SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
                                               uint64_t parts, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
-  // Whichever way a layout goes and whatever is made of its lists afterwards.
+  // An upper bound for all layouts and all ways to process their lists.
   SequenceRecords most;
   const auto add = [&](uint64_t list, uint64_t all) {
     most.list = std::max(most.list, list);
     most.all = std::max(most.all, all);
   };
-  // Every part may round its blocks up, and so may a row of columns, which have two words more for
-  // each.
-  const uint64_t words = vector_elements == 2 ? 1 : 4;  // 64-bit elements are no columns
+  // The blocks of every part may be rounded up, and so may a row of columns, which has two more
+  // words for each.
+  const uint64_t words = vector_elements == 2 ? 1 : 4;  // 64-bit elements are never read as columns
   const auto keys = [&](uint64_t block) {
     return words * (CeilDiv(length, block) + 2 * parts + kKeyStep);
   };
@@ -222,7 +223,7 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
     if (!MayCutFew(length, k, options)) return most;
   }
   if (const uint64_t block = SelectBlock(length, k, vector_elements); block > 0) {
-    // What is taken, as it is, spread, and in runs twice; and the sorted k.
+    // The taken candidates, spread, and twice in runs; and the sorted k.
     const uint64_t candidates = MostCandidates(length, k, block);
     const uint64_t list = std::max({keys(block), candidates, MostTaken(k)});
     add(list, std::max(list, candidates + 4 * MostTaken(k) + k));
@@ -242,13 +243,13 @@ absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
   builder.NextPass();
   IterationSpace space = MakeIterationSpace(desc.input, {desc.axis}, *desc.output_values,
                                             &*desc.output_indices, ReducedOrder::kRowMajor);
-  // The ranks have output strides of their own; see Ranks.
+  // Ranks have their own output strides; see Ranks.
   for (SpaceDim& dim : space.reduced) dim.output_stride = dim.index_stride = 0;
 
   const DataType type = desc.input.data_type;
   const uint64_t length = desc.input.sizes[desc.axis];
   SliceLimits limits = LimitsFor(type, type, options);
-  // Cutting in halves leaves parts of a quarter of the limit at least.
+  // Repeated halving leaves parts of at least a quarter of the limit.
   const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 4);
   const top_k::SequenceRecords records =
       top_k::TopKSlice::RecordsPerSequence(length, desc.k, type, parts, options);
@@ -264,7 +265,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
       1, std::min(options.max_view_elements / records.list, slice_records / records.all));
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) break;
-    // Slices follow one another, so they may use the same scratch.
+    // Slices run one after another, so they may share scratch.
     const uint64_t mark = builder.Mark();
     top_k::TopKSlice(builder, desc, slice, limits).Plan();
     builder.Release(mark);

@@ -1,4 +1,4 @@
-// From the keys of blocks to the k best elements: in registers, or by a cut.
+// Selects the k best elements from the keys of blocks: in registers, or by a cut.
 #include <bit>
 
 #include "kernels/base/rounding.h"
@@ -21,7 +21,7 @@ List TopKSlice::KeepOfKeys(const Keys& keys) {
 List TopKSlice::KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block) {
   const uint64_t length = k_ * block;
   uint64_t run = RunLength(length);
-  // Dispatches over several parts share the runs: each run lies in the part of its block.
+  // Dispatches over several parts share the runs; each run is in the part of its block.
   run = run >= block && parts_.size() == 1 ? CeilDiv(run, block) * block : std::bit_floor(run);
   run = std::max(run, VectorElements());
   if (parts_.size() > 1) run = std::min(run, block);
@@ -134,7 +134,7 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
       constants.lane_bits = static_cast<uint32_t>(std::bit_width(block / window) - 1);
     }
     const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
-    // An odd number, so that lanes do not meet in one set of a cache.
+    // An odd number, so that lanes do not share a cache set.
     const uint64_t turns =
         alone ? windows : options.turns(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
     const uint64_t runs = CeilDiv(windows, turns);

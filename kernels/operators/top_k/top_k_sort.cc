@@ -1,4 +1,4 @@
-// Runs that lanes keep sorted in registers, and merges of them.
+// Sorts runs in registers, and merges them.
 #include <bit>
 
 #include "kernels/operators/reduction/reduction_walk.h"
@@ -7,7 +7,8 @@
 namespace opmill::top_k {
 namespace {
 
-// Places for candidates in a lane's registers: few numbers, since each is a kernel of its own.
+// The number of candidates that a lane keeps in registers: few different values, because each is a
+// separate kernel.
 uint64_t LanePlaces(uint64_t kept) {
   if (kept <= 4) return std::bit_ceil(kept);
   const uint64_t step = kept <= 16 ? 4 : 8;
@@ -50,8 +51,8 @@ void TopKSlice::SetKeeping(Dispatch& dispatch, Source source, uint64_t length, u
   DealUnits(dispatch, units, turns, options.threads);
 }
 
-// Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`
-// from record `base` on.
+// Keeps the best candidates of each run of `run`, out of `length`, and writes `kept` of each to
+// `into` from record `base` on.
 Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run,
                                  uint64_t kept, const List& into, uint64_t base) {
   Dispatch dispatch = builder_.WritingRecords(KeepKernel(source, layout, kept, false), into.view);
@@ -64,7 +65,7 @@ Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, 
 void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint64_t length,
                             uint64_t run, uint64_t kept, const List& into, uint64_t base) {
   if (source != nullptr) {
-    // One kernel serves the lists of every layout.
+    // One kernel handles the lists of all layouts.
     Dispatch dispatch =
         KeepDispatch(Source::kRecords, Layout::kStrided, length, run, kept, into, base);
     dispatch.reads[1] = source->view;
@@ -111,8 +112,8 @@ List TopKSlice::SortList(List list) {
 List TopKSlice::SortSelection(const Selection& selection) {
   const List& taken = selection.taken;
   const List sorted = AddSpread(selection);
-  // Powers of two for few kernels; shorter than what is taken, so that a merge writes the last
-  // list.
+  // Powers of two, to limit the number of kernels; shorter than the taken candidates, so that a
+  // merge writes the last list.
   const uint64_t run = std::min(RunLength(taken.length), std::bit_floor(k_));
   const uint64_t run_count = CeilDiv(taken.length, run);
   List runs = NewList(run_count * run);
@@ -137,7 +138,7 @@ List TopKSlice::AddSpread(const Selection& selection) {
   }
   const List spread = NewList(taken.length);
   const List sorted = NewList(k_);
-  // Of keys only the width counts.
+  // Only the width of keys matters.
   static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
                                         DataType::kUint64};
   const DataType type = kTypes[std::bit_width(ElementBytes(type_)) - 1];
@@ -180,7 +181,7 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
   while (run_count > 1) {
     const uint64_t merged_length = std::min(run_length * 2, k_);
     const uint64_t merged_count = CeilDiv(run_count, 2);
-    // All merged runs are full but the last one, which takes what is left.
+    // All merged runs are full except the last one.
     const uint64_t rest = runs.length - (merged_count - 1) * 2 * run_length;
     List merged = merged_count == 1 && last.length > 0 ? last : spare;
     merged.length = (merged_count - 1) * merged_length + std::min(merged_length, rest);

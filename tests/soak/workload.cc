@@ -1,4 +1,4 @@
-#include "tests/soak/deeds.h"
+#include "tests/soak/workload.h"
 
 #include <algorithm>
 #include <atomic>
@@ -19,11 +19,11 @@ using Code = absl::StatusCode;
 
 constexpr uint64_t kMostOnAStream = 12;
 
-// Every answer may be as long as the server's longest message.
+// Responses may be as long as the server's longest message.
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // does not share a connection
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
@@ -41,7 +41,7 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
 }
 
-// Takes chunks as they come; false where they do not follow each other.
+// Appends chunks; returns false if they are not consecutive.
 bool Append(const google::protobuf::RepeatedPtrField<v1::TensorChunk>& chunks,
             std::vector<OutputTensor>& outputs) {
   for (const v1::TensorChunk& chunk : chunks) {
@@ -56,7 +56,8 @@ bool Append(const google::protobuf::RepeatedPtrField<v1::TensorChunk>& chunks,
 
 }  // namespace
 
-Deeds::Deeds(const std::string& address, SoakCases& cases, Ledger& ledger, const Options& options)
+Workload::Workload(const std::string& address, SoakCases& cases, Ledger& ledger,
+                   const Options& options)
     : address_(address),
       cases_(cases),
       ledger_(ledger),
@@ -64,7 +65,7 @@ Deeds::Deeds(const std::string& address, SoakCases& cases, Ledger& ledger, const
       channel_(Connect(address)),
       stub_(v1::OperatorService::NewStub(channel_)) {}
 
-void Deeds::Do(Random& random) {
+void Workload::DoOne(Random& random) {
   const uint64_t choice = random.Below(100);
   if (choice < 40) return Execute(random);
   if (choice < 65) return ExecuteMany(random);
@@ -76,9 +77,9 @@ void Deeds::Do(Random& random) {
   return Ask(random);
 }
 
-void Deeds::End(absl::string_view deed, const absl::Status& status, std::vector<Code> allowed,
-                const std::string& what) {
-  const std::string name = absl::StrCat(options_.server, " ", deed);
+void Workload::End(absl::string_view action, const absl::Status& status, std::vector<Code> allowed,
+                   const std::string& what) {
+  const std::string name = absl::StrCat(options_.server, " ", action);
   ledger_.Count(name, status.code());
   if (options_.may_be_unavailable) allowed.push_back(Code::kUnavailable);
   if (std::find(allowed.begin(), allowed.end(), status.code()) != allowed.end()) return;
@@ -86,17 +87,17 @@ void Deeds::End(absl::string_view deed, const absl::Status& status, std::vector<
                                   ") of ", what));
 }
 
-void Deeds::End(absl::string_view deed, SoakCase& c, const absl::Status& status,
-                const std::vector<OutputTensor>& outputs, std::vector<Code> allowed) {
+void Workload::End(absl::string_view action, SoakCase& c, const absl::Status& status,
+                   const std::vector<OutputTensor>& outputs, std::vector<Code> allowed) {
   allowed.push_back(Code::kOk);
-  End(deed, status, std::move(allowed), c.line());
+  End(action, status, std::move(allowed), c.line());
   if (!status.ok()) return;
   const std::string mistake = c.FindMistake(outputs);
   if (mistake.empty()) return;
-  ledger_.Fail(absl::StrCat(options_.server, " ", deed), absl::StrCat(mistake, " of ", c.line()));
+  ledger_.Fail(absl::StrCat(options_.server, " ", action), absl::StrCat(mistake, " of ", c.line()));
 }
 
-Client& Deeds::client() {
+Client& Workload::client() {
   if (client_ == nullptr) {
     for (;;) {
       absl::StatusOr<Client> client = Client::Connect(
@@ -114,14 +115,14 @@ Client& Deeds::client() {
   return *client_;
 }
 
-void Deeds::Execute(Random& random) {
+void Workload::Execute(Random& random) {
   SoakCase& c = cases_.Pick(random);
   MemorySink sink;
   const auto end = client().Execute(c.desc(), c.bytes(), sink, {.timeout = options_.patience});
   End("execute", c, end.status(), sink.outputs());
 }
 
-void Deeds::ExecuteInTime(Random& random) {
+void Workload::ExecuteInTime(Random& random) {
   SoakCase& c = cases_.Pick(random);
   MemorySink sink;
   const auto end = client().Execute(c.desc(), c.bytes(), sink,
@@ -129,14 +130,14 @@ void Deeds::ExecuteInTime(Random& random) {
   End("short deadline", c, end.status(), sink.outputs(), {Code::kDeadlineExceeded});
 }
 
-void Deeds::ExecuteMany(Random& random) {
+void Workload::ExecuteMany(Random& random) {
   struct One {
     SoakCase* c = nullptr;
     MemorySink sink;
     bool cancels = false;
     absl::Status end = absl::UnknownError("It never ended.");
   };
-  std::deque<One> all;  // whose places do not move
+  std::deque<One> all;  // a deque, so that addresses are stable
   absl::StatusOr<std::unique_ptr<ExecutionStream>> stream = client().OpenStream(options_.patience);
   if (!stream.ok()) return End("stream", stream.status(), {}, "OpenStream");
   for (uint64_t count = 1 + random.Below(kMostOnAStream); count > 0; --count) {
@@ -165,7 +166,7 @@ void Deeds::ExecuteMany(Random& random) {
   }
 }
 
-void Deeds::ReadSlowly(Random& random) {
+void Workload::ReadSlowly(Random& random) {
   SoakCase& c = cases_.Pick(random);
   if (TotalBytes(c.bytes()) > size_t{16} << 20) return;  // more than one message
   grpc::ClientContext context;
@@ -186,7 +187,7 @@ void Deeds::ReadSlowly(Random& random) {
       leaves ? std::vector{Code::kCancelled} : std::vector<Code>());
 }
 
-void Deeds::SendBadDescriptor(Random& random) {
+void Workload::SendBadDescriptor(Random& random) {
   v1::OperatorDesc desc = cases_.PickSmall(random).desc();
   switch (random.Below(3)) {
     case 0:
@@ -209,8 +210,8 @@ void Deeds::SendBadDescriptor(Random& random) {
   End("bad descriptor", end.status(), {Code::kInvalidArgument}, desc.ShortDebugString());
 }
 
-// Chunks that leave bytes out, or come for nobody, on a stream whose other execution goes well.
-void Deeds::SendWrongBytes(Random& random) {
+// Chunks with gaps or for unknown ids, on a stream whose other execution must succeed.
+void Workload::SendWrongBytes(Random& random) {
   SoakCase& c = cases_.PickSmall(random);
   grpc::ClientContext context;
   SetDeadline(context, options_.patience);
@@ -251,7 +252,7 @@ void Deeds::SendWrongBytes(Random& random) {
   End("wrong bytes", ends[1], {Code::kInvalidArgument}, c.line());
 }
 
-void Deeds::SendNonsense(Random& random) {
+void Workload::SendNonsense(Random& random) {
   std::string bytes(1 + random.Below(200), '\xFF');
   for (size_t i = 12; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random.Bits());
   const grpc::Slice slice(bytes);
@@ -280,7 +281,7 @@ void Deeds::SendNonsense(Random& random) {
   End("nonsense", FromGrpcStatus(status), {Code::kInvalidArgument}, "bytes that are no message");
 }
 
-void Deeds::Ask(Random& random) {
+void Workload::Ask(Random& random) {
   switch (random.Below(4)) {
     case 0:
       return End("server info", client().GetServerInfo().status(), {Code::kOk}, "");

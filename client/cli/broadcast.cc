@@ -1,4 +1,4 @@
-#include "client/cli/operands.h"
+#include "client/cli/broadcast.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace {
 
 using Sizes = std::vector<uint32_t>;
 
-// The size of a dimension counted from the last one; 1 in front of the first.
+// The size of a dimension, counted from the last one; 1 beyond the first one.
 uint32_t SizeFromLast(const Sizes& sizes, size_t i) {
   return i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
 }
@@ -43,7 +43,7 @@ absl::Status CheckPair(absl::string_view name_a, const TensorDesc& a, absl::stri
   if (a.data_type != b.data_type) {
     return absl::InvalidArgumentError(absl::StrCat(
         name_a, " is ", TypeName(a), " and ", name_b, " is ", TypeName(b),
-        ", but the inputs need one type; convert them with --cast ", TypeName(a), "."));
+        ", but the inputs must have one type; convert them with --cast ", TypeName(a), "."));
   }
   if (CanBroadcast(a.sizes, b.sizes)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -76,7 +76,7 @@ absl::Status Broadcast(const OperatorSchema& schema, absl::Span<const std::strin
     }
     Sizes wider(std::max(common.size(), inputs[i].sizes.size()));
     for (size_t k = 0; k < wider.size(); ++k) {
-      // Of sizes that are equal or 1.
+      // The sizes are equal or 1.
       wider[wider.size() - 1 - k] =
           std::max(SizeFromLast(common, k), SizeFromLast(inputs[i].sizes, k));
     }

@@ -1,4 +1,4 @@
-#include "client/cli/operands.h"
+#include "client/cli/broadcast.h"
 
 #include <cstdint>
 #include <string>
@@ -71,9 +71,10 @@ TEST(Broadcast, RefusesOtherShapesAndTypesWithBothNames) {
             "The shapes (3,) of a.npy and (3, 2) of c.npy cannot be broadcast: from the last "
             "dimension on, sizes must be equal or 1.");
   inputs = {Floats({2}), {.data_type = DataType::kInt16, .sizes = {2}}};
-  EXPECT_EQ(Broadcast(kElementWise, kNames, inputs).message(),
-            "a.npy is float32 and b.npy is int16, but the inputs need one type; convert them with "
-            "--cast float32.");
+  EXPECT_EQ(
+      Broadcast(kElementWise, kNames, inputs).message(),
+      "a.npy is float32 and b.npy is int16, but the inputs must have one type; convert them with "
+      "--cast float32.");
 }
 
 TEST(Broadcast, LeavesOperatorsWithAxesAlone) {

@@ -1,4 +1,4 @@
-#include "kernels/d3d12/generation.h"
+#include "kernels/d3d12/device_generation.h"
 
 #include <utility>
 

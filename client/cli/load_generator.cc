@@ -1,4 +1,4 @@
-#include "client/cli/load.h"
+#include "client/cli/load_generator.h"
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace opmill {
 namespace {
 
-// Keeps the measurements, and says when to stop. Any thread may call.
+// Collects the measurements, and decides when to stop. Thread-safe.
 class Recorder {
  public:
   Recorder(const LoadOptions& options, std::vector<OutputTensor> expected,
@@ -74,7 +74,7 @@ class Recorder {
   LoadReport report_ ABSL_GUARDED_BY(mutex_);
 };
 
-// As many executions under way on one stream as there are lanes: each end begins the next.
+// Keeps `concurrency` executions in progress on one stream: each end starts the next one.
 class Lane {
  public:
   Lane(ExecutionStream& stream, const LoadOptions& options, Recorder& recorder)
@@ -156,7 +156,7 @@ absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
     status = RunStream(client, options, recorder);
   }
   absl::StatusOr<LoadReport> report = recorder.Take();
-  if (!report.ok()) return report.status();  // an execution's failure tells more than the stream's
+  if (!report.ok()) return report.status();  // an execution's error is more specific
   if (!status.ok()) return status;
   report->concurrency = options.concurrency;
   report->first_call = first_call;

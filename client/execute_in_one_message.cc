@@ -1,4 +1,4 @@
-#include "client/one_message.h"
+#include "client/execute_in_one_message.h"
 
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kMethod[] = "/opmill.v1.OperatorService/Execute";
 
-// A call whose steps are waited for one after the other, on the caller's thread.
+// A call with blocking steps, on the caller's thread.
 class BlockingCall {
  public:
   BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token) {
@@ -67,7 +67,7 @@ absl::Status Receive(const grpc::ByteBuffer& bytes, OutputReceiver& receiver,
   const absl::StatusOr<SplitMessage> message = SplitMessage::Split(bytes, PayloadKind::kChunks);
   v1::ExecuteResponse response;
   if (!message.ok() || !response.ParseFromString(message->header())) {
-    return absl::InternalError("The server sent what is no ExecuteResponse.");
+    return absl::InternalError("The server sent a message that is not an ExecuteResponse.");
   }
   if (response.has_started()) {
     absl::Status status = receiver.Start(response.started());

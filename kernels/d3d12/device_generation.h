@@ -1,6 +1,7 @@
-// All that dies with a lost device, from the device itself to its threads.
-#ifndef OPMILL_KERNELS_D3D12_GENERATION_H_
-#define OPMILL_KERNELS_D3D12_GENERATION_H_
+// Everything that is lost together with a device, from the ID3D12Device to its threads. After a
+// loss, the device builds a new generation.
+#ifndef OPMILL_KERNELS_D3D12_DEVICE_GENERATION_H_
+#define OPMILL_KERNELS_D3D12_DEVICE_GENERATION_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +21,8 @@ namespace opmill {
 
 class Generation {
  public:
-  // `shaders` and `counters` outlive it. `number` is never used twice. `on_loss` is Health's.
+  // `shaders` and `counters` must outlive it. `number` must be unique. `on_loss` is passed to
+  // Health.
   static absl::StatusOr<std::shared_ptr<Generation>> Create(const AdapterInfo& adapter,
                                                             const D3D12DeviceOptions& options,
                                                             uint64_t number, ShaderLibrary& shaders,
@@ -42,9 +44,9 @@ class Generation {
   std::shared_ptr<Health> health_;
   std::shared_ptr<BufferPool> pool_;
   std::unique_ptr<PipelineCache> pipelines_;
-  std::unique_ptr<Submission> submission_;  // its threads end before the rest
+  std::unique_ptr<Submission> submission_;  // declared last: its threads use the members above
 };
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_D3D12_GENERATION_H_
+#endif  // OPMILL_KERNELS_D3D12_DEVICE_GENERATION_H_

@@ -1,6 +1,7 @@
-// gRPC 1.51 bounds each frame of a header block, and not how many there are: a block that goes on
-// takes some 70 bytes for each that arrives, and as its connection ends several times that. Its
-// parser is bound at run time, so this program's BeginFrame comes before gRPC's.
+// Limits the length of header blocks. gRPC 1.51 limits each frame of a header block, but not the
+// number of frames: an endless block uses about 70 bytes of memory per byte received, and several
+// times that when its connection closes. gRPC resolves the symbols of its parser at run time, so
+// the BeginFrame in this program replaces gRPC's.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -16,8 +17,8 @@ class grpc_metadata_batch;
 
 namespace grpc_core {
 
-// As in gRPC's src/core/ext/transport/chttp2/transport/hpack_parser.h, as far as names and the
-// passing of arguments go.
+// Matches gRPC's src/core/ext/transport/chttp2/transport/hpack_parser.h in names and in how
+// arguments are passed.
 class HPackParser {
  public:
   enum class Boundary : uint8_t { kNone, kEndOfHeaders, kEndOfStream };
@@ -38,10 +39,11 @@ class HPackParser {
 namespace opmill {
 namespace {
 
-// Clients fill a frame of 16 KiB before they begin another, and gRPC refuses more than 8 KiB in it.
+// Clients fill a frame of 16 KiB before they start another one, and gRPC refuses headers of more
+// than 8 KiB.
 constexpr int kMostFrames = 2;
 
-// The frames so far of blocks that have not ended.
+// The number of frames so far, for each unfinished block.
 class OpenBlocks {
  public:
   int CountFrame(const void* parser, bool is_last) {
@@ -88,7 +90,7 @@ void HPackParser::BeginFrame(grpc_metadata_batch* metadata, uint32_t most_bytes,
                                                 Boundary, Priority, LogInfo)>(
       "_ZN9grpc_core11HPackParser10BeginFrameEP19grpc_metadata_batchjNS0_8BoundaryENS0_"
       "8PriorityENS0_7LogInfoE");
-  // Nothing fits in the frames after: gRPC drops what came before, and refuses the call.
+  // With no room for more headers, gRPC drops the earlier ones and refuses the call.
   if (opmill::Blocks().CountFrame(this, boundary != Boundary::kNone) > opmill::kMostFrames) {
     most_bytes = 0;
   }

@@ -1,6 +1,6 @@
-// The RPC Execute: a request of one message, its answer in chunks.
-#ifndef OPMILL_CLIENT_ONE_MESSAGE_H_
-#define OPMILL_CLIENT_ONE_MESSAGE_H_
+// The RPC Execute: one request message, and a response in chunks.
+#ifndef OPMILL_CLIENT_EXECUTE_IN_ONE_MESSAGE_H_
+#define OPMILL_CLIENT_EXECUTE_IN_ONE_MESSAGE_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_ONE_MESSAGE_H_
+#endif  // OPMILL_CLIENT_EXECUTE_IN_ONE_MESSAGE_H_

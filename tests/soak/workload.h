@@ -1,6 +1,6 @@
-// What callers do to a server, good and bad.
-#ifndef OPMILL_TESTS_SOAK_DEEDS_H_
-#define OPMILL_TESTS_SOAK_DEEDS_H_
+// Requests of callers, valid and invalid, that load a server.
+#ifndef OPMILL_TESTS_SOAK_WORKLOAD_H_
+#define OPMILL_TESTS_SOAK_WORKLOAD_H_
 
 #include <functional>
 #include <memory>
@@ -17,38 +17,38 @@
 
 namespace opmill {
 
-// One caller of one server, with a connection of its own.
-class Deeds {
+// One caller of one server, with its own connection.
+class Workload {
  public:
   struct Options {
-    // Of the deeds' names in the ledger.
+    // Prefix of the actions' names in the ledger.
     std::string server;
-    // May calls end Unavailable: does the server die, or lose its device?
+    // True if calls may end with Unavailable, because the server is killed or loses its device.
     bool may_be_unavailable = false;
-    // Longer than anything takes unless it hangs.
+    // Longer than anything takes, except a hang.
     absl::Duration patience = absl::Seconds(300);
   };
 
-  Deeds(const std::string& address, SoakCases& cases, Ledger& ledger, const Options& options);
+  Workload(const std::string& address, SoakCases& cases, Ledger& ledger, const Options& options);
 
-  // One, whichever the numbers say.
-  void Do(Random& random);
+  // Performs one random action.
+  void DoOne(Random& random);
 
  private:
   void Execute(Random& random);
   void ExecuteInTime(Random& random);  // with a deadline that may be too short
   void ExecuteMany(Random& random);    // on one stream, some cancelled
-  void ReadSlowly(Random& random);     // and perhaps not to the end
+  void ReadSlowly(Random& random);     // possibly not to the end
   void SendBadDescriptor(Random& random);
   void SendWrongBytes(Random& random);
-  void SendNonsense(Random& random);  // that is no message
-  void Ask(Random& random);           // for what is no execution
+  void SendNonsense(Random& random);  // bytes that are not a message
+  void Ask(Random& random);           // RPCs other than executions
 
-  // Counts the end of an execution; complains of one that none of `allowed` explains, and of a
-  // wrong answer.
-  void End(absl::string_view deed, SoakCase& c, const absl::Status& status,
+  // Counts the end of an execution. Reports a status other than OK and `allowed`, and a wrong
+  // result.
+  void End(absl::string_view action, SoakCase& c, const absl::Status& status,
            const std::vector<OutputTensor>& outputs, std::vector<absl::StatusCode> allowed = {});
-  void End(absl::string_view deed, const absl::Status& status,
+  void End(absl::string_view action, const absl::Status& status,
            std::vector<absl::StatusCode> allowed, const std::string& what);
 
   Client& client();
@@ -64,4 +64,4 @@ class Deeds {
 
 }  // namespace opmill
 
-#endif  // OPMILL_TESTS_SOAK_DEEDS_H_
+#endif  // OPMILL_TESTS_SOAK_WORKLOAD_H_

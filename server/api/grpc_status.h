@@ -4,15 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/support/status.h"
 
 namespace opmill {
-
-// Another try may go well after the delay. Unavailable says so without it.
-absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
-bool IsRetryable(const absl::Status& status);
 
 // Puts a message's path in front of the field that the status names, if it names one:
 // "axes[1]" under "operator.reduce" is "operator.reduce.axes[1]".

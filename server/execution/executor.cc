@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/base/errors.h"
-#include "server/api/grpc_status.h"
+#include "server/execution/retry_delay.h"
 #include "server/observe/log.h"
 
 namespace opmill {

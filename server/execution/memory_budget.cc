@@ -3,7 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/api/grpc_status.h"
+#include "server/execution/retry_delay.h"
 
 namespace opmill {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/api/grpc_status.h"
+#include "server/execution/retry_delay.h"
 
 namespace opmill {
 namespace {

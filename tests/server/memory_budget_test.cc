@@ -32,16 +32,6 @@ TEST(MemoryBudget, GivesSharesUpToItsLimitAndTakesThemBack) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
-TEST(MemoryBudget, RefusesForEverWhatNeverFits) {
-  const MemoryBudget budget(100);
-  EXPECT_TRUE(budget.Check(100).ok());
-  const absl::Status status = budget.Check(101);
-  EXPECT_EQ(status.message(),
-            "The execution needs 101 bytes for its inputs and outputs, more than "
-            "max_bytes_in_flight (100).");
-  EXPECT_FALSE(IsRetryable(status));
-}
-
 TEST(MemoryBudget, DoesNotOverflow) {
   MemoryBudget budget(100);
   const auto share = budget.Take(1);

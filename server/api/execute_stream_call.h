@@ -40,15 +40,15 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
                                   Executor& executor, OpenCalls& open_calls, DeadlineTimer& timer,
                                   const ExecuteStreamOptions& options);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCancel() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnDone() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool is_stream() const override { return true; }
-  void Drain() override;
-  void Abort(const absl::Status& why) override;
-  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
+  void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Abort(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Incoming {

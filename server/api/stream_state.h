@@ -60,7 +60,8 @@ class StreamState {
     kHalfClose,     // end what lacks input
   };
 
-  // To be carried out in this order, before the next event.
+  // To be started in this order, before the next event. Other events may come while the work is
+  // done.
   struct Actions {
     std::optional<Reply> write;          // then WriteStarted
     std::optional<absl::Status> finish;  // there is nothing else to do then
@@ -97,6 +98,7 @@ class StreamState {
   std::shared_ptr<Execution> Find(uint64_t id) const;
   // May input still come for an execution of this id that has ended early?
   bool IsAbandoned(uint64_t id) const { return abandoned_.Contains(id); }
+  // Is there room for an execution of this id, which is not open? It is not abandoned from then on.
   enum class Room { kFree, kFull, kStreamEnds };
   Room RoomFor(uint64_t id);
   // Whether a begin that was refused for lack of room should wait. `progresses`: an execution of

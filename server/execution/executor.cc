@@ -85,7 +85,7 @@ absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& 
   ASSIGN_OR_RETURN(TensorBuffers buffers, TensorBuffers::Reserve(memory_, inputs, outputs));
   const absl::Status allocated = buffers.AllocateInputs(device_, inputs);
   if (!allocated.ok()) return Admission::OutOfMemory(allocated, open_);
-  const absl::Status has_place = admission_.CheckPlace(open_.fetch_add(1));
+  absl::Status has_place = admission_.CheckPlace(open_.fetch_add(1));
   if (has_place.ok()) return buffers;
   --open_;
   return has_place;
@@ -303,7 +303,7 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   Admission::Load now = load();
   now.compilations = compilations_.fetch_add(1);
-  const absl::Status admitted = admission_.CheckCompilation(desc.inputs, OutputsOf(desc), now);
+  absl::Status admitted = admission_.CheckCompilation(desc.inputs, OutputsOf(desc), now);
   if (!admitted.ok()) {
     --compilations_;
     return admitted;

@@ -100,6 +100,7 @@ TEST_F(StreamStateTest, EndsNeitherForADrainNorForAHalfCloseWhileABeginWaits) {
   Receive();
   state_.MessageWaits();
   state_.Drain();
+  EXPECT_EQ(Next(), "");
   state_.ReadDone(false);
   EXPECT_EQ(Next(), "");
   state_.RetryLater();

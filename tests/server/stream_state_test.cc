@@ -193,6 +193,20 @@ TEST_F(StreamStateTest, StopsReadingWhileTooManyErrorsWait) {
   EXPECT_EQ(NextAfterWrite(), "write an error of 2: refused, handle a message, read");
 }
 
+TEST_F(StreamStateTest, AsksForNoMessageWhileTooManyErrorsWait) {
+  EXPECT_EQ(Next(), "read");
+  state_.ReadDone(true);
+  EXPECT_EQ(Next(false), "handle a message");
+  state_.Refused(1, Error("first"), kNoInputFollows);
+  EXPECT_EQ(Next(false), "write an error of 1: first");
+  for (size_t i = 0; i < StreamState::kMaxWaitingErrors; ++i) {
+    state_.Refused(2, Error("refused"), kNoInputFollows);
+  }
+  Handled();
+  EXPECT_EQ(Next(), "");
+  EXPECT_EQ(NextAfterWrite(), "write an error of 2: refused, read");
+}
+
 TEST_F(StreamStateTest, ReportsACallerWhoDoesNotRead) {
   const auto execution = Begin(1);
   EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(5000)), Stall::kInput);

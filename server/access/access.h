@@ -56,7 +56,8 @@ class Access {
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<AccessTokens> ReadTokens() const;
   void Reload() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckToken(absl::string_view path, std::optional<absl::string_view> authorization);
+  absl::Status CheckToken(absl::string_view path, std::optional<absl::string_view> authorization)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const AccessTokens> tokens() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AccessOptions options_;

@@ -11,6 +11,7 @@
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
 #include "server/api/server_info.h"
+#include "server/execution/retry_delay.h"
 #include "server/observe/log.h"
 
 namespace opmill {

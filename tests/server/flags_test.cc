@@ -54,30 +54,31 @@ void ExpectRefusal(const Ended& ended, absl::string_view sentence) {
 
 TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
   ExpectRefusal(Parse("", "--max_message_bytes=4095"),
-                "--max_message_bytes is 4095; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 4095; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_message_bytes=2147483648"),
-                "--max_message_bytes is 2GiB; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 2GiB; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_response_chunk_bytes=1"),
-                "--max_response_chunk_bytes is 1; it is at least 4KiB and at most 2047MiB.");
+                "--max_response_chunk_bytes is 1; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_executions=0"),
-                "--max_executions is 0; it is at least 1 and at most 4294967295.");
+                "--max_executions is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_executions_per_stream=0"),
-                "--max_executions_per_stream is 0; it is at least 1 and at most 4294967295.");
+                "--max_executions_per_stream is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_streams=0"),
-                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_queued=0"),
-                "--max_queued is 0; it is at least 1 and at most 4294967295.");
+                "--max_queued is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_connections=0"),
-                "--max_connections is 0; it is at least 1 and at most 4294967295.");
+                "--max_connections is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_calls_per_connection=2147483648"),
-                "--max_calls_per_connection is 2147483648; it is at least 1 and at most "
+                "--max_calls_per_connection is 2147483648; it must be at least 1 and at most "
                 "2147483647.");
-  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it is at least 100ms.");
+  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it must be at least 100ms.");
   EXPECT_EQ(Parse("", "--stall_timeout=inf").code, 0);
   EXPECT_EQ(Parse("", "--memory_limit=1000000").code, 2);
   EXPECT_EQ(Parse("", "--memory_limit=1000000000 --max_bytes_in_flight=900000000").code, 2);
-  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it is at least 0.");
-  ExpectRefusal(Parse("", "--address="), "--address is empty; it names at least one host:port.");
+  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it must be at least 0.");
+  ExpectRefusal(Parse("", "--address="),
+                "--address is empty; it must name at least one host:port.");
 }
 
 // Of a size that is refused, and of one that is not, the sentence or the exit code tells how it was
@@ -98,18 +99,19 @@ TEST(Flags, OfBytesTakeUnits) {
   const std::string path = (directory.path() / "file").string();
   std::ofstream(path) << "--max_message_bytes=3GB\n";
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", path)),
-                "--max_message_bytes is 3GB; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 3GB; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("OPMILL_MAX_MESSAGE_BYTES=3.5KiB", ""),
-                "--max_message_bytes is 3584; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 3584; it must be at least 4KiB and at most 2047MiB.");
   const Ended unreadable = Parse("OPMILL_MEMORY_LIMIT=4Gi", "");
   EXPECT_EQ(unreadable.code, 2);
   EXPECT_THAT(unreadable.text,
               AllOf(StartsWith("opmill-server: OPMILL_MEMORY_LIMIT is \"4Gi\", which "
-                               "--memory_limit does not take. "),
+                               "--memory_limit does not accept. "),
                     HasSubstr("A size is a number of bytes")));
   ExpectRefusal(
       Parse("", "--memory_limit=1MB"),
-      "--memory_limit is 1MB; it is at least 648MiB: 256MiB for the process and --max_executions "
+      "--memory_limit is 1MB; it must be at least 648MiB: 256MiB for the process and "
+      "--max_executions "
       "(16384), 64MiB for live kernels, 8MiB for compiled operators, 192MiB for messages with a "
       "--max_message_bytes of 64MiB, and 128MiB for tensors.");
 }
@@ -153,15 +155,17 @@ TEST(Flags, OfTlsBelongTogether) {
 }
 
 TEST(Flags, OfWordsSayWhichWordsThereAre) {
-  ExpectRefusal(Parse("", "--log_format=xml"), "--log_format is \"xml\"; it is one of text, json.");
+  ExpectRefusal(Parse("", "--log_format=xml"),
+                "--log_format is \"xml\"; it must be one of text, json.");
   ExpectRefusal(Parse("", "--log_level=loud"),
-                "--log_level is \"loud\"; it is one of debug, info, warning, error.");
-  ExpectRefusal(Parse("", "--device=quantum"),
-                "--device is \"quantum\"; it is one of auto, hardware, software, cpu, reference.");
+                "--log_level is \"loud\"; it must be one of debug, info, warning, error.");
+  ExpectRefusal(
+      Parse("", "--device=quantum"),
+      "--device is \"quantum\"; it must be one of auto, hardware, software, cpu, reference.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {
-  ExpectRefusal(Parse("", "serve"), "\"serve\" is no flag; opmill-server takes flags only.");
+  ExpectRefusal(Parse("", "serve"), "\"serve\" is not a flag; opmill-server takes only flags.");
   const Ended unknown = Parse("", "--no_such_flag=1");
   EXPECT_NE(unknown.code, 0);
   EXPECT_THAT(unknown.text, HasSubstr("no_such_flag"));
@@ -169,14 +173,14 @@ TEST(Flags, AreAllThatTheServerTakes) {
 
 TEST(Flags, ComeFromTheEnvironmentToo) {
   ExpectRefusal(Parse("OPMILL_MAX_STREAMS=0", ""),
-                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=7 OPMILL_LOG_FORMAT=json OPMILL_DRAIN_TIMEOUT=2m", "").code,
             0);
   const Ended unreadable = Parse("OPMILL_MAX_STREAMS=many", "");
   EXPECT_EQ(unreadable.code, 2);
   EXPECT_THAT(unreadable.text,
               StartsWith("opmill-server: OPMILL_MAX_STREAMS is \"many\", which --max_streams does "
-                         "not take."));
+                         "not accept."));
 }
 
 // Of a value that is refused and one that is not, the exit code tells which one counted.
@@ -208,7 +212,7 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
   const std::string outer = write("outer", absl::StrCat("\xEF\xBB\xBF--flagfile=", inner, "\n"));
   for (const absl::string_view form : {"--flagfile=", "-flagfile=", "--flagfile "}) {
     ExpectRefusal(Parse("", absl::StrCat(form, outer)),
-                  "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                  "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   }
   const std::string good = write("good", "\n");
   EXPECT_EQ(Parse("", absl::StrCat("--flagfile=", good, ",", good)).code, 0);
@@ -231,14 +235,13 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
   const std::string itself = write("itself", "");
   write("itself", absl::StrCat("--flagfile=", itself, "\n"));
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", itself)),
-                absl::StrCat("--flagfile=", itself,
-                             " is named by a file, that one by another, more than 10 deep."));
+                absl::StrCat("--flagfile=", itself, " is nested more than 10 deep."));
 }
 
 // Windows' side of it is tested under Wine: tests/windows.
 TEST(Flags, AServiceIsForWindows) {
   ExpectRefusal(Parse("", "--service=start"),
-                "--service is \"start\"; it is one of none, install, uninstall, run.");
+                "--service is \"start\"; it must be one of none, install, uninstall, run.");
   for (const char* action : {"install", "uninstall", "run"}) {
     const Ended ended = RunServer("", absl::StrCat("--device=reference --service=", action));
     EXPECT_EQ(ended.code, 1);

@@ -54,11 +54,11 @@ TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
 TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
   EXPECT_EQ(
       Refusal({.memory_limit = 512 * kMebibyte}),
-      "--memory_limit is 512MiB; it is at least 656MiB: 256MiB for the process and "
+      "--memory_limit is 512MiB; it must be at least 656MiB: 256MiB for the process and "
       "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 192MiB "
       "for messages with a --max_message_bytes of 64MiB, and 128MiB for tensors.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
-              StartsWith("--memory_limit is 1GiB; it is at least "));
+              StartsWith("--memory_limit is 1GiB; it must be at least "));
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),
               HasSubstr("--max_executions (1048576)"));
 }

@@ -1,4 +1,4 @@
-// The contract's enumerations as people write them: "float32", "log_sum_exp", "5.0".
+// Names of the contract's enumerations for people: "float32", "log_sum_exp", "5.0".
 #ifndef OPMILL_CLIENT_NAMES_H_
 #define OPMILL_CLIENT_NAMES_H_
 
@@ -25,11 +25,11 @@ std::string NameOf(v1::AxisDirection direction);  // "increasing"
 // All of them, in the contract's order.
 std::vector<std::string> FeatureLevelNames();
 
-// These refuse with a sentence that lists what there is.
+// The error lists the valid names.
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);
 
-// Of one of the ten types; 0 for another.
+// The size of one of the ten types; 0 for others.
 size_t ElementBytes(v1::DataType type);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// The RPC Execute: a request of one message, its answer in chunks.
+// The RPC Execute: a request in one message, its response in chunks.
 #ifndef OPMILL_CLIENT_ONE_MESSAGE_H_
 #define OPMILL_CLIENT_ONE_MESSAGE_H_
 

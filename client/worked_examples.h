@@ -1,4 +1,4 @@
-// The worked examples of DirectML's reference pages, as data.
+// The examples of DirectML's reference pages, as data.
 #ifndef OPMILL_CLIENT_WORKED_EXAMPLES_H_
 #define OPMILL_CLIENT_WORKED_EXAMPLES_H_
 
@@ -31,7 +31,7 @@ struct WorkedExample {
 // In the pages' order.
 const std::vector<WorkedExample>& WorkedExamples();
 
-// "argmin --axes 0 --direction increasing": what an example asks for, as for the command line.
+// The example as a command line: "argmin --axes 0 --direction increasing".
 std::string DescribeCall(const WorkedExample& example);
 
 }  // namespace opmill

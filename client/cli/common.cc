@@ -12,6 +12,7 @@
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "kernels/base/address.h"
+#include "kernels/base/errors.h"
 #include "kernels/base/process.h"
 
 namespace opmill {
@@ -27,28 +28,25 @@ absl::StatusOr<TlsOptions> ReadTls(const CommandLine& line) {
   for (const auto& [flag, text] : files) {
     const std::optional<std::string> path = line.Get(flag);
     if (!path) continue;
-    absl::StatusOr<std::string> content = ReadTextFile(*path);
-    if (!content.ok()) return content.status();
-    *text = *std::move(content);
+    ASSIGN_OR_RETURN(*text, ReadTextFile(*path));
   }
   if (tls.certificate.empty() != tls.key.empty()) {
     return absl::InvalidArgumentError(
-        "--tls_cert and --tls_key belong together; one of them is not there, or empty.");
+        "--tls_cert and --tls_key must be given together; one of them is missing or empty.");
   }
   tls.server_name = line.Get("tls_server_name").value_or("");
   return tls;
 }
 
-// Not from a flag of its own: everybody may read the command lines of a machine.
+// There is no flag for the token itself: other users can read the command lines of processes.
 absl::StatusOr<std::string> ReadToken(const CommandLine& line) {
   const std::optional<std::string> path = line.Get("token_file");
   if (!path) return Environment("OPMILL_TOKEN").value_or("");
-  const absl::StatusOr<std::string> text = ReadTextFile(*path);
-  if (!text.ok()) return text.status();
-  std::string token(absl::StripAsciiWhitespace(*text));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*path));
+  std::string token(absl::StripAsciiWhitespace(text));
   if (!token.empty() && std::all_of(token.begin(), token.end(), &absl::ascii_isgraph)) return token;
   return absl::InvalidArgumentError(
-      absl::StrCat("--token_file: ", *path, " holds no token, or more than one word."));
+      absl::StrCat("--token_file: ", *path, " must hold exactly one token."));
 }
 
 bool SpeaksTls(const CommandLine& line) {
@@ -58,13 +56,14 @@ bool SpeaksTls(const CommandLine& line) {
   return false;
 }
 
-// gRPC would take a port that is missing for 443, and one that is too large for another.
+// gRPC would take 443 for a missing port, and wrap around a port that is too large.
 absl::Status CheckServer(const std::string& server) {
   if (absl::StartsWith(server, "unix:")) return absl::OkStatus();
   for (const absl::string_view address : absl::StrSplit(server, ',')) {
     if (PortOf(address).value_or(0) == 0 || absl::StartsWith(address, "http")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "The server is \"", address, "\"; it is host:port, as ", kDefaultServer, "."));
+      return absl::InvalidArgumentError(absl::StrCat("The server address is \"", address,
+                                                     "\"; it must be host:port, for example ",
+                                                     kDefaultServer, "."));
     }
   }
   return absl::OkStatus();
@@ -76,7 +75,7 @@ std::string ServerOf(const CommandLine& line) {
   return server.empty() ? kDefaultServer : server;
 }
 
-// What to do about it.
+// How the user can fix a failed connection.
 std::string HintFor(const CommandLine& line, const std::string& server, absl::string_view why) {
   if (absl::StartsWith(why, "The server at")) {
     return "Flags for TLS: --tls, --tls_ca, --tls_cert, --tls_key and "
@@ -87,7 +86,7 @@ std::string HintFor(const CommandLine& line, const std::string& server, absl::st
                         line.Has("server") ? "--server" : "OPMILL_SERVER", ".");
   }
   return absl::StrCat("Start a server with: opmill-server --address=", server,
-                      "\nOr name the one that runs with --server or OPMILL_SERVER.");
+                      "\nOr pass the address of a running server with --server or OPMILL_SERVER.");
 }
 
 }  // namespace
@@ -95,15 +94,15 @@ std::string HintFor(const CommandLine& line, const std::string& server, absl::st
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
   const Flag common[] = {
       {"server", "HOST:PORT,...",
-       "where servers listen (127.0.0.1:50051, or OPMILL_SERVER); several share the work"},
-      {"tls", "", "speak TLS, and trust the system's authorities"},
-      {"tls_ca", "FILE", "speak TLS, and trust these authorities (PEM)"},
-      {"tls_cert", "FILE", "this client's certificate (PEM), for servers that ask for one"},
-      {"tls_key", "FILE", "the key that belongs to it (PEM)"},
-      {"tls_server_name", "NAME", "whom the server's certificate is for, where not HOST"},
-      {"token_file", "FILE", "the bearer token to show (else what OPMILL_TOKEN holds)"},
-      {"insecure", "", "send the token to other machines in clear text, too"},
-      {"deadline", "TIME", "give up after this long: 5s, 250ms"},
+       "server addresses (default OPMILL_SERVER, else 127.0.0.1:50051); several share the load"},
+      {"tls", "", "use TLS, with the system's certificate authorities"},
+      {"tls_ca", "FILE", "use TLS, with these certificate authorities (PEM)"},
+      {"tls_cert", "FILE", "client certificate (PEM), for servers that require one"},
+      {"tls_key", "FILE", "key of the client certificate (PEM)"},
+      {"tls_server_name", "NAME", "name in the server's certificate, if it is not HOST"},
+      {"token_file", "FILE", "file with the bearer token (default: the token in OPMILL_TOKEN)"},
+      {"insecure", "", "allow sending the token to other machines in clear text"},
+      {"deadline", "TIME", "time limit: 5s, 250ms"},
       {"json", "", "print JSON"},
   };
   own.insert(own.end(), std::begin(common), std::end(common));
@@ -122,7 +121,7 @@ std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
   Endpoint endpoint{ServerOf(line), {}};
   ClientOptions& options = endpoint.options;
   options.timeout = flags.Time("deadline", absl::InfiniteDuration());
-  // A short deadline is meant for the call, and connecting is not part of that.
+  // A short deadline is meant for the call alone, not for connecting.
   options.connect_timeout =
       std::clamp(options.timeout, kMinConnectTimeout, options.connect_timeout);
   if (!flags.status().ok()) {
@@ -169,9 +168,8 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  const absl::Span<const std::byte> bytes = (*file)->bytes();
+  ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const absl::Span<const std::byte> bytes = file->bytes();
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 

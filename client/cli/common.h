@@ -1,4 +1,4 @@
-// What every verb that calls a server does: read the common flags, and connect.
+// What all verbs that call a server share: the common flags, and connecting.
 #ifndef OPMILL_CLIENT_CLI_COMMON_H_
 #define OPMILL_CLIENT_CLI_COMMON_H_
 
@@ -15,28 +15,27 @@
 
 namespace opmill {
 
-// What every verb takes, and its own in front of that.
+// `own`, followed by the flags of every verb.
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own);
 
 // --feature_level.
 std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags);
 
-// A server as the common flags name it, and how to call it.
+// The server that the common flags name, and the options of calls.
 struct Endpoint {
-  std::string server;  // --server, else OPMILL_SERVER, else where servers listen by default
+  std::string server;  // --server, else OPMILL_SERVER, else the default address
   ClientOptions options;
 };
 
-// Reads the common flags. What is wrong with them is printed, and its exit code left in
-// `exit_code`.
+// Reads the common flags. If they are invalid, prints the error and sets `exit_code`.
 std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code);
-// Prints why Client::Connect failed, and returns the exit code that goes with it.
+// Prints why Client::Connect failed, and returns the exit code.
 int ExplainConnectFailure(const CommandLine& line, const Endpoint& endpoint,
                           const absl::Status& status);
-// Both, and the connection in between.
+// Reads the common flags and connects; prints an error and sets `exit_code` if that fails.
 std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code);
 
-// UTF-8, as everywhere in this program.
+// The content of a file. `path` is UTF-8.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 }  // namespace opmill

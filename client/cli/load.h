@@ -1,4 +1,4 @@
-// The same execution again and again, many at a time, and what it took.
+// Measures repeated, concurrent executions.
 #ifndef OPMILL_CLIENT_CLI_LOAD_H_
 #define OPMILL_CLIENT_CLI_LOAD_H_
 
@@ -17,18 +17,18 @@ struct LoadOptions {
   std::vector<InputBytes> inputs;
   ExecutionOptions execution;
   uint32_t concurrency = 1;
-  bool in_one_message = false;  // Execute, a thread each; else one ExecuteStream
+  bool in_one_message = false;  // Execute, with a thread each; else one ExecuteStream
   absl::Duration warm_up = absl::ZeroDuration();
   absl::Duration duration = absl::Seconds(1);
 };
 
 struct LoadReport {
   uint32_t concurrency = 0;
-  absl::Duration first_call;  // alone, compiling where the server had to
+  absl::Duration first_call;  // alone; includes compilation if the operator was not cached
   absl::Duration measured;
   std::vector<absl::Duration> latencies;  // ascending, of executions begun after the warm-up
   uint64_t bytes_per_call = 0;            // inputs and outputs
-  // Sums of what the server said of them.
+  // Sums over the statistics that the server returned.
   absl::Duration upload;
   absl::Duration queue;
   absl::Duration compute;
@@ -36,8 +36,8 @@ struct LoadReport {
   uint64_t batch_size = 0;
 };
 
-// Fails with the first execution that fails, or whose outputs are not those of the first one, to
-// the bit. Ends early, with what it has, when `interrupted` becomes true.
+// Fails if an execution fails, or if its outputs differ from those of the first one. When
+// `interrupted` becomes true, stops and returns what was measured so far.
 absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
                                    const std::atomic<bool>& interrupted);
 

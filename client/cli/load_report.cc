@@ -34,7 +34,7 @@ std::string Mean(absl::Duration sum, const LoadReport& report) {
   return DurationText(sum / static_cast<double>(report.latencies.size()));
 }
 
-// Of latencies: the unit that keeps their numbers short.
+// The unit that fits the latencies.
 struct TimeUnit {
   const char* name;
   double seconds;

@@ -1,4 +1,4 @@
-// What was measured, for people, programs and eyes.
+// Reports of measurements as text, JSON and charts.
 #ifndef OPMILL_CLIENT_CLI_LOAD_REPORT_H_
 #define OPMILL_CLIENT_CLI_LOAD_REPORT_H_
 

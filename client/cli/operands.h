@@ -1,4 +1,4 @@
-// What one execution takes as its inputs.
+// Broadcasting of inputs.
 #ifndef OPMILL_CLIENT_CLI_OPERANDS_H_
 #define OPMILL_CLIENT_CLI_OPERANDS_H_
 
@@ -12,10 +12,10 @@
 
 namespace opmill {
 
-// Gives the inputs of an operator that works on each element alone one shape, as NumPy broadcasts:
-// from the last dimension on, sizes that are 1 or missing become those of the others, with a stride
-// of 0. Other operators' inputs stay as they are. InvalidArgument calls the inputs `names`: their
-// types differ, or two sizes differ and neither is 1.
+// Broadcasts the inputs of an elementwise operator to one shape, as NumPy does: from the last
+// dimension on, sizes that are 1 or missing become those of the other inputs, with a stride of 0.
+// Inputs of other operators are not changed. InvalidArgument, in terms of `names`, if types differ,
+// or if two sizes differ and neither is 1.
 absl::Status Broadcast(const OperatorSchema& schema, absl::Span<const std::string> names,
                        std::vector<TensorDesc>& inputs);
 

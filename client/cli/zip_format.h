@@ -1,13 +1,9 @@
-// What a reader and a writer of zip archives share: signatures, sizes of records, special values.
+// Constants of the zip format: signatures, sizes of records, special values.
 #ifndef OPMILL_CLIENT_CLI_ZIP_FORMAT_H_
 #define OPMILL_CLIENT_CLI_ZIP_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
 
 namespace opmill::zip {
 
@@ -32,12 +28,6 @@ inline constexpr uint16_t kStored = 0;
 inline constexpr uint16_t kDeflated = 8;
 inline constexpr uint16_t kEncrypted = 1;   // a flag
 inline constexpr uint16_t kUtf8 = 1 << 11;  // a flag: of the name
-
-// A member's name for a sentence: it commands no terminal, and fits on a screen.
-inline std::string Printable(absl::string_view name) {
-  constexpr size_t kMost = 80;
-  return absl::Utf8SafeCEscape(name.substr(0, kMost)) + (name.size() > kMost ? "..." : "");
-}
 
 }  // namespace opmill::zip
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "kernels/base/errors.h"
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {

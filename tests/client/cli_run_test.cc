@@ -51,7 +51,7 @@ TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
-      {"echo hello |", "standard input: The file is no .npy file"},
+      {"echo hello |", "standard input: The file is not a .npy file"},
       {"head -c 70 x.npy |", "standard input: The .npy file is cut off: it needs 128 bytes"},
       {"head -c 130 x.npy |", "standard input: The .npy file is cut off: it needs 140 bytes"},
       {"printf \"PK\\003\\004............\" |", "standard input: It is a .npz archive"}};
@@ -170,7 +170,8 @@ TEST_F(RunTest, ComputesOfEachArrayOfAnArchive) {
   EXPECT_EQ(Run("run reduce --function sum y.npz --axes 0").out, "[1]\n");
   const std::string archive = Read("v.npz");
   std::ofstream(Path("cut.npz"), std::ios::binary) << archive.substr(0, archive.size() - 9);
-  EXPECT_THAT(Run("run argmax cut.npz --axes 0").err, HasSubstr("opmill: cut.npz: The file is no"));
+  EXPECT_THAT(Run("run argmax cut.npz --axes 0").err,
+              HasSubstr("opmill: cut.npz: The file is not"));
 }
 
 TEST_F(RunTest, RefusesBadCommandLines) {
@@ -183,9 +184,10 @@ TEST_F(RunTest, RefusesBadCommandLines) {
       {"run argmin --axes 0 x.npy x.npy --output -", "Standard output takes one result"},
       {"run argmin --axes 0 x.npy --output - --json", "Standard output carries the result (-)"},
       {"run top_k --axis 0 --k 1 x.npy --output - --indices -", "It is the same as --output"},
-      {"run top_k --axis 0 --k 1 x.npy --keepdims=false", "--keepdims: top_k does not take it."},
+      {"run top_k --axis 0 --k 1 x.npy --keepdims=false",
+       "--keepdims: top_k does not take this flag."},
       {"run argmin --axes 0 x.npy --cast float64", "no element type \"float64\""},
-      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is another name of --axes"},
+      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is an alias of --axes"},
       {"run argmin --axis 0,0 x.npy", "--axis: axis 0 is given twice."},
   };
   for (const auto& [arguments, sentence] : cases) {

@@ -96,23 +96,25 @@ TEST_F(CommandTest, TellsBadCommandLines) {
       {"", "opmill VERB"},
       {"rnu", "Did you mean run?"},
       {"run argmin --inptu x.npy", "Did you mean --input?"},
-      {"run argmin --axes 0", "An input is needed: a .npy or .npz file, or - for standard input."},
+      {"run argmin --axes 0",
+       "An input is required: a .npy or .npz file, or - for standard input."},
       {"run argmim --input x.npy --axes 0", "Did you mean argmin?"},
       {"run argmin --input x.npy --axes -2 --server 127.0.0.1:1",
        "--axes: axis -2 is out of range for x.npy, which has 1 dimension (axes -1 to 0)."},
-      {"run argmin --input x.npy --axes 0 --deadline soon", "--deadline: \"soon\" is no time"},
+      {"run argmin --input x.npy --axes 0 --deadline soon",
+       "--deadline: \"soon\" is not a duration"},
       {"run argmin --input x.npy --axes 0 --feature_level 7.0", "no feature level \"7.0\""},
-      {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has it."},
-      {"bench --operator reduce --function sum --axes 0", "--shape: It is needed here."},
+      {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has indices."},
+      {"bench --operator reduce --function sum --axes 0", "--shape: A value is required."},
       {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0",
        "--concurrency: 0 is not a number from 1 to 10000."},
       {"bench --operator hardmax --shape 4 --axes 0 --rpc http", "execute or execute_stream"},
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
-      {"compile", "An operator is needed"},
+      {"compile", "An operator is required"},
       {"info extra", "takes no argument \"extra\""},
-      {"info --server localhost", "The server is \"localhost\"; it is host:port"},
-      {"info --server 127.0.0.1:99999", "it is host:port"},
-      {"info --server http://127.0.0.1:50051", "it is host:port"},
+      {"info --server localhost", "The server address is \"localhost\"; it must be host:port"},
+      {"info --server 127.0.0.1:99999", "must be host:port"},
+      {"info --server http://127.0.0.1:50051", "must be host:port"},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(arguments);
@@ -134,7 +136,7 @@ TEST_F(CommandTest, TellsWhatIsWrongWithAFile) {
   std::ofstream(Path("text.npy")) << "hello";
   const Finished done = Run("run argmin --input text.npy --axes 0");
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.err, HasSubstr("text.npy: The file is no .npy file"));
+  EXPECT_THAT(done.err, HasSubstr("text.npy: The file is not a .npy file"));
 }
 
 TEST_F(CommandTest, TellsWhenTheDeadlineIsOver) {
@@ -158,7 +160,7 @@ TEST_F(CommandTest, HelpsWithEveryVerb) {
 TEST_F(CommandTest, RunsTheWorkedExamples) {
   const Finished demo = Run("demo");
   EXPECT_EQ(demo.exit_code, 0) << demo.out;
-  EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give what their page says."));
+  EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give the results of their page."));
 }
 
 TEST_F(CommandTest, SpeaksJsonWithEveryVerb) {

@@ -119,10 +119,10 @@ TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
   }
   EXPECT_EQ(Run("--server 127.0.0.1:1 --help run").out, Run("help run").out);
   const std::pair<const char*, const char*> refused[] = {
-      {"--sevrer x:1 info", "No flag --sevrer may stand before the verb. Did you mean --server?"},
-      {"--axes 0 run argmin", "No flag --axes may stand before the verb."},
-      {"--server x:1", "A verb is needed"},
-      {"--server", "A verb is needed"},
+      {"--sevrer x:1 info", "--sevrer is not allowed before the verb. Did you mean --server?"},
+      {"--axes 0 run argmin", "--axes is not allowed before the verb."},
+      {"--server x:1", "A verb is required"},
+      {"--server", "A verb is required"},
       {"--server 127.0.0.1:1 info --server 127.0.0.1:1", "--server is given twice."}};
   for (const auto& [arguments, sentence] : refused) {
     const Finished done = Run(arguments);
@@ -323,7 +323,7 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
     EXPECT_GT(run.at("latency_s").struct_value().fields().at("p90").number_value(), 0);
   }
   EXPECT_THAT(Run("bench --operator hardmax --shape 9 --axes 0 --concurrency 1,x").err,
-              HasSubstr("--concurrency: \"x\" is no integer"));
+              HasSubstr("--concurrency: \"x\" is not an integer"));
   const Finished unwritable =
       Run("bench --operator hardmax --shape 9 --axes 0 --duration 50ms --chart no/such.svg");
   EXPECT_EQ(unwritable.exit_code, 1);

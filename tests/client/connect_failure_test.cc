@@ -24,14 +24,14 @@ TEST(ConnectFailure, IsWordedForPeople) {
             "The name host.example cannot be resolved: Domain name not found.");
   EXPECT_THAT(ConnectFailure("host:1", true, "Connection refused."), StartsWith("No server"));
   EXPECT_EQ(ConnectFailure("host:1", false, "UNAVAILABLE: Socket closed"),
-            "The server at host:1 closes clear-text connections at once: it seems to speak TLS "
-            "alone (UNAVAILABLE: Socket closed).");
+            "The server at host:1 closes clear-text connections at once: it probably accepts only "
+            "TLS (UNAVAILABLE: Socket closed).");
   EXPECT_THAT(ConnectFailure("host:1", true, "SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER"),
-              HasSubstr("speaks clear text and no TLS"));
+              HasSubstr("uses clear text, not TLS"));
   EXPECT_THAT(ConnectFailure("host:1", true, "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED"),
               HasSubstr("was not accepted"));
   EXPECT_THAT(ConnectFailure("host:1", true, "recvmsg:Connection reset by peer"),
-              HasSubstr("seems to want a certificate"));
+              HasSubstr("probably requires a client certificate"));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
 
 TEST(FromGrpcStatus, TakesAnAnswerThatBrokeOffForUnavailable) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")),
-            absl::UnavailableError("The server's answer broke off."));
+            absl::UnavailableError("The server's response is incomplete."));
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Something else")),
             absl::UnknownError("Something else"));
 }

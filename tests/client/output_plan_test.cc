@@ -89,7 +89,7 @@ TEST(OutputPlan, MakesFoldersAndChecksFilesAhead) {
   EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "new"));
   OutputPlan bad(inputs);
   ASSERT_TRUE(bad.Add("output", scratch.utf8() + "/none/{}.npy").ok());
-  EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("there is no folder of that name"));
+  EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("the folder does not exist"));
 }
 
 TEST(OutputPlan, LeavesOutInputsThatCannotBeRead) {

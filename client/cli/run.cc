@@ -150,6 +150,7 @@ class Report {
   // Writes the archives. Returns the exit code.
   int Close() {
     for (const auto& [path, archive] : archives_) {
+      if (archive == nullptr) continue;  // it could not be created, which was reported
       const absl::Status status = archive->Commit();
       if (!status.ok()) Fail({{.name = path}}, status, kFailed);
     }

@@ -174,6 +174,13 @@ TEST_F(RunTest, ComputesOfEachArrayOfAnArchive) {
               HasSubstr("opmill: cut.npz: The file is not"));
 }
 
+TEST_F(RunTest, TellsOfAnArchiveThatCannotBeCreated) {
+  Save("x.npy", {3}, {1, 2, 3});
+  const Finished done = Run("run argmax x.npy --axes 0 --output /proc/y.npz");
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("/proc/y.npz cannot be written"));
+}
+
 TEST_F(RunTest, RefusesBadCommandLines) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {

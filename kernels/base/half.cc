@@ -37,8 +37,8 @@ uint16_t FloatToHalf(double value) {
   const uint64_t sign = bits >> 48 & 0x8000;
   const uint64_t fraction = bits & 0xF'FFFF'FFFF'FFFF;
   const int exponent = static_cast<int>(bits >> 52 & 0x7FF) - 1023;
-  if (exponent == 1024 && fraction != 0)
-    return static_cast<uint16_t>(sign | 0x7E00 | fraction >> 42);
+  const bool is_nan = exponent == 1024 && fraction != 0;
+  if (is_nan) return static_cast<uint16_t>(sign | 0x7E00 | fraction >> 42);
   if (exponent > 15) return static_cast<uint16_t>(sign | 0x7C00);
   if (exponent < -25) return static_cast<uint16_t>(sign);
   // Below 2^-14, the least normal number, halves are multiples of 2^-24.

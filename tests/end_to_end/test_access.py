@@ -268,7 +268,7 @@ class Tokens(AccessTest):
         self.assertIn("none of those", self.opmill(server, "stats", code=1, OPMILL_TOKEN="wrong"))
         write(self.files / "empty", b"\n")
         said = self.opmill(server, "stats", "--token_file", self.path("empty"), code=1)
-        self.assertIn("holds no token", said)
+        self.assertIn("must hold exactly one token", said)
 
     def test_change_without_a_restart(self):
         server = self.serve_tokens()

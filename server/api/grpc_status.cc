@@ -8,8 +8,7 @@
 #include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "kernels/base/errors.h"
-#include "server/api/encode_duration.h"
-#include "server/execution/retry_delay.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
 #include "server/api/grpc_status.h"

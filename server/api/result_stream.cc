@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 #include "server/api/request_decoder.h"
 
 namespace opmill {

@@ -14,17 +14,6 @@
 
 namespace opmill {
 
-// From `begin` to `end` of the run's plan.
-struct RunPart {
-  std::shared_ptr<QueuedRun> run;
-  PlanCursor begin;
-  PlanCursor end;
-
-  bool is_first() const { return begin == PlanCursor(); }
-  bool is_last() const { return end.pass == run->compiled->plan().passes.size(); }
-  bool is_whole() const { return is_first() && is_last(); }
-};
-
 inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 
 // Constants that a list needs for each of the dispatches that its runs consist of: what a dispatch

@@ -5,18 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
-#include "shaders/constants.h"
+#include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
 
@@ -77,14 +74,9 @@ struct Dispatch {
   uint32_t kernel = 0;  // index into OperatorPlan::kernels
   std::array<BufferView, kReadSlots> reads;
   std::array<BufferView, kWriteSlots> writes;
-  DispatchConstants constants = {};  // b0; zero where unused
-  // In place of `constants`, for the kernels that have constants of their own.
-  std::optional<ElementwiseConstants> elementwise;
+  KernelConstants constants;            // b0
   std::array<uint32_t, 2> groups = {};  // x, y
 };
-
-// What the kernel finds in b0.
-absl::Span<const std::byte> ConstantBytes(const Dispatch& dispatch);
 
 // Zeroes bytes of a buffer. Offset and size are multiples of 4.
 struct Fill {

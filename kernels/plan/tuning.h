@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "shaders/reduction_constants.h"
+#include "shaders/top_k_constants.h"
+
 namespace opmill::tuning {
 
 // Steps that one lane of a row takes at most before a result is split over more groups. It bounds
@@ -20,7 +23,7 @@ inline constexpr uint64_t kMaxColumnItems = 512;
 // walks at most, which row_part.hlsli counts in 16 bits. Tiles took SUM and argmax over axis 0 of
 // [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and 0.48; 1024 -> 2048 rows MAX over
 // axis 1 of [64,2048,1024] INT8 from 0.50 to 0.64: no second pass.
-inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles.hlsli
+inline constexpr uint64_t kMaxTileVectors = TILE_VECTORS;
 inline constexpr uint64_t kMaxTileItems = 2048;
 static_assert(kMaxTileItems < 0xFFFF);
 
@@ -46,7 +49,7 @@ inline constexpr uint64_t kMaxCloseRowBytes = 2048;
 // Tiles of top_k's first reading: sets of four words that a lane keeps of its vectors at most.
 // Tiles took k=10 over axis 0 of [8192,8192] FLOAT32 from 88 to 49 ms on a Xeon of 2023, where a
 // lane had taken 4 vectors of all of a block's rows; tiles of 16 vectors, not 32: 57.
-inline constexpr uint64_t kMaxTileSets = 64;  // TILE_SETS in top_k_blocks.hlsl
+inline constexpr uint64_t kMaxTileSets = TOP_K_TILE_SETS;
 
 // Records of splits that one lane combines at most.
 inline constexpr uint64_t kMaxLaneRecords = 512;
@@ -72,7 +75,7 @@ inline constexpr uint64_t kMinTurnItems = 1024;
 // None -> 8 took SUM, LOG_SUM_EXP and argmax over axis 1 of [4194304,4] FLOAT32 from 24, 87 and 40
 // ms to 10, 21 and 13, of [524288,32] from 5.9, 16 and 10 to 3.8, 9.5 and 5.6, argmax over axis 0
 // of [8,2097152] from 18 to 13. (A Zen 4.)
-inline constexpr uint64_t kMaxFewItems = 8;  // reduce_rows.hlsli joins as many
+inline constexpr uint64_t kMaxFewItems = MOST_ITEMS;
 
 // Software devices: lanes that share a row take stretches of it, at least so long, where processors
 // read several streams faster than one. An odd number of lines apart, for at a multiple of 4 KiB
@@ -84,7 +87,7 @@ inline constexpr uint64_t kLineItems = 4;
 // no merge follows. 16 -> 32 took k=32 over axis 1 of [64,1024,1024] FLOAT32 from 455 to 343 ms, of
 // [65536,128] from 375 to 147. A bitonic network in the memory of a group was 30 times slower on
 // lavapipe, which serves that memory lane by lane (docs/notes/top-k.md).
-inline constexpr uint64_t kMaxLaneKeep = 32;
+inline constexpr uint64_t kMaxLaneKeep = TOP_K_MOST_KEPT;
 static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 
 // Software devices: likewise of the blocks of long rows, where lanes can select alone: k=17 and 32
@@ -102,7 +105,7 @@ inline constexpr uint64_t kMinLaneCandidates = 1024;
 
 // Records that one lane merges in one go. Its neighbours stand next to it: 256, which is 4 KiB from
 // lane to lane, made the late merges of top_k k=1000 six times slower on lavapipe.
-inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
+inline constexpr uint64_t kMergeChunk = TOP_K_MERGE_CHUNK;
 
 // Of such chunks, of results that a lane writes, and of windows of elements that it tests where it
 // does not select alone, so many follow one another at most: a group costs a software device half a
@@ -114,7 +117,7 @@ inline constexpr uint64_t kMaxLaneWindows = 63;
 // Places over which a group spreads what was selected of a sequence, to sort it, and how many
 // candidates it takes for each: with more, too many meet in a place, and runs are merged instead.
 // Merges alone took top_k k=5000 of [1024,50257] from 0.6 to 6.9 s (lavapipe).
-inline constexpr uint64_t kMaxPlaces = 4096;  // MOST_PLACES in top_k_spread.hlsl
+inline constexpr uint64_t kMaxPlaces = TOP_K_MOST_PLACES;
 inline constexpr uint64_t kMaxOfPlace = 4;
 
 // Sequences up to this length are walked whole: a tournament of blocks would cost more passes than

@@ -220,18 +220,16 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   ConstantsView constants = compiled.constants(at.pass, at.dispatch);
   if (is_cut || count > 1) {
     grid.constants = dispatch.constants;
-    grid.elementwise = dispatch.elementwise;
     if (is_cut) SetGroups(grid, end_group - at.group, at.group);
-    constants = WriteConstants(grid, absl::MakeConstSpan(instances).first(count));
+    constants = WriteConstants(grid.constants.bytes(), absl::MakeConstSpan(instances).first(count));
   }
   list_->SetComputeRootDescriptorTable(
       kRootTable, memory_.heap.WriteTable(next_table_++, constants, reads, writes));
   list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
 }
 
-ConstantsView Recorder::WriteConstants(const Dispatch& dispatch,
+ConstantsView Recorder::WriteConstants(absl::Span<const std::byte> constants,
                                        absl::Span<const Instance> instances) {
-  const absl::Span<const std::byte> constants = ConstantBytes(dispatch);
   const uint64_t start = constants_used_;
   std::byte* const to = memory_.constants.data() + start;
   std::memcpy(to, constants.data(), constants.size());

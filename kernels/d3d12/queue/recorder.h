@@ -20,7 +20,7 @@ inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 // of n > 1 of them takes is no more than n times this. The first and the last may be cut, and take
 // twice as much.
 inline constexpr uint64_t kConstantBytesPerDispatch = 256;
-static_assert(sizeof(DispatchConstants) + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
+static_assert(KernelConstants::kMaxBytes + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
 constexpr uint64_t ConstantBytes(uint64_t dispatches) {
   return (dispatches + 2) * kConstantBytesPerDispatch;
 }
@@ -66,7 +66,8 @@ class Recorder {
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
   void RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group);
-  ConstantsView WriteConstants(const Dispatch& dispatch, absl::Span<const Instance> instances);
+  ConstantsView WriteConstants(absl::Span<const std::byte> constants,
+                               absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);
 
   Tracked& Track(ID3D12Resource* resource);

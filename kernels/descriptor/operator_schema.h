@@ -41,10 +41,7 @@ struct TensorSchema {
 struct InferredOutput {
   std::vector<uint32_t> sizes;
   DataType data_type = DataType::kUnknown;  // where the caller names none
-  // An output of indices may have another type; of values, none but this. The number of different
-  // indices; 0 where no index type can be too narrow.
-  bool holds_indices = false;
-  uint64_t index_count = 0;
+  bool holds_indices = false;  // whose type the caller may choose; values have `data_type`
 };
 
 // What a row or a table does not allow of a descriptor: the field, and "takes X, but Y is Z".

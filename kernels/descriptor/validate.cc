@@ -1,11 +1,11 @@
 #include "kernels/descriptor/validate.h"
 
-#include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -29,25 +29,20 @@ absl::Status CheckAxis(const std::string& field, uint32_t axis, size_t rank,
                                           rank, ") of ", input, "."));
 }
 
-absl::Status CheckAxes(absl::string_view name, const AttributeValues& axes, size_t rank,
-                       absl::string_view input) {
-  if (axes.empty()) {
-    return InvalidField(name, absl::StrCat(name, " is empty; at least 1 axis is needed."));
-  }
+// Axes are a set: of an axis that is repeated the first entry stays.
+absl::Status CompleteAxes(absl::string_view name, size_t rank, absl::string_view input,
+                          AttributeValues& axes) {
+  AttributeValues distinct;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const std::string field = absl::StrCat(name, "[", i, "]");
-    RETURN_IF_ERROR(CheckAxis(field, axes[i], rank, input));
-    const auto earlier = std::find(axes.begin(), axes.begin() + i, axes[i]);
-    if (earlier != axes.begin() + i) {
-      return InvalidField(field, absl::StrCat(field, " (", axes[i], ") repeats ", name, "[",
-                                              earlier - axes.begin(), "]."));
-    }
+    RETURN_IF_ERROR(CheckAxis(absl::StrCat(name, "[", i, "]"), axes[i], rank, input));
+    if (!absl::c_linear_search(distinct, axes[i])) distinct.push_back(axes[i]);
   }
+  axes = std::move(distinct);
   return absl::OkStatus();
 }
 
 // Each for itself, and axes against the first input.
-absl::Status CheckParts(const OperatorDesc& desc) {
+absl::Status CheckParts(OperatorDesc& desc) {
   const OperatorSchema& schema = *desc.schema;
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const AttributeSchema& attribute = schema.attributes[i];
@@ -61,13 +56,13 @@ absl::Status CheckParts(const OperatorDesc& desc) {
   const size_t rank = desc.inputs[0].sizes.size();
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const AttributeSchema& attribute = schema.attributes[i];
-    const AttributeValues& values = desc.attributes[i];
+    AttributeValues& values = desc.attributes[i];
     if (attribute.kind == AttributeKind::kAxis) {
       RETURN_IF_ERROR(
           CheckAxis(std::string(attribute.name), values.front(), rank, schema.inputs[0].name));
     }
     if (attribute.kind == AttributeKind::kAxes) {
-      RETURN_IF_ERROR(CheckAxes(attribute.name, values, rank, schema.inputs[0].name));
+      RETURN_IF_ERROR(CompleteAxes(attribute.name, rank, schema.inputs[0].name, values));
     }
   }
   return absl::OkStatus();
@@ -115,15 +110,6 @@ absl::Status CheckValueType(absl::string_view input_field, const TensorDesc& inp
                          ".data_type (", ToString(input.data_type), ")."));
 }
 
-// INT32 is the only index type that may be too narrow: an input has at most 2^32-1 elements.
-absl::Status CheckIndexRange(absl::string_view field, const TensorDesc& output, uint64_t count) {
-  constexpr uint64_t kLargest = std::numeric_limits<int32_t>::max();
-  if (output.data_type != DataType::kInt32 || count <= kLargest + 1) return absl::OkStatus();
-  const std::string path = absl::StrCat(field, ".data_type");
-  return InvalidField(path, absl::StrCat(path, " INT32 ends at ", kLargest, ", but indices reach ",
-                                         count - 1, "."));
-}
-
 absl::Status CompleteOutputs(OperatorDesc& desc) {
   const OperatorSchema& schema = *desc.schema;
   const absl::string_view input = schema.inputs[0].name;
@@ -132,9 +118,8 @@ absl::Status CompleteOutputs(OperatorDesc& desc) {
   for (size_t i = 0; i < schema.outputs.size(); ++i) {
     const absl::string_view field = schema.outputs[i].name;
     RETURN_IF_ERROR(CompleteOutput(field, inferred[i], input, desc.outputs[i]));
-    RETURN_IF_ERROR(inferred[i].holds_indices
-                        ? CheckIndexRange(field, *desc.outputs[i], inferred[i].index_count)
-                        : CheckValueType(input, desc.inputs[0], field, *desc.outputs[i]));
+    if (inferred[i].holds_indices) continue;
+    RETURN_IF_ERROR(CheckValueType(input, desc.inputs[0], field, *desc.outputs[i]));
   }
   return absl::OkStatus();
 }

@@ -121,9 +121,14 @@ FLOATS FinishFloat(State s) {
 #endif
 
 UINTS Finish(State s) {
+  FLOATS result = FinishFloat(s);
+#if FUNCTION != FUNCTION_MULTIPLY
+  // A sum that is zero is +0. Compilers may leave out the addition of a first zero that makes it so.
+  result = asuint(result) == 0x80000000u ? (FLOATS)0.0f : result;
+#endif
 #if DATA_TYPE == TYPE_FLOAT16
-  return HalfBits(FinishFloat(s));
+  return HalfBits(result);
 #else
-  return asuint(FinishFloat(s));
+  return asuint(result);
 #endif
 }

@@ -34,9 +34,6 @@ TEST(InFlags, NamesTheFlagsForTheFields) {
        "--axes: axis (2) is not below the dimension count (2) of input."},
       {"operator.hardmax.axes", "hardmax takes the last axis (1) alone, but axes is [0].",
        "--axes: hardmax takes the last axis (1) alone, but axes is [0]."},
-      {"operator.arg_max.output.data_type",
-       "output.data_type INT32 ends at 2147483647, but indices reach 2147483648.",
-       "--index_type INT32 ends at 2147483647, but indices reach 2147483648."},
       {"operator.top_k.output_indices.data_type",
        "At feature level 2.0 top_k writes indices as UINT32, but output_indices.data_type is "
        "INT64; feature level 4.1 allows this request.",

@@ -295,6 +295,19 @@ TEST_P(ThreeGibibytes, MaximaOfRows) {
   }
 }
 
+TEST_P(ThreeGibibytes, Int32IndexPastTwoToThe31Wraps) {
+  ArgReduceDesc desc = ArgMax(Packed(DataType::kInt8, {3, static_cast<uint32_t>(kColumns)}), {0, 1},
+                              AxisDirection::kIncreasing);
+  desc.output = Packed(DataType::kInt32, {1, 1});
+  if (!Prepare(desc)) return;
+  int8_t* const input = Input<int8_t>();
+  std::fill(input, input + 3 * kColumns, int8_t{-1});
+  input[3 * kColumns - 7] = 1;
+  Run();
+  EXPECT_EQ(Output<int32_t>()[0], static_cast<int32_t>(static_cast<uint32_t>(3 * kColumns - 7)));
+  EXPECT_LT(Output<int32_t>()[0], 0);
+}
+
 TEST_P(BigTest, FindsMinimaOfManyRows) {
   constexpr uint32_t kRows = 100'003;
   constexpr uint32_t kLength = 1001;

@@ -95,6 +95,7 @@ class LineReader {
   static absl::StatusOr<std::vector<uint32_t>> ParseNumbers(const std::string& key,
                                                             const std::string& text) {
     std::vector<uint32_t> numbers;
+    if (text.empty()) return numbers;
     for (absl::string_view word : absl::StrSplit(text, ',')) {
       uint32_t number = 0;
       if (!absl::SimpleAtoi(word, &number)) return Unreadable(key, text);

@@ -521,6 +521,7 @@ void RegisterTests() {
       RegisterTogether();
     }
     RegisterCases(Regressions());
+    RegisterCases(SetsOfAxes());
     RegisterCases(Additions());
     RegisterCases(TopKPaths());
     RegisterTypes("TilesOf", RunTiles);

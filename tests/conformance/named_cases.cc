@@ -435,6 +435,69 @@ constexpr NamedCase kTopKPaths[] = {
      "wide=0"},
 };
 
+constexpr NamedCase kSetsOfAxes[] = {
+    {"NoAxesOfArgMin",
+     "argmin input=FLOAT32[5,67] output=UINT32[5,67] axes= axis_direction=INCREASING "
+     "values=rare_nans seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfArgMax",
+     "argmax input=INT8[3,5,17]/[1024,32,1] output=INT64[3,5,17] axes= "
+     "axis_direction=DECREASING values=ties seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfReduceArgMax",
+     "reduce input=UINT64[33] function=ARGMAX output=INT32[33] axes= values=random_bits seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfAverage",
+     "reduce input=FLOAT16[4,129] function=AVERAGE output=FLOAT16[4,129] axes= values=numbers "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfL1",
+     "reduce input=INT64[4,129] function=L1 output=INT64[4,129] axes= values=random_bits "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfL2",
+     "reduce input=FLOAT32[4,129] function=L2 output=FLOAT32[4,129] axes= values=numbers "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfLogSum",
+     "reduce input=FLOAT32[4,129] function=LOG_SUM output=FLOAT32[4,129] axes= values=numbers "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfLogSumExp",
+     "reduce input=FLOAT16[4,129] function=LOG_SUM_EXP output=FLOAT16[4,129] axes= "
+     "values=numbers seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfMax",
+     "reduce input=FLOAT32[4,129] function=MAX output=FLOAT32[4,129] axes= values=random_bits "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfMin",
+     "reduce input=FLOAT16[4,129] function=MIN output=FLOAT16[4,129] axes= values=random_bits "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfMultiply",
+     "reduce input=INT32[4,129] function=MULTIPLY output=INT32[4,129] axes= values=random_bits "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfSum",
+     "reduce input=FLOAT32[4,129] function=SUM output=FLOAT32[4,129] axes= values=numbers "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfSumSquare",
+     "reduce input=UINT32[4,129] function=SUM_SQUARE output=UINT32[4,129] axes= "
+     "values=random_bits seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfATransposedReduce",
+     "reduce input=FLOAT32[64,33]/[1,64] function=SUM output=FLOAT32[64,33] axes= "
+     "values=numbers seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfHardmax",
+     "hardmax input=FLOAT32[6,75] output=FLOAT32[6,75] axes= values=rare_nans seed=1 "
+     "view=134217728 groups=64 threads=8 wide=0"},
+    {"NoAxesOfHardmaxWithGaps",
+     "hardmax input=FLOAT16[6,75]/[1,6] output=FLOAT16[6,75]/[100,1] axes= values=specials "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"RepeatedAxesOfArgMax",
+     "argmax input=FLOAT32[5,67,3] output=UINT32[1,67,1] axes=2,0,2,2,0 "
+     "axis_direction=DECREASING values=ties seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"RepeatedAxesOfReduce",
+     "reduce input=INT32[9,257] function=SUM output=INT32[9,1] axes=1,1 values=random_bits "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"RepeatedAxesOfReduceArgMin",
+     "reduce input=INT16[9,257] function=ARGMIN output=UINT32[1,257] axes=0,0,0 values=ties "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+    {"RepeatedAxesOfHardmax",
+     "hardmax input=FLOAT16[9,257] output=FLOAT16[9,257] axes=1,0,1,0,1,0,1,0,1,0 values=ties "
+     "seed=1 view=134217728 groups=64 threads=8 wide=0"},
+};
+
 constexpr NamedCase kAdditions[] = {
     {"AddsNansToOneQuietNan",
      "element_wise_add a=FLOAT32[1023] b=FLOAT32[1023] output=FLOAT32[1023] values=rare_nans "
@@ -478,6 +541,8 @@ constexpr NamedCase kAdditions[] = {
 }  // namespace
 
 absl::Span<const NamedCase> Additions() { return kAdditions; }
+
+absl::Span<const NamedCase> SetsOfAxes() { return kSetsOfAxes; }
 
 absl::Span<const NamedCase> Regressions() { return kRegressions; }
 

@@ -12,6 +12,7 @@ struct NamedCase {
 };
 
 absl::Span<const NamedCase> Regressions();  // what broke once
+absl::Span<const NamedCase> SetsOfAxes();   // none, and some twice: DirectML takes both
 // Sums that a device may get wrong.
 absl::Span<const NamedCase> Additions();
 // Each way that top_k takes, on values that lead it there.

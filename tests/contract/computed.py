@@ -84,8 +84,8 @@ def _shapes():
         if rank in (1, 4, 8):
             yield execute(f"top_k/rank/{rank}", top_k(tensor("i32", sizes), rank - 1, 3),
                           elements[:4 * count])
-    for axes in ([0], [1], [2], [0, 1], [2, 0], [1, 2], [2, 1, 0]):
-        name = "".join(map(str, axes))
+    for axes in ([0], [1], [2], [0, 1], [2, 0], [1, 2], [2, 1, 0], [], [2, 1, 2]):
+        name = "".join(map(str, axes)) or "none"
         input_, elements = tensor("f32", [2, 3, 4]), data("f32", 24)
         yield execute(f"reduce/axes/{name}", reduce("MAX", input_, axes), elements)
         yield execute(f"arg_max/axes/{name}", arg("max", input_, axes), elements)

@@ -22,22 +22,10 @@ constexpr AttributeSchema kReduceAttributes[] = {
     {.name = "function", .kind = AttributeKind::kChoice, .choices = kFunctions},
     {.name = "axes", .kind = AttributeKind::kAxes}};
 
-uint64_t ElementsOver(const TensorDesc& input, const std::vector<uint32_t>& axes) {
-  uint64_t count = 1;
-  for (const uint32_t axis : axes) count *= input.sizes[axis];
-  return count;
-}
-
-InferredOutput Indices(const OperatorDesc& desc) {
-  const std::vector<uint32_t>& axes = desc.list("axes");
-  return {.sizes = ReducedSizes(desc.inputs[0].sizes, axes),
-          .data_type = kUint32,
-          .holds_indices = true,
-          .index_count = ElementsOver(desc.inputs[0], axes)};
-}
-
 absl::Status InferArg(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
-  outputs = {Indices(desc)};
+  outputs = {{.sizes = ReducedSizes(desc.inputs[0].sizes, desc.list("axes")),
+              .data_type = kUint32,
+              .holds_indices = true}};
   return absl::OkStatus();
 }
 

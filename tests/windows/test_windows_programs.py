@@ -71,7 +71,7 @@ class Programs(unittest.TestCase):
             run(CLI, "demo", "--server", server.address)
             with api.connect(server.address) as channel:
                 info = api.stub_of(channel).GetServerInfo(api.sv.GetServerInfoRequest(), timeout=10)
-        print(info.device.name, info.device.driver)
+        print(info.device.adapter, info.device.driver)
         self.assertEqual(info.device.kind, api.sv.DeviceInfo.KIND_CPU)
         self.assertRegex(info.device.driver, r"^(SSE4|AVX\d), \d+ threads?$")
 

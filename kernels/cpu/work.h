@@ -51,12 +51,14 @@ struct WorkDim {
   uint64_t indices = 0;  // of top_k's second output
 };
 
-// A reduction, or a hardmax, whose kArgMax is where the ones go.
+// A reduction; a hardmax, whose kArgMax is where the ones go; or the top_k of k = 1.
 struct FoldWork {
   CpuFunction function = CpuFunction::kSum;
   CpuElement element = CpuElement::kF32;
   bool last_wins = false;        // of equal extremes
+  bool nan_is_last = false;      // of kArgMin: no number follows a NaN
   bool is_hardmax = false;       // `reduced` has output strides then
+  bool is_top_1 = false;         // values, and positions into the second output
   uint32_t result_bytes = 4;     // of an element of the output
   std::vector<WorkDim> kept;     // any order
   std::vector<WorkDim> reduced;  // in the order that positions count
@@ -88,12 +90,14 @@ class CpuProgram {
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // the tasks of each
   uint64_t scratch_bytes() const { return scratch_bytes_; }
-  uint64_t cost_bytes() const { return cost_bytes_; }  // read and written, weighed by the work
+  uint64_t cost_bytes() const { return cost_bytes_; }    // read and written, weighed by the work
+  bool fills_outputs() const { return fills_outputs_; }  // every element, not only some
 
  protected:
   std::vector<uint64_t> phases_;
   uint64_t scratch_bytes_ = 0;
   uint64_t cost_bytes_ = 0;
+  bool fills_outputs_ = true;
 };
 
 }  // namespace opmill

@@ -31,7 +31,7 @@ constexpr size_t kHeaderBytes = 4096;
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
 
 // Signals when gRPC has released all references to the caller's memory.
-class Loan {
+class BorrowedInput {
  public:
   std::vector<InputBytes> Lend(absl::Span<const absl::Span<const std::byte>> inputs) {
     is_out_ = true;

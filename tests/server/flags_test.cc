@@ -178,7 +178,7 @@ TEST(Flags, CanBeSetInTheEnvironment) {
   EXPECT_EQ(unreadable.code, 2);
   EXPECT_THAT(unreadable.text,
               StartsWith("opmill-server: OPMILL_MAX_STREAMS is \"many\", which --max_streams does "
-                         "not take."));
+                         "not accept."));
 }
 
 // One of two values is invalid, so the exit code shows which one was used.

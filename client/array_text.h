@@ -1,4 +1,4 @@
-// Formats arrays as NumPy prints them.
+// Prints arrays as NumPy does.
 #ifndef OPMILL_CLIENT_ARRAY_TEXT_H_
 #define OPMILL_CLIENT_ARRAY_TEXT_H_
 
@@ -11,15 +11,14 @@
 
 namespace opmill {
 
-// An element as a double; 64-bit integers may lose precision.
+// An element as a number; 64-bit integers are rounded to double.
 double NumberAt(v1::DataType type, const std::byte* element);
-float FloatOfHalf(uint16_t bits);
 
-// One element with the fewest digits that identify it: "0.1", "inf", "-7".
+// One element, with the fewest digits that identify it: "0.1", "inf", "-7".
 std::string ElementText(v1::DataType type, const std::byte* element);
 
-// Formats a packed row-major array of at least 1 dimension like NumPy's print() with its default
-// options, for up to 1000 elements (NumPy abbreviates larger arrays).
+// The text of NumPy's print(), with default options, for a packed row-major array of 1 or more
+// dimensions and up to 1000 elements (NumPy abbreviates longer ones).
 std::string ArrayText(v1::DataType type, absl::Span<const uint32_t> sizes,
                       absl::Span<const std::byte> elements);
 

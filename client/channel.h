@@ -1,4 +1,4 @@
-// Creates a channel to one server, or to several that share the load.
+// Channels to one server, or to several that share the load.
 #ifndef OPMILL_CLIENT_CHANNEL_H_
 #define OPMILL_CLIENT_CHANNEL_H_
 
@@ -11,10 +11,10 @@
 
 namespace opmill {
 
-// True if all addresses of the target are local to this machine.
+// Whether all addresses of the target are on this machine.
 bool StaysOnThisMachine(const std::string& target);
 
-// `target` is that of Client::Connect. Returns InvalidArgument if it is malformed.
+// `target` is as for Client::Connect. InvalidArgument if it is malformed.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
                                                            const ClientOptions& options);
 

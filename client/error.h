@@ -1,4 +1,4 @@
-// The server's errors as absl::Status: code and sentence, with the google.rpc details as payloads.
+// Errors of the server as absl::Status: code and message, with the google.rpc details as payloads.
 #ifndef OPMILL_CLIENT_ERROR_H_
 #define OPMILL_CLIENT_ERROR_H_
 
@@ -13,15 +13,14 @@
 
 namespace opmill {
 
-// Converts the status of a call. CANCELLED without details comes from the server and becomes
-// Unavailable, unless `caller_cancelled`: gRPC does not distinguish the two. An interrupted
-// response, which gRPC reports as UNKNOWN, becomes Unavailable too.
+// The status of a call. CANCELLED without details becomes Unavailable unless `caller_cancelled`,
+// because gRPC reports the loss of a server that way. So does UNKNOWN for an incomplete response.
 absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled = false);
-// Converts the status of one execution of a stream.
+// The status of one execution of a stream.
 absl::Status FromRpcStatus(const google::rpc::Status& status);
 
-// BadRequest: the path of the field from the root of the request ("operator.reduce.axes[1]"), and
-// the error there.
+// BadRequest: the path of a field from the root of the request ("operator.reduce.axes[1]"), and the
+// error.
 struct FieldViolation {
   std::string field;
   std::string description;
@@ -29,11 +28,11 @@ struct FieldViolation {
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 // RetryInfo: present if a retry may succeed.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
-// ErrorInfo of domain "opmill", which is part of every error of a server. Without it the error
-// comes from gRPC or from the client.
+// ErrorInfo of domain "opmill", which every error of the server carries. Absent if the error comes
+// from gRPC or from the client.
 std::optional<std::string> ReasonOf(const absl::Status& status);
 
-// The sentence for users, prefixed with the fields that it refers to.
+// The message for people, preceded by the fields that it is about.
 std::string Describe(const absl::Status& status);
 
 }  // namespace opmill

@@ -10,6 +10,7 @@
 #include "client/output_receiver.h"
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
+#include "kernels/base/errors.h"
 #include "proto/payload.h"
 
 namespace opmill {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr char kMethod[] = "/opmill.v1.OperatorService/Execute";
 
-// A call with blocking steps, on the caller's thread.
+// A call that blocks the caller's thread at each step.
 class BlockingCall {
  public:
   BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token) {
@@ -70,8 +71,7 @@ absl::Status Receive(const grpc::ByteBuffer& bytes, OutputReceiver& receiver,
     return absl::InternalError("The server sent a message that is not an ExecuteResponse.");
   }
   if (response.has_started()) {
-    absl::Status status = receiver.Start(response.started());
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(receiver.Start(response.started()));
   }
   absl::Status status = receiver.Write(message->chunks());
   if (!status.ok() || !response.has_statistics()) return status;
@@ -99,7 +99,7 @@ absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
   absl::Status status = FromGrpcStatus(call.Finish());
   if (!failure.ok()) return failure;
   if (!status.ok()) return status;
-  if (!statistics) return absl::InternalError("The server ended an answer before its statistics.");
+  if (!statistics) return absl::InternalError("The server ended a response before its statistics.");
   return *std::move(statistics);
 }
 

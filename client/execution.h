@@ -19,36 +19,37 @@
 
 namespace opmill {
 
-// A tensor's bytes, which are sent without a copy. gRPC may read them shortly after the execution
-// has ended, so each message in flight holds a reference to `owner`, which keeps them alive: a
-// mapped file, a vector, or null for bytes that outlive the client. `owner` may be released on a
-// gRPC thread, and its destructor must not call the client.
+// The bytes of a tensor, which are sent without a copy. gRPC may still read them shortly after the
+// execution has ended, so each message in flight holds a reference to their `owner`: a mapped file,
+// a vector, or null for bytes that outlive the client. The last reference may be released on a
+// thread of gRPC. The owner's destructor must not call the client.
 struct InputBytes {
   const std::byte* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
 };
 
-// The total size of all inputs.
+// The sum of their sizes.
 size_t TotalBytes(absl::Span<const InputBytes> inputs);
 
 struct ExecutionOptions {
   std::optional<v1::FeatureLevel> feature_level;  // default: the server's newest
   absl::Duration timeout = absl::InfiniteDuration();
-  // Called with the number of input bytes that gRPC has taken so far, until the call or stream
+  // Called with the number of input bytes that gRPC has accepted so far, until the call or stream
   // ends.
   std::function<void(uint64_t sent_bytes)> progress;
 };
 
-// Receives the outputs of an execution as they arrive. Never called concurrently. An error that it
-// returns ends the execution with that error.
+// Receives the outputs of an execution. Called by one thread at a time. An error that it returns
+// ends the execution with that error.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
-  // Called before the first Write. Called again if the execution is retried; everything written
-  // before then must be discarded.
+  // Called before the first Write. Called again if the execution is retried; data that was written
+  // before is then to be discarded.
   virtual absl::Status Start(const v1::ExecutionStarted& started) = 0;
-  // The bytes of an output from `offset` on. Those of one output arrive in order and without gaps.
+  // Bytes of an output, starting at `offset`. The bytes of each output arrive in order, without
+  // gaps.
   virtual absl::Status Write(size_t output, uint64_t offset, const Payload& bytes) = 0;
 };
 

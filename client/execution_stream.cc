@@ -17,6 +17,7 @@
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_callback.h"
+#include "proto/duration.h"
 #include "proto/payload.h"
 
 namespace opmill {
@@ -30,22 +31,21 @@ struct Execution {
 
   v1::ExecuteStreamRequest begin;  // sent with the first chunk
   std::vector<InputBytes> inputs;
-  size_t next_input = 0;   // input of the next chunk
-  size_t next_offset = 0;  // its offset in that input
+  size_t next_input = 0;   // the next chunk is from this input,
+  size_t next_offset = 0;  // at this offset
   size_t sent_bytes = 0;   // of all inputs
   bool is_begun = false;
   std::function<void(uint64_t)> progress;
-  OutputReceiver receiver;  // used by the reading thread only
+  OutputReceiver receiver;  // used by the reading thread alone
   ExecutionStream::Done done;
 };
 
 }  // namespace
 
-// All reading happens in OnReadDone, one message after the other, so an execution ends there, or
-// later in OnDone. Writing is a cycle: WriteNext starts one message, and its OnWriteDone calls
-// WriteNext again. The following message is prepared in advance: if there is one that will be sent
-// in any case, gRPC may put both into one packet. `hold_` delays OnDone while Begin may still
-// write.
+// Messages are read one after the other in OnReadDone, so executions end there, or in OnDone after
+// it. WriteNext starts the write of one message, whose OnWriteDone calls WriteNext again. The
+// following message is prepared in advance: it is then certain to be sent, and gRPC may put both
+// into one packet. `hold_` delays OnDone while Begin may still write.
 class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   Call(grpc::GenericStub& stub, const Options& options) : chunk_bytes_(options.chunk_bytes) {
@@ -83,7 +83,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       cancellations_.push_back(id);
       return WriteNext(lock);
     }
-    // The server does not know the execution yet.
+    // The server does not know it yet.
     const std::shared_ptr<Execution> execution = std::move(found->second);
     executions_.erase(found);
     WriteNext(lock);
@@ -121,7 +121,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
   }
 
   void OnWriteDone(bool) override {
-    // No other thread reads it before GoOn.
+    // No other thread accesses it before GoOn.
     if (written_.of && written_.of->progress) written_.of->progress(written_.sent_bytes);
     written_ = {};
     GoOn();
@@ -162,12 +162,11 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
 
   struct Message {
     grpc::ByteBuffer bytes;
-    std::shared_ptr<Execution> of;  // the execution of its chunks
+    std::shared_ptr<Execution> of;  // the owner of the chunks
     size_t sent_bytes = 0;          // of its inputs, including these chunks
   };
 
-  // Unlocks the mutex, because gRPC may free slices, and with them a caller's memory, before
-  // StartWrite returns.
+  // Unlocks, because gRPC may release the caller's memory before StartWrite returns.
   void WriteNext(std::unique_lock<std::mutex>& lock) {
     if (is_writing_ || writes_done_ || reads_ended_) return lock.unlock();
     if (!next_.has_value()) next_ = MakeMessage();
@@ -180,7 +179,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       lock.unlock();
       return StartWrite(&written_.bytes, options);
     }
-    // After the half-close no execution can be cancelled, so it waits for the last execution.
+    // After the half-close nothing can be cancelled, so it waits for the last execution.
     if (!is_finishing_ || !executions_.empty()) return lock.unlock();
     writes_done_ = true;
     is_writing_ = true;
@@ -262,7 +261,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = executions_.find(response.execution_id());
-      if (found == executions_.end()) return;  // it ended already, because its sink failed
+      if (found == executions_.end()) return;  // already ended by an error of its sink
       execution = found->second;
     }
     absl::Status status;
@@ -296,7 +295,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
   std::mutex mutex_;
   std::condition_variable ended_;
   std::map<uint64_t, std::shared_ptr<Execution>> executions_;
-  std::deque<uint64_t> uploads_;  // executions with bytes to send, each once
+  std::deque<uint64_t> uploads_;  // unique; executions with bytes to send
   std::deque<uint64_t> cancellations_;
   std::optional<Message> next_;
   uint64_t last_id_ = 0;
@@ -328,7 +327,7 @@ uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, std::vector<InputBytes> i
   *begin.mutable_operator_() = std::move(desc);
   if (options.feature_level) begin.set_feature_level(*options.feature_level);
   if (options.timeout != absl::InfiniteDuration()) {
-    *begin.mutable_timeout() = ToProto(options.timeout);
+    EncodeDuration(options.timeout, *begin.mutable_timeout());
   }
   execution->inputs = std::move(inputs);
   execution->progress = options.progress;

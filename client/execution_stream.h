@@ -19,39 +19,39 @@
 
 namespace opmill {
 
-// Uploads alternate message by message, with one message in flight at a time; inputs are not
-// copied. Thread-safe. Example:
+// Thread-safe. Uploads alternate message by message; one message is in flight at a time. Inputs are
+// not copied. Example:
 //
 //   std::unique_ptr<ExecutionStream> stream = *client.OpenStream();
 //   stream->Begin(desc, input, sink, [](absl::StatusOr<v1::ExecutionStatistics> end) { ... });
 //   absl::Status status = stream->Finish();
 class ExecutionStream {
  public:
-  // Called once when the execution has ended, on a gRPC thread that must not be blocked. May call
-  // Begin and Cancel, but neither Finish nor the destructor.
+  // Receives the result of an execution. Called once, on a thread of gRPC. It must not block; it
+  // may call Begin and Cancel, but neither Finish nor the destructor.
   using Done = std::function<void(absl::StatusOr<v1::ExecutionStatistics>)>;
 
   struct Options {
-    size_t chunk_bytes = size_t{1} << 20;               // input bytes per message
-    absl::Duration timeout = absl::InfiniteDuration();  // of the stream as a whole
+    size_t chunk_bytes = size_t{1} << 20;               // of inputs in one message
+    absl::Duration timeout = absl::InfiniteDuration();  // of the whole stream
     std::string token;                                  // empty: none
   };
 
   ExecutionStream(grpc::GenericStub& stub, const Options& options);
-  // Cancels the remaining executions, and waits for their end.
+  // Cancels all executions in progress, and waits until they have ended.
   ~ExecutionStream();
 
   // `sink` must live until `done` is called. If the stream has already ended, `done` is called
-  // before Begin returns. The inputs are sent one after the other, in the operator's order; what
-  // does not fit into the first message follows in chunks.
+  // before Begin returns. The inputs are sent in the operator's order; what does not fit into the
+  // first message follows in chunks.
   uint64_t Begin(v1::OperatorDesc desc, std::vector<InputBytes> inputs, OutputSink& sink, Done done,
                  const ExecutionOptions& options = {});
   uint64_t Begin(v1::OperatorDesc desc, InputBytes input, OutputSink& sink, Done done,
                  const ExecutionOptions& options = {});
-  // Requests that the server end the execution with CANCELLED. No effect if it has ended.
+  // Asks the server to cancel an execution. Has no effect on one that has ended.
   void Cancel(uint64_t execution_id);
-  // Must be called after the last Begin. Waits for all executions, and returns the status of the
-  // stream.
+  // Waits for all executions to end. To be called after the last Begin. Returns the status of the
+  // stream itself.
   absl::Status Finish();
 
  private:

@@ -1,4 +1,4 @@
-// Writes a file that appears completely or not at all.
+// Writes files atomically.
 #ifndef OPMILL_CLIENT_FILE_WRITER_H_
 #define OPMILL_CLIENT_FILE_WRITER_H_
 
@@ -15,12 +15,12 @@
 
 namespace opmill {
 
-// Writes to a temporary file next to `path` (or next to the target of a link), and renames it in
-// Commit. Without Commit, nothing is left. `path` is UTF-8.
+// Writes to a temporary file next to `path` (or next to the target of a link), which Commit
+// renames. Without Commit, nothing remains. `path` is UTF-8.
 class FileWriter {
  public:
-  // Returns InvalidArgument if no such file can be written: it is a directory or a device, or its
-  // directory does not exist.
+  // InvalidArgument if the file cannot be written: it is a folder or a device, or its folder does
+  // not exist.
   static absl::Status CheckPath(const std::string& path);
 
   static absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path);
@@ -31,8 +31,8 @@ class FileWriter {
   absl::Status Append(absl::Span<const std::byte> bytes);
   absl::Status Commit();
 
-  // For a program that is ended by a signal: removes uncommitted files. Other threads may be using
-  // writers; their calls never return.
+  // For a program that is ended by a signal: removes all uncommitted files. Calls of writers on
+  // other threads no longer return.
   static void AbandonAllForExit();
 
  private:

@@ -15,9 +15,9 @@ constexpr char kMethod[] = "/grpc.health.v1.Health/Check";
 
 }  // namespace
 
-// Both messages have a single field with number 1, a string and an enumeration, so StringValue and
-// Int32Value can stand in for them. Generated code for health.proto would crash a process that
-// links another copy of it.
+// Request and response have one field with number 1, a string and an enumeration, and are thus
+// encoded like StringValue and Int32Value. Generated code for health.proto would abort a process
+// that links another copy of it.
 absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_view service,
                                         absl::Duration timeout, const std::string& token) {
   google::protobuf::StringValue request;

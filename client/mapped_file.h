@@ -1,4 +1,4 @@
-// A memory-mapped file.
+// Memory-mapped files.
 #ifndef OPMILL_CLIENT_MAPPED_FILE_H_
 #define OPMILL_CLIENT_MAPPED_FILE_H_
 

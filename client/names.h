@@ -1,4 +1,4 @@
-// The names of the contract's enumerations for users: "float32", "log_sum_exp", "5.0".
+// Names of the contract's enumerations for people: "float32", "log_sum_exp", "5.0".
 #ifndef OPMILL_CLIENT_NAMES_H_
 #define OPMILL_CLIENT_NAMES_H_
 
@@ -29,7 +29,7 @@ std::vector<std::string> FeatureLevelNames();
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);
 
-// The element size of one of the ten types; 0 for other types.
+// The size of one of the ten types; 0 for others.
 size_t ElementBytes(v1::DataType type);
 
 }  // namespace opmill

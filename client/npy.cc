@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/names.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
@@ -20,12 +21,12 @@ constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kVersionBytes = 2;
 constexpr size_t kHeaderAlignment = 64;
 constexpr size_t kMaxDimensions = 8;
-// NumPy itself reads at most 10000 bytes. A longer header may be an attempt to exhaust memory.
+// NumPy reads at most 10000 bytes. A longer header may be an attempt to exhaust memory.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
 
 struct Dtype {
-  absl::string_view code;  // the part of 'descr' after the byte order
-  v1::DataType type;       // unspecified if no operator supports it
+  absl::string_view code;  // after the byte order in 'descr'
+  v1::DataType type;       // unspecified if no operator takes it
 };
 constexpr Dtype kDtypes[] = {
     {"f4", v1::DATA_TYPE_FLOAT32},     {"f2", v1::DATA_TYPE_FLOAT16},
@@ -36,18 +37,13 @@ constexpr Dtype kDtypes[] = {
     {"f8", v1::DATA_TYPE_UNSPECIFIED}, {"b1", v1::DATA_TYPE_UNSPECIFIED},
 };
 
-// Escapes arbitrary text from a file, and cuts it to a length that suits an error message.
-std::string Quoted(absl::string_view text) {
-  constexpr size_t kMost = 40;
-  return absl::StrCat("'", absl::Utf8SafeCEscape(text.substr(0, kMost)),
-                      text.size() > kMost ? "...'" : "'");
-}
+std::string Quoted(absl::string_view text) { return absl::StrCat("'", Excerpt(text, 40), "'"); }
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("The .npy header is malformed: ", what, "."));
 }
 
-// The header is a Python literal, of which this parser supports what NumPy writes:
+// The header is a Python literal, of this form:
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class LiteralReader {
  public:
@@ -74,7 +70,7 @@ class LiteralReader {
     text_.remove_prefix(end + 1);
     return content;
   }
-  // Accepts the suffix L of Python 2's long integers.
+  // Accepts the L that Python 2 appended to long integers.
   std::optional<uint64_t> TakeInteger() {
     SkipSpace();
     if (text_.empty() || !absl::ascii_isdigit(text_.front())) return std::nullopt;
@@ -170,17 +166,14 @@ absl::Status ReadDictionary(absl::string_view text, NpyDtypes dtypes, NpyHeader&
             absl::StrCat("The array's dtype is structured; OpMill supports: ", kDataTypeNames,
                          ". Save a single field of it: x['name']."));
       }
-      absl::Status status = ReadDtype(*descr, dtypes, header);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(ReadDtype(*descr, dtypes, header));
     } else if (*key == "fortran_order" && !std::exchange(has_order, true)) {
       header.fortran_order = reader.TakeWord("True");
       if (!header.fortran_order && !reader.TakeWord("False")) {
         return Malformed("'fortran_order' is neither True nor False");
       }
     } else if (*key == "shape" && !std::exchange(has_shape, true)) {
-      absl::StatusOr<std::vector<uint32_t>> sizes = ReadShape(reader);
-      if (!sizes.ok()) return sizes.status();
-      header.sizes = *std::move(sizes);
+      ASSIGN_OR_RETURN(header.sizes, ReadShape(reader));
     } else {
       return Malformed(absl::StrCat("the key ", Quoted(*key), " is unknown or given twice"));
     }
@@ -198,7 +191,7 @@ absl::Status Truncated(uint64_t needed, uint64_t size) {
       absl::StrCat("The .npy file is truncated: it needs ", needed, " bytes and has ", size, "."));
 }
 
-// The bytes of the elements; nullopt on overflow.
+// The size of the elements; absent if it exceeds 64 bits.
 std::optional<uint64_t> BytesOf(const NpyHeader& header) {
   uint64_t bytes = header.dtype.bytes;
   for (const uint32_t size : header.sizes) {
@@ -247,9 +240,8 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> bytes, NpyDt
   header.data_offset = bytes.size();
   const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const size_t length_bytes = static_cast<int>(bytes[kMagic.size()]) == 1 ? 2 : 4;
-  absl::Status status =
-      ReadDictionary(text.substr(kMagic.size() + kVersionBytes + length_bytes), dtypes, header);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(
+      ReadDictionary(text.substr(kMagic.size() + kVersionBytes + length_bytes), dtypes, header));
   const std::optional<uint64_t> data_bytes = BytesOf(header);
   if (!data_bytes || *data_bytes > std::numeric_limits<size_t>::max() - header.data_offset) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -265,13 +257,11 @@ absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes) {
 }
 
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file, NpyDtypes dtypes) {
-  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(file);
-  if (!header_bytes.ok()) return header_bytes.status();
-  if (file.size() < *header_bytes) return Truncated(*header_bytes, file.size());
-  absl::StatusOr<NpyHeader> header = ReadNpyHeader(file.first(*header_bytes), dtypes);
+  ASSIGN_OR_RETURN(const size_t header_bytes, NpyHeaderBytes(file));
+  if (file.size() < header_bytes) return Truncated(header_bytes, file.size());
+  absl::StatusOr<NpyHeader> header = ReadNpyHeader(file.first(header_bytes), dtypes);
   if (!header.ok()) return header.status();
-  absl::Status status = CheckNpyLength(*header, file.size());
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckNpyLength(*header, file.size()));
   return header;
 }
 

@@ -1,4 +1,4 @@
-// Reads and writes the headers of NumPy's .npy files, formats 1.0 to 3.0.
+// Reads and writes headers of NumPy's .npy files, format 1.0 to 3.0.
 #ifndef OPMILL_CLIENT_NPY_H_
 #define OPMILL_CLIENT_NPY_H_
 
@@ -13,7 +13,7 @@
 
 namespace opmill {
 
-// The element type in 'descr': kind 'f', 'i', 'u' or 'b', and the size.
+// An element type as in 'descr': kind 'f', 'i', 'u' or 'b', and its size.
 struct NpyDtype {
   char kind = 0;
   uint8_t bytes = 0;
@@ -22,36 +22,37 @@ struct NpyDtype {
 
 struct NpyHeader {
   NpyDtype dtype;
-  v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;  // if an operator supports the dtype as it is
-  std::vector<uint32_t> sizes;                         // 1 to 8
+  // Unspecified if operators do not take the dtype as it is.
+  v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
+  std::vector<uint32_t> sizes;  // 1 to 8
   bool fortran_order = false;
-  size_t data_offset = 0;  // offset in the file
-  size_t data_bytes = 0;   // entirely within the file
+  size_t data_offset = 0;  // in the file
+  size_t data_bytes = 0;   // within the file
 
-  // The array as a tensor descriptor; column-major order becomes strides. Returns an error if a
+  // The array as a tensor of an operator; column-major order becomes strides. InvalidArgument if a
   // stride does not fit into the descriptor.
   absl::StatusOr<v1::TensorDesc> ToTensorDesc() const;
 };
 
 enum class NpyDtypes {
-  kOfOperators,  // the ten types that operators support, little-endian
-  kCastable,     // also float64 and bool, in either byte order; for CastElements
+  kOfOperators,  // the ten types that operators take, little-endian
+  kCastable,     // what CastElements takes: also float64 and bool, and either byte order
 };
 
-// `file` is the whole file. Returns InvalidArgument, with the reason, if it is not a .npy file, is
-// truncated, or holds an array that no operator supports.
+// `file` is a whole file. Returns InvalidArgument if it is not a .npy file, is truncated, or holds
+// an array that no operator takes.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file,
                                          NpyDtypes dtypes = NpyDtypes::kOfOperators);
 
-// The same in steps, for a file that is only partially available.
+// The same in steps, for files that are read piece by piece.
 //
-// The number of bytes before the elements. `prefix` has the first kNpyPrefixBytes bytes of the
-// file, or all of a shorter file. At most 1 MiB.
+// The number of bytes before the elements, at most 1 MiB. `prefix` is the first kNpyPrefixBytes
+// bytes of the file, or all of a shorter file.
 inline constexpr size_t kNpyPrefixBytes = 12;
 absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix);
-// `header` is the part of the file before its elements.
+// `header` is the part of the file before the elements.
 absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> header, NpyDtypes dtypes);
-// Checks that a file of `file_bytes` bytes holds the whole array.
+// InvalidArgument if a file of `file_bytes` bytes is too short for the array.
 absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes);
 
 // The header of a row-major array, in format 1.0.

@@ -1,4 +1,4 @@
-// Writes a .npy file that appears completely or not at all.
+// Writes .npy files atomically.
 #ifndef OPMILL_CLIENT_NPY_WRITER_H_
 #define OPMILL_CLIENT_NPY_WRITER_H_
 
@@ -16,16 +16,15 @@ namespace opmill {
 
 class FileWriter;
 
-// Writes to a temporary file next to `path` (or next to the target of a link), and renames it in
-// Commit. Without Commit, nothing is left.
+// Writes to a temporary file next to `path` (or next to the target of a link), which Commit
+// renames. Without Commit, nothing remains.
 class NpyWriter {
  public:
-  // Returns InvalidArgument if no such file can be written: it is a directory or a device, or its
-  // directory does not exist.
+  // InvalidArgument if the file cannot be written: it is a folder or a device, or its folder does
+  // not exist.
   static absl::Status CheckPath(const std::string& path);
 
-  // Writes a packed tensor in row-major order. Returns Unimplemented for a tensor with strides.
-  // `path` is UTF-8.
+  // For a packed tensor in row-major order; Unimplemented if it has strides. `path` is UTF-8.
   static absl::StatusOr<std::unique_ptr<NpyWriter>> Create(const std::string& path,
                                                            const v1::TensorDesc& desc);
   ~NpyWriter();

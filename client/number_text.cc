@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/base/half.h"
 
 namespace opmill {
 namespace {
@@ -26,18 +27,10 @@ Decimal FromScientific(const std::string& text) {
   return decimal;
 }
 
-// Rounds to nearest even with the 11 bits of float16, including subnormals. `value` is not
-// negative.
-double RoundToHalf(double value) {
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  const int last_bit = std::max(exponent - 11, -24);
-  return std::ldexp(std::nearbyint(std::ldexp(value, -last_bit)), last_bit);
-}
+double RoundToHalf(double value) { return HalfToFloat(FloatToHalf(value)); }
 
-// Float16 has 11 bits, which 5 digits always identify. The nearest decimal with fewer digits may
-// not identify a power of two, below which values are twice as dense; the decimal on the other side
-// may.
+// 5 digits always identify a half, which has 11 bits. At a power of two, where values below are
+// twice as dense, the nearest decimal of fewer digits may fail while its neighbour succeeds.
 Decimal ShortestOfHalf(float value) {
   for (int digits = 1; digits < 5; ++digits) {
     const std::string nearest = absl::StrFormat("%.*e", digits - 1, value);
@@ -67,7 +60,7 @@ Decimal RoundedDecimal(FloatFormat format, float value, int max_fraction_digits)
   Decimal shortest = ShortestDecimal(format, value);
   const int fraction_digits = static_cast<int>(shortest.digits.size()) - shortest.point;
   if (fraction_digits >= 0 && fraction_digits <= max_fraction_digits) return shortest;
-  // The library rounds the exact value of a float once.
+  // The library rounds the exact value once.
   std::string fixed = absl::StrFormat("%.*f", fraction_digits < 0 ? 0 : max_fraction_digits, value);
   if (fraction_digits < 0) fixed += '.';
   const size_t point = fixed.find('.');

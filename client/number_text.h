@@ -1,4 +1,4 @@
-// Converts floating-point numbers to decimal digits as NumPy does.
+// Decimal digits of floating-point numbers, as NumPy chooses them.
 #ifndef OPMILL_CLIENT_NUMBER_TEXT_H_
 #define OPMILL_CLIENT_NUMBER_TEXT_H_
 
@@ -14,15 +14,15 @@ struct Decimal {
 
 enum class FloatFormat { kFloat32, kFloat16 };
 
-// The fewest digits that identify `value`, and among those the nearest number.
+// The fewest digits that identify `value`, and of those the nearest.
 Decimal ShortestDecimal(FloatFormat format, float value);
-// For PositionalText: the same, but with all digits before the point, and at most
+// For PositionalText: the same, but with all digits before the point and at most
 // `max_fraction_digits` after it. Exact ties are rounded to even.
 Decimal RoundedDecimal(FloatFormat format, float value, int max_fraction_digits);
-// The same, extended to at least `min_digits` digits of the exact value.
+// The same, but at least `min_digits` digits of the exact value.
 Decimal ExtendedDecimal(FloatFormat format, float value, int min_digits);
 
-// "12.5", "0.001", "3.": always contains the point.
+// "12.5", "0.001", "3.": always with a point.
 std::string PositionalText(const Decimal& decimal);
 // "1.25e-07", with at least `fraction_digits` after the point and `exponent_digits` in the
 // exponent.

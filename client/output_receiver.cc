@@ -1,6 +1,7 @@
 #include "client/output_receiver.h"
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 
@@ -29,10 +30,9 @@ absl::Status OutputReceiver::Write(const std::vector<IncomingChunk>& chunks) {
     if (chunk.offset != received || chunk.data.size() > expected - received) {
       return absl::InternalError(absl::StrCat(
           "The server sent ", chunk.data.size(), " bytes at offset ", chunk.offset, " of output ",
-          chunk.tensor_index, ", of whose ", expected, " bytes ", received, " had arrived."));
+          chunk.tensor_index, ", of which ", received, " of ", expected, " bytes had arrived."));
     }
-    absl::Status status = sink_.Write(chunk.tensor_index, chunk.offset, chunk.data);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(sink_.Write(chunk.tensor_index, chunk.offset, chunk.data));
     received += chunk.data.size();
   }
   return absl::OkStatus();

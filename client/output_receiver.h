@@ -1,4 +1,4 @@
-// Passes the responses of one execution to a sink.
+// Checks the response to an execution and passes it to a sink.
 #ifndef OPMILL_CLIENT_OUTPUT_RECEIVER_H_
 #define OPMILL_CLIENT_OUTPUT_RECEIVER_H_
 
@@ -12,15 +12,15 @@
 
 namespace opmill {
 
-// Checks the responses against what the server announced, so that a sink can rely on outputs and
-// offsets. Returns Internal if they do not match, or the sink's own error.
+// Verifies that the server sends what it announced, so that sinks can rely on indices and offsets.
+// Returns Internal if it does not, or the error of the sink.
 class OutputReceiver {
  public:
   explicit OutputReceiver(OutputSink& sink) : sink_(sink) {}
 
   absl::Status Start(const v1::ExecutionStarted& started);
   absl::Status Write(const std::vector<IncomingChunk>& chunks);
-  // Checks that everything announced has arrived.
+  // Returns an error if announced bytes are missing.
   absl::Status End() const;
 
  private:

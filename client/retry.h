@@ -1,5 +1,4 @@
-// Retries executions. That is safe because executions are pure: another server, or the same one
-// later, gives the same result.
+// Retries of executions. They have no side effects, so that any server may compute them again.
 #ifndef OPMILL_CLIENT_RETRY_H_
 #define OPMILL_CLIENT_RETRY_H_
 
@@ -10,9 +9,9 @@
 
 namespace opmill {
 
-// Calls `attempt`, and repeats it while it ends with Unavailable: at most `max_attempts` times in
-// all, within `timeout`. `remaining` is the rest of the timeout. Between attempts it waits as long
-// as the server says, otherwise twice as long each time.
+// Runs `attempt` until it ends with another status than Unavailable, at most `max_attempts` times
+// and within `timeout`; each attempt gets the remaining time. Waits between attempts as long as the
+// server requests, else with exponential backoff.
 absl::StatusOr<v1::ExecutionStatistics> Retry(
     int max_attempts, absl::Duration timeout,
     absl::FunctionRef<absl::StatusOr<v1::ExecutionStatistics>(absl::Duration remaining)> attempt);

@@ -3,14 +3,12 @@
 #define OPMILL_CLIENT_WIRE_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/execution.h"
-#include "google/protobuf/duration.pb.h"
 #include "grpcpp/grpcpp.h"
 
 namespace opmill {
@@ -23,13 +21,6 @@ inline grpc::Slice SliceOf(const InputBytes& input, size_t offset, size_t size) 
   auto* bytes = const_cast<std::byte*>(input.data + offset);
   return grpc::Slice(
       bytes, size, [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(input.owner));
-}
-
-inline google::protobuf::Duration ToProto(absl::Duration duration) {
-  google::protobuf::Duration proto;
-  proto.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  proto.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-  return proto;
 }
 
 inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,

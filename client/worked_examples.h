@@ -31,7 +31,7 @@ struct WorkedExample {
 // In the order of the pages.
 const std::vector<WorkedExample>& WorkedExamples();
 
-// The command line of an example: "argmin --axes 0 --direction increasing".
+// The example as a command line: "argmin --axes 0 --direction increasing".
 std::string DescribeCall(const WorkedExample& example);
 
 }  // namespace opmill

@@ -2,6 +2,7 @@
 add_library(opmill_warnings INTERFACE)
 if(MSVC)
   target_compile_options(opmill_warnings INTERFACE /W4 /utf-8 $<$<BOOL:${OPMILL_WARNINGS_AS_ERRORS}>:/WX>)
+  target_compile_definitions(opmill_warnings INTERFACE NOMINMAX)  # windows.h makes macros of std::min's name
 else()
   # Designated initializers intentionally leave other members at their defaults.
   target_compile_options(opmill_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor

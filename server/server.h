@@ -54,7 +54,7 @@ class Server {
  private:
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
-  absl::Status Listen();
+  absl::Status Listen() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
   // Updates health, /readyz and the metrics.
   void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);

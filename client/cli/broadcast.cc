@@ -7,15 +7,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/operator_choice.h"
+#include "client/cli/text_table.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {
 
 using Sizes = std::vector<uint32_t>;
 
-// The size of a dimension, counted from the last one; 1 beyond the first one.
+// The size of the i-th dimension from the last; 1 beyond the first.
 uint32_t SizeFromLast(const Sizes& sizes, size_t i) {
   return i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
 }
@@ -27,11 +28,6 @@ bool CanBroadcast(const Sizes& a, const Sizes& b) {
     if (from_a != from_b && from_a != 1 && from_b != 1) return false;
   }
   return true;
-}
-
-// As NumPy writes it: "(2, 3)", "(3,)".
-std::string ShapeText(const Sizes& sizes) {
-  return absl::StrCat("(", absl::StrJoin(sizes, ", "), sizes.size() == 1 ? ",)" : ")");
 }
 
 std::string TypeName(const TensorDesc& desc) {
@@ -71,8 +67,7 @@ absl::Status Broadcast(const OperatorSchema& schema, absl::Span<const std::strin
   Sizes common;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      absl::Status status = CheckPair(names[j], inputs[j], names[i], inputs[i]);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(CheckPair(names[j], inputs[j], names[i], inputs[i]));
     }
     Sizes wider(std::max(common.size(), inputs[i].sizes.size()));
     for (size_t k = 0; k < wider.size(); ++k) {

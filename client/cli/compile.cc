@@ -1,4 +1,4 @@
-// opmill compile: checks an operator and compiles it ahead of its first use.
+// opmill compile: validates an operator and compiles it before its first use.
 #include <string>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
 #include "client/names.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
@@ -33,8 +34,8 @@ std::string Text(const v1::CompileOperatorResponse& response, const OperatorSche
   }
   rows.push_back({"scratch", BytesText(response.scratch_bytes())});
   rows.push_back({"compiled in", response.was_cached()
-                                     ? "no time: it was in the cache"
-                                     : DurationText(FromProto(response.compile_duration()))});
+                                     ? "- (cached)"
+                                     : DurationText(DecodeDuration(response.compile_duration()))});
   return TextTable(rows, /*align_right=*/false);
 }
 

@@ -1,4 +1,4 @@
-// opmill completion: scripts that let a shell complete verbs, flags and values.
+// opmill completion: prints completion scripts for shells.
 #include <string>
 #include <vector>
 
@@ -17,10 +17,10 @@ struct Shell {
 constexpr Shell kShells[] = {
     {"bash", &BashCompletion}, {"zsh", &ZshCompletion}, {"fish", &FishCompletion}};
 
-// main handles `help` itself, so it is not in the table.
+// `help` is handled by main and not in the table of verbs.
 std::vector<Verb> VerbsAndHelp() {
   std::vector<Verb> verbs;
-  Verb help = {.name = "help", .summary = "this page, or a verb's"};
+  Verb help = {.name = "help", .summary = "prints this page, or the page of a verb"};
   for (const Verb* verb : Verbs()) {
     verbs.push_back(*verb);
     help.argument_choices.push_back(verb->name);
@@ -38,7 +38,7 @@ int Completion(const CommandLine& line) {
   }
   return BadCommandLine(
       line, absl::InvalidArgumentError(
-                absl::StrCat(name.empty() ? "The shell is missing"
+                absl::StrCat(name.empty() ? "A shell is required"
                                           : absl::StrCat("There is no script for \"", name, "\""),
                              "; the choices are bash, zsh and fish.")));
 }
@@ -46,18 +46,18 @@ int Completion(const CommandLine& line) {
 }  // namespace
 
 const Verb& CompletionVerb() {
-  static const Verb* const verb =
-      new Verb{.name = "completion",
-               .arguments = "SHELL",
-               .argument_choices = {"bash", "zsh", "fish"},
-               .summary = "prints a shell completion script for verbs, flags and values",
-               .details =
-                   "SHELL is bash (4 or later), zsh or fish. Add to the shell's startup file:\n\n"
-                   "  source <(opmill completion bash)\n"
-                   "  source <(opmill completion zsh)        after compinit\n"
-                   "  opmill completion fish | source\n",
-               .flags = {},
-               .run = &Completion};
+  static const Verb* const verb = new Verb{
+      .name = "completion",
+      .arguments = "SHELL",
+      .argument_choices = {"bash", "zsh", "fish"},
+      .summary = "prints a shell script that completes verbs, flags and values",
+      .details =
+          "SHELL is bash (4 or later), zsh or fish. Add one line to the shell's start-up file:\n\n"
+          "  source <(opmill completion bash)\n"
+          "  source <(opmill completion zsh)        after compinit\n"
+          "  opmill completion fish | source\n",
+      .flags = {},
+      .run = &Completion};
   return *verb;
 }
 

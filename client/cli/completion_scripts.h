@@ -1,4 +1,4 @@
-// Generates shell completion scripts.
+// Scripts for the completion of command lines in shells.
 #ifndef OPMILL_CLIENT_CLI_COMPLETION_SCRIPTS_H_
 #define OPMILL_CLIENT_CLI_COMPLETION_SCRIPTS_H_
 
@@ -10,8 +10,8 @@
 
 namespace opmill {
 
-// The scripts complete verbs, flags, arguments, and values that the table lists; after a flag whose
-// value is a FILE, they complete file names. The flags in `leading` may also precede the verb.
+// Complete verbs, flags, and the listed arguments and values; file names after flags with a FILE.
+// The flags in `leading` may also precede the verb.
 std::string BashCompletion(absl::Span<const Verb> verbs, absl::Span<const Flag> leading);
 std::string ZshCompletion(absl::Span<const Verb> verbs, absl::Span<const Flag> leading);
 std::string FishCompletion(absl::Span<const Verb> verbs, absl::Span<const Flag> leading);

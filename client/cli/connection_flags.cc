@@ -12,6 +12,7 @@
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "kernels/base/address.h"
+#include "kernels/base/errors.h"
 #include "kernels/base/process.h"
 
 namespace opmill {
@@ -27,9 +28,7 @@ absl::StatusOr<TlsOptions> ReadTls(const CommandLine& line) {
   for (const auto& [flag, text] : files) {
     const std::optional<std::string> path = line.Get(flag);
     if (!path) continue;
-    absl::StatusOr<std::string> content = ReadTextFile(*path);
-    if (!content.ok()) return content.status();
-    *text = *std::move(content);
+    ASSIGN_OR_RETURN(*text, ReadTextFile(*path));
   }
   if (tls.certificate.empty() != tls.key.empty()) {
     return absl::InvalidArgumentError(
@@ -39,14 +38,12 @@ absl::StatusOr<TlsOptions> ReadTls(const CommandLine& line) {
   return tls;
 }
 
-// There is no flag for the token itself, because every user of a machine can read its command
-// lines.
+// There is no flag for the token itself: other users can read the command lines of processes.
 absl::StatusOr<std::string> ReadToken(const CommandLine& line) {
   const std::optional<std::string> path = line.Get("token_file");
   if (!path) return Environment("OPMILL_TOKEN").value_or("");
-  const absl::StatusOr<std::string> text = ReadTextFile(*path);
-  if (!text.ok()) return text.status();
-  std::string token(absl::StripAsciiWhitespace(*text));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*path));
+  std::string token(absl::StripAsciiWhitespace(text));
   if (!token.empty() && std::all_of(token.begin(), token.end(), &absl::ascii_isgraph)) return token;
   return absl::InvalidArgumentError(
       absl::StrCat("--token_file: ", *path, " must hold exactly one token."));
@@ -59,13 +56,14 @@ bool SpeaksTls(const CommandLine& line) {
   return false;
 }
 
-// Without a port gRPC would use 443, and a port that is too large would wrap around.
+// gRPC would take 443 for a missing port, and wrap around a port that is too large.
 absl::Status CheckServer(const std::string& server) {
   if (absl::StartsWith(server, "unix:")) return absl::OkStatus();
   for (const absl::string_view address : absl::StrSplit(server, ',')) {
     if (PortOf(address).value_or(0) == 0 || absl::StartsWith(address, "http")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "The server is \"", address, "\"; it must be host:port, such as ", kDefaultServer, "."));
+      return absl::InvalidArgumentError(absl::StrCat("The server address is \"", address,
+                                                     "\"; it must be host:port, for example ",
+                                                     kDefaultServer, "."));
     }
   }
   return absl::OkStatus();
@@ -77,7 +75,7 @@ std::string ServerOf(const CommandLine& line) {
   return server.empty() ? kDefaultServer : server;
 }
 
-// Suggests what to do about the failure.
+// How the user can fix a failed connection.
 std::string HintFor(const CommandLine& line, const std::string& server, absl::string_view why) {
   if (absl::StartsWith(why, "The server at")) {
     return "Flags for TLS: --tls, --tls_ca, --tls_cert, --tls_key and "
@@ -88,7 +86,7 @@ std::string HintFor(const CommandLine& line, const std::string& server, absl::st
                         line.Has("server") ? "--server" : "OPMILL_SERVER", ".");
   }
   return absl::StrCat("Start a server with: opmill-server --address=", server,
-                      "\nOr name a running server with --server or OPMILL_SERVER.");
+                      "\nOr pass the address of a running server with --server or OPMILL_SERVER.");
 }
 
 }  // namespace
@@ -96,15 +94,15 @@ std::string HintFor(const CommandLine& line, const std::string& server, absl::st
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
   const Flag common[] = {
       {"server", "HOST:PORT,...",
-       "address of the server (127.0.0.1:50051, or OPMILL_SERVER); several share the load"},
-      {"tls", "", "use TLS with the system's certificate authorities"},
-      {"tls_ca", "FILE", "use TLS with these certificate authorities (PEM)"},
-      {"tls_cert", "FILE", "this client's certificate (PEM), for servers that require one"},
-      {"tls_key", "FILE", "the private key of that certificate (PEM)"},
+       "server addresses (default OPMILL_SERVER, else 127.0.0.1:50051); several share the load"},
+      {"tls", "", "use TLS, with the system's certificate authorities"},
+      {"tls_ca", "FILE", "use TLS, with these certificate authorities (PEM)"},
+      {"tls_cert", "FILE", "client certificate (PEM), for servers that require one"},
+      {"tls_key", "FILE", "key of the client certificate (PEM)"},
       {"tls_server_name", "NAME", "name in the server's certificate, if it is not HOST"},
       {"token_file", "FILE", "file with the bearer token (default: the token in OPMILL_TOKEN)"},
-      {"insecure", "", "allow sending the token in clear text to other machines"},
-      {"deadline", "TIME", "time limit of the call: 5s, 250ms"},
+      {"insecure", "", "allow sending the token to other machines in clear text"},
+      {"deadline", "TIME", "time limit: 5s, 250ms"},
       {"json", "", "print JSON"},
   };
   own.insert(own.end(), std::begin(common), std::end(common));
@@ -123,7 +121,7 @@ std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
   Endpoint endpoint{ServerOf(line), {}};
   ClientOptions& options = endpoint.options;
   options.timeout = flags.Time("deadline", absl::InfiniteDuration());
-  // --deadline applies to the call, which does not include connecting.
+  // A short deadline is meant for the call alone, not for connecting.
   options.connect_timeout =
       std::clamp(options.timeout, kMinConnectTimeout, options.connect_timeout);
   if (!flags.status().ok()) {
@@ -170,9 +168,8 @@ std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  const absl::Span<const std::byte> bytes = (*file)->bytes();
+  ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const absl::Span<const std::byte> bytes = file->bytes();
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 bool errors_are_json = false;
 
-// The flag or input that caused the error; "" if the message begins with neither.
+// The invalid flag or the input; "" if the message begins with neither.
 std::string FieldOf(const absl::Status& status) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (!violations.empty()) return violations[0].field;
@@ -65,8 +65,7 @@ int Fail(const absl::Status& status) {
 }
 
 int BadCommandLine(const Verb& verb, const absl::Status& status) {
-  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` has more information."),
-                     kBadCommandLine);
+  return ReportError(status, absl::StrCat("See `opmill help ", verb.name, "`."), kBadCommandLine);
 }
 
 int BadCommandLine(const CommandLine& line, const absl::Status& status) {

@@ -1,4 +1,4 @@
-// Prints errors, and defines the exit codes of verbs that fail.
+// Output of verbs, and errors with their exit codes.
 #ifndef OPMILL_CLIENT_CLI_ERRORS_H_
 #define OPMILL_CLIENT_CLI_ERRORS_H_
 
@@ -10,17 +10,17 @@ namespace opmill {
 
 void Print(absl::string_view text);
 
-// Makes errors be written as JSON, one object each:
+// Makes all further errors JSON objects:
 //   {"error":{"code":"INVALID_ARGUMENT","message":"...","field":"--axes","hint":"..."}}
-// `field` is the flag or the name of the input that caused the error. It and `hint` may be absent.
+// `field` is the invalid flag or the name of the input; it and the hint may be absent.
 void WriteErrorsAsJson();
 
-// Writes the error to stderr, with the hint, if any, on a line of its own. Returns `exit_code`.
+// Writes the error and, on a separate line, the hint to stderr. Returns `exit_code`.
 int ReportError(const absl::Status& status, absl::string_view hint, ExitCode exit_code);
 
-// Returns kFailed. For a missing or unknown token, the hint says how to set it.
+// Returns kFailed. If the token was refused, adds a hint about tokens.
 int Fail(const absl::Status& status);
-// Return kBadCommandLine. The hint refers to the verb's help.
+// Returns kBadCommandLine. The hint refers to the help of the verb.
 int BadCommandLine(const Verb& verb, const absl::Status& status);
 int BadCommandLine(const CommandLine& line, const absl::Status& status);
 

@@ -1,4 +1,4 @@
-// opmill health: grpc.health.v1, for scripts and containers.
+// opmill health: health checks by grpc.health.v1, for scripts and containers.
 #include <algorithm>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kPause = absl::Milliseconds(200);  // between two attempts of --wait
+constexpr absl::Duration kPause = absl::Milliseconds(200);  // between attempts of --wait
 constexpr absl::Duration kMinTry = absl::Milliseconds(500);
 
 int Tell(const CommandLine& line, const absl::StatusOr<std::string>& health) {
@@ -21,13 +21,13 @@ int Tell(const CommandLine& line, const absl::StatusOr<std::string>& health) {
   return *health == "SERVING" ? kDone : kFailed;
 }
 
-// Errors that may disappear once the server has started or is less busy.
+// Errors that may disappear when the server has started or is less busy.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// Queries until the server serves, or the time is over. Each attempt uses a new connection, so that
-// it does not wait for gRPC's backoff after an earlier one.
+// Repeats the check until the server is serving or `time` has passed. Each attempt makes a new
+// connection, to avoid gRPC's backoff after failed ones.
 int Wait(const CommandLine& line, const Endpoint& endpoint, const std::string& service,
          absl::Duration time) {
   const absl::Time end = absl::Now() + time;
@@ -73,16 +73,18 @@ int Health(const CommandLine& line) {
 const Verb& HealthVerb() {
   static const Verb* const verb = new Verb{
       .name = "health",
-      .summary = "checks whether the server serves; exit code 0 if it does",
+      .summary = "checks whether the server is serving; exit code 0 if it is",
       .details =
-          "Prints SERVING or NOT_SERVING, the server's answer to grpc.health.v1. With --wait it\n"
-          "queries until the answer is SERVING; after that time the exit code is 1, or 3 if no\n"
+          "Prints SERVING or NOT_SERVING, the server's answer to grpc.health.v1. With --wait, "
+          "repeats\n"
+          "the check until the answer is SERVING. If the time runs out, the exit code is 1, or 3 "
+          "if no\n"
           "server has answered.\n\n"
           "  opmill health --wait 30s\n",
-      .flags = WithCommonFlags(
-          {{"service", "NAME",
-            "service to check, such as opmill.v1.OperatorService (default: the server)"},
-           {"wait", "TIME", "how long to wait for SERVING: 30s, 2m"}}),
+      .flags =
+          WithCommonFlags({{"service", "NAME",
+                            "a service, such as opmill.v1.OperatorService (default: the server)"},
+                           {"wait", "TIME", "wait up to this time for SERVING: 30s, 2m"}}),
       .run = &Health};
   return *verb;
 }

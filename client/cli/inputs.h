@@ -1,4 +1,4 @@
-// The input arrays of `opmill run`: .npy files, arrays in .npz archives, standard input.
+// The inputs of `opmill run`: .npy files, arrays of .npz archives, standard input.
 #ifndef OPMILL_CLIENT_CLI_INPUTS_H_
 #define OPMILL_CLIENT_CLI_INPUTS_H_
 
@@ -17,18 +17,18 @@ inline constexpr char kArchiveSuffix[] = ".npz";
 
 struct InputArray {
   std::string name;     // for messages: "x.npy", "x.npz:weights", "standard input"
-  std::string stem;     // base name for its result: "x", "weights", "stdin"
-  absl::Status status;  // the error; then only the names are set
-  v1::TensorDesc desc;  // of the loaded elements
-  // Returns the elements: mapped, or in memory if they were inflated, cast or piped. Called once.
+  std::string stem;     // for the name of the result: "x", "weights", "stdin"
+  absl::Status status;  // if not OK, the array cannot be read, and only the names are set
+  v1::TensorDesc desc;  // of the elements that `load` returns
+  // The elements, mapped from the file if they need no conversion. Called at most once.
   std::function<absl::StatusOr<InputBytes>()> load;
 };
-// The inputs of one execution, in the operator's order. Its result is named after the first one.
+// The inputs of one execution, in the operator's order. The result is named after the first.
 using Operands = std::vector<InputArray>;
 
-// Opens the inputs that a word of the command line names: "x.npy", "x.npz" (all of its arrays),
-// "x.npz:weights", "-" (a .npy file from standard input). Reads only the headers, but all of
-// standard input. Converts the elements to `cast` unless it is unspecified.
+// Opens an argument: "x.npy", "x.npz" (every array of it), "x.npz:weights", or "-" (a .npy file
+// from standard input). Reads only the headers of files, but all of standard input. The elements
+// are converted to `cast` if that is specified.
 std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast);
 
 }  // namespace opmill

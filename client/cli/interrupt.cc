@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kPoll(20);
 
 std::atomic<bool> interrupted{false};
 std::atomic<int> ending_signal{0};
-// Otherwise a signal handler could not set them.
+// Required in signal handlers.
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void OnInterrupt(int) {

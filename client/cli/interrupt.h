@@ -1,4 +1,4 @@
-// Handles signals that request termination.
+// Termination signals.
 #ifndef OPMILL_CLIENT_CLI_INTERRUPT_H_
 #define OPMILL_CLIENT_CLI_INTERRUPT_H_
 
@@ -6,13 +6,12 @@
 
 namespace opmill {
 
-// After this call, the first Ctrl-C sets the returned value to true; the second one ends the
-// program.
+// Installs a handler: the first Ctrl-C sets this flag; the second ends the program.
 const std::atomic<bool>& CatchInterrupt();
 
-// After this call, Ctrl-C, SIGTERM and SIGHUP run `clean_up` on a separate thread before they end
-// the program with their usual status; a second signal ends it at once. Signals that are ignored
-// (nohup) stay ignored. Only the first call has an effect.
+// Installs handlers: Ctrl-C, SIGTERM and SIGHUP run `clean_up` on a separate thread before they end
+// the program with their usual status; a second signal ends it at once. Ignored signals, for
+// example under nohup, stay ignored. Only the first call has an effect.
 void CleanUpOnSignals(void (*clean_up)());
 
 }  // namespace opmill

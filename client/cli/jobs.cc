@@ -8,13 +8,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client/cli/progress.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {
 
-// Enough for one to upload while another one computes.
+// Enough to upload one while another is computed.
 constexpr size_t kMaxThreads = 4;
-// The most jobs that may have started since the oldest one that `finish` has not seen.
+// How far jobs may run ahead of the oldest unfinished one.
 constexpr size_t kMaxAhead = 2 * kMaxThreads;
 
 absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
@@ -32,18 +33,16 @@ absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
     options.progress = [&bar](uint64_t sent_bytes) { bar->Show(sent_bytes); };
   }
   ResultSink sink(job.targets, job.dropped_axes);
-  const absl::StatusOr<v1::ExecutionStatistics> statistics =
-      client.Execute(job.desc, inputs, sink, options);
-  if (!statistics.ok()) return statistics.status();
-  absl::Status status = sink.Commit();
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ExecutionStatistics statistics,
+                   client.Execute(job.desc, inputs, sink, options));
+  RETURN_IF_ERROR(sink.Commit());
   job.text = sink.Text();
-  job.json = sink.Json(*statistics);
+  job.json = sink.Json(statistics);
   job.npys = sink.TakeNpys();
   return absl::OkStatus();
 }
 
-// Distributes jobs to threads, and returns their ends in order.
+// Distributes jobs to threads; one thread waits for their ends, in order.
 class Queue {
  public:
   explicit Queue(size_t size) : has_ended_(size) {}

@@ -1,4 +1,4 @@
-// The executions of one `opmill run`, each with its own inputs. Several run at a time over one
+// The executions of one `opmill run`. Each has its own inputs; a few run concurrently over one
 // connection.
 #ifndef OPMILL_CLIENT_CLI_JOBS_H_
 #define OPMILL_CLIENT_CLI_JOBS_H_
@@ -18,21 +18,21 @@ namespace opmill {
 
 struct Job {
   Operands inputs;
-  absl::Status status;  // why it cannot start, and later how it ended
+  absl::Status status;  // an error before it begins; later its result
   ExitCode failure_code = kFailed;
   v1::OperatorDesc desc;
-  std::vector<OutputTarget> targets;   // one per output
-  std::vector<uint32_t> dropped_axes;  // axes to drop from the outputs
+  std::vector<OutputTarget> targets;   // for each output
+  std::vector<uint32_t> dropped_axes;  // of the outputs
   bool shows_progress = false;         // draws a bar while a large input is sent
 
-  // Set after success, when its files exist.
+  // Set when it has succeeded. Its files have been written.
   std::string text;
   std::string json;  // a JSON object without braces
   std::vector<ResultSink::Npy> npys;
 };
 
-// Runs the jobs whose status is OK. Calls `finish` for every job in order, on this thread, as soon
-// as it and all earlier ones have ended. Only a few jobs hold elements at a time.
+// Runs the jobs whose status is OK. Calls `finish` for every job, in order and on this thread, as
+// soon as it and all jobs before it have ended. Only a few jobs hold elements at a time.
 void RunJobs(Client& client, const ExecutionOptions& options, std::vector<Job>& jobs,
              absl::FunctionRef<void(const Job&)> finish);
 

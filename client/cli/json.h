@@ -1,4 +1,4 @@
-// Prints protobuf messages as JSON.
+// JSON of protobuf messages.
 #ifndef OPMILL_CLIENT_CLI_JSON_H_
 #define OPMILL_CLIENT_CLI_JSON_H_
 
@@ -8,7 +8,7 @@
 
 namespace opmill {
 
-// Uses the field names of the .proto files, and includes fields with default values.
+// With the field names of the contract, including fields with default values.
 std::string JsonOf(const google::protobuf::Message& message);
 
 }  // namespace opmill

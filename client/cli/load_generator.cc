@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "client/cli/text_table.h"
+#include "kernels/base/errors.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
@@ -41,10 +42,10 @@ class Recorder {
     if (begun < record_from_) return;
     report_.latencies.push_back(now - begun);
     report_.measured = now - record_from_;
-    report_.upload += FromProto(end->upload());
-    report_.queue += FromProto(end->queue());
-    report_.compute += FromProto(end->compute());
-    report_.download += FromProto(end->download());
+    report_.upload += DecodeDuration(end->upload());
+    report_.queue += DecodeDuration(end->queue());
+    report_.compute += DecodeDuration(end->compute());
+    report_.download += DecodeDuration(end->download());
     report_.batch_size += end->batch_size();
   }
 
@@ -74,7 +75,7 @@ class Recorder {
   LoadReport report_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Keeps `concurrency` executions in progress on one stream: each end starts the next one.
+// One of several concurrent executions on a stream: when one ends, the next begins.
 class Lane {
  public:
   Lane(ExecutionStream& stream, const LoadOptions& options, Recorder& recorder)
@@ -108,15 +109,14 @@ class Lane {
 };
 
 absl::Status RunStream(Client& client, const LoadOptions& options, Recorder& recorder) {
-  absl::StatusOr<std::unique_ptr<ExecutionStream>> stream = client.OpenStream();
-  if (!stream.ok()) return stream.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<ExecutionStream> stream, client.OpenStream());
   std::vector<std::unique_ptr<Lane>> lanes;
   for (uint32_t i = 0; i < options.concurrency; ++i) {
-    lanes.push_back(std::make_unique<Lane>(**stream, options, recorder));
+    lanes.push_back(std::make_unique<Lane>(*stream, options, recorder));
     lanes.back()->Begin();
   }
   for (const std::unique_ptr<Lane>& lane : lanes) lane->AwaitEnd();
-  return (*stream)->Finish();
+  return stream->Finish();
 }
 
 void RunThreads(Client& client, const LoadOptions& options, Recorder& recorder) {
@@ -141,9 +141,7 @@ absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
                                    const std::atomic<bool>& interrupted) {
   MemorySink first;
   const absl::Time begun = absl::Now();
-  const absl::StatusOr<v1::ExecutionStatistics> statistics =
-      client.Execute(options.desc, options.inputs, first, options.execution);
-  if (!statistics.ok()) return statistics.status();
+  RETURN_IF_ERROR(client.Execute(options.desc, options.inputs, first, options.execution).status());
   const absl::Duration first_call = absl::Now() - begun;
   uint64_t bytes_per_call = TotalBytes(options.inputs);
   for (const OutputTensor& output : first.outputs()) bytes_per_call += output.bytes.size();
@@ -155,12 +153,12 @@ absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
   } else {
     status = RunStream(client, options, recorder);
   }
-  absl::StatusOr<LoadReport> report = recorder.Take();
-  if (!report.ok()) return report.status();  // an execution's error is more specific
-  if (!status.ok()) return status;
-  report->concurrency = options.concurrency;
-  report->first_call = first_call;
-  report->bytes_per_call = bytes_per_call;
+  // First, because the error of an execution tells more than that of the stream.
+  ASSIGN_OR_RETURN(LoadReport report, recorder.Take());
+  RETURN_IF_ERROR(status);
+  report.concurrency = options.concurrency;
+  report.first_call = first_call;
+  report.bytes_per_call = bytes_per_call;
   return report;
 }
 

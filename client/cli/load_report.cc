@@ -34,7 +34,7 @@ std::string Mean(absl::Duration sum, const LoadReport& report) {
   return DurationText(sum / static_cast<double>(report.latencies.size()));
 }
 
-// Chooses the unit in which latencies have the fewest digits.
+// The unit that fits the latencies.
 struct TimeUnit {
   const char* name;
   double seconds;

@@ -1,4 +1,4 @@
-// Formats measurements as text, JSON and charts.
+// Reports of measurements as text, JSON and charts.
 #ifndef OPMILL_CLIENT_CLI_LOAD_REPORT_H_
 #define OPMILL_CLIENT_CLI_LOAD_REPORT_H_
 

@@ -1,4 +1,4 @@
-// opmill: DirectML's operators from the command line, computed by an OpMill server.
+// opmill: runs DirectML operators on an OpMill server, from the command line.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -52,7 +52,7 @@ int Help(const std::vector<std::string>& words) {
 bool IsHelp(absl::string_view word) { return word == "--help" || word == "-h"; }
 bool IsVersion(absl::string_view word) { return word == "--version" || word == "-v"; }
 
-// The number of words before the verb that belong to common flags.
+// The number of words before the verb: common flags and their values.
 absl::StatusOr<size_t> CountLeadingFlags(const std::vector<std::string>& words) {
   const std::vector<Flag> common = WithCommonFlags({});
   size_t count = 0;
@@ -65,15 +65,15 @@ absl::StatusOr<size_t> CountLeadingFlags(const std::vector<std::string>& words) 
     if (flag == common.end()) {
       std::vector<std::string> names;
       for (const Flag& known : common) names.push_back(known.name);
-      return absl::InvalidArgumentError(absl::StrCat("No flag --", word.first,
-                                                     " is allowed before the verb.",
+      return absl::InvalidArgumentError(absl::StrCat("--", word.first,
+                                                     " is not allowed before the verb.",
                                                      DidYouMean(word.first, names, "--")));
     }
     const bool has_value_behind = !flag->value.empty() && !absl::StrContains(words[count], "=");
     count += has_value_behind ? 2 : 1;
   }
   if (count >= words.size()) {
-    return absl::InvalidArgumentError("The verb is missing; for example: opmill info.");
+    return absl::InvalidArgumentError("A verb is required, for example: opmill info.");
   }
   return count;
 }
@@ -102,13 +102,13 @@ int Main(std::vector<std::string> words) {
 }  // namespace
 }  // namespace opmill
 
-// gRPC is not shut down: waiting for its last poller may take 10 s, and on Windows its threads have
-// been seen to block the process from exiting.
+// Does not shut down gRPC: that may wait 10 s for the last poller of a connection, and on Windows
+// its threads have been seen to block the exit of a process.
 int main(int argc, char** argv) {
   opmill::WriteUtf8ToConsole();
   opmill::TuneAllocatorForLargeMessages();
   opmill::SetDefaultEnvironment("GRPC_VERBOSITY",
-                                "NONE");  // its statuses contain what matters
+                                "NONE");  // errors are in its statuses
   grpc_init();
   int exit_code = opmill::Main(opmill::Arguments(argc, argv));
   if (std::fflush(stdout) != 0 && exit_code == opmill::kDone) {

@@ -15,13 +15,15 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "client/cli/zip_format.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
 
 using Bytes = absl::Span<const std::byte>;
 
-// Deflate produces at most 258 bytes from 2 bits.
+// Deflate encodes at most 258 bytes in 2 bits.
 constexpr uint64_t kMaxInflation = 1032;
 
 absl::Status Damaged(absl::string_view what) {
@@ -40,7 +42,7 @@ uint16_t U16(Bytes bytes, size_t offset) { return LittleEndian<uint16_t>(bytes, 
 uint32_t U32(Bytes bytes, size_t offset) { return LittleEndian<uint32_t>(bytes, offset); }
 uint64_t U64(Bytes bytes, size_t offset) { return LittleEndian<uint64_t>(bytes, offset); }
 
-// The record at `offset`; nullopt if it is not entirely within the file or has another signature.
+// The record at `offset`; absent if it is not completely within the file or of another kind.
 std::optional<Bytes> Record(Bytes file, uint64_t offset, size_t size, uint32_t signature) {
   if (offset > file.size() || file.size() - offset < size) return std::nullopt;
   const Bytes record = file.subspan(static_cast<size_t>(offset));
@@ -72,11 +74,10 @@ absl::StatusOr<Directory> FindDirectory(Bytes file) {
     return Directory{U64(*end64, 32), U64(*end64, 48)};
   }
   return absl::InvalidArgumentError(
-      "The file is not a .npz archive, or the end of one is missing: it has no zip directory.");
+      "The file is not a .npz archive, or its end is missing: it has no zip directory.");
 }
 
-// Replaces values whose bits are all ones by the 64-bit values in a member's extra fields, in this
-// order.
+// Replaces `values` that are all ones by the 64-bit values of the extra fields, in this order.
 bool TakeZip64(Bytes extra, absl::Span<uint64_t* const> values) {
   while (extra.size() >= 4) {
     const uint16_t kind = U16(extra, 0);
@@ -96,7 +97,7 @@ bool TakeZip64(Bytes extra, absl::Span<uint64_t* const> values) {
   return true;
 }
 
-// Reads the directory entry at `offset`, and advances `offset` to the next one.
+// The directory entry at `offset`, which is advanced to the next entry.
 absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
   const std::optional<Bytes> entry = Record(file, offset, zip::kEntryBytes, zip::kEntrySignature);
   if (!entry) return Damaged("its directory is truncated");
@@ -114,7 +115,7 @@ absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
   member.bytes = U32(*entry, 24);
   uint64_t compressed_bytes = U32(*entry, 20);
   uint64_t local_offset = U32(*entry, 42);
-  const std::string name = zip::Printable(member.name);
+  const std::string name = Excerpt(member.name);
   if (!TakeZip64(entry->subspan(zip::kEntryBytes + name_bytes, extra_bytes),
                  {&member.bytes, &compressed_bytes, &local_offset})) {
     return Damaged(absl::StrCat("the sizes of ", name, " cannot be read"));
@@ -132,18 +133,18 @@ absl::StatusOr<NpzMember> ReadEntry(Bytes file, uint64_t& offset) {
         absl::StrCat(name, " is stored in ", compressed_bytes, " bytes and claims ", member.bytes));
   }
   if (member.method == zip::kDeflated && member.bytes / kMaxInflation > compressed_bytes) {
-    return Damaged(absl::StrCat(name, " claims ", member.bytes, " bytes, which its ",
-                                compressed_bytes, " compressed ones cannot hold"));
+    return Damaged(absl::StrCat(name, " claims ", member.bytes, " bytes, more than its ",
+                                compressed_bytes, " compressed ones can hold"));
   }
   member.name = std::string(absl::StripSuffix(member.name, ".npy"));
   return member;
 }
 
-// Reads the bytes of a member from its beginning.
+// Reads the bytes of a member sequentially.
 class MemberReader {
  public:
   explicit MemberReader(const NpzMember& member) : member_(member), rest_(member.compressed) {
-    // Raw deflate; fails only if out of memory.
+    // Raw deflate; fails only without memory.
     if (member.method == zip::kDeflated) is_ready_ = inflateInit2(&stream_, -MAX_WBITS) == Z_OK;
   }
   ~MemberReader() {
@@ -154,7 +155,8 @@ class MemberReader {
 
   // Reads exactly `size` bytes.
   absl::Status Read(std::byte* out, size_t size) {
-    if (!is_ready_) return absl::ResourceExhaustedError("Not enough memory to inflate it.");
+    if (!is_ready_)
+      return absl::ResourceExhaustedError("There is not enough memory to decompress it.");
     if (member_.method == zip::kStored) {
       if (rest_.size() < size) return EndsEarly();
       std::copy_n(rest_.data(), size, out);
@@ -175,7 +177,7 @@ class MemberReader {
       size -= written;
       if (result == Z_STREAM_END && size > 0) return EndsEarly();
       if (result == Z_DATA_ERROR || result == Z_NEED_DICT) {
-        return Damaged("its deflated bytes are not a valid deflate stream");
+        return Damaged("its compressed bytes are not a deflate stream");
       }
       if (written == 0 && stream_.avail_in == given) return EndsEarly();
     }
@@ -183,10 +185,10 @@ class MemberReader {
   }
 
  private:
-  static constexpr size_t kMaxStep = size_t{1} << 30;  // zlib counts in 32 bits
+  static constexpr size_t kMaxStep = size_t{1} << 30;  // zlib uses 32-bit sizes
 
   absl::Status EndsEarly() const {
-    return Damaged(absl::StrCat("it claims ", member_.bytes, " bytes, but ends earlier"));
+    return Damaged(absl::StrCat("it claims ", member_.bytes, " bytes and ends early"));
   }
 
   const NpzMember& member_;
@@ -197,25 +199,23 @@ class MemberReader {
 
 absl::Status CheckCrc(uint32_t actual, const NpzMember& member) {
   if (actual == member.crc) return absl::OkStatus();
-  return Damaged("its bytes do not match the checksum in the directory");
+  return Damaged("its checksum is not the one in the directory");
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<NpzMember>> ReadNpzDirectory(Bytes file) {
-  const absl::StatusOr<Directory> directory = FindDirectory(file);
-  if (!directory.ok()) return directory.status();
-  uint64_t offset = directory->offset;
+  ASSIGN_OR_RETURN(const Directory directory, FindDirectory(file));
+  uint64_t offset = directory.offset;
   std::vector<NpzMember> members;
   std::set<std::string> names;
-  for (uint64_t i = 0; i < directory->members; ++i) {
-    absl::StatusOr<NpzMember> member = ReadEntry(file, offset);
-    if (!member.ok()) return member.status();
-    if (absl::EndsWith(member->name, "/")) continue;  // a directory
-    if (!names.insert(member->name).second) {
-      return Damaged(absl::StrCat("it holds ", zip::Printable(member->name), " twice"));
+  for (uint64_t i = 0; i < directory.members; ++i) {
+    ASSIGN_OR_RETURN(NpzMember member, ReadEntry(file, offset));
+    if (absl::EndsWith(member.name, "/")) continue;  // a folder
+    if (!names.insert(member.name).second) {
+      return Damaged(absl::StrCat("it holds ", Excerpt(member.name), " twice"));
     }
-    members.push_back(*std::move(member));
+    members.push_back(std::move(member));
   }
   if (members.empty()) return absl::InvalidArgumentError("The .npz archive holds no array.");
   return members;
@@ -223,7 +223,7 @@ absl::StatusOr<std::vector<NpzMember>> ReadNpzDirectory(Bytes file) {
 
 absl::StatusOr<NpyHeader> ReadNpzHeader(const NpzMember& member, NpyDtypes dtypes) {
   if (member.is_encrypted) {
-    return absl::InvalidArgumentError("It is encrypted; NumPy's archives are not.");
+    return absl::InvalidArgumentError("It is encrypted; NumPy's archives never are.");
   }
   if (member.method != zip::kStored && member.method != zip::kDeflated) {
     return absl::InvalidArgumentError(
@@ -233,18 +233,14 @@ absl::StatusOr<NpyHeader> ReadNpzHeader(const NpzMember& member, NpyDtypes dtype
   MemberReader reader(member);
   std::vector<std::byte> header(
       static_cast<size_t>(std::min<uint64_t>(member.bytes, kNpyPrefixBytes)));
-  absl::Status status = reader.Read(header.data(), header.size());
-  if (!status.ok()) return status;
-  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(header);
-  if (!header_bytes.ok()) return header_bytes.status();
-  const size_t begun = std::min(header.size(), *header_bytes);
-  header.resize(*header_bytes);
-  status = reader.Read(header.data() + begun, *header_bytes - begun);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(reader.Read(header.data(), header.size()));
+  ASSIGN_OR_RETURN(const size_t header_bytes, NpyHeaderBytes(header));
+  const size_t begun = std::min(header.size(), header_bytes);
+  header.resize(header_bytes);
+  RETURN_IF_ERROR(reader.Read(header.data() + begun, header_bytes - begun));
   absl::StatusOr<NpyHeader> parsed = ReadNpyHeader(header, dtypes);
   if (!parsed.ok()) return parsed.status();
-  status = CheckNpyLength(*parsed, member.bytes);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckNpyLength(*parsed, member.bytes));
   return parsed;
 }
 
@@ -253,14 +249,13 @@ absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHea
   if (member.method == zip::kStored) {
     const Bytes all = member.compressed;
     const auto* bytes = reinterpret_cast<const Bytef*>(all.data());
-    absl::Status status = CheckCrc(static_cast<uint32_t>(crc32_z(0, bytes, all.size())), member);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CheckCrc(static_cast<uint32_t>(crc32_z(0, bytes, all.size())), member));
     return InputBytes{all.data() + header.data_offset, header.data_bytes, std::move(archive)};
   }
   std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[header.data_bytes]);
   if (elements == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("Its elements take ", header.data_bytes,
-                                                     " bytes; not enough memory is available."));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "There is not enough memory for its elements (", header.data_bytes, " bytes)."));
   }
   MemberReader reader(member);
   uLong crc = 0;
@@ -272,7 +267,7 @@ absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHea
   std::vector<std::byte> around(header.data_offset);
   absl::Status status = read(around.data(), around.size());
   if (status.ok()) status = read(elements.get(), header.data_bytes);
-  // Bytes after the array are part of the checksum.
+  // The checksum includes data after the array.
   around.resize(size_t{1} << 16);
   uint64_t rest = member.bytes - header.data_offset - header.data_bytes;
   while (status.ok() && rest > 0) {

@@ -16,26 +16,25 @@
 
 namespace opmill {
 
-// A file in an archive. It refers to the archive's bytes.
+// One file of an archive. Refers to the bytes of the archive.
 struct NpzMember {
-  std::string name;  // without ".npy"; arbitrary bytes
+  std::string name;  // without ".npy"; may contain any bytes
   uint16_t method = 0;
   bool is_encrypted = false;
   uint32_t crc = 0;
   uint64_t bytes = 0;                      // of the .npy file
-  absl::Span<const std::byte> compressed;  // has `bytes` bytes if it is stored
+  absl::Span<const std::byte> compressed;  // the file itself if it is stored
 };
 
-// Lists the members in the order of the archive, each name once. Returns InvalidArgument, with the
-// reason, if the file is not an archive or is damaged. Members never extend beyond `file` or claim
-// more bytes than it can hold.
+// The members in the order of the archive; names are unique. InvalidArgument if `file` is not an
+// archive or is damaged. Members lie within `file` and claim no more bytes than they can hold.
 absl::StatusOr<std::vector<NpzMember>> ReadNpzDirectory(absl::Span<const std::byte> file);
 
-// Inflates no more than the header. The array is inside the member.
+// Decompresses only the header. The array lies within the member.
 absl::StatusOr<NpyHeader> ReadNpzHeader(const NpzMember& member, NpyDtypes dtypes);
 
-// The elements of an array with this header: in place if the member is stored (`archive` keeps them
-// alive), otherwise inflated. Verifies the checksum of the whole member.
+// The elements of an array with this header: in place and owned by `archive` if the member is
+// stored, else decompressed. Verifies the checksum of the whole member.
 absl::StatusOr<InputBytes> ReadNpzElements(const NpzMember& member, const NpyHeader& header,
                                            std::shared_ptr<const void> archive);
 

@@ -1,4 +1,4 @@
-// Writes a .npz archive of results like numpy.savez: .npy files, stored.
+// Writes .npz archives as numpy.savez does: .npy files, stored.
 #ifndef OPMILL_CLIENT_CLI_NPZ_WRITER_H_
 #define OPMILL_CLIENT_CLI_NPZ_WRITER_H_
 
@@ -14,12 +14,12 @@
 
 namespace opmill {
 
-// The file appears with Commit, completely or not at all.
+// The archive appears when Commit succeeds.
 class NpzWriter {
  public:
   static absl::StatusOr<std::unique_ptr<NpzWriter>> Create(const std::string& path);
 
-  // Adds a .npy file under a name, which must be unique in the archive and have at most 64 KiB.
+  // Adds a .npy file. `name` is NumPy's name for it, unique in the archive and at most 64 KiB long.
   absl::Status Add(const std::string& name, absl::Span<const std::byte> npy);
   absl::Status Commit();
 

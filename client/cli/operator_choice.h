@@ -1,4 +1,4 @@
-// An operator as specified by flags, independent of the inputs.
+// The operator that the flags describe, before its inputs are known.
 #ifndef OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
 #define OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
 
@@ -12,27 +12,27 @@
 
 namespace opmill {
 
-// The operator with the command-line name `name`; null if there is none.
+// The operator with this name; null if there is none.
 const OperatorSchema* FindOperator(absl::string_view name);
 
 // The attribute that holds the axes; null for elementwise operators.
 const AttributeSchema* AxesAttribute(const OperatorSchema& schema);
 
-// True if the axes have size 1 in the output.
+// Whether the axes have size 1 in the output.
 bool Reduces(const OperatorSchema& schema);
 // True if an output may hold indices.
 bool HasIndices(const OperatorSchema& schema);
 
 struct OperatorChoice {
   const OperatorSchema* schema = nullptr;
-  std::string axes_flag;                     // "axes" or "axis", as the user wrote it
-  std::vector<int64_t> axes;                 // -1 is the last axis
-  std::vector<AttributeValues> attributes;   // in the schema's order; the axes are left empty
-  DataType index_type = DataType::kUnknown;  // unknown: the server's default
+  std::string axes_flag;                     // "axes" or "axis", as given
+  std::vector<int64_t> axes;                 // -1 is the last one
+  std::vector<AttributeValues> attributes;   // in the schema's order; axes are empty
+  DataType index_type = DataType::kUnknown;  // the server's choice
 
-  // The descriptor for these inputs. Messages call the first one `input_name`. Returns
-  // InvalidArgument, naming the flag, if the input has no such axis or an axis is given twice. The
-  // server checks everything else.
+  // The descriptor for these inputs. InvalidArgument if an axis is out of range or repeated;
+  // messages call the first input `input_name`. Sizes and types are left for the server to
+  // validate.
   absl::StatusOr<OperatorDesc> For(std::vector<TensorDesc> inputs,
                                    absl::string_view input_name) const;
 };

@@ -1,4 +1,4 @@
-// The command-line flags of operators, generated from the engine's schemas.
+// Operators and their flags on the command line, derived from the engine's schemas.
 #ifndef OPMILL_CLIENT_CLI_OPERATOR_FLAGS_H_
 #define OPMILL_CLIENT_CLI_OPERATOR_FLAGS_H_
 
@@ -16,31 +16,30 @@
 
 namespace opmill {
 
-// One flag per attribute of any operator, --index_type and --feature_level; then the verb's own
-// flags.
+// Flags for the attributes of all operators, --index_type, --feature_level, and then `own`.
 std::vector<Flag> OperatorFlags(std::vector<Flag> own);
-// --dtype and --shape, for verbs without input files.
+// --dtype and --shape, for verbs that do not read files.
 std::vector<Flag> TensorFlags();
 
 // argmin, argmax, ...
 std::vector<std::string> OperatorNames();
-// The name of the flag: "direction" for axis_direction, "axes" for both axis and axes.
+// The flag of an attribute: "direction" for axis_direction, "axes" for both axis and axes.
 std::string FlagOf(const AttributeSchema& attribute);
 
 // The tensor that --dtype and --shape describe.
 TensorDesc ReadTensor(FlagReader& flags);
 
-// Reports an error in `flags` if no operator has the name that the user typed.
+// Records an error in `flags` if `op` is not the name of an operator.
 void CheckOperatorName(const std::string& op, FlagReader& flags);
 
-// Parses a value of a kChoice attribute by name, ignoring case. For functions, also accepts the
-// names of other libraries: "mean", "prod", "lse", "logsumexp". The error lists the choices.
+// The value of a kChoice attribute by its name, in either case. Functions also have the names that
+// other libraries use: "mean", "prod", "lse", "logsumexp". The error lists the known names.
 absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
                                      absl::string_view name);
 
-// Errors are reported in `flags`, including flags that this operator does not have.
+// Errors are recorded in `flags`, also for flags that this operator does not take.
 OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags);
-// The same, by the operator's name, with `input` as the descriptor of every input.
+// The same by name, for an operator all of whose inputs are `input`.
 v1::OperatorDesc ReadOperator(const std::string& op, const TensorDesc& input, FlagReader& flags);
 
 }  // namespace opmill

@@ -7,8 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/cli/zip_format.h"
 #include "client/file_writer.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/utf8_path.h"
 
 namespace opmill {
@@ -16,7 +17,7 @@ namespace {
 
 constexpr char kStemMark[] = "{}";
 
-// The path separators of all systems, so that a command line means the same everywhere.
+// Accepts the separators of both systems, so that a command line has the same meaning on both.
 bool EndsWithSeparator(absl::string_view path) {
   return absl::EndsWith(path, "/") || absl::EndsWith(path, "\\");
 }
@@ -26,7 +27,7 @@ bool IsFolder(const std::string& path) {
   return EndsWithSeparator(path) || std::filesystem::is_directory(PathOf(path), ignored);
 }
 
-// The name of an array in an archive is arbitrary; it may even be a path out of the directory.
+// The name of an array in an archive may be anything, even a path to another folder.
 bool CanBeFileName(absl::string_view stem) {
   return !stem.empty() && !absl::StartsWith(stem, ".") &&
          stem.find_first_of(absl::string_view("/\\:\0", 4)) == absl::string_view::npos;
@@ -40,7 +41,7 @@ absl::Status Refusal(const std::string& flag, absl::string_view sentence) {
 
 std::string OutputTarget::Name() const {
   if (kind == Kind::kStandardOutput) return "standard output";
-  return kind == Kind::kArchive ? absl::StrCat(path, ":", zip::Printable(member)) : path;
+  return kind == Kind::kArchive ? absl::StrCat(path, ":", Excerpt(member)) : path;
 }
 
 absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const std::string& value,
@@ -82,10 +83,9 @@ absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& fla
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputArray& input = inputs_[i].front();
     if (!input.status.ok()) continue;
-    absl::StatusOr<OutputTarget> target = TargetOf(flag, *value, input);
-    if (!target.ok()) return target.status();
-    const std::string name = target->Name();
-    const auto [use, is_new] = uses_.insert({name, {flag, &input, *target}});
+    ASSIGN_OR_RETURN(const OutputTarget target, TargetOf(flag, *value, input));
+    const std::string name = target.Name();
+    const auto [use, is_new] = uses_.insert({name, {flag, &input, target}});
     if (!is_new && use->second.input == &input) {
       return Refusal(flag, absl::StrCat("It is the same as --", use->second.flag, ": ", name, "."));
     }
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& fla
       return Refusal(flag, absl::StrCat("The results of ", use->second.input->name, " and ",
                                         input.name, " would both be ", name, "."));
     }
-    targets[i] = *std::move(target);
+    targets[i] = target;
   }
   return targets;
 }

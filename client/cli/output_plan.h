@@ -1,4 +1,4 @@
-// Decides where the results of `opmill run` go, from --output and --indices.
+// The destinations of the results of `opmill run`, from --output and --indices.
 #ifndef OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_
 #define OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_
 
@@ -24,7 +24,7 @@ struct OutputTarget {
   std::string Name() const;
 };
 
-// A distinct target for each execution and output flag. Example:
+// Assigns a target to each execution and output flag; no two are the same. Example:
 //
 //   OutputPlan plan(inputs);
 //   absl::StatusOr<std::vector<OutputTarget>> values = plan.Add("output", line.Get("output"));
@@ -32,14 +32,14 @@ class OutputPlan {
  public:
   explicit OutputPlan(const std::vector<Operands>& inputs) : inputs_(inputs) {}
 
-  // `value` is a file (for a single input); a directory (existing, or ending with a slash); a
-  // pattern with {} for the input's stem; a .npz archive; "-"; or nothing for the screen. Returns
-  // InvalidArgument with a sentence that names the flag.
+  // `value` is a file (if there is one execution), a folder (which exists or ends with a slash), a
+  // name in which {} stands for the input's stem, a .npz archive, "-", or absent for the screen.
+  // InvalidArgument names the flag.
   absl::StatusOr<std::vector<OutputTarget>> Add(const std::string& flag,
                                                 const std::optional<std::string>& value);
 
-  // Checks whether the files can be written, as far as possible in advance. Creates directories
-  // that end with a slash.
+  // Creates the folders that end with a slash. Returns an error if a file obviously cannot be
+  // written.
   absl::Status Prepare() const;
 
  private:

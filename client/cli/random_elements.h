@@ -1,4 +1,4 @@
-// Random elements for measurements.
+// Random inputs for measurements.
 #ifndef OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
 #define OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
 
@@ -10,8 +10,7 @@
 
 namespace opmill {
 
-// Deterministic for a seed. Integers have any value; floats have both signs and magnitudes between
-// 0.03 and 1.
+// Deterministic for a seed. Integers have any value, floats a magnitude between 0.03 and 1.
 std::vector<std::byte> RandomElements(v1::DataType type, size_t count, uint64_t seed);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// Writes the outputs of `opmill run` to files or to the screen, or summarizes them.
+// Writes the outputs of `opmill run` to files or the screen, or summarizes them.
 #ifndef OPMILL_CLIENT_CLI_RESULT_SINK_H_
 #define OPMILL_CLIENT_CLI_RESULT_SINK_H_
 
@@ -17,26 +17,25 @@
 
 namespace opmill {
 
-// Holds one chunk of each output in memory. Holds complete outputs only if they are small and go to
-// the screen, or go to standard output or an archive. If a signal ends the program, no partial file
-// remains.
+// Holds one chunk of each output in memory; outputs for standard output, for an archive, and small
+// ones for the screen are held completely. A signal that ends the program removes unfinished files.
 class ResultSink : public OutputSink {
  public:
-  // `targets` are those of the outputs, in order. The dimensions of size 1 in `dropped_axes` are
-  // removed from the outputs' shapes.
+  // `targets` are in the order of the outputs. `dropped_axes`, which have size 1, are removed from
+  // the shapes of the outputs.
   ResultSink(std::vector<OutputTarget> targets, std::vector<uint32_t> dropped_axes)
       : targets_(std::move(targets)), dropped_axes_(std::move(dropped_axes)) {}
 
   absl::Status Start(const v1::ExecutionStarted& started) override;
   absl::Status Write(size_t output, uint64_t offset, const Payload& bytes) override;
 
-  // After success: renames the files to their final names.
+  // To be called after success: gives the files their names.
   absl::Status Commit();
   std::string Text() const;
   // A JSON object without braces.
   std::string Json(const v1::ExecutionStatistics& statistics) const;
 
-  // The .npy file of an output for standard output or an archive.
+  // A .npy file for standard output or an archive.
   struct Npy {
     OutputTarget target;
     std::vector<std::byte> bytes;

@@ -1,4 +1,4 @@
-// opmill stats: what a server has done.
+// opmill stats: prints the statistics of a server.
 #include <string>
 #include <vector>
 
@@ -7,15 +7,16 @@
 #include "client/cli/json.h"
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// The mean over successful executions, whose times are counted.
+// The mean over successful executions; `sum` includes only these.
 std::string Mean(const google::protobuf::Duration& sum, uint64_t count) {
-  return count == 0 ? "-" : DurationText(FromProto(sum) / static_cast<double>(count));
+  return count == 0 ? "-" : DurationText(DecodeDuration(sum) / static_cast<double>(count));
 }
 
 std::string OperatorsText(const v1::GetStatisticsResponse& statistics) {
@@ -37,7 +38,7 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
   const v1::DeviceStatistics& device = statistics.device();
   const Rows rows = {
       {"uptime",
-       absl::FormatDuration(absl::Trunc(FromProto(statistics.uptime()), absl::Seconds(1)))},
+       absl::FormatDuration(absl::Trunc(DecodeDuration(statistics.uptime()), absl::Seconds(1)))},
       {"in flight", absl::StrCat(flight.executions(), " executions (", flight.uploading(),
                                  " uploading, ", flight.queued(), " queued, ", flight.running(),
                                  " running, ", flight.streaming(), " streaming), ",
@@ -53,7 +54,7 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
       {"device memory", absl::StrCat(BytesText(device.buffer_bytes_in_use()), " in use, ",
                                      BytesText(device.buffer_bytes_pooled()), " pooled")},
       {"refused requests", absl::StrCat(statistics.refused_requests())}};
-  return absl::StrCat(TextTable(rows, /*align_right=*/false), "\nTimes are means per execution:\n",
+  return absl::StrCat(TextTable(rows, /*align_right=*/false), "\nMean times per execution:\n",
                       OperatorsText(statistics));
 }
 
@@ -73,7 +74,7 @@ int Stats(const CommandLine& line) {
 const Verb& StatsVerb() {
   static const Verb* const verb = new Verb{
       .name = "stats",
-      .summary = "prints what the server has done since its start, and is doing",
+      .summary = "prints what the server has done since it started, and what is in flight",
       .details =
           "Counts, times and bytes of each operator; cache, device, and what is in flight.\n",
       .flags = WithCommonFlags({}),

@@ -1,4 +1,4 @@
-// The verbs of `opmill`, one file each.
+// The verbs of `opmill`; one file each.
 #ifndef OPMILL_CLIENT_CLI_VERBS_H_
 #define OPMILL_CLIENT_CLI_VERBS_H_
 

@@ -1,4 +1,4 @@
-// opmill version: the version of this program; `opmill info` prints the server's.
+// opmill version: prints the version of this program; `opmill info` prints the server's.
 #include "absl/strings/str_cat.h"
 #include "client/cli/errors.h"
 #include "client/cli/verbs.h"

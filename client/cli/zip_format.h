@@ -1,13 +1,9 @@
-// Constants of the zip format: signatures, record sizes, special values.
+// Constants of the zip format: signatures, sizes of records, special values.
 #ifndef OPMILL_CLIENT_CLI_ZIP_FORMAT_H_
 #define OPMILL_CLIENT_CLI_ZIP_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
 
 namespace opmill::zip {
 
@@ -32,12 +28,6 @@ inline constexpr uint16_t kStored = 0;
 inline constexpr uint16_t kDeflated = 8;
 inline constexpr uint16_t kEncrypted = 1;   // a flag
 inline constexpr uint16_t kUtf8 = 1 << 11;  // a flag: the name is UTF-8
-
-// Escapes and shortens a member's name for an error message.
-inline std::string Printable(absl::string_view name) {
-  constexpr size_t kMost = 80;
-  return absl::Utf8SafeCEscape(name.substr(0, kMost)) + (name.size() > kMost ? "..." : "");
-}
 
 }  // namespace opmill::zip
 

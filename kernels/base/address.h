@@ -1,4 +1,4 @@
-// Network addresses in the form host:port or unix:path.
+// Addresses of servers: host:port and unix:path.
 #ifndef OPMILL_KERNELS_BASE_ADDRESS_H_
 #define OPMILL_KERNELS_BASE_ADDRESS_H_
 
@@ -9,10 +9,10 @@
 
 namespace opmill {
 
-// The port (0 to 65535) of host:port; nullopt if `address` has another form.
+// The port of host:port, 0 to 65535; absent if `address` is malformed.
 std::optional<uint32_t> PortOf(absl::string_view address);
 
-// True if the address is local to this machine: unix:path, localhost, 127.x.x.x or [::1].
+// Whether it is on this machine: unix:path, localhost, 127.x.x.x or [::1].
 bool IsLoopback(absl::string_view address);
 
 }  // namespace opmill

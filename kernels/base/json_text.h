@@ -1,4 +1,4 @@
-// Text as JSON strings.
+// Strings in JSON.
 #ifndef OPMILL_KERNELS_BASE_JSON_TEXT_H_
 #define OPMILL_KERNELS_BASE_JSON_TEXT_H_
 
@@ -8,7 +8,7 @@
 
 namespace opmill {
 
-// Returns the quoted text. Bytes that are not UTF-8, for example in a file name, become U+FFFD.
+// Quoted and escaped. Bytes that are not UTF-8, for example in names of files, become U+FFFD.
 std::string JsonString(absl::string_view text);
 void AppendJsonString(std::string& json, absl::string_view text);
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 #include "kernels/descriptor/tensor.h"
 
 namespace opmill {

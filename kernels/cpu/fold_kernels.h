@@ -39,7 +39,8 @@ struct FoldKernels {
 FoldKernels SumKernels(CpuFunction function, CpuElement element);
 FoldKernels ExtremeKernels(CpuFunction function, CpuElement element);
 FoldKernels LogSumExpKernels(CpuElement element);
-FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins);
+// NaNs come first; `nan_is_last` is for the first least one alone.
+FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins, bool nan_is_last);
 
 }  // namespace opmill
 

@@ -22,15 +22,13 @@ class TaskMemory {
     std::byte* Take(uint64_t size_bytes);  // aligned to 64 bytes; uninitialized
 
    private:
-    TaskMemory& memory_;
+    std::unique_ptr<std::byte[]> kept_;
+    uint64_t used_bytes_ = 0;
     std::vector<std::unique_ptr<std::byte[]>> large_;
   };
 
  private:
   static constexpr uint64_t kKeptBytes = uint64_t{512} << 10;
-
-  std::unique_ptr<std::byte[]> kept_;
-  uint64_t used_bytes_ = 0;
 };
 
 }  // namespace opmill

@@ -124,11 +124,14 @@ struct SimpleFold {
       }
     }
     const size_t first = r;
-    for (; r < row_count; ++r) {
-      const T* p = static_cast<const T*>(rows[r]);
+    if (first < row_count) {
+      const T* p[8];
+      const size_t rest = row_count - first;
+      for (size_t j = 0; j < rest; ++j) p[j] = static_cast<const T*>(rows[first + j]);
       for (size_t i = 0; i < whole; i += n) {
-        Policy::StoreState(Policy::Fold(Policy::LoadState(states, width, i), Policy::Load(p + i)),
-                           states, width, i);
+        auto acc = Policy::LoadState(states, width, i);
+        for (size_t j = 0; j < rest; ++j) acc = Policy::Fold(acc, Policy::Load(p[j] + i));
+        Policy::StoreState(acc, states, width, i);
       }
     }
     if (whole < width) LastColumns(rows, row_count, first, states, width, whole);

@@ -50,6 +50,10 @@ class Walk {
   uint64_t indices_ = 0;
 };
 
+// Where the elements from `position` on lie in the input.
+void InputOffsets(const std::vector<WorkDim>& dims, uint64_t position,
+                  absl::Span<uint64_t> offsets);
+
 void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes);
 
 // packed[r][i] = input[rows[r] + columns[i]], rows `pitch` elements apart.

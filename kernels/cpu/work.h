@@ -56,7 +56,9 @@ struct FoldWork {
   CpuFunction function = CpuFunction::kSum;
   CpuElement element = CpuElement::kF32;
   bool last_wins = false;        // of equal extremes
-  bool is_hardmax = false;       // then `reduced` has output strides
+  bool nan_is_last = false;      // of kArgMin: no number follows a NaN
+  bool is_hardmax = false;       // `reduced` has output strides then
+  bool is_top_1 = false;         // values, and positions into the second output
   uint32_t result_bytes = 4;     // of an element of the output
   std::vector<WorkDim> kept;     // any order
   std::vector<WorkDim> reduced;  // in the order that positions count
@@ -88,12 +90,14 @@ class CpuProgram {
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }
-  uint64_t cost_bytes() const { return cost_bytes_; }  // bytes accessed, weighted by work
+  uint64_t cost_bytes() const { return cost_bytes_; }    // read and written, weighed by the work
+  bool fills_outputs() const { return fills_outputs_; }  // every element, not only some
 
  protected:
   std::vector<uint64_t> phases_;
   uint64_t scratch_bytes_ = 0;
   uint64_t cost_bytes_ = 0;
+  bool fills_outputs_ = true;
 };
 
 }  // namespace opmill

@@ -47,14 +47,6 @@ uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
   return role.index < bytes.size() ? bytes[role.index] : 0;
 }
 
-absl::Span<const std::byte> ConstantBytes(const Dispatch& dispatch) {
-  const auto bytes = [](const auto& constants) {
-    return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&constants), sizeof(constants));
-  };
-  return dispatch.elementwise.has_value() ? bytes(*dispatch.elementwise)
-                                          : bytes(dispatch.constants);
-}
-
 uint64_t PlanBytes(const OperatorPlan& plan) {
   uint64_t bytes = kFixedBytes + plan.kernels.size() * kBytesPerKernel;
   for (const Pass& pass : plan.passes) {

@@ -5,18 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
-#include "shaders/constants.h"
+#include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
 
@@ -77,16 +74,11 @@ struct Dispatch {
   uint32_t kernel = 0;  // index into OperatorPlan::kernels
   std::array<BufferView, kReadSlots> reads;
   std::array<BufferView, kWriteSlots> writes;
-  DispatchConstants constants = {};  // b0; zero where unused
-  // Replaces `constants` for kernels that have their own constants.
-  std::optional<ElementwiseConstants> elementwise;
+  KernelConstants constants;            // b0
   std::array<uint32_t, 2> groups = {};  // x, y
 };
 
-// The contents of b0.
-absl::Span<const std::byte> ConstantBytes(const Dispatch& dispatch);
-
-// Zeroes bytes of a buffer. Offset and size must be multiples of 4.
+// Zeroes bytes of a buffer. Offset and size are multiples of 4.
 struct Fill {
   BufferRole role = BufferRole::Output();
   uint64_t offset_bytes = 0;

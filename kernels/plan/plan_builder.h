@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/base/rounding.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan.h"
@@ -78,15 +79,15 @@ BufferView Records(uint64_t scratch_offset, uint64_t count);
 // The same view with a format of smaller elements.
 BufferView InFormat(BufferView view, ViewFormat format);
 
-// Sets the first `kept` and `reduced` dimensions of a space for the kernel to iterate over.
-void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,
-             size_t reduced);
+// The dimensions that a kernel is to walk, and how many there are.
+void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank);
 
-// Distributes units over groups of `lanes` lanes (or sets of lanes that share a unit), with
-// `lane_units` units per lane.
+// Deals units to groups that have so many lanes, or sets of lanes that share a unit, `lane_units`
+// to each. The dispatch has its constants.
 void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes);
 
-// Distributes `count` groups over the two dimensions of a dispatch, starting at `first_group`.
+// Deals `count` groups over the two dimensions that a dispatch has, counted from `first_group`.
+// The dispatch has its constants.
 void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group = 0);
 
 // Fills an output with zeros if its elements leave gaps.

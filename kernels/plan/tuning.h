@@ -6,6 +6,9 @@
 
 #include <cstdint>
 
+#include "shaders/reduction_constants.h"
+#include "shaders/top_k_constants.h"
+
 namespace opmill::tuning {
 
 // Rows: the most steps of one lane before a result is split over more groups. Bounds the time of a
@@ -20,7 +23,7 @@ inline constexpr uint64_t kMaxColumnItems = 512;
 
 // Software devices, columns in tiles: the most vectors of a tile.
 // SUM over axis 0 of [8192,8192]: without tiles 0.45 of the read, with tiles 0.69.
-inline constexpr uint64_t kMaxTileVectors = 32;  // TILE_VECTORS in reduce_tiles.hlsli
+inline constexpr uint64_t kMaxTileVectors = TILE_VECTORS;
 
 // The most rows of one lane in tiles; row_part.hlsli counts them in 16 bits.
 // 1024 -> 2048: MAX over axis 1 of [64,2048,1024] INT8 0.50 -> 0.64 of the read (no second pass).
@@ -51,7 +54,7 @@ inline constexpr uint64_t kMaxCloseRowBytes = 2048;
 
 // Tiles of top_k's first pass: the most sets of four words that a lane keeps of its vectors.
 // 16 -> 32 vectors per tile: k=10 over axis 0 of [8192,8192] 57 -> 49 ms (Xeon of 2023).
-inline constexpr uint64_t kMaxTileSets = 64;  // TILE_SETS in top_k_blocks.hlsl
+inline constexpr uint64_t kMaxTileSets = TOP_K_TILE_SETS;
 
 // The most records of splits that one lane combines.
 // Not sensitive: 32 or 128 records per lane instead of 8 made no difference.
@@ -77,7 +80,7 @@ inline constexpr uint64_t kMinTurnItems = 1024;
 
 // Software devices: units of up to this many steps use a kernel without a loop.
 // None -> 8: SUM over axis 1 of [4194304,4] 24 -> 10 ms (Zen 4).
-inline constexpr uint64_t kMaxFewItems = 8;  // reduce_rows.hlsli joins as many
+inline constexpr uint64_t kMaxFewItems = MOST_ITEMS;
 
 // Software devices: lanes that share a row read stretches of at least kMinStretchItems, because
 // processors read several streams faster than one. Stretches start an odd number of cache lines
@@ -88,7 +91,7 @@ inline constexpr uint64_t kLineItems = 4;
 
 // The largest k for which a lane keeps its candidates sorted in registers, without a merge.
 // 16 -> 32: k=32 over axis 1 of [64,1024,1024] 455 -> 343 ms, of [65536,128] 375 -> 147.
-inline constexpr uint64_t kMaxLaneKeep = 32;
+inline constexpr uint64_t kMaxLaneKeep = TOP_K_MOST_KEPT;
 static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 
 // Software devices: the same for the blocks of long rows, in which lanes can select alone.
@@ -105,7 +108,7 @@ inline constexpr uint64_t kMinLaneCandidates = 1024;
 
 // Records that one lane merges at once, next to those of the neighboring lane.
 // 256 (4 KiB between lanes) made the late merges of k=1000 six times slower.
-inline constexpr uint64_t kMergeChunk = 32;  // MERGE_CHUNK in top_k.hlsl
+inline constexpr uint64_t kMergeChunk = TOP_K_MERGE_CHUNK;
 
 // The most chunks, results, and windows of elements (if it does not select alone) of one lane.
 // A group costs half a microsecond: 1 -> 64 results took writing for 256 rows, k=1000, 8 -> 0.2 ms.
@@ -115,7 +118,7 @@ inline constexpr uint64_t kMaxLaneWindows = 63;
 
 // Places over which a group spreads the selected candidates of a sequence to sort them.
 // k=5000 of [1024,50257]: 0.6 s spread, 6.9 s with merges alone. Half the places: no difference.
-inline constexpr uint64_t kMaxPlaces = 4096;  // MOST_PLACES in top_k_spread.hlsl
+inline constexpr uint64_t kMaxPlaces = TOP_K_MOST_PLACES;
 
 // The most candidates per place; with more, too many share a place, and runs are merged instead.
 // Not measured alone.

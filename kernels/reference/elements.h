@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/descriptor/tensor.h"
 

@@ -16,7 +16,7 @@
 namespace opmill {
 namespace {
 
-// Scripts and orchestrators call it without a token. It reveals only whether the server serves.
+// Open to scripts and orchestrators; it reveals only whether the server is serving.
 constexpr absl::string_view kOpenToAll = "/grpc.health.v1.Health/";
 constexpr absl::string_view kOurService = "/opmill.v1.OperatorService/";
 constexpr absl::string_view kScheme = "bearer ";
@@ -30,9 +30,8 @@ std::optional<absl::string_view> BearerToken(absl::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
-// gRPC's C layer can reload certificates and check metadata on any port; its C++ layer takes such
-// credentials as a class, which is an interface in older versions and holds them itself in newer
-// ones.
+// gRPC's C API can reload certificates and check metadata on any port. Its C++ API takes such
+// credentials as a class, which is an interface in older versions and holds them in newer ones.
 template <typename Base, bool is_interface = std::is_abstract_v<Base>>
 class PortCredentials final : public Base {
  public:
@@ -58,9 +57,9 @@ class PortCredentials<Base, false> final : public Base {
 
 struct Access::Port {
   Access* access;
-  std::atomic<uint64_t> version = 0;  // of the material that the port uses
+  std::atomic<uint64_t> version = 0;  // of the material that gRPC has
 
-  // Called by gRPC before each handshake.
+  // gRPC calls this before each handshake.
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* port, grpc_ssl_server_certificate_config** config) {
     return static_cast<Port*>(port)->Fetch(config);
@@ -75,8 +74,7 @@ struct Access::Port {
       material = access->material_;
     }
     const grpc_ssl_pem_key_cert_pair pair = {material->key.c_str(), material->certificates.c_str()};
-    // gRPC requires authorities even if no client certificate is requested; in that case it
-    // verifies none.
+    // gRPC requires authorities even if callers need no certificate; they are then not used.
     const std::string& authorities = material->client_authorities.empty()
                                          ? material->certificates
                                          : material->client_authorities;
@@ -84,7 +82,7 @@ struct Access::Port {
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
-  // Called by gRPC before it reads the first message of a call.
+  // gRPC calls this before it reads the first message of a call.
   static void Check(void* port, grpc_auth_context*, const grpc_metadata* metadata, size_t count,
                     grpc_process_auth_metadata_done_cb done, void* user_data) {
     absl::string_view path;
@@ -140,7 +138,7 @@ absl::Status Access::Load() {
   return absl::OkStatus();
 }
 
-// Certificates and tokens are reloaded separately: an error in one does not delay the other.
+// Independent of each other: an error in the certificates does not prevent new tokens.
 void Access::Reload() {
   const auto log = [](absl::string_view what, const absl::Status& status) {
     LogLine(status.ok() ? LogLevel::kInfo : LogLevel::kWarning,

@@ -2,7 +2,6 @@
 #ifndef OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 #define OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,28 +11,24 @@
 
 namespace opmill {
 
-// An immutable set of tokens. It stores the hashes of the tokens, not the tokens.
+// An immutable set of tokens. Stores their hashes only. Thread-safe.
 class AccessTokens {
  public:
   static constexpr size_t kMinTokenLength = 16;
 
-  // Parses one "name token" per line. Empty lines and lines that start with # are ignored. Several
-  // tokens may have the same name, for example while one is being replaced. Returns
-  // FailedPrecondition with the line number, but without the token, if a line is invalid.
+  // Each line is "name token"; empty lines and lines that begin with # are ignored. Several tokens
+  // may have the same name, for example during a rotation. Returns FailedPrecondition with the
+  // number of the line, but not the token.
   static absl::StatusOr<AccessTokens> Parse(absl::string_view text);
 
-  // The name of the token's holder. The running time does not depend on which token matches, if
-  // any.
+  // The name of the token's holder. Takes the same time for every token, known or not.
   std::optional<std::string> NameOf(absl::string_view token) const;
 
   size_t size() const { return entries_.size(); }
 
  private:
-  using Hash = std::array<unsigned char, 32>;  // SHA-256
-  static Hash HashOf(absl::string_view token);
-
   struct Entry {
-    Hash hash;
+    std::string hash;  // SHA-256
     std::string name;
   };
   std::vector<Entry> entries_;

@@ -1,5 +1,4 @@
-// The server's certificate and key, and the certificate authorities for its callers, read from
-// files.
+// Reads the server's certificate and key, and the authorities of its callers.
 #ifndef OPMILL_SERVER_ACCESS_TLS_MATERIAL_H_
 #define OPMILL_SERVER_ACCESS_TLS_MATERIAL_H_
 
@@ -13,15 +12,15 @@ namespace opmill {
 
 // All texts are PEM.
 struct TlsMaterial {
-  std::string certificates;  // the server's own, then intermediate certificates
+  std::string certificates;  // the server's own, followed by the intermediate ones
   std::string key;
   std::string client_authorities;  // empty: callers need no certificate
-  absl::Time expires;              // of the server's own certificate
+  absl::Time expires;              // the server's own certificate
 };
 
-// Reads and checks the files. Returns FailedPrecondition, naming the file and the problem, if a
-// handshake would fail: the file is not PEM, the key belongs to another certificate or has a
-// password, or a certificate is not currently valid.
+// Returns FailedPrecondition, with the file and the error, if a handshake would fail: invalid PEM,
+// an encrypted key, a key that does not match the certificate, or a certificate that is not valid
+// now.
 absl::StatusOr<TlsMaterial> ReadTlsMaterial(const AccessOptions& files);
 
 }  // namespace opmill

@@ -25,20 +25,20 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
               OpenCalls& open_calls, uint64_t max_chunk_bytes);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
+  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCancel() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnDone() override;
 
-  void Drain() override;
-  void Abort(const absl::Status& why) override;
-  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
+  void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Abort(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Execute();
+  absl::Status Execute() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the call if its message has not come yet; false if it has.
   bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  void WriteNext();
+  void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
 
   grpc::CallbackServerContext& context_;
   Executor& executor_;

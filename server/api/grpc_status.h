@@ -4,15 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/support/status.h"
 
 namespace opmill {
-
-// Marks the error as retryable after `delay`. Unavailable is retryable without it.
-absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
-bool IsRetryable(const absl::Status& status);
 
 // Prefixes the field that the status names, if any, with the path of its message: "axes[1]" under
 // "operator.reduce" becomes "operator.reduce.axes[1]".

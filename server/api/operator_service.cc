@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
 #include "server/api/server_info.h"
+#include "server/execution/retry_delay.h"
 #include "server/observe/log.h"
 
 namespace opmill {

@@ -16,6 +16,8 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/api/grpc_status.h"
 
+#undef GetMessage  // a macro of windows.h, which gRPC includes
+
 namespace opmill {
 namespace {
 

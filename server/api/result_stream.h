@@ -11,6 +11,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
+#include "server/api/result_position.h"
 #include "server/execution/execution.h"
 
 namespace opmill {
@@ -19,18 +20,21 @@ namespace opmill {
 // is done with it.
 class ResultStream {
  public:
-  ResultStream(std::shared_ptr<Execution> execution, uint64_t max_chunk_bytes)
-      : execution_(std::move(execution)), max_chunk_bytes_(max_chunk_bytes) {}
+  // Goes on where another has stopped, at its position.
+  ResultStream(std::shared_ptr<Execution> execution, uint64_t max_chunk_bytes,
+               ResultPosition position = {})
+      : execution_(std::move(execution)), max_chunk_bytes_(max_chunk_bytes), next_(position) {}
 
   const std::shared_ptr<Execution>& execution() const { return execution_; }
-  bool done() const { return output_ == execution_->outputs().size(); }
+  ResultPosition position() const { return next_; }
+  bool done() const { return next_.output == execution_->outputs().size(); }
 
   // Creates the next message from `response`, an ExecuteResponse or ExecuteStreamResponse. The
   // first message has `started`, the last one `statistics`. Returns false if the execution has
   // ended in the meantime; its status says why.
   template <typename Response>
   bool Next(Response& response, grpc::ByteBuffer& message) {
-    if (!started_) EncodeStarted(*response.mutable_started());
+    if (!next_.started) EncodeStarted(*response.mutable_started());
     std::optional<std::vector<OutgoingChunk>> chunks = NextChunks();
     if (!chunks.has_value()) return false;
     if (done()) EncodeStatistics(*response.mutable_statistics());
@@ -47,9 +51,7 @@ class ResultStream {
 
   const std::shared_ptr<Execution> execution_;
   const uint64_t max_chunk_bytes_;
-  bool started_ = false;
-  size_t output_ = 0;  // output_ and offset_ locate the next byte to send
-  uint64_t offset_ = 0;
+  ResultPosition next_;
 };
 
 }  // namespace opmill

@@ -21,7 +21,7 @@ struct Unit {
   absl::string_view name;
   uint64_t bytes;
 };
-// In order of preference for sizes that are multiples of several units.
+// In order of preference.
 constexpr Unit kUnits[] = {{"TiB", uint64_t{1} << 40},
                            {"GiB", uint64_t{1} << 30},
                            {"MiB", uint64_t{1} << 20},

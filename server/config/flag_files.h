@@ -1,4 +1,4 @@
-// --flagfile=FILE[,FILE...]: UTF-8 files with one flag per line.
+// --flagfile=FILE[,FILE...]: files of flags, one flag per line, in UTF-8.
 #ifndef OPMILL_SERVER_CONFIG_FLAG_FILES_H_
 #define OPMILL_SERVER_CONFIG_FLAG_FILES_H_
 
@@ -9,8 +9,8 @@
 
 namespace opmill {
 
-// Replaces each --flagfile argument by the flags in its files. A file may name other files. Abseil
-// has the same feature, but on Windows it interprets file names in the current code page.
+// Replaces each --flagfile by the flags in its files, which may name further files.
+// docs/architecture.md explains why abseil's own --flagfile is not used.
 absl::StatusOr<std::vector<std::string>> WithFlagFiles(const std::vector<std::string>& arguments);
 
 }  // namespace opmill

@@ -29,88 +29,81 @@
 
 ABSL_FLAG(
     std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
-    "The listening address, as host:port; separate several with commas. Port 0 selects a free "
-    "port.");
+    "The addresses to listen at, as host:port, separated by commas. Port 0 takes a free port.");
 ABSL_FLAG(std::string, metrics_address, "",
-          "The address, as host:port, that serves /metrics (Prometheus), /healthz and /readyz over "
-          "HTTP; empty: disabled.");
+          "The address that serves /metrics (Prometheus), /healthz and /readyz over HTTP, as "
+          "host:port; empty: none.");
 ABSL_FLAG(bool, insecure, false, "Allows clear text at addresses that other machines can reach.");
 ABSL_FLAG(std::string, tls_cert, "",
-          "The PEM file with the server's certificate and any intermediate certificates. With this "
-          "flag and --tls_key, callers must use TLS. Changed files are read again.");
-ABSL_FLAG(std::string, tls_key, "", "The PEM file with the certificate's private key.");
+          "The file with the server's certificate and the intermediate certificates (PEM). With it "
+          "and --tls_key, callers must use TLS. Changed files are read again.");
+ABSL_FLAG(std::string, tls_key, "", "The file with the key of the certificate (PEM).");
 ABSL_FLAG(std::string, tls_client_ca, "",
-          "The PEM file with the authorities that may sign callers' certificates; empty: callers "
-          "need no certificate.");
-ABSL_FLAG(
-    std::string, token_file, "",
-    "The file with one name and one bearer token per line. Every call must carry one of these "
-    "tokens. Empty: calls need no token.");
+          "The file with the authorities (PEM) that sign the certificates of callers; empty: "
+          "callers need no certificate.");
+ABSL_FLAG(std::string, token_file, "",
+          "The file with a name and a bearer token on each line. Every call must present one of "
+          "the tokens. Empty: no token is needed.");
 ABSL_FLAG(std::string, device, "auto",
-          "The device: auto (hardware if available, else cpu), hardware, software (the kernels of "
-          "hardware on a software driver), cpu (the vector instructions of the processor; needs no "
-          "driver), or reference (exact and slow; needs no driver).");
+          "What computes: auto (hardware, or cpu without hardware), hardware, software (the code "
+          "for hardware, on a driver that computes on the processor), cpu (the vector instructions "
+          "of the processor; needs no driver), or reference (exact and slow; needs no driver).");
 ABSL_FLAG(std::string, adapter, "",
           "The adapter: its index from --list_adapters, or part of its name. Empty: the best one.");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
 ABSL_FLAG(std::string, shader_cache, "default",
-          "The directory that keeps compiled shaders across restarts; empty: none are kept. The "
-          "default is opmill in the user's cache directory.");
+          "The directory that keeps compiled shaders across restarts; empty: none. The default is "
+          "opmill in the user's cache directory.");
 ABSL_FLAG(opmill::ByteSize, memory_limit, {opmill::Limits().memory_limit},
-          "Limit on the resident memory of the process. 0: three quarters of the memory of the "
-          "machine, container or job. Byte limits that are not set are derived from it.");
+          "The memory that the process may use. 0: three quarters of what the machine, container "
+          "or job has. Limits in bytes that are not set are derived from it.");
 ABSL_FLAG(opmill::ByteSize, max_message_bytes, {opmill::Limits().max_message_bytes},
-          "The largest message that the server accepts.");
+          "The longest message that the server accepts.");
 ABSL_FLAG(opmill::ByteSize, max_response_chunk_bytes, {opmill::Limits().max_response_chunk_bytes},
           "The most tensor bytes in one response message.");
 ABSL_FLAG(opmill::ByteSize, max_tensor_bytes, {opmill::Limits().max_tensor_bytes},
           "The largest tensor.");
-ABSL_FLAG(
-    opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
-    "Inputs and outputs of all executions in progress. 0: half of the memory for buffers, which "
-    "is a quarter to a half of --memory_limit.");
+ABSL_FLAG(opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
+          "Inputs and outputs of all executions in progress. 0: about half of --memory_limit.");
 ABSL_FLAG(
     opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
-    "Memory of one operator in addition to its tensors. 0: a quarter of the memory for buffers.");
-ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions,
-          "The most executions in progress.");
+    "Memory of one operator in addition to its tensors. 0: about a quarter of --memory_limit.");
+ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions in progress.");
 ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
-          "The most executions that wait for the device; at this limit no new execution begins.");
+          "Executions that wait for the device. At this limit no new execution begins.");
 ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
-          "The most executions in progress on one ExecuteStream call.");
-ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams,
-          "The most open ExecuteStream calls.");
-ABSL_FLAG(
-    uint32_t, max_connections, opmill::Limits().max_connections,
-    "The most connections. For a new one, a connection that has made no request or is idle is "
-    "closed; if all are in use, the new one is refused.");
+          "Executions in progress on one ExecuteStream call.");
+ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "Open ExecuteStream calls.");
+ABSL_FLAG(uint32_t, max_connections, opmill::Limits().max_connections,
+          "Connections of callers. At this limit, a new connection replaces one that has made no "
+          "call or is idle; if all are in use, it is refused.");
 ABSL_FLAG(uint32_t, max_connections_per_address, opmill::Limits().max_connections_per_address,
-          "The most connections from one IP address. 0: three quarters of --max_connections.");
+          "Connections from one IP address. 0: three quarters of --max_connections.");
 ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_connection,
-          "The most open calls on one connection; further calls wait in the client.");
+          "Open calls on one connection; further calls wait in the client.");
 ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
           "The most compiled operators that are kept.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
-          "The most memory of finished executions that is kept for reuse.");
+          "Memory of ended executions that is kept for later ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
-          "How long an execution waits for its caller to send missing input or to read results; "
-          "inf: no limit.");
+          "How long an execution waits for its caller to send missing input or to read its "
+          "results; inf: forever.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
           "How long executions in progress may continue after SIGTERM or SIGINT.");
 ABSL_FLAG(std::string, log_file, "",
           "The file that the log is appended to, reopened on SIGHUP; empty: stderr.");
-ABSL_FLAG(std::string, log_format, "text", "The log format: text or json.");
-ABSL_FLAG(std::string, log_level, "info",
-          "The lowest level that is logged: debug, info (one line per request), warning or error.");
+ABSL_FLAG(std::string, log_format, "text", "text or json.");
 ABSL_FLAG(
-    std::string, service, "none",
-    "Windows: install or uninstall the service OpMill, or run as this service, as the service "
-    "manager does. install stores the other flags.");
+    std::string, log_level, "info",
+    "The lowest level that is logged: debug, info (a line for each request), warning or error.");
+ABSL_FLAG(std::string, service, "none",
+          "Windows: install (with the other flags) or uninstall the service OpMill; run is for the "
+          "service manager.");
 
 namespace opmill {
 namespace {
 
-// The possible words of a flag, with their values.
+// The words that a flag accepts, and their values.
 template <typename T>
 using Words = std::vector<std::pair<std::string, T>>;
 
@@ -143,7 +136,7 @@ absl::Status CheckBytes(absl::string_view flag, uint64_t value, uint64_t least, 
 constexpr absl::string_view kThisFile = "server/config/flags.cc";
 bool IsOurs(absl::string_view file) { return absl::EndsWith(file, kThisFile); }
 
-// Must run before the command line is parsed, which overrides the environment.
+// Called before the command line, which overrides it, is parsed.
 absl::Status ReadEnvironment() {
   for (const auto& [name, flag] : absl::GetAllFlags()) {
     if (!IsOurs(flag->Filename())) continue;
@@ -176,7 +169,7 @@ absl::Status ReadLimits(Limits& limits) {
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
-  // gRPC counts message bytes in an int.
+  // An int in gRPC.
   constexpr uint64_t kMostMessageBytes = uint64_t{2047} << 20;
   constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
@@ -190,7 +183,7 @@ absl::Status ReadLimits(Limits& limits) {
   RETURN_IF_ERROR(CheckCount("max_queued", limits.max_queued, kMost));
   RETURN_IF_ERROR(CheckCount("max_streams", limits.max_streams, kMost));
   RETURN_IF_ERROR(CheckCount("max_connections", limits.max_connections, kMost));
-  // An HTTP/2 setting, which gRPC keeps in an int.
+  // A setting of HTTP/2; an int in gRPC.
   RETURN_IF_ERROR(CheckCount("max_calls_per_connection", limits.max_calls_per_connection,
                              std::numeric_limits<int32_t>::max()));
   if (limits.stall_timeout < absl::Milliseconds(100)) {
@@ -207,7 +200,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   absl::FlagsUsageConfig usage;
   usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
       IsOurs;
-  usage.normalize_filename = [](absl::string_view file) {  // without the build directory
+  usage.normalize_filename = [](absl::string_view file) {  // without the build folder
     return std::string(IsOurs(file) ? kThisFile : file);
   };
   usage.version_string = [] { return absl::StrCat("opmill-server ", kVersion, "\n"); };
@@ -215,9 +208,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   absl::SetProgramUsageMessage(
       "serves DirectML's operators over gRPC.\n\n"
       "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
-      "Each flag can also be set in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
-      "file (--flagfile=FILE). Sizes are written as 64MiB, 1.5GiB, 500MB, or as a plain number of "
-      "bytes; durations as 500ms or 2m.");
+      "Every flag can also be set in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
+      "file (--flagfile=FILE). Sizes are written as 64MiB, 1.5GiB, 500MB or plain bytes, times as "
+      "500ms or 2m.");
   RETURN_IF_ERROR(ReadEnvironment());
   ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
   std::string program = "opmill-server";
@@ -227,7 +220,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
       absl::ParseCommandLine(static_cast<int>(argv.size()), argv.data());
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", rest[1], "\" is not a flag; opmill-server accepts only flags."));
+        absl::StrCat("\"", rest[1], "\" is not a flag; opmill-server takes only flags."));
   }
 
   CommandLine line;

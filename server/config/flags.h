@@ -23,9 +23,8 @@ struct CommandLine {
   ServiceAction service = ServiceAction::kNone;
 };
 
-// Parses main's arguments, in UTF-8 and without the program name. Returns InvalidArgument with a
-// sentence that names the flag. Like abseil, ends the process on --help, --version and unknown
-// flags.
+// `arguments` are main's in UTF-8, without the program's name. InvalidArgument names the flag. Ends
+// the process on --help, --version and unknown flags, as abseil does.
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments);
 
 }  // namespace opmill

@@ -19,7 +19,7 @@ constexpr uint64_t kLeastKernelBytes = 64 * kMebibyte;
 constexpr uint64_t kMostKernelBytes = 1024 * kMebibyte;
 constexpr uint64_t kLeastOperatorBytes = 8 * kMebibyte;
 constexpr uint64_t kMostOperatorBytes = 256 * kMebibyte;
-// There must be room for two messages of the maximum size in addition to the read-ahead of streams.
+// Two of the longest messages may arrive, in addition to what streams send ahead.
 constexpr uint64_t kStreamsAheadBytes = 64 * kMebibyte;
 constexpr uint64_t kMostTransportBytes = uint64_t{4} << 30;
 constexpr uint64_t kLeastBufferBytes = 128 * kMebibyte;
@@ -55,8 +55,8 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
   }
   plan.buffer_bytes = plan.limit_bytes - others;
 
-  // Half is for tensors and a quarter for scratch. The last quarter covers the rounding of block
-  // sizes and fragmentation.
+  // Half for tensors and a quarter for scratch. The last quarter is for rounding up the sizes of
+  // blocks, and for fragmentation.
   const uint64_t rounding_bytes = plan.buffer_bytes / 4;
   const uint64_t usable_bytes = plan.buffer_bytes - rounding_bytes;
   const bool chose_tensors = limits.max_bytes_in_flight != 0;

@@ -22,7 +22,7 @@
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution_progress.h"
 #include "server/execution/execution_queues.h"
-#include "server/execution/memory_budget.h"
+#include "server/execution/tensor_buffers.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -108,9 +108,8 @@ class Execution {
   mutable absl::Mutex mutex_;
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;
   ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<BudgetedBuffer>> inputs_ ABSL_GUARDED_BY(mutex_);
+  TensorBuffers buffers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

@@ -20,6 +20,8 @@ class ExecutionProgress {
  public:
   struct Report {
     StageTimes times;
+    absl::Duration total;      // from the begin
+    uint64_t input_bytes = 0;  // that have come
     bool was_cached = false;
     uint32_t batch_size = 0;
   };
@@ -41,7 +43,6 @@ class ExecutionProgress {
   absl::Duration stalled(absl::Time now) const;
   // The report as of `now`.
   Report report(absl::Time now) const;
-  absl::Duration total(absl::Time now) const { return now - begun_at_; }
 
   // The bytes of `chunk`, which passed Upload::Check, have been copied.
   Received Receive(const IncomingChunk& chunk, absl::Time now);

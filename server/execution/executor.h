@@ -19,17 +19,16 @@
 #include "kernels/engine/operator_cache.h"
 #include "proto/payload.h"
 #include "server/config/options.h"
+#include "server/execution/admission.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
 #include "server/execution/execution_queues.h"
 #include "server/execution/memory_budget.h"
+#include "server/execution/tensor_buffers.h"
 #include "server/execution/worker_pool.h"
 #include "server/observe/statistics.h"
 
 namespace opmill {
-
-// The error for new work while the server drains.
-absl::Status Draining();
 
 // Thread-safe, except that the chunks of one execution must come from one thread at a time. Callers
 // must not hold a lock that an on_ready callback acquires.
@@ -44,23 +43,26 @@ class Executor {
   // while the input arrives. If there is no room, executions that wait for their callers' input are
   // ended to make room. If there is still none, returns ResourceExhausted, with a retry delay if a
   // retry may succeed. Returns Unavailable while draining. Takes the request only on success.
-  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request);
+  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Copies the chunk into the input buffer; the last chunk sends the execution to the device. A
   // chunk that does not fit ends the execution. `field` is the path of the chunk in its message:
   // "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
-               absl::string_view field);
+               absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the execution with an error if input is missing. `what` says why no more chunks follow
   // ("end_of_inputs came").
-  void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what);
+  void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the execution with this error at any stage, unless it has ended. Its run is abandoned.
-  void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why);
+  void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // All of the output has been sent.
-  void Finish(const std::shared_ptr<Execution>& execution);
+  void Finish(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Compiles on a thread of the executor, which also calls `done`. Operators that executions wait
   // for come first. Does nothing if `cancelled` is true by then. If this returns an error, `done`
@@ -89,34 +91,26 @@ class Executor {
   DeadlineTimer& timer() { return timer_; }
 
  private:
-  // The buffers of an execution.
-  struct Room {
-    std::vector<std::shared_ptr<BudgetedBuffer>> inputs;
-    std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
-  };
-
-  absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
-  absl::StatusOr<Room> TakeRoom(const std::vector<TensorDesc>& inputs,
-                                const std::vector<TensorDesc>& outputs);
+  Admission::Load load() const;
+  absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
+                                         const std::vector<TensorDesc>& outputs);
   bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckMemory() const;
-  absl::Status CheckSize(const std::vector<TensorDesc>& inputs,
-                         const std::vector<TensorDesc>& outputs) const;
-  void Prepare(const std::shared_ptr<Execution>& execution);
-  void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
-  void Enqueue(const std::shared_ptr<Execution>& execution);
-  void SubmitReady();
+  void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Enqueue(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Submit(const std::shared_ptr<Execution>& execution);
+  void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Computed(const std::shared_ptr<Execution>& execution,
-                const absl::StatusOr<RunStatistics>& result);
-  void End(const std::shared_ptr<Execution>& execution, const absl::Status& status);
-  void Settle(Execution& execution, const absl::Status& status);
+                const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const std::shared_ptr<Execution>& execution, const absl::Status& status)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   Device& device_;
   OperatorCache& cache_;
   Statistics& statistics_;
-  const Limits limits_;
+  const Admission admission_;
   MemoryBudget memory_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;

@@ -7,9 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/engine/device.h"
 
 namespace opmill {
 
@@ -40,8 +38,6 @@ class MemoryBudget {
 
   explicit MemoryBudget(uint64_t limit) : limit_(limit) {}
 
-  // Returns ResourceExhausted if that many bytes can never fit.
-  absl::Status Check(uint64_t bytes) const;
   // Returns ResourceExhausted with a retry delay if they do not fit now.
   absl::StatusOr<Share> Take(uint64_t bytes);
 
@@ -51,13 +47,6 @@ class MemoryBudget {
  private:
   const uint64_t limit_;
   const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
-};
-
-// A buffer and its share of the budget. Every user of the bytes holds a reference: the device
-// during the run, the transport until it has sent the last byte.
-struct BudgetedBuffer {
-  std::shared_ptr<HostBuffer> buffer;
-  MemoryBudget::Share share;
 };
 
 }  // namespace opmill

@@ -24,7 +24,7 @@ class ConsoleStopSignal final : public StopSignal {
     return TRUE;
   }
 
-  void Wait(const std::function<void()>& /*reload*/) override {
+  void Wait(const std::function<void()>& /*reload*/) override ABSL_LOCKS_EXCLUDED(mutex_) {
     const auto has_ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return released_ || requests_ > seen_;
     };
@@ -33,12 +33,12 @@ class ConsoleStopSignal final : public StopSignal {
     ++seen_;
   }
 
-  void Request() override {
+  void Request() override ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     ++requests_;
   }
 
-  void Release() override {
+  void Release() override ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     released_ = true;
   }

@@ -46,14 +46,14 @@ constexpr int kMostFrames = 2;
 // The number of frames so far, for each unfinished block.
 class OpenBlocks {
  public:
-  int CountFrame(const void* parser, bool is_last) {
+  int CountFrame(const void* parser, bool is_last) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     const auto found = frames_.try_emplace(parser, 0).first;
     const int count = ++found->second;
     if (is_last) frames_.erase(found);
     return count;
   }
-  void Forget(const void* parser) {
+  void Forget(const void* parser) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     frames_.erase(parser);
   }

@@ -9,13 +9,14 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/half.h"
 #include "kernels/d3d12/d3d12_device.h"
-#include "kernels/descriptor/half.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/bandwidth_constants.h"
 #include "tests/bench/cpu_bandwidth.h"
 #include "tests/bench/line_check.h"
 #include "tests/bench/tool.h"
@@ -40,9 +41,10 @@ absl::StatusOr<OperatorPlan> BandwidthPlan(const char* entry, uint64_t bytes, bo
   dispatch.kernel = builder.Kernel({"bandwidth", entry, {{"THREADS", options.threads}}});
   dispatch.reads[0] = {.role = BufferRole::Input(), .element_count = vectors};
   dispatch.writes[0] = {.role = BufferRole::Output(), .element_count = written};
-  dispatch.constants.split_items = order.lane_vectors;
-  dispatch.constants.lane_items = order.in_stretches ? order.lane_vectors : 0;
-  dispatch.constants.item_count = static_cast<uint32_t>(vectors);
+  dispatch.constants = BandwidthConstants{.groups = {},
+                                          .vector_count = static_cast<uint32_t>(vectors),
+                                          .lane_vectors = order.lane_vectors,
+                                          .in_stretches = order.in_stretches ? 1u : 0u};
   SetGroups(dispatch, groups);
   builder.Add(std::move(dispatch));
   return builder.Finish({bytes}, {written * kVectorBytes});

@@ -52,8 +52,8 @@ TEST_F(RunTest, ExplainsErrorsOfStandardInput) {
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
       {"echo hello |", "standard input: The file is not a .npy file"},
-      {"head -c 70 x.npy |", "standard input: The .npy file is truncated: it needs 128 bytes"},
-      {"head -c 130 x.npy |", "standard input: The .npy file is truncated: it needs 140 bytes"},
+      {"head -c 70 x.npy |", "standard input: The .npy file is cut off: it needs 128 bytes"},
+      {"head -c 130 x.npy |", "standard input: The .npy file is cut off: it needs 140 bytes"},
       {"printf \"PK\\003\\004............\" |", "standard input: It is a .npz archive"}};
   for (const auto& [source, sentence] : cases) {
     const Finished done = Shell(absl::StrCat(source, " $OPMILL run argmax - --axes 0"));
@@ -170,7 +170,15 @@ TEST_F(RunTest, ComputesEachArrayOfAnArchive) {
   EXPECT_EQ(Run("run reduce --function sum y.npz --axes 0").out, "[1]\n");
   const std::string archive = Read("v.npz");
   std::ofstream(Path("cut.npz"), std::ios::binary) << archive.substr(0, archive.size() - 9);
-  EXPECT_THAT(Run("run argmax cut.npz --axes 0").err, HasSubstr("opmill: cut.npz: The file is no"));
+  EXPECT_THAT(Run("run argmax cut.npz --axes 0").err,
+              HasSubstr("opmill: cut.npz: The file is not"));
+}
+
+TEST_F(RunTest, TellsOfAnArchiveThatCannotBeCreated) {
+  Save("x.npy", {3}, {1, 2, 3});
+  const Finished done = Run("run argmax x.npy --axes 0 --output /proc/y.npz");
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("/proc/y.npz cannot be written"));
 }
 
 TEST_F(RunTest, RefusesBadCommandLines) {
@@ -183,9 +191,10 @@ TEST_F(RunTest, RefusesBadCommandLines) {
       {"run argmin --axes 0 x.npy x.npy --output -", "Standard output can hold one result"},
       {"run argmin --axes 0 x.npy --output - --json", "Standard output contains the result (-)"},
       {"run top_k --axis 0 --k 1 x.npy --output - --indices -", "It is the same as --output"},
-      {"run top_k --axis 0 --k 1 x.npy --keepdims=false", "--keepdims: top_k does not take it."},
+      {"run top_k --axis 0 --k 1 x.npy --keepdims=false",
+       "--keepdims: top_k does not take this flag."},
       {"run argmin --axes 0 x.npy --cast float64", "no element type \"float64\""},
-      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is another name for --axes"},
+      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is an alias of --axes"},
       {"run argmin --axis 0,0 x.npy", "--axis: axis 0 is given twice."},
   };
   for (const auto& [arguments, sentence] : cases) {

@@ -121,9 +121,10 @@ TEST_F(SeveralInputsTest, RefusesWithASentence) {
       {"a.npy b.npy",
        "element_wise_add takes 2 inputs, each as a flag: --input a.npy --input b.npy."},
       {"--input - --input -", "Standard input (-) is given twice."},
-      {"--input a.npy --input b.npy --axes 0", "--axes: element_wise_add does not take it."},
+      {"--input a.npy --input b.npy --axes 0", "--axes: element_wise_add does not take this flag."},
       {"--input a.npy --input b.npy --index_type int32", "--index_type: element_wise_add does not"},
-      {"--input a.npy --input b.npy --keepdims", "--keepdims: element_wise_add does not take it."},
+      {"--input a.npy --input b.npy --keepdims",
+       "--keepdims: element_wise_add does not take this flag."},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(absl::StrCat("run element_wise_add ", arguments));

@@ -96,24 +96,25 @@ TEST_F(CommandTest, ExplainsInvalidCommandLines) {
       {"", "opmill VERB"},
       {"rnu", "Did you mean run?"},
       {"run argmin --inptu x.npy", "Did you mean --input?"},
-      {"run argmin --axes 0", "An input is missing: a .npy or .npz file, or - for standard input."},
+      {"run argmin --axes 0",
+       "An input is required: a .npy or .npz file, or - for standard input."},
       {"run argmim --input x.npy --axes 0", "Did you mean argmin?"},
       {"run argmin --input x.npy --axes -2 --server 127.0.0.1:1",
        "--axes: axis -2 is out of range for x.npy, which has 1 dimension (axes -1 to 0)."},
       {"run argmin --input x.npy --axes 0 --deadline soon",
        "--deadline: \"soon\" is not a duration"},
       {"run argmin --input x.npy --axes 0 --feature_level 7.0", "no feature level \"7.0\""},
-      {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k supports it."},
-      {"bench --operator reduce --function sum --axes 0", "--shape: It is required."},
+      {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has indices."},
+      {"bench --operator reduce --function sum --axes 0", "--shape: A value is required."},
       {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0",
        "--concurrency: 0 is not a number from 1 to 10000."},
       {"bench --operator hardmax --shape 4 --axes 0 --rpc http", "execute or execute_stream"},
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
-      {"compile", "An operator is needed"},
+      {"compile", "An operator is required"},
       {"info extra", "takes no argument \"extra\""},
-      {"info --server localhost", "The server is \"localhost\"; it must be host:port"},
-      {"info --server 127.0.0.1:99999", "it must be host:port"},
-      {"info --server http://127.0.0.1:50051", "it must be host:port"},
+      {"info --server localhost", "The server address is \"localhost\"; it must be host:port"},
+      {"info --server 127.0.0.1:99999", "must be host:port"},
+      {"info --server http://127.0.0.1:50051", "must be host:port"},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(arguments);
@@ -159,7 +160,7 @@ TEST_F(CommandTest, HelpsWithEveryVerb) {
 TEST_F(CommandTest, RunsTheWorkedExamples) {
   const Finished demo = Run("demo");
   EXPECT_EQ(demo.exit_code, 0) << demo.out;
-  EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give the result on their page."));
+  EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give the results of their page."));
 }
 
 TEST_F(CommandTest, EveryVerbSupportsJson) {

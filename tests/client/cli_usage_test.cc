@@ -119,10 +119,10 @@ TEST_F(UsageTest, AcceptsCommonFlagsBeforeTheVerb) {
   }
   EXPECT_EQ(Run("--server 127.0.0.1:1 --help run").out, Run("help run").out);
   const std::pair<const char*, const char*> refused[] = {
-      {"--sevrer x:1 info", "No flag --sevrer is allowed before the verb. Did you mean --server?"},
-      {"--axes 0 run argmin", "No flag --axes is allowed before the verb."},
-      {"--server x:1", "The verb is missing"},
-      {"--server", "The verb is missing"},
+      {"--sevrer x:1 info", "--sevrer is not allowed before the verb. Did you mean --server?"},
+      {"--axes 0 run argmin", "--axes is not allowed before the verb."},
+      {"--server x:1", "A verb is required"},
+      {"--server", "A verb is required"},
       {"--server 127.0.0.1:1 info --server 127.0.0.1:1", "--server is given twice."}};
   for (const auto& [arguments, sentence] : refused) {
     const Finished done = Run(arguments);

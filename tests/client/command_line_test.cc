@@ -218,30 +218,29 @@ TEST(ReadOperator, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf("argmim", {}),
             absl::StrCat("There is no operator \"argmim\"; the operators are ",
                          absl::StrJoin(OperatorNames(), ", "), ". Did you mean argmin?"));
-  EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is needed"));
-  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is required.");
+  EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is required"));
+  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: A value is required.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),
             "--axes: axis -3 is out of range for --shape, which has 2 dimensions (axes -2 to 1).");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}),
-            "--axes: \"x\" is not an integer; separate several with commas, as in 0,1.");
-  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: It is required.");
+            "--axes: \"x\" is not an integer; separate several with commas: 0,1.");
+  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: A value is required.");
   EXPECT_THAT(RefusalOf("reduce", {"--axes=0", "--function=median"}),
-              HasSubstr("no reduce function \"median\"; the choices are argmax, argmin, average"));
-  EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take it.");
+              HasSubstr("no reduce function \"median\"; there are argmax, argmin, average"));
+  EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take this flag.");
   EXPECT_EQ(RefusalOf("top_k", {"--axes=0,1", "--k=3"}),
             "--axes: top_k takes exactly one axis; 2 are given.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--axis=0"}),
-            "--axis: It is another name for --axes, which is given too.");
-  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: It is required.");
+            "--axis: It is an alias of --axes; give only one of them.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: A value is required.");
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
             "--k: \"-1\" is not a number from 0 to 4294967295.");
-  EXPECT_EQ(
-      RefusalOf("argmin", {"--axes=0", "--direction=up"}),
-      "--direction: There is no direction \"up\"; the choices are increasing and decreasing.");
+  EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--direction=up"}),
+            "--direction: There is no direction \"up\"; there are increasing and decreasing.");
   EXPECT_THAT(RefusalOf("argmin", {"--axes=0", "--index_type=float64"}),
               HasSubstr("no element type \"float64\""));
   EXPECT_EQ(RefusalOf("reduce", {"--axes=0", "--function=sum", "--index_type=int32"}),
-            "--index_type: Of the functions, only argmax and argmin give indices.");
+            "--index_type: Only the functions argmax and argmin return indices.");
 }
 
 TEST(FlagReader, ReadsTimes) {

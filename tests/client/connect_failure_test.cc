@@ -24,14 +24,14 @@ TEST(ConnectFailure, ExplainsFailures) {
             "The name host.example cannot be resolved: Domain name not found.");
   EXPECT_THAT(ConnectFailure("host:1", true, "Connection refused."), StartsWith("No server"));
   EXPECT_EQ(ConnectFailure("host:1", false, "UNAVAILABLE: Socket closed"),
-            "The server at host:1 closes clear-text connections at once: it seems to require TLS "
-            "(UNAVAILABLE: Socket closed).");
+            "The server at host:1 closes clear-text connections at once: it probably accepts only "
+            "TLS (UNAVAILABLE: Socket closed).");
   EXPECT_THAT(ConnectFailure("host:1", true, "SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER"),
               HasSubstr("uses clear text, not TLS"));
   EXPECT_THAT(ConnectFailure("host:1", true, "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED"),
               HasSubstr("was not accepted"));
   EXPECT_THAT(ConnectFailure("host:1", true, "recvmsg:Connection reset by peer"),
-              HasSubstr("seems to require a valid client certificate"));
+              HasSubstr("probably requires a client certificate"));
 }
 
 }  // namespace

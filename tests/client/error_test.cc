@@ -82,7 +82,7 @@ TEST(FromGrpcStatus, ReportsAnUnansweredCallAsUnavailable) {
 
 TEST(FromGrpcStatus, ReportsATruncatedResponseAsUnavailable) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")),
-            absl::UnavailableError("The server's response was cut off."));
+            absl::UnavailableError("The server's response is incomplete."));
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Something else")),
             absl::UnknownError("Something else"));
 }

@@ -157,13 +157,13 @@ TEST(NpzReader, RefusesDamagedMembers) {
               HasSubstr("w.npy is not where the directory says"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFFF; }),
               HasSubstr("is stored in 4128 bytes and claims 4294967295"));
-  // A size that deflate could produce, but that does not match the stream.
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 100; }, kDeflates), HasSubstr("ends earlier"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is truncated"));
+  // Small enough for deflate to hold, and not what the stream holds.
+  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 100; }, kDeflates), HasSubstr("ends early"));
+  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is cut off"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFF0; }, kDeflates),
-              HasSubstr("compressed ones cannot hold"));
+              HasSubstr("compressed ones can hold"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.data[0] = '\xFF'; }, kDeflates),
-              HasSubstr("not a valid deflate stream"));
+              HasSubstr("not a deflate stream"));
   EXPECT_THAT(RefusalOf([](Member& m) {
                 m.data = "text";
                 m.bytes = m.compressed_bytes = 4;

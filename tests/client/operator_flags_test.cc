@@ -60,16 +60,16 @@ TEST(ReadOperatorChoice, ReadsNumbersFlagsAndChoices) {
 }
 
 TEST(ReadOperatorChoice, RefusesWithASentence) {
-  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: It is required.");
-  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: It is required.");
+  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: A value is required.");
+  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: A value is required.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=cubic"}),
             "--mode: There is no mode \"cubic\"; the choices are nearest and linear_blend.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axes=0"}),
-            "--axes: scan does not take it.");
+            "--axes: scan does not take this flag.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axis=0"}),
-            "--axis: scan does not take it.");
+            "--axis: scan does not take this flag.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--index_type=int32"}),
-            "--index_type: scan does not take it.");
+            "--index_type: scan does not take this flag.");
   EXPECT_EQ(RefusalOf({"--exclusive", "--noexclusive"}), "--exclusive is given twice.");
 }
 

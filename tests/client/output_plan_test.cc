@@ -90,7 +90,7 @@ TEST(OutputPlan, MakesFoldersAndChecksFilesAhead) {
   EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "new"));
   OutputPlan bad(inputs);
   ASSERT_TRUE(bad.Add("output", scratch.utf8() + "/none/{}.npy").ok());
-  EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("its directory does not exist"));
+  EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("the folder does not exist"));
 }
 
 TEST(OutputPlan, SkipsInputsThatCannotBeRead) {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_reference.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/support/tensors.h"

@@ -137,7 +137,7 @@ class Tls(AccessTest):
         self.assertIn("and not now.", said("expired.crt", "expired.key"))
         self.assertIn("and not now.", said("early.crt", "early.key"))
         self.assertIn("holds no certificate in PEM.", said("no.crt", "server.key"))
-        self.assertIn("cannot be read, after one that can.", said("torn.crt", "server.key"))
+        self.assertIn("cannot be read, after one that can be.", said("torn.crt", "server.key"))
         self.assertIn("holds no key in PEM", said("server.crt", "server.crt"))
         self.assertIn("cannot be read.", said("server.crt", "absent.key"))
         self.assertIn("--tls_client_ca", said("server.crt", "server.key",
@@ -147,7 +147,7 @@ class Tls(AccessTest):
         server = self.serve_tls()
         self.assert_unavailable(self.enterContext(api.connect(server.address)))
         said = self.opmill(server, "info", code=3)
-        self.assertIn("it seems to require TLS", said)
+        self.assertIn("it probably accepts only TLS", said)
 
     def test_takes_a_new_certificate_without_a_restart(self):
         server = self.serve_tls()
@@ -201,7 +201,7 @@ class MutualTls(AccessTest):
         server = self.serve_mutual()
         self.assert_unavailable(self.channel(server))
         said = self.opmill(server, "info", "--tls_ca", self.path("ca.crt"), code=3)
-        self.assertIn("it seems to require a valid client certificate", said)
+        self.assertIn("it probably requires a client certificate", said)
         expired = self.authority.issue("late", ends=-SECOND)
         strange = self.stranger.issue("mallory")
         for name, pair in (("late", expired), ("mallory", strange)):
@@ -301,7 +301,7 @@ class Tokens(AccessTest):
         for text, sentence in ((b"", "it holds no token"), (b"\n# none\n", "it holds no token"),
                                (b"alice\n", "line 1 has 1 word;"),
                                (f"\na {ALICE}\nb {ALICE}\n".encode(),
-                                "line 3 has a token that stands above it already.")):
+                                "line 3 repeats the token of an earlier line.")):
             with self.subTest(text):
                 write(self.files / "tokens", text)
                 said = self.refuse_to_start(f"--token_file={self.path('tokens')}")

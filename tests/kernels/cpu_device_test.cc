@@ -262,6 +262,82 @@ TEST(CpuDevice, MergesTheTopKOfLongSequences) {
   }
 }
 
+// In buffers that hold something else before.
+void ExpectTheReferencesBytes(Device& device, const OperatorDesc& desc, ValuePattern pattern) {
+  SCOPED_TRACE(absl::StrCat(ToString(desc), " ", ToString(pattern)));
+  Prepared prepared = Prepare(device, desc);
+  const TensorDesc& input = prepared.compiled->desc().inputs[0];
+  const std::vector<std::byte> bytes =
+      MakeValues(pattern, input.data_type, RequiredBytes(input), input.sizes.back(), 5);
+  std::memcpy(prepared.bindings.inputs[0]->bytes().data(), bytes.data(), bytes.size());
+  for (const auto& output : prepared.bindings.outputs) {
+    std::memset(output->bytes().data(), 0xA5, output->bytes().size());
+  }
+  ASSERT_TRUE(device.RunAndWait(prepared.compiled, prepared.bindings).ok());
+  const auto reference = OpenTestDevice("Reference");
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto expected = RunOperator(**reference, desc, bytes);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const std::byte* got = prepared.bindings.outputs[i]->bytes().data();
+    EXPECT_TRUE(std::equal((*expected)[i].begin(), (*expected)[i].end(), got)) << "output " << i;
+  }
+}
+
+// So large that the zeros are streamed; rows and columns of any alignment.
+TEST(CpuDevice, FillsTheOutputsOfLargeHardmaxes) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const std::vector<uint32_t>& axes :
+       {std::vector<uint32_t>{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}}) {
+    ExpectTheReferencesBytes(*device, HardmaxDesc{.input = Float32({9, 523, 1021}), .axes = axes},
+                             ValuePattern::kNumbers);
+  }
+  ExpectTheReferencesBytes(*device, HardmaxDesc{.input = Float32({1'500'001, 3}), .axes = {1}},
+                           ValuePattern::kTies);
+}
+
+TEST(CpuDevice, FoldsShortRowsSideBySide) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const uint32_t count : {2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63}) {
+    for (const DataType type :
+         {DataType::kFloat32, DataType::kFloat16, DataType::kInt64, DataType::kUint8}) {
+      const TensorDesc input = {.data_type = type, .sizes = {3, 709, count}};
+      ExpectTheReferencesBytes(*device, ArgReduceDesc{.input = input, .axes = {2}},
+                               ValuePattern::kSpecials);
+      ExpectTheReferencesBytes(
+          *device, ReduceDesc{.function = ReduceFunction::kMax, .input = input, .axes = {2}},
+          ValuePattern::kRandomBits);
+    }
+  }
+}
+
+// Thresholds of both signs, among NaNs and ties; k = 1 is a reduction.
+TEST(CpuDevice, FiltersTheTopKOfRowsAndColumns) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const DataType type : {DataType::kFloat32, DataType::kFloat16, DataType::kInt64,
+                              DataType::kInt32, DataType::kUint16, DataType::kInt8}) {
+    for (const ValuePattern pattern :
+         {ValuePattern::kNumbers, ValuePattern::kPositive, ValuePattern::kRandomBits,
+          ValuePattern::kSpecials, ValuePattern::kRareNans, ValuePattern::kNegativeInfinity,
+          ValuePattern::kTies, ValuePattern::kZeros, ValuePattern::kAscending}) {
+      for (const AxisDirection direction :
+           {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
+        for (const uint32_t k : {1, 2, 10, 256, 257}) {
+          TopKDesc desc = {.input = {.data_type = type, .sizes = {1, 9001}},
+                           .axis = 1,
+                           .k = k,
+                           .axis_direction = direction};
+          ExpectTheReferencesBytes(*device, desc, pattern);
+          if (k > 2) continue;
+          desc.input.sizes = {600, 33};
+          desc.axis = 0;
+          ExpectTheReferencesBytes(*device, desc, pattern);
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuHost, KnowsTheProcessor) {
   EXPECT_GE(UsableProcessors(), 1u);
   EXPECT_FALSE(ProcessorName().empty());

@@ -49,9 +49,9 @@ TEST(AccessTokens, ErrorsNameTheLineButNotTheToken) {
   EXPECT_EQ(Why("alice 123456789012345"), "line 1 has a token of 15 characters; the least is 16.");
   EXPECT_TRUE(AccessTokens::Parse("alice 1234567890123456").ok());
   EXPECT_EQ(Why("alice 12345678901234567\xC3\xA4"),
-            "line 1 has a token with characters that are not ASCII's.");
+            "line 1 has a token with characters that are not printable ASCII.");
   EXPECT_EQ(Why("alice alice-token-0123456789\nbob alice-token-0123456789"),
-            "line 2 has a token that stands above it already.");
+            "line 2 repeats the token of an earlier line.");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST_F(ExecutionProgressTest, GoesFromTheFirstByteToTheLast) {
   EXPECT_EQ(report.times.compute, absl::Seconds(5));
   EXPECT_EQ(report.times.download, absl::Seconds(2));
   EXPECT_EQ(report.batch_size, 9u);
-  EXPECT_EQ(progress_.total(At(14)), absl::Seconds(14));
+  EXPECT_EQ(progress_.report(At(14)).total, absl::Seconds(14));
 }
 
 TEST_F(ExecutionProgressTest, IsEnqueuedOnceInputAndOperatorAreReady) {

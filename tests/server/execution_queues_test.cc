@@ -5,8 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/operators/reduction/reduction_desc.h"
-#include "server/execution/execution.h"
+#include "tests/server/any_execution.h"
 
 namespace opmill {
 namespace {
@@ -21,9 +20,7 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 class ExecutionQueuesTest : public testing::Test {
  protected:
   std::shared_ptr<Execution> Enter(int at = 0) {
-    ExecutionRequest request;
-    request.desc = ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}};
-    auto execution = std::make_shared<Execution>(std::move(request), std::vector<TensorDesc>());
+    std::shared_ptr<Execution> execution = AnyExecution();
     queues_.Enter(execution, At(at));
     return execution;
   }

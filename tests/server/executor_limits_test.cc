@@ -10,8 +10,8 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
-#include "server/api/grpc_status.h"
 #include "server/execution/executor.h"
+#include "server/execution/retry_delay.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {

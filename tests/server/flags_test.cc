@@ -152,7 +152,7 @@ TEST(Flags, TlsCertificateAndKeyRequireEachOther) {
                 "--tls_client_ca requires TLS: set --tls_cert and --tls_key too.");
 }
 
-TEST(Flags, RefusesUnknownWordsAndListsTheChoices) {
+TEST(Flags, OfWordsSayWhichWordsThereAre) {
   ExpectRefusal(Parse("", "--log_format=xml"),
                 "--log_format is \"xml\"; it must be one of text, json.");
   ExpectRefusal(Parse("", "--log_level=loud"),
@@ -162,8 +162,8 @@ TEST(Flags, RefusesUnknownWordsAndListsTheChoices) {
       "--device is \"quantum\"; it must be one of auto, hardware, software, cpu, reference.");
 }
 
-TEST(Flags, RefusesOtherArguments) {
-  ExpectRefusal(Parse("", "serve"), "\"serve\" is not a flag; opmill-server accepts only flags.");
+TEST(Flags, AreAllThatTheServerTakes) {
+  ExpectRefusal(Parse("", "serve"), "\"serve\" is not a flag; opmill-server takes only flags.");
   const Ended unknown = Parse("", "--no_such_flag=1");
   EXPECT_NE(unknown.code, 0);
   EXPECT_THAT(unknown.text, HasSubstr("no_such_flag"));
@@ -233,8 +233,7 @@ TEST(Flags, FlagFilesMayNestAndAreUtf8) {
   const std::string itself = write("itself", "");
   write("itself", absl::StrCat("--flagfile=", itself, "\n"));
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", itself)),
-                absl::StrCat("--flagfile=", itself,
-                             " is named by a file, that one by another, more than 10 deep."));
+                absl::StrCat("--flagfile=", itself, " is nested more than 10 deep."));
 }
 
 // The Windows implementation is tested under Wine: tests/windows.

@@ -5,40 +5,32 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "kernels/d3d12/compiled_operator.h"
 #include "kernels/d3d12/memory/buffer_pool.h"
 #include "kernels/d3d12/memory/host_buffer.h"
-#include "kernels/d3d12/queue/pacing.h"
+#include "kernels/d3d12/queue/planned_run.h"
 #include "kernels/engine/device.h"
 
 namespace opmill {
 
-struct QueuedRun {
+struct QueuedRun : PlannedRun {
   std::shared_ptr<const D3D12CompiledOperator> compiled;
   std::vector<std::shared_ptr<D3D12HostBuffer>> inputs;
   std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
-  std::stop_token abandoned;
   Device::RunCallback done;
 
-  // The memory of this run. The device's copies stay empty if kernels work in place.
-  bool has_memory = false;
+  // Memory of this run alone. The device's copies stay empty where kernels work in place.
   BufferSlice scratch;
   std::vector<BufferSlice> device_inputs;
   std::vector<BufferSlice> device_outputs;
 
-  PlanCursor next;      // the first position that has not been recorded
-  absl::Status status;  // why the rest will not be recorded
   std::chrono::steady_clock::time_point queued_at;
   std::chrono::steady_clock::time_point submitted_at;
   RunStatistics statistics;
 
-  bool is_under_way() const { return next != PlanCursor(); }
-
-  // The buffer that kernels see for this role.
+  // What kernels see as the buffer of that role.
   const BufferSlice& BufferOf(BufferRole role) const {
     switch (role.kind) {
       case BufferRole::Kind::kInput:
@@ -51,6 +43,10 @@ struct QueuedRun {
     return scratch;
   }
 };
+
+// Every run of this queue is one.
+inline QueuedRun& RunOf(PlannedRun& run) { return static_cast<QueuedRun&>(run); }
+inline QueuedRun& RunOf(const RunPart& part) { return RunOf(*part.run); }
 
 }  // namespace opmill
 

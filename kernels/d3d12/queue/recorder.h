@@ -14,23 +14,12 @@
 
 namespace opmill {
 
-// The range [begin, end) of the run's plan.
-struct RunPart {
-  std::shared_ptr<QueuedRun> run;
-  PlanCursor begin;
-  PlanCursor end;
-
-  bool is_first() const { return begin == PlanCursor(); }
-  bool is_last() const { return end.pass == run->compiled->plan().passes.size(); }
-  bool is_whole() const { return is_first() && is_last(); }
-};
-
 inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 
 // The constants that a list needs per dispatch of its runs. A dispatch that n > 1 runs share takes
 // no more than n times this. The first and the last dispatch may be split, and take twice as much.
 inline constexpr uint64_t kConstantBytesPerDispatch = 256;
-static_assert(sizeof(DispatchConstants) + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
+static_assert(KernelConstants::kMaxBytes + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
 constexpr uint64_t ConstantBytes(uint64_t dispatches) {
   return (dispatches + 2) * kConstantBytesPerDispatch;
 }
@@ -77,7 +66,8 @@ class Recorder {
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
   void RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group);
-  ConstantsView WriteConstants(const Dispatch& dispatch, absl::Span<const Instance> instances);
+  ConstantsView WriteConstants(absl::Span<const std::byte> constants,
+                               absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);
 
   Tracked& Track(ID3D12Resource* resource);

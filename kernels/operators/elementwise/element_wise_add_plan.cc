@@ -7,6 +7,7 @@
 #include "kernels/operators/elementwise/elementwise_space.h"
 #include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/elementwise_constants.h"
 
 namespace opmill {
 namespace {
@@ -73,11 +74,12 @@ absl::Status PlanElementWiseAdd(PlanBuilder& builder, const OperatorDesc& operat
     dispatch.kernel = kernel;
     dispatch.reads = {a.view, b.view};
     dispatch.writes[0] = output.view;
-    ElementwiseConstants& constants = dispatch.elementwise.emplace();
+    ElementwiseConstants constants = {};
     constants.a_base = a.base;
     constants.b_base = b.base;
     constants.output_base = output.base;
     SetWalk(constants, slice, row_step);
+    dispatch.constants = constants;
     const uint64_t units =
         slice.ElementCount() / slice.row().size * CeilDiv(slice.row().size, row_step);
     DealUnits(dispatch, units, TurnsOf(units, 1, options), options.threads);

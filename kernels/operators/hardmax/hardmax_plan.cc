@@ -1,6 +1,7 @@
 // hardmax: finds the first maximum of every result, zeros the output, and stores the ones.
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_walk.h"
+#include "shaders/hardmax_constants.h"
 
 namespace opmill {
 
@@ -45,11 +46,14 @@ absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc
       dispatch.kernel = kernel;
       dispatch.reads[0] = found.view;
       dispatch.writes[0] = output.view;
-      dispatch.constants.input_base = found.base;
-      dispatch.constants.output_base = output.base;
-      dispatch.constants.index_base = static_cast<uint32_t>(part.index_base);
-      dispatch.constants.index_count = static_cast<uint32_t>(part.index_count());
-      SetDims(dispatch.constants, part, part.kept.size(), part.reduced.size());
+      HardmaxConstants constants = {};
+      constants.positions_base = found.base;
+      constants.output_base = output.base;
+      constants.first_position = static_cast<uint32_t>(part.index_base);
+      constants.position_count = static_cast<uint32_t>(part.index_count());
+      SetDims(part.kept, constants.kept, constants.kept_rank);
+      SetDims(part.reduced, constants.reduced, constants.reduced_rank);
+      dispatch.constants = constants;
       DealUnits(dispatch, results, TurnsOf(results, 1, options), options.threads);
       builder.Add(std::move(dispatch));
     }

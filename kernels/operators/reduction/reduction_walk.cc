@@ -191,12 +191,9 @@ const char* EntryOf(const Walk& walk) {
   return walk.tile_vectors > 0 ? "ReduceTiles" : "ReduceColumns";
 }
 
-// Sets up the dispatch to store the results of `space` itself.
-void WriteOutput(Dispatch& dispatch, const IterationSpace& space, const ReductionOutput& output) {
-  const PlacedView placed =
-      WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
-  dispatch.writes[0] = placed.view;
-  dispatch.constants.output_base = placed.base;
+// Where the results of `space` go.
+PlacedView PlaceOutput(const IterationSpace& space, const ReductionOutput& output) {
+  return WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
 }
 
 // The destination of partial results.
@@ -228,7 +225,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
 
-  DispatchConstants& constants = dispatch.constants;
+  ReductionConstants constants = {};
   constants.input_base = input.base;
   constants.last_vector = static_cast<uint32_t>(input.view.element_count - 1);
   if (records.has_value()) {
@@ -237,12 +234,12 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.record_stride = static_cast<uint32_t>(records->result_stride);
     constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
-    WriteOutput(dispatch, space, output);
+    const PlacedView placed = PlaceOutput(space, output);
+    dispatch.writes[0] = placed.view;
+    constants.output_base = placed.base;
   }
   constants.index_base = static_cast<uint32_t>(space.index_base);
-  constants.index_count = static_cast<uint32_t>(space.index_count());
-  constants.reduced_count = constants.index_count;
-  constants.unit_count = static_cast<uint32_t>(walk.units);
+  constants.reduced_count = static_cast<uint32_t>(space.index_count());
   constants.item_count = static_cast<uint32_t>(walk.items);
   constants.splits = static_cast<uint32_t>(sharing.splits);
   constants.split_items = static_cast<uint32_t>(sharing.split_items);
@@ -256,15 +253,19 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
     constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
     constants.tile_rows = static_cast<uint32_t>(walk.tile_rows);
-    SetDims(constants, space, space.kept.size() - 1, dims);
   } else {
     constants.run_length = static_cast<uint32_t>(walk.run_length);
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
-    SetDims(constants, space, space.kept.size(), dims);
   }
+  SetDims(absl::MakeConstSpan(space.kept).first(space.kept.size() - (walk.columns ? 1 : 0)),
+          constants.kept, constants.kept_rank);
+  SetDims(absl::MakeConstSpan(space.reduced).first(dims), constants.reduced,
+          constants.reduced_rank);
+  constants.groups.unit_count = static_cast<uint32_t>(walk.units);
+  constants.groups.lane_units = static_cast<uint32_t>(lane_units);
+  dispatch.constants = constants;
   const uint64_t groups =
       GroupsOf(walk, uint64_t{1} << sharing.lane_bits, lane_units, builder.options());
-  constants.lane_units = static_cast<uint32_t>(lane_units);
   SetGroups(dispatch, groups * sharing.splits);
   builder.Add(std::move(dispatch));
 }
@@ -286,9 +287,10 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1, 0, false,
                                                sharing, options, output.type));
   dispatch.reads[0] = from.view;
-  DispatchConstants& constants = dispatch.constants;
-  WriteOutput(dispatch, space, output);
-  constants.input_base = static_cast<uint32_t>(from.base);
+  const PlacedView placed = PlaceOutput(space, output);
+  dispatch.writes[0] = placed.view;
+  ReductionConstants constants = {};
+  constants.output_base = placed.base;
   constants.read_stride = static_cast<uint32_t>(from.result_stride);
   constants.read_item_stride = static_cast<uint32_t>(from.split_stride);
   constants.reduced_count = static_cast<uint32_t>(reduced_count);
@@ -297,7 +299,8 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.splits = 1;
   constants.lane_bits = sharing.lane_bits;
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
-  SetDims(constants, space, space.kept.size(), 0);
+  SetDims(space.kept, constants.kept, constants.kept_rank);
+  dispatch.constants = constants;
   const uint64_t lane_units = lanes > 1 ? 1 : TurnsOf(results, splits, options);
   DealUnits(dispatch, results, lane_units, options.threads / lanes);
   builder.Add(std::move(dispatch));

@@ -11,6 +11,7 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/reduction_constants.h"
 
 namespace opmill {
 
@@ -23,8 +24,13 @@ struct Folding {
   bool from_last = false;  // the last of equal elements wins
 };
 
-// How the elements of a slice are loaded. The values match LOAD_* in reduction.hlsli.
-enum class Load : uint32_t { kAligned = 0, kShifted = 1, kScalar = 2, kRecord = 3 };
+// How the items of one kept and reduced slice are read.
+enum class Load : uint32_t {
+  kAligned = LOAD_ALIGNED,
+  kShifted = LOAD_SHIFTED,
+  kScalar = LOAD_SCALAR,
+  kRecord = LOAD_RECORD,
+};
 
 struct Walk {
   bool columns = false;

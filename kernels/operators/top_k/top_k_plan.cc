@@ -84,39 +84,29 @@ std::vector<IterationSpace> TopKSlice::Ranks() const {
   return SliceReduced(ranks, limits);
 }
 
-void TopKSlice::SetOutputs(Dispatch& dispatch, const IterationSpace& part,
-                           const IterationSpace& ranks) const {
+TopKOutputs TopKSlice::WriteRanks(Dispatch& dispatch, const IterationSpace& ranks) const {
   const PlacedView values = WriteElements(BufferRole::Output(), type_, ranks.output_base,
                                           OutputSpan(ranks.kept) + OutputSpan(ranks.reduced));
   const PlacedView indices =
       WriteElements(BufferRole::Output(1), desc_.output_indices->data_type, ranks.output2_base,
                     IndexSpan(ranks.kept) + IndexSpan(ranks.reduced));
   dispatch.writes = {values.view, indices.view};
-  DispatchConstants& constants = dispatch.constants;
-  constants.output_base = values.base;
-  constants.output2_base = indices.base;
-  SetDims(constants, part, part.kept.size(), part.reduced.size());
-  if (ranks.reduced.empty()) return;
-  constants.reduced[0].output_stride = static_cast<uint32_t>(ranks.reduced[0].output_stride);
-  constants.reduced[0].index_stride = static_cast<uint32_t>(ranks.reduced[0].index_stride);
-}
-
-std::optional<Dispatch> TopKSlice::WholeDispatch() const {
-  const std::vector<IterationSpace> ranks = Ranks();
-  if (parts_.size() > 1 || ranks.size() > 1) return std::nullopt;
-  Dispatch dispatch;
-  ReadPart(dispatch, parts_[0]);
-  SetOutputs(dispatch, parts_[0], ranks[0]);
-  return dispatch;
+  const SpaceDim along = ranks.reduced.empty() ? SpaceDim() : ranks.reduced[0];
+  return {.values_base = values.base,
+          .indices_base = indices.base,
+          .value_stride = static_cast<uint32_t>(along.output_stride),
+          .index_stride = static_cast<uint32_t>(along.index_stride)};
 }
 
 bool TopKSlice::KeepResults() {
-  if (!lane_keeps_ || RunLength(length_) < length_) return false;
-  std::optional<Dispatch> dispatch = WholeDispatch();
-  if (!dispatch.has_value()) return false;
-  dispatch->kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(parts_[0]), k_, true));
-  SetKeeping(*dispatch, Source::kElements, length_, length_, k_);
-  builder_.Add(*std::move(dispatch));
+  if (!lane_keeps_ || RunLength(length_) < length_ || !FitsWhole()) return false;
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(parts_[0]), k_, true));
+  TopKKeepConstants constants = Keeping(length_, length_, k_);
+  constants.part = ReadPart(dispatch, parts_[0]);
+  constants.outputs = WriteRanks(dispatch, Ranks()[0]);
+  SetDims(parts_[0].kept, constants.kept, constants.kept_rank);
+  AddKeeping(std::move(dispatch), Source::kElements, constants);
   builder_.NextPass();
   return true;
 }
@@ -133,41 +123,44 @@ bool TopKSlice::RankResults(bool has_cut) {
                                   : worth.beside_sorts;
   const bool few = software && length_ <= worth.few_pairs / sequences_ / length_;
   if (!few && length_ > most * k_ / length_) return false;
-  std::optional<Dispatch> dispatch = WholeDispatch();
-  if (!dispatch.has_value()) return false;
+  if (!FitsWhole()) return false;
   uint64_t slots = length_;
   if (walk == Layout::kRows) {
     // A row that starts within a vector has slots before it.
     const uint64_t vector = VectorElements();
     slots += vector - CommonAlignment(parts_[0], &parts_[0].reduced[0], vector);
   }
-  dispatch->constants.list_length = static_cast<uint32_t>(length_);
-  AddRanking(*std::move(dispatch), slots,
-             {{"IS_SELECTED", 0}, {"LAYOUT", static_cast<uint32_t>(walk)}});
+  AddRanking(nullptr, slots, {{"IS_SELECTED", 0}, {"LAYOUT", static_cast<uint32_t>(walk)}});
   return true;
 }
 
 void TopKSlice::RankSelection(const Selection& selection) {
-  Dispatch dispatch = *WholeDispatch();
-  dispatch.reads[1] = selection.view;
-  SetRead(dispatch.constants, selection.taken);
-  dispatch.constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
-  AddRanking(std::move(dispatch), MostTaken(k_), {{"IS_SELECTED", 1}});
+  AddRanking(&selection, MostTaken(k_), {{"IS_SELECTED", 1}});
 }
 
-void TopKSlice::AddRanking(Dispatch dispatch, uint64_t slots,
+void TopKSlice::AddRanking(const Selection* selection, uint64_t slots,
                            const std::vector<ShaderMacro>& macros) {
   const PlanOptions& options = builder_.options();
   std::vector<ShaderMacro> all = Macros(true);
   all.insert(all.end(), macros.begin(), macros.end());
-  dispatch.kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(all)});
   const uint64_t side_by_side = std::min<uint64_t>(sequences_, options.threads);
-  const uint64_t blocks = CeilDiv(slots, kRankedSlots);
-  DispatchConstants& constants = dispatch.constants;
+  const uint64_t blocks = CeilDiv(slots, TOP_K_RANKED_SLOTS);
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(all)});
+  TopKRankConstants constants = {};
+  constants.part = ReadPart(dispatch, parts_[0]);
+  constants.outputs = WriteRanks(dispatch, Ranks()[0]);
+  SetDims(parts_[0].kept, constants.kept, constants.kept_rank);
   constants.sequences = static_cast<uint32_t>(sequences_);
   constants.k = static_cast<uint32_t>(k_);
-  constants.runs = static_cast<uint32_t>(side_by_side);
-  constants.block_count = static_cast<uint32_t>(blocks);
+  constants.side_by_side = static_cast<uint32_t>(side_by_side);
+  constants.slot_blocks = static_cast<uint32_t>(blocks);
+  if (selection != nullptr) {
+    dispatch.reads[1] = selection->view;
+    constants.candidate_stride = static_cast<uint32_t>(selection->candidates.sequence_stride);
+    constants.taken_stride = static_cast<uint32_t>(selection->taken.sequence_stride);
+  }
+  dispatch.constants = constants;
   const uint64_t units = RoundUp(sequences_, side_by_side) * blocks;
   DealUnits(dispatch, units, TurnsOf(units, slots, options), options.threads);
   builder_.Add(std::move(dispatch));
@@ -175,19 +168,21 @@ void TopKSlice::AddRanking(Dispatch dispatch, uint64_t slots,
 }
 
 void TopKSlice::WriteResults(const List& list) {
-  const uint32_t kernel = builder_.Kernel({"top_k", "WriteResults", Macros(true)});
+  const uint32_t kernel = builder_.Kernel({"top_k_write", "WriteResults", Macros(true)});
   for (const IterationSpace& ranks : Ranks()) {
     const uint64_t rank_count = ranks.index_count();
     for (const IterationSpace& part : parts_) {
       Dispatch dispatch;
       dispatch.kernel = kernel;
-      ReadPart(dispatch, part);
       dispatch.reads[1] = list.view;
-      SetOutputs(dispatch, part, ranks);
-      DispatchConstants& constants = dispatch.constants;
-      SetRead(constants, list);
-      constants.item_count = static_cast<uint32_t>(rank_count);
-      constants.rank_base = static_cast<uint32_t>(ranks.index_base);
+      TopKWriteConstants constants = {};
+      constants.part = ReadPart(dispatch, part);
+      constants.outputs = WriteRanks(dispatch, ranks);
+      SetDims(part.kept, constants.kept, constants.kept_rank);
+      constants.first_rank = static_cast<uint32_t>(ranks.index_base);
+      constants.rank_count = static_cast<uint32_t>(rank_count);
+      constants.list_stride = static_cast<uint32_t>(list.sequence_stride);
+      dispatch.constants = constants;
       SetUnitsInTurns(dispatch, sequences_ * rank_count, tuning::kMaxLaneResults);
       builder_.Add(std::move(dispatch));
     }
@@ -208,7 +203,7 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
   // words for each.
   const uint64_t words = vector_elements == 2 ? 1 : 4;  // 64-bit elements are never read as columns
   const auto keys = [&](uint64_t block) {
-    return words * (CeilDiv(length, block) + 2 * parts + kKeyStep);
+    return words * (CeilDiv(length, block) + 2 * parts + TOP_K_KEY_STEP);
   };
   const auto runs = [&](uint64_t run) {
     return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);

@@ -10,25 +10,30 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
 #include "kernels/plan/tuning.h"
+#include "shaders/top_k_constants.h"
 
 namespace opmill::top_k {
 
-// The number of block keys that a kernel reads at once: KEY_STEP in top_k_block_keys.hlsli, or
-// twice that.
-inline constexpr uint64_t kKeyStep = 4;
+// How a sequence lies in memory.
+enum class Layout : uint32_t {
+  kRows = LAYOUT_ROWS,
+  kColumns = LAYOUT_COLUMNS,
+  kStrided = LAYOUT_STRIDED,
+};
 
-// The memory layout of a sequence. The values match LAYOUT_* in top_k_layout.hlsli.
-enum class Layout : uint32_t { kRows = 0, kColumns = 1, kStrided = 2 };
-
-// The source of KeepBest. The values match SOURCE_* in top_k.hlsl.
-enum class Source : uint32_t { kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3 };
+// What KeepBest reads.
+enum class Source : uint32_t {
+  kElements = SOURCE_ELEMENTS,
+  kRecords = SOURCE_RECORDS,
+  kKeys = SOURCE_KEYS,
+  kBlocks = SOURCE_BLOCKS,
+};
 
 // The best key of each block of each sequence.
 struct Keys {
@@ -39,7 +44,14 @@ struct Keys {
   uint64_t stride = 0;  // keys from one sequence (columns: row of sequences) to the next
   uint64_t item_stride = 1;
   uint64_t columns = 1;                // columns: sequences in a row
-  std::vector<uint64_t> part_lengths;  // the length of each part
+  std::vector<uint64_t> part_lengths;  // of the length, by part
+
+  TopKKeys constants() const {
+    return {.sequence_stride = static_cast<uint32_t>(stride),
+            .item_stride = static_cast<uint32_t>(item_stride),
+            .columns = static_cast<uint32_t>(columns),
+            .length = static_cast<uint32_t>(length)};
+  }
 };
 
 // The candidates of each sequence of a slice, in records or quads: `length` per sequence, or as
@@ -54,14 +66,10 @@ struct List {
 
 // The number of elements that a lane tests at once: WINDOW in top_k_collect.hlsl.
 inline uint64_t Window(Layout layout, uint64_t vector_elements) {
-  if (layout != Layout::kRows) return 32;
-  return vector_elements == 2 ? 64 : 128;
+  return TOP_K_WINDOW(layout == Layout::kRows, vector_elements == 2);
 }
 
-// The number of slots that a lane ranks at once: BLOCK_SLOTS in top_k_rank.hlsl.
-inline constexpr uint64_t kRankedSlots = 16;
-
-// The size of a sequence's header in a selection, in records: HEADER_RECORDS in top_k_header.hlsli.
+// Records of a sequence's header in a selection.
 inline constexpr uint64_t kHeaderRecords = TOP_K_HEADER_WORDS / 4;
 
 // The most blocks that are searched for k elements: slightly more than k, so that a cut is found
@@ -117,8 +125,7 @@ class TopKSlice {
   bool LaneKeeps() const {
     return k_ <= tuning::kMaxLaneKeep &&
            !(MayCutFew(length_, k_, builder_.options()) && LayoutOf(parts_[0]) == Layout::kRows &&
-             WholeDispatch().has_value() &&
-             sequences_ >= builder_.options().parallel_lanes() / tuning::kLoneLanes);
+             FitsWhole() && sequences_ >= builder_.options().parallel_lanes() / tuning::kLoneLanes);
   }
   // Whether a cut may be faster even though a lane could keep all k: for long rows, if there are
   // enough of them.
@@ -150,31 +157,10 @@ class TopKSlice {
             .sequence_stride = length};
   }
 
-  void SetUnits(Dispatch& dispatch, uint64_t units, uint64_t units_per_group) {
-    dispatch.constants.unit_count = static_cast<uint32_t>(units);
-    SetGroups(dispatch, CeilDiv(units, units_per_group));
-  }
-
-  // Lanes process several units one after another if there are more units than lanes.
+  // Lanes take several units, one after another, where lanes are few.
   void SetUnitsInTurns(Dispatch& dispatch, uint64_t units, uint64_t most_turns) {
     const PlanOptions& options = builder_.options();
     DealUnits(dispatch, units, options.turns(units, most_turns), options.threads);
-  }
-
-  static void SetRead(DispatchConstants& constants, const List& list) {
-    constants.read_stride = static_cast<uint32_t>(list.sequence_stride);
-    constants.read_item_stride = static_cast<uint32_t>(list.item_stride);
-  }
-
-  static void SetHeaders(Dispatch& dispatch, const List& list) {
-    dispatch.writes[1] = list.headers;
-    dispatch.constants.counted = list.headers.element_count > 0 ? 1 : 0;
-  }
-
-  static void SetKeys(DispatchConstants& constants, const Keys& keys) {
-    constants.key_stride = static_cast<uint32_t>(keys.stride);
-    constants.key_item_stride = static_cast<uint32_t>(keys.item_stride);
-    constants.columns = static_cast<uint32_t>(keys.columns);
   }
 
   Keys BlockKeys(uint64_t block);
@@ -185,7 +171,7 @@ class TopKSlice {
   // (top_k_quads.hlsli).
   uint64_t ListRecords(uint64_t candidates, bool alone) const {
     if (!alone) return candidates;
-    return CeilDiv(candidates, 4) * (VectorElements() == 2 ? 3 : 2);
+    return CeilDiv(candidates, 4) * TOP_K_QUAD_RECORDS(VectorElements() == 2);
   }
   Selection NewSelection(uint64_t block, bool alone);
   // Whether each lane selects from its own sequence: if that is faster, and views are large enough
@@ -197,11 +183,14 @@ class TopKSlice {
   Layout WalkOf(const IterationSpace& part) const;
   KernelPermutation KeepKernel(Source source, Layout layout, uint64_t kept,
                                bool writes_results) const;
-  // Keeps `kept` candidates of each run of `run`, out of `length`.
-  void SetKeeping(Dispatch& dispatch, Source source, uint64_t length, uint64_t run, uint64_t kept);
-  Dispatch KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run, uint64_t kept,
-                        const List& into, uint64_t base);
-  void ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
+  // A dispatch that keeps the best of runs and writes them to `into`.
+  Dispatch KeepDispatch(Source source, Layout layout, uint64_t kept, const List& into);
+  // `kept` of each run of so many out of `length`, written from record `base` on.
+  TopKKeepConstants Keeping(uint64_t length, uint64_t run, uint64_t kept, const List& into = {},
+                            uint64_t base = 0) const;
+  void AddKeeping(Dispatch dispatch, Source source, const TopKKeepConstants& constants);
+  // Reads the input's part, and says where it is.
+  TopKPart ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
 
   List SortElements();
   List SortList(List list);
@@ -213,17 +202,18 @@ class TopKSlice {
   List MergeAll(List runs, uint64_t run_count, const List& last);
   // The ranks of a sequence as an iteration space, sliced where the views of the outputs end.
   std::vector<IterationSpace> Ranks() const;
-  void SetOutputs(Dispatch& dispatch, const IterationSpace& part,
-                  const IterationSpace& ranks) const;
-  // A dispatch from whole sequences to the outputs; nullopt if views are too small.
-  std::optional<Dispatch> WholeDispatch() const;
-  // Plan a single pass from the elements to the results: a lane reads a whole sequence, or the rank
-  // of every element is counted. Return false if that is not possible or not worth it.
+  // Writes these ranks, and says where.
+  TopKOutputs WriteRanks(Dispatch& dispatch, const IterationSpace& ranks) const;
+  // Whether one dispatch goes from whole sequences to the outputs: views are large enough for it.
+  bool FitsWhole() const { return parts_.size() == 1 && Ranks().size() == 1; }
+  // One pass from the elements to the results: where a lane walks a whole sequence, or where every
+  // element's rank is counted. False where that does not serve.
   bool KeepResults();
   bool RankResults(bool has_cut);
   void RankSelection(const Selection& selection);
-  // Ranks `slots` slots of each sequence.
-  void AddRanking(Dispatch dispatch, uint64_t slots, const std::vector<ShaderMacro>& macros);
+  // Ranks so many slots of each sequence.
+  void AddRanking(const Selection* selection, uint64_t slots,
+                  const std::vector<ShaderMacro>& macros);
   void WriteResults(const List& list);
 
   // The fewest candidates that a lane sorts at once, if there are that many.

@@ -9,6 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "kernels/base/errors.h"
 #include "proto/duration.h"
+#include "server/execution/retry_delay.h"
 
 namespace opmill {
 namespace {

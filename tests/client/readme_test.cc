@@ -1,5 +1,5 @@
-// Checks that the examples in README.md work as shown: the project that uses the installed library, and
-// the commands. tests/python/ checks the Python program.
+// Checks that the examples in README.md work as shown: the project that uses the installed library,
+// and the commands. tests/python/ checks the Python program.
 #include <filesystem>
 #include <fstream>
 #include <memory>

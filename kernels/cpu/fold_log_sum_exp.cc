@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/base/half.h"
 #include "kernels/cpu/fold_kernels.h"
-#include "kernels/descriptor/half.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/fold_log_sum_exp.cc"

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/base/half.h"
 #include "kernels/cpu/fold_kernels.h"
-#include "kernels/descriptor/half.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/fold_sum.cc"

@@ -1,5 +1,5 @@
-// Elements as integers of the same size that order as the elements do. Included once for each
-// instruction set.
+// Maps elements to integers of the same size with the same order. Included once per instruction
+// set.
 // NOLINTBEGIN
 #if defined(OPMILL_KERNELS_CPU_KEYS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef OPMILL_KERNELS_CPU_KEYS_INL_H_
@@ -61,8 +61,8 @@ struct IntegerKeys {
   }
 };
 
-// Of a float's bits. -0 equals +0, all NaNs are equal: kNanLast gives them the least key, else the
-// greatest.
+// Keys for floats, from their bits. -0 equals +0, and all NaNs are equal: they have the least key
+// if kNanLast, otherwise the greatest.
 template <class TI, bool kLeast, bool kNanLast>
 struct FloatKeys {
   using Key = TI;
@@ -84,8 +84,8 @@ struct FloatKeys {
     const auto key = kLeast ? hn::Sub(sign, flipped) : hn::Sub(flipped, sign);
     return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kInfinity)), hn::Set(d, kNan), key);
   }
-  // The bits of an element with that key. The least key of all, which stands for no element, gives
-  // the infinity that every element precedes or equals.
+  // The bits of an element with this key. The least key of all stands for no element, and gives the
+  // infinity that every element precedes or equals.
   template <class D, class V>
   static HWY_INLINE V Bits(D d, V key) {
     const auto nan = hn::Eq(key, hn::Set(d, kMagnitude));

@@ -1,5 +1,4 @@
-// The server's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for those who start
-// and stop servers.
+// The server's HTTP pages: /metrics for Prometheus, /healthz and /readyz for orchestrators.
 #ifndef OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
 #define OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
 
@@ -13,11 +12,11 @@
 
 namespace opmill {
 
-// `hindrance` says why the server takes no new calls, and nothing while it does; it and the sources
-// outlive the endpoint.
+// `not_ready_reason` returns why the server accepts no new calls, or "" if it does. It and the
+// sources must outlive the endpoint.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const std::string& address, const MetricsSources& sources,
-    const std::function<std::string()>& hindrance);
+    const std::function<std::string()>& not_ready_reason);
 
 }  // namespace opmill
 

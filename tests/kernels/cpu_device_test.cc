@@ -57,7 +57,7 @@ Prepared Prepare(Device& device, const OperatorDesc& desc) {
   return prepared;
 }
 
-// A sample of the conformance table, with each instruction set in turn.
+// A sample of the conformance table, with every instruction set.
 TEST(CpuInstructionSets, GiveTheReferencesResults) {
   const std::vector<std::string> names = InstructionSets();
   ASSERT_FALSE(names.empty());
@@ -80,12 +80,12 @@ TEST(CpuInstructionSets, GiveTheReferencesResults) {
   ASSERT_TRUE(UseInstructionSetForTest(names[0]).ok());
 }
 
-TEST(CpuInstructionSets, RefusesOneThatIsNotThere) {
+TEST(CpuInstructionSets, RefusesAnUnknownInstructionSet) {
   EXPECT_EQ(UseInstructionSetForTest("MMX").message(),
             "This processor has no instruction set MMX.");
 }
 
-TEST(CpuDevice, GivesTheSameBytesByAnyNumberOfThreads) {
+TEST(CpuDevice, ResultsDoNotDependOnTheNumberOfThreads) {
   const TensorDesc input = Float32({517, 3, 1031});
   const std::vector<std::byte> bytes =
       MakeValues(ValuePattern::kRandomBits, DataType::kFloat32, RequiredBytes(input), 1031, 7);
@@ -163,7 +163,7 @@ TEST(CpuDevice, CallbacksThatRunDoNotNest) {
   done.WaitForNotification();
 }
 
-TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
+TEST(CpuDevice, SmallRunsDoNotWaitForLargeOnes) {
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
   const Prepared large = Prepare(*device, ReduceDesc{.function = ReduceFunction::kLogSumExp,
                                                      .input = Float32({64, 1 << 20}),
@@ -183,7 +183,7 @@ TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
   EXPECT_TRUE(small_was_first);
 }
 
-TEST(CpuDevice, AnswersWhatWaitsWhenItCloses) {
+TEST(CpuDevice, EndsWaitingRunsWhenItCloses) {
   std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
   const Prepared prepared =
       Prepare(*device, ReduceDesc{.input = Float32({64, 1 << 18}), .axes = {1}});
@@ -243,7 +243,7 @@ TEST(CpuDevice, KeepsLargeBuffersForReuse) {
   EXPECT_EQ(device->counters().buffer_bytes_in_use, 0u);
 }
 
-// In chunks, the last of which is shorter than k.
+// Long sequences are split into chunks; the last one is shorter than k.
 TEST(CpuDevice, MergesTheTopKOfLongSequences) {
   const std::unique_ptr<Device> device = CreateCpuDevice();
   for (const uint32_t k : {1000u, 700'000u}) {

@@ -1,0 +1,71 @@
+"""Writes what the package takes from the contract, proto/opmill/v1:
+
+    build/venv/bin/python python/generate.py [--check]
+
+contract.binpb    the descriptors, from which the messages are made at import
+_operators.py, _async_operators.py
+                  a method for each operator, blocking and asynchronous
+_messages.py      a dataclass for each message that a server answers with
+
+With --check it writes nothing, and fails where a file is not what it would write.
+"""
+
+import pathlib
+import sys
+import tempfile
+
+import generate_messages
+import generate_operators
+import grpc_tools
+from google.protobuf import descriptor_pb2
+from grpc_tools import protoc
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROTO = HERE.parent / "proto"
+TARGET = HERE / "src" / "opmill"
+SOURCES = ("google/rpc/error_details.proto", "opmill/v1/service.proto")
+
+
+def read_contract():
+    """A FileDescriptorSet with the comments of the sources."""
+    well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "contract.binpb"
+        status = protoc.main(["protoc", f"-I{PROTO}", f"-I{well_known}", "--include_imports",
+                              "--include_source_info", f"--descriptor_set_out={file}", *SOURCES])
+        if status != 0:
+            raise SystemExit("protoc could not read the contract")
+        return descriptor_pb2.FileDescriptorSet.FromString(file.read_bytes())
+
+
+def without_comments(contract):
+    """What the package needs of it; options are for other languages, and depend on protoc."""
+    stripped = descriptor_pb2.FileDescriptorSet()
+    stripped.CopyFrom(contract)
+    for file in stripped.file:
+        file.ClearField("source_code_info")
+        file.ClearField("options")
+    return stripped.SerializeToString(deterministic=True)
+
+
+def main():
+    contract = read_contract()
+    files = {
+        "contract.binpb": without_comments(contract),
+        "_operators.py": generate_operators.source(contract).encode(),
+        "_async_operators.py": generate_operators.async_source(contract).encode(),
+        "_messages.py": generate_messages.source(contract).encode(),
+    }
+    stale = [name for name, text in files.items()
+             if not (TARGET / name).is_file() or (TARGET / name).read_bytes() != text]
+    if "--check" in sys.argv[1:]:
+        if stale:
+            raise SystemExit(f"{', '.join(stale)}: not what proto/ says; run python/generate.py")
+        return
+    for name in stale:
+        (TARGET / name).write_bytes(files[name])
+        print(f"wrote {TARGET / name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The sources of _operators.py and _async_operators.py.
+
+An operator that has nothing in the tables below gets a method of its own name, whose parameters are
+the fields of its message: inputs, then attributes.
+"""
+
+import dataclasses
+import textwrap
+
+from contract_reader import ENUM, MESSAGE, PACKAGE, REPEATED, Contract
+
+# Python's names of operators, where they are not those of the contract less "element_wise_".
+NAMES = {"arg_min": "argmin", "arg_max": "argmax", "cumulative_summation": "cumulative_sum"}
+# Operators whose axes have size 1 in the output, so that keepdims=False removes them.
+REDUCES = ("arg_min", "arg_max", "reduce")
+# The output that may have a type of indices; uint32 where the caller asks for none.
+INDEX_OUTPUT = {"arg_min": 0, "arg_max": 0, "reduce": 0, "top_k": 1}
+# Defaults of attributes, as source, where they are not those of _parameter.
+DEFAULTS = {"hardmax.axes": "-1"}
+# Parameters that stand for another attribute: name, type, default, and the attribute from it.
+REPLACED = {"top_k.axis_direction": ("largest", "bool", "True",
+                                     '"decreasing" if largest else "increasing"')}
+# NumPy's names of reduce's functions.
+SHORT_FORMS = {"average": "mean", "multiply": "prod"}
+FUNCTION_ALIASES = ("mean", "prod", "logsumexp")
+
+_HEAD = '''"""A method for each operator. Written by generate.py from the contract."""
+
+from __future__ import annotations
+
+from collections.abc import COLLECTIONS
+from typing import Literal, NamedTuple, Unpack
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._call import Array, Axes, Call, Options
+'''
+_ASYNC_HEAD = '''"""As _operators.py, for asyncio. Written by generate.py from the contract."""
+
+from __future__ import annotations
+
+LISTSfrom typing import Unpack
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._call import Array, Axes, Call, Options
+from ._operators import NAMES
+'''
+_PROTOTYPE = "{keyword} _run(self, call: Call, options: Options) -> tuple[Array, ...]:"
+
+
+@dataclasses.dataclass
+class Parameter:
+    name: str
+    type: str
+    default: str = ""   # none: required
+    attribute: str = ""  # of the operator
+    value: str = ""     # of the attribute, as an expression
+
+    def declare(self):
+        return f"{self.name}: {self.type}" + (f" = {self.default}" if self.default else "")
+
+
+def _parameter(operator, field):
+    key = f"{operator}.{field.name}"
+    if key in REPLACED:
+        name, kind, default, value = REPLACED[key]
+        return Parameter(name, kind, default, field.name, value)
+    if field.name == "axes":
+        return Parameter("axis", "Axes", DEFAULTS.get(key, "None"), "axes", "axis")
+    kind = {13: "int", 8: "bool", 2: "float"}.get(field.type)
+    default = {"axis": "-1"}.get(field.name, "False" if kind == "bool" else "")
+    if field.type == ENUM:
+        kind = field.type_name.removeprefix(f".{PACKAGE}.")
+        default = '"increasing"' if kind == "AxisDirection" else ""
+    if kind is None:
+        raise SystemExit(f"{key}: a type of attribute that generate_operators.py does not know")
+    if field.label == REPEATED:
+        kind = f"Sequence[{kind}]"
+    return Parameter(field.name, kind, DEFAULTS.get(key, default), field.name, field.name)
+
+
+class Operator:
+    def __init__(self, contract, field):
+        message_name = field.type_name.removeprefix(f".{PACKAGE}.")
+        fields = contract.message(message_name).field
+        tensors = [f for f in fields if f.type == MESSAGE and f.type_name.endswith(".TensorDesc")]
+        self.field = field.name
+        self.name = NAMES.get(field.name, field.name.removeprefix("element_wise_"))
+        self.comment = contract.comment(message_name)
+        inputs = [f.name for f in tensors if not f.name.startswith("output")]
+        self.outputs = [f.name.removeprefix("output_") for f in tensors
+                        if f.name.startswith("output")]
+        self.result = message_name.removesuffix("Desc") if len(self.outputs) > 1 else "Array"
+        self.inputs = ["x"] if len(inputs) == 1 else inputs
+        self.attributes = [_parameter(field.name, f) for f in fields if f not in tensors]
+
+    def parameters(self):
+        """Required ones and axes by position, the others by name."""
+        by_position = [Parameter(name, "ArrayLike") for name in self.inputs]
+        by_position += [p for p in self.attributes if not p.default]
+        by_position += [p for p in self.attributes if p.default and p.name == "axis"]
+        by_name = [p for p in self.attributes if p.default and p.name != "axis"]
+        if self.field in REDUCES:
+            by_name.append(Parameter("keepdims", "bool", "False"))
+        if self.field in INDEX_OUTPUT:
+            by_name.append(Parameter("index_dtype", "DTypeLike | None", "None"))
+        return by_position, by_name
+
+    def call(self):
+        inputs = ", ".join(self.inputs) + ("," if len(self.inputs) == 1 else "")
+        attributes = "".join(f'                "{p.attribute}": {p.value},\n'
+                             for p in self.attributes)
+        attributes = f"{{\n{attributes}            }}" if attributes else "{}"
+        extras = ""
+        if self.field in REDUCES:
+            extras += ", keepdims=keepdims"
+        if self.field in INDEX_OUTPUT:
+            extras += f", index_dtype=index_dtype, index_output={INDEX_OUTPUT[self.field]}"
+        return (f'            "{self.field}",\n            ({inputs}),\n'
+                f"            {attributes}{extras.replace(', ', f',{chr(10)}            ')},\n")
+
+
+def _signature(keyword, name, by_position, by_name, result):
+    lines = ["self", *(p.declare() for p in by_position)]
+    if by_name:
+        lines += ["*", *(p.declare() for p in by_name)]
+    lines.append("**options: Unpack[Options]")
+    separator = ",\n        "
+    return f"    {keyword} {name}(\n        {separator.join(lines)},\n    ) -> {result}:\n"
+
+
+def _docstring(text):
+    return text and textwrap.fill(f'"""{text}"""', 92, initial_indent=" " * 8,
+                         subsequent_indent=" " * 8) + "\n"
+
+
+def _methods(operators, functions, keyword, wait):
+    text = ""
+    for operator in operators:
+        text += "\n" + _signature(keyword, operator.name, *operator.parameters(), operator.result)
+        text += _docstring(operator.comment)
+        text += f"        call = Call(\n{operator.call()}        )\n"
+        if operator.result == "Array":
+            run = f"({wait}self._run(call, options))" if wait else "self._run(call, options)"
+            text += f"        return {run}[0]\n"
+        else:
+            text += f"        return {operator.result}(*{wait}self._run(call, options))\n"
+    axis = [Parameter("x", "ArrayLike"), Parameter("axis", "Axes", "None")]
+    for function in functions:
+        name = SHORT_FORMS.get(function, function)
+        text += "\n" + _signature(keyword, name, axis, [Parameter("keepdims", "bool", "False")],
+                                  "Array")
+        text += _docstring(f"`reduce` with {function.upper()}.")
+        text += (f'        return {wait}self.reduce(x, "{function}", axis, '
+                 "keepdims=keepdims, **options)\n")
+    return text
+
+
+def _operators(contract):
+    operators = [Operator(contract, field) for field in contract.message("OperatorDesc").field]
+    names = {operator.name for operator in operators}
+    return operators, [function for function in contract.choices(f"{PACKAGE}.ReduceFunction")
+                       if function not in names]
+
+
+def _class(name, contract, keyword, wait):
+    text = f"\n\nclass {name}:\n    {_PROTOTYPE.format(keyword=keyword)}\n"
+    text += "        raise NotImplementedError\n"
+    return text + _methods(*_operators(contract), keyword, wait)
+
+
+def _with_head(head, text):
+    """Imports Sequence where an attribute is a list."""
+    lists = "Sequence[" in text
+    head = head.replace("COLLECTIONS", "Mapping, Sequence" if lists else "Mapping")
+    return head.replace("LISTS", "from collections.abc import Sequence\n" if lists else "") + text
+
+
+def source(descriptors):
+    """Of _operators.py."""
+    contract = Contract(descriptors)
+    operators, _ = _operators(contract)
+    text = ""
+    for enum, aliases in (("AxisDirection", ()), ("ReduceFunction", FUNCTION_ALIASES)):
+        values = [f'    "{value}",\n' for value in (*contract.choices(f"{PACKAGE}.{enum}"),
+                                                    *aliases)]
+        text += f"\n{enum} = Literal[\n{''.join(values)}]\n"
+    for operator in operators:
+        if operator.result != "Array":
+            text += f"\n\nclass {operator.result}(NamedTuple):\n"
+            text += "".join(f"    {output}: Array\n" for output in operator.outputs)
+    text += "\n\n# The method of each field of OperatorDesc.\nMETHODS: Mapping[str, str] = {\n"
+    text += "".join(f'    "{operator.field}": "{operator.name}",\n' for operator in operators)
+    text += "}\n" + _class("Operators", contract, "def", "")
+    return _with_head(_HEAD, text)
+
+
+def async_source(descriptors):
+    """Of _async_operators.py."""
+    contract = Contract(descriptors)
+    operators, _ = _operators(contract)
+    names = ["AxisDirection", "ReduceFunction",
+             *(operator.result for operator in operators if operator.result != "Array")]
+    text = _class("AsyncOperators", contract, "async def", "await ")
+    return _with_head(_ASYNC_HEAD, text).replace("NAMES", ", ".join(names))

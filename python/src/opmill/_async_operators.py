@@ -1,0 +1,276 @@
+"""As _operators.py, for asyncio. Written by generate.py from the contract."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._call import Array, Axes, Call, Options
+from ._operators import AxisDirection, ReduceFunction, TopK
+
+
+class AsyncOperators:
+    async def _run(self, call: Call, options: Options) -> tuple[Array, ...]:
+        raise NotImplementedError
+
+    async def argmin(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        axis_direction: AxisDirection = "increasing",
+        keepdims: bool = False,
+        index_dtype: DTypeLike | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """DML_OPERATOR_ARGMIN: the index of the smallest element over `axes`."""
+        call = Call(
+            "arg_min",
+            (x,),
+            {
+                "axes": axis,
+                "axis_direction": axis_direction,
+            },
+            keepdims=keepdims,
+            index_dtype=index_dtype,
+            index_output=0,
+        )
+        return (await self._run(call, options))[0]
+
+    async def argmax(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        axis_direction: AxisDirection = "increasing",
+        keepdims: bool = False,
+        index_dtype: DTypeLike | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """DML_OPERATOR_ARGMAX: the index of the largest element over `axes`."""
+        call = Call(
+            "arg_max",
+            (x,),
+            {
+                "axes": axis,
+                "axis_direction": axis_direction,
+            },
+            keepdims=keepdims,
+            index_dtype=index_dtype,
+            index_output=0,
+        )
+        return (await self._run(call, options))[0]
+
+    async def reduce(
+        self,
+        x: ArrayLike,
+        function: ReduceFunction,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        index_dtype: DTypeLike | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """DML_OPERATOR_REDUCE."""
+        call = Call(
+            "reduce",
+            (x,),
+            {
+                "function": function,
+                "axes": axis,
+            },
+            keepdims=keepdims,
+            index_dtype=index_dtype,
+            index_output=0,
+        )
+        return (await self._run(call, options))[0]
+
+    async def top_k(
+        self,
+        x: ArrayLike,
+        k: int,
+        axis: int = -1,
+        *,
+        largest: bool = True,
+        index_dtype: DTypeLike | None = None,
+        **options: Unpack[Options],
+    ) -> TopK:
+        """DML_OPERATOR_TOP_K1, and DML_OPERATOR_TOP_K with AXIS_DIRECTION_DECREASING.
+        Output 0 holds the values, output 1 their indices along the axis."""
+        call = Call(
+            "top_k",
+            (x,),
+            {
+                "axis": axis,
+                "k": k,
+                "axis_direction": "decreasing" if largest else "increasing",
+            },
+            index_dtype=index_dtype,
+            index_output=1,
+        )
+        return TopK(*await self._run(call, options))
+
+    async def hardmax(
+        self,
+        x: ArrayLike,
+        axis: Axes = -1,
+        **options: Unpack[Options],
+    ) -> Array:
+        """DML_OPERATOR_ACTIVATION_HARDMAX1: 1 at the first largest element over `axes`, 0
+        elsewhere."""
+        call = Call(
+            "hardmax",
+            (x,),
+            {
+                "axes": axis,
+            },
+        )
+        return (await self._run(call, options))[0]
+
+    async def add(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        **options: Unpack[Options],
+    ) -> Array:
+        """DML_OPERATOR_ELEMENT_WISE_ADD: a + b. The tensors have the same sizes; a stride
+        of 0 broadcasts an input along a dimension."""
+        call = Call(
+            "element_wise_add",
+            (a, b),
+            {},
+        )
+        return (await self._run(call, options))[0]
+
+    async def cumulative_sum(
+        self,
+        x: ArrayLike,
+        axis: int = -1,
+        *,
+        axis_direction: AxisDirection = "increasing",
+        has_exclusive_sum: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """DML_OPERATOR_CUMULATIVE_SUMMATION: the sums of all elements up to each one along
+        `axis`, from the first one on (INCREASING) or from the last one (DECREASING)."""
+        call = Call(
+            "cumulative_summation",
+            (x,),
+            {
+                "axis": axis,
+                "axis_direction": axis_direction,
+                "has_exclusive_sum": has_exclusive_sum,
+            },
+        )
+        return (await self._run(call, options))[0]
+
+    async def mean(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with AVERAGE."""
+        return await self.reduce(x, "average", axis, keepdims=keepdims, **options)
+
+    async def l1(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with L1."""
+        return await self.reduce(x, "l1", axis, keepdims=keepdims, **options)
+
+    async def l2(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with L2."""
+        return await self.reduce(x, "l2", axis, keepdims=keepdims, **options)
+
+    async def log_sum(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with LOG_SUM."""
+        return await self.reduce(x, "log_sum", axis, keepdims=keepdims, **options)
+
+    async def log_sum_exp(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with LOG_SUM_EXP."""
+        return await self.reduce(x, "log_sum_exp", axis, keepdims=keepdims, **options)
+
+    async def max(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with MAX."""
+        return await self.reduce(x, "max", axis, keepdims=keepdims, **options)
+
+    async def min(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with MIN."""
+        return await self.reduce(x, "min", axis, keepdims=keepdims, **options)
+
+    async def prod(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with MULTIPLY."""
+        return await self.reduce(x, "multiply", axis, keepdims=keepdims, **options)
+
+    async def sum(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with SUM."""
+        return await self.reduce(x, "sum", axis, keepdims=keepdims, **options)
+
+    async def sum_square(
+        self,
+        x: ArrayLike,
+        axis: Axes = None,
+        *,
+        keepdims: bool = False,
+        **options: Unpack[Options],
+    ) -> Array:
+        """`reduce` with SUM_SQUARE."""
+        return await self.reduce(x, "sum_square", axis, keepdims=keepdims, **options)

@@ -1,0 +1,120 @@
+"""How a client reaches its servers: addresses, TLS, tokens."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+import grpc
+
+Pem = Union[str, "os.PathLike[str]", bytes, None]
+Token = Union[str, Callable[[], str], None]
+
+_MAX_RECEIVED_MESSAGE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Paths of PEM files, or their bytes. Without `ca`, gRPC's own authorities. `cert` and `key`
+    are the caller's, where the server asks for them. `server_name` is the name that its certificate
+    must have, instead of the host."""
+
+    ca: Pem = None
+    cert: Pem = None
+    key: Pem = None
+    server_name: str | None = None
+
+
+@dataclass(frozen=True)
+class ConnectOptions:
+    """What `connect` was given; enough to connect again elsewhere."""
+
+    target: str
+    tls: Tls | None = None
+    token: Token = None
+    insecure: bool = False
+    connect_timeout: float = 10
+    timeout: float | None = None
+    max_attempts: int = 5
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        token = self.token() if callable(self.token) else self.token
+        return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def options_of(target: str | Sequence[str], tls: Tls | bool | None,
+               **others: Any) -> ConnectOptions:
+    text = target if isinstance(target, str) else ",".join(target)
+    options = ConnectOptions(text, Tls() if tls is True else tls or None, **others)
+    if options.token and not options.tls and not options.insecure and not _stays_here(text):
+        raise ValueError(f"A token would go to {text} in clear text. Use tls=, or allow it with "
+                         "insecure=True.")
+    return options
+
+
+def uri_and_arguments(options: ConnectOptions) -> tuple[str, list[tuple[str, Any]]]:
+    """What gRPC's channels take. gRPC sends calls to the servers in turn, to those alone that say
+    that they serve; of a single server it would hide what that one says while it drains."""
+    uri, is_group = _uri(options.target)
+    config: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
+    if is_group:
+        config["healthCheckConfig"] = {"serviceName": "opmill.v1.OperatorService"}
+    arguments: list[tuple[str, Any]] = [
+        ("grpc.service_config", json.dumps(config)),
+        ("grpc.max_send_message_length", -1),  # the server's limit is the one that counts
+        ("grpc.max_receive_message_length", _MAX_RECEIVED_MESSAGE_BYTES),
+        ("SingleThreadedUnaryStream", 1),  # no thread for each Execute
+        # A server that comes back is found before the attempts of a call are used up.
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.max_reconnect_backoff_ms", 2000),
+    ]
+    if options.tls and options.tls.server_name:
+        arguments.append(("grpc.ssl_target_name_override", options.tls.server_name))
+    return uri, arguments
+
+
+def credentials(tls: Tls) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(_pem(tls.ca), _pem(tls.key), _pem(tls.cert))
+
+
+def _pem(pem: Pem) -> bytes | None:
+    if pem is None or isinstance(pem, bytes):
+        return pem
+    with open(pem, "rb") as file:
+        return file.read()
+
+
+def _uri(target: str) -> tuple[str, bool]:
+    """As gRPC takes it, and whether it names several servers: literal addresses of one family, or a
+    name that resolves to several."""
+    addresses = target.split(",")
+    if len(addresses) == 1:
+        return target, target.startswith("dns:")
+    if all(set(address) <= set("0123456789.:") for address in addresses):
+        return "ipv4:" + target, True
+    if all(address.startswith("[") for address in addresses):
+        return "ipv6:" + target, True
+    raise ValueError(f'"{target}" lists several servers, which are given as '
+                     "10.0.0.1:50051,10.0.0.2:50051 or [::1]:50051,[::1]:50052; for one name of "
+                     "several addresses write dns:///name:port.")
+
+
+def _stays_here(target: str) -> bool:
+    """Are all addresses of this machine?"""
+    return all(_is_loopback(address) for address in target.split(","))
+
+
+def _is_loopback(address: str) -> bool:
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,127 @@
+"""One execution without a connection: the messages that go out, and the result of those that come
+in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from . import _messages
+from ._call import Array, Prepared
+from ._contract import (FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
+                        ExecuteStreamRequest, ExecuteStreamResponse, Message)
+from ._convert import to_dataclass
+from ._tensors import empty_output, writable_bytes
+from ._wire import Buffer, chunk_parts, field_head, join, split
+from .errors import Internal, InvalidArgument, from_status
+
+# 256 KiB to 4 MiB are equally fast; a smaller input is sent in one message.
+CHUNK_BYTES = 1 << 20
+# Of a message beyond its tensor bytes; a descriptor takes some hundred bytes.
+_MAX_HEADER_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came of an execution."""
+
+    outputs: tuple[Array, ...]
+    statistics: _messages.ExecutionStatistics
+
+
+class Request:
+    """The messages of an execution, which may be asked for again where it is tried again."""
+
+    def __init__(self, prepared: Prepared, feature_level: str | None,
+                 max_message_bytes: int) -> None:
+        self._prepared = prepared
+        self._inputs = [tensor.data for tensor in prepared.tensors]
+        self._fields = {"operator": prepared.desc, **_level(feature_level)}
+        self._failure: BaseException | None = None
+        self.total_bytes = sum(map(len, self._inputs))
+        room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
+        self._chunk_bytes = min(CHUNK_BYTES, room)
+        self.is_small = self.total_bytes <= self._chunk_bytes
+
+    def message(self) -> bytes:
+        """For Execute: everything."""
+        parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
+        for data in self._inputs:
+            parts += [field_head(len(data)), data]
+        return join(parts)
+
+    def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
+        """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
+        many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
+        head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
+        taken = 0
+        for index, data in enumerate(self._inputs):
+            for offset in range(0, len(data), self._chunk_bytes):
+                chunk = data[offset:offset + self._chunk_bytes]
+                yield join((head, *chunk_parts(index, offset, chunk)))
+                head = ExecuteStreamRequest(execution_id=1).SerializeToString()
+                taken += len(chunk)
+                try:
+                    sent(taken)
+                except BaseException as failure:
+                    self._failure = failure
+                    return  # the server refuses the execution that lacks bytes
+
+    def raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def finish(self, receiver: Receiver) -> Execution:
+        return receiver.finish(self._prepared)
+
+    def compile_message(self) -> Message:
+        return CompileOperatorRequest(**self._fields)
+
+
+def _level(feature_level: str | None) -> dict[str, int]:
+    if feature_level is None:
+        return {}
+    if feature_level not in FEATURE_LEVELS.numbers:
+        raise InvalidArgument(f'"{feature_level}" is no feature level; they are '
+                              f'{", ".join(FEATURE_LEVELS.numbers)}.', field="feature_level")
+    return {"feature_level": FEATURE_LEVELS.numbers[feature_level]}
+
+
+class Receiver:
+    """Assembles the outputs in arrays of their own. Raises what the server or a message of it says
+    that went wrong."""
+
+    def __init__(self, *, is_stream: bool) -> None:
+        self._response: Any = ExecuteStreamResponse if is_stream else ExecuteResponse
+        self._outputs: list[Array] | None = None
+        self._targets: list[memoryview] = []
+        self._received: list[int] = []
+        self._statistics: Message | None = None
+
+    def add(self, message: bytes) -> None:
+        header, chunks = split(message)
+        response = self._response.FromString(header)
+        if response.HasField("started"):
+            self._outputs = [empty_output(desc) for desc in response.started.outputs]
+            self._targets = [writable_bytes(output) for output in self._outputs]
+            self._received = [0] * len(self._outputs)
+        for index, offset, data in chunks:
+            if index >= len(self._targets) or offset != self._received[index]:
+                raise Internal("The server sent a chunk that is not the next of any output.")
+            end = offset + len(data)
+            if end > len(self._targets[index]):
+                raise Internal("The server sent more bytes of an output than it announced.")
+            self._targets[index][offset:end] = data
+            self._received[index] = end
+        if response.HasField("statistics"):
+            self._statistics = response.statistics
+        elif hasattr(response, "status") and response.HasField("status"):
+            raise from_status(response.status)
+
+    def finish(self, prepared: Prepared) -> Execution:
+        complete = self._received == [len(target) for target in self._targets]
+        if self._statistics is None or self._outputs is None or not complete:
+            raise Internal("The server ended an answer before its last byte.")
+        return Execution(prepared.finish(self._outputs),
+                         to_dataclass(self._statistics, _messages.ExecutionStatistics))

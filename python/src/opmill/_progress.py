@@ -1,0 +1,26 @@
+"""The progress of an upload, as a caller wants to hear of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from ._call import Progress
+
+
+@contextlib.contextmanager
+def reporting(progress: Progress | bool | None, total: int) -> Iterator[Callable[[int], None]]:
+    """What is to be told the bytes sent so far."""
+    if not progress:
+        yield lambda sent: None
+    elif callable(progress):
+        callback = progress
+        yield lambda sent: callback(sent, total)
+    else:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            yield lambda sent: None
+            return
+        with tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024) as bar:
+            yield lambda sent: bar.update(sent - bar.n)

@@ -1,0 +1,198 @@
+"""A connection to servers, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, Unpack
+
+import grpc
+import grpc.aio
+from numpy.typing import ArrayLike
+
+from . import _messages, client
+from ._async_operators import AsyncOperators
+from ._call import Array, Call, Options, Progress
+from ._channel import ConnectOptions, Tls, Token, credentials, options_of, uri_and_arguments
+from ._contract import SERVICE, message
+from ._convert import to_dataclass
+from ._execution import Execution, Receiver, Request
+from ._progress import reporting
+from ._retry import Attempts
+from .errors import OpMillError, from_rpc_error
+
+_T = TypeVar("_T")
+
+_MAX_UPLOADS = 8  # of large inputs at a time; others wait
+
+
+async def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None,
+                  token: Token = None, insecure: bool = False, connect_timeout: float = 10,
+                  timeout: float | None = None, max_attempts: int = 5) -> Client:
+    """As opmill.connect."""
+    connected = Client(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
+                                  connect_timeout=connect_timeout, max_attempts=max_attempts))
+    try:
+        await connected._ask_limits()
+    except BaseException:
+        await connected.close()
+        raise
+    return connected
+
+
+class Client(AsyncOperators):
+    """As opmill.Client, of one event loop. Cancelling a task cancels its call."""
+
+    def __init__(self, options: ConnectOptions) -> None:
+        self._options = options
+        uri, arguments = uri_and_arguments(options)
+        self._channel = (grpc.aio.secure_channel(uri, credentials(options.tls), arguments)
+                         if options.tls else grpc.aio.insecure_channel(uri, arguments))
+        self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
+        self._max_message_bytes = 0
+        self._blocking = client.Client(options)  # of large inputs; connects when there is one
+        self._threads = ThreadPoolExecutor(_MAX_UPLOADS, "opmill")
+
+    async def close(self) -> None:
+        await self._channel.close()
+        self._blocking.close()
+        self._threads.shutdown(wait=False)
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def server_info(self, *, timeout: float | None = None) -> _messages.ServerInfo:
+        answer = await self._unary("GetServerInfo", None, timeout)
+        return to_dataclass(answer, _messages.ServerInfo)
+
+    async def statistics(self, *, timeout: float | None = None) -> _messages.Statistics:
+        answer = await self._unary("GetStatistics", None, timeout)
+        return to_dataclass(answer, _messages.Statistics)
+
+    async def compile(self, operator: str, inputs: Sequence[ArrayLike],
+                      attributes: Mapping[str, Any] | None = None,
+                      **options: Unpack[Options]) -> _messages.CompiledOperator:
+        request = self._request(Call(operator, inputs, attributes or {}), options)
+        answer = await self._unary("CompileOperator", request.compile_message(),
+                                   options.get("timeout"))
+        return to_dataclass(answer, _messages.CompiledOperator)
+
+    async def execute(self, operator: str, inputs: Sequence[ArrayLike],
+                      attributes: Mapping[str, Any] | None = None,
+                      **options: Unpack[Options]) -> Execution:
+        return await self._execute(Call(operator, inputs, attributes or {}), options)
+
+    async def _run(self, call: Call, options: Options) -> tuple[Array, ...]:
+        return (await self._execute(call, options)).outputs
+
+    async def _ask_limits(self) -> None:
+        info = await self._unary("GetServerInfo", None, self._options.connect_timeout,
+                                 max_attempts=1)
+        self._max_message_bytes = info.limits.max_message_bytes
+
+    def _request(self, call: Call, options: Options) -> Request:
+        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes)
+
+    async def _execute(self, call: Call, options: Options) -> Execution:
+        request = self._request(call, options)
+        timeout = self._timeout(options.get("timeout"))
+        if not request.is_small:
+            return await self._execute_in_thread(request, timeout, options.get("progress"))
+
+        async def attempt(left: float | None) -> Execution:
+            receiver = Receiver(is_stream=False)
+            responses = self._execute_call(request.message(), timeout=left,
+                                           metadata=self._options.metadata())
+            async for response in responses:
+                receiver.add(response)
+            return request.finish(receiver)
+
+        with reporting(options.get("progress"), request.total_bytes) as sent:
+            result = await self._retry(attempt, timeout)
+            sent(request.total_bytes)
+        return result
+
+    async def _execute_in_thread(self, request: Request, timeout: float | None,
+                                 progress: Progress | bool | None) -> Execution:
+        """A thread copies the bytes, so that the loop is free. Besides, if a call ends while
+        grpc.aio writes, it reports the failed write, and not how the call has ended."""
+        attempts = Attempts(1, timeout)
+        cancellation = _Cancellation()
+
+        def run() -> Execution:
+            return self._blocking._perform(request, attempts.remaining(), progress,
+                                           cancellation.started)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+        except asyncio.CancelledError:
+            cancellation.cancel()
+            raise
+
+    async def _unary(self, method: str, request: Any, timeout: float | None,
+                     max_attempts: int | None = None) -> Any:
+        call = self._channel.unary_unary(
+            f"/{SERVICE}/{method}",
+            request_serializer=lambda r: b"" if r is None else r.SerializeToString(),
+            response_deserializer=message(f"opmill.v1.{method}Response").FromString)
+
+        async def attempt(left: float | None) -> Any:
+            return await call(request, timeout=left, metadata=self._options.metadata())
+
+        return await self._retry(attempt, self._timeout(timeout), max_attempts)
+
+    def _timeout(self, timeout: float | None) -> float | None:
+        return self._options.timeout if timeout is None else timeout
+
+    async def _retry(self, attempt: Callable[[float | None], Awaitable[_T]],
+                     timeout: float | None, max_attempts: int | None = None) -> _T:
+        attempts = Attempts(max_attempts or self._options.max_attempts, timeout)
+        while True:
+            try:
+                try:
+                    return await attempt(attempts.remaining())
+                except grpc.RpcError as error:
+                    raise from_rpc_error(error) from None
+            except OpMillError as error:
+                delay = attempts.delay_after(error)
+            await self._wait(delay)
+
+    async def _wait(self, seconds: float) -> None:
+        """As opmill.Client's: somebody has to wait for the channel."""
+
+        async def watch() -> None:
+            while True:
+                await self._channel.wait_for_state_change(
+                    self._channel.get_state(try_to_connect=True))
+
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(watch(), seconds)
+
+
+class _Cancellation:
+    """Of a call that a thread makes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._call: Any = None
+        self._cancelled = False
+
+    def started(self, call: Any) -> None:
+        with self._lock:
+            self._call = call
+            cancelled = self._cancelled
+        if cancelled:
+            call.cancel()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            call = self._call
+        if call is not None:
+            call.cancel()

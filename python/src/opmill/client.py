@@ -1,0 +1,187 @@
+"""A connection to servers, for threads."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
+
+import grpc
+from numpy.typing import ArrayLike
+
+from . import _messages
+from ._call import Array, Call, Options, Progress
+from ._channel import ConnectOptions, Tls, Token, credentials, options_of, uri_and_arguments
+from ._contract import SERVICE, message
+from ._convert import to_dataclass
+from ._execution import Execution, Receiver, Request
+from ._operators import Operators
+from ._progress import reporting
+from ._retry import Attempts
+from .errors import OpMillError, from_rpc_error
+
+_T = TypeVar("_T")
+
+
+def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token: Token = None,
+            insecure: bool = False, connect_timeout: float = 10, timeout: float | None = None,
+            max_attempts: int = 5) -> Client:
+    """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name
+    that resolves to several, "dns:///name:port". They take calls in turn.
+
+    `token` is sent with every call: a string, or a function that returns the current one. In clear
+    text it goes to this machine only, unless `insecure`. `timeout` (seconds) is for calls without
+    one of their own. A call that ends because the server is unavailable, or has no room at the
+    moment, is tried up to `max_attempts` times.
+
+    Raises Unavailable where no server answers within `connect_timeout`."""
+    return _connect(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
+                               connect_timeout=connect_timeout, max_attempts=max_attempts))
+
+
+class Client(Operators):
+    """Any thread may call. It can be pickled: what it becomes in another process connects anew, and
+    shares its connection there with its like."""
+
+    def __init__(self, options: ConnectOptions) -> None:
+        self._options = options
+        uri, arguments = uri_and_arguments(options)
+        self._channel = (grpc.secure_channel(uri, credentials(options.tls), arguments)
+                         if options.tls else grpc.insecure_channel(uri, arguments))
+        self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
+        self._stream_call = self._channel.stream_stream(f"/{SERVICE}/ExecuteStream")
+        self._max_message_bytes = 0
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return _shared, (self._options,)
+
+    def server_info(self, *, timeout: float | None = None) -> _messages.ServerInfo:
+        """The device, the operators with their types and ranks, and every limit."""
+        return to_dataclass(self._unary("GetServerInfo", None, timeout), _messages.ServerInfo)
+
+    def statistics(self, *, timeout: float | None = None) -> _messages.Statistics:
+        """What the server has done since its start."""
+        return to_dataclass(self._unary("GetStatistics", None, timeout), _messages.Statistics)
+
+    def compile(self, operator: str, inputs: Sequence[ArrayLike],
+                attributes: Mapping[str, Any] | None = None,
+                **options: Unpack[Options]) -> _messages.CompiledOperator:
+        """Checks a call as `execute` takes it, and compiles it, so that the first execution need
+        not. Of the inputs only shape, strides and type count."""
+        request = self._request(Call(operator, inputs, attributes or {}), options)
+        answer = self._unary("CompileOperator", request.compile_message(), options.get("timeout"))
+        return to_dataclass(answer, _messages.CompiledOperator)
+
+    def execute(self, operator: str, inputs: Sequence[ArrayLike],
+                attributes: Mapping[str, Any] | None = None,
+                **options: Unpack[Options]) -> Execution:
+        """Any operator of the contract, by the names of its OperatorDesc:
+        execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
+        return self._execute(Call(operator, inputs, attributes or {}), options)
+
+    def _run(self, call: Call, options: Options) -> tuple[Array, ...]:
+        return self._execute(call, options).outputs
+
+    def _request(self, call: Call, options: Options) -> Request:
+        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes)
+
+    def _execute(self, call: Call, options: Options) -> Execution:
+        return self._perform(self._request(call, options), options.get("timeout"),
+                             options.get("progress"))
+
+    def _perform(self, request: Request, timeout: float | None, progress: Progress | bool | None,
+                 started: Callable[[Any], None] = lambda call: None) -> Execution:
+        """`started` gets the call of each attempt, which it may cancel."""
+        with reporting(progress, request.total_bytes) as sent:
+
+            def attempt(left: float | None) -> Execution:
+                receiver = Receiver(is_stream=not request.is_small)
+                metadata = self._options.metadata()
+                if request.is_small:
+                    responses = self._execute_call(request.message(), left, metadata)
+                else:
+                    responses = self._stream_call(request.messages(sent), left, metadata)
+                started(responses)
+                try:
+                    _receive(responses, receiver)
+                finally:
+                    request.raise_failure()
+                return request.finish(receiver)
+
+            result = self._retry(attempt, timeout)
+            if request.is_small:
+                sent(request.total_bytes)
+            return result
+
+    def _ask_limits(self) -> None:
+        info = self._unary("GetServerInfo", None, self._options.connect_timeout, max_attempts=1)
+        self._max_message_bytes = info.limits.max_message_bytes
+
+    def _unary(self, method: str, request: Any, timeout: float | None,
+               max_attempts: int | None = None) -> Any:
+        call = self._channel.unary_unary(
+            f"/{SERVICE}/{method}",
+            request_serializer=lambda r: b"" if r is None else r.SerializeToString(),
+            response_deserializer=message(f"opmill.v1.{method}Response").FromString)
+        return self._retry(lambda left: call(request, left, self._options.metadata()), timeout,
+                           max_attempts)
+
+    def _retry(self, attempt: Callable[[float | None], _T], timeout: float | None,
+               max_attempts: int | None = None) -> _T:
+        attempts = Attempts(max_attempts or self._options.max_attempts,
+                            self._options.timeout if timeout is None else timeout)
+        while True:
+            try:
+                try:
+                    return attempt(attempts.remaining())
+                except grpc.RpcError as error:
+                    raise from_rpc_error(error) from None
+            except OpMillError as error:
+                delay = attempts.delay_after(error)
+            self._wait(delay)
+
+    def _wait(self, seconds: float) -> None:
+        """Without a call or a subscriber, gRPC connects to a server that is back only after 5 s."""
+
+        def ignore(state: grpc.ChannelConnectivity) -> None:
+            pass
+
+        self._channel.subscribe(ignore, try_to_connect=True)
+        try:
+            time.sleep(seconds)
+        finally:
+            self._channel.unsubscribe(ignore)
+
+
+def _receive(responses: Any, receiver: Receiver) -> None:
+    """Reads to the end. What ends it sooner cancels the call."""
+    try:
+        for response in responses:
+            receiver.add(response)
+    finally:
+        responses.cancel()
+
+
+def _connect(options: ConnectOptions) -> Client:
+    client = Client(options)
+    try:
+        client._ask_limits()
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+@functools.lru_cache(maxsize=16)
+def _shared(options: ConnectOptions) -> Client:
+    return _connect(options)

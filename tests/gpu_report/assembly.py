@@ -1,0 +1,112 @@
+"""The hot loop of a kernel, from the assembly of RADV (AMD) or NVK (NVIDIA)."""
+
+import dataclasses
+import re
+
+_AMD_BYTES = {"x": 4, "xy": 8, "xyz": 12, "xyzw": 16, "b32": 4, "b64": 8, "b96": 12, "b128": 16,
+              "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
+_AMD_LOAD = re.compile(r"(?:buffer|global)_load_(?:format_)?(?:d16_)?(\w+)")
+_WAIT = re.compile(r"s_waitcnt.*vmcnt\((\d+)\)")
+_NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
+
+
+@dataclasses.dataclass
+class HotLoop:
+    """The innermost loop that loads most from memory, one turn of it."""
+    loads: int
+    load_bytes: int
+    bytes_in_flight: int  # that a lane waits for at once
+    instructions: int
+    divisions: int
+    barriers: int
+
+
+def hot_loop(assembly):
+    """None where no loop loads."""
+    is_nvidia = assembly.startswith("block")
+    loops = _innermost_loops(*(_nvidia_blocks if is_nvidia else _amd_blocks)(assembly))
+    body = max(loops, key=lambda lines: sum(map(_loaded, lines)), default=[])
+    if not any(map(_loaded, body)):
+        return None
+
+    def count(*starts):
+        return sum(line.startswith(starts) for line in body)
+
+    load_bytes = sum(map(_loaded, body))
+    return HotLoop(
+        loads=sum(_loaded(line) > 0 for line in body), load_bytes=load_bytes,
+        # NVIDIA's scoreboards are not in the text: all loads of a turn may be in flight.
+        bytes_in_flight=load_bytes if is_nvidia else _in_flight(body),
+        instructions=len(body) - count(*_NO_WORK), divisions=count("v_rcp", "mufu.rcp"),
+        barriers=count("s_barrier", "bar.sync"))
+
+
+def _nvidia_blocks(assembly):
+    """Basic blocks as lists of instructions, and the edges between them."""
+    blocks, edges = [], []
+    for line in assembly.splitlines():
+        if line.startswith("block"):
+            blocks.append([])
+        elif line.startswith("} ->"):
+            edges += [(len(blocks) - 1, int(to)) for to in re.findall(r"\d+", line)]
+        elif line.strip() and blocks:
+            blocks[-1].append(re.sub(r"\s*//.*", "", line).split("=", 1)[-1].strip())
+    return blocks, edges
+
+
+def _amd_blocks(assembly):
+    places, blocks = {}, []
+    for line in assembly.splitlines():
+        line = re.sub(r"\s*(;|//).*", "", line).strip()
+        if line.endswith(":") or not blocks:
+            places[line.removesuffix(":")] = len(blocks)
+            blocks.append([])
+        if line and not line.endswith(":"):
+            blocks[-1].append(line)
+    edges = []
+    for at, body in enumerate(blocks):
+        targets = (re.match(r"s_c?branch\w* (BB\d+)", line) for line in body)
+        edges += [(at, places[target[1]]) for target in targets if target and target[1] in places]
+        if at + 1 < len(blocks) and not (body and body[-1].startswith("s_branch")):
+            edges.append((at, at + 1))
+    return blocks, edges
+
+
+def _innermost_loops(blocks, edges):
+    """Each as its instructions: those of all blocks from which the branch back can be reached."""
+    bodies = {}
+    for end, begin in edges:
+        if begin > end:
+            continue
+        body, waiting = bodies.setdefault(begin, {begin}), [end]
+        while waiting:
+            at = waiting.pop()
+            if at not in body:
+                body.add(at)
+                waiting += [source for source, target in edges if target == at]
+    for begin, body in bodies.items():
+        if not any(other != begin and other in body for other in bodies):
+            yield [line for at in sorted(body) for line in blocks[at]]
+
+
+def _loaded(line):
+    """Bytes that a lane loads from memory with this instruction."""
+    if match := _AMD_LOAD.match(line):
+        return _AMD_BYTES.get(match[1], 4)
+    if line.startswith(("tld", "suld")):  # typed loads
+        return 16
+    if line.startswith("ld.global"):
+        return _AMD_BYTES.get(line.split(" ")[0].split(".")[-1], 4)
+    return 0
+
+
+def _in_flight(body):
+    """Over two turns, because a load may outlast its turn."""
+    most, waiting = 0, []
+    for line in body * 2:
+        if loaded := _loaded(line):
+            waiting.append(loaded)
+            most = max(most, sum(waiting))
+        if wait := _WAIT.match(line):
+            waiting = waiting[max(0, len(waiting) - int(wait[1])):]
+    return most

@@ -1,0 +1,49 @@
+"""The GPUs of the report, and how their drivers' compilers run without them."""
+
+import dataclasses
+import os
+import pathlib
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    name: str
+    product: str
+    driver: str  # RADV or NVK
+    chip: str  # as the driver calls it
+    processors: int  # that have `most_waves` waves each: AMD's SIMDs, NVIDIA's SMs
+    most_waves: int
+    wave_lanes: int
+    bandwidth: float  # bytes a second
+
+    @property
+    def bytes_needed(self):
+        """In flight, to keep the memory busy: bandwidth times latency."""
+        return self.bandwidth * 700e-9
+
+    def resident_lanes(self, waves):
+        return self.processors * waves * self.wave_lanes
+
+
+GPUS = {gpu.name: gpu for gpu in (
+    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 192, 16, 64, 0.96e12),
+    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 160, 16, 64, 0.512e12),
+    Gpu("vega20", "Radeon VII", "RADV", "vega20", 240, 10, 64, 1.02e12),
+    Gpu("gh100", "H200", "NVK", "180", 132, 64, 32, 4.8e12),
+    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 48, 32, 1.01e12),
+)}
+
+
+def command_for(gpu, deps, nvk, scratch):
+    """The start of a command line, and its environment."""
+    environment = dict(os.environ, MESA_SHADER_CACHE_DISABLE="1", VKD3D_DEBUG="none",
+                       VKD3D_SHADER_DEBUG="none")
+    if gpu.driver == "NVK":
+        return [str(pathlib.Path(nvk) / "run"), gpu.chip], environment
+    manifest = pathlib.Path(scratch) / "radv.json"
+    library = next(pathlib.Path(deps).resolve().glob("root/usr/lib/*/libvulkan_radeon.so"))
+    manifest.write_text('{"ICD": {"api_version": "1.4.305", "library_path": "%s"}, '
+                        '"file_format_version": "1.0.0"}' % library)
+    environment |= {"RADV_FORCE_FAMILY": gpu.chip, "VK_DRIVER_FILES": str(manifest),
+                    "VK_ICD_FILENAMES": str(manifest)}
+    return [], environment

@@ -1,0 +1,77 @@
+#include "tests/gpu_report/hot_plans.h"
+
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/d3d12/d3d12_device.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/top_k/top_k_desc.h"
+
+namespace opmill {
+namespace {
+
+struct Shape {
+  std::vector<uint32_t> sizes;
+  uint32_t axis = 0;
+};
+
+const Shape kShapes[] = {
+    {{8192, 4096}, 1},  {{8192, 1024}, 1}, {{1048576, 64}, 1},
+    {{1024, 50257}, 1}, {{8192, 4096}, 0}, {{8192, 8192}, 0},
+    {{64, 1048576}, 0}, {{67108864}, 0},   {{64, 1024, 1024}, 1},
+};
+constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat16, DataType::kInt8,
+                               DataType::kInt64};
+constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum, ReduceFunction::kMax,
+                                         ReduceFunction::kLogSumExp, ReduceFunction::kL2};
+
+class Collector {
+ public:
+  // Descriptors that the operator does not allow are left out: hardmax of integers.
+  void Add(const std::string& what, const Shape& shape, const OperatorDesc& desc) {
+    const absl::StatusOr<OperatorDesc> validated = Validate(desc);
+    if (!validated.ok()) return;
+    absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, PlanOptionsFor(DeviceKind::kHardware));
+    if (!plan.ok()) throw std::runtime_error(std::string(plan.status().message()));
+    const std::string title = absl::StrCat(what, " ", ToString(desc.inputs[0].data_type), " [",
+                                           absl::StrJoin(shape.sizes, ","), "] over ", shape.axis);
+    plans_.push_back({title, *std::move(plan)});
+  }
+  std::vector<TitledPlan> Take() { return std::move(plans_); }
+
+ private:
+  std::vector<TitledPlan> plans_;
+};
+
+void AddOperators(DataType type, const Shape& shape, Collector& collector) {
+  const TensorDesc input = {type, shape.sizes, {}};
+  for (const ReduceFunction function : kFunctions) {
+    collector.Add(absl::AsciiStrToLower(ToString(function)), shape,
+                  ReduceDesc{function, input, std::nullopt, {shape.axis}});
+  }
+  collector.Add("argmax", shape, ArgReduceDesc{Extreme::kMax, input, std::nullopt, {shape.axis}});
+  collector.Add("hardmax", shape, HardmaxDesc{input, std::nullopt, {shape.axis}});
+  for (const uint32_t k : {10u, 100u, 1000u}) {
+    collector.Add(
+        absl::StrCat("top_k k=", k), shape,
+        TopKDesc{input, std::nullopt, std::nullopt, shape.axis, k, AxisDirection::kDecreasing});
+  }
+}
+
+}  // namespace
+
+std::vector<TitledPlan> HotPlans() {
+  Collector collector;
+  for (const DataType type : kTypes) {
+    for (const Shape& shape : kShapes) AddOperators(type, shape, collector);
+  }
+  return collector.Take();
+}
+
+}  // namespace opmill

@@ -1,0 +1,21 @@
+// The plans for hardware of the shapes that users bring most.
+#ifndef OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
+#define OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
+
+#include <string>
+#include <vector>
+
+#include "kernels/plan/plan.h"
+
+namespace opmill {
+
+struct TitledPlan {
+  std::string title;  // "sum FLOAT32 [8192,4096] over 1"
+  OperatorPlan plan;
+};
+
+std::vector<TitledPlan> HotPlans();
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_

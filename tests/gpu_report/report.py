@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""What the compilers of real GPUs make of the kernels, without a GPU: ./dev gpu-report.
+
+Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails where a kernel
+spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code, or
+divides in its hot loop, unless exceptions.txt lists it; fails too where exceptions.txt lists what no
+longer fails, so that the list only shrinks. Writes report.json and report.html to OUT."""
+
+import argparse
+import collections
+import dataclasses
+import html
+import json
+import pathlib
+import subprocess
+import sys
+
+import assembly
+from gpus import GPUS, command_for
+
+MAX_CODE_BYTES = 16384
+EXCEPTIONS = pathlib.Path(__file__).parent / "exceptions.txt"
+
+
+@dataclasses.dataclass
+class Kernel:
+    line: str
+    registers: int
+    spilled: int
+    scratch_bytes: int
+    waves: int
+    shared_bytes: int  # groupshared; 0 on NVK, which does not say
+    code_bytes: int  # 0 on NVK, whose instructions have 16 bytes each
+    loop: assembly.HotLoop | None
+
+    def failures(self, gpu):
+        checks = {"spill": self.spilled > 0, "scratch": self.scratch_bytes > 0,
+                  "occupancy": 2 * self.waves < gpu.most_waves,
+                  "code": self.code_bytes > MAX_CODE_BYTES,
+                  "division": self.loop is not None and self.loop.divisions > 0}
+        return [name for name, fails in checks.items() if fails]
+
+
+def kernel_of(gpu, line, statistics, text):
+    loop = assembly.hot_loop(text)
+    if gpu.driver == "NVK":  # its "Spills to reg" are uniform registers and predicates
+        return Kernel(line, statistics["Number of GPRs"], statistics["Spills to memory"],
+                      statistics["SLM size"], statistics["Max warps/SM"], 0, 0, loop)
+    # RADV counts waves of 32 lanes on RDNA; the kernels run in waves of 64.
+    waves = statistics["Subgroups per SIMD"] // (1 if gpu.chip == "vega20" else 2)
+    return Kernel(line, statistics["VGPRs"],
+                  statistics["Spilled VGPRs"] + statistics["Spilled SGPRs"],
+                  statistics["Scratch size"], waves, statistics["LDS size"],
+                  statistics["Code size"], loop)
+
+
+def compile_for(gpu, options, lines):
+    folder = options.out / gpu.name
+    folder.mkdir(parents=True, exist_ok=True)
+    prefix, environment = command_for(gpu, options.deps, options.nvk, options.out)
+    command = [*prefix, options.program, "compile", str(folder), str(options.cache)]
+    output = subprocess.run(command, env=environment, input="\n".join(lines), check=True,
+                            capture_output=True, text=True).stdout.splitlines()
+    kernels = []
+    for number, row in enumerate(output[1:]):  # the first line names the GPU
+        line, *fields = row.split("\t")
+        statistics = {name: int(value) for name, value in (field.split("=") for field in fields)}
+        kernels.append(kernel_of(gpu, line, statistics, (folder / f"{number}.s").read_text()))
+    assert len(kernels) == len(lines), (gpu.name, len(kernels), len(lines))
+    return kernels
+
+
+def read_plans(program):
+    """Title -> [(pass, groups, kernel line)]; a fill has 0 groups and no kernel."""
+    plans = {}
+    output = subprocess.run([program, "plans"], check=True, capture_output=True, text=True).stdout
+    for row in output.splitlines():
+        word, rest = row.split(" ", 1)
+        if word == "plan":
+            steps = plans.setdefault(rest, [])
+        elif rest.startswith("fill "):
+            steps.append((int(word), 0, ""))
+        else:
+            groups, line = rest.split(" ", 1)
+            steps.append((int(word), int(groups), line))
+    return plans
+
+
+def plan_rows(gpu, plans, kernels):
+    """For each plan its passes, the groups of the dispatch whose loop loads most, and the bytes that it
+    keeps in flight, as a share of what the memory needs."""
+    by_line = {kernel.line: kernel for kernel in kernels}
+    rows = []
+    for title, steps in plans.items():
+        loading = [(groups, by_line[line]) for _, groups, line in steps
+                   if line in by_line and by_line[line].loop]
+        row = {"plan": title, "passes": max(number for number, _, _ in steps),
+               "dispatches": len(steps)}
+        if loading:
+            groups, kernel = max(loading, key=lambda each: each[0] * each[1].loop.load_bytes)
+            threads = int(kernel.line.split("THREADS=")[1].split(" ")[0])
+            lanes = min(groups * threads, gpu.resident_lanes(kernel.waves))
+            flight = lanes * kernel.loop.bytes_in_flight
+            row |= {"groups": groups, "bytes_in_flight": flight,
+                    "share_needed": round(flight / gpu.bytes_needed, 2)}
+        rows.append(row)
+    return rows
+
+
+def read_exceptions():
+    """(gpu, failure, kernel) of lines "KERNEL: GPU FAILURE..., GPU FAILURE...", each of them below a line
+    "reason: ..." that is for all that follow it."""
+    exceptions, has_reason = set(), False
+    for line in EXCEPTIONS.read_text().splitlines():
+        if line.startswith("reason: "):
+            has_reason = True
+        elif line:
+            kernel, failures = line.split(": ")
+            if not has_reason:
+                raise ValueError(f"{EXCEPTIONS.name}: no reason stands above: {line}")
+            for gpu, *names in map(str.split, failures.split(",")):
+                exceptions |= {(gpu, name, kernel) for name in names}
+    return exceptions
+
+
+def judge(reports, is_all):
+    """The unexpected failures, and the exceptions that no longer are any."""
+    listed = read_exceptions()
+    found = {(gpu, failure, kernel.line) for gpu, kernels in reports.items() for kernel in kernels
+             for failure in kernel.failures(GPUS[gpu])}
+    compiled = {(gpu, kernel.line) for gpu, kernels in reports.items() for kernel in kernels}
+    fresh = sorted(found - listed)
+    stale = sorted(each for each in listed - found
+                   if (each[0], each[2]) in compiled or (is_all and each[0] in reports))
+    return found, fresh, stale
+
+
+def print_summary(reports, found):
+    print(f"{'GPU':8} {'kernels':>7} {'failing':>7} " +
+          " ".join(f"{name:>9}" for name in ("spill", "scratch", "occupancy", "code", "division")))
+    for name, kernels in reports.items():
+        counts = collections.Counter(failure for gpu, failure, _ in found if gpu == name)
+        failing = len({line for gpu, _, line in found if gpu == name})
+        print(f"{name:8} {len(kernels):7} {failing:7} " +
+              " ".join(f"{counts[each]:9}" for each in
+                       ("spill", "scratch", "occupancy", "code", "division")))
+
+
+def table(rows):
+    """As HTML, with the keys of the first row as its head."""
+    def cells(tag, values):
+        return "".join(f"<{tag}>{html.escape(str(value))}</{tag}>" for value in values)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    body = "".join(f"<tr>{cells('td', (row.get(name, '') for name in names))}</tr>\n" for row in rows)
+    return f"<table><tr>{cells('th', names)}</tr>\n{body}</table>\n"
+
+
+def write_reports(out, reports, plans):
+    everything = {}
+    page = ["<!doctype html><meta charset=utf-8><title>GPU report</title><style>body{font:14px sans-serif}"
+            "table{border-collapse:collapse}td,th{padding:2px 8px;border-bottom:1px solid #ddd;"
+            "text-align:left}</style>"]
+    for name, kernels in reports.items():
+        gpu = GPUS[name]
+        rows = [{"registers": each.registers, "spilled": each.spilled, "scratch": each.scratch_bytes,
+                 "waves": f"{each.waves}/{gpu.most_waves}", "shared": each.shared_bytes,
+                 "code": each.code_bytes,
+                 **(dataclasses.asdict(each.loop) if each.loop else {}),
+                 "fails": " ".join(each.failures(gpu)), "kernel": each.line} for each in kernels]
+        flights = plan_rows(gpu, plans, kernels)
+        everything[name] = {"gpu": dataclasses.asdict(gpu), "kernels": rows, "plans": flights}
+        page += [f"<h1>{name}: {gpu.product}, {gpu.driver}</h1><h2>Kernels</h2>", table(rows),
+                 f"<h2>Plans; {gpu.bytes_needed / 1e6:.1f} MB in flight keep the memory busy</h2>",
+                 table(flights)]
+    (out / "report.json").write_text(json.dumps(everything, indent=1))
+    (out / "report.html").write_text("\n".join(page))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev gpu-report", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="every hardware kernel, about half an hour")
+    parser.add_argument("--gpu", action="append", choices=GPUS, help="these alone; may be repeated")
+    parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
+    for name in ("deps", "nvk", "cache", "out"):
+        parser.add_argument("--" + name, type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    options.cache.mkdir(parents=True, exist_ok=True)
+
+    which = "all" if options.all else "hot"
+    lines = subprocess.run([options.program, "kernels", which], check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    reports = {name: compile_for(GPUS[name], options, lines) for name in options.gpu or GPUS}
+    write_reports(options.out, reports, read_plans(options.program))
+    found, fresh, stale = judge(reports, options.all)
+    print_summary(reports, found)
+    for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale)):
+        for entry in entries:
+            print(f"{what}: {' '.join(entry)}")
+    print(f"{options.out / 'report.html'} and report.json have every kernel and plan.")
+    return 1 if fresh or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""opmill.dask on uneven chunks with ties, NaN and -0, against NumPy; and a server that dies."""
+
+import threading
+import unittest
+
+import dask
+import dask.array as da
+import numpy as np
+import oracle
+from server_process import ServerProcess
+
+import opmill
+import opmill.dask as od
+
+SHAPE = (23, 17, 5)
+CHUNKS = ((7, 1, 0, 15), (10, 7), (5,))
+AXES = (0, 1, -1, (0, 1), (2, 0), (), None)
+
+
+class Values(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        servers = [cls.enterClassContext(ServerProcess(device="cpu")) for _ in range(2)]
+        cls.c = cls.enterClassContext(opmill.connect([server.address for server in servers]))
+
+    def test_reductions(self):
+        names = {"average": "mean", "multiply": "prod"}
+        for dtype, nans, axes in (("float32", 0.01, AXES), ("float32", 0, (0, (0, 1), None)),
+                                  ("float16", 0, (0, None)), ("int32", 0, (0, (2, 0)))):
+            x = oracle.awkward(dtype, SHAPE, nans=nans)
+            d = da.from_array(x, chunks=CHUNKS)
+            lazy = {}
+            for function in oracle.FUNCTIONS:
+                if dtype == "int32" and function in ("average", "l2", "log_sum", "log_sum_exp"):
+                    continue
+                method = getattr(od, names.get(function, function))
+                for axis in axes:
+                    lazy[function, axis] = method(self.c, d, axis)
+                lazy[function, 1, True] = od.reduce(self.c, d, function, 1, keepdims=True,
+                                                    split_every=2)
+            for key, actual in dask.compute(lazy)[0].items():
+                self.assertEqual((lazy[key].dtype, lazy[key].shape), (x.dtype, actual.shape))
+                oracle.assert_close(actual, x, key[0], key[1], len(key) > 2,
+                                    f"{key} {dtype} {nans}")
+
+    def test_extremes_of_zeros(self):
+        x = np.array([0.0, -0.0, -0.0, 0.0], np.float32)
+        d = da.from_array(x, chunks=1)
+        self.assertFalse(np.signbit(od.max(self.c, d).compute()))
+        self.assertTrue(np.signbit(od.min(self.c, d).compute()))
+
+    def test_range(self):
+        """Partial results are no narrower than the server's own."""
+        half = da.from_array(np.array([60000, 60000, -60000, 32], np.float16), chunks=2)
+        self.assertEqual(od.sum(self.c, half).compute(), 60032)
+        large = da.from_array(np.full(64, 3e38, np.float32), chunks=9)
+        np.testing.assert_allclose(od.mean(self.c, large).compute(), 3e38, rtol=1e-6)
+        for values in ([100.0], [-100.0, -100.0], [-np.inf] * 3, [np.inf, 0], [-np.inf, 2]):
+            x = np.array(values, np.float32)
+            np.testing.assert_allclose(
+                od.log_sum_exp(self.c, da.from_array(x, chunks=1)).compute(),
+                self.c.log_sum_exp(x), rtol=1e-6)
+
+    def test_argmin_and_argmax(self):
+        for dtype in ("float32", "int8", "uint64"):
+            x = oracle.awkward(dtype, SHAPE, seed=5, nans=0.01)
+            d = da.from_array(x, chunks=CHUNKS)
+            lazy = {}
+            for operator in ("argmin", "argmax"):
+                for axis in AXES:
+                    for direction in ("increasing", "decreasing"):
+                        last = direction == "decreasing"
+                        keepdims = last == (operator == "argmin")  # both with both
+                        lazy[operator, axis, last, keepdims] = getattr(od, operator)(
+                            self.c, d, axis, axis_direction=direction, keepdims=keepdims)
+            for key, actual in dask.compute(lazy)[0].items():
+                self.assertEqual((lazy[key].dtype, lazy[key].shape), (np.int64, actual.shape))
+                np.testing.assert_array_equal(actual, oracle.arg_extreme(x, *key), err_msg=str(key))
+
+    def test_top_k(self):
+        for dtype in ("float32", "float16", "int16"):
+            x = oracle.awkward(dtype, SHAPE, seed=6, nans=0.05)
+            d = da.from_array(x, chunks=CHUNKS)
+            for axis, k in ((0, 4), (0, 23), (1, 9), (-1, 3)):
+                for largest in (True, False):
+                    actual = od.top_k(self.c, d, k, axis, largest=largest)
+                    values, indices = oracle.top_k(x, k, axis, largest)
+                    self.assertEqual(actual.values.shape, values.shape)
+                    computed = dask.compute(actual.values, actual.indices)
+                    np.testing.assert_array_equal(computed[0], values)
+                    np.testing.assert_array_equal(computed[1], indices)
+
+    def test_refusals(self):
+        d = da.ones((4, 6), chunks=(2, 3), dtype=np.float32)
+        with self.assertRaisesRegex(opmill.InvalidArgument, "k \\(7\\)"):
+            od.top_k(self.c, d, 7)
+        with self.assertRaisesRegex(opmill.InvalidArgument, "axis \\(2\\)"):
+            od.sum(self.c, d, 2)
+        with self.assertRaisesRegex(ValueError, "compute_chunk_sizes"):
+            od.argmax(self.c, d[d > 0])
+        with self.assertRaisesRegex(opmill.InvalidArgument, "float64"):
+            od.sum(self.c, d.astype(np.float64)).compute()
+
+
+class Failures(unittest.TestCase):
+    def test_one_of_two_servers_dies_midway(self):
+        random = np.random.default_rng(8)
+        parts = random.integers(0, 1000, (40, 100, 64)).astype(np.float32)
+        with (ServerProcess(device="cpu") as first, ServerProcess(device="cpu") as second,
+              opmill.connect([first.address, second.address], max_attempts=60) as c):
+            killed = threading.Event()
+
+            def load(number):
+                if number[0] == 20:
+                    first.kill()
+                    killed.set()
+                return parts[number[0]]
+
+            def blocks():
+                return da.map_blocks(lambda block_id=None: load(block_id), chunks=(
+                    (100,) * 40, (64,)), dtype=np.float32, meta=np.empty((0, 0), np.float32))
+
+            x = parts.reshape(-1, 64)
+            top = od.top_k(c, blocks(), 5, 0)
+            best = od.argmax(c, blocks(), 0, axis_direction="decreasing")
+            total = od.log_sum_exp(c, blocks(), 0)
+            values, indices, best, total = dask.compute(top.values, top.indices, best, total)
+            self.assertTrue(killed.is_set())
+            expected = oracle.top_k(x, 5, 0)
+            np.testing.assert_array_equal(values, expected[0])
+            np.testing.assert_array_equal(indices, expected[1])
+            np.testing.assert_array_equal(best, oracle.arg_extreme(x, "argmax", 0, last=True))
+            oracle.assert_close(total, x, "log_sum_exp", 0)

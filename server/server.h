@@ -55,10 +55,10 @@ class Server {
   absl::Status Initialize();
   absl::Status Listen();
   void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
-  // Tells health, /readyz and the metrics whether new calls are welcome.
+  // Is the server ready for new calls? Told to health by Announce, to /readyz and the metrics when
+  // they ask.
+  Readiness ReadinessNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
   void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
-  // Why they are not; empty where they are.
-  std::string Hindrance() const ABSL_LOCKS_EXCLUDED(phase_mutex_);
 
   ServerOptions options_;
   MemoryPlan memory_;

@@ -224,13 +224,19 @@ class D3D12Device : public Device {
                               });
   }
 
-  // The newest generation, or one in place of it when it is lost. Runs of the old one are called
-  // back before this returns.
+  // The newest generation, or, when it is lost, one in place of it where callers rebuild.
   absl::StatusOr<std::shared_ptr<Generation>> Living() {
-    std::shared_ptr<Generation> lost = Newest();
-    if (!lost->health().lost()) return lost;
+    std::shared_ptr<Generation> newest = Newest();
+    if (!newest->health().lost()) return newest;
+    if (!options_.callers_rebuild) return DeviceLostError();
+    return Rebuild();
+  }
+
+  // Replaces the newest generation if it is lost. Runs of the old one are called back before this
+  // returns.
+  absl::StatusOr<std::shared_ptr<Generation>> Rebuild() {
     absl::MutexLock rebuild_lock(&rebuild_mutex_);
-    lost = Newest();
+    const std::shared_ptr<Generation> lost = Newest();
     if (!lost->health().lost()) return lost;
     if (absl::Now() < searched_at_ + kSearchInterval) return search_result_;
     absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
@@ -282,7 +288,7 @@ class D3D12Device : public Device {
         continue;
       }
       if (is_available) Tell(DeviceLostError());
-      const absl::StatusOr<std::shared_ptr<Generation>> living = Living();
+      const absl::StatusOr<std::shared_ptr<Generation>> living = Rebuild();
       is_available = living.ok();
       if (!is_available) continue;
       Preload(**living, absl::Now() + kPreload);

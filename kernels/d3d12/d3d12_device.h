@@ -28,6 +28,9 @@ struct D3D12DeviceOptions {
   // Told Unavailable when the device is lost, and Ok when another stands in its place, which it
   // does by itself as soon as may be. In turn, from one thread.
   std::function<void(const absl::Status& status)> on_availability;
+  // Whether callers who meet the loss rebuild the device and wait for it. Otherwise they are told
+  // Unavailable until the device has been rebuilt, and callbacks may call Allocate.
+  bool callers_rebuild = true;
 
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
   std::function<void(const std::string& sentence)> on_cache_problem;  // as ShaderLibraryOptions
@@ -51,7 +54,7 @@ struct D3D12DeviceOptions {
 };
 
 // NotFound when no adapter fits the options; the last adapter's own error when none opens.
-// Callbacks of its runs may call Run, and nothing else of it.
+// Callbacks of its runs may call Run, Allocate as said there, and nothing else of it.
 absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options);
 
 // What plans may assume of such an adapter, before its memory is looked at. Every device has these

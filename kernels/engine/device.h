@@ -44,8 +44,10 @@ enum class BufferUse : uint32_t { kInput, kOutput };
 
 // What a compiled operator costs.
 struct OperatorCost {
-  uint64_t kept_bytes = 0;        // approximately; host memory, while it is kept
-  uint64_t scratch_bytes = 0;     // device memory of a run in addition to its tensors
+  uint64_t kept_bytes = 0;     // approximately; host memory, while it is kept
+  uint64_t scratch_bytes = 0;  // device memory of a run in addition to its tensors
+  // What a run reads and writes, weighed by what it computes; 0 where the device does not say.
+  uint64_t run_bytes = 0;
   std::vector<uint64_t> kernels;  // live on the device while it is kept; numbers of the device
 };
 
@@ -90,6 +92,11 @@ struct DeviceCounters {
   absl::Duration longest_submission;  // from its turn to its end
   uint64_t buffer_bytes_in_use = 0;   // handed out now
   uint64_t buffer_bytes_pooled = 0;   // held for reuse
+  // Of the runs of a device with a standby, those that the standby computed: for their size, or in
+  // place of the lost device.
+  uint64_t small_runs = 0;
+  uint64_t standby_runs = 0;
+  bool on_standby = false;  // now: the device is lost, and its standby answers
 };
 
 // Thread-safe.
@@ -99,6 +106,8 @@ class Device {
 
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
+  // The device that answers while this one is lost; null where there is none.
+  virtual const DeviceInfo* standby() const { return nullptr; }
 
   // `desc` has passed Validate. The device decides how to compute it. ResourceExhausted when that
   // would take more scratch than allowed.

@@ -52,6 +52,15 @@ ABSL_FLAG(
     "driver), or reference (exact and slow, needs no driver).");
 ABSL_FLAG(std::string, adapter, "",
           "The adapter: its index in --list_adapters, or a part of its name. Empty: the best one.");
+ABSL_FLAG(
+    std::string, standby, "auto",
+    "Whether the processor answers while the adapter is lost, and takes small executions: auto "
+    "(with hardware), on (with software too), or off.");
+ABSL_FLAG(
+    std::string, small_work, "auto",
+    "With a standby, where small executions go: auto (to the processor, where that takes no "
+    "longer than a submission to a GPU), gpu (all to the adapter), or cpu (all under 4 MiB to "
+    "the processor).");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
 ABSL_FLAG(
     std::string, shader_cache, "default",
@@ -250,6 +259,14 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                             {"cpu", DeviceChoice::kCpu},
                             {"reference", DeviceChoice::kReference}},
                            line.server.device.choice));
+  RETURN_IF_ERROR(ReadWord(
+      "standby", absl::GetFlag(FLAGS_standby),
+      {{"auto", StandbyChoice::kAuto}, {"on", StandbyChoice::kOn}, {"off", StandbyChoice::kOff}},
+      line.server.device.standby));
+  RETURN_IF_ERROR(
+      ReadWord("small_work", absl::GetFlag(FLAGS_small_work),
+               {{"auto", SmallWork::kAuto}, {"gpu", SmallWork::kGpu}, {"cpu", SmallWork::kCpu}},
+               line.server.device.small_work));
   line.server.addresses = absl::GetFlag(FLAGS_address);
   if (line.server.addresses.empty()) {
     return absl::InvalidArgumentError("--address is empty; it names at least one host:port.");

@@ -12,6 +12,13 @@ namespace opmill {
 
 enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference, kCpu };
 
+// Whether a Direct3D 12 device has the processor's beside it. kAuto: one of hardware has.
+enum class StandbyChoice : uint32_t { kAuto, kOn, kOff };
+
+// Which executions the standby computes while the device is there. kAuto: those that take it no
+// longer than a submission to a GPU; kCpu: all that are not large (4 MiB).
+enum class SmallWork : uint32_t { kAuto, kGpu, kCpu };
+
 // A request that exceeds one of these limits is refused with a sentence that names the limit.
 struct Limits {
   // Of the process, resident. server/config/memory_plan.h divides it, and fills in what is 0 below.
@@ -44,6 +51,8 @@ struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::kAuto;
   std::string adapter;                 // an index or a part of the name; empty: the best
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
+  StandbyChoice standby = StandbyChoice::kAuto;
+  SmallWork small_work = SmallWork::kAuto;
 };
 
 // Files for access control, which are read again when they change. UTF-8 paths; empty: no file.

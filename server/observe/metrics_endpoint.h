@@ -13,11 +13,15 @@
 
 namespace opmill {
 
-// `hindrance` says why the server takes no new calls, and nothing while it does; it and the sources
-// outlive the endpoint.
+struct Readiness {
+  bool is_ready = false;  // for new calls
+  std::string text;       // "ready", with what else there is to say, or why it is not
+};
+
+// `readiness` and the sources outlive the endpoint.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const std::string& address, const MetricsSources& sources,
-    const std::function<std::string()>& hindrance);
+    const std::function<Readiness()>& readiness);
 
 }  // namespace opmill
 

@@ -158,6 +158,10 @@ TEST(Flags, OfWordsSayWhichWordsThereAre) {
                 "--log_level is \"loud\"; it is one of debug, info, warning, error.");
   ExpectRefusal(Parse("", "--device=quantum"),
                 "--device is \"quantum\"; it is one of auto, hardware, software, cpu, reference.");
+  ExpectRefusal(Parse("", "--standby=maybe"),
+                "--standby is \"maybe\"; it is one of auto, on, off.");
+  ExpectRefusal(Parse("", "--small_work=disk"),
+                "--small_work is \"disk\"; it is one of auto, gpu, cpu.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {

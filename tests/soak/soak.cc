@@ -1,7 +1,7 @@
 // Real servers under mixed load for as long as one likes: right and wrong requests, slow and dying
 // callers, of all sizes. Every answer is checked. One server lives as long as the soak, and at
 // times of rest its memory and handles are taken; another is killed and started over and over;
-// under a third the driver fails, and it has to go on with another device.
+// under a third the driver fails, and it has to go on, by its standby, and with another device.
 //
 // The exit status is 0 where all answers were right, every end could be explained and nothing grew.
 #include <signal.h>
@@ -42,6 +42,9 @@
 ABSL_FLAG(double, minutes, 1, "How long.");
 ABSL_FLAG(uint64_t, seed, 0, "Of all that is random; 0: another each time. It is printed.");
 ABSL_FLAG(std::string, device, "software", "Of the servers.");
+ABSL_FLAG(std::string, standby, "on",
+          "Of the server that loses its device. With on none of its callers may be told that it is "
+          "unavailable, and its small work stays with the device; with off they may.");
 ABSL_FLAG(uint64_t, cases, 40, "Operators and shapes, each with kernels to compile first.");
 ABSL_FLAG(bool, large, true, "Tensors of 64 MiB, too.");
 ABSL_FLAG(double, max_growth_mib_per_minute, 2, "Of the memory at rest.");
@@ -61,11 +64,14 @@ constexpr absl::Duration kPatience = absl::Seconds(300);
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& address,
                                                            const ScratchDirectory& cache,
-                                                           std::vector<std::string> environment) {
+                                                           std::vector<std::string> environment,
+                                                           const std::string& standby) {
   return ServerProcess::Start(
       {
           absl::StrCat("--address=", address),
           absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
+          absl::StrCat("--standby=", standby),
+          "--small_work=gpu",
           absl::StrCat("--shader_cache=", cache.utf8()),
           absl::StrCat("--max_idle_bytes=", 128 << 20),
           // Cuts nothing off.
@@ -92,7 +98,8 @@ class Soak {
       const bool is_losing = server == &losing_;
       if (is_losing && !HasDriver()) continue;
       auto started = StartServer("127.0.0.1:0", cache_,
-                                 is_losing ? faults_.environment() : std::vector<std::string>());
+                                 is_losing ? faults_.environment() : std::vector<std::string>(),
+                                 is_losing ? absl::GetFlag(FLAGS_standby) : "off");
       if (!started.ok()) return Refuse(started.status());
       *server = *std::move(started);
     }
@@ -145,9 +152,11 @@ class Soak {
 
   void Call(const char* server, const std::string& address, uint64_t number) {
     Random random(seed_ * 1000 + number);
-    const bool is_steady = absl::string_view(server) == "steady";
+    const bool is_always_there =
+        absl::string_view(server) == "steady" ||
+        (absl::string_view(server) == "losing" && absl::GetFlag(FLAGS_standby) == "on");
     Deeds deeds(address, cases_, ledger_,
-                {.server = server, .may_be_unavailable = !is_steady, .patience = kPatience});
+                {.server = server, .may_be_unavailable = !is_always_there, .patience = kPatience});
     while (gate_.Enter()) {
       deeds.Do(random);
       gate_.Leave();
@@ -193,7 +202,7 @@ class Soak {
         ledger_.Fail("server ended", absl::StrCat("its status is ", status.value_or(-999)));
       }
       CheckLog(*mortal_);
-      auto started = StartServer(address, cache_, {});
+      auto started = StartServer(address, cache_, {}, "off");
       if (!started.ok()) {
         ledger_.Fail("server restarted", started.status().ToString());
         return;
@@ -216,7 +225,8 @@ class Soak {
     }
   }
 
-  // Once. Whoever calls meanwhile is told that the server is unavailable; after that it answers.
+  // Once. Whoever calls meanwhile is told that the server is unavailable, unless it has a standby;
+  // after that it answers.
   void LoseDevice(Client& client, Random& random) {
     const absl::Time patience = absl::Now() + kPatience;
     faults_.Begin("lose_device");
@@ -225,7 +235,8 @@ class Soak {
       MemorySink sink;
       const absl::Status end = client.Execute(c.desc(), c.bytes(), sink).status();
       const std::string mistake = end.ok() ? c.FindMistake(sink.outputs()) : "";
-      if (!mistake.empty() || (!end.ok() && !absl::IsUnavailable(end))) {
+      const bool may_be_unavailable = absl::GetFlag(FLAGS_standby) != "on";
+      if (!mistake.empty() || (!end.ok() && !(may_be_unavailable && absl::IsUnavailable(end)))) {
         ledger_.Fail("device lost",
                      absl::StrCat(end.ok() ? mistake : Describe(end), " of ", c.line()));
       }

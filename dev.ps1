@@ -10,7 +10,7 @@
     build [TARGET...]        builds into build/msvc
     run                      builds, starts the server on port 50051, runs `opmill demo` against it,
                              stops it
-    serve [FLAG...]          builds, then is the server (--address=127.0.0.1:50051 --device=software ...)
+    serve [FLAG...]          builds and runs the server (--address=127.0.0.1:50051 --device=software ...)
     test [CTEST ARGUMENTS]   builds, then runs every test
     conformance [CTEST ...]  builds, then runs the conformance tests over their full tables
     clean                    removes build/msvc
@@ -156,5 +156,5 @@ switch ($Verb) {
   }
   'clean' { if (Test-Path $buildFolder) { Remove-Item -Recurse -Force $buildFolder } }
   'help' { Get-Help -Full $PSCommandPath }
-  default { throw "dev.ps1 knows no verb '$Verb'; ./dev.ps1 help lists them." }
+  default { throw "dev.ps1: unknown verb '$Verb'; ./dev.ps1 help lists the verbs." }
 }

@@ -10,13 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "client/names.h"
 #include "client/number_text.h"
+#include "kernels/base/half.h"
 
 namespace opmill {
 namespace {
 
 constexpr size_t kLineWidth = 75;
 constexpr int kPrecision = 8;
-// More than the shortest decimal of a number above 0.0001 has.
+// More than the shortest decimal of any number above 0.0001 needs.
 constexpr int kMaxFractionDigits = 20;
 
 template <typename T>
@@ -57,7 +58,7 @@ std::optional<FloatFormat> FormatOf(v1::DataType type) {
 
 float FloatAt(FloatFormat format, const std::byte* element) {
   return format == FloatFormat::kFloat32 ? Load<float>(element)
-                                         : FloatOfHalf(Load<uint16_t>(element));
+                                         : HalfToFloat(Load<uint16_t>(element));
 }
 
 std::string NonFiniteText(float value) {
@@ -70,7 +71,7 @@ std::string PadLeft(std::string text, size_t width) {
   return text;
 }
 
-// NumPy's FloatingFormat: one layout for all elements, chosen from the finite ones.
+// NumPy's FloatingFormat: one format for all elements, chosen from the finite ones.
 class FloatColumn {
  public:
   FloatColumn(FloatFormat format, const std::vector<float>& values) : format_(format) {
@@ -82,7 +83,7 @@ class FloatColumn {
       min = min == 0 ? magnitude : std::min(min, magnitude);
       max = std::max(max, magnitude);
     }
-    // Too large, too small or too far apart to line up. The quotient is one of the array's type.
+    // Too large, too small or too different to align. NumPy divides in the array's type.
     is_scientific_ = max != 0 && (max >= 1e8 || min < 0.0001 || Quotient(max, min) > 1000);
     for (const float value : values) {
       if (std::isfinite(value)) Measure(value);
@@ -107,12 +108,12 @@ class FloatColumn {
  private:
   float Quotient(float max, float min) const {
     if (format_ == FloatFormat::kFloat32) return max / min;
-    // Half's own rounding moves quotients just above 1000 by up to a quarter.
+    // Near 1000, halves are multiples of 1/2.
     const double quotient = static_cast<double>(max) / min;
     return static_cast<float>(std::nearbyint(quotient * 2) / 2);
   }
 
-  // Of "-12.5": "-12" and "5".
+  // Splits "-12.5" into "-12" and "5".
   std::pair<std::string, std::string> Split(float value) const {
     const float magnitude = std::fabs(value);
     const std::string text =
@@ -171,7 +172,7 @@ std::vector<std::string> Words(v1::DataType type, absl::Span<const std::byte> el
   return words;
 }
 
-// Rows are wrapped like NumPy's: at the line's width less the brackets that may close there.
+// Wraps rows as NumPy does: at the line width minus the closing brackets.
 class Brackets {
  public:
   Brackets(absl::Span<const uint32_t> sizes, const std::vector<std::string>& words)
@@ -216,15 +217,6 @@ class Brackets {
 };
 
 }  // namespace
-
-float FloatOfHalf(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const int mantissa = bits & 1023;
-  const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  return sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
-}
 
 double NumberAt(v1::DataType type, const std::byte* element) {
   if (const auto format = FormatOf(type)) return FloatAt(*format, element);

@@ -1,4 +1,4 @@
-// Arrays as NumPy prints them.
+// Prints arrays as NumPy does.
 #ifndef OPMILL_CLIENT_ARRAY_TEXT_H_
 #define OPMILL_CLIENT_ARRAY_TEXT_H_
 
@@ -11,15 +11,14 @@
 
 namespace opmill {
 
-// An element as a number; 64-bit integers lose what a double cannot hold.
+// An element as a number; 64-bit integers are rounded to double.
 double NumberAt(v1::DataType type, const std::byte* element);
-float FloatOfHalf(uint16_t bits);
 
-// One element, written with the fewest digits that give it back: "0.1", "inf", "-7".
+// One element, with the fewest digits that identify it: "0.1", "inf", "-7".
 std::string ElementText(v1::DataType type, const std::byte* element);
 
-// What NumPy's print() writes of a packed row-major array of 1 or more dimensions, with its default
-// options, as long as it has no more than 1000 elements (NumPy cuts longer ones).
+// The text of NumPy's print(), with default options, for a packed row-major array of 1 or more
+// dimensions and up to 1000 elements (NumPy abbreviates longer ones).
 std::string ArrayText(v1::DataType type, absl::Span<const uint32_t> sizes,
                       absl::Span<const std::byte> elements);
 

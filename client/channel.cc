@@ -13,12 +13,13 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/address.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {
 
-// Calls take the servers in turn. Executions are not among the methods that gRPC tries again: it
-// cannot once an answer has begun or the request is larger than its buffer, so client/retry.h does.
+// Calls alternate between servers. gRPC does not retry executions, because it cannot retry once a
+// response has begun or if the request exceeds its buffer; client/retry.h does.
 constexpr absl::string_view kServiceConfig = R"({
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
@@ -36,8 +37,8 @@ constexpr absl::string_view kServiceConfig = R"({
     }
   }])";
 
-// Of several servers only those that say that they serve get calls. With one it would hide what
-// that one has to say while it drains.
+// Of several servers, only those that report SERVING get calls. With a single server, this would
+// hide its error messages while it drains.
 constexpr absl::string_view kHealthChecks = R"(,
   "healthCheckConfig": {"serviceName": "opmill.v1.OperatorService"})";
 
@@ -51,7 +52,7 @@ struct Target {
   bool is_group = false;
 };
 
-// gRPC takes several addresses only as literals of one family.
+// gRPC accepts several addresses only as literals of one family.
 absl::StatusOr<Target> ReadTarget(const std::string& text) {
   const std::vector<absl::string_view> addresses = absl::StrSplit(text, ',');
   if (addresses.size() == 1) return Target{text, absl::StartsWith(text, "dns:")};
@@ -75,15 +76,14 @@ bool StaysOnThisMachine(const std::string& target) {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
                                                            const ClientOptions& options) {
-  const absl::StatusOr<Target> servers = ReadTarget(target);
-  if (!servers.ok()) return servers.status();
+  ASSIGN_OR_RETURN(const Target servers, ReadTarget(target));
   grpc::ChannelArguments arguments;
   const size_t max_bytes =
       std::min<size_t>(options.max_received_message_bytes, std::numeric_limits<int>::max());
   arguments.SetMaxReceiveMessageSize(static_cast<int>(max_bytes));
-  arguments.SetMaxSendMessageSize(-1);  // the server's limit is the one that counts
+  arguments.SetMaxSendMessageSize(-1);  // only the server's limit applies
   arguments.SetServiceConfigJSON(
-      absl::StrCat(kServiceConfig, servers->is_group ? kHealthChecks : "", "}"));
+      absl::StrCat(kServiceConfig, servers.is_group ? kHealthChecks : "", "}"));
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (options.tls) {
     grpc::SslCredentialsOptions ssl;
@@ -95,7 +95,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ta
       arguments.SetSslTargetNameOverride(options.tls->server_name);
     }
   }
-  return grpc::CreateCustomChannel(servers->uri, credentials, arguments);
+  return grpc::CreateCustomChannel(servers.uri, credentials, arguments);
 }
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// A channel to one server, or to several that share the work.
+// Channels to one server, or to several that share the load.
 #ifndef OPMILL_CLIENT_CHANNEL_H_
 #define OPMILL_CLIENT_CHANNEL_H_
 
@@ -11,10 +11,10 @@
 
 namespace opmill {
 
-// Are all of the target's addresses of this machine?
+// Whether all addresses of the target are on this machine.
 bool StaysOnThisMachine(const std::string& target);
 
-// `target` as Client::Connect takes it. InvalidArgument where it is none.
+// `target` is as for Client::Connect. InvalidArgument if it is malformed.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& target,
                                                            const ClientOptions& options);
 

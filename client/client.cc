@@ -11,25 +11,26 @@
 #include "client/channel.h"
 #include "client/connect_failure.h"
 #include "client/error.h"
+#include "client/execute_in_one_message.h"
 #include "client/health.h"
-#include "client/one_message.h"
 #include "client/retry.h"
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
+#include "kernels/base/errors.h"
 #include "opmill/v1/service.grpc.pb.h"
 
 namespace opmill {
 namespace {
 
-// Above it a message of its own costs more in memory than chunks cost in time.
+// Above this size, the memory of a single message costs more than the time of chunks.
 constexpr size_t kMaxInlineBytes = size_t{1} << 20;
 constexpr size_t kChunkBytes = size_t{1} << 20;
-// What a message takes beside its tensor bytes.
+// The part of a message that is not tensor bytes.
 constexpr size_t kHeaderBytes = 4096;
-// The server's own timer has the better sentence, so it gets the time to send it.
+// The server's own timeout has the better message, so it gets the time to send it.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
 
-// Signals when gRPC has dropped every reference to the caller's memory.
+// Signals when gRPC has released all references to the caller's memory.
 class Loan {
  public:
   std::vector<InputBytes> Lend(absl::Span<const absl::Span<const std::byte>> inputs) {
@@ -87,7 +88,7 @@ struct Client::Connection {
   grpc::GenericStub generic;
   ClientOptions options;
   std::mutex mutex;
-  size_t max_message_bytes = 0;  // 0: not asked yet
+  size_t max_message_bytes = 0;  // 0: not yet requested
 };
 
 Client::Client(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -98,18 +99,17 @@ Client::~Client() = default;
 absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOptions& options) {
   if (!options.token.empty() && !options.tls && !options.insecure && !StaysOnThisMachine(target)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "The token would go to ", target,
-        " in clear text: speak TLS, or say that everybody on the way may read it (insecure)."));
+        "The token would be sent to ", target,
+        " in clear text; use TLS, or allow it (insecure) if everybody on the way may read it."));
   }
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> made = MakeChannel(target, options);
-  if (!made.ok()) return made.status();
-  Client client(std::make_unique<Connection>(*std::move(made), options));
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> made, MakeChannel(target, options));
+  Client client(std::make_unique<Connection>(std::move(made), options));
   grpc::Channel& channel = *client.connection_->channel;
   const auto deadline = absl::ToChronoTime(absl::Now() + options.connect_timeout);
   for (grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
        state != GRPC_CHANNEL_READY; state = channel.GetState(/*try_to_connect=*/true)) {
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
-      // A call that fails at once brings the reason, behind much that tells nothing.
+      // A call that fails at once returns the reason, after a long prefix.
       const absl::Status failure = client.CheckHealth().status();
       const std::vector<std::string> parts = absl::StrSplit(failure.message(), "last error: ");
       return absl::UnavailableError(ConnectFailure(target, options.tls.has_value(), parts.back()));
@@ -147,13 +147,13 @@ absl::StatusOr<std::string> Client::CheckHealth(absl::string_view service) {
 absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
   std::lock_guard<std::mutex> lock(connection_->mutex);
   if (connection_->max_message_bytes == 0) {
-    const absl::StatusOr<v1::GetServerInfoResponse> info = connection_->Call(
-        &v1::OperatorService::Stub::GetServerInfo, v1::GetServerInfoRequest(), timeout);
-    if (!info.ok()) return info.status();
-    const uint64_t limit = info->limits().max_message_bytes();
+    ASSIGN_OR_RETURN(const v1::GetServerInfoResponse info,
+                     connection_->Call(&v1::OperatorService::Stub::GetServerInfo,
+                                       v1::GetServerInfoRequest(), timeout));
+    const uint64_t limit = info.limits().max_message_bytes();
     if (limit <= kHeaderBytes) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "The server takes messages of ", limit, " bytes; one chunk needs ", kHeaderBytes, "."));
+          "The server accepts messages of ", limit, " bytes; one chunk needs ", kHeaderBytes, "."));
     }
     connection_->max_message_bytes = static_cast<size_t>(limit);
   }
@@ -163,11 +163,11 @@ absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
 absl::StatusOr<ExecutionResult> Client::Execute(
     const v1::OperatorDesc& desc, absl::Span<const absl::Span<const std::byte>> inputs,
     const ExecutionOptions& options) {
-  Loan loan;
+  BorrowedInput borrowed;
   MemorySink sink;
   absl::StatusOr<v1::ExecutionStatistics> statistics =
-      Execute(desc, loan.Lend(inputs), sink, options);
-  loan.AwaitReturn();
+      Execute(desc, borrowed.Lend(inputs), sink, options);
+  borrowed.AwaitReturn();
   if (!statistics.ok()) return statistics.status();
   return ExecutionResult{std::move(sink.outputs()), *std::move(statistics)};
 }
@@ -176,10 +176,9 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& 
                                                         absl::Span<const InputBytes> inputs,
                                                         OutputSink& sink,
                                                         const ExecutionOptions& options) {
-  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes(options.timeout);
-  if (!max_message_bytes.ok()) return max_message_bytes.status();
+  ASSIGN_OR_RETURN(const size_t max_message_bytes, MaxMessageBytes(options.timeout));
   const bool is_small =
-      TotalBytes(inputs) <= std::min(kMaxInlineBytes, *max_message_bytes - kHeaderBytes);
+      TotalBytes(inputs) <= std::min(kMaxInlineBytes, max_message_bytes - kHeaderBytes);
   return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
                [&](absl::Duration remaining) {
                  ExecutionOptions bounded = options;
@@ -203,25 +202,23 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::Operat
                                                                 absl::Span<const InputBytes> inputs,
                                                                 OutputSink& sink,
                                                                 const ExecutionOptions& options) {
-  absl::StatusOr<std::unique_ptr<ExecutionStream>> stream =
-      OpenStream(options.timeout + kDeadlineSlack);
-  if (!stream.ok()) return stream.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ExecutionStream> stream,
+                   OpenStream(options.timeout + kDeadlineSlack));
   absl::StatusOr<v1::ExecutionStatistics> result = absl::UnknownError("");
-  (*stream)->Begin(
+  stream->Begin(
       desc, std::vector<InputBytes>(inputs.begin(), inputs.end()), sink,
       [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, options);
-  const absl::Status status = (*stream)->Finish();
-  // A stream that fails after the execution's good end changes nothing about it.
+  const absl::Status status = stream->Finish();
+  // A stream may fail after the execution has succeeded; the result is still valid.
   return result;
 }
 
 absl::StatusOr<std::unique_ptr<ExecutionStream>> Client::OpenStream(absl::Duration timeout) {
-  const absl::StatusOr<size_t> max_message_bytes = MaxMessageBytes(timeout);
-  if (!max_message_bytes.ok()) return max_message_bytes.status();
+  ASSIGN_OR_RETURN(const size_t max_message_bytes, MaxMessageBytes(timeout));
   return std::make_unique<ExecutionStream>(
       connection_->generic,
       ExecutionStream::Options{
-          .chunk_bytes = std::min(kChunkBytes, *max_message_bytes - kHeaderBytes),
+          .chunk_bytes = std::min(kChunkBytes, max_message_bytes - kHeaderBytes),
           .timeout = timeout,
           .token = connection_->options.token});
 }

@@ -19,27 +19,26 @@
 
 namespace opmill {
 
-// PEM texts. Without `authorities`, the system's; certificate and key where the server asks for
-// them.
+// PEM texts. Empty `authorities` mean the system's. Certificate and key are for servers that
+// require client certificates.
 struct TlsOptions {
   std::string authorities;
   std::string certificate;
   std::string key;
-  std::string server_name;  // that the server's certificate must have; empty: the target's host
+  std::string server_name;  // expected in the server's certificate; empty: the target's host
 };
 
 struct ClientOptions {
   std::optional<TlsOptions> tls;  // none: clear text
   std::string token;              // bearer token of every call; empty: none
-  // Sends the token in clear text to other machines, too.
+  // Allows sending the token to other machines in clear text.
   bool insecure = false;
   absl::Duration connect_timeout = absl::Seconds(10);
-  // Of every call that has no timeout of its own.
+  // For every call that has no timeout of its own.
   absl::Duration timeout = absl::InfiniteDuration();
-  // How often Execute may try an execution that ends Unavailable: on the next server, or when this
-  // one is back.
+  // How often Execute may try an execution that ends Unavailable.
   int max_attempts = 5;
-  // Of one message from the server: more than its longest chunk.
+  // The longest message to accept; must exceed the server's max_response_chunk_bytes.
   size_t max_received_message_bytes = size_t{64} << 20;
 };
 
@@ -48,20 +47,20 @@ struct ExecutionResult {
   v1::ExecutionStatistics statistics;
 };
 
-// Failures are absl::Status with the server's sentence; client/error.h reads the rest of them. Any
-// thread may call. Example:
+// Thread-safe. Errors are absl::Status with the server's message; client/error.h reads their
+// details. Example:
 //
 //   absl::StatusOr<Client> client = Client::Connect("127.0.0.1:50051");
 //   absl::StatusOr<ExecutionResult> result = client->Execute(desc, bytes);
 //
-// A program that connects and disconnects keeps gRPC up in between with grpc_init(): its shutdown
-// with its last object may take 10 s.
+// A program that connects and disconnects should call grpc_init() once: when the last object of
+// gRPC is destroyed, gRPC shuts down, which may take 10 s.
 class Client {
  public:
-  // `target` as gRPC takes it: host:port, unix:path, ... Several servers, as literal addresses with
-  // commas between them or as dns:///name:port, take calls in turn while they say that they serve.
-  // Unavailable where nobody answers there within `connect_timeout`, or refuses; FailedPrecondition
-  // where a token would go to another machine in clear text.
+  // `target` is a target of gRPC: host:port, unix:path, ... With several servers, given as literal
+  // addresses separated by commas or as dns:///name:port, calls alternate between those that report
+  // SERVING. Returns Unavailable if no server accepts the connection within `connect_timeout`, and
+  // FailedPrecondition if the token would be sent to another machine in clear text.
   static absl::StatusOr<Client> Connect(const std::string& target,
                                         const ClientOptions& options = {});
   Client(Client&&) noexcept;
@@ -72,11 +71,11 @@ class Client {
   absl::StatusOr<v1::GetStatisticsResponse> GetStatistics();
   absl::StatusOr<v1::CompileOperatorResponse> Compile(
       const v1::OperatorDesc& desc, std::optional<v1::FeatureLevel> feature_level = std::nullopt);
-  // grpc.health.v1: "SERVING" or "NOT_SERVING". NotFound where the server knows no such service.
+  // grpc.health.v1: "SERVING" or "NOT_SERVING". NotFound if the server does not know the service.
   absl::StatusOr<std::string> CheckHealth(absl::string_view service = "");
 
-  // Sends the inputs, in the operator's order, in one message if they are small together, else in
-  // chunks. These two return when gRPC no longer reads the bytes.
+  // Sends the inputs, in the operator's order, in one message if they are small, else in chunks.
+  // The overloads without a sink return after gRPC has finished reading the inputs.
   absl::StatusOr<ExecutionResult> Execute(const v1::OperatorDesc& desc,
                                           absl::Span<const absl::Span<const std::byte>> inputs,
                                           const ExecutionOptions& options = {});
@@ -94,8 +93,7 @@ class Client {
                                                   const ExecutionOptions& options = {}) {
     return Execute(desc, absl::MakeConstSpan(&input, 1), sink, options);
   }
-  // The same by the unary-request RPC whatever the size; the server refuses more than its
-  // max_message_bytes.
+  // Always sends one message, which the server refuses if it exceeds max_message_bytes.
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(const v1::OperatorDesc& desc,
                                                               absl::Span<const InputBytes> inputs,
                                                               OutputSink& sink,
@@ -105,7 +103,7 @@ class Client {
       const ExecutionOptions& options = {}) {
     return ExecuteInOneMessage(desc, absl::MakeConstSpan(&input, 1), sink, options);
   }
-  // For many executions at a time. Ends before the client does.
+  // For many concurrent executions. Must be destroyed before the client.
   absl::StatusOr<std::unique_ptr<ExecutionStream>> OpenStream(
       absl::Duration timeout = absl::InfiniteDuration());
 
@@ -113,7 +111,7 @@ class Client {
   struct Connection;
   explicit Client(std::unique_ptr<Connection> connection);
 
-  // What a message to the server may take, asked once.
+  // The server's max_message_bytes, requested once.
   absl::StatusOr<size_t> MaxMessageBytes(absl::Duration timeout);
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInChunks(const v1::OperatorDesc& desc,
                                                           absl::Span<const InputBytes> inputs,

@@ -10,29 +10,30 @@ namespace {
 
 struct Meaning {
   bool speaks_tls;
-  absl::string_view words;  // of gRPC and OpenSSL, in any case; BoringSSL has _ between them
+  absl::string_view words;  // of gRPC and OpenSSL, in any case; BoringSSL uses _ for spaces
   absl::string_view sentence;
 };
 
 constexpr Meaning kMeanings[] = {
-    {false, "socket closed", "closes clear-text connections at once: it seems to speak TLS alone"},
+    {false, "socket closed", "closes clear-text connections at once: it probably accepts only TLS"},
     {false, "connection reset",
-     "closes clear-text connections at once: it seems to speak TLS alone"},
-    {true, "wrong version number", "speaks clear text and no TLS"},
+     "closes clear-text connections at once: it probably accepts only TLS"},
+    {true, "wrong version number", "uses clear text, not TLS"},
     {true, "certificate verify failed",
-     "has a certificate that was not accepted: it has expired, or no authority that this side "
-     "trusts has signed it"},
+     "has a certificate that was not accepted: it has expired, or no trusted authority has signed "
+     "it"},
     {true, "is not in peer certificate", "has a certificate for another name"},
     {true, "socket closed",
-     "closes the connection after the handshake: it seems to want a certificate of this side's, "
-     "valid and signed by an authority that it trusts"},
+     "closes the connection after the handshake: it probably requires a client certificate that "
+     "is valid and signed by an authority that it trusts"},
     {true, "connection reset",
-     "closes the connection after the handshake: it seems to want a certificate of this side's, "
-     "valid and signed by an authority that it trusts"},
-    {true, "empty address list", "was not asked: this side's own certificates cannot be used"},
+     "closes the connection after the handshake: it probably requires a client certificate that "
+     "is valid and signed by an authority that it trusts"},
+    {true, "empty address list",
+     "was not contacted: the certificates of this client cannot be used"},
 };
 
-// What follows the last `mark`, or all of it.
+// The text after the last `mark`, or all of the text.
 absl::string_view After(absl::string_view text, absl::string_view mark) {
   const size_t at = text.rfind(mark);
   return at == text.npos ? text : text.substr(at + mark.size());

@@ -1,4 +1,4 @@
-// Why no connection came about, in words for people.
+// Error messages for failed connections.
 #ifndef OPMILL_CLIENT_CONNECT_FAILURE_H_
 #define OPMILL_CLIENT_CONNECT_FAILURE_H_
 
@@ -8,9 +8,8 @@
 
 namespace opmill {
 
-// `error` is gRPC's. The sentence begins with "No server answers at" where none does, with "The
-// name" where the target's name has no address, and with "The server at" where a server is there
-// and TLS is at fault.
+// `error` is gRPC's message. The result begins with "No server answers at" if none does, with "The
+// name" if the name cannot be resolved, and with "The server at" if a server answers but TLS fails.
 std::string ConnectFailure(absl::string_view target, bool speaks_tls, absl::string_view error);
 
 }  // namespace opmill

@@ -9,7 +9,7 @@
 namespace opmill {
 namespace {
 
-// The contract's numbers of types are the engine's; those of choices are DirectML's plus 1.
+// Types have the same numbers in the contract and the engine; choices are DirectML's plus 1.
 constexpr int kFirstChoice = 1;
 static_assert(v1::DATA_TYPE_FLOAT32 == static_cast<int>(DataType::kFloat32));
 static_assert(v1::DATA_TYPE_INT64 == static_cast<int>(DataType::kInt64));

@@ -1,4 +1,4 @@
-// The engine's descriptors as messages of the contract, by the names of the operator's schema.
+// Converts descriptors of the engine to messages of the contract, by the names of the schema.
 #ifndef OPMILL_CLIENT_ENCODE_OPERATOR_H_
 #define OPMILL_CLIENT_ENCODE_OPERATOR_H_
 
@@ -9,7 +9,7 @@
 namespace opmill {
 
 v1::OperatorDesc EncodeOperator(const OperatorDesc& desc);
-// The other way, for a tensor.
+// Converts a tensor's message to its descriptor.
 TensorDesc TensorDescOf(const v1::TensorDesc& desc);
 
 }  // namespace opmill

@@ -4,18 +4,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
 
 constexpr char kTypePrefix[] = "type.googleapis.com/";
 constexpr char kDomain[] = "opmill";
-// gRPC's words for an answer without its end: a proxy lost the server in the middle of it.
+// gRPC's message for an incomplete response, when a proxy loses the server.
 constexpr char kCutOff[] = "Stream removed";
 
 absl::Status MakeStatus(int code, const std::string& message, const google::rpc::Status& details) {
   if (code == 0) return absl::OkStatus();
-  // gRPC's numbers are absl's; what neither knows becomes UNKNOWN there.
+  // gRPC and absl use the same numbers; absl maps unknown ones to UNKNOWN.
   absl::Status status(static_cast<absl::StatusCode>(code), message);
   for (const google::protobuf::Any& detail : details.details()) {
     status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
@@ -36,29 +37,29 @@ std::optional<Detail> DetailOf(const absl::Status& status) {
 
 absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled) {
   google::rpc::Status details;
-  // Empty, or a google.rpc.Status; anything else tells nothing, and the sentence is there without.
+  // Empty or a google.rpc.Status; anything else is ignored.
   if (!details.ParseFromString(status.error_details())) details.Clear();
   std::string sentence = status.error_message();
   int code = status.error_code();
   if (!status.ok() && details.code() != 0) {
-    // The server's answer. Where a proxy resets the stream behind it, gRPC tells of the reset.
+    // The server's status. gRPC may report a reset by a proxy after it instead.
     code = details.code();
     sentence = details.message();
   }
-  if (details.details().empty()) {  // gRPC's own words, made for its users
+  if (details.details().empty()) {  // made by gRPC, not by the server
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      sentence = "The deadline passed before the server had answered.";
+      sentence = "The deadline passed before the server answered.";
     } else if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       sentence = absl::StrCat("The connection to the server failed: ", sentence, ".");
     } else if (status.error_code() == grpc::StatusCode::CANCELLED && caller_cancelled) {
       sentence = "The caller cancelled the call.";
     } else if (status.error_code() == grpc::StatusCode::CANCELLED) {
-      // A call that arrives while the port closes; the server's own CANCELLED has details.
+      // The call arrived while the port was closing. CANCELLED from the server has details.
       code = static_cast<int>(absl::StatusCode::kUnavailable);
       sentence = "The server closed the call without an answer.";
     } else if (status.error_code() == grpc::StatusCode::UNKNOWN && sentence == kCutOff) {
       code = static_cast<int>(absl::StatusCode::kUnavailable);
-      sentence = "The server's answer broke off.";
+      sentence = "The server's response is incomplete.";
     }
   }
   return MakeStatus(code, sentence, details);
@@ -81,8 +82,7 @@ std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status) {
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
   const auto detail = DetailOf<google::rpc::RetryInfo>(status);
   if (!detail) return std::nullopt;
-  return absl::Seconds(detail->retry_delay().seconds()) +
-         absl::Nanoseconds(detail->retry_delay().nanos());
+  return DecodeDuration(detail->retry_delay());
 }
 
 std::optional<std::string> ReasonOf(const absl::Status& status) {

@@ -1,5 +1,4 @@
-// The server's refusals as absl::Status: its code and sentence, and as payloads the google.rpc
-// details that came with them.
+// Errors of the server as absl::Status: code and message, with the google.rpc details as payloads.
 #ifndef OPMILL_CLIENT_ERROR_H_
 #define OPMILL_CLIENT_ERROR_H_
 
@@ -14,27 +13,26 @@
 
 namespace opmill {
 
-// How a call ended. CANCELLED without details is the server's, and Unavailable here, unless
-// `caller_cancelled`: gRPC tells no difference. So is an answer that breaks off, which gRPC calls
-// UNKNOWN.
+// The status of a call. CANCELLED without details becomes Unavailable unless `caller_cancelled`,
+// because gRPC reports the loss of a server that way. So does UNKNOWN for an incomplete response.
 absl::Status FromGrpcStatus(const grpc::Status& status, bool caller_cancelled = false);
-// How one execution of a stream ended.
+// The status of one execution of a stream.
 absl::Status FromRpcStatus(const google::rpc::Status& status);
 
-// BadRequest: a path from the root of the request ("operator.reduce.axes[1]") and what is wrong
-// there.
+// BadRequest: the path of a field from the root of the request ("operator.reduce.axes[1]"), and the
+// error.
 struct FieldViolation {
   std::string field;
   std::string description;
 };
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
-// RetryInfo: present where another try may go well.
+// RetryInfo: present if a retry may succeed.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
-// ErrorInfo of domain "opmill", which every refusal of a server carries. Without it the failure
-// came from gRPC or from this side.
+// ErrorInfo of domain "opmill", which every error of the server carries. Absent if the error comes
+// from gRPC or from the client.
 std::optional<std::string> ReasonOf(const absl::Status& status);
 
-// The sentence, and the fields it speaks of in front of it, for people.
+// The message for people, preceded by the fields that it is about.
 std::string Describe(const absl::Status& status);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// One execution as callers see it: the bytes that go in, and what takes the bytes that come out.
+// Inputs, options and outputs of one execution.
 #ifndef OPMILL_CLIENT_EXECUTION_H_
 #define OPMILL_CLIENT_EXECUTION_H_
 
@@ -19,35 +19,37 @@
 
 namespace opmill {
 
-// A tensor's bytes, which are sent from where they are. gRPC may read them for a moment after the
-// execution has ended, so each message under way holds a reference to `owner`, which keeps them:
-// a mapped file, a vector, or nothing for bytes that outlive the client. It may be released on a
-// thread of gRPC's, and must not call the client from its destructor.
+// The bytes of a tensor, which are sent without a copy. gRPC may still read them shortly after the
+// execution has ended, so each message in flight holds a reference to their `owner`: a mapped file,
+// a vector, or null for bytes that outlive the client. The last reference may be released on a
+// thread of gRPC. The owner's destructor must not call the client.
 struct InputBytes {
   const std::byte* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
 };
 
-// Of all of them.
+// The sum of their sizes.
 size_t TotalBytes(absl::Span<const InputBytes> inputs);
 
 struct ExecutionOptions {
-  std::optional<v1::FeatureLevel> feature_level;  // none: the server's newest
+  std::optional<v1::FeatureLevel> feature_level;  // default: the server's newest
   absl::Duration timeout = absl::InfiniteDuration();
-  // Called with the bytes of input that gRPC has taken so far, until the call or stream ends.
+  // Called with the number of input bytes that gRPC has accepted so far, until the call or stream
+  // ends.
   std::function<void(uint64_t sent_bytes)> progress;
 };
 
-// Takes an execution's outputs as they come, from one thread at a time. A failure that it returns
-// ends the execution with that failure.
+// Receives the outputs of an execution. Called by one thread at a time. An error that it returns
+// ends the execution with that error.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
-  // What is coming, before the first Write. Comes again where an execution is tried again; what was
-  // written before then counts for nothing.
+  // Called before the first Write. Called again if the execution is retried; data that was written
+  // before is then to be discarded.
   virtual absl::Status Start(const v1::ExecutionStarted& started) = 0;
-  // Bytes of an output from `offset` on; those of one output come in order and leave none out.
+  // Bytes of an output, starting at `offset`. The bytes of each output arrive in order, without
+  // gaps.
   virtual absl::Status Write(size_t output, uint64_t offset, const Payload& bytes) = 0;
 };
 

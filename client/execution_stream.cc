@@ -17,6 +17,7 @@
 #include "client/wire.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_callback.h"
+#include "proto/duration.h"
 #include "proto/payload.h"
 
 namespace opmill {
@@ -30,22 +31,21 @@ struct Execution {
 
   v1::ExecuteStreamRequest begin;  // sent with the first chunk
   std::vector<InputBytes> inputs;
-  size_t next_input = 0;   // from which the next chunk comes,
-  size_t next_offset = 0;  // and from where in it
+  size_t next_input = 0;   // the next chunk is from this input,
+  size_t next_offset = 0;  // at this offset
   size_t sent_bytes = 0;   // of all inputs
   bool is_begun = false;
   std::function<void(uint64_t)> progress;
-  OutputReceiver receiver;  // of the thread that reads, alone
+  OutputReceiver receiver;  // used by the reading thread alone
   ExecutionStream::Done done;
 };
 
 }  // namespace
 
-// Reading, and everything that it leads to, happens in OnReadDone, one message after the other; so
-// an execution ends there, or in OnDone after it. Writing goes round: WriteNext starts one message,
-// and its OnWriteDone calls WriteNext again. The message after it is made before: when there is
-// one, which then goes out whatever happens, gRPC may gather both in one packet. `hold_` keeps gRPC
-// from OnDone while Begin may still write.
+// Messages are read one after the other in OnReadDone, so executions end there, or in OnDone after
+// it. WriteNext starts the write of one message, whose OnWriteDone calls WriteNext again. The
+// following message is prepared in advance: it is then certain to be sent, and gRPC may put both
+// into one packet. `hold_` delays OnDone while Begin may still write.
 class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   Call(grpc::GenericStub& stub, const Options& options) : chunk_bytes_(options.chunk_bytes) {
@@ -83,7 +83,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       cancellations_.push_back(id);
       return WriteNext(lock);
     }
-    // The server has not heard of it.
+    // The server does not know it yet.
     const std::shared_ptr<Execution> execution = std::move(found->second);
     executions_.erase(found);
     WriteNext(lock);
@@ -121,7 +121,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
   }
 
   void OnWriteDone(bool) override {
-    // Nobody else looks at it before GoOn.
+    // No other thread accesses it before GoOn.
     if (written_.of && written_.of->progress) written_.of->progress(written_.sent_bytes);
     written_ = {};
     GoOn();
@@ -135,7 +135,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       std::lock_guard<std::mutex> lock(mutex_);
       left.swap(executions_);
       next_.reset();
-      if (is_aborted_) failure_ = absl::CancelledError("The stream was given up.");
+      if (is_aborted_) failure_ = absl::CancelledError("The stream was abandoned.");
     }
     absl::Status end = failure_.ok() ? FromGrpcStatus(status) : failure_;
     const absl::Status lost =
@@ -162,11 +162,11 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
 
   struct Message {
     grpc::ByteBuffer bytes;
-    std::shared_ptr<Execution> of;  // whose chunks it holds
-    size_t sent_bytes = 0;          // of its inputs, with these chunks
+    std::shared_ptr<Execution> of;  // the owner of the chunks
+    size_t sent_bytes = 0;          // of its inputs, including these chunks
   };
 
-  // Unlocks; gRPC may free slices, and with them a caller's memory, before StartWrite returns.
+  // Unlocks, because gRPC may release the caller's memory before StartWrite returns.
   void WriteNext(std::unique_lock<std::mutex>& lock) {
     if (is_writing_ || writes_done_ || reads_ended_) return lock.unlock();
     if (!next_.has_value()) next_ = MakeMessage();
@@ -179,7 +179,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       lock.unlock();
       return StartWrite(&written_.bytes, options);
     }
-    // With the half-close cancelling would end, so it waits for the last execution.
+    // After the half-close nothing can be cancelled, so it waits for the last execution.
     if (!is_finishing_ || !executions_.empty()) return lock.unlock();
     writes_done_ = true;
     is_writing_ = true;
@@ -187,7 +187,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     StartWritesDone();
   }
 
-  // Under the lock, as the next.
+  // Requires the lock, like the next function.
   std::optional<Message> MakeMessage() {
     if (!cancellations_.empty()) {
       v1::ExecuteStreamRequest request;
@@ -200,7 +200,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
       const uint64_t id = uploads_.front();
       uploads_.pop_front();
       const auto found = executions_.find(id);
-      if (found == executions_.end()) continue;  // ended by the server before its last byte
+      if (found == executions_.end()) continue;  // the server ended it before its last byte
       const std::shared_ptr<Execution>& execution = found->second;
       const grpc::ByteBuffer bytes = NextChunks(*execution);
       if (execution->next_input < execution->inputs.size()) uploads_.push_back(id);
@@ -209,7 +209,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     return std::nullopt;
   }
 
-  // As many as fit into a message: the rest of an input, then the next one.
+  // As many chunks as fit into a message: the rest of an input, then the next input.
   grpc::ByteBuffer NextChunks(Execution& execution) const {
     v1::ExecuteStreamRequest request;
     if (execution.is_begun) {
@@ -252,7 +252,8 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
         SplitMessage::Split(incoming_, PayloadKind::kChunks);
     v1::ExecuteStreamResponse response;
     if (!message.ok() || !response.ParseFromString(message->header())) {
-      failure_ = absl::InternalError("The server sent what is no ExecuteStreamResponse.");
+      failure_ =
+          absl::InternalError("The server sent a message that is not an ExecuteStreamResponse.");
       context_.TryCancel();
       return;
     }
@@ -260,7 +261,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = executions_.find(response.execution_id());
-      if (found == executions_.end()) return;  // one that ended here already, by its sink's failure
+      if (found == executions_.end()) return;  // already ended by an error of its sink
       execution = found->second;
     }
     absl::Status status;
@@ -288,13 +289,13 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
   const size_t chunk_bytes_;
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_;
-  absl::Status failure_;  // of the thread that reads
-  Message written_;       // of who writes
+  absl::Status failure_;  // used by the reading thread
+  Message written_;       // used by the writing thread
 
   std::mutex mutex_;
   std::condition_variable ended_;
   std::map<uint64_t, std::shared_ptr<Execution>> executions_;
-  std::deque<uint64_t> uploads_;  // each once, while it has bytes to send
+  std::deque<uint64_t> uploads_;  // unique; executions with bytes to send
   std::deque<uint64_t> cancellations_;
   std::optional<Message> next_;
   uint64_t last_id_ = 0;
@@ -326,7 +327,7 @@ uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, std::vector<InputBytes> i
   *begin.mutable_operator_() = std::move(desc);
   if (options.feature_level) begin.set_feature_level(*options.feature_level);
   if (options.timeout != absl::InfiniteDuration()) {
-    *begin.mutable_timeout() = ToProto(options.timeout);
+    EncodeDuration(options.timeout, *begin.mutable_timeout());
   }
   execution->inputs = std::move(inputs);
   execution->progress = options.progress;

@@ -21,7 +21,7 @@ absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view wh
 
 }  // namespace
 
-// The writers that there are. Its mutex is taken before a writer's.
+// All writers. Its mutex is acquired before that of a writer.
 struct FileWriter::Registry {
   std::mutex mutex;
   std::set<FileWriter*> writers;
@@ -38,13 +38,12 @@ absl::Status FileWriter::CheckPath(const std::string& path) {
   const std::filesystem::file_status status = std::filesystem::status(target, error);
   if (std::filesystem::exists(status)) {
     if (std::filesystem::is_regular_file(status)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a regular file; an output takes the name of one."));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file."));
   }
   const std::filesystem::path folder = target.parent_path();
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(path, " cannot be written: there is no folder of that name."));
+      absl::StrCat(path, " cannot be written: the folder does not exist."));
 }
 
 FileWriter::FileWriter(std::filesystem::path path, std::filesystem::path temporary)
@@ -80,7 +79,7 @@ void FileWriter::Abandon() {
   std::filesystem::remove(temporary_, ignored);
 }
 
-// The mutexes stay locked, so that nobody tells of a file that is gone before the program is.
+// The mutexes stay locked, so that no thread reports a removed file before the program ends.
 void FileWriter::AbandonAllForExit() {
   Registry::Get().mutex.lock();
   for (FileWriter* const writer : Registry::Get().writers) {
@@ -93,13 +92,13 @@ absl::Status FileWriter::Append(absl::Span<const std::byte> bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   stream_.write(reinterpret_cast<const char*>(bytes.data()),
                 static_cast<std::streamsize>(bytes.size()));
-  return stream_ ? absl::OkStatus() : CannotWrite(path_, "the disk does not take it");
+  return stream_ ? absl::OkStatus() : CannotWrite(path_, "the disk refused the data");
 }
 
 absl::Status FileWriter::Commit() {
   std::lock_guard<std::mutex> lock(mutex_);
   stream_.close();
-  if (!stream_) return CannotWrite(path_, "the disk does not take it");
+  if (!stream_) return CannotWrite(path_, "the disk refused the data");
   std::error_code error;
   std::filesystem::rename(temporary_, path_, error);
   if (error) return CannotWrite(path_, error.message());

@@ -1,4 +1,4 @@
-// A file that appears whole or not at all.
+// Writes files atomically.
 #ifndef OPMILL_CLIENT_FILE_WRITER_H_
 #define OPMILL_CLIENT_FILE_WRITER_H_
 
@@ -15,12 +15,12 @@
 
 namespace opmill {
 
-// Written under another name beside `path` (or beside what that links to), and renamed by Commit.
-// Without that nothing is left of it. `path` is UTF-8.
+// Writes to a temporary file next to `path` (or next to the target of a link), which Commit
+// renames. Without Commit, nothing remains. `path` is UTF-8.
 class FileWriter {
  public:
-  // InvalidArgument where a file of that name cannot be written: a folder, a device, no such
-  // folder.
+  // InvalidArgument if the file cannot be written: it is a folder or a device, or its folder does
+  // not exist.
   static absl::Status CheckPath(const std::string& path);
 
   static absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path);
@@ -31,8 +31,8 @@ class FileWriter {
   absl::Status Append(absl::Span<const std::byte> bytes);
   absl::Status Commit();
 
-  // For a program that a signal ends: removes what has not been committed. May run beside other
-  // threads, whose calls of writers do not return any more.
+  // For a program that is ended by a signal: removes all uncommitted files. Calls of writers on
+  // other threads no longer return.
   static void AbandonAllForExit();
 
  private:
@@ -43,7 +43,7 @@ class FileWriter {
 
   const std::filesystem::path path_;
   const std::filesystem::path temporary_;
-  std::mutex mutex_;  // held in every call
+  std::mutex mutex_;  // held during every call
   std::ofstream stream_;
   bool is_committed_ = false;
 };

@@ -15,8 +15,9 @@ constexpr char kMethod[] = "/grpc.health.v1.Health/Check";
 
 }  // namespace
 
-// The two messages hold one field with number 1 each, a string and an enumeration, as StringValue
-// and Int32Value do. Code of their own would end a process that links another copy of health.proto.
+// Request and response have one field with number 1, a string and an enumeration, and are thus
+// encoded like StringValue and Int32Value. Generated code for health.proto would abort a process
+// that links another copy of it.
 absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_view service,
                                         absl::Duration timeout, const std::string& token) {
   google::protobuf::StringValue request;
@@ -46,7 +47,7 @@ absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_vi
   }
   google::protobuf::Int32Value response;
   if (!response.ParseFromString(text)) {
-    return absl::InternalError("The server sent what is no HealthCheckResponse.");
+    return absl::InternalError("The server sent a message that is not a HealthCheckResponse.");
   }
   switch (response.value()) {
     case 1:

@@ -1,4 +1,4 @@
-// A file's bytes without a copy of them.
+// Memory-mapped files.
 #ifndef OPMILL_CLIENT_MAPPED_FILE_H_
 #define OPMILL_CLIENT_MAPPED_FILE_H_
 
@@ -11,7 +11,7 @@
 
 namespace opmill {
 
-// Mapped for reading, until the last reference is gone. `path` is UTF-8.
+// Mapped read-only until the last reference is released. `path` is UTF-8.
 class MappedFile {
  public:
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);

@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
     if (mapping == nullptr) return LastError(path, "mapped");
     data = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
     const absl::Status failure = data == nullptr ? LastError(path, "mapped") : absl::OkStatus();
-    CloseHandle(mapping);  // the view keeps it
+    CloseHandle(mapping);  // the view keeps it open
     if (!failure.ok()) return failure;
   }
   return std::shared_ptr<const MappedFile>(

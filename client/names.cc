@@ -20,7 +20,7 @@ absl::StatusOr<Enum> ParseEnum(absl::string_view name, absl::string_view prefix,
   Enum value{};
   if (parse(absl::StrCat(prefix, absl::AsciiStrToUpper(name)), &value) && value != 0) return value;
   return absl::InvalidArgumentError(
-      absl::StrCat("There is no ", kind, " \"", name, "\"; there are ", known, "."));
+      absl::StrCat("There is no ", kind, " \"", name, "\"; the choices are ", known, "."));
 }
 
 }  // namespace

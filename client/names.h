@@ -1,4 +1,4 @@
-// The contract's enumerations as people write them: "float32", "log_sum_exp", "5.0".
+// Names of the contract's enumerations for people: "float32", "log_sum_exp", "5.0".
 #ifndef OPMILL_CLIENT_NAMES_H_
 #define OPMILL_CLIENT_NAMES_H_
 
@@ -13,23 +13,23 @@
 
 namespace opmill {
 
-// The ten types that operators take, as a list for sentences.
+// The ten types that operators support, as a list for messages.
 inline constexpr char kDataTypeNames[] =
     "float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8";
 
-std::string NameOf(v1::DataType type);            // "float32", as NumPy has it
+std::string NameOf(v1::DataType type);            // "float32", NumPy's name
 std::string NameOf(v1::ReduceFunction function);  // "log_sum_exp"
 std::string NameOf(v1::FeatureLevel level);       // "5.0"
 std::string NameOf(v1::AxisDirection direction);  // "increasing"
 
-// All of them, in the contract's order.
+// All levels, in the contract's order.
 std::vector<std::string> FeatureLevelNames();
 
-// These refuse with a sentence that lists what there is.
+// The error lists the valid names.
 absl::StatusOr<v1::DataType> ParseDataType(absl::string_view name);
 absl::StatusOr<v1::FeatureLevel> ParseFeatureLevel(absl::string_view name);
 
-// Of one of the ten types; 0 for another.
+// The size of one of the ten types; 0 for others.
 size_t ElementBytes(v1::DataType type);
 
 }  // namespace opmill

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/names.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
@@ -20,12 +21,12 @@ constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kVersionBytes = 2;
 constexpr size_t kHeaderAlignment = 64;
 constexpr size_t kMaxDimensions = 8;
-// NumPy itself reads 10000 bytes at most. A longer header may be meant to fill the memory.
+// NumPy reads at most 10000 bytes. A longer header may be an attempt to exhaust memory.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
 
 struct Dtype {
-  absl::string_view code;  // what follows the byte order in 'descr'
-  v1::DataType type;       // unspecified where no operator takes it
+  absl::string_view code;  // after the byte order in 'descr'
+  v1::DataType type;       // unspecified if no operator takes it
 };
 constexpr Dtype kDtypes[] = {
     {"f4", v1::DATA_TYPE_FLOAT32},     {"f2", v1::DATA_TYPE_FLOAT16},
@@ -36,18 +37,13 @@ constexpr Dtype kDtypes[] = {
     {"f8", v1::DATA_TYPE_UNSPECIFIED}, {"b1", v1::DATA_TYPE_UNSPECIFIED},
 };
 
-// Of what stands in a file, which may be anything, as much as a sentence takes.
-std::string Quoted(absl::string_view text) {
-  constexpr size_t kMost = 40;
-  return absl::StrCat("'", absl::Utf8SafeCEscape(text.substr(0, kMost)),
-                      text.size() > kMost ? "...'" : "'");
-}
+std::string Quoted(absl::string_view text) { return absl::StrCat("'", Excerpt(text, 40), "'"); }
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("The .npy header is malformed: ", what, "."));
 }
 
-// The header is a Python literal, of which NumPy writes this much:
+// The header is a Python literal, of this form:
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class LiteralReader {
  public:
@@ -74,7 +70,7 @@ class LiteralReader {
     text_.remove_prefix(end + 1);
     return content;
   }
-  // With the L that Python 2 wrote behind long integers.
+  // Accepts the L that Python 2 appended to long integers.
   std::optional<uint64_t> TakeInteger() {
     SkipSpace();
     if (text_.empty() || !absl::ascii_isdigit(text_.front())) return std::nullopt;
@@ -116,77 +112,74 @@ absl::Status ReadDtype(absl::string_view descr, NpyDtypes dtypes, NpyHeader& hea
     if (!is_big_endian) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("The array's dtype ", Quoted(descr),
-                     " is big-endian, and OpMill takes little-endian elements; convert it with "
+                     " is big-endian, but OpMill requires little-endian elements; convert it with "
                      "x.astype('<",
                      code, "')."));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "The array's dtype ", Quoted(descr), " is none of those that OpMill computes with: ",
+      "The array's dtype ", Quoted(descr), " is not one of the types that OpMill supports: ",
       kDataTypeNames, ". Convert it with x.astype(...)."));
 }
 
 absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
-  if (!reader.Take('(')) return Malformed("'shape' is no tuple");
+  if (!reader.Take('(')) return Malformed("'shape' is not a tuple");
   std::vector<uint32_t> sizes;
   bool has_comma = true;
   while (!reader.Take(')')) {
     const std::optional<uint64_t> size = reader.TakeInteger();
-    if (!size || !has_comma) return Malformed("'shape' is no tuple of sizes");
+    if (!size || !has_comma) return Malformed("'shape' is not a tuple of sizes");
     if (*size > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(absl::StrCat("The array's dimension ", sizes.size(),
                                                      " has size ", *size,
-                                                     "; at most 4294967295 is possible."));
+                                                     "; the limit is 4294967295."));
     }
     if (sizes.size() == kMaxDimensions) {
       return absl::InvalidArgumentError(absl::StrCat("The array has more than ", kMaxDimensions,
-                                                     " dimensions, which is the most "
-                                                     "that operators take."));
+                                                     " dimensions, the limit "
+                                                     "for operators."));
     }
     sizes.push_back(static_cast<uint32_t>(*size));
     has_comma = reader.Take(',');
   }
   if (sizes.empty()) {
     return absl::InvalidArgumentError(
-        "The array has no dimensions, and operators take 1 to 8; save it with x.reshape(1).");
+        "The array has no dimensions, but operators require 1 to 8; save it with x.reshape(1).");
   }
   return sizes;
 }
 
 absl::Status ReadDictionary(absl::string_view text, NpyDtypes dtypes, NpyHeader& header) {
   LiteralReader reader(text);
-  if (!reader.Take('{')) return Malformed("it is no dictionary");
+  if (!reader.Take('{')) return Malformed("it is not a dictionary");
   bool has_descr = false;
   bool has_order = false;
   bool has_shape = false;
   bool has_comma = true;
   while (!reader.Take('}')) {
     const std::optional<absl::string_view> key = reader.TakeString();
-    if (!key || !has_comma || !reader.Take(':')) return Malformed("it is no dictionary");
+    if (!key || !has_comma || !reader.Take(':')) return Malformed("it is not a dictionary");
     if (*key == "descr" && !std::exchange(has_descr, true)) {
       const std::optional<absl::string_view> descr = reader.TakeString();
-      if (!descr && !reader.Take('[')) return Malformed("'descr' is no string");
+      if (!descr && !reader.Take('[')) return Malformed("'descr' is not a string");
       if (!descr) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "The array's dtype is structured, and OpMill computes with: ", kDataTypeNames,
-            ". Save one field of it, as x['name']."));
+        return absl::InvalidArgumentError(
+            absl::StrCat("The array's dtype is structured; OpMill supports: ", kDataTypeNames,
+                         ". Save a single field of it: x['name']."));
       }
-      absl::Status status = ReadDtype(*descr, dtypes, header);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(ReadDtype(*descr, dtypes, header));
     } else if (*key == "fortran_order" && !std::exchange(has_order, true)) {
       header.fortran_order = reader.TakeWord("True");
       if (!header.fortran_order && !reader.TakeWord("False")) {
         return Malformed("'fortran_order' is neither True nor False");
       }
     } else if (*key == "shape" && !std::exchange(has_shape, true)) {
-      absl::StatusOr<std::vector<uint32_t>> sizes = ReadShape(reader);
-      if (!sizes.ok()) return sizes.status();
-      header.sizes = *std::move(sizes);
+      ASSIGN_OR_RETURN(header.sizes, ReadShape(reader));
     } else {
       return Malformed(absl::StrCat("the key ", Quoted(*key), " is unknown or given twice"));
     }
     has_comma = reader.Take(',');
   }
-  if (!reader.AtEnd()) return Malformed("something follows its dictionary");
+  if (!reader.AtEnd()) return Malformed("there is more text after its dictionary");
   if (!has_descr || !has_order || !has_shape) {
     return Malformed("one of 'descr', 'fortran_order' and 'shape' is missing");
   }
@@ -195,10 +188,10 @@ absl::Status ReadDictionary(absl::string_view text, NpyDtypes dtypes, NpyHeader&
 
 absl::Status Truncated(uint64_t needed, uint64_t size) {
   return absl::InvalidArgumentError(
-      absl::StrCat("The .npy file is cut off: it needs ", needed, " bytes and has ", size, "."));
+      absl::StrCat("The .npy file is truncated: it needs ", needed, " bytes and has ", size, "."));
 }
 
-// The bytes of the elements, or nothing past 2^64.
+// The size of the elements; absent if it exceeds 64 bits.
 std::optional<uint64_t> BytesOf(const NpyHeader& header) {
   uint64_t bytes = header.dtype.bytes;
   for (const uint32_t size : header.sizes) {
@@ -217,7 +210,7 @@ absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
   const absl::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
   if (!absl::StartsWith(text, kMagic)) {
     return absl::InvalidArgumentError(
-        "The file is no .npy file: it does not begin with \"\\x93NUMPY\".");
+        "The file is not a .npy file: it does not begin with \"\\x93NUMPY\".");
   }
   const size_t version_end = kMagic.size() + kVersionBytes;
   if (text.size() < version_end) return Truncated(version_end, text.size());
@@ -225,7 +218,7 @@ absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
   const int minor = static_cast<int>(prefix[kMagic.size() + 1]);
   if (major < 1 || major > 3 || minor != 0) {
     return absl::InvalidArgumentError(absl::StrCat("The .npy file has format ", major, ".", minor,
-                                                   "; 1.0, 2.0 and 3.0 are known."));
+                                                   "; only 1.0, 2.0 and 3.0 are supported."));
   }
   const size_t length_bytes = major == 1 ? 2 : 4;
   if (text.size() < version_end + length_bytes) {
@@ -236,8 +229,8 @@ absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
     length |= static_cast<uint64_t>(prefix[version_end + i]) << (8 * i);
   }
   if (length > kMaxHeaderBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "The .npy header has ", length, " bytes; at most ", kMaxHeaderBytes, " are read."));
+    return absl::InvalidArgumentError(absl::StrCat("The .npy header has ", length,
+                                                   " bytes; the limit is ", kMaxHeaderBytes, "."));
   }
   return version_end + length_bytes + static_cast<size_t>(length);
 }
@@ -247,14 +240,12 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> bytes, NpyDt
   header.data_offset = bytes.size();
   const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const size_t length_bytes = static_cast<int>(bytes[kMagic.size()]) == 1 ? 2 : 4;
-  absl::Status status =
-      ReadDictionary(text.substr(kMagic.size() + kVersionBytes + length_bytes), dtypes, header);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(
+      ReadDictionary(text.substr(kMagic.size() + kVersionBytes + length_bytes), dtypes, header));
   const std::optional<uint64_t> data_bytes = BytesOf(header);
   if (!data_bytes || *data_bytes > std::numeric_limits<size_t>::max() - header.data_offset) {
-    return absl::InvalidArgumentError(absl::StrCat("The array's shape (",
-                                                   absl::StrJoin(header.sizes, ", "),
-                                                   ") takes more bytes than can be counted."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "The array's shape (", absl::StrJoin(header.sizes, ", "), ") has more than 2^64 bytes."));
   }
   header.data_bytes = static_cast<size_t>(*data_bytes);
   return header;
@@ -266,13 +257,11 @@ absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes) {
 }
 
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file, NpyDtypes dtypes) {
-  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(file);
-  if (!header_bytes.ok()) return header_bytes.status();
-  if (file.size() < *header_bytes) return Truncated(*header_bytes, file.size());
-  absl::StatusOr<NpyHeader> header = ReadNpyHeader(file.first(*header_bytes), dtypes);
+  ASSIGN_OR_RETURN(const size_t header_bytes, NpyHeaderBytes(file));
+  if (file.size() < header_bytes) return Truncated(header_bytes, file.size());
+  absl::StatusOr<NpyHeader> header = ReadNpyHeader(file.first(header_bytes), dtypes);
   if (!header.ok()) return header.status();
-  absl::Status status = CheckNpyLength(*header, file.size());
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckNpyLength(*header, file.size()));
   return header;
 }
 
@@ -285,8 +274,8 @@ absl::StatusOr<v1::TensorDesc> NpyHeader::ToTensorDesc() const {
   for (const uint32_t size : sizes) {
     if (stride > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("The array is in Fortran order, and a stride of its ", stride,
-                       " elements is more than 4294967295; save it with "
+          absl::StrCat("The array is in Fortran order, and its stride of ", stride,
+                       " elements exceeds 4294967295; save it with "
                        "numpy.ascontiguousarray(x)."));
     }
     desc.add_strides(static_cast<uint32_t>(stride));

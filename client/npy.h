@@ -1,4 +1,4 @@
-// NumPy's .npy files, format 1.0 to 3.0: their header read and written.
+// Reads and writes headers of NumPy's .npy files, format 1.0 to 3.0.
 #ifndef OPMILL_CLIENT_NPY_H_
 #define OPMILL_CLIENT_NPY_H_
 
@@ -13,7 +13,7 @@
 
 namespace opmill {
 
-// An element type as 'descr' spells it: kind 'f', 'i', 'u' or 'b', and its size.
+// An element type as in 'descr': kind 'f', 'i', 'u' or 'b', and its size.
 struct NpyDtype {
   char kind = 0;
   uint8_t bytes = 0;
@@ -22,39 +22,40 @@ struct NpyDtype {
 
 struct NpyHeader {
   NpyDtype dtype;
-  v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;  // where an operator takes the dtype as it is
-  std::vector<uint32_t> sizes;                         // 1 to 8
+  // Unspecified if operators do not take the dtype as it is.
+  v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
+  std::vector<uint32_t> sizes;  // 1 to 8
   bool fortran_order = false;
   size_t data_offset = 0;  // in the file
-  size_t data_bytes = 0;   // all inside the file
+  size_t data_bytes = 0;   // within the file
 
-  // The array as an operator's tensor; column-major order becomes strides. Refused where a stride
-  // does not fit the descriptor.
+  // The array as a tensor of an operator; column-major order becomes strides. InvalidArgument if a
+  // stride does not fit into the descriptor.
   absl::StatusOr<v1::TensorDesc> ToTensorDesc() const;
 };
 
 enum class NpyDtypes {
   kOfOperators,  // the ten types that operators take, little-endian
-  kCastable,     // what CastElements takes: these, float64 and bool, in either byte order
+  kCastable,     // what CastElements takes: also float64 and bool, and either byte order
 };
 
-// `file` is a whole file. InvalidArgument, with the reason, for what is no .npy file, is cut off,
-// or holds an array that no operator takes.
+// `file` is a whole file. Returns InvalidArgument if it is not a .npy file, is truncated, or holds
+// an array that no operator takes.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file,
                                          NpyDtypes dtypes = NpyDtypes::kOfOperators);
 
-// The same in steps, for a file of which only the beginning is at hand.
+// The same in steps, for files that are read piece by piece.
 //
-// How many bytes come before the elements, by the first kNpyPrefixBytes bytes of the file, or all
-// of a shorter one. At most 1 MiB.
+// The number of bytes before the elements, at most 1 MiB. `prefix` is the first kNpyPrefixBytes
+// bytes of the file, or all of a shorter file.
 inline constexpr size_t kNpyPrefixBytes = 12;
 absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix);
-// `header` is the file up to its elements.
+// `header` is the part of the file before the elements.
 absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> header, NpyDtypes dtypes);
-// Whether a file of `file_bytes` bytes holds the array.
+// InvalidArgument if a file of `file_bytes` bytes is too short for the array.
 absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes);
 
-// What goes in front of the elements of a row-major array: format 1.0.
+// The header of a row-major array, in format 1.0.
 std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes);
 
 }  // namespace opmill

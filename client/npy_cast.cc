@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/array_text.h"
 #include "client/names.h"
+#include "kernels/base/half.h"
 
 namespace opmill {
 namespace {
@@ -36,10 +36,10 @@ T Load(const std::byte* from, bool is_big_endian) {
   return std::bit_cast<T>(bytes);
 }
 
-// The element in a type that holds all values of its own.
+// Converts to a type that holds all values exactly.
 double Widen(double value) { return value; }
 double Widen(float value) { return value; }
-double Widen(Half value) { return FloatOfHalf(value.bits); }
+double Widen(Half value) { return HalfToFloat(value.bits); }
 uint64_t Widen(Bool value) { return value.byte != 0 ? 1 : 0; }
 template <typename Integer>
 auto Widen(Integer value) {
@@ -47,12 +47,12 @@ auto Widen(Integer value) {
   return static_cast<Wide>(value);
 }
 
-// Whether `wide` fits, and then what it becomes.
+// Returns whether `wide` fits, and sets `to`.
 template <typename To, typename Wide>
 bool Convert(Wide wide, To& to) {
   if constexpr (std::is_same_v<To, Half>) {
-    // An integer of more than 53 bits is too large in any case.
-    to.bits = HalfOf(static_cast<double>(wide));
+    // Integers of more than 53 bits, which double rounds, overflow in any case.
+    to.bits = FloatToHalf(static_cast<double>(wide));
     constexpr int kInfinity = 0x7C00;
     return (to.bits & 0x7FFF) != kInfinity || std::isinf(static_cast<double>(wide));
   } else if constexpr (std::is_floating_point_v<To>) {
@@ -68,7 +68,7 @@ std::string TextOf(double value) { return absl::StrCat(value); }
 std::string TextOf(int64_t value) { return absl::StrCat(value); }
 std::string TextOf(uint64_t value) { return absl::StrCat(value); }
 
-// "[2, 0]" of the element that is `index`th in the file.
+// The indices of an element by its position in the file: "[2, 0]".
 std::string PlaceOf(const NpyHeader& header, size_t index) {
   std::vector<size_t> place(header.sizes.size());
   for (size_t i = 0; i < place.size(); ++i) {
@@ -89,7 +89,7 @@ absl::Status Cast(const NpyHeader& header, absl::Span<const std::byte> elements,
     To to;
     if (!Convert(wide, to)) {
       return absl::InvalidArgumentError(absl::StrCat("The array's value ", TextOf(wide), " at ",
-                                                     PlaceOf(header, i), " does not fit ",
+                                                     PlaceOf(header, i), " does not fit into ",
                                                      NameOf(type), "."));
     }
     std::memcpy(out + i * sizeof(To), &to, sizeof(To));
@@ -123,34 +123,12 @@ NpyDtype DtypeOf(v1::DataType type) {
 
 }  // namespace
 
-uint16_t HalfOf(double value) {
-  constexpr int kMantissaBits = 52;
-  constexpr int kMinExponent = -14;  // of normal halves; below it they are multiples of 2^-24
-  const uint64_t bits = std::bit_cast<uint64_t>(value);
-  const uint16_t sign = static_cast<uint16_t>(bits >> 48 & 0x8000);
-  const uint16_t infinity = sign | 0x7C00;
-  if (std::isnan(value)) return infinity | 0x200;
-  const int exponent = static_cast<int>(bits >> kMantissaBits & 2047) - 1023;
-  if (exponent > 15) return infinity;
-  if (exponent < -25) return sign;  // less than half of the least one
-  const uint64_t mantissa = (bits & ((uint64_t{1} << kMantissaBits) - 1)) | uint64_t{1}
-                                                                                << kMantissaBits;
-  const int dropped_bits = kMantissaBits - 10 + std::max(0, kMinExponent - exponent);
-  const uint64_t rest = mantissa & ((uint64_t{1} << dropped_bits) - 1);
-  const uint64_t tie = uint64_t{1} << (dropped_bits - 1);
-  uint64_t kept = mantissa >> dropped_bits;
-  if (rest > tie || (rest == tie && (kept & 1) != 0)) ++kept;
-  // A normal half keeps its leading one, which adds 1 to the exponent's field; so does a carry.
-  const uint64_t field = static_cast<uint64_t>(std::max(exponent, kMinExponent) - kMinExponent);
-  return static_cast<uint16_t>(sign | ((field << 10) + kept));
-}
-
 absl::Status CheckCast(const NpyDtype& from, v1::DataType to) {
   const char to_kind = NameOf(to)[0];
   if (from.kind != 'f' || to_kind == 'f') return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "The array's type is float", 8 * from.bytes, ", and floats are not cast to integers (",
-      NameOf(to), "), which would lose what follows the point; cast to float32 or float16."));
+      "The array's type is float", 8 * from.bytes, ", but floats are not cast to integers (",
+      NameOf(to), "), because that would lose the fraction; cast to float32 or float16."));
 }
 
 absl::Status CastElements(const NpyHeader& header, absl::Span<const std::byte> elements,
@@ -163,7 +141,8 @@ absl::Status CastElements(const NpyHeader& header, absl::Span<const std::byte> e
       using To = decltype(to_value);
       if constexpr (std::is_same_v<To, Bool> || std::is_same_v<To, double> ||
                     (kIsFloat<From> && !kIsFloat<To>)) {
-        return absl::InternalError("No such cast.");  // CheckCast, and the types of operators
+        return absl::InternalError(
+            "No such cast.");  // excluded by CheckCast and the types of operators
       } else {
         return Cast<From, To>(header, elements, to, out);
       }

@@ -1,4 +1,4 @@
-// The elements of a .npy file as another type.
+// Conversion of the elements of .npy files to another type.
 #ifndef OPMILL_CLIENT_NPY_CAST_H_
 #define OPMILL_CLIENT_NPY_CAST_H_
 
@@ -13,19 +13,15 @@
 
 namespace opmill {
 
-// Whether NumPy's dtype can become `to` at all: floats do not become integers. InvalidArgument with
-// a sentence else.
+// InvalidArgument if arrays of the dtype cannot be cast to `to`: floats are not cast to integers.
 absl::Status CheckCast(const NpyDtype& from, v1::DataType to);
 
-// Converts the `elements` of an array with this header, in their order, into `out`, which has room
-// for as many of `to`. To a float rounds to nearest, ties to even; NaN and infinities stay what
-// they are. InvalidArgument names the first value that does not fit: an integer outside the range
-// of `to`, a finite one that would become infinite.
+// Converts the `elements` of an array with this header to `to` and writes them to `out`, in the
+// same order. Floats are rounded to nearest, ties to even; NaN and infinity are kept.
+// InvalidArgument names the first value that does not fit: an integer out of range, or a finite
+// value that would become infinite.
 absl::Status CastElements(const NpyHeader& header, absl::Span<const std::byte> elements,
                           v1::DataType to, std::byte* out);
-
-// The nearest half-precision float, ties to even; its bits.
-uint16_t HalfOf(double value);
 
 }  // namespace opmill
 

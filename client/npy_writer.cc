@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/file_writer.h"
 #include "client/npy.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 
@@ -17,17 +18,15 @@ absl::Status NpyWriter::CheckPath(const std::string& path) { return FileWriter::
 absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path,
                                                              const v1::TensorDesc& desc) {
   if (desc.strides_size() > 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(path, " cannot be written: the result has strides, a .npy file has none."));
+    return absl::UnimplementedError(absl::StrCat(
+        path, " cannot be written: the result has strides, which a .npy file cannot have."));
   }
-  absl::StatusOr<std::unique_ptr<FileWriter>> file = FileWriter::Create(path);
-  if (!file.ok()) return file.status();
-  std::unique_ptr<NpyWriter> writer(new NpyWriter(*std::move(file)));
+  ASSIGN_OR_RETURN(std::unique_ptr<FileWriter> file, FileWriter::Create(path));
+  std::unique_ptr<NpyWriter> writer(new NpyWriter(std::move(file)));
   const std::vector<uint32_t> sizes(desc.sizes().begin(), desc.sizes().end());
   const std::string header = MakeNpyHeader(desc.data_type(), sizes);
-  absl::Status status = writer->Append(
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(header.data()), header.size()));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(writer->Append(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(header.data()), header.size())));
   return writer;
 }
 

@@ -1,4 +1,4 @@
-// A .npy file that comes into being whole or not at all.
+// Writes .npy files atomically.
 #ifndef OPMILL_CLIENT_NPY_WRITER_H_
 #define OPMILL_CLIENT_NPY_WRITER_H_
 
@@ -16,22 +16,22 @@ namespace opmill {
 
 class FileWriter;
 
-// Written under another name beside `path` (or beside what that links to), and renamed by Commit.
-// Without that nothing is left of it.
+// Writes to a temporary file next to `path` (or next to the target of a link), which Commit
+// renames. Without Commit, nothing remains.
 class NpyWriter {
  public:
-  // InvalidArgument where a file of that name cannot be written: a folder, a device, no such
-  // folder.
+  // InvalidArgument if the file cannot be written: it is a folder or a device, or its folder does
+  // not exist.
   static absl::Status CheckPath(const std::string& path);
 
-  // A packed tensor in row-major order; Unimplemented for one with strides. `path` is UTF-8.
+  // For a packed tensor in row-major order; Unimplemented if it has strides. `path` is UTF-8.
   static absl::StatusOr<std::unique_ptr<NpyWriter>> Create(const std::string& path,
                                                            const v1::TensorDesc& desc);
   ~NpyWriter();
   NpyWriter(const NpyWriter&) = delete;
   NpyWriter& operator=(const NpyWriter&) = delete;
 
-  // The next bytes of the elements.
+  // Appends bytes of the elements.
   absl::Status Append(absl::Span<const std::byte> bytes);
   absl::Status Commit();
 

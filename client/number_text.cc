@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/base/half.h"
 
 namespace opmill {
 namespace {
@@ -26,16 +27,10 @@ Decimal FromScientific(const std::string& text) {
   return decimal;
 }
 
-// Round to nearest even at half's 11 bits, subnormals included. `value` is not negative.
-double RoundToHalf(double value) {
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  const int last_bit = std::max(exponent - 11, -24);
-  return std::ldexp(std::nearbyint(std::ldexp(value, -last_bit)), last_bit);
-}
+double RoundToHalf(double value) { return HalfToFloat(FloatToHalf(value)); }
 
-// Half has 11 bits, which 5 digits always give back. The nearest decimal of fewer digits may miss
-// at a power of two, where the neighbours below are twice as near; its other neighbour may not.
+// 5 digits always identify a half, which has 11 bits. At a power of two, where values below are
+// twice as dense, the nearest decimal of fewer digits may fail while its neighbour succeeds.
 Decimal ShortestOfHalf(float value) {
   for (int digits = 1; digits < 5; ++digits) {
     const std::string nearest = absl::StrFormat("%.*e", digits - 1, value);
@@ -65,7 +60,7 @@ Decimal RoundedDecimal(FloatFormat format, float value, int max_fraction_digits)
   Decimal shortest = ShortestDecimal(format, value);
   const int fraction_digits = static_cast<int>(shortest.digits.size()) - shortest.point;
   if (fraction_digits >= 0 && fraction_digits <= max_fraction_digits) return shortest;
-  // A float's exact value is rounded once, by the library.
+  // The library rounds the exact value once.
   std::string fixed = absl::StrFormat("%.*f", fraction_digits < 0 ? 0 : max_fraction_digits, value);
   if (fraction_digits < 0) fixed += '.';
   const size_t point = fixed.find('.');

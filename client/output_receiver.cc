@@ -1,6 +1,7 @@
 #include "client/output_receiver.h"
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 
@@ -8,8 +9,8 @@ absl::Status OutputReceiver::Start(const v1::ExecutionStarted& started) {
   if (is_started_) return absl::InternalError("The server announced an execution's outputs twice.");
   if (started.outputs_size() != started.output_bytes_size()) {
     return absl::InternalError(absl::StrCat("The server announced ", started.outputs_size(),
-                                            " outputs, and sizes of ", started.output_bytes_size(),
-                                            "."));
+                                            " outputs, but the sizes of ",
+                                            started.output_bytes_size(), "."));
   }
   is_started_ = true;
   output_bytes_.assign(started.output_bytes().begin(), started.output_bytes().end());
@@ -29,10 +30,9 @@ absl::Status OutputReceiver::Write(const std::vector<IncomingChunk>& chunks) {
     if (chunk.offset != received || chunk.data.size() > expected - received) {
       return absl::InternalError(absl::StrCat(
           "The server sent ", chunk.data.size(), " bytes at offset ", chunk.offset, " of output ",
-          chunk.tensor_index, ", of whose ", expected, " bytes ", received, " had come."));
+          chunk.tensor_index, ", of which ", received, " of ", expected, " bytes had arrived."));
     }
-    absl::Status status = sink_.Write(chunk.tensor_index, chunk.offset, chunk.data);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(sink_.Write(chunk.tensor_index, chunk.offset, chunk.data));
     received += chunk.data.size();
   }
   return absl::OkStatus();

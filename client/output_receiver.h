@@ -1,4 +1,4 @@
-// The answer to one execution on its way into a sink.
+// Checks the response to an execution and passes it to a sink.
 #ifndef OPMILL_CLIENT_OUTPUT_RECEIVER_H_
 #define OPMILL_CLIENT_OUTPUT_RECEIVER_H_
 
@@ -12,15 +12,15 @@
 
 namespace opmill {
 
-// Holds the server to what it announced, so that a sink may trust outputs and offsets. Internal
-// where it breaks its word; the sink's own failure where that has one.
+// Verifies that the server sends what it announced, so that sinks can rely on indices and offsets.
+// Returns Internal if it does not, or the error of the sink.
 class OutputReceiver {
  public:
   explicit OutputReceiver(OutputSink& sink) : sink_(sink) {}
 
   absl::Status Start(const v1::ExecutionStarted& started);
   absl::Status Write(const std::vector<IncomingChunk>& chunks);
-  // Whether all that was announced has come.
+  // Returns an error if announced bytes are missing.
   absl::Status End() const;
 
  private:

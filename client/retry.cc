@@ -25,7 +25,7 @@ absl::StatusOr<v1::ExecutionStatistics> Retry(
     if (result.ok() || !absl::IsUnavailable(result.status()) || attempts >= max_attempts) {
       return result;
     }
-    // Callers that failed together do not come back together.
+    // Jitter, so that clients that failed together do not retry together.
     const absl::Duration wait =
         RetryDelayOf(result.status()).value_or(delay) * absl::Uniform(random, 0.8, 1.2);
     if (absl::Now() + wait >= deadline) return result;

@@ -1,5 +1,4 @@
-// Executions are pure: one that a server could not end, another may compute anew, or the same one
-// when it is back.
+// Retries of executions. They have no side effects, so that any server may compute them again.
 #ifndef OPMILL_CLIENT_RETRY_H_
 #define OPMILL_CLIENT_RETRY_H_
 
@@ -10,9 +9,9 @@
 
 namespace opmill {
 
-// Runs `attempt`, and again while it ends Unavailable: at most `max_attempts` times, all within
-// `timeout`, of which each is told what remains. In between it waits as long as the server says, or
-// else twice as long each time.
+// Runs `attempt` until it ends with another status than Unavailable, at most `max_attempts` times
+// and within `timeout`; each attempt gets the remaining time. Waits between attempts as long as the
+// server requests, else with exponential backoff.
 absl::StatusOr<v1::ExecutionStatistics> Retry(
     int max_attempts, absl::Duration timeout,
     absl::FunctionRef<absl::StatusOr<v1::ExecutionStatistics>(absl::Duration remaining)> attempt);

@@ -1,34 +1,26 @@
-// Values as they go to gRPC.
+// Conversions to gRPC's types: slices, durations, contexts.
 #ifndef OPMILL_CLIENT_WIRE_H_
 #define OPMILL_CLIENT_WIRE_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/execution.h"
-#include "google/protobuf/duration.pb.h"
 #include "grpcpp/grpcpp.h"
 
 namespace opmill {
 
-// Part of `input`, with a reference to its owner for as long as gRPC keeps the slice.
+// A slice of a part of `input`. It holds a reference to the owner for as long as gRPC keeps the
+// slice.
 inline grpc::Slice SliceOf(const InputBytes& input, size_t offset, size_t size) {
   using Owner = std::shared_ptr<const void>;
-  // gRPC does not write through what it is given to send.
+  // gRPC does not modify slices that it sends.
   auto* bytes = const_cast<std::byte*>(input.data + offset);
   return grpc::Slice(
       bytes, size, [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(input.owner));
-}
-
-inline google::protobuf::Duration ToProto(absl::Duration duration) {
-  google::protobuf::Duration proto;
-  proto.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  proto.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-  return proto;
 }
 
 inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,

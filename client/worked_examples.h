@@ -1,4 +1,4 @@
-// The worked examples of DirectML's reference pages, as data.
+// The examples of DirectML's reference pages, as data.
 #ifndef OPMILL_CLIENT_WORKED_EXAMPLES_H_
 #define OPMILL_CLIENT_WORKED_EXAMPLES_H_
 
@@ -9,29 +9,29 @@
 namespace opmill {
 
 struct ExampleOutput {
-  bool is_index = false;  // UINT32, else FLOAT32
+  bool is_index = false;  // UINT32, otherwise FLOAT32
   std::vector<uint32_t> sizes;
   std::vector<double> elements;  // in row-major order
 };
 
-// Names are the command line's: "argmin", "sum", "decreasing". The input is FLOAT32.
+// Names are those of the command line: "argmin", "sum", "decreasing". The input is FLOAT32.
 struct WorkedExample {
   const char* page = "";
   const char* title = "";
   const char* op = "";
   const char* function = "";   // of reduce
   const char* direction = "";  // of argmin, argmax and top_k
-  std::vector<uint32_t> axes;  // of top_k: its axis
+  std::vector<uint32_t> axes;  // for top_k, its axis
   uint32_t k = 0;              // of top_k
   std::vector<uint32_t> sizes;
   std::vector<double> input;
   std::vector<ExampleOutput> outputs;
 };
 
-// In the pages' order.
+// In the order of the pages.
 const std::vector<WorkedExample>& WorkedExamples();
 
-// "argmin --axes 0 --direction increasing": what an example asks for, as for the command line.
+// The example as a command line: "argmin --axes 0 --direction increasing".
 std::string DescribeCall(const WorkedExample& example);
 
 }  // namespace opmill

@@ -1,7 +1,4 @@
-# opmill_embed_shaders(target): compiles every file under shaders/ into the target, for
-# kernels/d3d12/shader/embedded_shaders.h. The same file, run as a script, writes the C++.
-#
-# Bytes and not string literals: MSVC ends a literal at 16 KB.
+# Bytes instead of string literals: MSVC limits a literal to 16 KB.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(OPMILL_EMBED_SHADERS_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 
@@ -9,7 +6,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(root "${CMAKE_SOURCE_DIR}/shaders")
     file(GLOB_RECURSE files CONFIGURE_DEPENDS "${root}/*.hlsl" "${root}/*.hlsli" "${root}/*.h")
     set(output "${CMAKE_CURRENT_BINARY_DIR}/embedded_shaders.cc")
-    # The list of files is in the command, so that one added or removed also runs it again.
+    # The list of files is part of the command, so that it also runs when files are added or removed.
     list(TRANSFORM files REPLACE "^${root}/" "" OUTPUT_VARIABLE paths)
     list(JOIN paths "," paths)
     add_custom_command(
@@ -46,7 +43,7 @@ file(WRITE "${OUTPUT}" "// Written by cmake/embed_shaders.cmake.
 namespace opmill {
 namespace {
 
-${arrays}// The zero at the end, which keeps an empty file lawful, is not part of the text.
+${arrays}// The final zero, which makes an empty file valid, is not part of the text.
 template <size_t kSize>
 absl::string_view Text(const unsigned char (&bytes)[kSize]) {
   return absl::string_view(reinterpret_cast<const char*>(bytes), kSize - 1);

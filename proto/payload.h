@@ -1,7 +1,8 @@
-// Messages whose tensor bytes protobuf never touches. Field 100 of a message holds them, either as
-// TensorChunks or as plain bytes; everything else is small and is protobuf's. So a message that
-// comes is split into the small fields, which protobuf parses, and views of the tensor bytes where
-// they arrived; a message that goes is the small fields, and slices over memory that is not copied.
+// Messages whose tensor bytes protobuf never touches. Field 100 of a message contains them, either
+// as TensorChunks or as plain bytes; all other fields are small and handled by protobuf. An
+// incoming message is split into the small fields, which protobuf parses, and views of the tensor
+// bytes in place. An outgoing message consists of the small fields, and slices of memory that is
+// not copied.
 #ifndef OPMILL_PROTO_PAYLOAD_H_
 #define OPMILL_PROTO_PAYLOAD_H_
 
@@ -20,15 +21,15 @@
 namespace opmill {
 
 inline constexpr uint32_t kPayloadField = 100;
-// Of the fields that are not tensor bytes; a descriptor takes some hundred bytes.
+// The limit on the fields that are not tensor bytes; a descriptor takes a few hundred bytes.
 inline constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
-// Views take memory too, and empty ones cost their sender nothing.
+// Views take memory too, and empty chunks cost their sender nothing.
 inline constexpr size_t kMaxChunksPerMessage = 4096;
 
-// What field 100 is: `repeated TensorChunk chunks` or `repeated bytes inputs`.
+// The type of field 100: `repeated TensorChunk chunks` or `repeated bytes inputs`.
 enum class PayloadKind { kChunks, kInputs };
 
-// Bytes inside the slices of a SplitMessage, and no longer valid than it.
+// Bytes within the slices of a SplitMessage; valid as long as the message.
 class Payload {
  public:
   Payload() = default;
@@ -40,29 +41,29 @@ class Payload {
 
  private:
   const std::vector<grpc::Slice>* slices_ = nullptr;
-  size_t slice_ = 0;   // the first slice,
-  size_t offset_ = 0;  // and where in it
+  size_t slice_ = 0;   // the first slice
+  size_t offset_ = 0;  // offset in the first slice
   size_t size_ = 0;
 };
 
 struct IncomingChunk {
-  uint32_t tensor_index = 0;  // under kInputs: the how-manieth
+  uint32_t tensor_index = 0;  // for kInputs, the index of the input
   uint64_t offset = 0;
   Payload data;
 };
 
 class SplitMessage {
  public:
-  // InvalidArgument where the bytes are no protobuf message.
+  // Returns InvalidArgument if the bytes are not a protobuf message.
   static absl::StatusOr<SplitMessage> Split(const grpc::ByteBuffer& message, PayloadKind kind);
 
   const std::string& header() const { return header_; }  // for ParseFromString
   const std::vector<IncomingChunk>& chunks() const { return chunks_; }
 
  private:
-  // Who lets go last of memory that gRPC has read into frees it, and gRPC 1.51 may then dereference
-  // null where that is a slice (grpc_slice_unref), not where it is a message
-  // (grpc_byte_buffer_destroy). So the message goes after its slices.
+  // The last reference to memory that gRPC has received frees it. In gRPC 1.51 that may dereference
+  // null if the last reference is a slice (grpc_slice_unref), but not if it is a message
+  // (grpc_byte_buffer_destroy). The message must therefore be destroyed after its slices.
   struct Bytes {
     grpc::ByteBuffer message;
     std::vector<grpc::Slice> slices;
@@ -70,7 +71,7 @@ class SplitMessage {
 
   explicit SplitMessage(std::unique_ptr<Bytes> bytes) : bytes_(std::move(bytes)) {}
 
-  std::unique_ptr<Bytes> bytes_;  // stays where it is when this is moved
+  std::unique_ptr<Bytes> bytes_;  // its address does not change when this is moved
   std::string header_;
   std::vector<IncomingChunk> chunks_;
 };

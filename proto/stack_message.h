@@ -1,4 +1,4 @@
-// Messages that live no longer than a function.
+// Protobuf messages that live on the stack.
 #ifndef OPMILL_PROTO_STACK_MESSAGE_H_
 #define OPMILL_PROTO_STACK_MESSAGE_H_
 
@@ -6,8 +6,8 @@
 
 namespace opmill {
 
-// A message whose parts lie beside it, as far as they fit: on the heap each would be an allocation
-// of its own, a dozen for an answer.
+// A message whose parts are allocated next to it, as far as they fit. On the heap each part would
+// be an allocation of its own, about a dozen per response.
 template <typename Message>
 class StackMessage {
  public:

@@ -39,11 +39,11 @@ int ListAdapters() {
 
 struct End {
   int exit_code = EXIT_SUCCESS;
-  // What callers have left behind may keep the device longer than anyone would wait.
+  // Abandoned runs may keep the device busy for longer than anyone would wait.
   bool at_once = false;
 };
 
-// Until `stop` and drained. Calls `serving` when it begins to.
+// Serves until `stop`, and drains. Calls `serving` once it serves.
 End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
           const std::function<void()>& serving) {
   auto server = opmill::Server::Create(line.server);
@@ -62,7 +62,7 @@ End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
   stop.Wait(reload);
   std::thread impatience([&] {
     stop.Wait(reload);
-    (*server)->HurryUp();
+    (*server)->AbortInFlight();
   });
   const absl::Status drained = (*server)->Drain();
   stop.Release();
@@ -116,9 +116,10 @@ int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
 int main(int argc, char** argv) {
   opmill::WriteUtf8ToConsole();
   opmill::TuneForServing();
-  // It would write what callers sent, as it is; what matters is in our own log.
+  // gRPC's log would contain unescaped data from callers. Everything that matters is in our own
+  // log.
   opmill::SetDefaultEnvironment("GRPC_VERBOSITY", "NONE");
   opmill::StopSignal& stop = opmill::StopSignal::Install();
-  grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
+  grpc_init();  // never undone: the last shutdown may wait 10 s for gRPC's poller
   return Main(opmill::Arguments(argc, argv), stop);
 }

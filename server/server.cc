@@ -26,20 +26,21 @@ namespace {
 
 constexpr int kStreamLookaheadBytes = 8 << 20;
 constexpr int kKeepaliveMilliseconds = 30'000;
-// For a connection to speak TLS, and HTTP/2.
+// The time for the TLS handshake and the HTTP/2 preface of a connection.
 constexpr int kHandshakeMilliseconds = 5'000;
-// Clients connect again by themselves.
+// Clients reconnect by themselves.
 constexpr int kIdleConnectionMilliseconds = 15 * 60'000;
-// What was compiled before a restart is made live before the first request, as far as this allows.
+// Kernels that were compiled before a restart are made live before the first request, within this
+// time.
 constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // What goes to the processor beside a GPU (--small_work): what it computes on the thread that
 // brings it. A sum or argmin of 128 KiB takes 7 us there, where a submission wakes two threads and
 // waits for a fence (on lavapipe at least 130 us; on a GPU not measured): docs/notes/cpu-device.md.
 constexpr uint64_t kBreakEvenBytes = uint64_t{128} << 10;
 constexpr uint64_t kLargeBytes = uint64_t{4} << 20;  // as the executor's queues have it
-// For the last bytes of calls that have ended, and for watchers of health, who never end by
+// The time for the last bytes of calls that have ended, and for health watchers, which never end by
 // themselves.
-constexpr absl::Duration kGoodbye = absl::Milliseconds(200);
+constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
 void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
   LogLine(opened.ok() ? LogLevel::kInfo : LogLevel::kWarning, "adapter")
@@ -132,7 +133,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
       {.small_bytes = SmallBytes(options.device.small_work), .first_is_available = is_available});
 }
 
-// Hardware, else the processor. An adapter that is named is taken, whatever its kind.
+// Hardware if available, else the processor. A named adapter is used, whatever its kind.
 absl::StatusOr<std::unique_ptr<Device>> OpenBest(
     const ServerOptions& options, const MemoryPlan& memory,
     std::function<void(const absl::Status&)> on_availability) {
@@ -240,12 +241,12 @@ absl::Status Server::Initialize() {
 absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::health::v1::HealthCheckRequest::descriptor();  // links what reflection tells of health
+  grpc::health::v1::HealthCheckRequest::descriptor();  // links the descriptor for reflection
   grpc::ServerBuilder builder;
   builder.RegisterService(service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
-  // Past it gRPC closes idle connections, and ends calls until it has room.
+  // Beyond this, gRPC closes idle connections, and ends calls until it has room.
   grpc::ResourceQuota quota("opmill");
   quota.Resize(memory_.transport_bytes);
   builder.SetResourceQuota(quota);
@@ -253,14 +254,14 @@ absl::Status Server::Listen() {
                              static_cast<int>(options_.limits.max_calls_per_connection));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
-  // How far a stream may be ahead of us: this, and of what is on one connection no more than 64 KiB
-  // and, beside each stream's message that has come, what remains of its next, up to 1 MiB. With
-  // the probe gRPC would estimate the network and, on loopback, hold 100 MB for a stream that it
-  // reads faster than we copy. Messages of 64 KiB would come twice as fast then; of 1 MiB no
-  // faster, for twice the caller's processor time.
+  // How far a stream may be ahead of the server: up to this size, but for one connection no more
+  // than 64 KiB plus, for each stream whose message has arrived, the rest of its next message, up
+  // to 1 MiB. With the BDP probe gRPC would estimate the network and, on loopback, buffer 100 MB
+  // for a stream that it reads faster than the server copies. Messages of 64 KiB would then arrive
+  // twice as fast, but messages of 1 MiB would not, at twice the caller's processor time.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamLookaheadBytes);
-  // A caller whose machine or network is gone is noticed, and its executions end.
+  // Detects a caller whose machine or network is gone, so that its executions end.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMilliseconds);
   ASSIGN_OR_RETURN(listener_, Listener::Create(
@@ -270,7 +271,7 @@ absl::Status Server::Listen() {
   return grpc_server_ == nullptr ? CannotListen(options_.addresses) : absl::OkStatus();
 }
 
-// Comes from a thread of the device.
+// Called on a thread of the device.
 void Server::DeviceChanged(const absl::Status& status) {
   LogLine line(status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
                status.ok() ? "device_back" : "device_lost");
@@ -280,7 +281,7 @@ void Server::DeviceChanged(const absl::Status& status) {
   if (phase_ != Phase::kServing && phase_ != Phase::kDraining) return;
   line.Add("resets", device_->counters().resets);
   if (!status.ok() && device_->standby() != nullptr) line.Add("standby", device_->standby()->name);
-  if (status.ok()) cache_->Invalidate();  // it was compiled for the lost one
+  if (status.ok()) cache_->Invalidate();  // its operators belong to the lost device
   Announce();
 }
 
@@ -310,9 +311,9 @@ Server::~Server() {
   }
   listener_.reset();
   if (grpc_server_ == nullptr) return;
-  HurryUp();
-  // Cancels what does not end by itself: writes to callers who do not read.
-  grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + kGoodbye));
+  AbortInFlight();
+  // Cancels calls that do not end by themselves, such as writes to callers that do not read.
+  grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
   grpc_server_->Wait();
 }
 
@@ -336,12 +337,12 @@ absl::Status Server::Drain() {
   absl::Status late = absl::DeadlineExceededError(
       absl::StrCat("The drain timeout (", absl::FormatDuration(options_.drain_timeout),
                    ") passed with ", executor_->open_executions(), " executions under way."));
-  HurryUp();
-  open_calls_.WaitUntilNone(absl::Now() + kGoodbye);
+  AbortInFlight();
+  open_calls_.WaitUntilNone(absl::Now() + kShutdownGrace);
   return late;
 }
 
-void Server::HurryUp() {
+void Server::AbortInFlight() {
   executor_->Drain();
   cut_executions_ = executor_->open_executions();
   open_calls_.AbortAll(absl::UnavailableError("The server stopped before the execution ended."));

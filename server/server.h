@@ -31,32 +31,32 @@ namespace opmill {
 
 class Server {
  public:
-  // Serves when this returns.
+  // The server accepts calls when this returns.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 
-  // Where it listens: the addresses asked for, a port of 0 replaced by the one that was free.
+  // The requested addresses, with a port of 0 replaced by the selected one.
   const std::vector<std::string>& addresses() const { return listener_->addresses(); }
 
-  // Certificates and tokens are read again.
+  // Reads certificates and tokens again.
   void ReloadAccess() { access_->ReloadSoon(); }
 
-  // From now on health is NOT_SERVING, and what is new is refused; returns when what was begun has
-  // ended. DeadlineExceeded when the drain timeout passed before, Cancelled when HurryUp was
-  // called: the rest was ended with Unavailable.
+  // Sets health to NOT_SERVING, refuses new work, and returns when the work in progress has ended.
+  // If the drain timeout expires (DeadlineExceeded) or AbortInFlight is called (Cancelled), the
+  // remaining work has ended with Unavailable.
   absl::Status Drain() ABSL_LOCKS_EXCLUDED(phase_mutex_);
-  // Does the device still work for callers who have cancelled? Waiting for it may take long.
+  // True if the device still works for calls that have ended. Destroying the server waits for it,
+  // which may take long.
   bool device_is_busy() const { return executor_->has_runs(); }
-  // Ends what is under way with Unavailable; from another thread, while that one drains.
-  void HurryUp();
+  // Ends the work in progress with Unavailable. May be called from another thread during Drain.
+  void AbortInFlight();
 
  private:
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
-  absl::Status Listen();
+  absl::Status Listen() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
-  // Is the server ready for new calls? Told to health by Announce, to /readyz and the metrics when
-  // they ask.
+  // Whether the server accepts new calls, and what /readyz says. Announce updates health.
   Readiness ReadinessNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
   void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
 
@@ -77,8 +77,8 @@ class Server {
   bool device_is_available_ ABSL_GUARDED_BY(phase_mutex_) = true;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;
-  std::atomic<uint32_t> cut_executions_ = 0;  // by HurryUp
-  std::unique_ptr<HttpEndpoint> metrics_;     // null where none is wanted; last: it reads the rest
+  std::atomic<uint32_t> cut_executions_ = 0;  // ended by AbortInFlight
+  std::unique_ptr<HttpEndpoint> metrics_;     // null if disabled; declared last: it reads the rest
 };
 
 }  // namespace opmill

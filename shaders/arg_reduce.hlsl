@@ -4,6 +4,8 @@
 //   NAN_FIRST    1 when NaN comes before every number
 //   OUTPUT_WIDE  1 for 64-bit indices
 #define SHORT_WALKS (ITEMS > 0)
+#include "reduction_constants.h"
+#define KERNEL_CONSTANTS ReductionConstants
 #include "include/dispatch.hlsli"
 #include "include/extreme.hlsli"
 

@@ -1,12 +1,13 @@
 // What a device can do at most: kernels that only read, or only copy, the bytes that operators are
 // measured against.
+#include "bandwidth_constants.h"
+#define KERNEL_CONSTANTS BandwidthConstants
 #include "include/dispatch.hlsli"
 
 Buffer<uint4> Input : register(t0);
 RWBuffer<uint4> Output : register(u0);
 
-// A lane reads `split_items` vectors: of its own, one after another, where `lane_items` is not 0, or in
-// turns with the group's other lanes.
+// The vectors that a lane reads.
 struct Steps {
   uint first;
   uint end;
@@ -15,10 +16,10 @@ struct Steps {
 
 Steps StepsOf(uint flat_group, uint lane) {
   Steps steps;
-  uint of_group = flat_group * c.split_items * THREADS;
-  steps.first = of_group + (c.lane_items != 0 ? lane * c.split_items : lane);
-  steps.step = c.lane_items != 0 ? 1 : THREADS;
-  steps.end = min(steps.first + c.split_items * steps.step, c.item_count);
+  uint of_group = flat_group * c.lane_vectors * THREADS;
+  steps.first = of_group + (c.in_stretches != 0 ? lane * c.lane_vectors : lane);
+  steps.step = c.in_stretches != 0 ? 1 : THREADS;
+  steps.end = min(steps.first + c.lane_vectors * steps.step, c.vector_count);
   return steps;
 }
 

@@ -5,7 +5,9 @@
 //   ScanSequences  a lane walks a sequence
 //   EXCLUSIVE      1: an element is no part of its own sum
 //   CARRIES        1: there are records of earlier blocks
-#include "include/dispatch.hlsli"
+#include "cumulative_summation_constants.h"
+#define KERNEL_CONSTANTS CumulativeSummationConstants
+#include "include/kept_dims.hlsli"
 #include "include/elements.hlsli"
 #include "include/half.hlsli"
 
@@ -45,7 +47,7 @@ SUM Plus(SUM a, SUM b) { return a + b; }
 
 // Element `position` of the sequence that starts there. Strides may be negative: offsets wrap.
 SUM ElementAt(uint start, uint position) {
-  uint at = start + position * c.reduced[0].input_stride;
+  uint at = start + position * c.input_stride;
   return SumOfBits(ElementOf(Input[instance.read0 + at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS));
 }
 
@@ -55,7 +57,7 @@ RWBuffer<BITS> Output : register(u0);
 // Stores the sum at an element and returns the sum after it.
 SUM Step(uint start, uint position, SUM sum, SUM element) {
   SUM after = Plus(sum, element);
-  Output[instance.write0 + start + position * c.reduced[0].output_stride] =
+  Output[instance.write0 + start + position * c.output_stride] =
       BitsOfSum(EXCLUSIVE ? sum : after);
   return after;
 }
@@ -81,7 +83,7 @@ SUM SumBefore(SUM own, uint lane, out SUM total) {
   return before;
 }
 
-// The part of a sequence that a group has: c.splits of them, c.split_items elements each.
+// The part of a sequence that a group has.
 struct Block {
   uint sequence;
   uint number;
@@ -91,10 +93,10 @@ struct Block {
 
 Block BlockOf(uint flat) {
   Block block;
-  block.sequence = flat / c.splits;
-  block.number = flat % c.splits;
-  block.begin = block.number * c.split_items;
-  block.end = min(block.begin + c.split_items, c.item_count);
+  block.sequence = flat / c.blocks;
+  block.number = flat % c.blocks;
+  block.begin = block.number * c.block_length;
+  block.end = min(block.begin + c.block_length, c.length);
   return block;
 }
 
@@ -105,7 +107,7 @@ RWBuffer<uint4> BlockSums : register(u0);
 [numthreads(THREADS, 1, 1)]
 void SumBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Block block = BlockOf(EnterGroup(group));
-  if (block.sequence >= c.unit_count) return;
+  if (block.sequence >= c.groups.unit_count) return;
   uint start = c.input_base + KeptOffsets(block.sequence).input;
   SUM own = (SUM)0;
   [loop] for (uint i = block.begin + lane; i < block.end; i += THREADS) {
@@ -113,7 +115,7 @@ void SumBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   }
   SUM total;
   SumBefore(own, lane, total);
-  uint record = c.record_base + block.sequence * c.record_stride + block.number;
+  uint record = c.first_record + block.sequence * c.record_stride + block.number;
   if (lane == 0) BlockSums[instance.write0 + record] = RecordOfSum(total);
 }
 
@@ -122,14 +124,14 @@ void SumBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 [numthreads(THREADS, 1, 1)]
 void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Block block = BlockOf(EnterGroup(group));
-  if (block.sequence >= c.unit_count) return;
+  if (block.sequence >= c.groups.unit_count) return;
   Offsets at = KeptOffsets(block.sequence);
   uint input = c.input_base + at.input;
   uint output = c.output_base + at.output;
   SUM sum = (SUM)0;
 #if CARRIES
   uint first = instance.read1 + block.sequence * c.record_stride;
-  uint earlier = c.record_base + block.number;
+  uint earlier = c.first_record + block.number;
   SUM own = (SUM)0;
   [loop] for (uint r = lane; r < earlier; r += THREADS) {
     own = Plus(own, SumOfRecord(Records[first + r]));
@@ -162,7 +164,7 @@ void ScanSequences(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint input = c.input_base + at.input;
     uint output = c.output_base + at.output;
     SUM sum = (SUM)0;
-    [loop] for (uint i = 0; i < c.item_count; ++i) {
+    [loop] for (uint i = 0; i < c.length; ++i) {
       sum = Step(output, i, sum, ElementAt(input, i));
     }
   }

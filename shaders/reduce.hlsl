@@ -11,6 +11,8 @@
 #define FUNCTION_SUM_SQUARE 11
 
 #define SHORT_WALKS (ITEMS > 0)
+#include "reduction_constants.h"
+#define KERNEL_CONSTANTS ReductionConstants
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
 

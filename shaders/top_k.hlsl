@@ -1,83 +1,24 @@
-// top_k: lanes that keep the best of a run, sorted, in registers; merges of such runs; the results.
+// top_k: lanes that walk a run of candidates and keep the best, sorted, in registers.
 //   LARGEST         1 when the largest element comes first
-//   KEEP            candidates that a lane keeps, up to 32
+//   KEEP            candidates that a lane keeps, up to TOP_K_MOST_KEPT
 //   SOURCE          what it walks: SOURCE_*
 //   LAYOUT          how sequences lie in memory: LAYOUT_*
 //   WRITES_RESULTS  1 for the operator's outputs, 0 for lists in scratch
 //   INDEX_WIDE      1 for 64-bit indices
 //   STORES_WORDS    how lists are written: records.hlsli
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKKeepConstants
 #define SHORT_WALKS WRITES_RESULTS
-#include "include/candidate.hlsli"
-#include "include/dispatch.hlsli"
-#include "include/records.hlsli"
-#include "include/top_k_header.hlsli"
-#include "include/top_k_key.hlsli"
+#include "include/kept_dims.hlsli"
+#include "include/top_k_candidates.hlsli"
 #include "include/top_k_elements.hlsli"
-
-#define SOURCE_ELEMENTS 0
-#define SOURCE_RECORDS 1
-#define SOURCE_KEYS 2    // of blocks
-#define SOURCE_BLOCKS 3  // the elements of the blocks that a list names
-#define ASCENDING (SOURCE == SOURCE_ELEMENTS || SOURCE == SOURCE_KEYS)
-
-Buffer<uint4> List : register(t1);  // records
+#include "include/top_k_key.hlsli"
 
 #if WRITES_RESULTS
 #include "include/top_k_results.hlsli"
-#else
-RWBuffer<WRITTEN_RECORD> Records : register(u0);
-// Of columns' blocks, see top_k_blocks.hlsl; or the headers of a selection.
-RWBuffer<uint> Words : register(u1);
 #endif
 
-struct Candidate {
-  BITS key;
-  uint position;
-};
-
-Candidate NoCandidate() {
-  Candidate candidate;
-  candidate.key = (BITS)0;
-  candidate.position = NOWHERE;
-  return candidate;
-}
-
-Candidate FromRecord(uint4 record) {
-  Candidate candidate;
-  candidate.key = RecordKey(record);
-  candidate.position = record.z;
-  return candidate;
-}
-
-bool Before(Candidate a, Candidate b) {
-  return CandidateBefore(a.key, a.position, b.key, b.position);
-}
-
-Candidate Choose(bool first, Candidate a, Candidate b) {
-  Candidate chosen;
-  chosen.key = first ? a.key : b.key;
-  chosen.position = first ? a.position : b.position;
-  return chosen;
-}
-
-#if !WRITES_RESULTS
-
-void StoreCandidate(uint at, Candidate candidate) {
-  STORE_RECORD(Records, instance.write0, at, PackCandidate(candidate.key, candidate.position),
-               CANDIDATE_WORDS)
-}
-
-// Candidates that are left to sort here: none where they have been spread.
-uint CountOf(uint sequence) {
-  uint at = HeaderOf(sequence);
-  return Words[at + IS_SPREAD_AT] != 0 ? 0 : Words[at + COUNT_AT];
-}
-
-#endif
-
-// --- a lane walks a run of candidates and keeps the best, sorted, in registers ---
-
-#ifdef KEEP
+#define ASCENDING (SOURCE == SOURCE_ELEMENTS || SOURCE == SOURCE_KEYS)
 
 #define BLOCK_KEYS List
 #include "include/top_k_block_keys.hlsli"
@@ -86,7 +27,7 @@ uint CountOf(uint sequence) {
 // the worst that is kept, whatever k.
 void StartKeeping(out Candidate best[KEEP]) {
   [unroll] for (uint i = 0; i < KEEP; ++i) {
-    bool wanted = i + c.k >= KEEP;
+    bool wanted = i + c.kept_count >= KEEP;
     best[i].key = wanted ? (BITS)0 : (BITS)0xFFFFFFFFu;
     best[i].position = wanted ? NOWHERE : 0;
   }
@@ -157,9 +98,9 @@ uint4 LoadStep(uint start, uint item) {
 #if LAYOUT == LAYOUT_ROWS
   return Input[(start + item) / VECTOR_ELEMENTS];
 #elif IS_WIDE
-  return uint4(LoadElement(start, item), LoadElement(start, min(item + 1, c.index_count - 1)));
+  return uint4(LoadElement(start, item), LoadElement(start, min(item + 1, c.part.length - 1)));
 #else
-  uint last = c.index_count - 1;
+  uint last = c.part.length - 1;
   return uint4(LoadElement(start, item), LoadElement(start, min(item + 1, last)),
                LoadElement(start, min(item + 2, last)), LoadElement(start, min(item + 3, last)));
 #endif
@@ -180,7 +121,7 @@ void TakePart(inout Candidate best[KEEP], uint4 v, uint first, uint item, uint b
     candidate.key = StepKey(v, first + i);
     candidate.position = at;
 #if SOURCE != SOURCE_KEYS
-    candidate.position += c.index_base;
+    candidate.position += c.part.first_position;
 #endif
     // What lies outside is as good as none.
     Insert(best, Choose(at - begin < end - begin, candidate, NoCandidate()));
@@ -226,7 +167,7 @@ void KeepRun(inout Candidate best[KEEP], uint base, uint begin, uint end, BITS l
 
 // The block of a winner, counted within this dispatch's part of the sequence. Those of other parts
 // come out at c.block_count or above.
-uint BlockOf(uint4 winner) { return winner.z - c.block_base; }
+uint BlockOf(uint4 winner) { return winner.z - c.first_block; }
 
 // Items are the elements of the winning blocks, one block after another. Where one stands in the
 // part, and how many from it on lie in its block, up to `end`.
@@ -248,8 +189,8 @@ void KeepBestOf(uint unit) {
   uint sequence = unit % c.sequences;
   uint run = unit / c.sequences;
 #endif
-  uint begin = run * c.item_count;
-  uint end = min(begin + c.item_count, c.list_length);
+  uint begin = run * c.run_length;
+  uint end = min(begin + c.run_length, c.list_length);
   bool has_any = true;
 
   Candidate best[KEEP];
@@ -262,8 +203,8 @@ void KeepBestOf(uint unit) {
 #elif SOURCE == SOURCE_BLOCKS
   uint start = FirstElement(KeptOffsets(sequence).input);
   uint before = ElementsBefore(start);
-  uint winners = instance.read1 + sequence * c.read_stride;
-  BITS least = RecordKey(List[winners + c.runs - 1]);
+  uint winners = instance.read1 + sequence * c.list_stride;
+  BITS least = RecordKey(List[winners + c.winners - 1]);
   has_any = false;
   // A run lies in one block or is made of whole ones, up to 32. First which of them must be searched,
   // a bit each; then each lane searches one of its own at the same time.
@@ -277,7 +218,7 @@ void KeepBestOf(uint unit) {
 #if LAYOUT == LAYOUT_COLUMNS
     if (is_searched) {
       uint key_at = KeyBase(sequence) - instance.read1 * KEY_STEP +
-                    (block + c.block_base) * c.key_item_stride;
+                    (block + c.first_block) * c.keys.item_stride;
       uint runner_at = instance.write1 + key_at / 4 * 8 + key_at % 4;
       // Alone in its block, and known. The run that has the row takes it.
       if (KeyAbove(least, (BITS)Words[runner_at])) {
@@ -285,7 +226,7 @@ void KeepBestOf(uint unit) {
         Candidate candidate;
         candidate.key = RecordKey(winner);
         uint row = Words[runner_at + 4];
-        candidate.position = c.index_base + row;
+        candidate.position = c.part.first_position + row;
         [branch] if (row - FirstRow(block, item) < CountInBlock(item, end)) Insert(best, candidate);
       }
     }
@@ -296,14 +237,14 @@ void KeepBestOf(uint unit) {
     uint item = begin + firstbitlow(open) * c.block_length;
     open &= open - 1;
     uint from = FirstRow(BlockOf(List[winners + item / c.block_length]), item);
-    uint to = min(from + CountInBlock(item, end) - before, c.index_count);
+    uint to = min(from + CountInBlock(item, end) - before, c.part.length);
     from = max(from, before) - before;
     if (from < to) KeepRun(best, start, from, to, least);
   }
   // Where sequences have several parts, a run lies in one block, and one dispatch has that.
-  has_any = has_any || c.item_count > c.block_length;
+  has_any = has_any || c.run_length > c.block_length;
 #else
-  uint start = instance.read1 + c.input_base + sequence * c.read_stride;
+  uint start = instance.read1 + sequence * c.list_stride;
   bool are_candidates = false;
   if (c.counted != 0) {
     end = min(end, CountOf(sequence));
@@ -315,17 +256,17 @@ void KeepBestOf(uint unit) {
     if (are_candidates) {
       record = Input[instance.read0 + sequence * c.candidate_stride + item];
     } else {
-      record = List[start + item * c.read_item_stride];
+      record = List[start + item * c.list_item_stride];
     }
     Insert(best, FromRecord(record));
   }
 #endif
 #if !WRITES_RESULTS
-  uint at = c.record_base + sequence * c.record_stride + run * c.k;
+  uint at = c.first_record + sequence * c.record_stride + run * c.kept_count;
 #endif
   [unroll] for (uint j = 0; j < KEEP; ++j) {
-    if (has_any && j + c.k >= KEEP) {
-      uint rank = j + c.k - KEEP;
+    if (has_any && j + c.kept_count >= KEEP) {
+      uint rank = j + c.kept_count - KEEP;
 #if WRITES_RESULTS
       StoreResult(place, rank, best[j].key, best[j].position);
 #else
@@ -345,98 +286,3 @@ void KeepBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   if (units.x < units.y) KeepBestOf(units.x);
 #endif
 }
-
-#elif !WRITES_RESULTS
-
-// --- merging sorted runs in pairs ---
-
-// Records of a run that holds the item_count best of its split_items elements, the last ones fewer.
-uint RunLength(uint run, uint count) {
-  uint first = run * c.split_items;
-  return first < count ? min(min(count - first, c.split_items), c.item_count) : 0;
-}
-
-Candidate RunAt(uint run_start, uint item, uint length) {
-  Candidate candidate = NoCandidate();
-  if (item < length) candidate = FromRecord(List[run_start + item]);
-  return candidate;
-}
-
-#define MERGE_CHUNK 32
-
-void MergeChunk(uint unit) {
-  uint chunks = (c.k + MERGE_CHUNK - 1) / MERGE_CHUNK;
-  uint first = (unit % chunks) * MERGE_CHUNK;
-  uint merged = (unit / chunks) % c.runs;
-  uint sequence = unit / chunks / c.runs;
-
-  uint count = c.list_length;
-  if (c.counted != 0) count = min(count, CountOf(sequence));
-  uint a_length = RunLength(merged * 2, count);
-  uint b_length = RunLength(merged * 2 + 1, count);
-  uint end = min(min(first + MERGE_CHUNK, a_length + b_length), c.k);
-  uint a_start = instance.read1 + c.input_base + sequence * c.read_stride +
-                 merged * 2 * c.item_count;
-  uint b_start = a_start + c.item_count;
-
-  // How many of the first `first` merged records come from run a.
-  uint low = first > b_length ? first - b_length : 0;
-  uint high = first < end ? min(first, a_length) : low;
-  [loop] while (low < high) {
-    uint middle = (low + high) / 2;
-    if (Before(RunAt(a_start, middle, a_length),
-               RunAt(b_start, first - 1 - middle, b_length))) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  uint a_item = low;
-  uint b_item = first - low;
-  Candidate a = RunAt(a_start, a_item, a_length);
-  Candidate b = RunAt(b_start, b_item, b_length);
-  uint out_start = c.record_base + sequence * c.record_stride + merged * c.k;
-  // One load and one store a step whichever run gives: software devices run both sides of a branch.
-  [loop] for (uint rank = first; rank < end; ++rank) {
-    bool from_a = Before(a, b);
-    Candidate best = Choose(from_a, a, b);
-    StoreCandidate(out_start + rank, best);
-    a_item += from_a ? 1 : 0;
-    b_item += from_a ? 0 : 1;
-    bool more = from_a ? a_item < a_length : b_item < b_length;
-    uint at = from_a ? a_start + a_item : b_start + b_item;
-    Candidate next = FromRecord(List[more ? at : a_start]);
-    next = Choose(more, next, NoCandidate());
-    a = Choose(from_a, next, a);
-    b = Choose(from_a, b, next);
-  }
-}
-
-[numthreads(THREADS, 1, 1)]
-void MergeRuns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint2 units = EnterUnits(group, lane);
-  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) MergeChunk(unit);
-}
-
-#else
-
-// --- lists into the operator's two outputs ---
-
-void WriteResult(uint unit) {
-  uint rank = unit % c.item_count;
-  uint sequence = unit / c.item_count;
-  uint record = instance.read1 + c.read_stride * sequence + c.rank_base + rank;
-  Candidate candidate = FromRecord(List[record]);
-  // Of several parts, that which has the element.
-  if (candidate.position - c.index_base < c.index_count) {
-    StoreResult(KeptOffsets(sequence), rank, candidate.key, candidate.position);
-  }
-}
-
-[numthreads(THREADS, 1, 1)]
-void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint2 units = EnterUnits(group, lane);
-  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) WriteResult(unit);
-}
-
-#endif

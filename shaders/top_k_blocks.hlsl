@@ -5,10 +5,11 @@
 //   TEAM     rows: lanes that read a block together
 //   TILED    columns: 1 where a lane takes several vectors of a row
 //   RUNNERS  columns: 1 where second best keys are stored too
-#include "include/dispatch.hlsli"
-#include "include/top_k_key.hlsli"
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKBlocksConstants
+#include "include/kept_dims.hlsli"
 #include "include/top_k_elements.hlsli"
-
+#include "include/top_k_key.hlsli"
 
 #if LAYOUT == LAYOUT_ROWS
 
@@ -19,7 +20,7 @@ RWBuffer<BITS> Keys : register(u0);
 BITS BestInside(uint4 v, uint first) {
   BITS best = (BITS)0;
   [loop] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
-    if (first + i < c.index_count) best = LargerKey(best, KeyOf(ElementOf(v, i)));
+    if (first + i < c.part.length) best = LargerKey(best, KeyOf(ElementOf(v, i)));
   }
   return best;
 }
@@ -34,7 +35,7 @@ BITS BestOfShare(uint start, uint block, uint member) {
   uint before = start % VECTOR_ELEMENTS;
   uint begin = block * (c.block_length / VECTOR_ELEMENTS);
   uint stop = begin + c.block_length / VECTOR_ELEMENTS;
-  uint past = before + c.index_count;
+  uint past = before + c.part.length;
   uint whole_end = min(stop, past / VECTOR_ELEMENTS);
   BITS best = (BITS)0;
   uint at = begin + member;
@@ -72,13 +73,13 @@ BITS BestOfShare(uint start, uint block, uint member) {
 void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint member = lane % TEAM;
   uint team = EnterGroup(group) * (THREADS / TEAM) + lane / TEAM;
-  uint sequence = team / c.runs;
-  uint first_block = team % c.runs * c.splits * TEAM;
-  bool is_used = team < c.unit_count;
+  uint sequence = team / c.sequence_teams;
+  uint first_block = team % c.sequence_teams * c.team_turns * TEAM;
+  bool is_used = team < c.groups.unit_count;
   uint start = 0;
   if (is_used) start = FirstElement(KeptOffsets(sequence).input);
-  uint out_at = instance.write0 + c.record_base + sequence * c.record_stride;
-  [loop] for (uint turn = 0; turn < c.splits; ++turn) {
+  uint out_at = instance.write0 + sequence * c.keys.sequence_stride + c.first_block;
+  [loop] for (uint turn = 0; turn < c.team_turns; ++turn) {
 #if TEAM > 1
     if (is_used) {
       [loop] for (uint j = 0; j < TEAM; ++j) {
@@ -203,12 +204,10 @@ void StoreBests(Bests bests, uint vector_number) {
 
 #include "include/waiting_words.hlsli"
 
-#define TILE_SETS 64  // of words, that a lane has in its tile at most; kMaxTileSets in tuning.h
-
-WORD_ARRAYS(waiting_key, TILE_SETS)
+WORD_ARRAYS(waiting_key, TOP_K_TILE_SETS)
 #if RUNNERS
-WORD_ARRAYS(waiting_second, TILE_SETS)
-WORD_ARRAYS(waiting_row, TILE_SETS)
+WORD_ARRAYS(waiting_second, TOP_K_TILE_SETS)
+WORD_ARRAYS(waiting_row, TOP_K_TILE_SETS)
 #endif
 
 Best WaitingBest(uint place) {
@@ -248,28 +247,29 @@ void LetBestsWait(Bests bests, uint t) {
 [numthreads(THREADS, 1, 1)]
 void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit >= c.unit_count) return;
-  uint row_lane = unit % c.runs;
-  uint block = unit / c.runs % c.block_count;
-  uint outer = unit / c.runs / c.block_count;
+  if (unit >= c.groups.unit_count) return;
+  uint row_lane = unit % c.row_lanes;
+  uint block = unit / c.row_lanes % c.block_count;
+  uint outer = unit / c.row_lanes / c.block_count;
   uint start = FirstElement(KeptOffsets(outer).input) / VECTOR_ELEMENTS;
-  uint stride = c.reduced[0].input_stride / VECTOR_ELEMENTS;
+  uint stride = c.part.element_stride / VECTOR_ELEMENTS;
   uint begin = block * c.block_length;
-  uint end = min(begin + c.block_length, c.index_count);
-  uint out_row = c.record_base + (outer * c.record_stride + block) * c.split_stride;
+  uint end = min(begin + c.block_length, c.part.length);
+  uint out_row =
+      (outer * c.keys.sequence_stride + (c.first_block + block) * c.keys.item_stride) / VECTOR_ELEMENTS;
 #if TILED
-  uint first = row_lane / THREADS * (THREADS * c.lane_units) + row_lane % THREADS;
+  uint first = row_lane / THREADS * (THREADS * c.tile_vectors) + row_lane % THREADS;
   uint t;
-  [loop] for (t = 0; t < c.lane_units; ++t) LetBestsWait(NoBests(begin), t);
+  [loop] for (t = 0; t < c.tile_vectors; ++t) LetBestsWait(NoBests(begin), t);
   [loop] for (uint from = begin; from < end; from += c.tile_rows) {
-    [loop] for (t = 0; t < c.lane_units; ++t) {
+    [loop] for (t = 0; t < c.tile_vectors; ++t) {
       Bests bests = WaitingBests(t);
-      uint column = start + min(first + t * THREADS, c.column_units - 1);
+      uint column = start + min(first + t * THREADS, c.row_vectors - 1);
       TakeRows(bests, column, from, min(from + c.tile_rows, end), stride);
       LetBestsWait(bests, t);
     }
   }
-  [loop] for (t = 0; t < c.lane_units && first + t * THREADS < c.column_units; ++t) {
+  [loop] for (t = 0; t < c.tile_vectors && first + t * THREADS < c.row_vectors; ++t) {
     StoreBests(WaitingBests(t), out_row + first + t * THREADS);
   }
 #else
@@ -287,17 +287,17 @@ RWBuffer<BITS> Keys : register(u0);
 [numthreads(THREADS, 1, 1)]
 void BestOfBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit >= c.unit_count) return;
+  if (unit >= c.groups.unit_count) return;
   uint sequence = unit % c.sequences;
   uint block = unit / c.sequences;
   uint start = FirstElement(KeptOffsets(sequence).input);
   uint item = block * c.block_length;
-  uint end = min(item + c.block_length, c.index_count);
+  uint end = min(item + c.block_length, c.part.length);
   BITS best = (BITS)0;
   [loop] for (; item < end; ++item) {
     best = LargerKey(best, KeyOf(LoadElement(start, item)));
   }
-  Keys[instance.write0 + c.record_base + block * c.split_stride + sequence] = best;
+  Keys[instance.write0 + (c.first_block + block) * c.keys.item_stride + sequence] = best;
 }
 
 #endif

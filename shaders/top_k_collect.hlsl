@@ -1,6 +1,9 @@
 // top_k by a cut (top_k_select.hlsl): the elements above it.
 //   LAYOUT               how sequences lie in memory: LAYOUT_*
 //   ALONE, STORES_WORDS  see top_k_selection.hlsli
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKCollectConstants
+#include "include/kept_dims.hlsli"
 #include "include/top_k_elements.hlsli"
 #include "include/top_k_key.hlsli"
 #include "include/top_k_selection.hlsli"
@@ -19,13 +22,8 @@ Buffer<uint4> Keys : register(t1);
 #define SETS WORD_SETS
 #endif
 
-// Items of a window: Window in kernels/operators/top_k/top_k_slice.h. Of rows a vector holds their bits.
-#if LAYOUT == LAYOUT_ROWS
-#define WINDOW_VECTORS (32 / SETS)
-#define WINDOW (WINDOW_VECTORS * VECTOR_ELEMENTS)
-#else
-#define WINDOW 32
-#endif
+// Items of a window.
+#define WINDOW TOP_K_WINDOW(LAYOUT == LAYOUT_ROWS, IS_WIDE)
 
 #if ALONE && LAYOUT == LAYOUT_COLUMNS
 #define TAKES_SETS 1  // a lane's sequences are the columns of a set of words
@@ -48,9 +46,9 @@ Cut LoadCut(uint header) {
 // does, the earlier come first.
 uint EqualsEnd(Cut cut) {
   uint last_equal = ~cut.tail;
-  return last_equal < c.block_base
+  return last_equal < c.first_block
              ? 0
-             : (min(last_equal - c.block_base, c.block_count - 1) + 1) * c.block_length;
+             : (min(last_equal - c.first_block, c.block_count - 1) + 1) * c.block_length;
 }
 
 bool Any(uint4 bits) { return (bits.x | bits.y | bits.z | bits.w) != 0; }
@@ -113,7 +111,7 @@ uint4 Test(Sequence s, uint first) {
   uint4 wanted = (uint4)0;
 #if LAYOUT == LAYOUT_ROWS
   uint start = (s.start + first) / VECTOR_ELEMENTS;
-  uint vectors = min(WINDOW_VECTORS, (s.end - first + VECTOR_ELEMENTS - 1) / VECTOR_ELEMENTS);
+  uint vectors = min(WINDOW / VECTOR_ELEMENTS, (s.end - first + VECTOR_ELEMENTS - 1) / VECTOR_ELEMENTS);
 #if !IS_WIDE
   // Above the cut is from the next key on, of which the last has none.
   uint above = s.cut.key + 1;
@@ -166,7 +164,7 @@ uint Collect(Sequence s, uint first, uint4 wanted, uint list, uint place) {
     uint item = ItemOf(bit.x, bit.y);
     wanted &= ~BitOf(item);
     item += first;
-    StoreCandidate(list, place, LoadItem(s, item), c.index_base + item - s.before);
+    StoreCandidate(list, place, LoadItem(s, item), c.part.first_position + item - s.before);
     ++place;
   }
   return place;
@@ -175,9 +173,9 @@ uint Collect(Sequence s, uint first, uint4 wanted, uint list, uint place) {
 // After window `window` of block `block`, in which nothing is wanted.
 uint NextWindow(uint window, uint block) {
 #if ALONE
-  return (block + 1) << c.lane_bits;
+  return (block + 1) << c.block_window_bits;
 #else
-  return window + c.read_item_stride;
+  return window + c.window_stride;
 #endif
 }
 
@@ -185,8 +183,8 @@ uint NextWindow(uint window, uint block) {
 // wanted. Neighbouring lanes read neighbours: windows of rows, elsewhere sequences.
 void CollectWindows(uint unit) {
 #if LAYOUT == LAYOUT_ROWS
-  uint sequence = unit / c.runs;
-  uint run = unit % c.runs;
+  uint sequence = unit / c.sequence_lanes;
+  uint run = unit % c.sequence_lanes;
 #else
   uint sequence = unit % c.sequences;
   uint run = unit / c.sequences;
@@ -197,19 +195,19 @@ void CollectWindows(uint unit) {
   uint start = FirstElement(KeptOffsets(sequence).input);
   s.before = ElementsBefore(start);
   s.start = start - s.before;
-  s.end = s.before + c.index_count;
+  s.end = s.before + c.part.length;
   s.equals_end = EqualsEnd(s.cut);
-  uint key_base = KeyBase(sequence) + c.block_base * c.key_item_stride;
-  uint list = sequence * c.record_stride;
+  uint key_base = KeyBase(sequence) + c.first_block * c.keys.item_stride;
+  uint list = sequence * c.candidate_stride;
   uint place = 0;
-  uint window = run * c.read_stride;
-  uint stop = min((s.end + WINDOW - 1) / WINDOW, window + c.split_items * c.read_item_stride);
+  uint window = run * c.lane_stride;
+  uint stop = min((s.end + WINDOW - 1) / WINDOW, window + c.lane_windows * c.window_stride);
   [loop] while (window < stop) {
-    bool is_open = c.item_count == 0;
+    bool is_open = c.skips_blocks == 0;
     // Each lane on to a window of its own: they test together.
     [loop] while (!is_open && window < stop) {
-      uint block = window >> c.lane_bits;
-      is_open = IsAbove(KeyAt(key_base + block * c.key_item_stride), block + c.block_base, s.cut);
+      uint block = window >> c.block_window_bits;
+      is_open = IsAbove(KeyAt(key_base + block * c.keys.item_stride), block + c.first_block, s.cut);
       if (!is_open) window = NextWindow(window, block);
     }
     if (is_open) {
@@ -222,7 +220,7 @@ void CollectWindows(uint unit) {
 #endif
         place = Collect(s, window * WINDOW, wanted, list, place);
       }
-      window += c.read_item_stride;
+      window += c.window_stride;
     }
   }
 #if ALONE
@@ -241,7 +239,7 @@ struct Columns {
 };
 
 uint4 LoadItems(Columns s, uint item) {
-  uint at = s.start + item * c.reduced[0].input_stride;
+  uint at = s.start + item * c.part.element_stride;
   return FoldNans(RawKeysOf(WordsOf(Input[at / VECTOR_ELEMENTS], s.set)));
 }
 
@@ -253,7 +251,7 @@ uint4 Wanted(Columns s, uint4 keys, uint item) {
 
 uint4 TestItems(Columns s, uint first) {
   uint4 wanted = (uint4)0;
-  uint count = min(WINDOW, c.index_count - first);
+  uint count = min(WINDOW, c.part.length - first);
   [loop] for (uint i = 0; i < count; ++i) {
     wanted |= Wanted(s, LoadItems(s, first + i), first + i) << i;
   }
@@ -263,18 +261,18 @@ uint4 TestItems(Columns s, uint first) {
 void CollectWindows(uint unit) {
   Columns s;
   s.set = unit % WORD_SETS;
-  uint vectors = (c.columns + VECTOR_ELEMENTS - 1) / VECTOR_ELEMENTS;
+  uint vectors = (c.keys.columns + VECTOR_ELEMENTS - 1) / VECTOR_ELEMENTS;
   uint outer = unit / WORD_SETS / vectors;
   uint column = unit / WORD_SETS % vectors * VECTOR_ELEMENTS;
-  s.start = FirstElement(KeptOffsets(outer * c.columns + column).input);
+  s.start = FirstElement(KeptOffsets(outer * c.keys.columns + column).input);
   column += s.set;
-  if (column >= c.columns) return;
-  uint sequence = outer * c.columns + column;
+  if (column >= c.keys.columns) return;
+  uint sequence = outer * c.keys.columns + column;
   // Columns past the last want nothing.
   s.key = (uint4)0xFFFFFFFFu;
   s.equals_end = (uint4)0;
   [unroll] for (uint i = 0; i < 4; ++i) {
-    if (column + i * WORD_SETS < c.columns) {
+    if (column + i * WORD_SETS < c.keys.columns) {
       Cut cut = LoadCut(HeaderOf(sequence + i * WORD_SETS));
       s.key[i] = cut.key;
       s.equals_end[i] = EqualsEnd(cut);
@@ -283,12 +281,12 @@ void CollectWindows(uint unit) {
   uint key_base = KeyBase(sequence) / KEY_STEP;
   uint4 places = (uint4)0;
   uint first = 0;
-  [loop] while (first < c.index_count) {
+  [loop] while (first < c.part.length) {
     bool is_open = true;
     uint next = first + WINDOW;
-    if (c.item_count != 0) {
+    if (c.skips_blocks != 0) {
       uint block = first / c.block_length;
-      uint4 keys = Keys[key_base + block * (c.key_item_stride / KEY_STEP)];
+      uint4 keys = Keys[key_base + block * (c.keys.item_stride / KEY_STEP)];
       is_open = Any(Wanted(s, keys, block * c.block_length));
       if (!is_open) next = (block + 1) * c.block_length;
     }
@@ -301,15 +299,15 @@ void CollectWindows(uint unit) {
       uint item = first + bit.y;
       uint4 keys = LoadItems(s, item) * mine;
       uint4 place = places * mine;
-      StoreCandidate((sequence + bit.x * WORD_SETS) * c.record_stride,
+      StoreCandidate((sequence + bit.x * WORD_SETS) * c.candidate_stride,
                      place.x | place.y | place.z | place.w, keys.x | keys.y | keys.z | keys.w,
-                     c.index_base + item);
+                     c.part.first_position + item);
       places += mine;
     }
     first = next;
   }
   [unroll] for (uint j = 0; j < 4; ++j) {
-    if (column + j * WORD_SETS < c.columns) {
+    if (column + j * WORD_SETS < c.keys.columns) {
       Headers[HeaderOf(sequence + j * WORD_SETS) + COUNT_AT] = places[j];
     }
   }
@@ -320,5 +318,5 @@ void CollectWindows(uint unit) {
 [numthreads(THREADS, 1, 1)]
 void CollectAbove(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
-  if (unit < c.unit_count) CollectWindows(unit);
+  if (unit < c.groups.unit_count) CollectWindows(unit);
 }

@@ -5,13 +5,15 @@
 //   IS_SELECTED  0: of the elements of sequences, 1: of a selection
 //   LAYOUT       elements: how sequences lie in memory: LAYOUT_ROWS, LAYOUT_STRIDED
 //   INDEX_WIDE   1 for 64-bit indices
-#include "include/top_k_header.hlsli"
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKRankConstants
+#include "include/top_k_lists.hlsli"
 #include "include/top_k_quads.hlsli"
 #include "include/top_k_results.hlsli"
 
 // Slots: a selection's candidates, or a sequence's elements, and before the first of them what else its
 // first vector holds.
-#define BLOCK_SLOTS 16
+#define BLOCK_SLOTS TOP_K_RANKED_SLOTS
 #define SETS 4
 #include "include/each_set.hlsli"
 
@@ -109,7 +111,7 @@ Slots FindSlots(uint sequence, uint start) {
   Slots slots;
   slots.before = ElementsBefore(start);
   slots.start = start - slots.before;
-  slots.end = slots.before + c.list_length;
+  slots.end = slots.before + c.part.length;
   return slots;
 }
 
@@ -161,7 +163,7 @@ KeySet LoadSet(Slots slots, uint first, uint set) {
 }
 
 uint4 PositionsOf(Slots slots, uint first, uint set) {
-  return c.index_base + first + SlotsOfSet(set) - slots.before;
+  return c.part.first_position + first + SlotsOfSet(set) - slots.before;
 }
 
 #endif
@@ -280,8 +282,8 @@ void RankBlock(uint sequence, uint first) {
 void RankElements(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint2 units = EnterUnits(group, lane);
   [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) {
-    uint sequence = unit / (c.block_count * c.runs) * c.runs + unit % c.runs;
-    uint block = unit / c.runs % c.block_count;
+    uint sequence = unit / (c.slot_blocks * c.side_by_side) * c.side_by_side + unit % c.side_by_side;
+    uint block = unit / c.side_by_side % c.slot_blocks;
     if (sequence < c.sequences) RankBlock(sequence, block * BLOCK_SLOTS);
   }
 }

@@ -2,11 +2,13 @@
 // are many more than k, fewer of them.
 //   LAYOUT               how sequences lie in memory: LAYOUT_*
 //   ALONE, STORES_WORDS  see top_k_selection.hlsli
-#include "include/top_k_elements.hlsli"
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKSelectConstants
 #include "include/top_k_key.hlsli"
 #include "include/top_k_selection.hlsli"
 #include "include/top_k_work.hlsli"
 
+Buffer<uint4> Input : register(t0);  // candidates
 Buffer<uint4> Keys : register(t1);
 #define BLOCK_KEYS Keys
 #include "include/top_k_block_keys.hlsli"
@@ -76,7 +78,7 @@ Search EnterSearch(uint3 group, uint lane) {
 
 uint3 CountKeys(uint lane, uint base, Cuts cuts) {
   uint3 counts = (uint3)0;
-  [loop] for (uint block = lane * KEY_STEP; block < c.list_length; block += SEARCHERS * KEY_STEP) {
+  [loop] for (uint block = lane * KEY_STEP; block < c.keys.length; block += SEARCHERS * KEY_STEP) {
     uint4 v = LoadKeys(base, block);
     [unroll] for (uint i = 0; i < KEY_STEP; ++i) {
       counts += CountOne(KeyOfStep(v, i), block + i, cuts);
@@ -158,7 +160,7 @@ Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint m
 void FindCut(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Search search = EnterSearch(group, lane);
   uint base = KeyBase(search.sequence);
-  Cut cut = FindCutOf(true, search.lane, base, c.list_length, c.k, c.runs);
+  Cut cut = FindCutOf(true, search.lane, base, c.keys.length, c.k, c.most);
   if (search.is_real && search.lane == 0) {
     uint at = HeaderOf(search.sequence);
     Headers[at + COUNT_AT] = 0;
@@ -211,16 +213,16 @@ uint Take(uint lane, uint base, uint count, Cut cut, uint list) {
   return taken;
 }
 
-// Of a sequence with more than c.runs candidates, k to c.runs of the best. Fewer stay where they are.
+// Of a sequence with more than c.most candidates, k to c.most of the best. Fewer stay where they are.
 [numthreads(THREADS, 1, 1)]
 void TakeBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Search search = EnterSearch(group, lane);
   uint header = HeaderOf(search.sequence);
   uint count = Headers[header + COUNT_AT];
-  uint base = instance.read0 + search.sequence * c.read_stride;
-  Cut cut = FindCutOf(false, search.lane, base, count, c.k, c.runs);
-  bool takes = search.is_real && count > c.runs;
-  uint taken = Take(search.lane, base, takes ? count : 0, cut, search.sequence * c.record_stride);
+  uint base = instance.read0 + search.sequence * c.candidate_stride;
+  Cut cut = FindCutOf(false, search.lane, base, count, c.k, c.most);
+  bool takes = search.is_real && count > c.most;
+  uint taken = Take(search.lane, base, takes ? count : 0, cut, search.sequence * c.taken_stride);
   if (takes && search.lane == 0) {
     Headers[header + COUNT_AT] = taken;
     Headers[header + IS_TAKEN_AT] = 1;

@@ -2,9 +2,11 @@
 // that few candidates meet in one, and by counting there who comes before whom. Where many meet, the
 // runs and merges of top_k.hlsl sort instead.
 //   STORES_WORDS  how lists are written: records.hlsli
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKSpreadConstants
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
-#include "include/top_k_header.hlsli"
+#include "include/top_k_lists.hlsli"
 #include "include/top_k_work.hlsli"
 
 // Records: SpreadCandidates: a selection; RankCandidates: what SpreadCandidates wrote.
@@ -13,9 +15,7 @@ Buffer<uint4> List : register(t1);
 RWBuffer<WRITTEN_RECORD> Records : register(u0);
 RWBuffer<uint> Headers : register(u1);
 
-#define MOST_PLACES 4096        // kMaxPlaces of tuning.h
-#define PLACE_BITS c.lane_bits  // log2 of the places
-#define MOST_MEET 64            // in one place
+#define MOST_MEET 64  // in one place
 
 // The digits of a key that tell candidates apart. Keys of narrow elements have theirs in the upper
 // end, and one bit below by which NaN differs.
@@ -26,7 +26,7 @@ struct Scale {
 };
 
 // Of the positions of a sequence.
-uint PositionBits() { return firstbithigh(max(c.index_count - 1, 1)) + 1; }
+uint PositionBits() { return firstbithigh(max(c.length - 1, 1)) + 1; }
 
 uint DigitsOf(BITS key, uint word) {
 #if IS_WIDE
@@ -42,20 +42,20 @@ uint DigitsOf(BITS key, uint word) {
 uint PlaceOf(BITS key, uint position, Scale scale) {
   uint above = DigitsOf(key, scale.word) - scale.low;
   uint from_end;
-  if (scale.bits >= PLACE_BITS) {
-    from_end = above >> (scale.bits - PLACE_BITS);
+  if (scale.bits >= c.place_bits) {
+    from_end = above >> (scale.bits - c.place_bits);
   } else {
-    uint bits = PLACE_BITS - scale.bits;
+    uint bits = c.place_bits - scale.bits;
     uint position_bits = PositionBits();
     uint early = (1u << position_bits) - 1 - position;
     early = bits < position_bits ? early >> (position_bits - bits) : early << (bits - position_bits);
     // The lower word orders candidates before their positions do.
     from_end = above << bits | (scale.word != 0 ? 0 : early);
   }
-  return (1u << PLACE_BITS) - 1 - from_end;
+  return (1u << c.place_bits) - 1 - from_end;
 }
 
-groupshared uint shared_places[MOST_PLACES];
+groupshared uint shared_places[TOP_K_MOST_PLACES];
 groupshared uint shared_totals[THREADS];
 groupshared uint shared_low[2];
 groupshared uint shared_high[2];
@@ -90,12 +90,12 @@ Scale FindScale(uint lane, uint base, uint count) {
 }
 
 // Every lane sums up so many places.
-uint PlacesOfLane() { return ((1u << PLACE_BITS) + THREADS - 1) / THREADS; }
+uint PlacesOfLane() { return ((1u << c.place_bits) + THREADS - 1) / THREADS; }
 
 // Counts become starts among their lane's places, and totals those of the lanes' places.
 void SumPlaces(uint lane) {
   uint first = lane * PlacesOfLane();
-  uint end = min(first + PlacesOfLane(), 1u << PLACE_BITS);
+  uint end = min(first + PlacesOfLane(), 1u << c.place_bits);
   uint total = 0;
   uint most = 0;
   [loop] for (uint place = first; place < end; ++place) {
@@ -122,7 +122,7 @@ void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint count = Headers[header + COUNT_AT];
   uint base = ListOf(sequence, Headers[header + IS_TAKEN_AT]);
 
-  [loop] for (uint i = lane; i < 1u << PLACE_BITS; i += THREADS) shared_places[i] = 0;
+  [loop] for (uint i = lane; i < 1u << c.place_bits; i += THREADS) shared_places[i] = 0;
   if (lane < 2) {
     shared_low[lane] = 0xFFFFFFFFu;
     shared_high[lane] = 0;
@@ -144,7 +144,7 @@ void SpreadCandidates(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint at;
     InterlockedAdd(shared_places[place], 1, at);
     at += shared_totals[place / PlacesOfLane()];
-    STORE_RECORD(Records, instance.write0, sequence * c.record_stride + at,
+    STORE_RECORD(Records, instance.write0, sequence * c.spread_stride + at,
                  uint4(record.xyz, place), CANDIDATE_WORDS | 8)
   }
   if (is_real && lane == 0) Headers[header + IS_SPREAD_AT] = is_spread ? 1 : 0;
@@ -156,12 +156,12 @@ bool ComesBefore(uint4 a, uint4 b) {
 
 // Of a candidate that is `item`-th by its place.
 void RankCandidate(uint unit) {
-  uint item = unit % c.item_count;
-  uint sequence = unit / c.item_count;
+  uint item = unit % c.spread_stride;
+  uint sequence = unit / c.spread_stride;
   uint header = HeaderOf(sequence);
   uint count = Headers[header + IS_SPREAD_AT] != 0 ? Headers[header + COUNT_AT] : 0;
   if (item >= count) return;
-  uint base = instance.read1 + sequence * c.read_stride;
+  uint base = instance.read1 + sequence * c.spread_stride;
   uint4 record = List[base + item];
   uint rank = item;
   uint4 other = List[base + max(item, 1) - 1];
@@ -175,7 +175,7 @@ void RankCandidate(uint unit) {
     other = List[base + min(right + 1, count - 1)];
   }
   if (rank < c.k) {
-    STORE_RECORD(Records, instance.write0, sequence * c.record_stride + rank, record,
+    STORE_RECORD(Records, instance.write0, sequence * c.k + rank, record,
                  CANDIDATE_WORDS)
   }
 }

@@ -1,4 +1,4 @@
-// opmill bench: an operator measured through the server.
+// opmill bench: measures an operator on the server.
 #include <algorithm>
 #include <atomic>
 #include <fstream>
@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/load.h"
+#include "client/cli/load_generator.h"
 #include "client/cli/load_report.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/random_elements.h"
@@ -25,7 +25,7 @@ namespace opmill {
 namespace {
 
 constexpr absl::Duration kMaxWarmUp = absl::Seconds(1);
-// Beyond what any server takes at a time; a thread each with --rpc execute.
+// More than any server accepts. With --rpc execute, each takes a thread.
 constexpr int64_t kMaxConcurrency = 10'000;
 
 std::optional<size_t> CountElements(const TensorDesc& desc) {
@@ -51,7 +51,7 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return file ? absl::OkStatus() : absl::UnknownError(absl::StrCat(path, " cannot be written."));
 }
 
-// How many executions at a time, one number for each run.
+// The number of concurrent executions, for each run.
 std::vector<uint32_t> ReadConcurrency(FlagReader& flags) {
   if (!flags.line().Has("concurrency")) return {1};
   std::vector<uint32_t> values;
@@ -87,7 +87,7 @@ int Bench(const CommandLine& line) {
   const std::string rpc = line.Get("rpc").value_or("execute_stream");
   options.in_one_message = rpc == "execute";
   if (rpc != "execute" && rpc != "execute_stream") {
-    flags.Fail("rpc", "It is execute or execute_stream.");
+    flags.Fail("rpc", "It must be execute or execute_stream.");
   }
   const std::optional<size_t> count = CountElements(input);
   if (!count) flags.Fail("shape", "A tensor has at most 4294967295 elements.");
@@ -112,7 +112,7 @@ int Bench(const CommandLine& line) {
     if (interrupted.load()) break;
   }
   if (reports.empty()) return Fail(status);
-  // Also where a later one failed: the earlier ones were measured.
+  // Prints what was measured even if a later run failed.
   Print(line.Has("json")          ? JsonOf(reports, concurrency.size() == 1)
         : concurrency.size() == 1 ? ReportText(reports[0])
                                   : ReportTable(reports));
@@ -127,23 +127,25 @@ int Bench(const CommandLine& line) {
 const Verb& BenchVerb() {
   static const Verb* const verb = new Verb{
       .name = "bench",
-      .summary = "measures an operator through the server",
+      .summary = "measures an operator on the server",
       .details =
-          "Sends random elements for each input again and again, and compares every answer with\n"
-          "the first. The first call and a warm-up of a fifth of the time, at most 1 s, are not\n"
-          "counted. Ctrl-C ends it with what was measured so far.\n\n"
+          "Sends random inputs repeatedly, and compares every result with the first one. The "
+          "first\n"
+          "call and a warm-up of a fifth of the duration, at most 1 s, are not counted. Ctrl-C "
+          "stops\n"
+          "the measurement and prints its results so far.\n\n"
           "  opmill bench --operator reduce --function sum --shape 1024,1024 --axes 1 \\\n"
           "               --concurrency 8 --duration 5s\n\n"
-          "With --concurrency 1,2,4,8 it measures each in turn and prints a table.\n",
+          "With --concurrency 1,2,4,8 it measures one after the other and prints a table.\n",
       .flags = WithCommonFlags([] {
         std::vector<Flag> flags = {
             {"operator", "NAME", absl::StrJoin(OperatorNames(), ", "), OperatorNames()},
-            {"concurrency", "LIST", "executions at a time (1); 1,2,4,8 measures each"},
-            {"duration", "TIME", "how long to measure each (5s)"},
-            {"chart", "FILE", "write latency and rate over concurrency there, as SVG"},
+            {"concurrency", "LIST", "executions at a time (default 1); 1,2,4,8 measures each"},
+            {"duration", "TIME", "how long to measure each (default 5s)"},
+            {"chart", "FILE", "write a chart of latency and rate by concurrency (SVG)"},
             {"rpc",
              "NAME",
-             "execute_stream: one stream (default); execute: a call each",
+             "execute_stream: one stream for all (default); execute: a call for each",
              {"execute_stream", "execute"}}};
         for (const Flag& flag : OperatorFlags(TensorFlags())) flags.push_back(flag);
         return flags;

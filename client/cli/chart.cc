@@ -17,13 +17,13 @@ constexpr double kLeft = 80;
 constexpr double kRight = kWidth - 40;
 constexpr double kTitleHeight = 50;
 constexpr double kPanelHeight = 280;
-constexpr double kPlotTop = 40;  // inside its panel, below the panel's title and names
+constexpr double kPlotTop = 40;  // within the panel, below its title and legend
 constexpr double kPlotBottom = kPanelHeight - 30;
 constexpr double kFooterHeight = 30;
 constexpr double kNameWidth = 70;
 
-constexpr int kTicks = 5;  // about
-// Told apart also by people who see few colours, and in print.
+constexpr int kTicks = 5;  // approximate
+// Distinguishable with colour blindness, and in print.
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#555555"};
 
 std::string Text(double x, double y, const char* anchor, const std::string& text,
@@ -90,7 +90,7 @@ std::string PanelText(const ChartPanel& panel, const std::vector<std::string>& x
   for (size_t i = 0; i < panel.lines.size(); ++i) {
     const char* const colour = kColours[i % std::size(kColours)];
     absl::StrAppend(&svg, Polyline(panel.lines[i], colour, top, unit_height));
-    if (panel.lines.size() == 1) break;  // which the panel's title names
+    if (panel.lines.size() == 1) break;  // named by the panel's title
     const double x = kRight - kNameWidth * static_cast<double>(panel.lines.size() - i);
     absl::StrAppendFormat(&svg, "<rect x='%.1f' y='%.1f' width='12' height='12' fill='%s'/>\n", x,
                           top + 9, colour);

@@ -9,17 +9,17 @@ namespace opmill {
 
 struct ChartLine {
   std::string name;
-  std::vector<double> values;  // not negative; one for each label of the x axis
+  std::vector<double> values;  // not negative; one per label of the x axis
 };
 
-// A panel has a y axis of its own, which begins at 0.
+// Has its own y axis, which starts at 0.
 struct ChartPanel {
-  std::string title;  // with the unit
+  std::string title;  // including the unit
   std::vector<ChartLine> lines;
 };
 
-// A self-contained document: panels one below the other over the same x axis, whose labels stand at
-// equal distances.
+// A self-contained document: panels below each other with the same x axis, whose labels are equally
+// spaced.
 std::string SvgChart(const std::string& title, const std::string& x_title,
                      const std::vector<std::string>& x_labels,
                      const std::vector<ChartPanel>& panels);

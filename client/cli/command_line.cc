@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-// Letters changed, left out, put in, or swapped with their neighbour.
+// Damerau-Levenshtein distance: substitutions, deletions, insertions and transpositions.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<std::vector<size_t>> distance(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) distance[i][0] = i;
@@ -129,7 +129,7 @@ std::string Nearest(absl::string_view word, const std::vector<std::string>& cand
   size_t least = std::numeric_limits<size_t>::max();
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);
-    // More than a third of it changed is another word.
+    // A word that differs in more than a third of its letters is a different word.
     if (distance < least && distance <= std::max<size_t>(1, candidate.size() / 3)) {
       least = distance;
       nearest = candidate;
@@ -146,20 +146,22 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& c
 
 std::string HelpPage(absl::Span<const Verb* const> verbs) {
   std::string page =
-      "opmill VERB [--flag value ...]   DirectML's operators, computed by an OpMill server\n\n";
+      "opmill VERB [--flag value ...]   runs DirectML operators on an OpMill server\n\n";
   for (const Verb* verb : verbs) {
     absl::StrAppendFormat(
-        &page, "  %-18s %s\n",
+        &page, "  %-22s %s\n",
         absl::StrCat(verb->name, verb->arguments.empty() ? "" : " ", verb->arguments),
         verb->summary);
   }
-  absl::StrAppendFormat(&page, "  %-18s %s\n", "help [VERB]", "this page, or a verb's");
-  absl::StrAppend(&page,
-                  "\nExit codes: 0 done; 1 refused or failed; 2 bad command line; 3 no server at "
-                  "that address.\nThe server's address comes from --server, else from "
-                  "OPMILL_SERVER, else it is 127.0.0.1:50051.\n--server, --tls..., --token_file, "
-                  "--insecure, --deadline and --json may also stand before the verb.\nWith --json "
-                  "errors are JSON too, on stderr.\n");
+  absl::StrAppendFormat(&page, "  %-22s %s\n", "help [VERB]",
+                        "prints this page, or the page of a verb");
+  absl::StrAppend(
+      &page,
+      "\nExit codes: 0 success; 1 refused or failed; 2 invalid command line; 3 no server "
+      "at that address.\nThe server address is --server, else OPMILL_SERVER, else "
+      "127.0.0.1:50051.\n--server, --tls..., --token_file, --insecure, --deadline and "
+      "--json may also precede the verb.\nWith --json, errors are JSON too, on "
+      "stderr.\n");
   return page;
 }
 

@@ -1,4 +1,5 @@
-// The command line as a table: verbs, their flags, and what a user typed.
+// Verbs and flags of `opmill` as data, and the parser of a command line. Help pages and completion
+// scripts are generated from the same data.
 #ifndef OPMILL_CLIENT_CLI_COMMAND_LINE_H_
 #define OPMILL_CLIENT_CLI_COMMAND_LINE_H_
 
@@ -18,41 +19,41 @@ enum ExitCode { kDone = 0, kFailed = 1, kBadCommandLine = 2, kNoServer = 3 };
 
 struct Flag {
   std::string name;
-  std::string value;  // what follows it, as help names it; "" for a switch: true or false
+  std::string value;  // name of the value in help texts; "" for a switch: true or false
   std::string help;
-  std::vector<std::string> choices = {};  // every value that it takes, where they are few
-  bool repeats = false;                   // may be given several times
+  std::vector<std::string> choices = {};  // all valid values, if there are few; for completion
+  bool repeats = false;                   // may be given more than once
 };
 
 class CommandLine;
 
 struct Verb {
   std::string name;
-  std::string arguments;  // "OPERATOR", "OPERATOR [FILE...]", or "" where it takes none
+  std::string arguments;  // "OPERATOR", "OPERATOR [FILE...]", or "" for none
   std::vector<std::string> argument_choices;
   std::string summary;  // one line
-  std::string details;  // paragraphs of help
+  std::string details;  // further paragraphs of the help page
   std::vector<Flag> flags;
   int (*run)(const CommandLine&);  // an ExitCode
 };
 
-// What followed the verb.
+// A parsed command line, without the verb.
 class CommandLine {
  public:
-  // Takes `--flag value` and `--flag=value`, of switches `--flag`, `--noflag`, `--flag=true` and
-  // `--flag=false`. InvalidArgument for a flag that the verb has not, one without its value, one
-  // given twice, or arguments that the verb does not take.
+  // Accepts `--flag value` and `--flag=value`; for switches `--flag`, `--noflag`, `--flag=true` and
+  // `--flag=false`. Returns InvalidArgument for an unknown flag, a missing value, a repeated flag,
+  // or arguments that the verb does not take. `verb` must outlive the result.
   static absl::StatusOr<CommandLine> Parse(const Verb& verb, absl::Span<const std::string> words);
 
   const Verb& verb() const { return *verb_; }
-  // The first of arguments().
+  // The first argument.
   std::optional<std::string> argument() const;
   const std::vector<std::string>& arguments() const { return arguments_; }
-  // Given; of a switch, and not as false.
+  // Whether the flag is given; for a switch, whether it is true.
   bool Has(const std::string& flag) const;
-  // Of a switch "true" or "false"; of a flag that repeats the first value.
+  // The value; "true" or "false" for a switch; the first value of a flag that repeats.
   std::optional<std::string> Get(const std::string& flag) const;
-  // Every value, in their order.
+  // All values, in the order of the command line.
   std::vector<std::string> GetAll(const std::string& flag) const;
 
  private:
@@ -64,13 +65,13 @@ class CommandLine {
   std::multimap<std::string, std::string> flags_;  // equal keys in the order of the command line
 };
 
-// The candidate that `word` was probably meant to be, or "".
+// The candidate that `word` is probably a misspelling of, or "".
 std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates);
 // " Did you mean X?", or "".
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates,
                        absl::string_view prefix = "");
 
-// The pages of `opmill help` and `opmill help VERB`.
+// The texts of `opmill help` and `opmill help VERB`.
 std::string HelpPage(absl::Span<const Verb* const> verbs);
 std::string HelpPage(const Verb& verb);
 

@@ -1,15 +1,16 @@
-// opmill compile: checks an operator and compiles it ahead of its first use.
+// opmill compile: validates an operator and compiles it before its first use.
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
 #include "client/names.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
@@ -33,8 +34,8 @@ std::string Text(const v1::CompileOperatorResponse& response, const OperatorSche
   }
   rows.push_back({"scratch", BytesText(response.scratch_bytes())});
   rows.push_back({"compiled in", response.was_cached()
-                                     ? "no time: it was in the cache"
-                                     : DurationText(FromProto(response.compile_duration()))});
+                                     ? "- (cached)"
+                                     : DurationText(DecodeDuration(response.compile_duration()))});
   return TextTable(rows, /*align_right=*/false);
 }
 
@@ -61,7 +62,7 @@ const Verb& CompileVerb() {
       .name = "compile",
       .arguments = "OPERATOR",
       .argument_choices = OperatorNames(),
-      .summary = "checks an operator and compiles it ahead of its first use",
+      .summary = "validates an operator and compiles it before its first use",
       .details =
           "Prints the operator's key, its outputs, and the device memory that it needs.\n\n"
           "  opmill compile reduce --function sum --dtype float16 --shape 1024,1024 --axes 1\n",

@@ -1,10 +1,10 @@
-// opmill completion: scripts that let a shell complete verbs, flags and values.
+// opmill completion: prints completion scripts for shells.
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/common.h"
 #include "client/cli/completion_scripts.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/verbs.h"
 
 namespace opmill {
@@ -17,10 +17,10 @@ struct Shell {
 constexpr Shell kShells[] = {
     {"bash", &BashCompletion}, {"zsh", &ZshCompletion}, {"fish", &FishCompletion}};
 
-// main takes `help` itself, which is no verb of the table.
+// `help` is handled by main and not in the table of verbs.
 std::vector<Verb> VerbsAndHelp() {
   std::vector<Verb> verbs;
-  Verb help = {.name = "help", .summary = "this page, or a verb's"};
+  Verb help = {.name = "help", .summary = "prints this page, or the page of a verb"};
   for (const Verb* verb : Verbs()) {
     verbs.push_back(*verb);
     help.argument_choices.push_back(verb->name);
@@ -38,26 +38,26 @@ int Completion(const CommandLine& line) {
   }
   return BadCommandLine(
       line, absl::InvalidArgumentError(
-                absl::StrCat(name.empty() ? "A shell is needed"
+                absl::StrCat(name.empty() ? "A shell is required"
                                           : absl::StrCat("There is no script for \"", name, "\""),
-                             "; there are bash, zsh and fish.")));
+                             "; the choices are bash, zsh and fish.")));
 }
 
 }  // namespace
 
 const Verb& CompletionVerb() {
-  static const Verb* const verb =
-      new Verb{.name = "completion",
-               .arguments = "SHELL",
-               .argument_choices = {"bash", "zsh", "fish"},
-               .summary = "prints the script that completes verbs, flags and values",
-               .details =
-                   "SHELL is bash (4 or later), zsh or fish. In the shell's start-up file:\n\n"
-                   "  source <(opmill completion bash)\n"
-                   "  source <(opmill completion zsh)        after compinit\n"
-                   "  opmill completion fish | source\n",
-               .flags = {},
-               .run = &Completion};
+  static const Verb* const verb = new Verb{
+      .name = "completion",
+      .arguments = "SHELL",
+      .argument_choices = {"bash", "zsh", "fish"},
+      .summary = "prints a shell script that completes verbs, flags and values",
+      .details =
+          "SHELL is bash (4 or later), zsh or fish. Add one line to the shell's start-up file:\n\n"
+          "  source <(opmill completion bash)\n"
+          "  source <(opmill completion zsh)        after compinit\n"
+          "  opmill completion fish | source\n",
+      .flags = {},
+      .run = &Completion};
   return *verb;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 bool TakesFile(const Flag& flag) { return flag.value == "FILE"; }
 
-// In single quotes, and on one line: help texts have several.
+// In single quotes. Help texts of several lines are joined.
 std::string Quoted(absl::string_view text) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
@@ -46,7 +46,7 @@ std::string BashFlags(absl::string_view verb, absl::Span<const Flag> flags) {
   return cases;
 }
 
-// Bash hands on --flag=value as three words, unless COMP_WORDBREAKS has no '='.
+// Bash passes --flag=value as three words if COMP_WORDBREAKS contains '='.
 constexpr char kBashEnd[] = R"sh(  esac
 }
 
@@ -94,7 +94,7 @@ _opmill() {
 complete -F _opmill opmill
 )sh";
 
-// A description in the brackets of a specification of _arguments, or its message.
+// Escapes a description or message of a specification for _arguments.
 std::string ZshText(absl::string_view text) {
   return absl::StrReplaceAll(text, {{":", "\\:"}, {"[", "\\["}, {"]", "\\]"}});
 }

@@ -1,4 +1,4 @@
-// Completion of the command line, as scripts for shells.
+// Scripts for the completion of command lines in shells.
 #ifndef OPMILL_CLIENT_CLI_COMPLETION_SCRIPTS_H_
 #define OPMILL_CLIENT_CLI_COMPLETION_SCRIPTS_H_
 
@@ -10,8 +10,8 @@
 
 namespace opmill {
 
-// For `opmill` with these verbs; the flags in `leading` may also stand before the verb. Verbs,
-// flags, arguments and values that the table lists are completed; after a flag of a FILE, files.
+// Complete verbs, flags, and the listed arguments and values; file names after flags with a FILE.
+// The flags in `leading` may also precede the verb.
 std::string BashCompletion(absl::Span<const Verb> verbs, absl::Span<const Flag> leading);
 std::string ZshCompletion(absl::Span<const Verb> verbs, absl::Span<const Flag> leading);
 std::string FishCompletion(absl::Span<const Verb> verbs, absl::Span<const Flag> leading);

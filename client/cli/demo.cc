@@ -1,4 +1,4 @@
-// opmill demo: the worked examples of DirectML's reference pages against a server.
+// opmill demo: runs the examples of DirectML's reference pages on a server.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -7,13 +7,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/array_text.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/verbs.h"
 #include "client/encode_operator.h"
 #include "client/error.h"
 #include "client/worked_examples.h"
+#include "kernels/base/errors.h"
 #include "kernels/base/json_text.h"
 
 namespace opmill {
@@ -41,7 +42,7 @@ AttributeValues ValuesOf(const WorkedExample& example, const OperatorSchema& sch
   return {example.k};
 }
 
-// As the page spells it, outputs and all.
+// As on the page, including the outputs.
 v1::OperatorDesc DescOf(const WorkedExample& example) {
   const OperatorSchema& schema = *FindOperator(example.op);
   OperatorDesc desc = {.schema = &schema,
@@ -71,24 +72,23 @@ std::string Indented(const std::string& text) {
   return absl::StrCat("      ", absl::StrReplaceAll(text, {{"\n", "\n      "}}), "\n");
 }
 
-// Empty where the server gives what the page says; else what it gave, and what was expected.
+// Empty if the result is that of the page, else the expected and the actual result.
 absl::StatusOr<std::string> Difference(Client& client, const WorkedExample& example) {
-  const absl::StatusOr<ExecutionResult> result =
-      client.Execute(DescOf(example), BytesAs<float>(example.input));
-  if (!result.ok()) return result.status();
+  ASSIGN_OR_RETURN(const ExecutionResult result,
+                   client.Execute(DescOf(example), BytesAs<float>(example.input)));
   std::string difference;
   for (size_t i = 0; i < example.outputs.size(); ++i) {
     const ExampleOutput& output = example.outputs[i];
     const std::vector<std::byte> expected = ExpectedBytes(output);
-    if (i < result->outputs.size() && result->outputs[i].bytes == expected) continue;
+    if (i < result.outputs.size() && result.outputs[i].bytes == expected) continue;
     const v1::DataType type = output.is_index ? v1::DATA_TYPE_UINT32 : v1::DATA_TYPE_FLOAT32;
     absl::StrAppend(&difference, "    output ", i, " should be\n",
                     Indented(ArrayText(type, output.sizes, expected)), "    and is\n");
-    if (i < result->outputs.size() && result->outputs[i].bytes.size() == expected.size()) {
+    if (i < result.outputs.size() && result.outputs[i].bytes.size() == expected.size()) {
       absl::StrAppend(&difference,
-                      Indented(ArrayText(type, output.sizes, result->outputs[i].bytes)));
+                      Indented(ArrayText(type, output.sizes, result.outputs[i].bytes)));
     } else {
-      absl::StrAppend(&difference, "      of another size\n");
+      absl::StrAppend(&difference, "      of a different size\n");
     }
   }
   return difference;
@@ -130,7 +130,7 @@ int Demo(const CommandLine& line) {
     Print(absl::StrCat("{\"right\":", right, ",\"count\":", count, ",\"examples\":[",
                        absl::StrJoin(verdicts, ","), "]}\n"));
   } else {
-    Print(absl::StrCat("\n", right, " of ", count, " examples give what their page says.\n"));
+    Print(absl::StrCat("\n", right, " of ", count, " examples give the results of their page.\n"));
   }
   return right == count ? kDone : kFailed;
 }
@@ -138,12 +138,12 @@ int Demo(const CommandLine& line) {
 }  // namespace
 
 const Verb& DemoVerb() {
-  static const Verb* const verb = new Verb{
-      .name = "demo",
-      .summary = "runs the worked examples of DirectML's pages, each with its verdict",
-      .details = "Exit code 1 where one of them gives another result than its page says.\n",
-      .flags = WithCommonFlags({}),
-      .run = &Demo};
+  static const Verb* const verb =
+      new Verb{.name = "demo",
+               .summary = "runs the examples of DirectML's reference pages and checks the results",
+               .details = "Exit code 1 if a result is not the one of the page.\n",
+               .flags = WithCommonFlags({}),
+               .run = &Demo};
   return *verb;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 bool errors_are_json = false;
 
-// The flag at fault, or the input; "" where the sentence begins with neither.
+// The invalid flag or the input; "" if the message begins with neither.
 std::string FieldOf(const absl::Status& status) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (!violations.empty()) return violations[0].field;
@@ -58,15 +58,14 @@ int ReportError(const absl::Status& refusal, absl::string_view hint, ExitCode ex
 int Fail(const absl::Status& status) {
   return ReportError(status,
                      absl::IsUnauthenticated(status)
-                         ? "Name a file that holds a valid token with --token_file, or set "
+                         ? "Pass a file with a valid token with --token_file, or set "
                            "OPMILL_TOKEN to the token."
                          : "",
                      kFailed);
 }
 
 int BadCommandLine(const Verb& verb, const absl::Status& status) {
-  return ReportError(status, absl::StrCat("`opmill help ", verb.name, "` tells more."),
-                     kBadCommandLine);
+  return ReportError(status, absl::StrCat("See `opmill help ", verb.name, "`."), kBadCommandLine);
 }
 
 int BadCommandLine(const CommandLine& line, const absl::Status& status) {

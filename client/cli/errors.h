@@ -1,4 +1,4 @@
-// What a verb prints, and how it ends when something went wrong.
+// Output of verbs, and errors with their exit codes.
 #ifndef OPMILL_CLIENT_CLI_ERRORS_H_
 #define OPMILL_CLIENT_CLI_ERRORS_H_
 
@@ -10,18 +10,17 @@ namespace opmill {
 
 void Print(absl::string_view text);
 
-// From now on errors are written as JSON, one object each:
+// Makes all further errors JSON objects:
 //   {"error":{"code":"INVALID_ARGUMENT","message":"...","field":"--axes","hint":"..."}}
-// `field` is the flag at fault, or the name of the input; it and the hint may be absent.
+// `field` is the invalid flag or the name of the input; it and the hint may be absent.
 void WriteErrorsAsJson();
 
-// Writes the error to stderr, and on a line of its own the hint where there is one; returns
-// `exit_code`.
+// Writes the error and, on a separate line, the hint to stderr. Returns `exit_code`.
 int ReportError(const absl::Status& status, absl::string_view hint, ExitCode exit_code);
 
-// kFailed. A call that was refused for its token gets the remedy as its hint.
+// Returns kFailed. If the token was refused, adds a hint about tokens.
 int Fail(const absl::Status& status);
-// kBadCommandLine, with the verb's help as its hint.
+// Returns kBadCommandLine. The hint refers to the help of the verb.
 int BadCommandLine(const Verb& verb, const absl::Status& status);
 int BadCommandLine(const CommandLine& line, const absl::Status& status);
 

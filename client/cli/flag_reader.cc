@@ -8,7 +8,7 @@ namespace opmill {
 
 std::string FlagReader::Required(const std::string& flag) {
   const std::optional<std::string> text = line_.Get(flag);
-  if (!text || text->empty()) Fail(flag, "It is needed here.");
+  if (!text || text->empty()) Fail(flag, "A value is required.");
   return text.value_or("");
 }
 
@@ -21,40 +21,35 @@ uint32_t FlagReader::Number(const std::string& flag, uint32_t absent) {
   const std::optional<std::string> text = line_.Get(flag);
   uint32_t value = absent;
   if (text && !absl::SimpleAtoi(*text, &value)) {
-    Fail(flag, absl::StrCat("\"", *text, "\" is no number from 0 to 4294967295."));
+    Fail(flag, absl::StrCat("\"", *text, "\" is not a number from 0 to 4294967295."));
   }
   return value;
 }
 
-std::vector<int64_t> FlagReader::RequiredIntegers(const std::string& flag) {
-  std::vector<int64_t> values;
+template <typename Integer>
+std::vector<Integer> FlagReader::RequiredList(const std::string& flag, absl::string_view expected) {
+  std::vector<Integer> values;
   for (const absl::string_view part : absl::StrSplit(Required(flag), ',')) {
-    int64_t value = 0;
-    if (!absl::SimpleAtoi(part, &value)) {
-      Fail(flag, absl::StrCat("\"", part, "\" is no integer; several go as 0,1."));
+    if (!absl::SimpleAtoi(part, &values.emplace_back())) {
+      Fail(flag, absl::StrCat("\"", part, "\" is not ", expected, "."));
     }
-    values.push_back(value);
   }
   return values;
 }
 
+std::vector<int64_t> FlagReader::RequiredIntegers(const std::string& flag) {
+  return RequiredList<int64_t>(flag, "an integer; separate several with commas: 0,1");
+}
+
 std::vector<uint32_t> FlagReader::RequiredSizes(const std::string& flag) {
-  std::vector<uint32_t> values;
-  for (const absl::string_view part : absl::StrSplit(Required(flag), ',')) {
-    uint32_t value = 0;
-    if (!absl::SimpleAtoi(part, &value)) {
-      Fail(flag, absl::StrCat("\"", part, "\" is no size; several go as 1024,1024."));
-    }
-    values.push_back(value);
-  }
-  return values;
+  return RequiredList<uint32_t>(flag, "a size; separate several with commas: 1024,1024");
 }
 
 absl::Duration FlagReader::Time(const std::string& flag, absl::Duration absent) {
   const std::optional<std::string> text = line_.Get(flag);
   absl::Duration value = absent;
   if (text && (!absl::ParseDuration(*text, &value) || value <= absl::ZeroDuration())) {
-    Fail(flag, absl::StrCat("\"", *text, "\" is no time; write it as 5s, 250ms or 2m."));
+    Fail(flag, absl::StrCat("\"", *text, "\" is not a duration; write it as 5s, 250ms or 2m."));
   }
   return value;
 }

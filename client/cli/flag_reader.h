@@ -1,4 +1,4 @@
-// Flags as values. Reads on after a mistake, and keeps the first.
+// Typed access to the flags of a command line. The first error is kept, and reading continues.
 #ifndef OPMILL_CLIENT_CLI_FLAG_READER_H_
 #define OPMILL_CLIENT_CLI_FLAG_READER_H_
 
@@ -32,7 +32,7 @@ class FlagReader {
   std::vector<uint32_t> RequiredSizes(const std::string& flag);         // "1024,1024"
   absl::Duration Time(const std::string& flag, absl::Duration absent);  // "5s", "250ms"
 
-  // By a parser of client/names.h.
+  // The value is parsed by a function of client/names.h.
   template <typename Value>
   Value Named(const std::string& flag, absl::StatusOr<Value> (*parse)(absl::string_view),
               Value absent) {
@@ -44,7 +44,7 @@ class FlagReader {
     return absent;
   }
 
-  // For what a verb itself finds wrong, with a flag or without one.
+  // Records an error that the verb found: of a flag, or of the command line as a whole.
   void Fail(absl::string_view flag, absl::string_view sentence);
   void FailPlain(absl::string_view sentence);
 
@@ -52,6 +52,9 @@ class FlagReader {
   const absl::Status& status() const { return status_; }
 
  private:
+  template <typename Integer>
+  std::vector<Integer> RequiredList(const std::string& flag, absl::string_view expected);
+
   const CommandLine& line_;
   absl::Status status_;
 };

@@ -1,17 +1,17 @@
-// opmill health: grpc.health.v1, for scripts and containers.
+// opmill health: health checks by grpc.health.v1, for scripts and containers.
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/verbs.h"
 #include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kPause = absl::Milliseconds(200);  // between two tries of --wait
+constexpr absl::Duration kPause = absl::Milliseconds(200);  // between attempts of --wait
 constexpr absl::Duration kMinTry = absl::Milliseconds(500);
 
 int Tell(const CommandLine& line, const absl::StatusOr<std::string>& health) {
@@ -21,13 +21,13 @@ int Tell(const CommandLine& line, const absl::StatusOr<std::string>& health) {
   return *health == "SERVING" ? kDone : kFailed;
 }
 
-// Failures that may end by themselves, when the server has started or is less busy.
+// Errors that may disappear when the server has started or is less busy.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// Asks until the server serves, or the time is over. Every try has a connection of its own, so that
-// none waits for what gRPC still knows of an earlier one.
+// Repeats the check until the server is serving or `time` has passed. Each attempt makes a new
+// connection, to avoid gRPC's backoff after failed ones.
 int Wait(const CommandLine& line, const Endpoint& endpoint, const std::string& service,
          absl::Duration time) {
   const absl::Time end = absl::Now() + time;
@@ -73,15 +73,18 @@ int Health(const CommandLine& line) {
 const Verb& HealthVerb() {
   static const Verb* const verb = new Verb{
       .name = "health",
-      .summary = "asks whether the server serves; exit code 0 where it does",
+      .summary = "checks whether the server is serving; exit code 0 if it is",
       .details =
-          "Prints SERVING or NOT_SERVING, which is the server's answer to grpc.health.v1. With\n"
-          "--wait it asks until that is SERVING; once the time is over the exit code is 1, or 3\n"
-          "where no server has answered.\n\n"
+          "Prints SERVING or NOT_SERVING, the server's answer to grpc.health.v1. With --wait, "
+          "repeats\n"
+          "the check until the answer is SERVING. If the time runs out, the exit code is 1, or 3 "
+          "if no\n"
+          "server has answered.\n\n"
           "  opmill health --wait 30s\n",
-      .flags = WithCommonFlags(
-          {{"service", "NAME", "ask about opmill.v1.OperatorService; without: the server"},
-           {"wait", "TIME", "wait at most this long for SERVING: 30s, 2m"}}),
+      .flags =
+          WithCommonFlags({{"service", "NAME",
+                            "a service, such as opmill.v1.OperatorService (default: the server)"},
+                           {"wait", "TIME", "wait up to this time for SERVING: 30s, 2m"}}),
       .run = &Health};
   return *verb;
 }

@@ -1,11 +1,11 @@
-// opmill info: what a server is and can do.
+// opmill info: prints a server's properties, limits and operators.
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
@@ -50,14 +50,14 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"chunk of an output", BytesText(limits.max_response_chunk_bytes())},
                     {"tensor", BytesText(limits.max_tensor_bytes())},
                     {"bytes in flight", BytesText(limits.max_bytes_in_flight())},
-                    {"scratch of an operator", BytesText(limits.max_scratch_bytes())},
-                    {"memory of the server", BytesText(limits.memory_limit())},
+                    {"scratch per operator", BytesText(limits.max_scratch_bytes())},
+                    {"server memory", BytesText(limits.memory_limit())},
                     {"executions", absl::StrCat(limits.max_executions())},
-                    {"executions that wait", absl::StrCat(limits.max_queued())},
-                    {"executions of a stream", absl::StrCat(limits.max_executions_per_stream())},
+                    {"queued executions", absl::StrCat(limits.max_queued())},
+                    {"executions per stream", absl::StrCat(limits.max_executions_per_stream())},
                     {"streams", absl::StrCat(limits.max_streams())},
                     {"connections", absl::StrCat(limits.max_connections())},
-                    {"calls of a connection", absl::StrCat(limits.max_calls_per_connection())},
+                    {"calls per connection", absl::StrCat(limits.max_calls_per_connection())},
                     {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},
                    /*align_right=*/false);
 }
@@ -99,8 +99,9 @@ int Info(const CommandLine& line) {
   if (line.Has("json")) {
     Print(JsonOf(*info) + "\n");
   } else {
-    Print(absl::StrCat(ServerText(*info), "\nAt most:\n", LimitsText(info->limits()),
-                       "\nOperators, from a feature level on:\n", OperatorsText(*info)));
+    Print(absl::StrCat(ServerText(*info), "\nLimits:\n", LimitsText(info->limits()),
+                       "\nOperators, and the feature level from which on they are supported:\n",
+                       OperatorsText(*info)));
   }
   return kDone;
 }
@@ -110,7 +111,7 @@ int Info(const CommandLine& line) {
 const Verb& InfoVerb() {
   static const Verb* const verb = new Verb{
       .name = "info",
-      .summary = "tells what the server is, what it computes, and its limits",
+      .summary = "prints the server's version, device, limits and operators",
       .details =
           "Version, device, feature level, limits, and the types and ranks of every operator.\n",
       .flags = WithCommonFlags({}),

@@ -14,11 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/npz_reader.h"
-#include "client/cli/zip_format.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "client/npy.h"
 #include "client/npy_cast.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/process.h"
 #include "kernels/base/utf8_path.h"
 
@@ -37,7 +38,7 @@ std::string DtypeName(const NpyDtype& dtype) {
   return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
 }
 
-// The type of operators that loses least.
+// The operator type that loses the least information.
 std::string NearestType(NpyDtype dtype) {
   if (dtype.kind == 'b') return "uint8";
   if (dtype.kind == 'f' && dtype.bytes == 8) return "float32";
@@ -55,16 +56,14 @@ absl::StatusOr<NpyHeader> ParseFor(v1::DataType cast, Parse parse) {
 }
 
 absl::StatusOr<InputBytes> LoadAndCast(const NpyHeader& header, v1::DataType to, const Load& load) {
-  const absl::StatusOr<InputBytes> raw = load();
-  if (!raw.ok()) return raw.status();
+  ASSIGN_OR_RETURN(const InputBytes raw, load());
   const size_t bytes = header.data_bytes / header.dtype.bytes * ElementBytes(to);
   std::shared_ptr<std::byte[]> elements(new (std::nothrow) std::byte[bytes]);
   if (elements == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "As ", NameOf(to), " its elements take ", bytes, " bytes, for which there is no memory."));
+        "There is not enough memory for its elements as ", NameOf(to), " (", bytes, " bytes)."));
   }
-  absl::Status status = CastElements(header, {raw->data, raw->size}, to, elements.get());
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CastElements(header, {raw.data, raw.size}, to, elements.get()));
   const std::byte* const data = elements.get();
   return InputBytes{data, bytes, std::move(elements)};
 }
@@ -74,7 +73,7 @@ absl::Status AboutInput(const std::string& name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-// The array of this header, or why it has none.
+// The array with this header, or the error.
 InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeader> header,
                      v1::DataType cast, Load load) {
   InputArray array{.name = std::move(name), .stem = std::move(stem)};
@@ -98,7 +97,7 @@ InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeade
   return array;
 }
 
-// Reads on until there are `size` bytes, or the end. Memory grows with what comes.
+// Reads until there are `size` bytes or the input ends. Allocates memory as data arrives.
 void ReadUpTo(size_t size, std::vector<std::byte>& bytes) {
   constexpr size_t kMinStep = size_t{1} << 20;
   while (bytes.size() < size) {
@@ -117,17 +116,15 @@ absl::StatusOr<NpyHeader> ReadStandardInput(v1::DataType cast, std::vector<std::
   if (absl::StartsWith(text, kArchiveMagic)) {
     return absl::InvalidArgumentError("It is a .npz archive; only a .npy file can be piped.");
   }
-  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(bytes);
-  if (!header_bytes.ok()) return header_bytes.status();
-  ReadUpTo(*header_bytes, bytes);
-  if (bytes.size() < *header_bytes) return ParseNpyHeader(bytes);  // says what is missing
+  ASSIGN_OR_RETURN(const size_t header_bytes, NpyHeaderBytes(bytes));
+  ReadUpTo(header_bytes, bytes);
+  if (bytes.size() < header_bytes) return ParseNpyHeader(bytes);  // reports what is missing
   absl::StatusOr<NpyHeader> header = ParseFor(cast, [&](NpyDtypes dtypes) {
-    return ReadNpyHeader(absl::MakeConstSpan(bytes).first(*header_bytes), dtypes);
+    return ReadNpyHeader(absl::MakeConstSpan(bytes).first(header_bytes), dtypes);
   });
   if (!header.ok()) return header.status();
   ReadUpTo(header->data_offset + header->data_bytes, bytes);
-  absl::Status status = CheckNpyLength(*header, bytes.size());
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckNpyLength(*header, bytes.size()));
   return header;
 }
 
@@ -165,7 +162,7 @@ InputArray OpenMember(const std::string& path, const std::shared_ptr<const Mappe
   if (header.ok()) {
     load = [file, member, header = *header] { return ReadNpzElements(member, header, file); };
   }
-  return MakeArray(absl::StrCat(path, ":", zip::Printable(member.name)), member.name, header, cast,
+  return MakeArray(absl::StrCat(path, ":", Excerpt(member.name)), member.name, header, cast,
                    std::move(load));
 }
 
@@ -173,12 +170,12 @@ std::string NamesOf(const std::vector<NpzMember>& members) {
   constexpr size_t kMost = 10;
   std::string names;
   for (size_t i = 0; i < std::min(members.size(), kMost); ++i) {
-    absl::StrAppend(&names, i == 0 ? "" : ", ", zip::Printable(members[i].name));
+    absl::StrAppend(&names, i == 0 ? "" : ", ", Excerpt(members[i].name));
   }
   return names + (members.size() > kMost ? ", ..." : "");
 }
 
-// One member, or all.
+// One member, or all members.
 std::vector<InputArray> OpenNpz(const std::string& path,
                                 const std::shared_ptr<const MappedFile>& file,
                                 const std::optional<std::string>& name, v1::DataType cast) {
@@ -189,10 +186,10 @@ std::vector<InputArray> OpenNpz(const std::string& path,
     if (!name || member.name == *name) arrays.push_back(OpenMember(path, file, member, cast));
   }
   if (arrays.empty()) {
-    arrays.push_back({.name = path,
-                      .status = absl::InvalidArgumentError(
-                          absl::StrCat(path, " holds no array ", zip::Printable(*name),
-                                       "; it holds ", NamesOf(*members), "."))});
+    arrays.push_back(
+        {.name = path,
+         .status = absl::InvalidArgumentError(absl::StrCat(
+             path, " holds no array ", Excerpt(*name), "; it holds ", NamesOf(*members), "."))});
   }
   return arrays;
 }

@@ -1,5 +1,4 @@
-// The arrays that `opmill run` computes of: .npy files, the arrays of .npz archives, standard
-// input.
+// The inputs of `opmill run`: .npy files, arrays of .npz archives, standard input.
 #ifndef OPMILL_CLIENT_CLI_INPUTS_H_
 #define OPMILL_CLIENT_CLI_INPUTS_H_
 
@@ -17,19 +16,19 @@ inline constexpr char kStandardStream[] = "-";
 inline constexpr char kArchiveSuffix[] = ".npz";
 
 struct InputArray {
-  std::string name;     // for sentences: "x.npy", "x.npz:weights", "standard input"
-  std::string stem;     // what its result may be called: "x", "weights", "stdin"
-  absl::Status status;  // why there is no such array; then nothing but the names is here
-  v1::TensorDesc desc;  // of what Load gives
-  // The elements: mapped, or in memory where they were inflated, cast or piped. Called once.
+  std::string name;     // for messages: "x.npy", "x.npz:weights", "standard input"
+  std::string stem;     // for the name of the result: "x", "weights", "stdin"
+  absl::Status status;  // if not OK, the array cannot be read, and only the names are set
+  v1::TensorDesc desc;  // of the elements that `load` returns
+  // The elements, mapped from the file if they need no conversion. Called at most once.
   std::function<absl::StatusOr<InputBytes>()> load;
 };
-// Of one execution, in the operator's order. Its result is named for the first.
+// The inputs of one execution, in the operator's order. The result is named after the first.
 using Operands = std::vector<InputArray>;
 
-// What a word of the command line names: "x.npy", "x.npz" (each array of it), "x.npz:weights", "-"
-// (one .npy file from standard input). Reads headers alone, but all of standard input. The elements
-// become `cast` where that is a type.
+// Opens an argument: "x.npy", "x.npz" (every array of it), "x.npz:weights", or "-" (a .npy file
+// from standard input). Reads only the headers of files, but all of standard input. The elements
+// are converted to `cast` if that is specified.
 std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast);
 
 }  // namespace opmill

@@ -10,16 +10,16 @@ namespace {
 constexpr int kEndingSignals[] = {
     SIGINT,
     SIGTERM,
-#ifdef SIGHUP  // Windows has none
+#ifdef SIGHUP  // not on Windows
     SIGHUP,
 #endif
 };
-// Windows and POSIX agree on no way to wake a thread from a signal's handler.
+// There is no portable way to wake a thread from a signal handler.
 constexpr std::chrono::milliseconds kPoll(20);
 
 std::atomic<bool> interrupted{false};
 std::atomic<int> ending_signal{0};
-// Or a signal's handler could not set them.
+// Required in signal handlers.
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void OnInterrupt(int) {

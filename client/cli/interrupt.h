@@ -1,4 +1,4 @@
-// Signals that ask the program to end.
+// Termination signals.
 #ifndef OPMILL_CLIENT_CLI_INTERRUPT_H_
 #define OPMILL_CLIENT_CLI_INTERRUPT_H_
 
@@ -6,12 +6,12 @@
 
 namespace opmill {
 
-// From now on the first Ctrl-C makes this true; the second ends the program.
+// Installs a handler: the first Ctrl-C sets this flag; the second ends the program.
 const std::atomic<bool>& CatchInterrupt();
 
-// From now on Ctrl-C, SIGTERM and SIGHUP run `clean_up` on a thread of its own before they end the
-// program with their usual status; a second one ends it at once. A signal that was ignored, as by
-// nohup, stays ignored. Only the first call counts.
+// Installs handlers: Ctrl-C, SIGTERM and SIGHUP run `clean_up` on a separate thread before they end
+// the program with their usual status; a second signal ends it at once. Ignored signals, for
+// example under nohup, stay ignored. Only the first call has an effect.
 void CleanUpOnSignals(void (*clean_up)());
 
 }  // namespace opmill

@@ -8,20 +8,21 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client/cli/progress.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {
 
-// Enough that one uploads while another computes.
+// Enough to upload one while another is computed.
 constexpr size_t kMaxThreads = 4;
-// Jobs that may have begun before the oldest that `finish` has not seen.
+// How far jobs may run ahead of the oldest unfinished one.
 constexpr size_t kMaxAhead = 2 * kMaxThreads;
 
 absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
   std::vector<InputBytes> inputs;
   for (InputArray& input : job.inputs) {
     absl::StatusOr<InputBytes> bytes = input.load();
-    input.load = nullptr;  // which may keep what the elements were made of
+    input.load = nullptr;  // releases the source of the elements
     if (!bytes.ok()) return bytes.status();
     inputs.push_back(*std::move(bytes));
   }
@@ -32,18 +33,16 @@ absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
     options.progress = [&bar](uint64_t sent_bytes) { bar->Show(sent_bytes); };
   }
   ResultSink sink(job.targets, job.dropped_axes);
-  const absl::StatusOr<v1::ExecutionStatistics> statistics =
-      client.Execute(job.desc, inputs, sink, options);
-  if (!statistics.ok()) return statistics.status();
-  absl::Status status = sink.Commit();
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ExecutionStatistics statistics,
+                   client.Execute(job.desc, inputs, sink, options));
+  RETURN_IF_ERROR(sink.Commit());
   job.text = sink.Text();
-  job.json = sink.Json(*statistics);
+  job.json = sink.Json(statistics);
   job.npys = sink.TakeNpys();
   return absl::OkStatus();
 }
 
-// Hands out jobs to threads, and their ends to one that takes them in order.
+// Distributes jobs to threads; one thread waits for their ends, in order.
 class Queue {
  public:
   explicit Queue(size_t size) : has_ended_(size) {}

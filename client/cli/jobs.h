@@ -1,4 +1,4 @@
-// The executions of one `opmill run`: inputs of their own each, some of them at a time over one
+// The executions of one `opmill run`. Each has its own inputs; a few run concurrently over one
 // connection.
 #ifndef OPMILL_CLIENT_CLI_JOBS_H_
 #define OPMILL_CLIENT_CLI_JOBS_H_
@@ -18,21 +18,21 @@ namespace opmill {
 
 struct Job {
   Operands inputs;
-  absl::Status status;  // why it cannot be begun; then how it ended
+  absl::Status status;  // an error before it begins; later its result
   ExitCode failure_code = kFailed;
   v1::OperatorDesc desc;
-  std::vector<OutputTarget> targets;   // of each output
+  std::vector<OutputTarget> targets;   // for each output
   std::vector<uint32_t> dropped_axes;  // of the outputs
   bool shows_progress = false;         // draws a bar while a large input is sent
 
-  // When it has ended well; its files are there.
+  // Set when it has succeeded. Its files have been written.
   std::string text;
-  std::string json;  // an object without its braces
+  std::string json;  // a JSON object without braces
   std::vector<ResultSink::Npy> npys;
 };
 
-// Runs those whose status is good, and calls `finish` for each job in their order, on this thread,
-// as soon as it and those before it have ended. A few jobs at most hold elements at a time.
+// Runs the jobs whose status is OK. Calls `finish` for every job, in order and on this thread, as
+// soon as it and all jobs before it have ended. Only a few jobs hold elements at a time.
 void RunJobs(Client& client, const ExecutionOptions& options, std::vector<Job>& jobs,
              absl::FunctionRef<void(const Job&)> finish);
 

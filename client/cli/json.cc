@@ -15,7 +15,7 @@ std::string JsonOf(const google::protobuf::Message& message) {
 #endif
   std::string json;
   const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
-  // Fails only for messages with Any, of which there is none here.
+  // Fails only for messages with Any, which are not used here.
   return status.ok() ? json : "null";
 }
 

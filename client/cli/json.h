@@ -1,4 +1,4 @@
-// Messages as this program prints them.
+// JSON of protobuf messages.
 #ifndef OPMILL_CLIENT_CLI_JSON_H_
 #define OPMILL_CLIENT_CLI_JSON_H_
 
@@ -8,7 +8,7 @@
 
 namespace opmill {
 
-// With the contract's names of fields, those of value zero too.
+// With the field names of the contract, including fields with default values.
 std::string JsonOf(const google::protobuf::Message& message);
 
 }  // namespace opmill

@@ -34,7 +34,7 @@ std::string Mean(absl::Duration sum, const LoadReport& report) {
   return DurationText(sum / static_cast<double>(report.latencies.size()));
 }
 
-// Of latencies: the unit that keeps their numbers short.
+// The unit that fits the latencies.
 struct TimeUnit {
   const char* name;
   double seconds;
@@ -59,7 +59,7 @@ std::string ReportText(const LoadReport& report) {
   const double count = static_cast<double>(report.latencies.size());
   return absl::StrCat(
       first,
-      absl::StrFormat("calls       %d in %s: %.1f a second, %.3f GB/s in and out\n",
+      absl::StrFormat("calls       %d in %s: %.1f per second, %.3f GB/s in and out\n",
                       report.latencies.size(), DurationText(report.measured),
                       rates.calls_per_second, rates.gigabytes_per_second),
       absl::StrFormat("latency     p50 %s, p90 %s, p99 %s, max %s\n",
@@ -69,7 +69,7 @@ std::string ReportText(const LoadReport& report) {
                       Mean(report.upload, report), Mean(report.queue, report),
                       Mean(report.compute, report), Mean(report.download, report),
                       static_cast<double>(report.batch_size) / count),
-      "Every answer was equal to the first, to the bit.\n");
+      "All results were bit-identical to the first.\n");
 }
 
 std::string ReportTable(const std::vector<LoadReport>& reports) {
@@ -114,7 +114,7 @@ std::string ReportChart(const std::string& title, const std::vector<LoadReport>&
   const TimeUnit unit = UnitFor(reports);
   std::vector<std::string> labels;
   ChartPanel latency{absl::StrCat("Latency, ", unit.name), {}};
-  ChartPanel rate{"Calls a second", {{"calls a second", {}}}};
+  ChartPanel rate{"Calls per second", {{"calls per second", {}}}};
   for (const double percent : kPercents) {
     latency.lines.push_back({absl::StrCat("p", percent), {}});
   }
@@ -126,7 +126,7 @@ std::string ReportChart(const std::string& title, const std::vector<LoadReport>&
                                         unit.seconds);
     }
   }
-  return SvgChart(title, "Executions at a time", labels, {latency, rate});
+  return SvgChart(title, "Concurrent executions", labels, {latency, rate});
 }
 
 }  // namespace opmill

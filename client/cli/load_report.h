@@ -1,21 +1,21 @@
-// What was measured, for people, programs and eyes.
+// Reports of measurements as text, JSON and charts.
 #ifndef OPMILL_CLIENT_CLI_LOAD_REPORT_H_
 #define OPMILL_CLIENT_CLI_LOAD_REPORT_H_
 
 #include <string>
 #include <vector>
 
-#include "client/cli/load.h"
+#include "client/cli/load_generator.h"
 
 namespace opmill {
 
-// One run in full.
+// All values of one run.
 std::string ReportText(const LoadReport& report);
-// A row for each run.
+// A table with one row per run.
 std::string ReportTable(const std::vector<LoadReport>& reports);
 // A JSON object.
 std::string ReportJson(const LoadReport& report);
-// SVG: latency and rate over the number of executions at a time.
+// An SVG chart of latency and rate by concurrency.
 std::string ReportChart(const std::string& title, const std::vector<LoadReport>& reports);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// opmill: DirectML's operators from the command line, computed by an OpMill server.
+// opmill: runs DirectML operators on an OpMill server, from the command line.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/verbs.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/allocator.h"
@@ -52,7 +52,7 @@ int Help(const std::vector<std::string>& words) {
 bool IsHelp(absl::string_view word) { return word == "--help" || word == "-h"; }
 bool IsVersion(absl::string_view word) { return word == "--version" || word == "-v"; }
 
-// How many words before the verb are flags that all verbs take, and their values.
+// The number of words before the verb: common flags and their values.
 absl::StatusOr<size_t> CountLeadingFlags(const std::vector<std::string>& words) {
   const std::vector<Flag> common = WithCommonFlags({});
   size_t count = 0;
@@ -65,15 +65,15 @@ absl::StatusOr<size_t> CountLeadingFlags(const std::vector<std::string>& words) 
     if (flag == common.end()) {
       std::vector<std::string> names;
       for (const Flag& known : common) names.push_back(known.name);
-      return absl::InvalidArgumentError(absl::StrCat("No flag --", word.first,
-                                                     " may stand before the verb.",
+      return absl::InvalidArgumentError(absl::StrCat("--", word.first,
+                                                     " is not allowed before the verb.",
                                                      DidYouMean(word.first, names, "--")));
     }
     const bool has_value_behind = !flag->value.empty() && !absl::StrContains(words[count], "=");
     count += has_value_behind ? 2 : 1;
   }
   if (count >= words.size()) {
-    return absl::InvalidArgumentError("A verb is needed, as in: opmill info.");
+    return absl::InvalidArgumentError("A verb is required, for example: opmill info.");
   }
   return count;
 }
@@ -102,18 +102,18 @@ int Main(std::vector<std::string> words) {
 }  // namespace
 }  // namespace opmill
 
-// gRPC is not shut down: the last poller of a connection may keep that waiting for 10 s, and on
-// Windows its threads have been seen to hang the end of a process.
+// Does not shut down gRPC: that may wait 10 s for the last poller of a connection, and on Windows
+// its threads have been seen to block the exit of a process.
 int main(int argc, char** argv) {
   opmill::WriteUtf8ToConsole();
   opmill::TuneAllocatorForLargeMessages();
   opmill::SetDefaultEnvironment("GRPC_VERBOSITY",
-                                "NONE");  // what matters of its log is in its statuses
+                                "NONE");  // errors are in its statuses
   grpc_init();
   int exit_code = opmill::Main(opmill::Arguments(argc, argv));
   if (std::fflush(stdout) != 0 && exit_code == opmill::kDone) {
     exit_code =
-        opmill::Fail(absl::UnknownError("The result cannot be written to the standard output."));
+        opmill::Fail(absl::UnknownError("The result cannot be written to standard output."));
   }
   std::fflush(stderr);
   std::_Exit(exit_code);

@@ -7,13 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/zip_format.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
 
 constexpr uint16_t kVersion20 = 20;
 constexpr uint16_t kVersion45 = 45;  // with 64-bit sizes
-// 1980-01-01, the first day that zip knows: equal results give equal archives.
+// 1980-01-01, the first date of zip. A constant, so that equal results give equal archives.
 constexpr uint32_t kDate = 0x00210000;
 
 class RecordBuilder {
@@ -36,9 +38,8 @@ uint64_t Or64(uint64_t value) { return std::min<uint64_t>(value, zip::kMax32); }
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NpzWriter>> NpzWriter::Create(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<FileWriter>> file = FileWriter::Create(path);
-  if (!file.ok()) return file.status();
-  return std::unique_ptr<NpzWriter>(new NpzWriter(*std::move(file)));
+  ASSIGN_OR_RETURN(std::unique_ptr<FileWriter> file, FileWriter::Create(path));
+  return std::unique_ptr<NpzWriter>(new NpzWriter(std::move(file)));
 }
 
 absl::Status NpzWriter::Append(const std::string& record) {
@@ -51,12 +52,12 @@ absl::Status NpzWriter::Add(const std::string& name, absl::Span<const std::byte>
   const std::string file_name = absl::StrCat(name, ".npy");
   if (file_name.size() > zip::kMax16) {
     return absl::InvalidArgumentError(
-        absl::StrCat("The name ", zip::Printable(name), " is too long for a .npz archive."));
+        absl::StrCat("The name ", Excerpt(name), " is too long for a .npz archive."));
   }
   const uint64_t offset = size_;
   const uint64_t bytes = npy.size();
   const uint64_t crc = crc32_z(0, reinterpret_cast<const Bytef*>(npy.data()), npy.size());
-  // Both records have all three values, so that one test decides for both.
+  // One condition for all three values in both records.
   const bool is_64 = bytes >= zip::kMax32 || offset >= zip::kMax32;
   const uint16_t version = is_64 ? kVersion45 : kVersion20;
   const std::string sizes = RecordBuilder().U64(bytes).U64(bytes).Take();
@@ -90,10 +91,9 @@ absl::Status NpzWriter::Add(const std::string& name, absl::Span<const std::byte>
                       .Take(),
                   file_name, extra);
   ++members_;
-  absl::Status status =
+  RETURN_IF_ERROR(
       Append(absl::StrCat(RecordBuilder().U32(zip::kLocalSignature).Take(), common,
-                          RecordBuilder().U16(local_extra.size()).Take(), file_name, local_extra));
-  if (!status.ok()) return status;
+                          RecordBuilder().U16(local_extra.size()).Take(), file_name, local_extra)));
   size_ += npy.size();
   return file_->Append(npy);
 }
@@ -106,7 +106,7 @@ absl::Status NpzWriter::Commit() {
     absl::StrAppend(&end,
                     RecordBuilder()
                         .U32(zip::kEnd64Signature)
-                        .U64(zip::kEnd64Bytes - 12)  // what follows
+                        .U64(zip::kEnd64Bytes - 12)  // the bytes after this field
                         .U16(kVersion45)
                         .U16(kVersion45)
                         .U32(0)  // disks

@@ -1,4 +1,4 @@
-// A .npz archive of results, as numpy.savez writes it: .npy files, stored.
+// Writes .npz archives as numpy.savez does: .npy files, stored.
 #ifndef OPMILL_CLIENT_CLI_NPZ_WRITER_H_
 #define OPMILL_CLIENT_CLI_NPZ_WRITER_H_
 
@@ -14,12 +14,12 @@
 
 namespace opmill {
 
-// Appears whole with Commit, or not at all.
+// The archive appears when Commit succeeds.
 class NpzWriter {
  public:
   static absl::StatusOr<std::unique_ptr<NpzWriter>> Create(const std::string& path);
 
-  // A .npy file under NumPy's name for it, of which an archive has one. At most 64 KiB of name.
+  // Adds a .npy file. `name` is NumPy's name for it, unique in the archive and at most 64 KiB long.
   absl::Status Add(const std::string& name, absl::Span<const std::byte> npy);
   absl::Status Commit();
 
@@ -28,7 +28,7 @@ class NpzWriter {
   absl::Status Append(const std::string& record);
 
   const std::unique_ptr<FileWriter> file_;
-  uint64_t size_ = 0;  // of the file so far
+  uint64_t size_ = 0;  // current size of the file
   uint64_t members_ = 0;
   std::string directory_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {
@@ -54,7 +55,7 @@ const AttributeSchema* AxesAttribute(const OperatorSchema& schema) {
 bool Reduces(const OperatorSchema& schema) {
   const AttributeSchema* const axes = AxesAttribute(schema);
   if (axes == nullptr || axes->kind != AttributeKind::kAxes) return false;
-  // The schema says it in what it infers: here of two elements.
+  // Determined by the shape that the schema infers for two elements.
   OperatorDesc desc = {.schema = &schema};
   desc.inputs.assign(schema.inputs.size(), {.data_type = DataType::kFloat32, .sizes = {2}});
   desc.outputs.resize(schema.outputs.size());
@@ -74,12 +75,11 @@ absl::StatusOr<OperatorDesc> OperatorChoice::For(std::vector<TensorDesc> inputs,
   desc.outputs.resize(schema->outputs.size());
   if (const AttributeSchema* const attribute = AxesAttribute(*schema)) {
     const int64_t rank = static_cast<int64_t>(desc.inputs[0].sizes.size());
-    absl::StatusOr<AttributeValues> resolved = ResolveAxes(*this, rank, input_name);
-    if (!resolved.ok()) return resolved.status();
-    desc.attributes[schema->AttributeIndex(attribute->name)] = *std::move(resolved);
+    ASSIGN_OR_RETURN(desc.attributes[schema->AttributeIndex(attribute->name)],
+                     ResolveAxes(*this, rank, input_name));
   }
   std::vector<InferredOutput> inferred;
-  // A descriptor of which no outputs follow is one that the server refuses.
+  // If no outputs can be inferred, the server will refuse the descriptor.
   if (index_type == DataType::kUnknown || !schema->infer(desc, inferred).ok()) return desc;
   for (size_t i = 0; i < inferred.size(); ++i) {
     if (!inferred[i].holds_indices) continue;

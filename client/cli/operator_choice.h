@@ -1,4 +1,4 @@
-// An operator as the flags say it, before there are inputs.
+// The operator that the flags describe, before its inputs are known.
 #ifndef OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
 #define OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
 
@@ -12,27 +12,27 @@
 
 namespace opmill {
 
-// The operator that users call `name`; null where there is none.
+// The operator with this name; null if there is none.
 const OperatorSchema* FindOperator(absl::string_view name);
 
-// The attribute that holds its axes; null where it works on each element alone.
+// The attribute that holds the axes; null for elementwise operators.
 const AttributeSchema* AxesAttribute(const OperatorSchema& schema);
 
-// Whether its axes have size 1 in the output.
+// Whether the axes have size 1 in the output.
 bool Reduces(const OperatorSchema& schema);
-// Whether an output may hold indices.
+// True if an output may hold indices.
 bool HasIndices(const OperatorSchema& schema);
 
 struct OperatorChoice {
   const OperatorSchema* schema = nullptr;
-  std::string axes_flag;                     // "axes" or "axis", as the user wrote it
+  std::string axes_flag;                     // "axes" or "axis", as given
   std::vector<int64_t> axes;                 // -1 is the last one
-  std::vector<AttributeValues> attributes;   // in the schema's order; its axes are left empty
+  std::vector<AttributeValues> attributes;   // in the schema's order; axes are empty
   DataType index_type = DataType::kUnknown;  // the server's choice
 
-  // For inputs of these descriptors, the first of which sentences call `input_name`.
-  // InvalidArgument names the flag of an axis that the input does not have, or that is given twice;
-  // what else is wrong with sizes and types is the server's to say.
+  // The descriptor for these inputs. InvalidArgument if an axis is out of range or repeated;
+  // messages call the first input `input_name`. Sizes and types are left for the server to
+  // validate.
   absl::StatusOr<OperatorDesc> For(std::vector<TensorDesc> inputs,
                                    absl::string_view input_name) const;
 };

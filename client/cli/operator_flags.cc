@@ -17,8 +17,8 @@
 namespace opmill {
 namespace {
 
-// What the page of help says of an attribute's flag. An attribute without a row has a flag of its
-// own name, and a text that names its operators.
+// Help text of an attribute's flag. An attribute without a row has a flag of the same name, and a
+// generated text.
 struct FlagText {
   absl::string_view attribute;
   absl::string_view flag;
@@ -27,17 +27,20 @@ struct FlagText {
 };
 constexpr absl::string_view kHelpIndent = "                               ";
 constexpr FlagText kFlagTexts[] = {
-    {"axes", "axes", "LIST", "the axes, as 0,1; negative ones count from the last"},
+    {"axes", "axes", "LIST", "axes, for example 0,1; negative ones count from the last"},
     {"axis_direction", "direction", "NAME",
-     "argmin, argmax: increasing (first of equals), decreasing (last)\n"
-     "top_k: decreasing (largest), increasing"},
+     "argmin, argmax: of equal elements the first (increasing, default) or the\n"
+     "last (decreasing); top_k: the largest (decreasing, default) or the smallest;\n"
+     "cumulative_summation: from the first element (increasing, default) or the last"},
     {"function", "function", "NAME",
      "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp\n"
      "(or lse, logsumexp) max min multiply (or prod) sum sum_square"},
-    {"k", "k", "N", "top_k: how many"},
+    {"has_exclusive_sum", "has_exclusive_sum", "",
+     "cumulative_summation: leave each element out of its own sum"},
+    {"k", "k", "N", "top_k: the number of elements"},
 };
 
-// Choices that may be left out. All others must be given. The first row that fits is in effect.
+// Default values of choices; the first matching row counts. Other choices are required.
 struct DefaultChoice {
   absl::string_view op;  // empty: any
   absl::string_view attribute;
@@ -48,7 +51,7 @@ constexpr DefaultChoice kDefaultChoices[] = {
     {"", "axis_direction", "INCREASING"},
 };
 
-// Other libraries' names.
+// Names that other libraries use.
 struct Synonym {
   absl::string_view attribute;
   absl::string_view name;
@@ -99,7 +102,7 @@ Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
   return flag;
 }
 
-// Of all operators, each name once.
+// Of all operators, without repetitions.
 std::vector<Flag> AttributeFlags() {
   std::vector<Flag> flags;
   for (const OperatorSchema* const schema : Operators()) {
@@ -109,7 +112,7 @@ std::vector<Flag> AttributeFlags() {
         continue;
       }
       flags.push_back(std::move(flag));
-      if (IsAxes(attribute)) flags.push_back({"axis", "LIST", "the same"});
+      if (IsAxes(attribute)) flags.push_back({"axis", "LIST", "the same as --axes"});
     }
   }
   return flags;
@@ -126,17 +129,17 @@ void RefuseFlagsOfOtherOperators(const OperatorSchema& schema, FlagReader& flags
   all.push_back({.name = "index_type"});
   for (const Flag& flag : all) {
     if (flags.line().Get(flag.name) && !absl::c_linear_search(taken, flag.name)) {
-      flags.Fail(flag.name, absl::StrCat(schema.name, " does not take it."));
+      flags.Fail(flag.name, absl::StrCat(schema.name, " does not take this flag."));
     }
   }
 }
 
-// --axes and --axis are one flag with two names.
+// --axes and --axis are aliases.
 void ReadAxes(const AttributeSchema& attribute, FlagReader& flags, OperatorChoice& choice) {
   const bool has_axis = flags.line().Has("axis");
   choice.axes_flag = has_axis ? "axis" : "axes";
   if (has_axis && flags.line().Has("axes")) {
-    flags.Fail("axis", "It is another name of --axes, which is given as well.");
+    flags.Fail("axis", "It is an alias of --axes; give only one of them.");
   }
   choice.axes = flags.RequiredIntegers(choice.axes_flag);
   if (attribute.kind == AttributeKind::kAxis && choice.axes.size() != 1) {
@@ -177,7 +180,7 @@ AttributeValues ReadAttribute(const AttributeSchema& attribute, FlagReader& flag
   return {};
 }
 
-// The functions that give indices, where only some do.
+// Only some functions of an operator may return indices.
 void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
   const OperatorSchema& schema = *choice.schema;
   if (!flags.line().Has("index_type") || !schema.has_functions()) return;
@@ -190,8 +193,8 @@ void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
     if (NewestRow(desc).index_types.empty()) continue;
     names.push_back(absl::AsciiStrToLower(attribute.choices[function]));
   }
-  flags.Fail("index_type", absl::StrCat("Of the functions, only ", absl::StrJoin(names, " and "),
-                                        " give indices."));
+  flags.Fail("index_type", absl::StrCat("Only the functions ", absl::StrJoin(names, " and "),
+                                        " return indices."));
 }
 
 }  // namespace
@@ -206,18 +209,19 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
   std::vector<Flag> flags = AttributeFlags();
   flags.push_back({"index_type",
                    "TYPE",
-                   "of indices: uint32 (default), int32, uint64 or int64",
+                   "type of the indices: uint32 (default), int32, uint64 or int64",
                    {"uint32", "int32", "uint64", "int64"}});
-  flags.push_back({"feature_level", "LEVEL", "hold the call to a DirectML feature level, as 5.0",
+  flags.push_back({"feature_level", "LEVEL",
+                   "refuse what this DirectML feature level does not support: 5.0",
                    FeatureLevelNames()});
   flags.insert(flags.end(), own.begin(), own.end());
   return flags;
 }
 
 std::vector<Flag> TensorFlags() {
-  return {{"dtype", "TYPE", "of the inputs' elements: float32 (default), int8, ...",
+  return {{"dtype", "TYPE", "element type of the inputs: float32 (default), int8, ...",
            absl::StrSplit(kDataTypeNames, ", ")},
-          {"shape", "LIST", "the sizes of each input, as 1024,1024"}};
+          {"shape", "LIST", "sizes of each input, for example 1024,1024"}};
 }
 
 std::vector<std::string> OperatorNames() {
@@ -234,9 +238,9 @@ TensorDesc ReadTensor(FlagReader& flags) {
 void CheckOperatorName(const std::string& op, FlagReader& flags) {
   if (FindOperator(op) != nullptr) return;
   const std::vector<std::string> names = OperatorNames();
-  const std::string list = absl::StrCat("; there are ", absl::StrJoin(names, ", "), ".");
+  const std::string list = absl::StrCat("; the operators are ", absl::StrJoin(names, ", "), ".");
   flags.FailPlain(
-      op.empty() ? absl::StrCat("An operator is needed", list)
+      op.empty() ? absl::StrCat("An operator is required", list)
                  : absl::StrCat("There is no operator \"", op, "\"", list, DidYouMean(op, names)));
 }
 
@@ -261,7 +265,7 @@ absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const Attribu
       schema.has_functions() && &schema.attributes[schema.function_attribute] == &attribute;
   return absl::InvalidArgumentError(absl::StrCat(
       "There is no ", is_function ? absl::StrCat(schema.name, " ", flag) : flag, " \"", name,
-      "\"; there are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
+      "\"; the choices are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
 }
 
 OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags) {

@@ -1,5 +1,4 @@
-// Operators as the command line spells them. Which there are, and which flags they take, is what
-// the engine's schemas say.
+// Operators and their flags on the command line, derived from the engine's schemas.
 #ifndef OPMILL_CLIENT_CLI_OPERATOR_FLAGS_H_
 #define OPMILL_CLIENT_CLI_OPERATOR_FLAGS_H_
 
@@ -17,30 +16,30 @@
 
 namespace opmill {
 
-// A flag for each attribute of some operator, --index_type and --feature_level; then a verb's own.
+// Flags for the attributes of all operators, --index_type, --feature_level, and then `own`.
 std::vector<Flag> OperatorFlags(std::vector<Flag> own);
-// --dtype and --shape, for verbs that have no file.
+// --dtype and --shape, for verbs that do not read files.
 std::vector<Flag> TensorFlags();
 
 // argmin, argmax, ...
 std::vector<std::string> OperatorNames();
-// "direction" of axis_direction, "axes" of an axis and of axes.
+// The flag of an attribute: "direction" for axis_direction, "axes" for both axis and axes.
 std::string FlagOf(const AttributeSchema& attribute);
 
-// What --dtype and --shape say.
+// The tensor that --dtype and --shape describe.
 TensorDesc ReadTensor(FlagReader& flags);
 
-// Leaves in `flags` that there is no operator of this name, which is what the user typed.
+// Records an error in `flags` if `op` is not the name of an operator.
 void CheckOperatorName(const std::string& op, FlagReader& flags);
 
-// A value of a kChoice attribute by its name, in either case; of a function also other libraries'
-// names: "mean", "prod", "lse", "logsumexp". Refuses with a sentence that lists what there is.
+// The value of a kChoice attribute by its name, in either case. Functions also have the names that
+// other libraries use: "mean", "prod", "lse", "logsumexp". The error lists the known names.
 absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
                                      absl::string_view name);
 
-// Mistakes are left in `flags`, also flags that this operator does not take.
+// Errors are recorded in `flags`, also for flags that this operator does not take.
 OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags);
-// The same by the operator's name, for inputs that all are `input`.
+// The same by name, for an operator all of whose inputs are `input`.
 v1::OperatorDesc ReadOperator(const std::string& op, const TensorDesc& input, FlagReader& flags);
 
 }  // namespace opmill

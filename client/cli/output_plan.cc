@@ -7,8 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/cli/zip_format.h"
 #include "client/file_writer.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/utf8_path.h"
 
 namespace opmill {
@@ -16,7 +17,7 @@ namespace {
 
 constexpr char kStemMark[] = "{}";
 
-// The separators of both systems, so that a command line means the same on both.
+// Accepts the separators of both systems, so that a command line has the same meaning on both.
 bool EndsWithSeparator(absl::string_view path) {
   return absl::EndsWith(path, "/") || absl::EndsWith(path, "\\");
 }
@@ -26,7 +27,7 @@ bool IsFolder(const std::string& path) {
   return EndsWithSeparator(path) || std::filesystem::is_directory(PathOf(path), ignored);
 }
 
-// The name of an array in an archive may be anything, also a path out of the folder.
+// The name of an array in an archive may be anything, even a path to another folder.
 bool CanBeFileName(absl::string_view stem) {
   return !stem.empty() && !absl::StartsWith(stem, ".") &&
          stem.find_first_of(absl::string_view("/\\:\0", 4)) == absl::string_view::npos;
@@ -40,7 +41,7 @@ absl::Status Refusal(const std::string& flag, absl::string_view sentence) {
 
 std::string OutputTarget::Name() const {
   if (kind == Kind::kStandardOutput) return "standard output";
-  return kind == Kind::kArchive ? absl::StrCat(path, ":", zip::Printable(member)) : path;
+  return kind == Kind::kArchive ? absl::StrCat(path, ":", Excerpt(member)) : path;
 }
 
 absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const std::string& value,
@@ -50,13 +51,13 @@ absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const
   const bool is_folder = !has_mark && IsFolder(value);
   if (value == kStandardStream && inputs_.size() == 1) return OutputTarget{Kind::kStandardOutput};
   if (value == kStandardStream) {
-    return Refusal(flag,
-                   absl::StrCat("Standard output takes one result, and there are ", inputs_.size(),
-                                " inputs; name a folder (out/) or a .npz archive."));
+    return Refusal(
+        flag, absl::StrCat("Standard output can hold one result, but there are ", inputs_.size(),
+                           " inputs; name a directory (out/) or a .npz archive."));
   }
   if ((has_mark || is_folder) && !CanBeFileName(input.stem)) {
     return Refusal(flag, absl::StrCat("The name of ", input.name,
-                                      " cannot be part of a file's name; write a .npz archive."));
+                                      " cannot be part of a file name; write a .npz archive."));
   }
   std::string path = value;
   if (has_mark) path = absl::StrReplaceAll(value, {{kStemMark, input.stem}});
@@ -67,24 +68,24 @@ absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const
     return OutputTarget{Kind::kArchive, path, input.stem};
   }
   if (has_mark || is_folder || inputs_.size() == 1) return OutputTarget{Kind::kFile, path};
-  return Refusal(flag, absl::StrCat(value, " is one file, and there are ", inputs_.size(),
-                                    " inputs; name a folder (out/), a .npz archive, or a file with "
-                                    "{} for the input's name (out-{}.npy)."));
+  return Refusal(flag,
+                 absl::StrCat(value, " is one file, but there are ", inputs_.size(),
+                              " inputs; name a directory (out/), a .npz archive, or a file with "
+                              "{} for the input's name (out-{}.npy)."));
 }
 
 absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& flag,
                                                           const std::optional<std::string>& value) {
   std::vector<OutputTarget> targets(inputs_.size());
   if (!value) return targets;
-  if (value->empty()) return Refusal(flag, "It is empty; a file is needed.");
+  if (value->empty()) return Refusal(flag, "It is empty; it must name a file.");
   if (EndsWithSeparator(*value)) folders_.insert(*value);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputArray& input = inputs_[i].front();
     if (!input.status.ok()) continue;
-    absl::StatusOr<OutputTarget> target = TargetOf(flag, *value, input);
-    if (!target.ok()) return target.status();
-    const std::string name = target->Name();
-    const auto [use, is_new] = uses_.insert({name, {flag, &input, *target}});
+    ASSIGN_OR_RETURN(const OutputTarget target, TargetOf(flag, *value, input));
+    const std::string name = target.Name();
+    const auto [use, is_new] = uses_.insert({name, {flag, &input, target}});
     if (!is_new && use->second.input == &input) {
       return Refusal(flag, absl::StrCat("It is the same as --", use->second.flag, ": ", name, "."));
     }
@@ -92,7 +93,7 @@ absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& fla
       return Refusal(flag, absl::StrCat("The results of ", use->second.input->name, " and ",
                                         input.name, " would both be ", name, "."));
     }
-    targets[i] = *std::move(target);
+    targets[i] = target;
   }
   return targets;
 }

@@ -1,4 +1,4 @@
-// Where the results of `opmill run` go, by --output and --indices.
+// The destinations of the results of `opmill run`, from --output and --indices.
 #ifndef OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_
 #define OPMILL_CLIENT_CLI_OUTPUT_PLAN_H_
 
@@ -17,14 +17,14 @@ namespace opmill {
 struct OutputTarget {
   enum class Kind { kScreen, kFile, kStandardOutput, kArchive };
   Kind kind = Kind::kScreen;
-  std::string path;    // of a file or an archive
+  std::string path;    // path of the file or archive
   std::string member;  // the array's name in the archive
 
   // "y.npy", "y.npz:weights"
   std::string Name() const;
 };
 
-// A target for each execution and output flag, each another one. Example:
+// Assigns a target to each execution and output flag; no two are the same. Example:
 //
 //   OutputPlan plan(inputs);
 //   absl::StatusOr<std::vector<OutputTarget>> values = plan.Add("output", line.Get("output"));
@@ -32,14 +32,14 @@ class OutputPlan {
  public:
   explicit OutputPlan(const std::vector<Operands>& inputs) : inputs_(inputs) {}
 
-  // `value` is a file, for one input alone; a folder (one that exists, or that ends with a slash);
-  // a name with {}, for the input's stem; a .npz archive; "-"; or nothing for the screen.
-  // InvalidArgument with a sentence that names the flag.
+  // `value` is a file (if there is one execution), a folder (which exists or ends with a slash), a
+  // name in which {} stands for the input's stem, a .npz archive, "-", or absent for the screen.
+  // InvalidArgument names the flag.
   absl::StatusOr<std::vector<OutputTarget>> Add(const std::string& flag,
                                                 const std::optional<std::string>& value);
 
-  // Whether the files can be written, as far as it can be told ahead. Makes the folders that end
-  // with a slash.
+  // Creates the folders that end with a slash. Returns an error if a file obviously cannot be
+  // written.
   absl::Status Prepare() const;
 
  private:
@@ -51,9 +51,9 @@ class OutputPlan {
   absl::StatusOr<OutputTarget> TargetOf(const std::string& flag, const std::string& value,
                                         const InputArray& input) const;
 
-  const std::vector<Operands>& inputs_;  // of each execution
+  const std::vector<Operands>& inputs_;  // per execution
   std::map<std::string, Use> uses_;      // by OutputTarget::Name
-  std::set<std::string> folders_;        // to make
+  std::set<std::string> folders_;        // to be created
 };
 
 }  // namespace opmill

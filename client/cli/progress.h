@@ -1,4 +1,4 @@
-// A progress bar for long uploads, on a terminal.
+// A progress bar for long uploads.
 #ifndef OPMILL_CLIENT_CLI_PROGRESS_H_
 #define OPMILL_CLIENT_CLI_PROGRESS_H_
 
@@ -16,7 +16,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Below 64 MiB, or where stderr is a file, a bar would only be in the way.
+  // For 64 MiB or more, if stderr is a terminal.
   static bool IsWanted(uint64_t total_bytes);
 
   void Show(uint64_t done_bytes);

@@ -1,21 +1,14 @@
 #include "client/cli/random_elements.h"
 
 #include <cstring>
+#include <random>
 
 #include "client/names.h"
 
 namespace opmill {
 namespace {
 
-// SplitMix64.
-uint64_t Next(uint64_t& state) {
-  uint64_t z = (state += 0x9E3779B97F4A7C15);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
-// Keeps sign and mantissa of random bits, and takes the exponent from the five below 1.
+// Takes sign and mantissa from random bits, and one of the five exponents below 1.
 uint64_t FloatBits(uint64_t random, int mantissa_bits, int bias, int sign_bit) {
   const uint64_t mantissa = random & ((uint64_t{1} << mantissa_bits) - 1);
   const uint64_t exponent = static_cast<uint64_t>(bias) - 1 - (random >> 40) % 5;
@@ -28,12 +21,12 @@ uint64_t FloatBits(uint64_t random, int mantissa_bits, int bias, int sign_bit) {
 std::vector<std::byte> RandomElements(v1::DataType type, size_t count, uint64_t seed) {
   const size_t size = ElementBytes(type);
   std::vector<std::byte> bytes(count * size);
-  uint64_t state = seed;
+  std::mt19937_64 random(seed);
   for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = Next(state);
+    uint64_t bits = random();
     if (type == v1::DATA_TYPE_FLOAT32) bits = FloatBits(bits, 23, 127, 31);
     if (type == v1::DATA_TYPE_FLOAT16) bits = FloatBits(bits, 10, 15, 15);
-    std::memcpy(&bytes[i * size], &bits, size);  // little-endian, as every machine that this is for
+    std::memcpy(&bytes[i * size], &bits, size);  // little-endian, like all supported machines
   }
   return bytes;
 }

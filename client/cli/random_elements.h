@@ -1,4 +1,4 @@
-// Elements to measure with.
+// Random inputs for measurements.
 #ifndef OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
 #define OPMILL_CLIENT_CLI_RANDOM_ELEMENTS_H_
 
@@ -10,7 +10,7 @@
 
 namespace opmill {
 
-// The same ones for the same seed: any integers, and floats of both signs between 0.03 and 1.
+// Deterministic for a seed. Integers have any value, floats a magnitude between 0.03 and 1.
 std::vector<std::byte> RandomElements(v1::DataType type, size_t count, uint64_t seed);
 
 }  // namespace opmill

@@ -21,11 +21,11 @@
 namespace opmill {
 namespace {
 
-// A field of the request, by the messages around it.
+// The path of a field in the request.
 struct FieldPath {
-  const OperatorSchema* schema = nullptr;  // of a field of the operator
+  const OperatorSchema* schema = nullptr;  // if it is a field of the operator
   absl::string_view leaf;
-  size_t index = 0;  // in brackets behind it
+  size_t index = 0;  // in brackets
 };
 
 // "operator.reduce.axes[0]" -> axes of reduce, "begin.timeout" -> timeout, "inputs[1]" -> inputs, 1
@@ -59,7 +59,7 @@ std::string NameOf(size_t input, absl::Span<const std::string> input_names) {
   return input < input_names.size() ? input_names[input] : "";
 }
 
-// The flag, or the name of the input, that the field was made of.
+// The flag or the name of the input that determines the field.
 std::string Translate(const std::string& field, absl::Span<const std::string> input_names) {
   const FieldPath path = PathOf(field);
   if (path.leaf == "feature_level") return "--feature_level";
@@ -72,12 +72,12 @@ std::string Translate(const std::string& field, absl::Span<const std::string> in
   if (const auto attribute = IndexOf(path.leaf, path.schema->attributes)) {
     return absl::StrCat("--", FlagOf(path.schema->attributes[*attribute]));
   }
-  // Of an output the flags say the type of indices alone.
+  // The only flag for outputs is the type of indices.
   const auto output = IndexOf(path.leaf, path.schema->outputs);
   return output && path.schema->outputs[*output].holds_indices ? "--index_type" : field;
 }
 
-// Field names inside of a sentence about an operator, where one is known.
+// Replaces field names within a message about an operator.
 std::string Reword(absl::string_view sentence, const OperatorSchema* schema) {
   std::string reworded(sentence);
   for (size_t i = 0; schema != nullptr && i < schema->inputs.size(); ++i) {

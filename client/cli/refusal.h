@@ -1,4 +1,4 @@
-// The server's refusals in the words of the command line.
+// Translates errors of the server into terms of the command line.
 #ifndef OPMILL_CLIENT_CLI_REFUSAL_H_
 #define OPMILL_CLIENT_CLI_REFUSAL_H_
 
@@ -9,10 +9,9 @@
 
 namespace opmill {
 
-// The status with flags in place of the request's fields, for Describe of client/error.h:
-// "--k: k (9) is larger than ...", not "operator.top_k.k: ...". Fields of an input become its
-// name: "x.npy: ..."; without names the sentence stands for itself. What is translated already
-// stays as it is.
+// Replaces fields of the request by flags, for Describe() of client/error.h: "--k: k (9) is larger
+// than ..." instead of "operator.top_k.k: ...". Fields of an input become its name, "x.npy: ...",
+// if names are given. A translated status does not change.
 absl::Status InFlags(const absl::Status& status, absl::Span<const std::string> input_names = {});
 
 }  // namespace opmill

@@ -9,26 +9,24 @@
 #include "client/array_text.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/cli/text_table.h"
 #include "client/file_writer.h"
 #include "client/names.h"
 #include "client/npy.h"
+#include "kernels/base/errors.h"
 #include "kernels/base/json_text.h"
 
 namespace opmill {
 namespace {
 
-// As many as NumPy prints without cutting.
+// As many as NumPy prints without abbreviation.
 constexpr uint64_t kMaxPrintedElements = 1000;
-
-std::string ShapeText(const v1::TensorDesc& desc) {
-  return absl::StrCat("(", absl::StrJoin(desc.sizes(), ", "), desc.sizes_size() == 1 ? ",)" : ")");
-}
 
 std::vector<uint32_t> SizesOf(const v1::TensorDesc& desc) {
   return {desc.sizes().begin(), desc.sizes().end()};
 }
 
-// Without the axes.
+// Removes the axes.
 void DropAxes(absl::Span<const uint32_t> axes, v1::TensorDesc& desc) {
   const v1::TensorDesc whole = desc;
   desc.clear_sizes();
@@ -39,7 +37,7 @@ void DropAxes(absl::Span<const uint32_t> axes, v1::TensorDesc& desc) {
 
 std::string JsonNumber(v1::DataType type, const std::byte* element) {
   std::string text = ElementText(type, element);
-  // JSON has no such numbers; protobuf's JSON writes them as these strings.
+  // JSON has no such numbers; these are the strings of protobuf's JSON.
   if (text == "nan") return "\"NaN\"";
   if (text == "inf") return "\"Infinity\"";
   if (text == "-inf") return "\"-Infinity\"";
@@ -56,7 +54,7 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
     output.bytes = started.output_bytes(i);
     if (ElementBytes(output.desc.data_type()) == 0) {
       return absl::InternalError(
-          absl::StrCat("The server sends output ", i, " with a type that is unknown here."));
+          absl::StrCat("The server sends output ", i, " with an unknown type."));
     }
     DropAxes(dropped_axes_, output.desc);
     if (static_cast<size_t>(i) < targets_.size()) output.target = targets_[static_cast<size_t>(i)];
@@ -67,10 +65,7 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
         break;
       case OutputTarget::Kind::kFile: {
         CleanUpOnSignals(&FileWriter::AbandonAllForExit);
-        absl::StatusOr<std::unique_ptr<NpyWriter>> writer =
-            NpyWriter::Create(output.target.path, output.desc);
-        if (!writer.ok()) return writer.status();
-        output.writer = *std::move(writer);
+        ASSIGN_OR_RETURN(output.writer, NpyWriter::Create(output.target.path, output.desc));
         break;
       }
       case OutputTarget::Kind::kStandardOutput:
@@ -103,7 +98,7 @@ absl::Status ResultSink::Write(size_t index, uint64_t, const Payload& bytes) {
   return status;
 }
 
-// As NumPy's min and max: one NaN makes both NaN.
+// Like NumPy's min and max: with a NaN, both are NaN.
 void ResultSink::Summarize(Output& output) {
   const v1::DataType type = output.desc.data_type();
   const size_t size = ElementBytes(type);
@@ -129,8 +124,7 @@ void ResultSink::Summarize(Output& output) {
 absl::Status ResultSink::Commit() {
   for (Output& output : outputs_) {
     if (!output.writer) continue;
-    absl::Status status = output.writer->Commit();
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(output.writer->Commit());
   }
   return absl::OkStatus();
 }
@@ -157,8 +151,8 @@ std::string ResultSink::Text() const {
 
 std::string ResultSink::TextOf(const Output& output, const std::string& label) const {
   const v1::DataType type = output.desc.data_type();
-  const std::string summary =
-      absl::StrCat(label, label.empty() ? "" : " ", ShapeText(output.desc), " ", NameOf(type));
+  const std::string summary = absl::StrCat(label, label.empty() ? "" : " ",
+                                           ShapeText(SizesOf(output.desc)), " ", NameOf(type));
   if (output.target.kind != OutputTarget::Kind::kScreen) {
     return absl::StrCat(summary, " -> ", output.target.Name(), "\n");
   }

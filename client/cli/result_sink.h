@@ -1,4 +1,4 @@
-// Where the outputs of `opmill run` go: into files, onto the screen, or into a summary.
+// Writes the outputs of `opmill run` to files or the screen, or summarizes them.
 #ifndef OPMILL_CLIENT_CLI_RESULT_SINK_H_
 #define OPMILL_CLIENT_CLI_RESULT_SINK_H_
 
@@ -17,26 +17,25 @@
 
 namespace opmill {
 
-// Keeps a chunk of each output; of those that go to the screen and are small, to standard output or
-// into an archive, all of it. A signal that ends the program while a file is being written leaves
-// nothing of the file.
+// Holds one chunk of each output in memory; outputs for standard output, for an archive, and small
+// ones for the screen are held completely. A signal that ends the program removes unfinished files.
 class ResultSink : public OutputSink {
  public:
-  // The outputs' targets, in their order. The dimensions of size 1 that `dropped_axes` names are
-  // left out of the outputs' shapes.
+  // `targets` are in the order of the outputs. `dropped_axes`, which have size 1, are removed from
+  // the shapes of the outputs.
   ResultSink(std::vector<OutputTarget> targets, std::vector<uint32_t> dropped_axes)
       : targets_(std::move(targets)), dropped_axes_(std::move(dropped_axes)) {}
 
   absl::Status Start(const v1::ExecutionStarted& started) override;
   absl::Status Write(size_t output, uint64_t offset, const Payload& bytes) override;
 
-  // After a good end: gives the files their names.
+  // To be called after success: gives the files their names.
   absl::Status Commit();
   std::string Text() const;
-  // An object without its braces.
+  // A JSON object without braces.
   std::string Json(const v1::ExecutionStatistics& statistics) const;
 
-  // What is for standard output or an archive: the bytes of a .npy file.
+  // A .npy file for standard output or an archive.
   struct Npy {
     OutputTarget target;
     std::vector<std::byte> bytes;
@@ -49,9 +48,9 @@ class ResultSink : public OutputSink {
     uint64_t bytes = 0;
     OutputTarget target;
     std::unique_ptr<NpyWriter> writer;
-    std::vector<std::byte> pending;  // the rest of an element; all of them, or the .npy file
-    bool is_kept = false;            // all of them
-    // Elements so far, for a summary.
+    std::vector<std::byte> pending;  // a partial element; or all elements; or the .npy file
+    bool is_kept = false;            // `pending` holds all elements
+    // The extremes so far, for the summary.
     std::vector<std::byte> min;
     std::vector<std::byte> max;
   };

@@ -1,4 +1,4 @@
-// opmill run: one operator on NumPy files.
+// opmill run: computes an operator on NumPy files.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -11,12 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/common.h"
+#include "client/cli/broadcast.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/inputs.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/jobs.h"
 #include "client/cli/npz_writer.h"
-#include "client/cli/operands.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
 #include "client/cli/refusal.h"
@@ -25,6 +25,7 @@
 #include "client/error.h"
 #include "client/file_writer.h"
 #include "client/names.h"
+#include "kernels/base/errors.h"
 #include "kernels/base/json_text.h"
 #include "kernels/base/process.h"
 
@@ -40,7 +41,7 @@ std::string InputFlags(size_t count) {
   return absl::StrJoin(parts, " ");
 }
 
-// The files of --input for the operator, as `given` says them, or the arguments behind it.
+// Checks the files, `given` by --input or as `positional` arguments.
 void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string>& positional,
                      const std::vector<std::string>& given, FlagReader& flags) {
   const size_t count = schema.inputs.size();
@@ -49,7 +50,7 @@ void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string
                                  " inputs, each as a flag: ", InputFlags(count), "."));
   }
   if (positional.empty() && given.empty() && count == 1) {
-    flags.FailPlain("An input is needed: a .npy or .npz file, or - for standard input.");
+    flags.FailPlain("An input is required: a .npy or .npz file, or - for standard input.");
   }
   if (!positional.empty() && !given.empty()) {
     flags.Fail("input", absl::StrCat("It cannot be combined with positional files (", positional[0],
@@ -108,13 +109,14 @@ RunFlags ReadRunFlags(FlagReader& flags) {
   run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
   run.keepdims = line.Get("keepdims") != "false";
   if (line.Get("keepdims") && !Reduces(*schema)) {
-    flags.Fail("keepdims", absl::StrCat(op, " does not take it."));
+    flags.Fail("keepdims", absl::StrCat(op, " does not take this flag."));
   }
   if (line.Has("indices") && schema->outputs.size() == 1) {
-    flags.Fail("indices", "Only top_k has it.");
+    flags.Fail("indices", "Only top_k has indices.");
   }
   if (TakesStandardOutput(line) && line.Has("json")) {
-    flags.Fail("json", "Standard output carries the result (-); write it to a file to get JSON.");
+    flags.Fail("json",
+               "Standard output contains the result (-); write the result to a file to get JSON.");
   }
   return run;
 }
@@ -125,7 +127,7 @@ std::vector<std::string> NamesOf(const Operands& inputs) {
   return names;
 }
 
-// Prints jobs as they end, and writes those that share a file with others.
+// Prints the results of jobs as they end, and writes the files that jobs share.
 class Report {
  public:
   Report(const CommandLine& line, bool has_many)
@@ -146,9 +148,10 @@ class Report {
     }
   }
 
-  // Writes the archives. Answers the exit code.
+  // Writes the archives. Returns the exit code.
   int Close() {
     for (const auto& [path, archive] : archives_) {
+      if (archive == nullptr) continue;  // it could not be created, which was reported
       const absl::Status status = archive->Commit();
       if (!status.ok()) Fail({{.name = path}}, status, kFailed);
     }
@@ -158,7 +161,7 @@ class Report {
  private:
   void Fail(const Operands& inputs, const absl::Status& status, ExitCode code) {
     exit_code_ = std::max<int>(exit_code_, code);
-    std::fflush(stdout);  // results before it stay before it where both go to one file
+    std::fflush(stdout);  // keeps the order if both streams go to one file
     const absl::Status translated = InFlags(status, NamesOf(inputs));
     if (!has_many_) {
       opmill::Fail(translated);
@@ -177,26 +180,24 @@ class Report {
     if (npy.target.kind == OutputTarget::Kind::kStandardOutput) {
       UseBytes(stdout);
       Print({reinterpret_cast<const char*>(npy.bytes.data()), npy.bytes.size()});
-      return absl::OkStatus();  // main tells whether stdout took it
+      return absl::OkStatus();  // main checks for errors of stdout
     }
     std::unique_ptr<NpzWriter>& archive = archives_[npy.target.path];
     if (archive == nullptr) {
       CleanUpOnSignals(&FileWriter::AbandonAllForExit);
-      absl::StatusOr<std::unique_ptr<NpzWriter>> made = NpzWriter::Create(npy.target.path);
-      if (!made.ok()) return made.status();
-      archive = *std::move(made);
+      ASSIGN_OR_RETURN(archive, NpzWriter::Create(npy.target.path));
     }
     return archive->Add(npy.target.member, npy.bytes);
   }
 
   const bool is_json_;
   const bool has_many_;
-  const bool is_quiet_;  // standard output is for a result
+  const bool is_quiet_;  // standard output contains a result
   std::map<std::string, std::unique_ptr<NpzWriter>> archives_;
   int exit_code_ = kDone;
 };
 
-// The operator for these inputs; else why there is none, in `job`.
+// Sets the operator of the job, or the error.
 void ChooseFor(const RunFlags& run, Job& job) {
   std::vector<TensorDesc> tensors;
   for (const InputArray& input : job.inputs) {
@@ -228,7 +229,7 @@ std::vector<Job> MakeJobs(const RunFlags& run, std::vector<Operands> inputs) {
   return jobs;
 }
 
-// The inputs of each execution: an array each for an operator of one input, else all of them.
+// The inputs of each execution: one array for operators with one input, else all arrays.
 absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
   const size_t count = run.choice.schema->inputs.size();
   std::vector<Operands> inputs(count == 1 ? 0 : 1);
@@ -236,7 +237,7 @@ absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
     std::vector<InputArray> arrays = OpenInputs(word, run.cast);
     if (count > 1 && arrays.size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat("--input: ", word, " holds ", arrays.size(),
-                                                     " arrays; name one of them, as ",
+                                                     " arrays; select one of them, for example ",
                                                      arrays.front().name, "."));
     }
     for (InputArray& array : arrays) {
@@ -293,26 +294,26 @@ const Verb& RunVerb() {
       .name = "run",
       .arguments = "OPERATOR [FILE...]",
       .argument_choices = OperatorNames(),
-      .summary = "computes an operator of NumPy files",
+      .summary = "computes an operator on NumPy files",
       .details = absl::StrCat(
           "OPERATOR is one of ", absl::StrJoin(OperatorNames(), ", "),
           ". FILE is\n\n"
           "  x.npy          format 1.0 to 3.0, in C or Fortran order\n"
-          "  x.npz          each array of an archive, stored or deflated\n"
-          "  x.npz:NAME     one of them\n"
+          "  x.npz          every array of an archive, stored or deflated\n"
+          "  x.npz:NAME     one array of an archive\n"
           "  -              a .npy file from standard input\n\n"
           "Several FILEs are computed independently, over one connection. If one fails, the "
           "others\n"
           "still run; the exit code is the highest of all.\n\n"
-          "Operators of several inputs take them by --input, once for each in the operator's "
-          "order.\n"
-          "Shapes are broadcast as in NumPy; types must be equal (--cast converts).\n\n"
-          "Without --output a result of up to 1000 elements is printed as NumPy prints it, and of\n"
-          "a longer one shape, type, min and max. --output is\n\n"
+          "Operators with several inputs take one --input for each, in the operator's order. "
+          "Shapes\n"
+          "are broadcast as in NumPy; types must be equal (--cast converts).\n\n"
+          "Without --output, a result of up to 1000 elements is printed as NumPy prints it; of a\n"
+          "longer one, shape, type, minimum and maximum are printed. --output is\n\n"
           "  y.npy          a file, for one input\n"
-          "  out/           a folder: each result gets the name of its input\n"
-          "  out-{}.npy     a name in which {} stands for the input's name without .npy\n"
-          "  y.npz          an archive of all results, under the names of the inputs\n"
+          "  out/           a folder; each result is named after its input\n"
+          "  out-{}.npy     a file; {} stands for the input's name without .npy\n"
+          "  y.npz          an archive of all results, named after their inputs\n"
           "  -              standard output, for one input; nothing else is printed there\n\n"
           "  opmill run argmin  x.npy --axes 0,1\n"
           "  opmill run reduce  --function mean a.npy b.npy --axis 1 --keepdims=false --output "
@@ -322,13 +323,17 @@ const Verb& RunVerb() {
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
           "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n"),
       .flags = WithCommonFlags(OperatorFlags(
-          {{"input", "FILE", "a single FILE; of several inputs each one, in order", {}, true},
-           {"cast", "TYPE", "convert the inputs' elements (of float64, say) to this type first"},
+          {{"input",
+            "FILE",
+            "an input file; repeat it for operators with several inputs",
+            {},
+            true},
+           {"cast", "TYPE", "convert the inputs to this type first, for example from float64"},
            {"keepdims", "",
             absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
-                         ": keep reduced axes, size 1; =false drops them")},
-           {"output", "FILE", "write the result there, as .npy; of top_k the values"},
-           {"indices", "FILE", "top_k: write the indices there"}})),
+                         ": keep reduced axes, with size 1 (default); =false drops them")},
+           {"output", "FILE", "where the result is written, of top_k the values"},
+           {"indices", "FILE", "top_k: where the indices are written"}})),
       .run = &Run};
   return *verb;
 }

@@ -1,21 +1,22 @@
-// opmill stats: what a server has done.
+// opmill stats: prints the statistics of a server.
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/common.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// The mean over executions that went well, which are the ones whose time counts.
+// The mean over successful executions; `sum` includes only these.
 std::string Mean(const google::protobuf::Duration& sum, uint64_t count) {
-  return count == 0 ? "-" : DurationText(FromProto(sum) / static_cast<double>(count));
+  return count == 0 ? "-" : DurationText(DecodeDuration(sum) / static_cast<double>(count));
 }
 
 std::string OperatorsText(const v1::GetStatisticsResponse& statistics) {
@@ -36,8 +37,8 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
   const v1::InFlight& flight = statistics.in_flight();
   const v1::DeviceStatistics& device = statistics.device();
   const Rows rows = {
-      {"up for",
-       absl::FormatDuration(absl::Trunc(FromProto(statistics.uptime()), absl::Seconds(1)))},
+      {"uptime",
+       absl::FormatDuration(absl::Trunc(DecodeDuration(statistics.uptime()), absl::Seconds(1)))},
       {"in flight", absl::StrCat(flight.executions(), " executions (", flight.uploading(),
                                  " uploading, ", flight.queued(), " queued, ", flight.running(),
                                  " running, ", flight.streaming(), " streaming), ",
@@ -52,9 +53,9 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
                     device.shaders_compiled(), " shaders compiled, ", device.resets(), " resets")},
       {"device memory", absl::StrCat(BytesText(device.buffer_bytes_in_use()), " in use, ",
                                      BytesText(device.buffer_bytes_pooled()), " pooled")},
-      {"refused unread", absl::StrCat(statistics.refused_requests())}};
-  return absl::StrCat(TextTable(rows, /*align_right=*/false),
-                      "\nTimes are means of an execution:\n", OperatorsText(statistics));
+      {"refused requests", absl::StrCat(statistics.refused_requests())}};
+  return absl::StrCat(TextTable(rows, /*align_right=*/false), "\nMean times per execution:\n",
+                      OperatorsText(statistics));
 }
 
 int Stats(const CommandLine& line) {
@@ -73,7 +74,7 @@ int Stats(const CommandLine& line) {
 const Verb& StatsVerb() {
   static const Verb* const verb = new Verb{
       .name = "stats",
-      .summary = "tells what the server has done since its start, and is doing",
+      .summary = "prints what the server has done since it started, and what is in flight",
       .details =
           "Counts, times and bytes of each operator; cache, device, and what is in flight.\n",
       .flags = WithCommonFlags({}),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace opmill {
 
@@ -28,6 +29,10 @@ std::string TextTable(const std::vector<std::vector<std::string>>& rows, bool al
   return table;
 }
 
+std::string ShapeText(absl::Span<const uint32_t> sizes) {
+  return absl::StrCat("(", absl::StrJoin(sizes, ", "), sizes.size() == 1 ? ",)" : ")");
+}
+
 std::string BytesText(uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
@@ -44,10 +49,6 @@ std::string DurationText(absl::Duration duration) {
   if (seconds < 1e-3) return absl::StrFormat("%.1f us", seconds * 1e6);
   if (seconds < 1) return absl::StrFormat("%.2f ms", seconds * 1e3);
   return absl::StrFormat("%.2f s", seconds);
-}
-
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// What `opmill` can be told to do; one file each.
+// The verbs of `opmill`; one file each.
 #ifndef OPMILL_CLIENT_CLI_VERBS_H_
 #define OPMILL_CLIENT_CLI_VERBS_H_
 
@@ -17,7 +17,7 @@ const Verb& CompileVerb();
 const Verb& CompletionVerb();
 const Verb& VersionVerb();
 
-// All of them, as help lists them.
+// All verbs, in the order of the help page.
 absl::Span<const Verb* const> Verbs();
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// opmill version: the version of this program; `opmill info` tells the server's.
+// opmill version: prints the version of this program; `opmill info` prints the server's.
 #include "absl/strings/str_cat.h"
 #include "client/cli/errors.h"
 #include "client/cli/verbs.h"
@@ -18,7 +18,7 @@ int Version(const CommandLine& line) {
 const Verb& VersionVerb() {
   static const Verb* const verb =
       new Verb{.name = "version",
-               .summary = "prints the version of this program, as -v and --version do",
+               .summary = "prints the version of this program (also -v, --version)",
                .details = "`opmill info` prints the server's version.\n",
                .flags = {{"json", "", "print JSON"}},
                .run = &Version};

@@ -1,17 +1,13 @@
-// What a reader and a writer of zip archives share: signatures, sizes of records, special values.
+// Constants of the zip format: signatures, sizes of records, special values.
 #ifndef OPMILL_CLIENT_CLI_ZIP_FORMAT_H_
 #define OPMILL_CLIENT_CLI_ZIP_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
 
 namespace opmill::zip {
 
-// Records, and their bytes before names and extra fields.
+// Signatures of records, and their sizes without names and extra fields.
 inline constexpr uint32_t kLocalSignature = 0x04034B50;
 inline constexpr size_t kLocalBytes = 30;
 inline constexpr uint32_t kEntrySignature = 0x02014B50;
@@ -23,7 +19,7 @@ inline constexpr size_t kEnd64Bytes = 56;
 inline constexpr uint32_t kLocatorSignature = 0x07064B50;
 inline constexpr size_t kLocatorBytes = 20;
 
-// In place of a value that stands in a 64-bit record.
+// Means that the value is in a 64-bit record.
 inline constexpr uint16_t kMax16 = 0xFFFF;
 inline constexpr uint32_t kMax32 = 0xFFFFFFFF;
 inline constexpr uint16_t kExtra64 = 1;
@@ -31,13 +27,7 @@ inline constexpr uint16_t kExtra64 = 1;
 inline constexpr uint16_t kStored = 0;
 inline constexpr uint16_t kDeflated = 8;
 inline constexpr uint16_t kEncrypted = 1;   // a flag
-inline constexpr uint16_t kUtf8 = 1 << 11;  // a flag: of the name
-
-// A member's name for a sentence: it commands no terminal, and fits on a screen.
-inline std::string Printable(absl::string_view name) {
-  constexpr size_t kMost = 80;
-  return absl::Utf8SafeCEscape(name.substr(0, kMost)) + (name.size() > kMost ? "..." : "");
-}
+inline constexpr uint16_t kUtf8 = 1 << 11;  // a flag: the name is UTF-8
 
 }  // namespace opmill::zip
 

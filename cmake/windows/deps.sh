@@ -18,10 +18,10 @@ readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/opmill-windows
 readonly work=$cache/work prefix=$cache/work/prefix
 
 key=$({
-  cat toolchain.cmake directx-headersConfig.cmake deps.sh grpc/*
+  cat toolchain.cmake directx-headersConfig.cmake deps.sh grpc/* highway/*
   "$triplet-g++-posix" --version
   dpkg-query -W libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libssl-dev libspdlog-dev libfmt-dev \
-    prometheus-cpp-dev libz-mingw-w64-dev directx-headers-dev libgtest-dev
+    prometheus-cpp-dev libz-mingw-w64-dev directx-headers-dev libhwy-dev libgtest-dev
 } | sha256sum | cut -c 1-16)
 readonly key
 
@@ -31,7 +31,7 @@ step() {
   local started=$SECONDS log=$work/build/$1.log
   shift
   "$@" >"$log" 2>&1 &
-  wait $! || { tail -n 40 "$log" >&2 && fail "what stands above failed: $*"; }
+  wait $! || { tail -n 40 "$log" >&2 && fail "failed (see above): $*"; }
   printf '%5d s  %s\n' $((SECONDS - started)) "${log##*/}" >&2
 }
 
@@ -94,8 +94,9 @@ directx() {
 }
 
 make_engine() {
-  step fetch fetch abseil
+  step fetch fetch abseil highway
   step directx directx
+  step highway cmake_build highway "$PWD/highway" -DHIGHWAY_SOURCE="$work/source/highway"
   step abseil cmake_build abseil "$work/source/abseil" -DABSL_PROPAGATE_CXX_STD=ON
   step googletest cmake_build googletest /usr/src/googletest
 }

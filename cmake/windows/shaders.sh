@@ -46,7 +46,7 @@ microsoft_bytecode() {
   mkdir -p "$folder"
   build/release/tests/fxc/kernel_list write "$@"
   began=$SECONDS
-  compile_shaders "$folder" "$windows/bytecode" || fail "Microsoft's compiler refuses what stands above."
+  compile_shaders "$folder" "$windows/bytecode" || fail "Microsoft's compiler rejects the kernels above."
   echo "Microsoft's compiler: $((SECONDS - began)) s in $jobs processes"
 }
 

@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-// Of decimal digits alone: others read 0127 as 87, and a blank as the end.
+// Decimal digits only: some parsers read 0127 as octal, and stop at a blank.
 std::optional<uint32_t> NumberOf(absl::string_view text, uint32_t most) {
   uint32_t value = 0;
   if (text.empty() || !absl::c_all_of(text, absl::ascii_isdigit) ||
@@ -21,7 +21,7 @@ std::optional<uint32_t> NumberOf(absl::string_view text, uint32_t most) {
   return value;
 }
 
-// A name such as 127.evil.example begins like an address and is none.
+// 127.evil.example begins like an address, but is a name.
 bool IsIpV4Loopback(absl::string_view host) {
   const std::vector<absl::string_view> parts = absl::StrSplit(host, '.');
   return parts.size() == 4 && parts[0] == "127" &&

@@ -1,4 +1,4 @@
-// host:port and unix:path, as servers and callers name them.
+// Addresses of servers: host:port and unix:path.
 #ifndef OPMILL_KERNELS_BASE_ADDRESS_H_
 #define OPMILL_KERNELS_BASE_ADDRESS_H_
 
@@ -9,10 +9,10 @@
 
 namespace opmill {
 
-// The port, 0 to 65535, of host:port; nothing where `address` is none.
+// The port of host:port, 0 to 65535; absent if `address` is malformed.
 std::optional<uint32_t> PortOf(absl::string_view address);
 
-// Does it stay on this machine: unix:path, localhost, 127.x.x.x or [::1]?
+// Whether it is on this machine: unix:path, localhost, 127.x.x.x or [::1].
 bool IsLoopback(absl::string_view address);
 
 }  // namespace opmill

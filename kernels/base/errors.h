@@ -1,5 +1,5 @@
-// Errors are absl::Status: a full sentence with the value and the limit, and the path of the
-// descriptor's field that it speaks of ("input.sizes[2]", "axes[1]", "k").
+// Errors are absl::Status: a full sentence with the value and the limit, and as a payload the path
+// of the descriptor field ("input.sizes[2]", "axes[1]", "k").
 #ifndef OPMILL_KERNELS_BASE_ERRORS_H_
 #define OPMILL_KERNELS_BASE_ERRORS_H_
 

@@ -8,7 +8,7 @@
 namespace opmill {
 namespace {
 
-// Bytes of the character that the text begins with; 0 where that is no UTF-8.
+// The length of the first character in bytes; 0 if it is not valid UTF-8.
 size_t CharacterLength(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   if (byte(0) < 0x80) return 1;
@@ -17,7 +17,7 @@ size_t CharacterLength(absl::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Longer than it need be, half of a pair, or beyond the last character.
+  // Overlong, half of a surrogate pair, or beyond the last code point.
   const bool overlong = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xF0 && byte(1) < 0x90);
   const bool surrogate = byte(0) == 0xED && byte(1) >= 0xA0;
   const bool beyond = byte(0) == 0xF4 && byte(1) >= 0x90;

@@ -1,4 +1,4 @@
-// Text as JSON holds it.
+// Strings in JSON.
 #ifndef OPMILL_KERNELS_BASE_JSON_TEXT_H_
 #define OPMILL_KERNELS_BASE_JSON_TEXT_H_
 
@@ -8,7 +8,7 @@
 
 namespace opmill {
 
-// In quotes. JSON is UTF-8: a byte that is none, of a file's name say, becomes U+FFFD.
+// Quoted and escaped. Bytes that are not UTF-8, for example in names of files, become U+FFFD.
 std::string JsonString(absl::string_view text);
 void AppendJsonString(std::string& json, absl::string_view text);
 

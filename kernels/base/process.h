@@ -1,4 +1,4 @@
-// What differs between systems in how a program is started and speaks. Texts are UTF-8.
+// Process startup and console output, which differ between systems. All strings are UTF-8.
 #ifndef OPMILL_KERNELS_BASE_PROCESS_H_
 #define OPMILL_KERNELS_BASE_PROCESS_H_
 
@@ -11,26 +11,26 @@
 
 namespace opmill {
 
-// First thing in main: a console shows what is written to it as UTF-8.
+// Makes the console show UTF-8. To be called first in main.
 void WriteUtf8ToConsole();
 
-// main's arguments, without the program's name.
+// The arguments of main, without the program's name.
 std::vector<std::string> Arguments(int argc, char** argv);
 
 std::optional<std::string> Environment(const char* name);
-// Where the variable has no value yet.
+// Sets the variable if it is not set.
 void SetDefaultEnvironment(const char* name, const char* value);
 
-// From now on bytes go through it as they are, also line feeds on Windows.
+// Disables the conversion of line feeds on Windows.
 void UseBytes(FILE* file);
 
-// A terminal that takes escape sequences.
+// Whether stderr is a terminal that supports escape sequences.
 bool StderrIsTerminal();
 
 absl::StatusOr<FILE*> OpenForAppending(const std::string& path);
-// `file` goes on in the file that has the path now, which is made where there is none; in the old
-// one where that fails. Any thread may write to `file` meanwhile. Unimplemented on Windows, where
-// nobody can move a file away that is being written.
+// Redirects `file` to the file that now has this path, creating it if necessary. After an error,
+// `file` is unchanged. Other threads may write to `file` meanwhile. Unimplemented on Windows, where
+// an open file cannot be moved.
 absl::Status ReopenForAppending(FILE* file, const std::string& path);
 
 }  // namespace opmill

@@ -9,7 +9,7 @@
 
 namespace opmill {
 
-void WriteUtf8ToConsole() {}  // terminals take nothing else
+void WriteUtf8ToConsole() {}  // the default of terminals
 
 std::vector<std::string> Arguments(int argc, char** argv) {
   return std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc);
@@ -25,7 +25,7 @@ void SetDefaultEnvironment(const char* name, const char* value) {
   setenv(name, value, /*replace=*/0);
 }
 
-void UseBytes(FILE*) {}  // they do always
+void UseBytes(FILE*) {}  // the default
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 

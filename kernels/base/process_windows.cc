@@ -19,7 +19,7 @@ namespace opmill {
 
 void WriteUtf8ToConsole() { SetConsoleOutputCP(CP_UTF8); }
 
-// argv is in the code page of the day; the wide command line loses nothing.
+// argv is in the current code page; the wide command line is lossless.
 std::vector<std::string> Arguments(int, char**) {
   std::vector<std::string> arguments;
   int count = 0;
@@ -42,14 +42,14 @@ std::optional<std::string> Environment(const char* name) {
   return Utf8(value.c_str());
 }
 
-// gRPC reads the C library's copy, as well as this one.
+// Sets the copy of the C library, which gRPC reads, too.
 void SetDefaultEnvironment(const char* name, const char* value) {
   if (!Environment(name)) _putenv_s(name, value);
 }
 
 void UseBytes(FILE* file) { _setmode(_fileno(file), _O_BINARY); }
 
-// From now on one that draws. A file or a pipe has no mode.
+// Also enables escape sequences. Files and pipes have no mode.
 bool StderrIsTerminal() {
   const HANDLE console = GetStdHandle(STD_ERROR_HANDLE);
   DWORD mode = 0;

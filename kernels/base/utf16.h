@@ -1,4 +1,4 @@
-// UTF-8, which this project speaks, and Windows' UTF-16. What is neither becomes U+FFFD.
+// Conversion between UTF-8 and the UTF-16 of Windows. Invalid input becomes U+FFFD.
 #ifndef OPMILL_KERNELS_BASE_UTF16_H_
 #define OPMILL_KERNELS_BASE_UTF16_H_
 
@@ -9,7 +9,7 @@
 namespace opmill {
 
 std::wstring Utf16(absl::string_view text);
-std::string Utf8(const wchar_t* text);  // ends with a zero
+std::string Utf8(const wchar_t* text);  // null-terminated
 
 }  // namespace opmill
 

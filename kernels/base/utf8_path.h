@@ -1,4 +1,4 @@
-// Names of files are UTF-8 in this program, whatever the system's code page.
+// Names of files are UTF-8 in this program, regardless of the system's code page.
 #ifndef OPMILL_KERNELS_BASE_UTF8_PATH_H_
 #define OPMILL_KERNELS_BASE_UTF8_PATH_H_
 

@@ -9,7 +9,7 @@
 
 namespace opmill {
 
-// The program, after a phase that sets all bytes of the outputs to zero.
+// Prepends a phase to `program` that sets all bytes of the outputs to zero.
 std::unique_ptr<const CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
                                                      std::vector<uint64_t> output_bytes);
 

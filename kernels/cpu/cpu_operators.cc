@@ -140,14 +140,23 @@ std::unique_ptr<const CpuProgram> CpuTopK(const OperatorDesc& operator_desc) {
                    .k = desc.k};
   std::vector<WorkDim> axis;
   SplitDims(desc.input, *desc.output_values, &*desc.output_indices, {desc.axis}, work.kept, axis);
+  if (desc.k == 1) {
+    return MakeFoldProgram({.function = work.largest ? CpuFunction::kArgMax : CpuFunction::kArgMin,
+                            .element = work.element,
+                            .nan_is_last = !work.largest,
+                            .is_top_1 = true,
+                            .result_bytes = work.index_bytes,
+                            .kept = std::move(work.kept),
+                            .reduced = std::move(axis)});
+  }
   if (!axis.empty()) work.axis = axis[0];
   return MakeTopKProgram(std::move(work));
 }
 
 CpuOperator MakeCpuOperator(const OperatorDesc& validated) {
   CpuOperator result;
-  // hardmax writes its ones alone.
-  bool writes_all = validated.schema != &kHardmaxSchema;
+  result.program = kCpuPlanners[OperatorIndex(validated)](validated);
+  bool writes_all = result.program->fills_outputs();
   for (const TensorDesc& input : validated.inputs) {
     result.input_bytes.push_back(RequiredBytes(input));
   }
@@ -155,7 +164,6 @@ CpuOperator MakeCpuOperator(const OperatorDesc& validated) {
     result.output_bytes.push_back(RequiredBytes(output));
     writes_all = writes_all && IsPacked(output) && SpannedBytes(output) % 4 == 0;
   }
-  result.program = kCpuPlanners[OperatorIndex(validated)](validated);
   if (!writes_all) {
     result.program = MakeClearedProgram(std::move(result.program), result.output_bytes);
   }

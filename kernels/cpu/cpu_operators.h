@@ -1,5 +1,5 @@
-// Descriptors translated to the work of the processor's kernels. The only code of this folder that
-// looks into descriptors.
+// Translates descriptors to work for the processor's kernels. No other code in this folder reads
+// descriptors.
 #ifndef OPMILL_KERNELS_CPU_CPU_OPERATORS_H_
 #define OPMILL_KERNELS_CPU_CPU_OPERATORS_H_
 
@@ -21,7 +21,7 @@ struct CpuOperator {
 
 CpuOperator MakeCpuOperator(const OperatorDesc& validated);
 
-// Where the buffers of a run are. InvalidArgument where one is missing or too small.
+// Finds the buffers of a run. Returns InvalidArgument if one is missing or too small.
 absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator, const Bindings& bindings);
 
 }  // namespace opmill

@@ -1,22 +1,23 @@
-// Elements one by one, for operators that need no vectors of their own: the compiler makes them.
+// Element types for operators that process one element at a time and leave vectorization to the
+// compiler.
 #ifndef OPMILL_KERNELS_CPU_ELEMENTS_H_
 #define OPMILL_KERNELS_CPU_ELEMENTS_H_
 
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 #include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 
-// FLOAT16 in 16 bits of its own type.
+// FLOAT16 as a distinct type.
 struct CpuHalf {
   uint16_t bits;
 };
 
-// Calls function(T()) with what holds an element for sums: integers are unsigned, so that they
-// wrap.
+// Calls function(T()) with the type in which an element is summed. Integers are unsigned so that
+// they wrap.
 template <typename Function>
 auto WithElementOf(DataType type, const Function& function) {
   if (type == DataType::kFloat32) return function(float());

@@ -29,6 +29,8 @@ struct ArgFold {
   static constexpr size_t kStateBytes = sizeof(T) + sizeof(Place);
   static constexpr size_t kBlock = 16384 / sizeof(T);  // stays in the first cache
   static constexpr size_t kMostRows = 64;              // of one call, see kLocal
+  static constexpr bool kFoldsFloats =
+      std::is_same_v<T, int32_t> && Keys::kIsFloat && !Keys::kNanIsLast;
 
   static T* KeyPlane(void* states, size_t width) {
     return Plane<T>(states, width, kLocal ? sizeof(Place) : 0);
@@ -43,12 +45,47 @@ struct ArgFold {
     std::fill_n(PlacePlane(states, width), PaddedWidth(width), static_cast<Place>(position));
   }
 
+  // By the three extremes of the bits that fold_extreme.cc tells of: one of these elements has the
+  // greatest key of all, unless NaNs have the least, which would hide numbers. It takes three steps
+  // a vector, where making keys takes seven more.
+  static HWY_INLINE hn::Vec<D> GreatestOfFloats(const T* from, size_t count) {
+    const D d;
+    const DP dp;
+    const size_t n = hn::Lanes(d);
+    auto greatest = hn::Set(d, hwy::LimitsMin<T>());
+    auto least = hn::Set(d, hwy::LimitsMax<T>());
+    auto farthest = hn::Zero(dp);
+    const auto see = [&](size_t i) HWY_ATTR {
+      const auto x = hn::LoadU(d, from + i);
+      greatest = hn::Max(greatest, x);
+      least = hn::Min(least, x);
+      farthest = hn::Max(farthest, hn::BitCast(dp, x));
+    };
+    size_t i = 0;
+    for (; i + 4 * n <= count; i += 4 * n) {
+      see(i);
+      see(i + n);
+      see(i + 2 * n);
+      see(i + 3 * n);
+    }
+    for (; i + n <= count; i += n) see(i);
+    if (i < count) see(count - n);
+    const auto outer = hn::Max(Keys::Of(d, greatest), Keys::Of(d, hn::BitCast(d, farthest)));
+    return hn::Max(outer, Keys::Of(d, least));
+  }
+
   static HWY_INLINE T GreatestOf(const T* from, size_t count) {
     const D d;
     const size_t n = hn::Lanes(d);
     auto a = hn::Set(d, hwy::LimitsMin<T>());
     auto b = a;
     size_t i = 0;
+    if constexpr (Keys::kIsFloat && !Keys::kNanIsLast) {
+      if (count >= n) {
+        a = GreatestOfFloats(from, count);
+        i = count;
+      }
+    }
     for (; i + 4 * n <= count; i += 4 * n) {
       const auto x = hn::Max(Keys::Load(d, from + i), Keys::Load(d, from + i + n));
       const auto y = hn::Max(Keys::Load(d, from + i + 2 * n), Keys::Load(d, from + i + 3 * n));
@@ -138,6 +175,7 @@ struct ArgFold {
       const auto fold = [&](size_t i, auto load, auto many) HWY_ATTR {
         Pair best = {hn::Load(d, keys + i), hn::Load(DP(), places + i)};
         if constexpr (decltype(many)::value) {
+          HWY_UNROLL(8)
           for (size_t j = 0; j < 8; ++j) best = Step(best, load(j), position + r + j);
         } else {
           for (size_t j = 0; j < count; ++j) best = Step(best, load(j), position + r + j);
@@ -200,6 +238,7 @@ struct ArgFold {
           value = hn::BitCast(d, Keys::Bits(di, pair.key));
           place = pair.place;
         } else {
+          HWY_UNROLL(8)
           for (size_t j = 0; j < 8; ++j) {
             const auto x = load(j);
             const auto wins = kLeast ? (kLast ? hn::Le(x, value) : hn::Lt(x, value))
@@ -224,11 +263,31 @@ struct ArgFold {
     FoldRows(rest, row_count, position, keys + whole, places + whole, width - whole);
   }
 
+  // Up to the end of a vector: there are states beyond the width.
+  static HWY_INLINE void MergeLocal(const T* local_keys, const P* local_places, uint64_t position,
+                                    T* keys, Place* places, size_t width) {
+    const hn::ScalableTag<Place> d;
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<T, decltype(d)> dk;
+    const hn::Rebind<P, decltype(d)> dp;
+    const auto first = hn::Set(d, static_cast<Place>(position));
+    for (size_t i = 0; i < width; i += hn::Lanes(d)) {
+      const auto key = hn::Load(dk, keys + i);
+      const auto local_key = hn::Load(dk, local_keys + i);
+      const auto a = hn::PromoteTo(di, key);
+      const auto b = hn::PromoteTo(di, local_key);
+      const auto wins = hn::RebindMask(d, kLast ? hn::Not(hn::Gt(a, b)) : hn::Gt(b, a));
+      const auto place = hn::Add(first, hn::PromoteTo(d, hn::Load(dp, local_places + i)));
+      hn::Store(hn::IfThenElse(wins, place, hn::Load(d, places + i)), d, places + i);
+      hn::Store(hn::Max(key, local_key), dk, keys + i);
+    }
+  }
+
   static void Columns(const void* const* rows, size_t row_count, uint64_t position, void* states,
                       size_t width) {
     T* keys = KeyPlane(states, width);
     Place* places = PlacePlane(states, width);
-    if constexpr (std::is_same_v<T, int32_t> && Keys::kIsFloat) {
+    if constexpr (kFoldsFloats) {
       FoldFloatRows(rows, row_count, position, keys, places, width);
     } else if constexpr (!kLocal) {
       FoldRows(rows, row_count, position, keys, places, width);
@@ -238,11 +297,7 @@ struct ArgFold {
       std::fill_n(local_keys, PaddedWidth(width), hwy::LimitsMin<T>());
       std::fill_n(local_places, PaddedWidth(width), P{0});
       FoldRows(rows, row_count, 0, local_keys, local_places, width);
-      for (size_t i = 0; i < width; ++i) {
-        if (!Wins(local_keys[i], keys[i])) continue;
-        keys[i] = local_keys[i];
-        places[i] = static_cast<Place>(position + local_places[i]);
-      }
+      MergeLocal(local_keys, local_places, position, keys, places, width);
     }
   }
 
@@ -257,21 +312,19 @@ struct ArgFold {
 
   static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
     const Place* places = PlacePlane(const_cast<void*>(states), width);
-    for (size_t i = 0; i < width; ++i) {
-      static_cast<uint32_t*>(results)[i] = static_cast<uint32_t>(places[i]);
-    }
+    std::copy_n(places, width, static_cast<uint32_t*>(results));
   }
 
   static FoldKernels Kernels() { return {kStateBytes, Init, Row, Columns, Merge, Finish}; }
 };
 
-template <bool kLeast, bool kLast>
+template <bool kLeast, bool kLast, bool kNanLast = false>
 FoldKernels Of(CpuElement element) {
   switch (element) {
     case CpuElement::kF32:
-      return ArgFold<FloatKeys<int32_t, kLeast, false>, kLast>::Kernels();
+      return ArgFold<FloatKeys<int32_t, kLeast, kNanLast>, kLast>::Kernels();
     case CpuElement::kF16:
-      return ArgFold<FloatKeys<int16_t, kLeast, false>, kLast>::Kernels();
+      return ArgFold<FloatKeys<int16_t, kLeast, kNanLast>, kLast>::Kernels();
     case CpuElement::kI64:
       return ArgFold<IntegerKeys<int64_t, kLeast>, kLast>::Kernels();
     case CpuElement::kI32:
@@ -292,7 +345,8 @@ FoldKernels Of(CpuElement element) {
   return ArgFold<IntegerKeys<uint8_t, kLeast>, kLast>::Kernels();
 }
 
-FoldKernels ArgsOf(CpuFunction function, CpuElement element, bool last_wins) {
+FoldKernels ArgsOf(CpuFunction function, CpuElement element, bool last_wins, bool nan_is_last) {
+  if (nan_is_last) return Of<true, false, true>(element);
   if (function == CpuFunction::kArgMin) {
     return last_wins ? Of<true, true>(element) : Of<true, false>(element);
   }
@@ -308,8 +362,8 @@ namespace opmill {
 
 HWY_EXPORT(ArgsOf);
 
-FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins) {
-  return HWY_DYNAMIC_DISPATCH(ArgsOf)(function, element, last_wins);
+FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins, bool nan_is_last) {
+  return HWY_DYNAMIC_DISPATCH(ArgsOf)(function, element, last_wins, nan_is_last);
 }
 
 }  // namespace opmill

@@ -108,19 +108,19 @@ struct FloatExtreme {
     keep(TU{}, 2 * sizeof(T), true);
   }
   static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
-    const TI* greatest = Plane<TI>(states, width, 0);
-    const TI* least = Plane<TI>(states, width, sizeof(T));
-    const TU* farthest = Plane<TU>(states, width, 2 * sizeof(T));
-    for (size_t i = 0; i < width; ++i) {
-      TI best = 0;
-      if (greatest[i] > kInfinity || farthest[i] > static_cast<TU>(kInfinity | kSign)) {
-        best = kNan;
-      } else if (kMax) {
-        best = greatest[i] >= 0 ? greatest[i] : least[i];
-      } else {
-        best = farthest[i] >= kSign ? static_cast<TI>(farthest[i]) : least[i];
-      }
-      static_cast<TI*>(results)[i] = best;
+    const DI d;
+    // Up to the end of a vector, for which states and results have room.
+    for (size_t i = 0; i < width; i += Unit()) {
+      const Acc acc = LoadState(states, width, i);
+      const auto farthest = hn::BitCast(d, acc.farthest);
+      const auto nan =
+          hn::Or(hn::Gt(acc.greatest, hn::Set(d, kInfinity)),
+                 hn::RebindMask(
+                     d, hn::Gt(acc.farthest, hn::Set(DU(), static_cast<TU>(kInfinity | kSign)))));
+      const auto first = kMax ? acc.greatest : hn::Not(farthest);
+      const auto best =
+          hn::IfThenElse(hn::Lt(first, hn::Zero(d)), acc.least, kMax ? acc.greatest : farthest);
+      hn::StoreU(hn::IfThenElse(nan, hn::Set(d, kNan), best), d, static_cast<TI*>(results) + i);
     }
   }
 };

@@ -1,7 +1,8 @@
-// The kernels of reductions, for the instruction set that the processor has.
+// The kernels of reductions for the current instruction set.
 //
-// What has been folded so far, a state, is some numbers, one after another in planes of `width`
-// states. Widths are rounded up to kStateStep, so that kernels may load and store whole vectors.
+// A state is a partial result. It consists of several numbers. The states of `width` results are
+// stored as planes, one plane per number. Widths are rounded up to kStateStep, so that kernels may
+// load and store whole vectors.
 #ifndef OPMILL_KERNELS_CPU_FOLD_KERNELS_H_
 #define OPMILL_KERNELS_CPU_FOLD_KERNELS_H_
 
@@ -16,29 +17,30 @@ inline constexpr size_t kStateStep = 64;  // elements of the longest vector of b
 constexpr size_t PaddedWidth(size_t width) {
   return (width + kStateStep - 1) / kStateStep * kStateStep;
 }
-// Of a row that `columns` folds.
+// The maximum size of a row for `columns`.
 inline constexpr size_t kMaxColumnBytes = 16384;
 
 struct FoldKernels {
   size_t state_bytes = 0;
-  // Positions of arg-reductions start here.
+  // Sets `width` states to the identity. Positions of arg-reductions start at `position`.
   void (*init)(void* states, size_t width, uint64_t position) = nullptr;
-  // Folds `count` elements, side by side, into state `at`.
+  // Folds `count` contiguous elements into state `at`.
   void (*row)(const void* elements, size_t count, uint64_t position, void* states, size_t width,
               size_t at) = nullptr;
-  // Folds element i of every row into state i. Row r is at `position` + r.
+  // Folds element i of every row into state i. Row r has position `position` + r.
   void (*columns)(const void* const* rows, size_t row_count, uint64_t position, void* states,
                   size_t width) = nullptr;
-  // `from` has folded what comes after `into`.
+  // Merges `from` into `into`. The elements of `from` must follow those of `into`.
   void (*merge)(void* into, const void* from, size_t width) = nullptr;
-  // Elements of the input's type, or UINT32 positions.
+  // Writes the results: elements of the input's type, or UINT32 positions.
   void (*finish)(const void* states, size_t width, uint64_t count, void* results) = nullptr;
 };
 
 FoldKernels SumKernels(CpuFunction function, CpuElement element);
 FoldKernels ExtremeKernels(CpuFunction function, CpuElement element);
 FoldKernels LogSumExpKernels(CpuElement element);
-FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins);
+// NaNs come first; `nan_is_last` is for the first least one alone.
+FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins, bool nan_is_last);
 
 }  // namespace opmill
 

@@ -1,12 +1,13 @@
-// log_sum_exp in one pass over memory: the maximum so far, and the sum of e^(x - maximum), which is
-// scaled when the maximum grows.
+// log_sum_exp in one pass over memory: a reference, and the sum of e^(x - reference), which is
+// scaled when the reference grows. That is the maximum so far, or less by kSlack at most, so that
+// it seldom grows; infinite and NaN ones are the result.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "kernels/base/half.h"
 #include "kernels/cpu/fold_kernels.h"
-#include "kernels/descriptor/half.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/fold_log_sum_exp.cc"
@@ -23,15 +24,14 @@ using VF = hn::Vec<DF>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr float kSlack = 16;  // 2^32 terms of e^16 are far from the greatest double
 
-// e^x of x <= 0, within 2 ulp; 0 where that is not a normal number. The polynomial is that of
-// Cephes' expf.
-HWY_INLINE VF ExpOfNegative(VF x) {
+// e^x of x <= kSlack, within 2 ulp, but no less than e^-87: beside the term of the reference, which
+// is 1, that is nothing. The polynomial is that of Cephes' expf.
+HWY_INLINE VF Exp(VF x) {
   const DF d;
   const hn::RebindToSigned<DF> di;
-  const auto least = hn::Set(d, -87.0f);
-  const auto tiny = hn::Lt(x, least);
-  x = hn::Max(x, least);
+  x = hn::Max(x, hn::Set(d, -87.0f));
   // Adding 1.5 * 2^23 rounds to an integer, and leaves it in the low bits.
   const auto magic = hn::Set(d, 12582912.0f);
   const auto shifted = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
@@ -46,26 +46,25 @@ HWY_INLINE VF ExpOfNegative(VF x) {
   p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1f));
   p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0f));
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-  const auto result = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  return hn::IfThenElse(tiny, hn::Zero(d), result);
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
 // In double precision, since a sum that is scaled many times is rounded as often.
-struct SumAndMaximum {
+struct SumAndReference {
   double sum;
-  float maximum;
+  float reference;
 
-  void Add(double other_sum, float other_maximum) {
-    if (std::isnan(maximum) || std::isnan(other_maximum)) {
-      maximum = std::numeric_limits<float>::quiet_NaN();
+  void Add(double other_sum, float other_reference) {
+    if (std::isnan(reference) || std::isnan(other_reference)) {
+      reference = std::numeric_limits<float>::quiet_NaN();
       return;
     }
-    const float greatest = std::max(maximum, other_maximum);
+    const float greatest = std::max(reference, other_reference);
     if (!std::isinf(greatest)) {
       const double to = greatest;
-      sum = sum * std::exp(maximum - to) + other_sum * std::exp(other_maximum - to);
+      sum = sum * std::exp(reference - to) + other_sum * std::exp(other_reference - to);
     }
-    maximum = greatest;
+    reference = greatest;
   }
 };
 
@@ -75,13 +74,13 @@ struct LogSumExpFold {
   static constexpr size_t kBlock = 512;
 
   static double* Sums(void* states, size_t width) { return Plane<double>(states, width, 0); }
-  static float* Maxima(void* states, size_t width) {
+  static float* References(void* states, size_t width) {
     return Plane<float>(states, width, sizeof(double));
   }
 
   static void Init(void* states, size_t width, uint64_t /*position*/) {
     std::fill_n(Sums(states, width), PaddedWidth(width), 0.0);
-    std::fill_n(Maxima(states, width), PaddedWidth(width), -kInfinity);
+    std::fill_n(References(states, width), PaddedWidth(width), -kInfinity);
   }
 
   static HWY_INLINE VF LoadPart(const T* from, size_t count) {
@@ -92,7 +91,7 @@ struct LogSumExpFold {
     return LoadFloats(DF(), rest);
   }
 
-  static HWY_INLINE SumAndMaximum OfBlock(const T* from, size_t count) {
+  static HWY_INLINE SumAndReference OfBlock(const T* from, size_t count) {
     const DF d;
     const size_t n = hn::Lanes(d);
     const size_t whole = count / n * n;
@@ -118,12 +117,12 @@ struct LogSumExpFold {
     auto b = a;
     size_t i = 0;
     for (; i + 2 * n <= whole; i += 2 * n) {
-      a = hn::Add(a, ExpOfNegative(hn::Sub(hn::Load(d, floats + i), to)));
-      b = hn::Add(b, ExpOfNegative(hn::Sub(hn::Load(d, floats + i + n), to)));
+      a = hn::Add(a, Exp(hn::Sub(hn::Load(d, floats + i), to)));
+      b = hn::Add(b, Exp(hn::Sub(hn::Load(d, floats + i + n), to)));
     }
-    for (; i < whole; i += n) a = hn::Add(a, ExpOfNegative(hn::Sub(hn::Load(d, floats + i), to)));
+    for (; i < whole; i += n) a = hn::Add(a, Exp(hn::Sub(hn::Load(d, floats + i), to)));
     if (whole < count) {
-      const auto last = ExpOfNegative(hn::Sub(hn::Load(d, floats + whole), to));
+      const auto last = Exp(hn::Sub(hn::Load(d, floats + whole), to));
       b = hn::Add(b, hn::IfThenElseZero(hn::FirstN(d, count - whole), last));
     }
     hn::Store(hn::Add(a, b), d, lanes);
@@ -135,13 +134,13 @@ struct LogSumExpFold {
   static void Row(const void* elements, size_t count, uint64_t /*position*/, void* states,
                   size_t width, size_t at) {
     const T* from = static_cast<const T*>(elements);
-    SumAndMaximum state = {Sums(states, width)[at], Maxima(states, width)[at]};
+    SumAndReference state = {Sums(states, width)[at], References(states, width)[at]};
     for (size_t i = 0; i < count; i += kBlock) {
-      const SumAndMaximum block = OfBlock(from + i, std::min(kBlock, count - i));
-      state.Add(block.sum, block.maximum);
+      const SumAndReference block = OfBlock(from + i, std::min(kBlock, count - i));
+      state.Add(block.sum, block.reference);
     }
     Sums(states, width)[at] = state.sum;
-    Maxima(states, width)[at] = state.maximum;
+    References(states, width)[at] = state.reference;
   }
 
   // sums = sums * scale + terms
@@ -160,10 +159,11 @@ struct LogSumExpFold {
     }
   }
 
+  // Makes the maximum of some rows the reference of the columns where it is too far above.
   template <class Load>
-  static HWY_INLINE void FoldColumn(size_t count, Load load, double* sums, float* maxima) {
+  static HWY_NOINLINE void Raise(size_t count, Load load, double* sums, float* references) {
     const DF d;
-    const auto before = hn::Load(d, maxima);
+    const auto before = hn::Load(d, references);
     auto greatest = before;
     auto nan = hn::VecFromMask(d, hn::IsNaN(before));
     for (size_t j = 0; j < count; ++j) {
@@ -171,47 +171,67 @@ struct LogSumExpFold {
       greatest = hn::Max(greatest, x);
       nan = hn::Or(nan, hn::VecFromMask(d, hn::IsNaN(x)));
     }
-    greatest = hn::IfThenElse(hn::IsNaN(nan), nan, greatest);
-    // Where the maximum is infinite or NaN it is the result, and the sum is of no use.
+    hn::Store(hn::IfThenElse(hn::IsNaN(nan), nan, greatest), d, references);
+    // Of infinities and NaNs the sum is of no use.
     const auto to = hn::Max(greatest, hn::Set(d, kLowest));
-    auto terms = hn::Zero(d);
-    for (size_t j = 0; j < count; ++j) {
-      terms = hn::Add(terms, ExpOfNegative(hn::Sub(load(j), to)));
+    ScaleAndAdd(Exp(hn::Sub(before, to)), hn::Zero(d), sums);
+  }
+
+  template <size_t kCount, class Load>
+  static HWY_INLINE void FoldColumn(Load load, double* sums, float* references) {
+    const DF d;
+    VF x[kCount];
+    HWY_UNROLL(8)
+    for (size_t j = 0; j < kCount; ++j) x[j] = load(j);
+    auto reference = hn::Load(d, references);
+    const auto limit = hn::Add(reference, hn::Set(d, kSlack));
+    auto fits = hn::Le(x[0], limit);  // false of a NaN
+    HWY_UNROLL(8)
+    for (size_t j = 1; j < kCount; ++j) fits = hn::And(fits, hn::Le(x[j], limit));
+    if (HWY_UNLIKELY(!hn::AllTrue(d, fits))) {
+      Raise(kCount, load, sums, references);
+      reference = hn::Load(d, references);
     }
-    hn::Store(greatest, d, maxima);
-    ScaleAndAdd(ExpOfNegative(hn::Sub(before, to)), terms, sums);
+    const auto to = hn::Max(reference, hn::Set(d, kLowest));
+    auto terms = hn::Zero(d);
+    HWY_UNROLL(8)
+    for (size_t j = 0; j < kCount; ++j) terms = hn::Add(terms, Exp(hn::Sub(x[j], to)));
+    ScaleAndAdd(hn::Set(d, 1.0f), terms, sums);
+  }
+
+  template <size_t kCount>
+  static HWY_INLINE void FoldRows(const void* const* rows, double* sums, float* references,
+                                  size_t width) {
+    const DF d;
+    const size_t n = hn::Lanes(d);
+    const size_t whole = width / n * n;
+    const T* p[kCount];
+    for (size_t j = 0; j < kCount; ++j) p[j] = static_cast<const T*>(rows[j]);
+    for (size_t i = 0; i < whole; i += n) {
+      FoldColumn<kCount>([&](size_t j) HWY_ATTR { return LoadFloats(d, p[j] + i); }, sums + i,
+                         references + i);
+    }
+    if (whole == width) return;
+    FoldColumn<kCount>([&](size_t j) HWY_ATTR { return LoadPart(p[j] + whole, width - whole); },
+                       sums + whole, references + whole);
   }
 
   static void Columns(const void* const* rows, size_t row_count, uint64_t /*position*/,
                       void* states, size_t width) {
-    const DF d;
-    const size_t n = hn::Lanes(d);
-    const size_t whole = width / n * n;
     double* sums = Sums(states, width);
-    float* maxima = Maxima(states, width);
-    for (size_t r = 0; r < row_count; r += 8) {
-      const size_t count = std::min<size_t>(8, row_count - r);
-      const T* p[8];
-      for (size_t j = 0; j < count; ++j) p[j] = static_cast<const T*>(rows[r + j]);
-      for (size_t i = 0; i < whole; i += n) {
-        FoldColumn(
-            count, [&](size_t j) HWY_ATTR { return LoadFloats(d, p[j] + i); }, sums + i,
-            maxima + i);
-      }
-      if (whole == width) continue;
-      FoldColumn(
-          count, [&](size_t j) HWY_ATTR { return LoadPart(p[j] + whole, width - whole); },
-          sums + whole, maxima + whole);
-    }
+    float* references = References(states, width);
+    size_t r = 0;
+    for (; r + 8 <= row_count; r += 8) FoldRows<8>(rows + r, sums, references, width);
+    for (; r < row_count; ++r) FoldRows<1>(rows + r, sums, references, width);
   }
 
   static void Merge(void* into, const void* from, size_t width) {
     void* other = const_cast<void*>(from);
     for (size_t i = 0; i < width; ++i) {
-      SumAndMaximum state = {Sums(into, width)[i], Maxima(into, width)[i]};
-      state.Add(Sums(other, width)[i], Maxima(other, width)[i]);
+      SumAndReference state = {Sums(into, width)[i], References(into, width)[i]};
+      state.Add(Sums(other, width)[i], References(other, width)[i]);
       Sums(into, width)[i] = state.sum;
-      Maxima(into, width)[i] = state.maximum;
+      References(into, width)[i] = state.reference;
     }
   }
 
@@ -221,11 +241,11 @@ struct LogSumExpFold {
   static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
     void* own = const_cast<void*>(states);
     for (size_t i = 0; i < width; ++i) {
-      const float maximum = Maxima(own, width)[i];
-      float value = maximum;
-      if (std::isnan(maximum)) value = std::numeric_limits<float>::quiet_NaN();
-      if (std::isfinite(maximum)) {
-        value = static_cast<float>(maximum + std::log(Sums(own, width)[i]));
+      const float reference = References(own, width)[i];
+      float value = reference;
+      if (std::isnan(reference)) value = std::numeric_limits<float>::quiet_NaN();
+      if (std::isfinite(reference)) {
+        value = static_cast<float>(reference + std::log(Sums(own, width)[i]));
       }
       Store(value, static_cast<T*>(results) + i);
     }

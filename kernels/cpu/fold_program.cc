@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/fold_kernels.h"
+#include "kernels/cpu/move_kernels.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/cpu/walk.h"
 
@@ -18,16 +19,16 @@ constexpr uint64_t kTasks = 64;     // enough for many processors, few enough fo
 constexpr uint64_t kRowBatch = 64;  // rows that `columns` is given at a time
 constexpr uint64_t kStateBytes = 32768;  // of a tile of columns: they stay in the first cache
 constexpr uint64_t kPackedWidth = 128;
-constexpr uint64_t kShortWidth = 1024;  // instead, where there are few rows
-constexpr uint64_t kShortRows = 8;
+constexpr uint64_t kShortWidth = 1024;  // at most, where there are few rows
 constexpr uint64_t kPackedRow = 4096;
 constexpr uint64_t kShortRow = 64;  // rows below it are folded side by side, as columns
+constexpr uint64_t kStreamedBytes = uint64_t{16} << 20;  // outputs that are written past the caches
 
 FoldKernels KernelsFor(const FoldWork& work) {
   switch (work.function) {
     case CpuFunction::kArgMin:
     case CpuFunction::kArgMax:
-      return ArgKernels(work.function, work.element, work.last_wins);
+      return ArgKernels(work.function, work.element, work.last_wins, work.nan_is_last);
     case CpuFunction::kMin:
     case CpuFunction::kMax:
       return ExtremeKernels(work.function, work.element);
@@ -79,8 +80,11 @@ class FoldProgram : public CpuProgram {
       phases_.push_back(tasks);
       scratch_bytes_ = tiles_ * splits_ * partial_bytes_;
     }
+    fills_outputs_ = !work_.is_hardmax || HasZerosSideBySide();
+    streams_zeros_ = elements * element_bytes_ >= kStreamedBytes;
     const uint64_t weight = work_.function == CpuFunction::kLogSumExp ? 4 : 1;
     cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight;
+    if (work_.is_hardmax) cost_bytes_ += elements * element_bytes_;
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -101,16 +105,20 @@ class FoldProgram : public CpuProgram {
       };
       if (phase == 0) {
         const uint64_t begin = split * split_;
+        const uint64_t stop = std::min(begin + split_, count_);
+        if (work_.is_hardmax && fills_outputs_) {
+          FillWithZeros(result, width, begin, stop, buffers.outputs[0]);
+        }
         kernels_.init(partial(split), width, begin);
-        Fold(buffers.inputs[0], result, width, begin, std::min(begin + split_, count_),
-             partial(split), packed);
+        Fold(buffers.inputs[0], result, width, begin, stop, partial(split), packed);
         if (splits_ > 1) continue;
       } else {
         for (uint64_t s = 1; s < splits_; ++s) kernels_.merge(partial(0), partial(s), width);
       }
       kernels_.finish(partial(0), width, count_, results);
-      Store(results, result, width, buffers.outputs[0]);
+      Store(results, result, width, buffers);
     }
+    if (phase == 0 && work_.is_hardmax) FinishStreams();
   }
 
  private:
@@ -132,7 +140,8 @@ class FoldProgram : public CpuProgram {
       mode_ = Mode::kPackedRows;
     } else {
       mode_ = Mode::kPackedColumns;
-      tile_ = count_ <= kShortRows ? kShortWidth : kPackedWidth;
+      const uint64_t width = kPackedWidth * kRowBatch / std::min(count_, kRowBatch);
+      tile_ = std::min(kShortWidth, width / kPackedWidth * kPackedWidth);
     }
   }
 
@@ -205,16 +214,63 @@ class FoldProgram : public CpuProgram {
     uint64_t results[kShortWidth];
     uint64_t offsets[kRowBatch];
     const void* rows[kRowBatch];
-    Walk kept(work_.kept, result);
-    for (uint64_t i = 0; i < width; ++i, kept.Next()) results[i] = kept.input();
+    InputOffsets(work_.kept, result, {results, width});
     for (uint64_t r = 0; r < kRowBatch; ++r) rows[r] = packed + r * tile_ * element_bytes_;
-    Walk reduced(work_.reduced, begin);
     for (uint64_t position = begin; position < end;) {
       const uint64_t count = std::min(kRowBatch, end - position);
-      for (uint64_t r = 0; r < count; ++r, reduced.Next()) offsets[r] = reduced.input();
+      InputOffsets(work_.reduced, position, {offsets, count});
       Gather(input, packed, {results, width}, {offsets, count}, tile_, element_bytes_);
       kernels_.columns(rows, count, position, states, width);
       position += count;
+    }
+  }
+
+  // Whether what a unit folds has its zeros side by side too.
+  bool HasZerosSideBySide() const {
+    const auto has_unit_step = [](const std::vector<WorkDim>& dims) {
+      return !dims.empty() && dims.back().output == 1;
+    };
+    switch (mode_) {
+      case Mode::kRows:
+        return has_unit_step(work_.reduced);
+      case Mode::kColumns:
+        return has_unit_step(work_.kept);
+      case Mode::kPackedColumns:
+        return work_.reduced.size() == 1 && has_unit_step(work_.reduced) && splits_ == 1 &&
+               work_.kept.size() == 1 && work_.kept[0].output == count_;
+      case Mode::kPackedRows:
+        break;
+    }
+    return false;
+  }
+
+  void FillWithZeros(uint64_t result, uint64_t width, uint64_t begin, uint64_t end,
+                     std::byte* output) const {
+    const auto fill = [&](uint64_t place, uint64_t count) {
+      std::byte* to = output + place * element_bytes_;
+      if (streams_zeros_) {
+        StreamZeros(to, count * element_bytes_);
+      } else {
+        std::memset(to, 0, count * element_bytes_);
+      }
+    };
+    Walk kept(work_.kept, result);
+    if (mode_ == Mode::kPackedColumns) {
+      fill(kept.output(), width * count_);
+    } else if (mode_ == Mode::kColumns) {
+      Walk reduced(work_.reduced, begin);
+      for (uint64_t i = begin; i < end; ++i, reduced.Next()) {
+        fill(kept.output() + reduced.output(), width);
+      }
+    } else {
+      const uint64_t run = work_.reduced.back().size;
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        for (uint64_t position = begin; position < end;) {
+          const uint64_t count = std::min(run - position % run, end - position);
+          fill(kept.output() + Walk(work_.reduced, position).output(), count);
+          position += count;
+        }
+      }
     }
   }
 
@@ -224,28 +280,51 @@ class FoldProgram : public CpuProgram {
     return last.output == 1 && result % last.size + width <= last.size;
   }
 
-  void Store(const std::byte* results, uint64_t result, uint64_t width, std::byte* output) const {
+  void Store(const std::byte* results, uint64_t result, uint64_t width,
+             const RunBuffers& buffers) const {
+    std::byte* const output = buffers.outputs[0];
     Walk kept(work_.kept, result);
-    const uint32_t finished_bytes = FindsPositions(work_.function) ? 4 : element_bytes_;
-    if (!work_.is_hardmax && work_.result_bytes == finished_bytes && AreSideBySide(result, width)) {
-      std::memcpy(output + kept.output() * finished_bytes, results, width * finished_bytes);
+    if (work_.is_hardmax) {
+      StoreOnes(reinterpret_cast<const uint32_t*>(results), width, kept, output);
+    } else if (work_.is_top_1) {
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
+        const uint64_t place = kept.input() + Walk(work_.reduced, position).input();
+        CopyElement(output + kept.output() * element_bytes_,
+                    buffers.inputs[0] + place * element_bytes_, element_bytes_);
+        CopyElement(buffers.outputs[1] + kept.indices() * work_.result_bytes,
+                    reinterpret_cast<const std::byte*>(&position), work_.result_bytes);
+      }
+    } else if (FindsPositions(work_.function) && work_.result_bytes == 8) {
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
+        std::memcpy(output + kept.output() * 8, &position, 8);
+      }
+    } else if (AreSideBySide(result, width)) {
+      std::memcpy(output + kept.output() * work_.result_bytes, results, width * work_.result_bytes);
+    } else {
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        CopyElement(output + kept.output() * work_.result_bytes, results + i * work_.result_bytes,
+                    work_.result_bytes);
+      }
+    }
+  }
+
+  void StoreOnes(const uint32_t* positions, uint64_t width, Walk kept, std::byte* output) const {
+    const uint32_t one = work_.element == CpuElement::kF32 ? 0x3F80'0000 : 0x3C00;
+    const auto store = [&](uint64_t place) {
+      CopyElement(output + place * element_bytes_, reinterpret_cast<const std::byte*>(&one),
+                  element_bytes_);
+    };
+    if (work_.kept.size() == 1 && work_.reduced.size() == 1) {
+      const uint64_t step = work_.kept[0].output;
+      for (uint64_t i = 0; i < width; ++i) {
+        store(kept.output() + i * step + positions[i] * work_.reduced[0].output);
+      }
       return;
     }
     for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-      if (work_.is_hardmax) {
-        uint32_t position = 0;
-        std::memcpy(&position, results + i * 4, 4);
-        const uint64_t place = kept.output() + Walk(work_.reduced, position).output();
-        const uint32_t one = work_.element == CpuElement::kF32 ? 0x3F80'0000 : 0x3C00;
-        std::memcpy(output + place * element_bytes_, &one, element_bytes_);
-      } else if (FindsPositions(work_.function)) {
-        uint64_t position = 0;
-        std::memcpy(&position, results + i * 4, 4);
-        std::memcpy(output + kept.output() * work_.result_bytes, &position, work_.result_bytes);
-      } else {
-        CopyElement(output + kept.output() * element_bytes_, results + i * element_bytes_,
-                    element_bytes_);
-      }
+      store(kept.output() + Walk(work_.reduced, positions[i]).output());
     }
   }
 
@@ -262,6 +341,7 @@ class FoldProgram : public CpuProgram {
   uint64_t split_ = 1;  // elements of a reduction in one unit
   uint64_t splits_ = 1;
   uint64_t partial_bytes_ = 0;
+  bool streams_zeros_ = false;
 };
 
 }  // namespace

@@ -1,12 +1,13 @@
 // Sums and products. Those of floats are folded in double precision, in which neither the order nor
 // the number of terms matters to the bound of the result.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "kernels/base/half.h"
 #include "kernels/cpu/fold_kernels.h"
-#include "kernels/descriptor/half.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/fold_sum.cc"
@@ -20,11 +21,14 @@ namespace HWY_NAMESPACE {
 
 enum class Term { kItself, kMagnitude, kSquare };
 
-void StoreFloat(double value, float* to) {
-  *to = std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value);
-}
-void StoreFloat(double value, Half* to) {
-  to->bits = std::isnan(value) ? 0x7E00 : FloatToHalf(static_cast<float>(value));
+// Highway's own gives the greatest number for infinity where there are no vectors.
+template <class DF, class VD>
+HWY_INLINE hn::Vec<DF> Rounded(DF df, VD values) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(df, static_cast<float>(hn::GetLane(values)));
+#else
+  return hn::DemoteTo(df, values);
+#endif
 }
 
 template <class E, Term kTerm, bool kProduct, CpuFunction kFunction>
@@ -85,14 +89,37 @@ struct FloatSum {
     sum = kProduct ? sum * other : sum + other;
   }
   static void Finish(const void* states, size_t width, uint64_t count, void* results) {
-    const double* sums = Plane<double>(states, width, 0);
-    for (size_t i = 0; i < width; ++i) {
-      double value = sums[i];
-      if (kFunction == CpuFunction::kAverage) value /= static_cast<double>(count);
+    const DD dd;
+    const DF df;
+    const auto n = hn::Set(dd, static_cast<double>(count));
+    HWY_ALIGN float rounded[kStateStep];
+    // Up to the end of a vector, for which states and results have room.
+    for (size_t i = 0; i < width; i += Unit()) {
+      auto value = LoadState(states, width, i);
+      if constexpr (kFunction == CpuFunction::kAverage) value = hn::Div(value, n);
+      auto narrow = Rounded(df, value);
       // What is made of a sum is made of a FLOAT32, which may overflow.
-      if (kFunction == CpuFunction::kL2) value = std::sqrt(double{static_cast<float>(value)});
-      if (kFunction == CpuFunction::kLogSum) value = std::log(double{static_cast<float>(value)});
-      StoreFloat(value, static_cast<T*>(results) + i);
+      if constexpr (kFunction == CpuFunction::kL2) {
+        narrow = Rounded(df, hn::Sqrt(hn::PromoteTo(dd, narrow)));
+      }
+      hn::Store(narrow, df, rounded);
+      const size_t some = std::min(Unit(), width - i);
+      if constexpr (kFunction == CpuFunction::kLogSum) {
+        for (size_t j = 0; j < some; ++j) {
+          rounded[j] = static_cast<float>(std::log(double{rounded[j]}));
+        }
+      }
+      if constexpr (std::is_same_v<E, float>) {
+        const auto number = hn::Load(df, rounded);
+        const auto nan = hn::Set(df, std::numeric_limits<float>::quiet_NaN());
+        hn::StoreU(hn::IfThenElse(hn::IsNaN(number), nan, number), df,
+                   static_cast<float*>(results) + i);
+      } else {
+        for (size_t j = 0; j < some; ++j) {
+          static_cast<Half*>(results)[i + j].bits =
+              std::isnan(rounded[j]) ? 0x7E00 : FloatToHalf(rounded[j]);
+        }
+      }
     }
   }
 };

@@ -1,4 +1,4 @@
-// What the processor's device asks of the operating system.
+// The operating system functions that the cpu device needs.
 #ifndef OPMILL_KERNELS_CPU_HOST_H_
 #define OPMILL_KERNELS_CPU_HOST_H_
 
@@ -8,14 +8,14 @@
 
 namespace opmill {
 
-// Processors that this process may use: by its affinity, and by the quota of its container. At
-// least 1.
+// The number of processors that this process may use, according to its affinity and its container's
+// quota. At least 1.
 uint32_t UsableProcessors();
 
-std::string ProcessorName();  // "AMD EPYC 9B45"; "CPU" where it is not known
+std::string ProcessorName();  // "AMD EPYC 9B45"; "CPU" if unknown
 
-// Zeroed memory, in large pages where the system has them to give; null where there is none.
-// `size_bytes` is a multiple of kPageUnit.
+// Allocates zeroed memory, in large pages if available; null if out of memory. `size_bytes` must be
+// a multiple of kPageUnit.
 inline constexpr uint64_t kPageUnit = uint64_t{2} << 20;
 std::byte* MapPages(uint64_t size_bytes);
 void UnmapPages(std::byte* pages, uint64_t size_bytes);

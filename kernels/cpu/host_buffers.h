@@ -1,4 +1,4 @@
-// The memory of inputs and outputs: aligned, in large pages where it is large, kept for reuse.
+// The memory of inputs and outputs: aligned, in large pages if it is large, kept for reuse.
 #ifndef OPMILL_KERNELS_CPU_HOST_BUFFERS_H_
 #define OPMILL_KERNELS_CPU_HOST_BUFFERS_H_
 
@@ -14,14 +14,14 @@
 
 namespace opmill {
 
-// Thread-safe. Owned together with its buffers, which may outlive the device.
+// Thread-safe. Its buffers share ownership of it, and may outlive the device.
 class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
  public:
   HostBuffers(uint64_t max_bytes, uint64_t max_idle_bytes)
       : max_bytes_(max_bytes), max_idle_bytes_(max_idle_bytes) {}
   ~HostBuffers();
 
-  // ResourceExhausted past max_bytes, or where the system has no memory.
+  // Returns ResourceExhausted beyond max_bytes, or if the system has no memory.
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseIdle() ABSL_LOCKS_EXCLUDED(mutex_);

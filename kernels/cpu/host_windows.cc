@@ -2,22 +2,55 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <thread>
 
+#include "kernels/base/rounding.h"
 #include "kernels/cpu/host.h"
 
 namespace opmill {
+namespace {
 
-// The threads of a job object's rate limit are not seen here: its CPU rate is a share of time.
-uint32_t UsableProcessors() {
+// A mask has the 64 processors of one group. Since Windows 11 and Server 2022 a process may use all
+// groups by default; it has no mask then.
+uint32_t ByAffinity() {
+  USHORT groups[64] = {};
+  USHORT group_count = std::size(groups);
+  uint32_t allowed = 0;
+  if (GetProcessGroupAffinity(GetCurrentProcess(), &group_count, groups) && group_count > 1) {
+    for (USHORT i = 0; i < group_count; ++i) allowed += GetActiveProcessorCount(groups[i]);
+    return allowed;
+  }
   DWORD_PTR process = 0;
   DWORD_PTR system = 0;
-  uint32_t allowed = 0;
-  if (GetProcessAffinityMask(GetCurrentProcess(), &process, &system) != 0) {
+  if (GetProcessAffinityMask(GetCurrentProcess(), &process, &system)) {
     for (; process != 0; process &= process - 1) ++allowed;
   }
-  return std::max(1u, allowed != 0 ? allowed : std::thread::hardware_concurrency());
+  return allowed != 0 ? allowed : std::thread::hardware_concurrency();
+}
+
+// The processors of a quota, rounded up; 0 where there is none. A container is a job, and its quota
+// a share of the time of all processors, in hundredths of a percent.
+uint32_t ByQuota() {
+  JOBOBJECT_CPU_RATE_CONTROL_INFORMATION rate = {};
+  constexpr DWORD kCapped =
+      JOB_OBJECT_CPU_RATE_CONTROL_ENABLE | JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP;
+  if (!QueryInformationJobObject(nullptr, JobObjectCpuRateControlInformation, &rate, sizeof(rate),
+                                 nullptr) ||
+      (rate.ControlFlags & kCapped) != kCapped) {
+    return 0;
+  }
+  const uint64_t processors = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
+  return static_cast<uint32_t>(CeilDiv(processors * rate.CpuRate, 10'000));
+}
+
+}  // namespace
+
+uint32_t UsableProcessors() {
+  const uint32_t quota = ByQuota();
+  const uint32_t allowed = ByAffinity();
+  return std::max(1u, quota == 0 ? allowed : std::min(allowed, quota));
 }
 
 std::string ProcessorName() {

@@ -8,11 +8,11 @@
 
 namespace opmill {
 
-std::string InstructionSet();  // that the kernels use now: "AVX3", "SSE4"
+std::string InstructionSet();  // that kernels use now: "AVX3", "SSE4"
 
-// Those that the kernels are built for and this processor has, the best first.
+// The instruction sets that the kernels are built for and this processor supports, best first.
 std::vector<std::string> InstructionSets();
-// What is compiled from here on uses this one. NotFound where there is none of the name.
+// Operators compiled after this call use the instruction set `name`. NotFound if it is unknown.
 absl::Status UseInstructionSetForTest(const std::string& name);
 
 }  // namespace opmill

@@ -1,5 +1,7 @@
 #include "kernels/cpu/task_memory.h"
 
+#include <atomic>
+
 namespace opmill {
 namespace {
 
@@ -9,24 +11,30 @@ std::byte* Align(std::byte* bytes) {
   return bytes + (kAlignment - reinterpret_cast<uintptr_t>(bytes) % kAlignment) % kAlignment;
 }
 
-TaskMemory& OfThisThread() {
-  static thread_local TaskMemory memory;
-  return memory;
+// What a thread keeps between its scopes; threads beyond so many share. Not a thread_local with a
+// destructor: mingw-w64 frees those before it destroys them (its bug 527).
+constexpr size_t kSlots = 64;
+std::atomic<std::byte*> slots[kSlots];
+
+std::atomic<std::byte*>& SlotOfThisThread() {
+  static std::atomic<size_t> threads = 0;
+  static thread_local const size_t number = threads++;
+  return slots[number % kSlots];
 }
 
 }  // namespace
 
-TaskMemory::Scope::Scope() : memory_(OfThisThread()) {
-  if (memory_.kept_ == nullptr) memory_.kept_.reset(new std::byte[kKeptBytes + kAlignment]);
+TaskMemory::Scope::Scope() : kept_(SlotOfThisThread().exchange(nullptr)) {
+  if (kept_ == nullptr) kept_.reset(new std::byte[kKeptBytes + kAlignment]);
 }
 
-TaskMemory::Scope::~Scope() { memory_.used_bytes_ = 0; }
+TaskMemory::Scope::~Scope() { delete[] SlotOfThisThread().exchange(kept_.release()); }
 
 std::byte* TaskMemory::Scope::Take(uint64_t size_bytes) {
   size_bytes = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (size_bytes <= kKeptBytes - memory_.used_bytes_) {
-    std::byte* taken = Align(memory_.kept_.get()) + memory_.used_bytes_;
-    memory_.used_bytes_ += size_bytes;
+  if (size_bytes <= kKeptBytes - used_bytes_) {
+    std::byte* taken = Align(kept_.get()) + used_bytes_;
+    used_bytes_ += size_bytes;
     return taken;
   }
   large_.emplace_back(new std::byte[static_cast<size_t>(size_bytes + kAlignment)]);

@@ -1,4 +1,4 @@
-// Memory that a task needs while it runs. Each thread keeps some, so that tasks find it warm.
+// Temporary memory of a task. Each thread keeps a block of it, so that tasks find it in the cache.
 #ifndef OPMILL_KERNELS_CPU_TASK_MEMORY_H_
 #define OPMILL_KERNELS_CPU_TASK_MEMORY_H_
 
@@ -11,7 +11,7 @@ namespace opmill {
 
 class TaskMemory {
  public:
-  // Everything taken is given back when the scope ends.
+  // All memory taken from the scope is released when the scope ends.
   class Scope {
    public:
     Scope();
@@ -19,18 +19,16 @@ class TaskMemory {
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
-    std::byte* Take(uint64_t size_bytes);  // aligned to 64 bytes; of any content
+    std::byte* Take(uint64_t size_bytes);  // aligned to 64 bytes; uninitialized
 
    private:
-    TaskMemory& memory_;
+    std::unique_ptr<std::byte[]> kept_;
+    uint64_t used_bytes_ = 0;
     std::vector<std::unique_ptr<std::byte[]>> large_;
   };
 
  private:
   static constexpr uint64_t kKeptBytes = uint64_t{512} << 10;
-
-  std::unique_ptr<std::byte[]> kept_;
-  uint64_t used_bytes_ = 0;
 };
 
 }  // namespace opmill

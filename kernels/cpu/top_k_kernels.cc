@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "hwy/contrib/sort/vqsort.h"
@@ -31,6 +32,9 @@ constexpr size_t kFew = 16;
 constexpr size_t kMany = 512;
 // Elements beyond k that the first threshold is taken from, where k is small.
 constexpr size_t kAhead = 16;
+// A longer sequence's is taken from so many elements at most, in so many groups.
+constexpr size_t kMostSeen = 16384;
+constexpr size_t kMostGroups = 1024;
 
 constexpr size_t Ahead(size_t k, size_t room) {
   return k < kMany / 4 ? std::min(room, k + kAhead) : room;
@@ -109,32 +113,24 @@ struct TopK {
     return KeyOf(candidates[k - 1]);
   }
 
-  // The first of the greatest keys. Only the block that has it is searched.
-  static Candidate First(const T* from, size_t count, uint64_t position) {
-    constexpr size_t kBlock = 16384 / sizeof(T);
+  // A key that at least k elements reach, or the least of all where too few are there to find one:
+  // of the greatest of so many groups of the first elements, the k-th.
+  static T Seed(const T* from, size_t count, size_t k) {
+    size_t groups = kStateStep;
+    while (groups < 4 * k && groups < kMostGroups) groups *= 2;
+    const size_t rounds = std::min(count / 4, kMostSeen) / groups;
+    if (k > kMostGroups / 4 || rounds < 2) return hwy::LimitsMin<T>();
     const D d;
-    const size_t n = hn::Lanes(d);
-    T best = Keys::Of(from[0]);
-    size_t block = 0;
-    for (size_t begin = 0; begin < count; begin += kBlock) {
-      const size_t end = std::min(begin + kBlock, count);
-      auto greatest = hn::Set(d, best);
-      size_t i = begin;
-      for (; i + n <= end; i += n) greatest = hn::Max(greatest, Keys::Load(d, from + i));
-      HWY_ALIGN T lanes[kStateStep];
-      hn::Store(greatest, d, lanes);
-      T most = *std::max_element(lanes, lanes + n);
-      for (; i < end; ++i) most = std::max(most, Keys::Of(from[i]));
-      if (most > best) {
-        best = most;
-        block = begin;
+    HWY_ALIGN T greatest[kMostGroups];
+    std::fill_n(greatest, groups, hwy::LimitsMin<T>());
+    for (size_t at = 0; at < rounds * groups; at += groups) {
+      for (size_t i = 0; i < groups; i += hn::Lanes(d)) {
+        const auto keys = Keys::Load(d, from + at + i);
+        hn::Store(hn::Max(hn::Load(d, greatest + i), keys), d, greatest + i);
       }
     }
-    const auto wanted = hn::Set(d, best);
-    size_t i = block;
-    while (i + n <= count && hn::AllFalse(d, hn::Eq(Keys::Load(d, from + i), wanted))) i += n;
-    while (Keys::Of(from[i]) != best) ++i;
-    return Make(best, position + i);
+    std::nth_element(greatest, greatest + k - 1, greatest + groups, std::greater<T>());
+    return greatest[k - 1];
   }
 
   // Elements that are no more than the k-th best so far are skipped: those that equal it come
@@ -143,18 +139,22 @@ struct TopK {
                      void* candidates, size_t room) {
     const T* from = static_cast<const T*>(elements);
     Candidate* const found = static_cast<Candidate*>(candidates);
-    if (k == 1) {
-      *found = First(from, count, position);
-      return;
+    size_t filled = 0;
+    T threshold = hwy::LimitsMin<T>();  // candidates are greater
+    if (const T seed = Seed(from, count, k); seed > threshold) {
+      threshold = static_cast<T>(seed - 1);
+    } else {
+      filled = room == count ? count : std::min(Ahead(k, room), count);
+      MakeAll(from, filled, position, found);
     }
-    size_t filled = room == count ? count : std::min(Ahead(k, room), count);
-    MakeAll(from, filled, position, found);
     size_t i = filled;
     if (i < count) {
       const D d;
       const size_t n = hn::Lanes(d);
-      T threshold = Shrink(found, filled, k);
-      filled = k;
+      if (filled > 0) {
+        threshold = Shrink(found, filled, k);
+        filled = k;
+      }
       const auto push = [&](size_t at) HWY_ATTR {
         const T key = Keys::Of(from[at]);
         if (key <= threshold) return;
@@ -163,12 +163,10 @@ struct TopK {
         threshold = Shrink(found, filled, k);
         filled = k;
       };
-      for (; i + 4 * n <= count; i += 4 * n) {
+      for (; i + 8 * n <= count; i += 8 * n) {
+        if (HWY_LIKELY(!Keys::MayExceed(d, from + i, threshold))) continue;
         const auto least = hn::Set(d, threshold);
-        const auto a = hn::Max(Keys::Load(d, from + i), Keys::Load(d, from + i + n));
-        const auto b = hn::Max(Keys::Load(d, from + i + 2 * n), Keys::Load(d, from + i + 3 * n));
-        if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Max(a, b), least)))) continue;
-        for (size_t j = i; j < i + 4 * n; j += n) {
+        for (size_t j = i; j < i + 8 * n; j += n) {
           for (uint64_t set = BitsOf(d, hn::Gt(Keys::Load(d, from + j), least)); set != 0;
                set &= set - 1) {
             push(j + hwy::Num0BitsBelowLS1Bit_Nonzero64(set));

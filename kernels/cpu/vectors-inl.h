@@ -1,4 +1,4 @@
-// What the kernels of one instruction set share. Included once for each.
+// Vector helpers shared by the kernels of one instruction set. Included once per instruction set.
 // NOLINTBEGIN
 #if defined(OPMILL_KERNELS_CPU_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef OPMILL_KERNELS_CPU_VECTORS_INL_H_
@@ -22,7 +22,8 @@ struct Half {  // FLOAT16, as bits
   uint16_t bits;
 };
 
-// Exact for every number, infinity and NaN, which Highway's own promotion is not on all targets.
+// Exact for all values, including infinity and NaN. Highway's own conversion is not exact on all
+// targets.
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const Half* from) {
 #if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_TARGET == HWY_NEON
@@ -34,7 +35,7 @@ HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const Half* from) {
   const auto bits = hn::PromoteTo(du, hn::LoadU(dh, reinterpret_cast<const uint16_t*>(from)));
   const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFFu)));
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000u)));
-  // 2^112 moves the exponent to FLOAT32's bias, that of denormals too.
+  // Multiplying by 2^112 converts the exponent to the bias of FLOAT32, including denormals.
   const auto number = hn::Mul(hn::BitCast(df, magnitude), hn::Set(df, 0x1p112f));
   const hn::RebindToSigned<DF> di;
   const auto special = hn::Gt(hn::BitCast(di, magnitude), hn::Set(di, 0x0F7FFFFF));
@@ -59,18 +60,18 @@ HWY_INLINE const T* Plane(const void* states, size_t width, size_t bytes_before)
   return Plane<T>(const_cast<void*>(states), width, bytes_before);
 }
 
-// Folds that make no difference between their elements. A Policy has
-//   T, Part, Acc            the element, vectors of it, and of states
-//   Unit()                  elements of a Part
-//   Load, Join              Part from elements, of two Parts
-//   Fold                    a Part into an Acc
-//   Pad                     an element, of the rest of a row, that changes nothing
+// Folds in which all elements play the same role. A Policy has
+//   T, Part, Acc            the element, a vector of elements, a vector of states
+//   Unit()                  the number of elements in a Part
+//   Load, Join              make a Part from elements, or from two Parts
+//   Fold                    folds a Part into an Acc
+//   Pad                     a neutral element to fill the rest of a row
 //   Identity, LoadState, StoreState, MergeLane, Finish, kStateBytes
 template <class Policy>
 struct SimpleFold {
   using T = typename Policy::T;
 
-  // Eight loads in flight, and one step of the accumulator for all of them.
+  // Keeps eight loads in flight, with one accumulator step for all of them.
   template <class At>
   static HWY_INLINE typename Policy::Part JoinEight(At at) {
     const auto a = Policy::Join(Policy::Load(at(0)), Policy::Load(at(1)));
@@ -123,17 +124,20 @@ struct SimpleFold {
       }
     }
     const size_t first = r;
-    for (; r < row_count; ++r) {
-      const T* p = static_cast<const T*>(rows[r]);
+    if (first < row_count) {
+      const T* p[8];
+      const size_t rest = row_count - first;
+      for (size_t j = 0; j < rest; ++j) p[j] = static_cast<const T*>(rows[first + j]);
       for (size_t i = 0; i < whole; i += n) {
-        Policy::StoreState(Policy::Fold(Policy::LoadState(states, width, i), Policy::Load(p + i)),
-                           states, width, i);
+        auto acc = Policy::LoadState(states, width, i);
+        for (size_t j = 0; j < rest; ++j) acc = Policy::Fold(acc, Policy::Load(p[j] + i));
+        Policy::StoreState(acc, states, width, i);
       }
     }
     if (whole < width) LastColumns(rows, row_count, first, states, width, whole);
   }
 
-  // As above, in the same order, for the columns of less than a vector.
+  // The same operations in the same order, for the last columns, which fill less than a vector.
   static HWY_NOINLINE void LastColumns(const void* const* rows, size_t row_count, size_t first,
                                        void* states, size_t width, size_t whole) {
     HWY_ALIGN T rest[8][kStateStep] = {};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/move_kernels.h"
+
 namespace opmill {
 namespace {
 
@@ -29,6 +31,13 @@ void GatherAs(const std::byte* input, std::byte* packed, absl::Span<const uint64
       for (size_t i = 0; i < columns.size(); ++i) to[r * pitch + i] = row[columns[i]];
     }
   }
+}
+
+bool AreConsecutive(absl::Span<const uint64_t> offsets) {
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] != offsets[0] + i) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -72,6 +81,26 @@ Walk::Walk(const std::vector<WorkDim>& dims, uint64_t position) : dims_(dims) {
   }
 }
 
+void InputOffsets(const std::vector<WorkDim>& dims, uint64_t position,
+                  absl::Span<uint64_t> offsets) {
+  Walk walk(dims, position);
+  if (dims.empty() || dims.back().size < kShortLoop) {
+    for (uint64_t& offset : offsets) {
+      offset = walk.input();
+      walk.Next();
+    }
+    return;
+  }
+  const WorkDim& last = dims.back();
+  for (size_t i = 0; i < offsets.size();) {
+    const uint64_t first = Walk(dims, position + i).input();
+    const uint64_t run =
+        std::min<uint64_t>(last.size - (position + i) % last.size, offsets.size() - i);
+    for (uint64_t j = 0; j < run; ++j) offsets[i + j] = first + j * last.input;
+    i += run;
+  }
+}
+
 void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes) {
   switch (element_bytes) {
     case 1:
@@ -91,6 +120,11 @@ void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes) {
 
 void Gather(const std::byte* input, std::byte* packed, absl::Span<const uint64_t> columns,
             absl::Span<const uint64_t> rows, uint64_t pitch, uint32_t element_bytes) {
+  if (rows.size() > 1 && AreConsecutive(rows)) {
+    TransposeRows(input + rows[0] * element_bytes, columns, rows.size(), packed, pitch,
+                  element_bytes);
+    return;
+  }
   switch (element_bytes) {
     case 1:
       return GatherAs<uint8_t>(input, packed, columns, rows, pitch);

@@ -1,4 +1,4 @@
-// Steps through the elements of some dimensions, and copies elements.
+// Iterates over the elements of several dimensions, and copies elements.
 #ifndef OPMILL_KERNELS_CPU_WALK_H_
 #define OPMILL_KERNELS_CPU_WALK_H_
 
@@ -13,13 +13,13 @@
 namespace opmill {
 
 uint64_t CountOf(const std::vector<WorkDim>& dims);
-// By what lies further apart in the input.
+// Orders dimensions by their input stride, largest first.
 bool IsOuter(const WorkDim& a, const WorkDim& b);
-// Makes one of dimensions that are walked like one.
+// Merges dimensions that can be iterated as one.
 void MergeDims(std::vector<WorkDim>& dims);
 void SortAndMerge(std::vector<WorkDim>& dims);
 
-// Row-major, from the element `position` on. `dims` outlive the walk.
+// Iterates in row-major order, starting at element `position`. `dims` must outlive the walk.
 class Walk {
  public:
   Walk(const std::vector<WorkDim>& dims, uint64_t position);
@@ -49,6 +49,10 @@ class Walk {
   uint64_t output_ = 0;
   uint64_t indices_ = 0;
 };
+
+// Where the elements from `position` on lie in the input.
+void InputOffsets(const std::vector<WorkDim>& dims, uint64_t position,
+                  absl::Span<uint64_t> offsets);
 
 void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes);
 

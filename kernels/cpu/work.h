@@ -1,4 +1,4 @@
-// What the processor's kernels compute, as plain data: no descriptors and no tensors.
+// The work of the processor's kernels as plain data, without descriptors or tensors.
 #ifndef OPMILL_KERNELS_CPU_WORK_H_
 #define OPMILL_KERNELS_CPU_WORK_H_
 
@@ -43,20 +43,22 @@ enum class CpuFunction : uint32_t {
   kArgMax,
 };
 
-// Strides in elements.
+// A dimension, with its strides in elements.
 struct WorkDim {
   uint64_t size = 1;
   uint64_t input = 0;
   uint64_t output = 0;
-  uint64_t indices = 0;  // of top_k's second output
+  uint64_t indices = 0;  // stride of top_k's second output
 };
 
-// A reduction, or a hardmax, whose kArgMax is where the ones go.
+// A reduction, or a hardmax, which uses kArgMax to find where the ones go.
 struct FoldWork {
   CpuFunction function = CpuFunction::kSum;
   CpuElement element = CpuElement::kF32;
   bool last_wins = false;        // of equal extremes
+  bool nan_is_last = false;      // of kArgMin: no number follows a NaN
   bool is_hardmax = false;       // `reduced` has output strides then
+  bool is_top_1 = false;         // values, and positions into the second output
   uint32_t result_bytes = 4;     // of an element of the output
   std::vector<WorkDim> kept;     // any order
   std::vector<WorkDim> reduced;  // in the order that positions count
@@ -71,29 +73,31 @@ struct TopKWork {
   WorkDim axis;
 };
 
-// Where a run finds its bytes.
+// The buffers of a run.
 struct RunBuffers {
   std::array<const std::byte*, 2> inputs = {};
   std::array<std::byte*, 2> outputs = {};
   std::byte* scratch = nullptr;
 };
 
-// How an operator is computed: phases, one after another, of tasks that may run at the same time.
-// Which tasks there are depends on the work alone, so that bytes do not depend on the threads.
-// Immutable.
+// How an operator is computed: consecutive phases of tasks. The tasks of a phase may run
+// concurrently. The division into tasks depends only on the work, so that results do not depend on
+// the number of threads. Immutable.
 class CpuProgram {
  public:
   virtual ~CpuProgram() = default;
   virtual void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const = 0;
 
-  const std::vector<uint64_t>& phases() const { return phases_; }  // the tasks of each
+  const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }
-  uint64_t cost_bytes() const { return cost_bytes_; }  // read and written, weighed by the work
+  uint64_t cost_bytes() const { return cost_bytes_; }    // read and written, weighed by the work
+  bool fills_outputs() const { return fills_outputs_; }  // every element, not only some
 
  protected:
   std::vector<uint64_t> phases_;
   uint64_t scratch_bytes_ = 0;
   uint64_t cost_bytes_ = 0;
+  bool fills_outputs_ = true;
 };
 
 }  // namespace opmill

@@ -14,13 +14,12 @@ namespace {
 
 constexpr uint64_t kMaxViewElements = uint64_t{1} << D3D12_REQ_BUFFER_RESOURCE_TEXEL_COUNT_2_TO_EXP;
 constexpr uint64_t kMaxGroups = D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION;
-// The constants of a dispatch for one run, and its instance, which starts at the start of its
+// The constants of a dispatch for a single run, and its instance, which starts at the start of the
 // views.
-static_assert(sizeof(ElementwiseConstants) <= sizeof(DispatchConstants));
-constexpr uint64_t kConstantsStride = RoundUp(sizeof(DispatchConstants) + sizeof(Instance),
+constexpr uint64_t kConstantsStride = RoundUp(KernelConstants::kMaxBytes + sizeof(Instance),
                                               D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT);
 
-// Views reach to the end of the last vector; buffers are cut so that they may.
+// Views extend to the end of the last vector; buffers are rounded up accordingly.
 uint64_t AddressableBytes(const OperatorPlan& plan, BufferRole role) {
   return RoundUp(BytesOf(plan, role), 16);
 }
@@ -121,7 +120,7 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   std::byte* next = compiled->constants_.data();
   for (const Pass& pass : compiled->plan().passes) {
     for (const Dispatch& dispatch : pass.dispatches) {
-      const absl::Span<const std::byte> constants = ConstantBytes(dispatch);
+      const absl::Span<const std::byte> constants = dispatch.constants.bytes();
       constexpr Instance kWholeViews = {};
       std::memcpy(next, constants.data(), constants.size());
       std::memcpy(next + constants.size(), &kWholeViews, sizeof(kWholeViews));

@@ -1,4 +1,4 @@
-// An operator with everything that lives on the device for it.
+// A compiled operator with its objects on the device.
 #ifndef OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
 #define OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
 
@@ -19,7 +19,7 @@ namespace opmill {
 
 class D3D12CompiledOperator : public CompiledOperator {
  public:
-  // Internal when a view of the plan leaves its buffer or a grid leaves Direct3D's limits.
+  // Returns Internal if a view of the plan exceeds its buffer, or a grid exceeds Direct3D's limits.
   static absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> Create(
       const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
       uint64_t generation);
@@ -28,7 +28,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   uint64_t generation() const { return generation_; }
   uint64_t dispatch_count() const { return dispatch_count_; }
   Pace& pace() const { return pace_; }
-  // Some kernel reads an output.
+  // True if a kernel reads an output.
   bool reads_outputs() const { return reads_outputs_; }
 
   ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].get(); }
@@ -43,7 +43,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   uint64_t dispatch_count_ = 0;
   bool reads_outputs_ = false;
   std::vector<PipelineCache::Pipeline> pipelines_;  // one for each of plan().kernels
-  std::vector<uint64_t> first_dispatch_;            // of each pass, counted over all
+  std::vector<uint64_t> first_dispatch_;            // index of the first dispatch of each pass
   BufferSlice constants_;
   D3D12_GPU_VIRTUAL_ADDRESS constants_address_ = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace opmill {
 
-// Of one D3D12Device, over all its generations.
+// Counters of one D3D12Device, across its generations.
 struct Counters {
   std::atomic<uint64_t> runs{0};
   std::atomic<uint64_t> submissions{0};

@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/compiled_operator.h"
-#include "kernels/d3d12/generation.h"
+#include "kernels/d3d12/device_generation.h"
 #include "kernels/d3d12/hresult.h"
 #include "kernels/d3d12/memory/host_buffer.h"
 #include "kernels/d3d12/queue/queued_run.h"
@@ -23,15 +23,15 @@
 namespace opmill {
 namespace {
 
-// A device that is gone may stay so for a while: how often it is looked for, and how long after a
-// search in vain callers are told so without another.
+// How often a lost device is searched for, and how long after a failed search callers get its error
+// without a new search.
 constexpr absl::Duration kSearchInterval = absl::Milliseconds(500);
-// Runs find out at once that the device is lost; where there are none, this often somebody looks.
+// Runs detect a device loss at once. Without runs, it is checked at this interval.
 constexpr absl::Duration kIdleCheckInterval = absl::Seconds(1);
-// For the kernels that the lost device had, before its successor is called available.
+// The time for recreating the lost device's kernels before the new one is reported as available.
 constexpr absl::Duration kPreload = absl::Milliseconds(500);
 
-// Wakes the thread that rebuilds. Outlives the device where buffers do.
+// Wakes the rebuilding thread. Outlives the device if buffers do.
 struct LossSignal {
   absl::Mutex mutex;
   bool is_lost ABSL_GUARDED_BY(mutex) = false;
@@ -42,7 +42,7 @@ absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::s
                          BufferUse use, uint64_t needed_bytes, uint64_t generation) {
   if (buffer == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("The ", name, " buffer is missing or of another device."));
+        absl::StrCat("The ", name, " buffer is missing or belongs to another device."));
   }
   if (buffer->use() != use) {
     return absl::InvalidArgumentError(
@@ -128,7 +128,7 @@ class D3D12Device : public Device {
     ASSIGN_OR_RETURN(BufferSlice slice,
                      generation->pool().Allocate(
                          is_input ? Placement::kHostInput : Placement::kHostOutput, size_bytes));
-    if (is_input) {  // kernels load whole vectors
+    if (is_input) {  // kernels load complete vectors
       const uint64_t padding = (16 - size_bytes % 16) % 16;
       std::memset(slice.data() + size_bytes, 0, static_cast<size_t>(padding));
     }
@@ -152,7 +152,7 @@ class D3D12Device : public Device {
                       ? absl::InvalidArgumentError(
                             "The operator is missing or was compiled for another device.")
                       : CheckBindings(*run);
-    // A generation refuses only when a newer one stands ready.
+    // A generation refuses runs only if a newer one exists.
     for (;;) {
       const std::shared_ptr<Generation> generation = Newest();
       if (run->status.ok() && run->compiled->generation() != generation->number()) {
@@ -224,7 +224,8 @@ class D3D12Device : public Device {
                               });
   }
 
-  // The newest generation, or, when it is lost, one in place of it where callers rebuild.
+  // Returns the newest generation. If it is lost, callers replace it first or get Unavailable,
+  // depending on callers_rebuild.
   absl::StatusOr<std::shared_ptr<Generation>> Living() {
     std::shared_ptr<Generation> newest = Newest();
     if (!newest->health().lost()) return newest;
@@ -243,7 +244,7 @@ class D3D12Device : public Device {
     if (!next.ok()) {
       searched_at_ = absl::Now();
       search_result_ = absl::UnavailableError(
-          absl::StrCat("The device was lost and does not come back: ", next.status().message()));
+          absl::StrCat("The device was lost and cannot be reopened: ", next.status().message()));
       return search_result_;
     }
     counters_.resets.fetch_add(1, std::memory_order_relaxed);
@@ -252,13 +253,13 @@ class D3D12Device : public Device {
     return next;
   }
 
-  // On all cores: drivers take milliseconds for a pipeline.
+  // Uses all cores: drivers take milliseconds per pipeline.
   void Preload(Generation& generation, absl::Time deadline) {
     const std::vector<KernelPermutation> kernels = shaders_->Remembered(options_.max_live_kernels);
     std::atomic<size_t> next = 0;
     const auto create = [&] {
       for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {
-        // Who fails here fails again, and says why, when an operator asks for it.
+        // A kernel that fails here fails again, with its error, when an operator needs it.
         generation.pipelines().Get(kernels[i]).IgnoreError();
       }
     };
@@ -268,8 +269,8 @@ class D3D12Device : public Device {
     for (std::thread& helper : helpers) helper.join();
   }
 
-  // Rebuilds a lost device for those who only wait for it, and tells of its comings and goings,
-  // also where a caller was faster.
+  // Rebuilds a lost device, and reports losses and recoveries, even if a caller's request has
+  // already rebuilt it.
   void Watch() {
     const auto is_needed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
       return losses_->is_lost || losses_->is_closing;
@@ -310,9 +311,9 @@ class D3D12Device : public Device {
   Counters counters_;
 
   absl::Mutex rebuild_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  // Of the constructing thread, then of whoever holds rebuild_mutex_.
+  // Used by the constructing thread, later under rebuild_mutex_.
   uint64_t last_number_ = 0;
-  absl::Time searched_at_ = absl::InfinitePast();  // in vain
+  absl::Time searched_at_ = absl::InfinitePast();  // the last failed search
   absl::Status search_result_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);
@@ -326,9 +327,9 @@ class D3D12Device : public Device {
 PlanOptions PlanOptionsFor(DeviceKind kind) {
   PlanOptions plan;
   if (kind == DeviceKind::kSoftware) {
-    // Groups are dealt to the host's threads; many for each even out their differences. A group
-    // of as many lanes as a SIMD register holds needs no switching at barriers and reads 128
-    // neighbouring bytes a step: docs/notes/kernels-on-lavapipe.md has the numbers.
+    // Groups are distributed to the host's threads; many groups per thread even out differences. A
+    // group with as many lanes as a SIMD register needs no switching at barriers and reads 128
+    // adjacent bytes per step (measurements: docs/notes/kernels-on-lavapipe.md).
     plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
     plan.threads = 8;
   } else {
@@ -351,7 +352,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptio
     if (device.ok()) return device;
     status = absl::Status(device.status().code(),
                           absl::StrCat("Adapter ", adapter.index, " (", adapter.name,
-                                       ") does not open: ", device.status().message()));
+                                       ") cannot be opened: ", device.status().message()));
   }
   return status;
 }

@@ -1,4 +1,4 @@
-// Whether a device still answers, known to all who call it.
+// Whether a device has been lost.
 #ifndef OPMILL_KERNELS_D3D12_HEALTH_H_
 #define OPMILL_KERNELS_D3D12_HEALTH_H_
 
@@ -13,10 +13,10 @@
 
 namespace opmill {
 
-// A lost device stays lost. Safe to use from many threads.
+// Shared by all code that calls the device. A lost device stays lost. Thread-safe.
 class Health {
  public:
-  // `on_loss` is called once, by whoever finds out, and must not block.
+  // `on_loss` is called once, on the thread that detects the loss, and must not block.
   Health(ComPtr<ID3D12Device> device, std::function<void()> on_loss)
       : device_(std::move(device)), on_loss_(std::move(on_loss)) {}
 
@@ -25,14 +25,14 @@ class Health {
     if (!lost_.exchange(true, std::memory_order_acq_rel)) on_loss_();
   }
 
-  // What the device still has to do will not be done.
+  // Work in flight will not be completed.
   void MarkRemoved() {
     removed_.store(true, std::memory_order_release);
     MarkLost();
   }
 
-  // True when the implementation itself says so, or has said so: vkd3d tells by what a call
-  // returns.
+  // True if the Direct3D implementation reports the removal now, or did before. vkd3d reports it
+  // only as the result of a call.
   bool IsRemoved() {
     if (removed_.load(std::memory_order_acquire)) return true;
     if (SUCCEEDED(device_->GetDeviceRemovedReason())) return false;
@@ -40,7 +40,7 @@ class Health {
     return true;
   }
 
-  // ToStatus, and a look at the device when the call failed.
+  // Like ToStatus, and checks for a device loss if the call failed.
   absl::Status Check(HRESULT result, absl::string_view call) {
     if (SUCCEEDED(result)) return absl::OkStatus();
     if (IsDeviceLoss(result)) MarkRemoved();

@@ -1,4 +1,4 @@
-// Where HRESULTs stop.
+// Converts HRESULTs to absl::Status. Other code does not return HRESULTs.
 #ifndef OPMILL_KERNELS_D3D12_HRESULT_H_
 #define OPMILL_KERNELS_D3D12_HRESULT_H_
 
@@ -10,11 +10,11 @@ namespace opmill {
 
 bool IsDeviceLoss(HRESULT result);
 
-// Ok, or a sentence that names the call: Unavailable for a lost device, ResourceExhausted for
-// memory, Internal for the rest.
+// Returns OK, or a sentence that names the call: Unavailable for a lost device, ResourceExhausted
+// for lack of memory, otherwise Internal.
 absl::Status ToStatus(HRESULT result, absl::string_view call);
 
-// What every operation on a lost device answers.
+// The error of every operation on a lost device.
 absl::Status DeviceLostError();
 
 }  // namespace opmill

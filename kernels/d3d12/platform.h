@@ -1,5 +1,5 @@
-// Direct3D 12 as every other file here sees it, on Windows (MSVC and mingw) and over vkd3d. What
-// differs between them lives in this header and in adapters_*.cc and event_*.cc.
+// Includes Direct3D 12 for all files of this folder, on Windows (MSVC and mingw) and with vkd3d.
+// The differences are limited to this header, adapters_*.cc and event_*.cc.
 #ifndef OPMILL_KERNELS_D3D12_PLATFORM_H_
 #define OPMILL_KERNELS_D3D12_PLATFORM_H_
 
@@ -52,8 +52,8 @@
 
 #endif
 
-// Declared here because the headers that do so (d3dcompiler.h, vkd3d_utils.h) do not get along with
-// DirectX-Headers everywhere.
+// Declared here because the headers that declare it (d3dcompiler.h, vkd3d_utils.h) conflict with
+// DirectX-Headers on some systems.
 extern "C" HRESULT WINAPI D3DCompile(const void* data, SIZE_T size, const char* name,
                                      const D3D_SHADER_MACRO* macros, ID3DInclude* include,
                                      const char* entry, const char* target, UINT flags,
@@ -64,7 +64,7 @@ namespace opmill {
 using Microsoft::WRL::ComPtr;
 
 // Methods that return a struct take (this, result*) in every implementation, but only MSVC calls
-// them so from a declaration that returns by value.
+// them that way from a declaration that returns by value.
 #if defined(_MSC_VER)
 inline D3D12_CPU_DESCRIPTOR_HANDLE CpuStart(ID3D12DescriptorHeap* heap) {
   return heap->GetCPUDescriptorHandleForHeapStart();

@@ -1,4 +1,5 @@
-// DirectML's feature levels, and how an operator's schema says what it takes at which of them.
+// DirectML's feature levels, and the rows in which a schema says what an operator supports at each
+// level.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_FEATURE_LEVELS_H_
 #define OPMILL_KERNELS_DESCRIPTOR_FEATURE_LEVELS_H_
 
@@ -14,7 +15,7 @@
 
 namespace opmill {
 
-// DirectML's own values (DML_FEATURE_LEVEL).
+// The values of DML_FEATURE_LEVEL.
 enum class FeatureLevel : uint32_t {
   k1_0 = 0x1000,
   k2_0 = 0x2000,
@@ -44,7 +45,7 @@ bool IsKnown(FeatureLevel level);
 std::string ToString(FeatureLevel level);  // "5.1"
 absl::StatusOr<FeatureLevel> FeatureLevelFrom(absl::string_view text);
 
-// A set of data types, small enough to be a constant.
+// A set of data types, usable in constant expressions.
 class DataTypeSet {
  public:
   constexpr DataTypeSet() = default;
@@ -79,14 +80,14 @@ inline constexpr DataTypeSet kEightTypes =
 inline constexpr DataTypeSet kTenTypes = kEightTypes | kIntegers64;
 
 struct FeatureLevelRow {
-  FeatureLevel level;  // holds from here on, until a newer row
+  FeatureLevel level;  // applies from this level on, until a newer row
   uint32_t min_rank;
   uint32_t max_rank;
   DataTypeSet types;             // of the inputs; an output of values has the same type
-  DataTypeSet index_types = {};  // of an output of indices; empty where there is none
+  DataTypeSet index_types = {};  // of an output of indices; empty if there is none
 };
 
-// DirectML's effective rank: dimensions, not counting leftmost ones of size 1.
+// DirectML's effective rank: the number of dimensions without leading ones of size 1.
 uint32_t EffectiveRank(const std::vector<uint32_t>& sizes);
 
 }  // namespace opmill

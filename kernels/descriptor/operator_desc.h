@@ -1,4 +1,4 @@
-// What a caller asks for: an operator of DirectML as data.
+// The descriptor of a DirectML operator as data.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_OPERATOR_DESC_H_
 #define OPMILL_KERNELS_DESCRIPTOR_OPERATOR_DESC_H_
 
@@ -16,21 +16,21 @@ namespace opmill {
 
 struct OperatorSchema;
 
-// DML_AXIS_DIRECTION, which several operators take.
+// DML_AXIS_DIRECTION, an attribute of several operators.
 enum class AxisDirection : uint32_t { kIncreasing = 0, kDecreasing = 1 };
 
-// The values of an attribute: any number for a list of axes, one for every other kind.
+// The values of an attribute: any number of them for a list of axes, otherwise exactly one.
 using AttributeValues = std::vector<uint32_t>;
 
 // Tensors and attributes are in the order of the schema. Every operator family has a typed form of
 // its descriptors (kernels/operators/*/*_desc.h), which converts to this one and back.
 struct OperatorDesc {
-  const OperatorSchema* schema = nullptr;  // null only in a descriptor that was never filled in
+  const OperatorSchema* schema = nullptr;  // null only in a default-constructed descriptor
   std::vector<TensorDesc> inputs;
-  std::vector<std::optional<TensorDesc>> outputs;  // Validate infers those that are not given
+  std::vector<std::optional<TensorDesc>> outputs;  // Validate infers omitted ones
   std::vector<AttributeValues> attributes;
 
-  // The values of the attribute with that name, which the schema has.
+  // The values of the attribute with that name, which the schema must have.
   const AttributeValues& list(absl::string_view attribute) const;
   uint32_t number(absl::string_view attribute) const { return list(attribute).front(); }
   template <typename Enum>
@@ -42,7 +42,7 @@ struct OperatorDesc {
   template <typename H>
   friend H AbslHashValue(H h, const OperatorDesc& d) {
     h = H::combine(std::move(h), d.schema, d.inputs, d.attributes);
-    // An abseil that was built for C++14 cannot hash std::optional.
+    // Abseil cannot hash std::optional if it was built for C++14.
     for (const auto& output : d.outputs)
       h = H::combine(std::move(h), output.value_or(TensorDesc()));
     return h;
@@ -52,7 +52,7 @@ struct OperatorDesc {
 absl::string_view OperatorName(const OperatorDesc& desc);  // "argmin", "reduce", "top_k", ...
 // The outputs of a validated descriptor.
 std::vector<TensorDesc> OutputsOf(const OperatorDesc& desc);
-std::string ToString(const OperatorDesc& desc);  // one line, enough to repeat the call
+std::string ToString(const OperatorDesc& desc);  // one line, sufficient to repeat the call
 
 }  // namespace opmill
 

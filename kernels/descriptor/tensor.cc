@@ -26,7 +26,7 @@ std::optional<uint64_t> CheckedMultiply(uint64_t a, uint64_t b) {
   return a * b;
 }
 
-// Absent when the bytes do not fit into 64 bits.
+// nullopt if the bytes do not fit into 64 bits.
 std::optional<uint64_t> CheckedSpannedBytes(const TensorDesc& desc) {
   if (desc.strides.empty()) return ElementCount(desc) * ElementBytes(desc.data_type);
   uint64_t last_index = 0;
@@ -81,16 +81,17 @@ class OverlapSearch {
 
   Overlap Run() {
     if (!crosses_) return Overlap::kNone;
-    // Twice the reach has to fit into the signed numbers below; no memory is that large.
+    // Twice the reach must fit into the signed numbers below; no memory is that large.
     if (total_reach_ > kMaxUint64 / 4) return Overlap::kUndecided;
     return Search(dims_.size(), 0, false);
   }
 
  private:
-  // Steps tried before the answer is given up: some milliseconds.
+  // The limit of steps before the search gives up, after some milliseconds.
   static constexpr uint32_t kMaxSteps = 1u << 18;
 
-  // Can dimensions [0, count) move by -`moved`? `nonzero`: some larger dimension has stepped.
+  // Returns whether dimensions [0, count) can move by -`moved`. `nonzero`: a larger dimension has
+  // stepped.
   Overlap Search(size_t count, int64_t moved, bool nonzero) {
     if (count == 0) return nonzero && moved == 0 ? Overlap::kSome : Overlap::kNone;
     const auto [stride, size] = dims_[count - 1];
@@ -98,7 +99,8 @@ class OverlapSearch {
     const int64_t reach = static_cast<int64_t>(reach_below_[count - 1]);
     const int64_t divisor = static_cast<int64_t>(divisor_below_[count - 1]);
     const int64_t limit = static_cast<int64_t>(size - 1);
-    // |moved + step * stride| <= reach; without a step above, the mirror image need not be tried.
+    // |moved + step * stride| <= reach. If no larger dimension has stepped, negative steps need not
+    // be tried.
     int64_t first = std::max(-limit, CeilDivide(-reach - moved, signed_stride));
     const int64_t last = std::min(limit, FloorDivide(reach - moved, signed_stride));
     if (!nonzero) first = std::max<int64_t>(first, 0);
@@ -116,9 +118,9 @@ class OverlapSearch {
   static int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
   absl::Span<const std::pair<uint64_t, uint64_t>> dims_;
-  std::vector<uint64_t> reach_below_;    // sum of (size - 1) * stride of the dimensions below
+  std::vector<uint64_t> reach_below_;    // sum of (size - 1) * stride of smaller dimensions
   std::vector<uint64_t> divisor_below_;  // their greatest common divisor, 0 for none
-  bool crosses_ = false;                 // some stride is not beyond the reach of the smaller ones
+  bool crosses_ = false;                 // a stride is within the reach of the smaller ones
   uint64_t total_reach_ = 0;
   uint32_t steps_ = 0;
 };
@@ -260,7 +262,7 @@ bool IsPacked(const TensorDesc& desc) {
   if (desc.strides.empty()) return true;
   const std::vector<uint32_t> packed = PackedStrides(desc.sizes);
   for (size_t i = 0; i < desc.sizes.size(); ++i) {
-    // Nothing steps along a dimension of size 1: its stride says nothing.
+    // The stride of a dimension of size 1 has no effect.
     if (desc.sizes[i] > 1 && desc.strides[i] != packed[i]) return false;
   }
   return true;

@@ -1,4 +1,4 @@
-// Tensors as DirectML describes them: a data type, 1 to 8 sizes, optional strides in elements.
+// Tensor descriptors as in DirectML: a data type, 1 to 8 sizes, and optional strides in elements.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_TENSOR_H_
 #define OPMILL_KERNELS_DESCRIPTOR_TENSOR_H_
 
@@ -22,7 +22,7 @@ enum class DataType : uint32_t {
   kInt32 = 6,
   kInt16 = 7,
   kInt8 = 8,
-  kFloat64 = 9,  // DirectML names it; no operator here takes it.
+  kFloat64 = 9,  // in DirectML; no operator here supports it
   kUint64 = 10,
   kInt64 = 11,
 };
@@ -34,7 +34,7 @@ inline constexpr std::array<DataType, 10> kAllDataTypes = {
 inline constexpr uint32_t kMaxRank = 8;
 inline constexpr uint64_t kMaxElements = 0xFFFF'FFFFull;  // 2^32 - 1
 
-uint32_t ElementBytes(DataType type);  // 0 for a type that no operator takes
+uint32_t ElementBytes(DataType type);  // 0 for types that no operator supports
 bool IsFloat(DataType type);
 bool IsSigned(DataType type);               // floats and I8..I64
 absl::string_view ToString(DataType type);  // "FLOAT32"
@@ -51,27 +51,26 @@ struct TensorDesc {
   }
 };
 
-// The functions below expect a descriptor that CheckTensor has passed.
-
-// One sentence, with the field path `field` ("input"), when the descriptor breaks the law of
-// every tensor: rank, sizes, element count, strides, addressable bytes.
+// Validates rank, sizes, element count, strides and addressable bytes. Errors name the field with
+// the path `field` ("input"). The functions below require a descriptor that has passed this check.
 absl::Status CheckTensor(const TensorDesc& desc, absl::string_view field);
 
 uint64_t ElementCount(const TensorDesc& desc);
-// 1 along these axes.
+// The sizes with 1 for each of the axes.
 std::vector<uint32_t> ReducedSizes(std::vector<uint32_t> sizes, const std::vector<uint32_t>& axes);
 std::vector<uint32_t> PackedStrides(const std::vector<uint32_t>& sizes);
-std::vector<uint32_t> EffectiveStrides(const TensorDesc& desc);  // the given ones, or packed
-bool IsPacked(const TensorDesc& desc);  // every element in row-major order, no gaps
+std::vector<uint32_t> EffectiveStrides(
+    const TensorDesc& desc);            // the given strides, or packed ones
+bool IsPacked(const TensorDesc& desc);  // row-major order without gaps
 
-// Can two coordinates name the same element (a zero stride, or strides that cross)? kUndecided:
-// the strides cross so often that the search was given up.
+// Whether two coordinates address the same element (a zero stride, or strides that cross).
+// kUndecided: the strides cross so often that the search was given up.
 enum class Overlap : uint32_t { kNone, kSome, kUndecided };
 Overlap FindOverlap(const TensorDesc& desc);
 bool HasOverlap(const TensorDesc& desc);  // anything but kNone
 
 uint64_t SpannedBytes(const TensorDesc& desc);  // (last element index + 1) * element size
-// That, rounded up to 4.
+// SpannedBytes, rounded up to a multiple of 4.
 uint64_t RequiredBytes(const TensorDesc& desc);
 
 std::string ToString(const TensorDesc& desc);  // "FLOAT32[2,3] strides [4,1]"

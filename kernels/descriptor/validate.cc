@@ -29,7 +29,7 @@ absl::Status CheckAxis(const std::string& field, uint32_t axis, size_t rank,
                                           rank, ") of ", input, "."));
 }
 
-// Axes are a set: of an axis that is repeated the first entry stays.
+// Axes are a set: removes repeated entries.
 absl::Status CompleteAxes(absl::string_view name, size_t rank, absl::string_view input,
                           AttributeValues& axes) {
   AttributeValues distinct;
@@ -41,7 +41,7 @@ absl::Status CompleteAxes(absl::string_view name, size_t rank, absl::string_view
   return absl::OkStatus();
 }
 
-// Each for itself, and axes against the first input.
+// Checks each attribute, and axes against the first input.
 absl::Status CheckParts(OperatorDesc& desc) {
   const OperatorSchema& schema = *desc.schema;
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
@@ -68,7 +68,7 @@ absl::Status CheckParts(OperatorDesc& desc) {
   return absl::OkStatus();
 }
 
-// Infers an output that was left out, else checks everything about it but its data type.
+// Infers an omitted output; otherwise checks everything except its data type.
 absl::Status CompleteOutput(absl::string_view field, const InferredOutput& inferred,
                             absl::string_view input, std::optional<TensorDesc>& output) {
   const std::vector<uint32_t>& sizes = inferred.sizes;
@@ -140,7 +140,7 @@ std::optional<Breach> FindBreach(const OperatorDesc& desc, const FeatureLevelRow
                   absl::StrCat("takes ", row.types.ToString(), ", but ", name, ".data_type is ",
                                ToString(input.data_type))};
   }
-  if (!row.index_types.empty()) {  // of the last output
+  if (!row.index_types.empty()) {  // applies to the last output
     const DataType index_type = desc.outputs.back()->data_type;
     const std::string field = absl::StrCat(desc.schema->outputs.back().name, ".data_type");
     if (!row.index_types.Contains(index_type)) {
@@ -151,8 +151,8 @@ std::optional<Breach> FindBreach(const OperatorDesc& desc, const FeatureLevelRow
   return std::nullopt;
 }
 
-// Why no row of `desc` holds at `level`: the operator is not there yet, or only its narrower
-// predecessor is.
+// Why no row supports `desc` at `level`: the operator does not exist yet, or only its narrower
+// predecessor does.
 Breach FindAbsence(const OperatorDesc& desc, FeatureLevel level) {
   for (const SupportTable& table : desc.schema->support) {
     if (table.find_breach == nullptr || RowAt(table, level) == nullptr) continue;

@@ -1,4 +1,4 @@
-// The law: one sentence when a descriptor breaks it, a complete descriptor when it does not.
+// Validates a descriptor and fills in default outputs.
 #ifndef OPMILL_KERNELS_DESCRIPTOR_VALIDATE_H_
 #define OPMILL_KERNELS_DESCRIPTOR_VALIDATE_H_
 
@@ -8,9 +8,9 @@
 
 namespace opmill {
 
-// Returns the descriptor with its left-out outputs inferred (packed; indices UINT32).
-//   InvalidArgument     the descriptor is unlawful at every level; FieldOf(status) names the field
-//   FailedPrecondition  lawful, but not at `level`; the sentence names the level that allows it
+// Returns the descriptor with omitted outputs inferred (packed; indices UINT32). Errors:
+//   InvalidArgument     invalid at every level; FieldOf(status) names the field
+//   FailedPrecondition  valid, but not at `level`; the message names a level that allows it
 absl::StatusOr<OperatorDesc> Validate(OperatorDesc desc, FeatureLevel level = kNewestFeatureLevel);
 
 }  // namespace opmill

@@ -8,8 +8,8 @@ namespace opmill {
 
 absl::StatusOr<RunStatistics> Device::RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
                                                  Bindings bindings) {
-  // Shared with the callback: it may still be leaving set_value() when this thread wakes and
-  // returns.
+  // Shared with the callback, which may still be returning from set_value() when this thread wakes
+  // and returns.
   auto answer = std::make_shared<std::promise<absl::StatusOr<RunStatistics>>>();
   Run(std::move(compiled), std::move(bindings), /*abandoned=*/{},
       [answer](absl::StatusOr<RunStatistics> result) { answer->set_value(std::move(result)); });

@@ -27,28 +27,27 @@ struct DeviceInfo {
   std::string driver;              // "vkd3d 1.19 on Vulkan", "d3d12.dll", "host"
   std::string shader_model;        // "5.1"; empty for the reference device
   bool unified_memory = true;      // kernels read the caller's bytes in place
-  uint64_t memory_bytes = 0;       // device memory where known, else 0
-  uint64_t max_scratch_bytes = 0;  // the most that a run of one operator takes beside its tensors
+  uint64_t memory_bytes = 0;       // device memory; 0 if unknown
+  uint64_t max_scratch_bytes = 0;  // limit for a run, in addition to its tensors
 };
 
-// Memory that the caller writes (inputs) or reads (outputs) and that the device can access. The
-// bytes of inputs are not guaranteed to be zero at first. A buffer may be reused for later runs
-// once a run has finished.
+// Memory that the caller writes (inputs) or reads (outputs) and that the device can access. Inputs
+// are not necessarily zeroed. A buffer may be reused once its run has finished.
 class HostBuffer {
  public:
   virtual ~HostBuffer() = default;
-  virtual absl::Span<std::byte> bytes() = 0;  // exactly the size asked for
+  virtual absl::Span<std::byte> bytes() = 0;  // exactly the requested size
 };
 
 enum class BufferUse : uint32_t { kInput, kOutput };
 
 // What a compiled operator costs.
 struct OperatorCost {
-  uint64_t kept_bytes = 0;     // approximately; host memory, while it is kept
+  uint64_t kept_bytes = 0;     // approximate host memory while it is kept
   uint64_t scratch_bytes = 0;  // device memory of a run in addition to its tensors
-  // What a run reads and writes, weighed by what it computes; 0 where the device does not say.
+  // Bytes that a run reads and writes, weighted by the amount of computation; 0 if unknown.
   uint64_t run_bytes = 0;
-  std::vector<uint64_t> kernels;  // live on the device while it is kept; numbers of the device
+  std::vector<uint64_t> kernels;  // ids of kernels that are live while it is kept
 };
 
 // An operator compiled for one device. Immutable; many runs may use it at the same time.
@@ -77,7 +76,7 @@ struct Bindings {
 struct RunStatistics {
   absl::Duration queued;    // from Run to the submission
   absl::Duration executed;  // from the submission to the fence
-  absl::Duration device;    // between the device's own timestamps; zero where not measured
+  absl::Duration device;    // between the device's own timestamps; zero if not measured
   uint32_t batch_size = 0;  // runs in the same submission
 };
 
@@ -86,11 +85,11 @@ struct DeviceCounters {
   uint64_t submissions = 0;
   uint64_t dispatches = 0;            // one may serve many runs
   uint64_t pipelines_created = 0;     // kernel permutations made live
-  uint64_t live_kernels = 0;          // that are so now
-  uint64_t shaders_compiled = 0;      // of those, compiled from HLSL and not read from disk
-  uint64_t resets = 0;                // device losses survived
-  absl::Duration longest_submission;  // from its turn to its end
-  uint64_t buffer_bytes_in_use = 0;   // handed out now
+  uint64_t live_kernels = 0;          // pipelines that are live now
+  uint64_t shaders_compiled = 0;      // pipelines compiled from HLSL, not read from disk
+  uint64_t resets = 0;                // device losses that it recovered from
+  absl::Duration longest_submission;  // the longest time a command list occupied the device
+  uint64_t buffer_bytes_in_use = 0;   // allocated now
   uint64_t buffer_bytes_pooled = 0;   // held for reuse
   // Of the runs of a device with a standby, those that the standby computed: for their size, or in
   // place of the lost device.
@@ -109,33 +108,32 @@ class Device {
   // The device that answers while this one is lost; null where there is none.
   virtual const DeviceInfo* standby() const { return nullptr; }
 
-  // `desc` has passed Validate. The device decides how to compute it. ResourceExhausted when that
-  // would take more scratch than allowed.
+  // `desc` must have passed Validate. The device decides how to compute it. Returns
+  // ResourceExhausted if that would need more scratch memory than allowed.
   virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
       const OperatorDesc& desc) = 0;
 
-  // Makes live what earlier processes compiled and left on disk, the latest used first, so that no
-  // request waits for it. Ends when all is, or begins nothing more after `deadline`.
+  // Creates the kernels that earlier processes left in the disk cache, most recently used first, so
+  // that no request waits for them. Starts nothing more after `deadline`.
   virtual void Preload(absl::Time /*deadline*/) {}
 
   virtual absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
                                                                BufferUse use) = 0;
 
-  // Queues the run. The callback comes once, from a thread of the device or from within Run, and
-  // must not block.
-  // Unavailable: the device was lost; compile and run again.
+  // Queues the run. The callback is called once, from a thread of the device or from within Run,
+  // and must not block. Unavailable means that the device was lost: compile and run again.
   //
-  // A stop of `abandoned` means that no caller waits for the run any more. A run that has not begun
-  // does not begin. Of a run that has begun, the device gets no further part; it finishes what it
-  // has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
+  // A stop of `abandoned` means that no caller waits for the run any more. A run that has not
+  // started does not start. A run that has started gets no further part; the device finishes what
+  // it has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
   virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
                    std::stop_token abandoned, RunCallback done) = 0;
 
   virtual DeviceCounters counters() const = 0;
 
-  // Gives back to the system what is kept for buffers to come.
+  // Returns memory that is kept for reuse to the system.
   virtual void ReleaseIdleMemory() {}
-  // Lets go of live kernels that no compiled operator needs.
+  // Releases live kernels that no compiled operator needs.
   virtual void ReleaseIdleKernels() {}
 
   absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledOperator> compiled,

@@ -13,7 +13,7 @@
 namespace opmill {
 namespace {
 
-// What may be written in more ways than one: packed strides, and the order of axes.
+// Normalizes what can be written in several ways: packed strides, and the order of axes.
 bool IsCanonical(const OperatorDesc& desc) {
   const auto has_canonical_strides = [](const TensorDesc& tensor) {
     return tensor.strides.empty() || !IsPacked(tensor);
@@ -24,7 +24,7 @@ bool IsCanonical(const OperatorDesc& desc) {
   for (const std::optional<TensorDesc>& output : desc.outputs) {
     if (output.has_value() && !has_canonical_strides(*output)) return false;
   }
-  // Other attributes have one value each.
+  // Other attributes have a single value.
   return std::all_of(
       desc.attributes.begin(), desc.attributes.end(),
       [](const AttributeValues& values) { return std::is_sorted(values.begin(), values.end()); });
@@ -44,7 +44,7 @@ OperatorDesc Canonical(OperatorDesc desc) {
 }  // namespace
 
 std::string OperatorKey(const OperatorDesc& validated) {
-  // ToString names every field, in one way only.
+  // ToString contains every field, in a unique form.
   return Sha256Hex(ToString(Canonical(validated)));
 }
 
@@ -89,7 +89,8 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
 
 std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
   const absl::Time start = absl::Now();
-  // Most are as they are to be; a copy would be half a dozen allocations for every small execution.
+  // Most descriptors are normalized already. A copy would cost half a dozen allocations for every
+  // small execution.
   std::optional<OperatorDesc> canonical;
   if (!IsCanonical(validated)) canonical = Canonical(validated);
   absl::MutexLock lock(&mutex_);
@@ -119,8 +120,8 @@ OperatorCacheStatistics OperatorCache::statistics() const {
   return statistics_;
 }
 
-// Keeps what was compiled well and tells the waiters, in one step: whoever asks after one of them
-// was answered finds the operator here, or finds its failure gone.
+// Keeps a successful compilation and wakes the waiting callers in one step, so that a later call
+// finds the operator, or finds that its failure has been removed.
 void OperatorCache::Settle(const OperatorDesc& desc,
                            const std::shared_ptr<Compilation>& compilation) {
   absl::MutexLock lock(&mutex_);
@@ -151,7 +152,8 @@ void OperatorCache::Settle(const OperatorDesc& desc,
   statistics_.bytes += bytes;
 }
 
-// A walk over all, next to a compilation of milliseconds: a hit then costs one number and no list.
+// O(n) scan; eviction happens next to a compilation of milliseconds. In return, a hit only updates
+// a number.
 void OperatorCache::EvictOldest() {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {

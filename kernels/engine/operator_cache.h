@@ -1,4 +1,5 @@
-// Descriptor -> compiled operator. One caller compiles; the others wait for it.
+// Maps descriptors to compiled operators. One caller compiles; others that need the same operator
+// wait for it.
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
@@ -19,14 +20,15 @@
 
 namespace opmill {
 
-// The public name of an operator: 64 hexadecimal digits, equal for descriptors that mean the same
-// (axes in another order, packed strides given explicitly).
+// The public name of an operator: 64 hexadecimal digits, equal for equivalent descriptors (axes in
+// another order, packed strides given explicitly).
 std::string OperatorKey(const OperatorDesc& validated);
 
 struct OperatorCacheOptions {
-  size_t capacity = 64;  // operators kept; 0 keeps none and still compiles once at a time
-  uint64_t max_bytes = UINT64_MAX;  // kept_bytes of all that are kept
-  // Different kernels of all that are kept: they are live on the device as long as those are.
+  size_t capacity = 64;             // with 0, concurrent callers still share a compilation
+  uint64_t max_bytes = UINT64_MAX;  // sum of kept_bytes over all entries
+  // The most distinct kernels over all entries. They are live on the device while their operators
+  // are kept.
   size_t max_kernels = SIZE_MAX;
 };
 
@@ -34,17 +36,17 @@ struct OperatorCacheStatistics {
   uint64_t hits = 0;       // answered at once
   uint64_t misses = 0;     // compiled for the caller
   uint64_t waits = 0;      // waited for the compilation of another caller
-  uint64_t evictions = 0;  // made room for another
+  uint64_t evictions = 0;  // removed to make room
   uint64_t failures = 0;   // compilations that ended in an error
-  uint64_t entries = 0;    // kept now
-  uint64_t bytes = 0;      // kept_bytes of those
-  uint64_t kernels = 0;    // different ones of those
+  uint64_t entries = 0;    // current entries
+  uint64_t bytes = 0;      // kept_bytes of these entries
+  uint64_t kernels = 0;    // distinct kernels of these entries
 };
 
 struct CachedOperator {
   std::shared_ptr<const CompiledOperator> compiled;
-  bool was_cached = false;  // false for those who compiled and those who waited
-  absl::Duration duration;  // that this caller spent on compiling or waiting
+  bool was_cached = false;  // false if this caller compiled it or waited
+  absl::Duration duration;  // time that this caller compiled or waited
 };
 
 // Thread-safe. An operator in use outlives its eviction. Example:
@@ -53,22 +55,22 @@ struct CachedOperator {
 //   ASSIGN_OR_RETURN(CachedOperator found, cache->Get(validated, deadline));
 class OperatorCache {
  public:
-  // `device` outlives the cache.
+  // `device` must outlive the cache.
   static std::unique_ptr<OperatorCache> Create(Device& device, OperatorCacheOptions options);
 
-  // The error is the device's own, given to all who wait for it and not kept.
-  // DeadlineExceeded ends a wait for another caller; a compilation itself runs to its end.
+  // Errors are those of the device; they are returned to all waiting callers and are not cached.
+  // DeadlineExceeded ends a wait for another caller; a compilation always runs to its end.
   absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
                                      absl::Time deadline = absl::InfiniteFuture());
 
-  // A hit, or nothing: neither compiles nor waits, and counts only the hit.
+  // Returns the operator only if it is cached. Neither compiles nor waits, and counts only hits.
   std::optional<CachedOperator> Find(const OperatorDesc& validated);
 
-  // Lets go of as many, the longest unused first. For want of memory.
+  // Evicts this many operators, least recently used first, to free memory.
   void Evict(size_t operators);
 
-  // After the loss of the device: forgets every operator. A compilation under way still answers its
-  // own callers, but is not kept and not joined.
+  // Forgets all operators after a device loss. A compilation in progress still serves its waiting
+  // callers, but is not kept, and new callers do not join it.
   void Invalidate();
 
   OperatorCacheStatistics statistics() const;
@@ -84,7 +86,7 @@ class OperatorCache {
   struct Entry {
     std::shared_ptr<Compilation> compilation;
     uint64_t last_use = 0;
-    bool compiled = false;  // the compilation has ended well
+    bool compiled = false;  // the compilation has succeeded
     uint64_t bytes = 0;     // its kept_bytes, once compiled
   };
 
@@ -100,7 +102,7 @@ class OperatorCache {
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<OperatorDesc, Entry> entries_ ABSL_GUARDED_BY(mutex_);
-  // How often the operators that are kept name each.
+  // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;  // counts uses

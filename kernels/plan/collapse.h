@@ -1,4 +1,4 @@
-// Neighbouring dimensions that are walked like one, as one.
+// Merges adjacent dimensions that can be iterated as one.
 #ifndef OPMILL_KERNELS_PLAN_COLLAPSE_H_
 #define OPMILL_KERNELS_PLAN_COLLAPSE_H_
 
@@ -7,8 +7,8 @@
 
 namespace opmill {
 
-// Without dimensions of size 1. walks_as_one(outer, inner): does a step of `outer` lead, in every
-// tensor, to where one past the end of `inner` would be?
+// Drops dimensions of size 1. walks_as_one(outer, inner) returns whether, in every tensor, one step
+// of `outer` is equal to one step past the end of `inner`.
 template <typename Dim, typename WalksAsOne>
 std::vector<Dim> Collapse(const std::vector<Dim>& dims, const WalksAsOne& walks_as_one) {
   std::vector<Dim> result;

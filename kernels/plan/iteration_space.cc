@@ -28,7 +28,8 @@ bool WalksAsOne(const SpaceDim& outer, const SpaceDim& inner) {
          outer.index_stride == inner.size * inner.index_stride;
 }
 
-// Far steps first; broadcast dimensions (stride 0) outermost, where they cost locality least.
+// Largest strides first; broadcast dimensions (stride 0) outermost, where they affect locality
+// least.
 void SortByReach(std::vector<SpaceDim>& dims) {
   std::stable_sort(dims.begin(), dims.end(), [](const SpaceDim& a, const SpaceDim& b) {
     const auto key = [](const SpaceDim& d) {
@@ -46,7 +47,7 @@ size_t LargestBy(const std::vector<SpaceDim>& dims, uint64_t SpaceDim::*stride) 
   return best;
 }
 
-// The space cut in two along one of its kept or reduced dimensions, the first half the larger one.
+// Splits the space in two along one of its dimensions; the first half is the larger one.
 std::array<IterationSpace, 2> Halves(const IterationSpace& space,
                                      std::vector<SpaceDim> IterationSpace::*dims, size_t d) {
   std::array<IterationSpace, 2> halves = {space, space};
@@ -67,7 +68,7 @@ void AppendKept(const IterationSpace& space, const SliceLimits& limits,
   if (slices.size() >= kMaxSlices) return;
   const std::vector<SpaceDim>& kept = space.kept;
   const std::vector<SpaceDim>& reduced = space.reduced;
-  // The reduction may be sliced as well, so it claims half of a limit at most.
+  // The reduction may be sliced too, so at most half of a limit is used.
   const auto too_far = [&](uint64_t SpaceDim::*stride, uint64_t limit) {
     return Span(kept, stride) + std::min(Span(reduced, stride), limit / 2) >= limit;
   };
@@ -104,8 +105,8 @@ void AppendReduced(const IterationSpace& space, const SliceLimits& limits,
     slices.push_back(space);
     return;
   }
-  // Only cuts along the outermost dimension leave each part a contiguous range of positions. Where
-  // nobody asks for positions, the dimension that reaches farthest needs the fewest cuts.
+  // Only cuts along the outermost dimension give each part a contiguous range of positions. If
+  // positions are not needed, the dimension with the largest span needs the fewest cuts.
   const bool anywhere = space.order == ReducedOrder::kAny && !reachable;
   const size_t d = anywhere ? LargestBy(space.reduced, &SpaceDim::input_stride) : 0;
   std::array<IterationSpace, 2> halves = Halves(space, &IterationSpace::reduced, d);
@@ -142,7 +143,8 @@ IterationSpace MakeIterationSpace(const TensorDesc& input, const std::vector<uin
     const bool is_reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
     (is_reduced ? space.reduced : space.kept).push_back(dim);
   }
-  // An output of size 1 along a reduced axis does not move with it; one as long as the input does.
+  // An output has stride 0 along a reduced axis if its size is 1 there, and moves along it if it is
+  // as long as the input.
   for (uint32_t d = 0, r = 0; d < input.sizes.size(); ++d) {
     if (std::find(axes.begin(), axes.end(), d) == axes.end()) continue;
     if (output.sizes[d] != input.sizes[d]) space.reduced[r].output_stride = 0;

@@ -1,5 +1,6 @@
-// The shape of an operator's work: kept dimensions, each step along which is another result, and
-// reduced dimensions, which are folded into one. Collapsed and sliced before kernels are chosen.
+// The iteration space of an operator: kept dimensions, each step along which is another result, and
+// reduced dimensions, which are folded into one result. Collapsed and sliced before kernels are
+// chosen.
 #ifndef OPMILL_KERNELS_PLAN_ITERATION_SPACE_H_
 #define OPMILL_KERNELS_PLAN_ITERATION_SPACE_H_
 
@@ -11,7 +12,8 @@
 
 namespace opmill {
 
-// Strides in elements of the input, the first output, and top_k's indices or hardmax's positions.
+// Strides are in elements: of the input, of the first output, and of top_k's indices or hardmax's
+// positions.
 struct SpaceDim {
   uint64_t size = 1;
   uint64_t input_stride = 0;
@@ -20,54 +22,55 @@ struct SpaceDim {
   friend bool operator==(const SpaceDim&, const SpaceDim&) = default;
 };
 
-// kAny: the reduction does not see the order of its elements, so neighbours in memory may become
-// neighbours in the walk. kRowMajor: positions count in dimension order.
+// kAny: the result does not depend on the order of the elements, so dimensions may be reordered to
+// follow memory. kRowMajor: positions count in dimension order.
 enum class ReducedOrder { kAny, kRowMajor };
 
 struct IterationSpace {
   std::vector<SpaceDim> kept;     // outermost first, no sizes of 1
-  std::vector<SpaceDim> reduced;  // likewise
+  std::vector<SpaceDim> reduced;  // the same
   uint64_t input_base = 0;        // offsets of position 0, in elements
   uint64_t output_base = 0;
   uint64_t output2_base = 0;
-  uint64_t index_base = 0;  // row-major position inside the whole reduction
+  uint64_t index_base = 0;  // row-major position within the complete reduction
   ReducedOrder order = ReducedOrder::kRowMajor;
 
   uint64_t results() const;      // product of the kept sizes
   uint64_t index_count() const;  // product of the reduced sizes
 };
 
-// `index` is top_k's second output, hardmax's positions, or null. The reduced dimensions' output
-// strides are kept too: hardmax and top_k write along them.
+// `index` is top_k's second output, hardmax's positions, or null. Output strides are set for the
+// reduced dimensions too, because hardmax and top_k write along them.
 IterationSpace MakeIterationSpace(const TensorDesc& input, const std::vector<uint32_t>& axes,
                                   const TensorDesc& output, const TensorDesc* index,
                                   ReducedOrder order);
 
-// The largest offset that a walk over `dims` adds.
+// The largest offset that an iteration over `dims` reaches.
 uint64_t InputSpan(const std::vector<SpaceDim>& dims);
 uint64_t OutputSpan(const std::vector<SpaceDim>& dims);
 uint64_t IndexSpan(const std::vector<SpaceDim>& dims);
 
 struct SliceLimits {
-  uint64_t input_elements = 0;  // that one slice may span
+  uint64_t input_elements = 0;  // the most that a slice may span
   uint64_t output_elements = 0;
   uint64_t index_elements = ~uint64_t{0};
   uint64_t results = ~uint64_t{0};
-  uint64_t reduced_elements = uint64_t{1} << 31;  // of one result
+  uint64_t reduced_elements = uint64_t{1} << 31;  // per result
 };
 
-// Slicing ends here: a list this long is incomplete, and its operator is to be refused.
+// The limit on slices. A list of this length is incomplete, and the operator must be refused.
 inline constexpr size_t kMaxSlices = size_t{1} << 17;
 
-// Parts of the space that cover every result once, each within the limits of results and outputs.
+// Slices the space into parts that cover every result once, each within the limits of results and
+// outputs.
 std::vector<IterationSpace> SliceKept(const IterationSpace& space, const SliceLimits& limits);
 
-// Parts of every result's reduction, in its order, each within the limit of the input's span
-// together with the kept dimensions.
+// Slices the reduction of every result, in order, into parts whose input span, including the kept
+// dimensions, is within the limits.
 std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const SliceLimits& limits);
 
-// The largest power of two, up to a vector, that every element offset of the walk is a multiple of,
-// when the dimension at `skip` is walked vector by vector.
+// The largest power of two, at most `vector`, that divides every element offset when the dimension
+// `skip` is read vector by vector.
 uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
 
 }  // namespace opmill

@@ -21,10 +21,10 @@ constexpr PlanFunction kPlanFunctions[] = {
 #undef OPMILL_OPERATOR
 };
 
-// What a device writes down for a dispatch beside the plan: its constants, aligned.
+// The memory of a device for a dispatch, in addition to the plan: aligned constants.
 constexpr uint64_t kDeviceBytesPerDispatch = 512;
-constexpr uint64_t kBytesPerKernel = 256;  // its names and macros
-constexpr uint64_t kFixedBytes = 2048;     // descriptors, entries of tables
+constexpr uint64_t kBytesPerKernel = 256;  // names and macros
+constexpr uint64_t kFixedBytes = 2048;     // descriptors and table entries
 
 }  // namespace
 
@@ -45,14 +45,6 @@ uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
   const std::vector<uint64_t>& bytes =
       role.kind == BufferRole::Kind::kInput ? plan.input_bytes : plan.output_bytes;
   return role.index < bytes.size() ? bytes[role.index] : 0;
-}
-
-absl::Span<const std::byte> ConstantBytes(const Dispatch& dispatch) {
-  const auto bytes = [](const auto& constants) {
-    return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&constants), sizeof(constants));
-  };
-  return dispatch.elementwise.has_value() ? bytes(*dispatch.elementwise)
-                                          : bytes(dispatch.constants);
 }
 
 uint64_t PlanBytes(const OperatorPlan& plan) {

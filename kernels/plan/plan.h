@@ -1,26 +1,23 @@
-// What we decided to do for one operator: kernels, dispatches, constants, scratch. A pure value,
-// made without a device from a validated descriptor, so that tests can read it.
+// The plan of an operator: kernels, dispatches, constants, scratch. A pure value, made from a
+// validated descriptor without a device, so that tests can read it.
 #ifndef OPMILL_KERNELS_PLAN_PLAN_H_
 #define OPMILL_KERNELS_PLAN_PLAN_H_
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
-#include "shaders/constants.h"
+#include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
 
-// What changes the code of a kernel. Two dispatches with equal permutations share a pipeline.
+// A macro changes the code of a kernel. Dispatches with equal permutations share a pipeline.
 struct ShaderMacro {
   std::string name;
   uint32_t value = 0;
@@ -42,7 +39,7 @@ struct KernelPermutation {
   }
 };
 
-// Which buffer of a run: an input, an output, or the scratch memory.
+// Identifies a buffer of a run: an input, an output, or the scratch memory.
 struct BufferRole {
   enum class Kind : uint32_t { kInput, kOutput, kScratch };
   Kind kind = Kind::kInput;
@@ -55,13 +52,13 @@ struct BufferRole {
 };
 std::string ToString(BufferRole role);  // "input 0", "scratch"
 
-// Element formats of typed buffer views. kVector (R32G32B32A32_UINT) is the one that kernels
-// read through; the narrow ones make narrow stores that do not race.
+// Element formats of typed buffer views. Kernels read through kVector (R32G32B32A32_UINT). The
+// narrow formats allow narrow stores that do not race.
 enum class ViewFormat : uint32_t { kUint8, kUint16, kUint32, kUint32x2, kVector };
 uint32_t ViewElementBytes(ViewFormat format);
 
-// `element_count` elements from byte `offset_bytes` of the buffer with that role. The offset is a
-// multiple of 16. A count of 0 is an absent view: the slot is not read or written.
+// A view of `element_count` elements, starting at byte `offset_bytes` of the buffer. The offset
+// must be a multiple of 16. A count of 0 means that the view is absent: the slot is not used.
 struct BufferView {
   BufferRole role = BufferRole::Input();
   ViewFormat format = ViewFormat::kVector;
@@ -77,14 +74,9 @@ struct Dispatch {
   uint32_t kernel = 0;  // index into OperatorPlan::kernels
   std::array<BufferView, kReadSlots> reads;
   std::array<BufferView, kWriteSlots> writes;
-  DispatchConstants constants = {};  // b0; zero where unused
-  // In place of `constants`, for the kernels that have constants of their own.
-  std::optional<ElementwiseConstants> elementwise;
+  KernelConstants constants;            // b0
   std::array<uint32_t, 2> groups = {};  // x, y
 };
-
-// What the kernel finds in b0.
-absl::Span<const std::byte> ConstantBytes(const Dispatch& dispatch);
 
 // Zeroes bytes of a buffer. Offset and size are multiples of 4.
 struct Fill {
@@ -93,7 +85,8 @@ struct Fill {
   uint64_t size_bytes = 0;
 };
 
-// Steps of one pass are independent of each other; what a pass writes is visible to the next.
+// The dispatches and fills of one pass are independent of each other. The next pass sees what this
+// pass has written.
 struct Pass {
   std::vector<Dispatch> dispatches;
   std::vector<Fill> fills;
@@ -103,36 +96,37 @@ struct OperatorPlan {
   std::vector<KernelPermutation> kernels;
   std::vector<Pass> passes;
   std::vector<uint64_t> input_bytes;   // RequiredBytes of each input
-  std::vector<uint64_t> output_bytes;  // and of each output
+  std::vector<uint64_t> output_bytes;  // RequiredBytes of each output
   uint64_t scratch_bytes = 0;
 };
 
-// Of the buffer with that role; 0 where the operator has none.
+// The size of the buffer with that role; 0 if the operator has none.
 uint64_t BytesOf(const OperatorPlan& plan, BufferRole role);
 
-// About the host's memory that a compiled operator with this plan takes.
+// The approximate host memory of a compiled operator with this plan.
 uint64_t PlanBytes(const OperatorPlan& plan);
 
-// What the planner may assume of the device; also the seam through which tests make small
-// tensors behave like huge ones.
+// What the planner may assume about the device. Tests use it to make small tensors behave like huge
+// ones.
 struct PlanOptions {
   uint64_t max_view_elements = uint64_t{1} << 27;  // per typed view, in elements of its format
   uint64_t max_scratch_bytes = uint64_t{16} << 30;
-  uint32_t parallel_groups = 16;   // groups that fill the device
-  uint32_t threads = 64;           // threads a group
-  bool prefers_wide_rows = false;  // hardware: lanes side by side in memory beat lanes alone
+  uint32_t parallel_groups = 16;   // number of groups that fill the device
+  uint32_t threads = 64;           // per group
+  bool prefers_wide_rows = false;  // hardware: lanes should read adjacent memory
 
-  // That fill the device.
+  // The number of lanes that fill the device.
   uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
 
-  // Units that a lane takes one after another, where there are more than lanes that fill the
-  // device.
+  // The number of units, at most `most`, that a lane processes one after another if there are more
+  // units than lanes.
   uint64_t turns(uint64_t units, uint64_t most) const {
     return std::clamp<uint64_t>(units / parallel_lanes(), 1, std::max<uint64_t>(1, most));
   }
 };
 
-// `desc` has passed Validate. ResourceExhausted when the scratch would be larger than allowed.
+// `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the
+// limit.
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options);
 
 }  // namespace opmill

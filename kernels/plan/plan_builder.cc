@@ -25,15 +25,6 @@ Dim ToDim(const SpaceDim& dim) {
           static_cast<uint32_t>(dim.output_stride), static_cast<uint32_t>(dim.index_stride)};
 }
 
-template <typename Function>
-void WithConstants(Dispatch& dispatch, const Function& function) {
-  if (dispatch.elementwise.has_value()) {
-    function(*dispatch.elementwise);
-  } else {
-    function(dispatch.constants);
-  }
-}
-
 }  // namespace
 
 uint32_t ViewElementBytes(ViewFormat format) {
@@ -163,12 +154,9 @@ BufferView InFormat(BufferView view, ViewFormat format) {
   return view;
 }
 
-void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,
-             size_t reduced) {
-  constants.kept_rank = static_cast<uint32_t>(kept);
-  constants.reduced_rank = static_cast<uint32_t>(reduced);
-  for (size_t d = 0; d < kept; ++d) constants.kept[d] = ToDim(space.kept[d]);
-  for (size_t d = 0; d < reduced; ++d) constants.reduced[d] = ToDim(space.reduced[d]);
+void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank) {
+  rank = static_cast<uint32_t>(from.size());
+  std::transform(from.begin(), from.end(), dims, ToDim);
 }
 
 void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group) {
@@ -176,17 +164,17 @@ void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group) {
   constexpr uint64_t kColumns = 32768;
   const uint64_t x = count <= kMaxGroups ? count : kColumns;
   dispatch.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>((count + x - 1) / x)};
-  WithConstants(dispatch, [&](auto& constants) {
-    constants.group_columns = dispatch.groups[0];
-    constants.first_group = first_group;
-  });
+  GroupConstants constants = dispatch.constants.groups();
+  constants.group_columns = dispatch.groups[0];
+  constants.first_group = first_group;
+  dispatch.constants.set_groups(constants);
 }
 
 void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes) {
-  WithConstants(dispatch, [&](auto& constants) {
-    constants.unit_count = static_cast<uint32_t>(units);
-    constants.lane_units = static_cast<uint32_t>(lane_units);
-  });
+  GroupConstants constants = dispatch.constants.groups();
+  constants.unit_count = static_cast<uint32_t>(units);
+  constants.lane_units = static_cast<uint32_t>(lane_units);
+  dispatch.constants.set_groups(constants);
   SetGroups(dispatch, CeilDiv(units, lane_units * lanes));
 }
 

@@ -1,4 +1,4 @@
-// Gathers kernels, passes and scratch into a plan, and cuts views out of buffers.
+// Builds a plan from kernels, passes and scratch memory, and creates views of buffers.
 #ifndef OPMILL_KERNELS_PLAN_PLAN_BUILDER_H_
 #define OPMILL_KERNELS_PLAN_PLAN_BUILDER_H_
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/base/rounding.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan.h"
@@ -14,7 +15,7 @@ namespace opmill {
 
 inline constexpr uint64_t kVectorBytes = 16;
 
-// A view and the offset inside it of the element that was asked for.
+// A view, and the offset within it of the requested element.
 struct PlacedView {
   BufferView view;
   uint32_t base = 0;
@@ -26,30 +27,31 @@ class PlanBuilder {
 
   const PlanOptions& options() const { return options_; }
 
-  // The index of this permutation among the plan's kernels.
+  // The index of this permutation in the plan's kernels; adds it if necessary.
   uint32_t Kernel(KernelPermutation permutation);
 
-  // Steps added from here on see what the earlier ones wrote.
+  // Starts a new pass: later steps see what earlier ones have written.
   void NextPass();
   void Add(Dispatch dispatch);
   void Add(Fill fill) { pass().fills.push_back(fill); }
 
-  // True once the plan has more dispatches than it may: what is added from here on is dropped, and
-  // Finish refuses.
+  // True once the plan has reached its maximum number of dispatches. Later dispatches are dropped,
+  // and Finish returns an error.
   bool full() const { return dispatches_ >= kMaxSlices; }
 
-  // A dispatch of a kernel that writes `records` first, and is told how: as words where the device
-  // is software (records.hlsli) and a view holds so many.
+  // A dispatch of a kernel whose first write is `records`. Sets the macro that says how records are
+  // written: as words if the device is software (records.hlsli) and a view can hold that many
+  // words.
   Dispatch WritingRecords(KernelPermutation kernel, const BufferView& records);
 
-  // Scratch for records, as its byte offset.
+  // Reserves scratch for records, and returns its byte offset.
   uint64_t ReserveRecords(uint64_t count);
-  // Scratch reserved after Mark is free again after Release(mark): for parts of the work that
-  // follow one another.
+  // Release(mark) frees the scratch that was reserved after Mark, for parts of the work that follow
+  // one another.
   uint64_t Mark() const { return scratch_end_; }
   void Release(uint64_t mark) { scratch_end_ = mark; }
 
-  // ResourceExhausted when the scratch is larger than the options allow, or the plan is full.
+  // Returns ResourceExhausted if the scratch exceeds the limit or the plan is full.
   absl::StatusOr<OperatorPlan> Finish(std::vector<uint64_t> input_bytes,
                                       std::vector<uint64_t> output_bytes);
 
@@ -63,32 +65,32 @@ class PlanBuilder {
   uint64_t scratch_high_ = 0;
 };
 
-// The unsigned type of an integer's size, for kernels that do not see signs: they serve both.
-// Floats stay what they are.
+// The unsigned type of the same size as an integer type, for kernels that serve both signs. Float
+// types are returned unchanged.
 DataType SignlessType(DataType type);
 
-// Vectors of the input, or another buffer, that hold elements [base, base + span].
+// A view of the vectors that contain elements [base, base + span] of a buffer.
 PlacedView ReadElements(DataType type, uint64_t base, uint64_t span,
                         BufferRole role = BufferRole::Input());
-// Elements [base, base + span] of an output.
+// A view of elements [base, base + span] of an output.
 PlacedView WriteElements(BufferRole role, DataType type, uint64_t base, uint64_t span);
 BufferView Records(uint64_t scratch_offset, uint64_t count);
 
-// A view of records as one of smaller elements.
+// The same view with a format of smaller elements.
 BufferView InFormat(BufferView view, ViewFormat format);
 
-// The first `kept` and `reduced` dimensions of a space, for the kernel to walk.
-void SetDims(DispatchConstants& constants, const IterationSpace& space, size_t kept,
-             size_t reduced);
+// The dimensions that a kernel is to walk, and how many there are.
+void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank);
 
 // Deals units to groups that have so many lanes, or sets of lanes that share a unit, `lane_units`
-// to each.
+// to each. The dispatch has its constants.
 void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes);
 
 // Deals `count` groups over the two dimensions that a dispatch has, counted from `first_group`.
+// The dispatch has its constants.
 void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group = 0);
 
-// A zero for every byte of an output whose elements leave gaps.
+// Fills an output with zeros if its elements leave gaps.
 void FillGaps(PlanBuilder& builder, BufferRole role, const TensorDesc& desc);
 
 }  // namespace opmill

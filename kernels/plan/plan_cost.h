@@ -1,4 +1,4 @@
-// What an operator with a plan takes, in the terms of the device's border.
+// The OperatorCost of an operator with this plan.
 #ifndef OPMILL_KERNELS_PLAN_PLAN_COST_H_
 #define OPMILL_KERNELS_PLAN_PLAN_COST_H_
 

@@ -5,7 +5,7 @@
 
 namespace opmill {
 
-// Neumaier's compensated sum: what the additions lose is summed beside them.
+// Neumaier's compensated sum: rounding errors of the additions are summed separately.
 class CompensatedSum {
  public:
   void Add(double x) {
@@ -13,7 +13,7 @@ class CompensatedSum {
     lost_ += std::abs(sum_) >= std::abs(x) ? (sum_ - sum) + x : (x - sum) + sum_;
     sum_ = sum;
   }
-  // Next to inf and NaN, what was lost is meaningless.
+  // For inf and NaN the compensation is meaningless.
   double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
 
  private:

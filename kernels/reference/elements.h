@@ -1,4 +1,4 @@
-// Tensors element by element, for the reference implementations of operators.
+// Access to single tensor elements, for the reference implementations of operators.
 #ifndef OPMILL_KERNELS_REFERENCE_ELEMENTS_H_
 #define OPMILL_KERNELS_REFERENCE_ELEMENTS_H_
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/descriptor/tensor.h"
 
@@ -30,7 +30,8 @@ inline uint64_t ElementOffset(const Coordinate& coordinate, const std::vector<ui
   return offset;
 }
 
-// Calls visit(coordinate) for every coordinate of `sizes` in row-major order, or until `abandoned`.
+// Calls visit(coordinate) for every coordinate of `sizes` in row-major order, until `abandoned` is
+// stopped.
 template <typename Visit>
 void ForEachCoordinate(const std::vector<uint32_t>& sizes, const std::stop_token& abandoned,
                        Visit visit) {
@@ -43,7 +44,7 @@ void ForEachCoordinate(const std::vector<uint32_t>& sizes, const std::stop_token
   }
 }
 
-// A tensor's elements as bits, sign extended for signed integers.
+// Reads a tensor's elements as bits, sign-extended for signed integers.
 class Reader {
  public:
   Reader(const TensorDesc& desc, absl::Span<const std::byte> bytes)
@@ -75,7 +76,7 @@ class Reader {
   absl::Span<const std::byte> bytes_;
 };
 
-// Stores the low bits of a value as an element. Everything not stored to is zero.
+// Stores the low bits of a value as an element. All other bytes are zeroed.
 class Writer {
  public:
   Writer(const TensorDesc& desc, absl::Span<std::byte> bytes)
@@ -102,7 +103,8 @@ inline bool IsNan(DataType type, uint64_t bits) {
   return false;
 }
 
-// An unsigned number that orders as the element does, -0 right below +0, NaNs somewhere outside.
+// An unsigned key with the order of the elements. -0 is directly below +0; NaNs are outside the
+// range of numbers.
 inline uint64_t TotalOrderKey(DataType type, uint64_t bits) {
   if (!IsSigned(type)) return bits;
   if (!IsFloat(type)) return bits ^ (uint64_t{1} << 63);
@@ -111,7 +113,7 @@ inline uint64_t TotalOrderKey(DataType type, uint64_t bits) {
   return (bits & sign) != 0 ? bits ^ all : bits | sign;
 }
 
-// As TotalOrderKey, but -0 equals +0, and all NaNs are equal and above everything.
+// Like TotalOrderKey, but -0 equals +0, and all NaNs are equal and greatest.
 inline uint64_t OrderKey(DataType type, uint64_t bits) {
   if (IsNan(type, bits)) return std::numeric_limits<uint64_t>::max();
   const uint64_t sign = type == DataType::kFloat32 ? 0x8000'0000 : 0x8000;
@@ -133,7 +135,7 @@ inline uint64_t FromDouble(DataType type, double value) {
   return type == DataType::kFloat32 ? std::bit_cast<uint32_t>(rounded) : FloatToHalf(rounded);
 }
 
-// The coordinates that `axes` reduce: those of an output, and those inside one reduction.
+// The coordinates of a reduction over `axes`: those of the outputs, and those within one reduction.
 struct ReductionShape {
   ReductionShape(const std::vector<uint32_t>& sizes, const std::vector<uint32_t>& axes,
                  std::stop_token abandoned_run = {})
@@ -146,8 +148,8 @@ struct ReductionShape {
     ForEachCoordinate(output_sizes, abandoned, visit);
   }
 
-  // Calls visit(input coordinate, position) for the elements reduced into `output`, positions
-  // counted row-major over the reduced axes in dimension order.
+  // Calls visit(input coordinate, position) for the elements reduced into `output`. Positions count
+  // in row-major order over the reduced axes, in dimension order.
   template <typename Visit>
   void ForEachReduced(const Coordinate& output, Visit visit) const {
     uint64_t position = 0;
@@ -163,7 +165,8 @@ struct ReductionShape {
   std::stop_token abandoned;
 };
 
-// One execution of a validated descriptor. The spans are as long as their tensors require.
+// One execution of a validated descriptor. The spans have at least the bytes that their tensors
+// require.
 struct ReferenceCall {
   const OperatorDesc& desc;
   absl::Span<const absl::Span<const std::byte>> inputs;

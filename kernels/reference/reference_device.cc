@@ -82,7 +82,7 @@ class ReferenceDevice : public Device {
     for (uint32_t i = 0; i < threads; ++i) workers_.emplace_back([this] { Work(); });
   }
 
-  // Runs that have started end; those that wait are answered with Unavailable.
+  // Runs that have started are finished; waiting runs end with Unavailable.
   ~ReferenceDevice() override {
     {
       const absl::MutexLock lock(&mutex_);
@@ -116,7 +116,7 @@ class ReferenceDevice : public Device {
                   std::move(done),     absl::Now(),         absl::OkStatus()};
     const absl::MutexLock lock(&mutex_);
     if (waiting_ >= max_queued_) {
-      // The answer comes from a worker like any other, but what it would hold on to is let go.
+      // A worker makes the callback as for any run, but references are released now.
       run.refusal = absl::ResourceExhaustedError(
           absl::StrCat("The device's queue of ", max_queued_, " runs is full."));
       run.compiled = nullptr;
@@ -155,7 +155,7 @@ class ReferenceDevice : public Device {
     }
   }
 
-  // Blocks. Absent when the device closes and nothing waits.
+  // Blocks until there is a run; nullopt when the device closes and none is waiting.
   std::optional<QueuedRun> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
     const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return closing_ || !queue_.empty();
@@ -202,9 +202,9 @@ class ReferenceDevice : public Device {
 
   absl::Mutex mutex_;
   std::deque<QueuedRun> queue_ ABSL_GUARDED_BY(mutex_);
-  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // of the queue, those not refused
+  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // queued runs that were not refused
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> workers_;  // last: they use everything above
+  std::vector<std::thread> workers_;  // declared last: they use the members above
 };
 
 }  // namespace

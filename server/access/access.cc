@@ -16,7 +16,7 @@
 namespace opmill {
 namespace {
 
-// Scripts and orchestrators ask it, and it tells no more than whether the server serves.
+// Open to scripts and orchestrators; it reveals only whether the server is serving.
 constexpr absl::string_view kOpenToAll = "/grpc.health.v1.Health/";
 constexpr absl::string_view kOurService = "/opmill.v1.OperatorService/";
 constexpr absl::string_view kScheme = "bearer ";
@@ -30,9 +30,8 @@ std::optional<absl::string_view> BearerToken(absl::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
-// gRPC's C layer can reload certificates and check metadata on any port; its C++ layer takes such
-// credentials as a class, which is an interface in older versions and holds them itself in newer
-// ones.
+// gRPC's C API can reload certificates and check metadata on any port. Its C++ API takes such
+// credentials as a class, which is an interface in older versions and holds them in newer ones.
 template <typename Base, bool is_interface = std::is_abstract_v<Base>>
 class PortCredentials final : public Base {
  public:
@@ -58,9 +57,9 @@ class PortCredentials<Base, false> final : public Base {
 
 struct Access::Port {
   Access* access;
-  std::atomic<uint64_t> version = 0;  // of the material that the port has
+  std::atomic<uint64_t> version = 0;  // of the material that gRPC has
 
-  // gRPC asks before each handshake.
+  // gRPC calls this before each handshake.
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* port, grpc_ssl_server_certificate_config** config) {
     return static_cast<Port*>(port)->Fetch(config);
@@ -75,7 +74,7 @@ struct Access::Port {
       material = access->material_;
     }
     const grpc_ssl_pem_key_cert_pair pair = {material->key.c_str(), material->certificates.c_str()};
-    // gRPC wants authorities even where nobody is asked for a certificate; then none is verified.
+    // gRPC requires authorities even if callers need no certificate; they are then not used.
     const std::string& authorities = material->client_authorities.empty()
                                          ? material->certificates
                                          : material->client_authorities;
@@ -83,7 +82,7 @@ struct Access::Port {
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
-  // gRPC asks before it reads a call's first message.
+  // gRPC calls this before it reads the first message of a call.
   static void Check(void* port, grpc_auth_context*, const grpc_metadata* metadata, size_t count,
                     grpc_process_auth_metadata_done_cb done, void* user_data) {
     absl::string_view path;
@@ -109,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Create(const AccessOptions& opti
     access->watched_ = std::make_unique<WatchedFiles>(
         std::move(files), [access = access.get()] { access->Reload(); });
   }
-  RETURN_IF_ERROR(access->Load());  // what changes from here on is seen
+  RETURN_IF_ERROR(access->Load());  // later changes are noticed
   return access;
 }
 
@@ -139,7 +138,7 @@ absl::Status Access::Load() {
   return absl::OkStatus();
 }
 
-// Certificates and tokens by themselves: a mistake in one does not hold up the other.
+// Independent of each other: an error in the certificates does not prevent new tokens.
 void Access::Reload() {
   const auto log = [](absl::string_view what, const absl::Status& status) {
     LogLine(status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
@@ -208,8 +207,8 @@ absl::Status Access::CheckToken(absl::string_view path,
   ++refused_calls_;
   absl::Status status = absl::UnauthenticatedError(
       token.has_value()
-          ? "The token is none of those that this server knows."
-          : "This server asks for a token: send the metadata \"authorization: Bearer TOKEN\".");
+          ? "This server does not know the token."
+          : "This server requires a token: send the metadata \"authorization: Bearer TOKEN\".");
   LogLine(LogLevel::kInfo, "refuse")
       .Add("rpc", absl::ConsumePrefix(&path, kOurService) && path.size() < 32 ? path : "another")
       .Add(status);

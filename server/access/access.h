@@ -1,5 +1,5 @@
-// Access control by TLS certificates and bearer tokens, which are read from files, and again when
-// the files change.
+// Access control by TLS certificates and bearer tokens. They are read from files, and read again
+// when the files change.
 #ifndef OPMILL_SERVER_ACCESS_ACCESS_H_
 #define OPMILL_SERVER_ACCESS_ACCESS_H_
 
@@ -31,30 +31,31 @@ class Access {
   static absl::StatusOr<std::unique_ptr<Access>> Create(const AccessOptions& options);
   ~Access();
 
-  // For one address to listen at. This object outlives the server that is given them.
+  // Credentials for one listening address. This object must outlive the server that uses them.
   std::shared_ptr<grpc::ServerCredentials> MakeCredentials();
 
-  // Reads the files again soon, changed or not, and logs what came of it.
+  // Requests that the files are read again even if they have not changed. The result is logged.
   void ReloadSoon() {
     if (watched_ != nullptr) watched_->CallBack();
   }
 
-  // The name of the caller's token, else of its certificate; empty where neither is asked for.
+  // The name of the caller's token, else of its certificate; empty if neither is required.
   std::string CallerOf(const grpc::CallbackServerContext& context) const;
 
-  // Of the server's certificate; InfiniteFuture without TLS.
+  // When the server's certificate expires; InfiniteFuture without TLS.
   absl::Time certificate_expires() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls that showed none of the tokens.
+  // The number of calls without a valid token.
   uint64_t refused_calls() const { return refused_calls_; }
 
  private:
-  struct Port;  // what gRPC's callbacks are given
+  struct Port;  // the state of gRPC's callbacks
 
   explicit Access(const AccessOptions& options);
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<AccessTokens> ReadTokens() const;
   void Reload() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckToken(absl::string_view path, std::optional<absl::string_view> authorization);
+  absl::Status CheckToken(absl::string_view path, std::optional<absl::string_view> authorization)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const AccessTokens> tokens() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AccessOptions options_;
@@ -64,9 +65,9 @@ class Access {
   // Null without TLS.
   std::shared_ptr<const TlsMaterial> material_ ABSL_GUARDED_BY(mutex_);
   uint64_t material_version_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Null where none are asked for.
+  // Null if no token is required.
   std::shared_ptr<const AccessTokens> tokens_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all above
+  std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all of the above
 };
 
 }  // namespace opmill

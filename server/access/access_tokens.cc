@@ -5,23 +5,16 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "kernels/base/sha256.h"
 #include "openssl/crypto.h"
-#include "openssl/sha.h"
 
 namespace opmill {
 namespace {
 
-// RFC 6750's characters, as far as they can be told from the gap between name and token.
+// A superset of the characters of RFC 6750, without those that separate name and token.
 bool IsTokenCharacter(char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
-
-AccessTokens::Hash AccessTokens::HashOf(absl::string_view token) {
-  Hash hash;
-  static_assert(hash.size() == SHA256_DIGEST_LENGTH);
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
-  return hash;
-}
 
 absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
   AccessTokens tokens;
@@ -37,7 +30,7 @@ absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     if (words.size() != 2) {
       return bad(absl::StrCat("has ", words.size(), words.size() == 1 ? " word" : " words",
-                              "; it is a name and a token."));
+                              "; it must have a name and a token."));
     }
     const absl::string_view token = words[1];
     if (token.size() < kMinTokenLength) {
@@ -45,11 +38,11 @@ absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
                               kMinTokenLength, "."));
     }
     if (!std::all_of(token.begin(), token.end(), &IsTokenCharacter)) {
-      return bad("has a token with characters that are not ASCII's.");
+      return bad("has a token with characters that are not printable ASCII.");
     }
-    const Hash hash = HashOf(token);
+    const std::string hash = Sha256(token);
     for (const Entry& entry : tokens.entries_) {
-      if (entry.hash == hash) return bad("has a token that stands above it already.");
+      if (entry.hash == hash) return bad("repeats the token of an earlier line.");
     }
     tokens.entries_.push_back({hash, std::string(words[0])});
   }
@@ -58,7 +51,7 @@ absl::StatusOr<AccessTokens> AccessTokens::Parse(absl::string_view text) {
 }
 
 std::optional<std::string> AccessTokens::NameOf(absl::string_view token) const {
-  const Hash hash = HashOf(token);
+  const std::string hash = Sha256(token);
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(hash.data(), entry.hash.data(), hash.size()) == 0) found = &entry;

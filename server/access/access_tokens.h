@@ -1,8 +1,7 @@
-// Bearer tokens and the names of those who hold them.
+// Bearer tokens and the names of their holders.
 #ifndef OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 #define OPMILL_SERVER_ACCESS_ACCESS_TOKENS_H_
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,27 +11,24 @@
 
 namespace opmill {
 
-// A constant set. It keeps the tokens' hashes and not the tokens.
+// An immutable set of tokens. Stores their hashes only. Thread-safe.
 class AccessTokens {
  public:
   static constexpr size_t kMinTokenLength = 16;
 
-  // "name token" a line; empty lines, and those that begin with #, say nothing. Several tokens may
-  // have one name, as while one is being replaced. FailedPrecondition, with the number of the line
-  // and never its token.
+  // Each line is "name token"; empty lines and lines that begin with # are ignored. Several tokens
+  // may have the same name, for example during a rotation. Returns FailedPrecondition with the
+  // number of the line, but not the token.
   static absl::StatusOr<AccessTokens> Parse(absl::string_view text);
 
-  // Of who holds it. Takes as long whichever of the tokens it is, or none.
+  // The name of the token's holder. Takes the same time for every token, known or not.
   std::optional<std::string> NameOf(absl::string_view token) const;
 
   size_t size() const { return entries_.size(); }
 
  private:
-  using Hash = std::array<unsigned char, 32>;  // SHA-256
-  static Hash HashOf(absl::string_view token);
-
   struct Entry {
-    Hash hash;
+    std::string hash;  // SHA-256
     std::string name;
   };
   std::vector<Entry> entries_;

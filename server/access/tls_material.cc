@@ -27,7 +27,7 @@ struct Deleter {
 template <typename T>
 using Owned = std::unique_ptr<T, Deleter>;
 
-// There is nobody to ask for a password: OpenSSL's default is the terminal.
+// OpenSSL would ask for a password on the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 absl::Status Bad(absl::string_view flag, absl::string_view file, absl::string_view what) {
@@ -35,7 +35,7 @@ absl::Status Bad(absl::string_view flag, absl::string_view file, absl::string_vi
   return absl::FailedPreconditionError(absl::StrCat("--", flag, " (", file, ") ", what));
 }
 
-// What OpenSSL says of the last failure.
+// OpenSSL's reason for the last failure.
 std::string Reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason == nullptr ? "unknown" : reason;
@@ -51,7 +51,7 @@ absl::Time ToTime(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
-// The first of the file, which is the server's own. All that follow can be read too.
+// Returns the first certificate of the file, the server's own. Checks that all others are readable.
 absl::StatusOr<Owned<X509>> ReadCertificates(absl::string_view flag, absl::string_view file,
                                              const std::string& text) {
   const Owned<BIO> reader = Reader(text);
@@ -60,13 +60,13 @@ absl::StatusOr<Owned<X509>> ReadCertificates(absl::string_view flag, absl::strin
   while (Owned<X509>(PEM_read_bio_X509(reader.get(), nullptr, &NoPassword, nullptr))) {
   }
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return Bad(flag, file, "holds a certificate that cannot be read, after one that can.");
+    return Bad(flag, file, "holds a certificate that cannot be read, after one that can be.");
   }
   ERR_clear_error();
   return first;
 }
 
-// As gRPC will.
+// Loads them as gRPC will.
 absl::Status Load(const AccessOptions& files, X509* certificate, EVP_PKEY* key) {
   const Owned<SSL_CTX> context(SSL_CTX_new(TLS_method()));
   if (context == nullptr) return absl::InternalError("OpenSSL gives no context.");
@@ -91,7 +91,7 @@ absl::StatusOr<TlsMaterial> ReadTlsMaterial(const AccessOptions& files) {
   const Owned<EVP_PKEY> key(
       PEM_read_bio_PrivateKey(Reader(material.key).get(), nullptr, &NoPassword, nullptr));
   if (key == nullptr) {
-    return Bad("tls_key", files.tls_key, "holds no key in PEM, or one behind a password.");
+    return Bad("tls_key", files.tls_key, "holds no key in PEM, or an encrypted one.");
   }
   if (X509_check_private_key(own.get(), key.get()) != 1) {
     return Bad("tls_key", files.tls_key,

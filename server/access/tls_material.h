@@ -1,4 +1,4 @@
-// The server's certificate and key, and the authorities of its callers, from files.
+// Reads the server's certificate and key, and the authorities of its callers.
 #ifndef OPMILL_SERVER_ACCESS_TLS_MATERIAL_H_
 #define OPMILL_SERVER_ACCESS_TLS_MATERIAL_H_
 
@@ -10,16 +10,16 @@
 
 namespace opmill {
 
-// PEM texts.
+// All texts are PEM.
 struct TlsMaterial {
-  std::string certificates;  // the server's own, and those between it and its authority
+  std::string certificates;  // the server's own, followed by the intermediate ones
   std::string key;
-  std::string client_authorities;  // empty: callers show no certificate
+  std::string client_authorities;  // empty: callers need no certificate
   absl::Time expires;              // the server's own certificate
 };
 
-// FailedPrecondition, with the file and what is wrong with it, where a handshake would fail: what
-// is no PEM, a key of another certificate or behind a password, a certificate that is not valid
+// Returns FailedPrecondition, with the file and the error, if a handshake would fail: invalid PEM,
+// an encrypted key, a key that does not match the certificate, or a certificate that is not valid
 // now.
 absl::StatusOr<TlsMaterial> ReadTlsMaterial(const AccessOptions& files);
 

@@ -35,7 +35,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   if (!text.has_value()) return absl::NotFoundError(absl::StrCat(path, " cannot be read."));
   if (text->size() > kMaxFileBytes) {
     return absl::NotFoundError(
-        absl::StrCat(path, " has more than ", kMaxFileBytes, " bytes, the most that is read."));
+        absl::StrCat(path, " is larger than the limit of ", kMaxFileBytes, " bytes."));
   }
   return *std::move(text);
 }

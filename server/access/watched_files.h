@@ -1,4 +1,4 @@
-// Files whose contents count while the server runs.
+// Watches files for changes.
 #ifndef OPMILL_SERVER_ACCESS_WATCHED_FILES_H_
 #define OPMILL_SERVER_ACCESS_WATCHED_FILES_H_
 
@@ -16,26 +16,26 @@
 
 namespace opmill {
 
-// Of the file's bytes `most`, and one more where it is longer; some files have no end. Absent where
-// it cannot be read. Paths are UTF-8.
+// The content of a file; of a file longer than `most` bytes, its first most + 1 bytes, because some
+// files have no end. Absent if the file cannot be read. Paths are UTF-8.
 std::optional<std::string> ReadAtMost(const std::string& path, size_t most);
 
-// All of them. NotFound where it cannot be read, or has more than 16 MiB.
+// The whole content. NotFound if the file cannot be read or is longer than 16 MiB.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Reads the files again and again, and calls back once what any of them holds is another than
-// before and stands still: files that belong together are seldom replaced at the same instant.
-// Contents and not times are compared, so that a link that now leads elsewhere counts too.
+// Reads the files periodically. Calls back when a content has changed and then stayed the same for
+// one interval, because files that belong together are seldom replaced at the same instant.
+// Contents are compared, not times, so that a redirected symbolic link is a change too.
 class WatchedFiles {
  public:
   static constexpr absl::Duration kInterval = absl::Seconds(1);
 
-  // `changed` comes on a thread of this object's.
+  // `changed` is called on a thread of this object.
   WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                absl::Duration interval = kInterval);
   ~WatchedFiles();
 
-  // Calls back soon, whatever the files hold.
+  // Requests a call back even if nothing has changed.
   void CallBack() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -45,10 +45,10 @@ class WatchedFiles {
   const std::vector<std::string> paths_;
   const std::function<void()> changed_;
   const absl::Duration interval_;
-  std::string acted_on_;  // the fingerprint; of the thread
+  std::string acted_on_;  // the last reported fingerprint; used by the thread alone
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool was_asked_ ABSL_GUARDED_BY(mutex_) = false;  // to call back
+  bool was_asked_ ABSL_GUARDED_BY(mutex_) = false;  // by CallBack()
   std::thread thread_;
 };
 

@@ -10,7 +10,8 @@ namespace opmill {
 namespace {
 
 constexpr size_t kMostMetadataBytes = 16384;
-// As HTTP/2 counts (RFC 9113, 6.5.2): short fields cost more memory than their bytes.
+// The overhead per field that HTTP/2 counts (RFC 9113, 6.5.2): short fields use more memory than
+// their bytes.
 constexpr size_t kBytesBesideField = 32;
 
 }  // namespace

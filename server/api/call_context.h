@@ -1,4 +1,4 @@
-// What every call has to do with its context.
+// Helpers for the gRPC context, shared by all calls.
 #ifndef OPMILL_SERVER_API_CALL_CONTEXT_H_
 #define OPMILL_SERVER_API_CALL_CONTEXT_H_
 
@@ -12,20 +12,21 @@
 
 namespace opmill {
 
-// Who calls; sends the caller's traceparent back with the answer's first bytes.
+// Identifies the caller, and returns the caller's traceparent in the initial metadata.
 RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& context,
                         const Access& access, Connections& connections);
 
-// Metadata longer than any honest caller's, which gRPC 1.51 lets through in many frames.
+// Returns an error if the metadata is unreasonably long, which gRPC 1.51 allows if it comes in many
+// frames.
 absl::Status CheckMetadata(const grpc::CallbackServerContext& context);
 
-// InfiniteFuture where the caller gave none.
+// InfiniteFuture if the caller set no deadline.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
 
-// Why the call was cancelled: its deadline, or its caller's will or end.
+// Why the call was cancelled: its deadline passed, or the caller cancelled or disconnected.
 absl::Status CallerIsGone(const grpc::CallbackServerContext& context);
 
-// Why a call ends whose caller sends no message, or lets no write through.
+// The errors for a caller that sends no message, or does not read its results, for `timeout`.
 absl::Status NoMessage(absl::Duration timeout);
 absl::Status ResultsAreNotRead(absl::Duration timeout);
 

@@ -76,7 +76,7 @@ bool ExecuteCall::EndWithoutMessage(const absl::Status& why) {
   return true;
 }
 
-// An error is a request that did not become an execution.
+// Returns an error if the request did not become an execution.
 absl::Status ExecuteCall::Execute() {
   if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
   ExecutionRequest begin = {.origin = std::move(origin_),
@@ -161,7 +161,8 @@ void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
   {
     const absl::MutexLock lock(&mutex_);
     if (now - waits_since_ < timeout) return;
-    // A message may be long and its network slow: bytes that arrive count, where they are seen.
+    // A large message on a slow network takes long. Where the server can see them, arriving bytes
+    // count as progress.
     if (waits_for_message_ &&
         (origin_.connection == nullptr || now - origin_.connection->last_received_at() < timeout)) {
       return;
@@ -169,7 +170,7 @@ void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
   }
   if (EndWithoutMessage(NoMessage(timeout))) return;
   Abort(ResultsAreNotRead(timeout));
-  context_.TryCancel();  // the write in flight ends no other way
+  context_.TryCancel();  // nothing else ends the write in flight
 }
 
 void ExecuteCall::OnDone() {

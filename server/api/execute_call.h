@@ -1,4 +1,4 @@
-// One Execute call: the input in one message, the outputs in as many as they need.
+// One Execute call: one request message, and as many response messages as the outputs need.
 #ifndef OPMILL_SERVER_API_EXECUTE_CALL_H_
 #define OPMILL_SERVER_API_EXECUTE_CALL_H_
 
@@ -17,7 +17,7 @@
 
 namespace opmill {
 
-// It begins with the headers of the call, before the message: so a message that does not come is
+// The call starts with its headers, before its message arrives, so that a missing message is
 // noticed (EndIfStalled). Deletes itself when the call is done.
 class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                           public OpenCalls::Call {
@@ -25,36 +25,36 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
               OpenCalls& open_calls, uint64_t max_chunk_bytes);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
+  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCancel() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnDone() override;
 
-  void Drain() override;
-  void Abort(const absl::Status& why) override;
-  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
+  void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Abort(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Execute();
+  absl::Status Execute() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the call if its message has not come yet; false if it has.
   bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  void WriteNext();
+  void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
 
   grpc::CallbackServerContext& context_;
   Executor& executor_;
   OpenCalls& open_calls_;
   const uint64_t max_chunk_bytes_;
-  RequestOrigin origin_;      // until there is an execution
-  grpc::ByteBuffer request_;  // of the read, then of who handles it
+  RequestOrigin origin_;      // moved into the execution
+  grpc::ByteBuffer request_;  // owned by the read, then by its handler
 
-  std::optional<ResultStream> results_;  // of one thread at a time, by the order of reactions
-  grpc::ByteBuffer message_;             // as results_
+  std::optional<ResultStream> results_;  // gRPC orders the reactions, so one thread at a time
+  grpc::ByteBuffer message_;             // the same
 
   absl::Mutex mutex_;
   std::shared_ptr<Execution> execution_ ABSL_GUARDED_BY(mutex_);
-  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why, where it was before the execution
+  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why it was aborted before the execution began
   bool waits_for_message_ ABSL_GUARDED_BY(mutex_) = true;
-  // For the caller, to send or to read; else InfiniteFuture.
+  // Since when the call has waited for the caller to send or to read; otherwise InfiniteFuture.
   absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
 };
 

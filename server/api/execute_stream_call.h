@@ -1,18 +1,13 @@
-// One ExecuteStream call: many executions at a time, each with its own end.
+// One ExecuteStream call: many concurrent executions, each with its own end.
 #ifndef OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
 #define OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -20,8 +15,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
-#include "server/api/result_stream.h"
-#include "server/config/options.h"
+#include "server/api/stream_state.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
@@ -33,47 +27,30 @@ struct ExecuteStreamOptions {
   uint32_t max_executions = 0;
 };
 
-// Reads, writes and ends of executions arrive on different threads. Each thread that changes the
-// state calls Advance, which does what the new state allows. At most one write is in flight. One
-// message is handled at a time; the next one is read meanwhile, so that the network does not wait
-// for the copying. The object keeps itself alive until the call is done and no execution can call
-// it any more.
-//
-// A begin without room waits, together with everything behind it, while executions of this stream
-// are being computed or streamed, and for kPatience after that. Then it is refused. A caller that
-// begins executions faster than the server completes them is therefore slowed down, not refused.
+// The reactor and the lock around a StreamState, which decides what is done. Reads, writes and ends
+// of executions arrive on different threads. Each thread that tells the state of something then
+// calls Advance, which does what the state answers. The object keeps itself alive until the call is
+// done and no execution can call it any more.
 class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                 public OpenCalls::Call,
                                 public std::enable_shared_from_this<ExecuteStreamCall> {
  public:
-  // The reactor to give to gRPC.
+  // Creates the reactor for gRPC.
   static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                   Executor& executor, OpenCalls& open_calls, DeadlineTimer& timer,
                                   const ExecuteStreamOptions& options);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCancel() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnDone() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool is_stream() const override { return true; }
-  void Drain() override;
-  void Abort(const absl::Status& why) override;
-  void EndIfStalled(absl::Time now, absl::Duration timeout) override;
+  void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Abort(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  static constexpr absl::Duration kPatience = absl::Seconds(2);
-  static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
-  static constexpr size_t kMaxWaitingErrors = 1024;  // more, and reading waits for the caller's own
-  static constexpr size_t kMaxAbandoned = 4096;
-
-  // What waits to be written: a result, or the end of an execution that failed.
-  struct Reply {
-    uint64_t id = 0;
-    std::unique_ptr<ResultStream> results;
-    absl::Status error;
-  };
-
   struct Incoming {
     v1::ExecuteStreamRequest header;
     SplitMessage message;
@@ -84,44 +61,31 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
                     OpenCalls& open_calls, DeadlineTimer& timer,
                     const ExecuteStreamOptions& options);
 
-  enum class Read {
-    kNone,        // not asked for: errors wait to be written
-    kStarted,     // gRPC has incoming_
-    kArrived,     // incoming_ holds a message that nobody has taken yet
-    kHalfClosed,  // no more will come, and what is incomplete has not been told
-    kEnded,
-  };
-  enum class Work { kNone, kMessage, kHalfClose };
+  // `reads_ahead` is set on gRPC's threads only: the thread that handles a message also handles the
+  // next ones if they arrive in time. Threads of the device have other work.
+  void Advance(bool reads_ahead = false) ABSL_LOCKS_EXCLUDED(mutex_);
+  StreamState::Work Step(bool reads_ahead) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(StreamState::Reply reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // On the thread to which Step gave the work.
   void HandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool TryHandleMessage();  // false: there is no room yet
+  bool TryHandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);  // false: its begin waits for room
   void HandleHalfClose() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Incoming> Parse() const;
-  bool HandleBegin(const Incoming& incoming);  // false: there is no room yet
-  void WakeLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HandleRest(const Incoming& incoming);
-  RequestOrigin OriginOf(uint64_t execution_id, absl::Time arrived) const;
+  bool HandleBegin(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);  // as TryHandleMessage
+  void HandleRest(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
   bool MayWait(const absl::Status& refusal) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why,
+              bool input_may_follow) ABSL_LOCKS_EXCLUDED(mutex_);
+  RequestOrigin OriginOf(uint64_t execution_id, absl::Time arrived) const;
   std::shared_ptr<Execution> Find(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RetryLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ReplyError(uint64_t id, absl::Status error, bool input_may_follow,
-                  const Execution* ended = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Forget(uint64_t id, const Execution* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Abandon(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FailStream(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
-  void CancelAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // `reads_ahead` on gRPC's threads alone: who handles a message then handles the next ones too, as
-  // long as they come in time, and the device's threads have other work.
-  void Advance(bool reads_ahead = false) ABSL_LOCKS_EXCLUDED(mutex_);
-  Work Step(bool reads_ahead) ABSL_LOCKS_EXCLUDED(mutex_);
-  Work TakeWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void StartNextWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<absl::Status> EndOfStream() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelAll(const StreamState::Executions& executions, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   grpc::CallbackServerContext& context_;
   Executor& executor_;
@@ -130,38 +94,16 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   const ExecuteStreamOptions options_;
   const RequestOrigin origin_;
   const absl::Time opened_at_ = absl::Now();
-  std::atomic<uint64_t> begins_ = 0;  // that have come
 
-  grpc::ByteBuffer message_;         // of who handles
-  std::optional<Incoming> waiting_;  // of who handles, and readable while nobody does
-  absl::Time waiting_since_;         // of who handles
-  grpc::ByteBuffer outgoing_;        // of the write in flight
+  // Of the handling thread.
+  grpc::ByteBuffer message_;
+  std::optional<Incoming> incoming_;  // that message, or the one whose begin waits
+  uint64_t begins_ = 0;               // begins received
 
   absl::Mutex mutex_;
-  grpc::ByteBuffer incoming_ ABSL_GUARDED_BY(mutex_);  // gRPC's own while a read is in flight
-  absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_ ABSL_GUARDED_BY(mutex_);
-  // Whose id has been begun again, until their end is on its way: another thread may be about to
-  // tell of it.
-  std::vector<std::shared_ptr<Execution>> displaced_ ABSL_GUARDED_BY(mutex_);
-  // Ids whose executions ended before their input was complete: what still comes for them is no
-  // mistake of the caller's. The oldest go first.
-  absl::flat_hash_set<uint64_t> abandoned_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> abandoned_order_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Reply> replies_ ABSL_GUARDED_BY(mutex_);
-  size_t waiting_errors_ ABSL_GUARDED_BY(mutex_) = 0;  // of the replies
-  // Whose last message is in flight.
-  std::shared_ptr<Execution> last_written_ ABSL_GUARDED_BY(mutex_);
-  Read read_ ABSL_GUARDED_BY(mutex_) = Read::kNone;
-  bool handling_ ABSL_GUARDED_BY(mutex_) = false;
-  bool retry_ ABSL_GUARDED_BY(mutex_) = false;        // there may be room for what waits
-  bool wakes_later_ ABSL_GUARDED_BY(mutex_) = false;  // the timer will say so
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time written_at_ ABSL_GUARDED_BY(mutex_);  // the start of the write in flight
-  // When a begin last got the room it waited for.
-  absl::Time waited_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> failure_ ABSL_GUARDED_BY(mutex_);  // of the stream as a whole
+  StreamState state_ ABSL_GUARDED_BY(mutex_);
+  grpc::ByteBuffer read_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC during a read
+  grpc::ByteBuffer written_;                       // of the write in flight
   std::shared_ptr<ExecuteStreamCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -4,29 +4,14 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "kernels/base/errors.h"
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
-
-constexpr char kRetryPayload[] = "opmill.dev/retry_delay_ms";
-constexpr absl::Duration kUnavailableDelay = absl::Seconds(1);
-
-std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
-  if (const auto payload = status.GetPayload(kRetryPayload)) {
-    int64_t milliseconds = 0;
-    if (absl::SimpleAtoi(std::string(*payload), &milliseconds)) {
-      return absl::Milliseconds(milliseconds);
-    }
-  }
-  if (absl::IsUnavailable(status)) return kUnavailableDelay;
-  return std::nullopt;
-}
 
 const char* ReasonOf(absl::StatusCode code) {
   switch (code) {
@@ -48,13 +33,6 @@ const char* ReasonOf(absl::StatusCode code) {
 }
 
 }  // namespace
-
-absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
-  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
-  return status;
-}
-
-bool IsRetryable(const absl::Status& status) { return RetryDelayOf(status).has_value(); }
 
 absl::Status UnderPath(absl::string_view path, absl::Status status) {
   const std::optional<std::string> field = FieldOf(status);

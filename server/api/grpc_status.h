@@ -1,21 +1,16 @@
-// absl::Status -> grpc::Status with google.rpc details, and nowhere else.
+// Converts absl::Status to grpc::Status with google.rpc details. This is the only place that does.
 #ifndef OPMILL_SERVER_API_GRPC_STATUS_H_
 #define OPMILL_SERVER_API_GRPC_STATUS_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/support/status.h"
 
 namespace opmill {
 
-// Another try may go well after the delay. Unavailable says so without it.
-absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
-bool IsRetryable(const absl::Status& status);
-
-// Puts a message's path in front of the field that the status names, if it names one:
-// "axes[1]" under "operator.reduce" is "operator.reduce.axes[1]".
+// Prefixes the field that the status names, if any, with the path of its message: "axes[1]" under
+// "operator.reduce" becomes "operator.reduce.axes[1]".
 absl::Status UnderPath(absl::string_view path, absl::Status status);
 
 google::rpc::Status ToRpcStatus(const absl::Status& status);

@@ -5,27 +5,28 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
 #include "server/api/server_info.h"
+#include "server/execution/retry_delay.h"
 #include "server/observe/log.h"
 
 namespace opmill {
 namespace {
 
-// A call that is refused before its first message.
+// A call that is refused before its first message is read.
 class RefusedCall final : public RawReactor {
  public:
   explicit RefusedCall(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
   void OnDone() override { delete this; }
 };
 
-// A CompileOperator call. A compilation that has begun cannot be cut short, and a draining server
-// waits for it; one that waits is not begun for a caller who is gone. Deletes itself when the call
-// is done.
+// A CompileOperator call. A compilation that has started runs to its end, and a draining server
+// waits for it; one that is still queued is dropped if its caller is gone. Deletes itself when the
+// call is done.
 class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
  public:
   explicit CompileCall(OpenCalls& open_calls) : open_calls_(open_calls) { open_calls_.Add(*this); }
@@ -85,7 +86,7 @@ OperatorService::OperatorService(Parts parts) : parts_(parts) {
 
 absl::Status OperatorService::BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
                                        RequestOrigin& origin) {
-  if (context.IsCancelled()) {  // as are calls whose headers have not come whole
+  if (context.IsCancelled()) {  // also true if the headers arrived incompletely
     origin = {.rpc = rpc, .peer = context.peer()};
     return CallerIsGone(context);
   }

@@ -17,7 +17,7 @@
 
 namespace opmill {
 
-// Raw methods get their messages as bytes: payload never passes through protobuf.
+// Raw methods get their messages as bytes, so tensor bytes never pass through protobuf.
 using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
     v1::OperatorService::WithCallbackMethod_GetServerInfo<
         v1::OperatorService::WithCallbackMethod_CompileOperator<
@@ -26,7 +26,7 @@ using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
-  // All parts outlive the service.
+  // All parts must outlive the service.
   struct Parts {
     Device& device;
     OperatorCache& cache;
@@ -51,17 +51,18 @@ class OperatorService final : public OperatorServiceBase {
                                           v1::GetStatisticsResponse* response) override;
 
  private:
-  // Who calls; sends the caller's traceparent back with the answer's first bytes.
+  // Identifies the caller, and returns the caller's traceparent in the initial metadata.
   RequestOrigin Begin(absl::string_view rpc, grpc::CallbackServerContext& context) const {
     return BeginCall(rpc, context, parts_.access, parts_.connections);
   }
 
-  // Sets the origin also of a call that it refuses.
+  // Sets `origin` even if it refuses the call.
   absl::Status BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
                         RequestOrigin& origin);
 
-  // gRPC would wait for the message of a call that streams its answer alone, and report nothing of
-  // the call meanwhile. So Execute is a method of two streams here, which is the same on the wire.
+  // For a method with a single request, gRPC waits for the message and reports nothing about the
+  // call before it arrives. Execute is therefore registered as a bidirectional stream, which is the
+  // same on the wire.
   RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
   RawReactor* Refuse(const RequestOrigin& origin, const absl::Status& why);
 

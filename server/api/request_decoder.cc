@@ -16,10 +16,12 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/api/grpc_status.h"
 
+#undef GetMessage  // a macro of windows.h, which gRPC includes
+
 namespace opmill {
 namespace {
 
-// Enumerations of the wire have 0 for "not given"; DirectML's own numbers follow, plus 1.
+// Protobuf enumerations use 0 for "not given", followed by DirectML's numbers plus 1.
 constexpr int kFirstOfEnum = 1;
 static_assert(v1::REDUCE_FUNCTION_ARGMAX ==
               static_cast<int>(ReduceFunction::kArgMax) + kFirstOfEnum);
@@ -38,14 +40,14 @@ TensorDesc DecodeTensor(const v1::TensorDesc& desc) {
           .strides = {desc.strides().begin(), desc.strides().end()}};
 }
 
-// Says of a tensor's data type what the engine, which knows no _UNSPECIFIED, cannot.
+// Refuses _UNSPECIFIED, which the engine cannot represent.
 absl::Status CheckGiven(const v1::TensorDesc& desc, absl::string_view field) {
   if (desc.data_type() != v1::DATA_TYPE_UNSPECIFIED) return absl::OkStatus();
   const std::string path = absl::StrCat(field, ".data_type");
   return InvalidField(path, absl::StrCat(path, " is not given."));
 }
 
-// A schema's fields in the contract: they have its names.
+// The protobuf fields of a schema, found by its names.
 struct WireFields {
   const FieldDescriptor* message;  // of v1.OperatorDesc
   std::vector<const FieldDescriptor*> inputs;
@@ -76,7 +78,7 @@ const std::vector<WireFields>& AllWireFields() {
   return *all;
 }
 
-// Absent where the message has no such tensor.
+// nullopt if the message has no such tensor.
 absl::StatusOr<std::optional<TensorDesc>> DecodeTensor(const Message& from,
                                                        const FieldDescriptor* field) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();
@@ -195,7 +197,7 @@ absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
   Decoded decoded = DecodeOneof(desc);
   if (!decoded.desc.ok()) return UnderPath(decoded.path, decoded.desc.status());
   absl::StatusOr<OperatorDesc> valid = Validate(*std::move(decoded.desc), level);
-  // The level stands beside the operator, not in it.
+  // The level is a field next to the operator, not inside it.
   if (valid.ok() || FieldOf(valid.status()) == "feature_level") return valid;
   return UnderPath(decoded.path, valid.status());
 }

@@ -1,4 +1,5 @@
-// Wire -> descriptors of the engine, and back. Nobody behind this file sees a request's proto.
+// Converts protos to the engine's descriptors, and back. No other code reads the protos of a
+// request.
 #ifndef OPMILL_SERVER_API_REQUEST_DECODER_H_
 #define OPMILL_SERVER_API_REQUEST_DECODER_H_
 
@@ -15,12 +16,12 @@
 
 namespace opmill {
 
-// A message that carries `operator` and `feature_level`, lawful by the rules of every operator, its
-// outputs complete. Errors name fields from the root of that message.
+// Decodes and validates the operator of a message with the fields `operator` and `feature_level`,
+// and fills in omitted outputs. Errors name fields from the root of that message.
 absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
                                             std::optional<v1::FeatureLevel> feature_level);
 
-// ExecuteRequest, CompileOperatorRequest or BeginExecution.
+// Request is ExecuteRequest, CompileOperatorRequest or BeginExecution.
 template <typename Request>
 absl::StatusOr<OperatorDesc> DecodeRequest(const Request& request) {
   return DecodeOperator(request.operator_(), request.has_feature_level()

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 #include "server/api/request_decoder.h"
 
 namespace opmill {
 namespace {
 
-// What is small costs less to copy than to hold on to.
+// Copying a small chunk is cheaper than holding a reference to its buffer.
 constexpr uint64_t kCopyBelow = 1024;
 
 grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset,
@@ -27,25 +27,25 @@ std::optional<std::vector<OutgoingChunk>> ResultStream::NextChunks() {
   std::vector<OutgoingChunk> chunks;
   uint64_t room = max_chunk_bytes_;
   while (!done() && room > 0) {
-    const std::shared_ptr<BudgetedBuffer> output = execution_->output(output_);
+    const std::shared_ptr<BudgetedBuffer> output = execution_->output(next_.output);
     if (output == nullptr) return std::nullopt;
-    const uint64_t size = execution_->output_bytes()[output_];
-    const uint64_t bytes = std::min(room, size - offset_);
-    chunks.push_back({.tensor_index = static_cast<uint32_t>(output_),
-                      .offset = offset_,
-                      .data = SliceOf(output, offset_, bytes)});
+    const uint64_t size = execution_->output_bytes()[next_.output];
+    const uint64_t bytes = std::min(room, size - next_.offset);
+    chunks.push_back({.tensor_index = static_cast<uint32_t>(next_.output),
+                      .offset = next_.offset,
+                      .data = SliceOf(output, next_.offset, bytes)});
     room -= bytes;
-    offset_ += bytes;
-    if (offset_ == size) {
-      ++output_;
-      offset_ = 0;
+    next_.offset += bytes;
+    if (next_.offset == size) {
+      ++next_.output;
+      next_.offset = 0;
     }
   }
   return chunks;
 }
 
 void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
-  started_ = true;
+  next_.started = true;
   for (const TensorDesc& output : execution_->outputs()) EncodeTensor(output, *to.add_outputs());
   for (const uint64_t bytes : execution_->output_bytes()) to.add_output_bytes(bytes);
 }

@@ -1,4 +1,4 @@
-// Cuts the outputs of an execution into messages.
+// Splits the outputs of an execution into messages.
 #ifndef OPMILL_SERVER_API_RESULT_STREAM_H_
 #define OPMILL_SERVER_API_RESULT_STREAM_H_
 
@@ -11,26 +11,30 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
+#include "server/api/result_position.h"
 #include "server/execution/execution.h"
 
 namespace opmill {
 
-// For one thread at a time. The bytes are not copied: a message holds on to the buffers until the
-// transport is done with it.
+// Not thread-safe. The bytes are not copied: a message keeps the buffers alive until the transport
+// is done with it.
 class ResultStream {
  public:
-  ResultStream(std::shared_ptr<Execution> execution, uint64_t max_chunk_bytes)
-      : execution_(std::move(execution)), max_chunk_bytes_(max_chunk_bytes) {}
+  // Goes on where another has stopped, at its position.
+  ResultStream(std::shared_ptr<Execution> execution, uint64_t max_chunk_bytes,
+               ResultPosition position = {})
+      : execution_(std::move(execution)), max_chunk_bytes_(max_chunk_bytes), next_(position) {}
 
   const std::shared_ptr<Execution>& execution() const { return execution_; }
-  bool done() const { return output_ == execution_->outputs().size(); }
+  ResultPosition position() const { return next_; }
+  bool done() const { return next_.output == execution_->outputs().size(); }
 
-  // The next message: `started` with the first, `statistics` with the last, and what stands in
-  // `response`, an ExecuteResponse or ExecuteStreamResponse. False when the execution has ended in
-  // the meantime; its status says why.
+  // Creates the next message from `response`, an ExecuteResponse or ExecuteStreamResponse. The
+  // first message has `started`, the last one `statistics`. Returns false if the execution has
+  // ended in the meantime; its status says why.
   template <typename Response>
   bool Next(Response& response, grpc::ByteBuffer& message) {
-    if (!started_) EncodeStarted(*response.mutable_started());
+    if (!next_.started) EncodeStarted(*response.mutable_started());
     std::optional<std::vector<OutgoingChunk>> chunks = NextChunks();
     if (!chunks.has_value()) return false;
     if (done()) EncodeStatistics(*response.mutable_statistics());
@@ -40,16 +44,14 @@ class ResultStream {
   }
 
  private:
-  // As many bytes as a message may have, and at least one.
+  // At least one byte, and at most max_chunk_bytes_ in total.
   std::optional<std::vector<OutgoingChunk>> NextChunks();
   void EncodeStarted(v1::ExecutionStarted& to);
   void EncodeStatistics(v1::ExecutionStatistics& to) const;
 
   const std::shared_ptr<Execution> execution_;
   const uint64_t max_chunk_bytes_;
-  bool started_ = false;
-  size_t output_ = 0;    // the next byte to send
-  uint64_t offset_ = 0;  // likewise
+  ResultPosition next_;
 };
 
 }  // namespace opmill

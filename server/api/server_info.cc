@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/descriptor/operator_schema.h"
-#include "server/api/encode_duration.h"
+#include "proto/duration.h"
 #include "server/api/request_decoder.h"
 
 namespace opmill {

@@ -1,4 +1,4 @@
-// What the server says of itself: info and statistics as protos.
+// Encodes the responses of GetServerInfo and GetStatistics.
 #ifndef OPMILL_SERVER_API_SERVER_INFO_H_
 #define OPMILL_SERVER_API_SERVER_INFO_H_
 
@@ -14,8 +14,8 @@ inline constexpr char kVersion[] = OPMILL_VERSION;
 
 void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerInfoResponse& to);
 
-// All but the parts that others know: cache, device, and of what is in flight the executions, the
-// streams and the bytes.
+// Everything except the cache, the device, and (in `in_flight`) executions, streams and bytes,
+// which the caller adds.
 void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to);
 void EncodeCacheStatistics(const OperatorCacheStatistics& from, v1::CacheStatistics& to);
 void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to);

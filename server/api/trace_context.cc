@@ -10,7 +10,8 @@ constexpr size_t kTraceId = 3;
 constexpr size_t kParentId = 36;
 constexpr size_t kFlags = 53;
 constexpr size_t kLength = 55;
-// Of newer versions, which may have more fields. It goes to the log and back to the caller.
+// Limits newer versions, which may have more fields. The value is logged and returned to the
+// caller.
 constexpr size_t kMaxLength = 256;
 
 bool IsLowerHex(absl::string_view text) {

@@ -1,4 +1,4 @@
-// W3C Trace Context: the identifier by which a caller's systems know the call.
+// W3C Trace Context: the identifier that the caller's tracing systems use for the call.
 #ifndef OPMILL_SERVER_API_TRACE_CONTEXT_H_
 #define OPMILL_SERVER_API_TRACE_CONTEXT_H_
 
@@ -8,8 +8,8 @@ namespace opmill {
 
 inline constexpr char kTraceparent[] = "traceparent";
 
-// Is it a traceparent of version 00, or begins like one where its version is newer? Those that
-// are not are to be ignored.
+// True if `value` is a traceparent of version 00, or of a newer version that starts like one. Other
+// values must be ignored.
 bool IsTraceparent(absl::string_view value);
 
 }  // namespace opmill

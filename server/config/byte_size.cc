@@ -21,7 +21,7 @@ struct Unit {
   absl::string_view name;
   uint64_t bytes;
 };
-// In the order in which they are preferred for what has several.
+// In order of preference.
 constexpr Unit kUnits[] = {{"TiB", uint64_t{1} << 40},
                            {"GiB", uint64_t{1} << 30},
                            {"MiB", uint64_t{1} << 20},

@@ -1,4 +1,4 @@
-// Sizes as operators write and read them: 1048576, 64MiB, 1.5GiB, 500MB.
+// Sizes as text: 1048576, 64MiB, 1.5GiB, 500MB.
 #ifndef OPMILL_SERVER_CONFIG_BYTE_SIZE_H_
 #define OPMILL_SERVER_CONFIG_BYTE_SIZE_H_
 
@@ -9,18 +9,18 @@
 
 namespace opmill {
 
-// The type of a flag that is a number of bytes.
+// The type of a flag that holds a number of bytes.
 struct ByteSize {
   uint64_t bytes = 0;
 };
 
-// A number without or with a unit: B, kB, MB, GB, TB of 1000, KiB, MiB, GiB, TiB of 1024, in either
-// case. A fraction of a byte is cut off.
+// A number with an optional unit: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of
+// 1024), in either case. Fractions of a byte are truncated.
 bool AbslParseFlag(absl::string_view text, ByteSize* size, std::string* error);
-// Exact, in the largest unit of which it is a whole number.
+// Exact, as a whole number of the largest possible unit.
 std::string AbslUnparseFlag(ByteSize size);
 
-// For sentences: as above, and where those are many digits, with a rounded size behind them.
+// For messages: as above, followed by a rounded size if it has many digits.
 std::string FormatBytes(uint64_t bytes);
 
 }  // namespace opmill

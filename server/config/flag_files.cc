@@ -5,28 +5,23 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "server/access/watched_files.h"
 
 namespace opmill {
 namespace {
 
-constexpr int kMostLevels = 10;                 // of files that name files
-constexpr size_t kMostBytes = size_t{1} << 20;  // of a file; some have no end
+constexpr int kMostLevels = 10;                 // of nested files
+constexpr size_t kMostBytes = size_t{1} << 20;  // of a file; devices have no end
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Of what stands in a file, which may be anything, as much as a sentence takes.
-std::string Shown(absl::string_view text) {
-  constexpr size_t kMost = 200;
-  return absl::StrCat(absl::Utf8SafeCEscape(text.substr(0, kMost)),
-                      text.size() > kMost ? "..." : "");
-}
+std::string Shown(absl::string_view text) { return Excerpt(text, 200); }
 
 class Expander {
  public:
@@ -42,7 +37,7 @@ class Expander {
       } else if (files.empty() && i + 1 < arguments.size()) {
         RETURN_IF_ERROR(AppendFiles(arguments[++i], level));
       } else {
-        expanded_.push_back(arguments[i]);  // for abseil to refuse
+        expanded_.push_back(arguments[i]);  // abseil reports the error
       }
     }
     return absl::OkStatus();
@@ -66,9 +61,8 @@ class Expander {
 
   absl::Status AppendFiles(absl::string_view files, int level) {
     if (level == kMostLevels) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--flagfile=", Shown(files), " is named by a file, ",
-                       "that one by another, more than ", kMostLevels, " deep."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--flagfile=", Shown(files), " is nested more than ", kMostLevels, " deep."));
     }
     for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
       std::vector<std::string> flags;

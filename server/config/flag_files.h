@@ -1,4 +1,4 @@
-// --flagfile=FILE[,FILE...]: a file of flags, one a line, in UTF-8.
+// --flagfile=FILE[,FILE...]: files of flags, one flag per line, in UTF-8.
 #ifndef OPMILL_SERVER_CONFIG_FLAG_FILES_H_
 #define OPMILL_SERVER_CONFIG_FLAG_FILES_H_
 
@@ -9,8 +9,8 @@
 
 namespace opmill {
 
-// The arguments with the flags of every file in its place; a file may name others. Abseil would
-// take a file's name, on Windows, in the code page of the day.
+// Replaces each --flagfile by the flags in its files, which may name further files.
+// docs/architecture.md explains why abseil's own --flagfile is not used.
 absl::StatusOr<std::vector<std::string>> WithFlagFiles(const std::vector<std::string>& arguments);
 
 }  // namespace opmill

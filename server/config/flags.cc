@@ -29,92 +29,87 @@
 
 ABSL_FLAG(
     std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
-    "Where to listen, as host:port; several are separated by commas. Port 0 takes a free one.");
+    "The addresses to listen at, as host:port, separated by commas. Port 0 takes a free port.");
 ABSL_FLAG(std::string, metrics_address, "",
-          "Where /metrics (Prometheus), /healthz and /readyz are served over HTTP, as host:port; "
-          "empty: nowhere.");
-ABSL_FLAG(bool, insecure, false,
-          "Serves in clear text at addresses that other machines reach, too.");
+          "The address that serves /metrics (Prometheus), /healthz and /readyz over HTTP, as "
+          "host:port; empty: none.");
+ABSL_FLAG(bool, insecure, false, "Allows clear text at addresses that other machines can reach.");
 ABSL_FLAG(std::string, tls_cert, "",
-          "The file with the server's certificate and those between it and its authority (PEM); "
-          "with it and --tls_key callers must speak TLS. Changed files are read again.");
-ABSL_FLAG(std::string, tls_key, "", "The file with the certificate's key (PEM).");
+          "The file with the server's certificate and the intermediate certificates (PEM). With it "
+          "and --tls_key, callers must use TLS. Changed files are read again.");
+ABSL_FLAG(std::string, tls_key, "", "The file with the key of the certificate (PEM).");
 ABSL_FLAG(std::string, tls_client_ca, "",
-          "The file with the authorities (PEM) one of which has to have signed a caller's "
-          "certificate; empty: callers need none.");
+          "The file with the authorities (PEM) that sign the certificates of callers; empty: "
+          "callers need no certificate.");
 ABSL_FLAG(std::string, token_file, "",
-          "The file with a name and a bearer token a line, one of which every call must show; "
-          "empty: none.");
-ABSL_FLAG(
-    std::string, device, "auto",
-    "What computes: auto (hardware, or else cpu), hardware, software (what hardware runs, on a "
-    "driver that computes on the processor), cpu (the processor's vector instructions; needs no "
-    "driver), or reference (exact and slow, needs no driver).");
+          "The file with a name and a bearer token on each line. Every call must present one of "
+          "the tokens. Empty: no token is needed.");
+ABSL_FLAG(std::string, device, "auto",
+          "What computes: auto (hardware, or cpu without hardware), hardware, software (the code "
+          "for hardware, on a driver that computes on the processor), cpu (the vector instructions "
+          "of the processor; needs no driver), or reference (exact and slow; needs no driver).");
 ABSL_FLAG(std::string, adapter, "",
-          "The adapter: its index in --list_adapters, or a part of its name. Empty: the best one.");
-ABSL_FLAG(
-    std::string, standby, "auto",
-    "Whether the processor answers while the adapter is lost, and takes small executions: auto "
-    "(with hardware), on (with software too), or off.");
-ABSL_FLAG(
-    std::string, small_work, "auto",
-    "With a standby, where small executions go: auto (to the processor, where that takes no "
-    "longer than a submission to a GPU), gpu (all to the adapter), or cpu (all under 4 MiB to "
-    "the processor).");
+          "The adapter: its index from --list_adapters, or part of its name. Empty: the best one.");
+ABSL_FLAG(std::string, standby, "auto",
+          "Whether the processor computes while the adapter is lost, and takes small executions: "
+          "auto (with hardware), on (with software too), or off.");
+ABSL_FLAG(std::string, small_work, "auto",
+          "With a standby, where small executions run: auto (up to 128 KiB on the processor), gpu "
+          "(all on the adapter), or cpu (up to 4 MiB on the processor).");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
-ABSL_FLAG(
-    std::string, shader_cache, "default",
-    "The directory that keeps compiled shaders over restarts; empty keeps none. The default is "
-    "opmill in the user's cache directory.");
+ABSL_FLAG(std::string, shader_cache, "default",
+          "The directory that keeps compiled shaders across restarts; empty: none. The default is "
+          "opmill in the user's cache directory.");
 ABSL_FLAG(opmill::ByteSize, memory_limit, {opmill::Limits().memory_limit},
-          "What the process may take of the host's memory. 0: three quarters of what the machine, "
-          "container or job has. The bounds on bytes that are not given are parts of it.");
+          "The memory that the process may use. 0: three quarters of what the machine, container "
+          "or job has. Limits in bytes that are not set are derived from it.");
 ABSL_FLAG(opmill::ByteSize, max_message_bytes, {opmill::Limits().max_message_bytes},
-          "The longest message that the server takes.");
+          "The longest message that the server accepts.");
 ABSL_FLAG(opmill::ByteSize, max_response_chunk_bytes, {opmill::Limits().max_response_chunk_bytes},
-          "The most tensor bytes in one message of a result.");
+          "The most tensor bytes in one response message.");
 ABSL_FLAG(opmill::ByteSize, max_tensor_bytes, {opmill::Limits().max_tensor_bytes},
           "The largest tensor.");
 ABSL_FLAG(opmill::ByteSize, max_bytes_in_flight, {opmill::Limits().max_bytes_in_flight},
-          "Inputs and outputs of all executions under way. 0: about half of --memory_limit.");
-ABSL_FLAG(opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
-          "Memory of one operator beside its tensors. 0: about a quarter of --memory_limit.");
-ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions under way.");
-ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
-          "Executions that wait for the device; while there are as many, none begins.");
-ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
-          "Executions under way on one ExecuteStream call.");
-ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "ExecuteStream calls open.");
+          "Inputs and outputs of all executions in progress. 0: about half of --memory_limit.");
 ABSL_FLAG(
-    uint32_t, max_connections, opmill::Limits().max_connections,
-    "Connections of callers. For one more, one goes that has made no request or is idle; while "
-    "all are in use it is refused.");
+    opmill::ByteSize, max_scratch_bytes, {opmill::Limits().max_scratch_bytes},
+    "Memory of one operator in addition to its tensors. 0: about a quarter of --memory_limit.");
+ABSL_FLAG(uint32_t, max_executions, opmill::Limits().max_executions, "Executions in progress.");
+ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
+          "Executions that wait for the device. At this limit no new execution begins.");
+ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
+          "Executions in progress on one ExecuteStream call.");
+ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "Open ExecuteStream calls.");
+ABSL_FLAG(uint32_t, max_connections, opmill::Limits().max_connections,
+          "Connections of callers. At this limit, a new connection replaces one that has made no "
+          "call or is idle; if all are in use, it is refused.");
 ABSL_FLAG(uint32_t, max_connections_per_address, opmill::Limits().max_connections_per_address,
-          "Of these, the connections from one IP address. 0: three quarters of --max_connections.");
+          "Connections from one IP address. 0: three quarters of --max_connections.");
 ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_connection,
-          "Calls open on one connection; more wait at the caller's.");
+          "Open calls on one connection; further calls wait in the client.");
 ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
-          "Compiled operators that are kept.");
+          "The most compiled operators that are kept.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
-          "Memory of ended executions that is kept for the next ones.");
+          "Memory of ended executions that is kept for later ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
-          "How long an execution waits for its caller, to send input that it lacks or to read its "
-          "results; inf: for ever.");
+          "How long an execution waits for its caller to send missing input or to read its "
+          "results; inf: forever.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
-          "After SIGTERM or SIGINT, how long what is under way may take.");
+          "How long executions in progress may continue after SIGTERM or SIGINT.");
 ABSL_FLAG(std::string, log_file, "",
-          "The file that the log is appended to, opened again on SIGHUP; empty: stderr.");
+          "The file that the log is appended to, reopened on SIGHUP; empty: stderr.");
 ABSL_FLAG(std::string, log_format, "text", "text or json.");
-ABSL_FLAG(std::string, log_level, "info",
-          "The least that is logged: debug, info (a line for each request), warning or error.");
+ABSL_FLAG(
+    std::string, log_level, "info",
+    "The lowest level that is logged: debug, info (a line for each request), warning or error.");
 ABSL_FLAG(std::string, service, "none",
-          "Windows: install (with the other flags) or uninstall the service OpMill, or, as the "
-          "service manager does, run as it.");
+          "Windows: install (with the other flags) or uninstall the service OpMill; run is for the "
+          "service manager.");
 
 namespace opmill {
 namespace {
 
-// Words of a flag, and what they mean.
+// The words that a flag accepts, and their values.
 template <typename T>
 using Words = std::vector<std::pair<std::string, T>>;
 
@@ -127,27 +122,27 @@ absl::Status ReadWord(absl::string_view flag, const std::string& word, const Wor
     return absl::OkStatus();
   }
   const auto name = [](std::string* out, const auto& pair) { out->append(pair.first); };
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " is \"", word, "\"; it is one of ",
-                                                 absl::StrJoin(words, ", ", name), "."));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, " is \"", word, "\"; it must be one of ", absl::StrJoin(words, ", ", name), "."));
 }
 
 absl::Status CheckCount(absl::string_view flag, uint32_t value, uint32_t most) {
   if (value >= 1 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, " is ", value, "; it is at least 1 and at most ", most, "."));
+      absl::StrCat("--", flag, " is ", value, "; it must be at least 1 and at most ", most, "."));
 }
 
 absl::Status CheckBytes(absl::string_view flag, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " is ", FormatBytes(value),
-                                                 "; it is at least ", FormatBytes(least),
+                                                 "; it must be at least ", FormatBytes(least),
                                                  " and at most ", FormatBytes(most), "."));
 }
 
 constexpr absl::string_view kThisFile = "server/config/flags.cc";
 bool IsOurs(absl::string_view file) { return absl::EndsWith(file, kThisFile); }
 
-// Before the command line is parsed, which then overrides.
+// Called before the command line, which overrides it, is parsed.
 absl::Status ReadEnvironment() {
   for (const auto& [name, flag] : absl::GetAllFlags()) {
     if (!IsOurs(flag->Filename())) continue;
@@ -157,7 +152,7 @@ absl::Status ReadEnvironment() {
     std::string error;
     if (!flag->ParseFrom(*value, &error)) {
       return absl::InvalidArgumentError(absl::StrCat(variable, " is \"", *value, "\", which --",
-                                                     name, " does not take. ", error));
+                                                     name, " does not accept. ", error));
     }
   }
   return absl::OkStatus();
@@ -180,7 +175,7 @@ absl::Status ReadLimits(Limits& limits) {
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
-  // gRPC counts message bytes in an int.
+  // An int in gRPC.
   constexpr uint64_t kMostMessageBytes = uint64_t{2047} << 20;
   constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
@@ -194,13 +189,13 @@ absl::Status ReadLimits(Limits& limits) {
   RETURN_IF_ERROR(CheckCount("max_queued", limits.max_queued, kMost));
   RETURN_IF_ERROR(CheckCount("max_streams", limits.max_streams, kMost));
   RETURN_IF_ERROR(CheckCount("max_connections", limits.max_connections, kMost));
-  // HTTP/2's own setting; gRPC counts it in an int.
+  // A setting of HTTP/2; an int in gRPC.
   RETURN_IF_ERROR(CheckCount("max_calls_per_connection", limits.max_calls_per_connection,
                              std::numeric_limits<int32_t>::max()));
   if (limits.stall_timeout < absl::Milliseconds(100)) {
     return absl::InvalidArgumentError(absl::StrCat("--stall_timeout is ",
                                                    absl::FormatDuration(limits.stall_timeout),
-                                                   "; it is at least 100ms."));
+                                                   "; it must be at least 100ms."));
   }
   return DivideMemory(HostMemoryBytes(), limits).status();
 }
@@ -211,7 +206,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   absl::FlagsUsageConfig usage;
   usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
       IsOurs;
-  usage.normalize_filename = [](absl::string_view file) {  // not the folder that it was built in
+  usage.normalize_filename = [](absl::string_view file) {  // without the build folder
     return std::string(IsOurs(file) ? kThisFile : file);
   };
   usage.version_string = [] { return absl::StrCat("opmill-server ", kVersion, "\n"); };
@@ -219,8 +214,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   absl::SetProgramUsageMessage(
       "serves DirectML's operators over gRPC.\n\n"
       "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
-      "Every flag may also stand in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
-      "file (--flagfile=FILE). Sizes look like 64MiB, 1.5GiB, 500MB or are plain bytes; times like "
+      "Every flag can also be set in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
+      "file (--flagfile=FILE). Sizes are written as 64MiB, 1.5GiB, 500MB or plain bytes, times as "
       "500ms or 2m.");
   RETURN_IF_ERROR(ReadEnvironment());
   ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
@@ -231,7 +226,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
       absl::ParseCommandLine(static_cast<int>(argv.size()), argv.data());
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", rest[1], "\" is no flag; opmill-server takes flags only."));
+        absl::StrCat("\"", rest[1], "\" is not a flag; opmill-server takes only flags."));
   }
 
   CommandLine line;
@@ -269,7 +264,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                line.server.device.small_work));
   line.server.addresses = absl::GetFlag(FLAGS_address);
   if (line.server.addresses.empty()) {
-    return absl::InvalidArgumentError("--address is empty; it names at least one host:port.");
+    return absl::InvalidArgumentError("--address is empty; it must name at least one host:port.");
   }
   for (const std::string& address : line.server.addresses) {
     RETURN_IF_ERROR(CheckAddress(address));
@@ -289,7 +284,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   if (line.server.drain_timeout < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat("--drain_timeout is ",
                                                    absl::FormatDuration(line.server.drain_timeout),
-                                                   "; it is at least 0."));
+                                                   "; it must be at least 0."));
   }
   RETURN_IF_ERROR(ReadLimits(line.server.limits));
   return line;

@@ -1,6 +1,6 @@
-// The command line of opmill-server. Every flag is also read from the environment (--drain_timeout
-// from OPMILL_DRAIN_TIMEOUT) and from files (--flagfile); the command line goes before the file,
-// the file before the environment.
+// The command line of opmill-server. Every flag can also be set in the environment (--drain_timeout
+// as OPMILL_DRAIN_TIMEOUT) and in files (--flagfile). The command line overrides files, and files
+// override the environment.
 #ifndef OPMILL_SERVER_CONFIG_FLAGS_H_
 #define OPMILL_SERVER_CONFIG_FLAGS_H_
 
@@ -23,9 +23,8 @@ struct CommandLine {
   ServiceAction service = ServiceAction::kNone;
 };
 
-// Of main's arguments, in UTF-8 and without the program's name. InvalidArgument with a sentence
-// that names the flag. Ends the process on --help, --version and on flags that do not exist, as
-// abseil does.
+// `arguments` are main's in UTF-8, without the program's name. InvalidArgument names the flag. Ends
+// the process on --help, --version and unknown flags, as abseil does.
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments);
 
 }  // namespace opmill

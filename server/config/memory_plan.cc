@@ -19,7 +19,7 @@ constexpr uint64_t kLeastKernelBytes = 64 * kMebibyte;
 constexpr uint64_t kMostKernelBytes = 1024 * kMebibyte;
 constexpr uint64_t kLeastOperatorBytes = 8 * kMebibyte;
 constexpr uint64_t kMostOperatorBytes = 256 * kMebibyte;
-// Two of the longest messages arrive whole beside what streams are ahead.
+// Two of the longest messages may arrive, in addition to what streams send ahead.
 constexpr uint64_t kStreamsAheadBytes = 64 * kMebibyte;
 constexpr uint64_t kMostTransportBytes = uint64_t{4} << 30;
 constexpr uint64_t kLeastBufferBytes = 128 * kMebibyte;
@@ -45,7 +45,7 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
       plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
   if (plan.limit_bytes < others + kLeastBufferBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it is at least ",
+        "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it must be at least ",
         FormatBytes(others + kLeastBufferBytes), ": ", FormatBytes(plan.process_bytes),
         " for the process and --max_executions (", limits.max_executions, "), ",
         FormatBytes(plan.kernel_bytes), " for live kernels, ", FormatBytes(plan.operator_bytes),
@@ -55,8 +55,8 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
   }
   plan.buffer_bytes = plan.limit_bytes - others;
 
-  // Half for tensors and a quarter for scratch; the last quarter is what sizes of blocks, rounded
-  // up, and holes in them cost.
+  // Half for tensors and a quarter for scratch. The last quarter is for rounding up the sizes of
+  // blocks, and for fragmentation.
   const uint64_t rounding_bytes = plan.buffer_bytes / 4;
   const uint64_t usable_bytes = plan.buffer_bytes - rounding_bytes;
   const bool chose_tensors = limits.max_bytes_in_flight != 0;
@@ -71,7 +71,7 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
   if (tensor_bytes > usable_bytes || scratch_bytes > usable_bytes - tensor_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--max_bytes_in_flight is ", FormatBytes(tensor_bytes), " and --max_scratch_bytes ",
-        FormatBytes(scratch_bytes), "; together they are at most ", FormatBytes(usable_bytes),
+        FormatBytes(scratch_bytes), "; together they may be at most ", FormatBytes(usable_bytes),
         " with a --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
   }
   limits.max_bytes_in_flight = tensor_bytes;

@@ -25,7 +25,7 @@ struct MemoryPlan {
   uint64_t transport_bytes = 0;
   uint64_t buffer_bytes = 0;
 
-  size_t live_kernels() const;  // as many as kernel_bytes hold
+  size_t live_kernels() const;  // the number that fits into kernel_bytes
 };
 
 // Sets the limits that are 0. Returns InvalidArgument, in terms of the flags, if together they need

@@ -21,24 +21,25 @@ enum class SmallWork : uint32_t { kAuto, kGpu, kCpu };
 
 // A request that exceeds one of these limits is refused with a sentence that names the limit.
 struct Limits {
-  // Of the process, resident. server/config/memory_plan.h divides it, and fills in what is 0 below.
-  uint64_t memory_limit = 0;  // 0: three quarters of what the host, container or job has
+  // Limit on the resident memory of the process. server/config/memory_plan.h divides it, and sets
+  // the limits below that are 0.
+  uint64_t memory_limit = 0;  // 0: three quarters of the memory of the host, container or job
   uint64_t max_message_bytes = uint64_t{64} << 20;
   uint64_t max_response_chunk_bytes = uint64_t{1} << 20;
   uint64_t max_tensor_bytes = uint64_t{16} << 30;
   uint64_t max_bytes_in_flight = 0;  // inputs and outputs
-  uint64_t max_scratch_bytes = 0;    // of one operator, beside those
+  uint64_t max_scratch_bytes = 0;    // of one operator, in addition to its tensors
   uint32_t max_executions = 16384;
-  uint32_t max_queued = 8192;  // of the executions, those that wait for the device
+  uint32_t max_queued = 8192;  // executions that wait for the device; included in max_executions
   uint32_t max_executions_per_stream = 1024;
   uint32_t max_streams = 1024;
   uint32_t max_connections = 1024;
   uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;
-  uint64_t max_idle_bytes = uint64_t{2} << 30;  // of memory kept for the next executions
-  // How long the server waits for a caller: for input that an execution lacks, or for its results
-  // to be read. Infinite: for ever.
+  uint64_t max_idle_bytes = uint64_t{2} << 30;  // memory that is kept for reuse
+  // How long the server waits for a caller to send missing input or to read results. Infinite: no
+  // limit.
   absl::Duration stall_timeout = absl::Minutes(2);
 
   uint32_t connections_per_address() const {
@@ -49,15 +50,15 @@ struct Limits {
 
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::kAuto;
-  std::string adapter;                 // an index or a part of the name; empty: the best
+  std::string adapter;                 // an index or part of the name; empty: the best one
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
   StandbyChoice standby = StandbyChoice::kAuto;
   SmallWork small_work = SmallWork::kAuto;
 };
 
-// Files for access control, which are read again when they change. UTF-8 paths; empty: no file.
+// Files for access control, which are read again when they change. Paths are UTF-8; empty: no file.
 struct AccessOptions {
-  std::string tls_cert;  // with tls_key
+  std::string tls_cert;  // requires tls_key
   std::string tls_key;
   std::string tls_client_ca;
   std::string token_file;
@@ -68,8 +69,8 @@ struct AccessOptions {
 struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1:50051"};
   AccessOptions access;
-  std::string metrics_address;  // for HTTP; empty: none
-  bool insecure = false;        // clear text even where other machines reach the address
+  std::string metrics_address;  // of the HTTP endpoint; empty: disabled
+  bool insecure = false;        // allow clear text at addresses that other machines can reach
   DeviceOptions device;
   Limits limits;
   absl::Duration drain_timeout = absl::Seconds(30);

@@ -1,4 +1,4 @@
-// Calls back when a time has come.
+// Runs callbacks at given times.
 #ifndef OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
 #define OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
 
@@ -14,7 +14,7 @@
 
 namespace opmill {
 
-// Safe to use from many threads. Callbacks come from the timer's one thread and may use the timer.
+// Thread-safe. Callbacks run on the timer's single thread and may use the timer.
 class DeadlineTimer {
  public:
   using Handle = std::pair<absl::Time, uint64_t>;
@@ -23,18 +23,19 @@ class DeadlineTimer {
   DeadlineTimer() : thread_([this] { Run(); }) {}
   ~DeadlineTimer();
 
-  // kNone, and no callback ever, for a time that never comes.
+  // Returns kNone for InfiniteFuture; that callback never runs.
   Handle Add(absl::Time when, std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The callback may be under way.
+  // The callback may be running already.
   void Remove(Handle handle) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();
-  // Blocks until the first is due, and takes it. Null once the timer stops.
+  // Blocks until the first callback is due, and removes it from the queue. Null once the timer
+  // stops.
   std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
-  absl::CondVar changed_;  // another is the first, or stopping_ is set
+  absl::CondVar changed_;  // the first entry changed, or stopping_ was set
   std::map<Handle, std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

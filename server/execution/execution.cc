@@ -18,7 +18,7 @@ Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
 std::shared_ptr<BudgetedBuffer> Execution::output(size_t index) const {
   const absl::MutexLock lock(&mutex_);
   if (progress_.stage() != Stage::kStreaming) return nullptr;
-  return outputs_bound_[index];
+  return buffers_.output(index);
 }
 
 }  // namespace opmill

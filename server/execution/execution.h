@@ -22,7 +22,7 @@
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution_progress.h"
 #include "server/execution/execution_queues.h"
-#include "server/execution/memory_budget.h"
+#include "server/execution/tensor_buffers.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -31,17 +31,17 @@ namespace opmill {
 
 class Execution;
 
-// The call that a request came from, and its caller.
+// The call that a request belongs to, and its caller.
 struct RequestOrigin {
-  absl::string_view rpc;  // a literal
+  absl::string_view rpc;  // a string literal
   std::string peer;
-  std::string caller;       // by its token or certificate; empty where neither is asked for
-  std::string traceparent;  // empty where the caller sent none
-  std::shared_ptr<Connection> connection;  // in use as long as this; null where it is not watched
+  std::string caller;                      // from token or certificate; empty if neither is used
+  std::string traceparent;                 // empty if the caller sent none
+  std::shared_ptr<Connection> connection;  // counts as in use; null if untracked
   uint64_t execution_id = 0;
-  absl::Time arrived = absl::Now();  // of the message that asks; before there is one, of the call
+  absl::Time arrived = absl::Now();  // arrival of the request message, or of the call before that
 
-  // All but the id and the time.
+  // Adds everything except the id and the time.
   void AddTo(LogLine& line) const;
 };
 
@@ -49,28 +49,29 @@ struct ExecutionRequest {
   RequestOrigin origin;
   OperatorDesc desc;  // validated
   absl::Time deadline = absl::InfiniteFuture();
-  // Called once, under no lock and from any thread, also from within a call of the executor: the
-  // results are ready to be streamed, or status() says why there are none.
+  // Called once, without any lock held, from any thread, possibly from within a call of the
+  // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
 };
 
 // Only the executor moves it from stage to stage; all other code only reads it. Thread-safe.
 class Execution {
  public:
-  Execution(ExecutionRequest request, std::vector<TensorDesc> outputs);  // those of its descriptor
+  // `outputs` are those of the descriptor.
+  Execution(ExecutionRequest request, std::vector<TensorDesc> outputs);
 
   const ExecutionRequest& request() const { return request_; }
   const OperatorDesc& desc() const { return request_.desc; }
   const std::vector<TensorDesc>& outputs() const { return outputs_; }
-  // Without the bytes that round a buffer up.
+  // The sizes without the padding of the buffers.
   const std::vector<uint64_t>& output_bytes() const { return output_bytes_; }
 
-  // What ExecutionProgress answers.
+  // The accessors below return the values of ExecutionProgress.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     return progress_.status();
   }
-  // Does it wait for input?
+  // True while input is missing.
   bool uploading() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     return progress_.stage() == Stage::kUploading;
@@ -79,18 +80,18 @@ class Execution {
     const absl::MutexLock lock(&mutex_);
     return progress_.stalled(now);
   }
-  // Has all input come, whether it has ended or not?
+  // True if all input has arrived, even if the execution has ended.
   bool uploaded() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     return progress_.upload().complete();
   }
   using Report = ExecutionProgress::Report;
-  // What is known by now; the download lasts until now, or the end.
+  // The report so far. The download time counts until now, or until the end.
   Report report() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     return progress_.report(absl::Now());
   }
-  // Null before the results are ready, and once it has ended.
+  // Null until the results are ready, and after the execution has ended.
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -99,17 +100,16 @@ class Execution {
 
   const ExecutionRequest request_;
   const std::vector<TensorDesc> outputs_;
-  std::vector<uint64_t> output_bytes_;  // constant
+  std::vector<uint64_t> output_bytes_;  // never changes
   std::stop_source abandon_run_;
 
-  QueuePlace place_;  // under the executor's mutex
+  QueuePlace place_;  // guarded by the executor's mutex
 
   mutable absl::Mutex mutex_;
-  DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;  // the executor's
+  DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;
   ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<BudgetedBuffer>> inputs_ ABSL_GUARDED_BY(mutex_);
+  TensorBuffers buffers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<BudgetedBuffer>> outputs_bound_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

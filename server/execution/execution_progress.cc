@@ -8,6 +8,8 @@ absl::Duration ExecutionProgress::stalled(absl::Time now) const {
 
 ExecutionProgress::Report ExecutionProgress::report(absl::Time now) const {
   Report report = report_;
+  report.total = now - begun_at_;
+  report.input_bytes = upload_.received();
   if (stage_ == Stage::kStreaming) report.times.download = now - computed_at_;
   return report;
 }

@@ -1,5 +1,5 @@
-// Where an execution is: a state machine without locks, clock or device. The executor tells it what
-// has happened, and it answers what follows.
+// The state machine of one execution, without locks, clock or device. The executor reports events
+// to it, and the return values say what to do next.
 #ifndef OPMILL_SERVER_EXECUTION_EXECUTION_PROGRESS_H_
 #define OPMILL_SERVER_EXECUTION_EXECUTION_PROGRESS_H_
 
@@ -14,19 +14,21 @@
 
 namespace opmill {
 
-// Uploading -> queued -> running -> streaming, and from each of them to ended. What happens to an
-// execution that has ended changes nothing.
+// Uploading -> queued -> running -> streaming; each stage may also go to ended. Events after the
+// end have no effect.
 class ExecutionProgress {
  public:
   struct Report {
     StageTimes times;
+    absl::Duration total;      // from the begin
+    uint64_t input_bytes = 0;  // that have come
     bool was_cached = false;
     uint32_t batch_size = 0;
   };
   enum class Received {
-    kMore,      // input is missing
-    kComplete,  // all input is there; the operator is being compiled
-    kEnqueue,   // both are there
+    kMore,      // more input is expected
+    kComplete,  // all input has arrived; the operator is being compiled
+    kEnqueue,   // input and operator are ready: enqueue it
   };
 
   ExecutionProgress(const OperatorDesc& desc, absl::Time begun_at)
@@ -34,32 +36,33 @@ class ExecutionProgress {
 
   Stage stage() const { return stage_; }
   bool ended() const { return stage_ == Stage::kEnded; }
-  // OK until it ends, and if it ends well.
+  // OK until the execution ends, and after a successful end.
   const absl::Status& status() const { return status_; }
   const Upload& upload() const { return upload_; }
-  // How long it has waited for the next bytes of its input; zero where it waits for none.
+  // How long it has waited for more input; zero if it does not wait for input.
   absl::Duration stalled(absl::Time now) const;
-  // What is known at `now`.
+  // The report as of `now`.
   Report report(absl::Time now) const;
-  absl::Duration total(absl::Time now) const { return now - begun_at_; }
 
-  // The bytes of a chunk that Upload::Check passed are in their place.
+  // The bytes of `chunk`, which passed Upload::Check, have been copied.
   Received Receive(const IncomingChunk& chunk, absl::Time now);
-  // The operator is compiled. True where the input is complete too: enqueue it.
+  // The operator has been compiled. Returns true if the input is complete too, so that the
+  // execution can be enqueued.
   bool Prepare(bool was_cached, absl::Duration compile);
-  // It waits for the device from now on. These three are false where it has ended.
+  // The execution starts to wait for the device. Enqueue, Submit and Compute return false if it has
+  // ended.
   bool Enqueue(absl::Time now);
   bool Submit(absl::Time now);
   bool Compute(const RunStatistics& run, absl::Time now);
-  // The stage in which it was; nothing where it had ended before.
+  // Returns the stage that the execution was in, or nullopt if it had already ended.
   std::optional<Stage> End(const absl::Status& status, absl::Time now);
 
  private:
   const absl::Time begun_at_;
   Stage stage_ = Stage::kUploading;
   absl::Status status_;
-  absl::Time received_at_;  // the last bytes
-  absl::Time ready_at_;     // for the device
+  absl::Time received_at_;  // when the last bytes arrived
+  absl::Time ready_at_;     // when it became ready for the device
   absl::Time computed_at_;
   bool prepared_ = false;
   Upload upload_;

@@ -7,16 +7,17 @@
 namespace opmill {
 namespace {
 
-// The device takes what it is given in order, and gives each its scratch. So of the large
-// executions it gets some that are not too much together, or one, and small ones wait for no more
-// than those; of the small ones it gets as many as fill some submissions. The others wait here,
-// where those who are cancelled cost the device nothing.
+// The device runs executions in order, and allocates scratch for each of them. It therefore gets
+// large executions only up to a total size, or a single one, so that small ones never wait for more
+// than that; and it gets enough small ones to fill several submissions. All others wait here, where
+// cancelling them costs the device nothing.
 constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
 constexpr uint32_t kMaxRunningSmall = 192;
 
-// How long an execution keeps its room without input when others need it. A begin waits on its
-// stream for less than the second, and what comes behind it with it.
+// How long an execution without input keeps its memory when others need it. The first value is
+// shorter than the time for which a begin waits on its stream, because everything behind the begin
+// waits too.
 constexpr absl::Duration kSilentPatience = absl::Milliseconds(100);
 constexpr absl::Duration kUploadPatience = absl::Seconds(5);
 constexpr size_t kMostStalledAtOnce = 64;

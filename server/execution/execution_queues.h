@@ -1,4 +1,4 @@
-// The executions that the device does not have yet, and the choice of the next one that it gets.
+// The executions that have not been given to the device yet, and the choice of the next one.
 #ifndef OPMILL_SERVER_EXECUTION_EXECUTION_QUEUES_H_
 #define OPMILL_SERVER_EXECUTION_EXECUTION_QUEUES_H_
 
@@ -14,35 +14,35 @@ namespace opmill {
 
 class Execution;
 
-// Where an execution waits. For ExecutionQueues alone.
+// The position of an execution in its queue. Used only by ExecutionQueues.
 struct QueuePlace {
-  std::list<std::shared_ptr<Execution>>* queue = nullptr;  // null in none
+  std::list<std::shared_ptr<Execution>>* queue = nullptr;  // null if it is in no queue
   std::list<std::shared_ptr<Execution>>::iterator position;
   absl::Time since;
   uint64_t work_bytes = 0;
 };
 
-// Not thread-safe. An execution that was removed or handed to the device is in no queue and does
-// not get into one again.
+// Not thread-safe. An execution that was removed or given to the device is in no queue and does not
+// return to one.
 class ExecutionQueues {
  public:
-  // It waits for its first input,
+  // Adds an execution, which waits for its first input.
   void Enter(const std::shared_ptr<Execution>& execution, absl::Time now);
-  // for more of it,
+  // It waits for more input.
   void AwaitInput(Execution& execution, absl::Time now);
-  // for its operator,
+  // It waits for its operator to be compiled.
   void AwaitOperator(Execution& execution, absl::Time now);
-  // for the device, on which it reads, writes and keeps so many bytes.
+  // It waits for the device. `work_bytes` is its memory on the device: inputs, outputs and scratch.
   void AwaitDevice(Execution& execution, uint64_t work_bytes, absl::Time now);
   void Remove(Execution& execution);
 
-  // Some that have waited for input longer than others must do without their room.
+  // Executions that have waited too long for input and should give up their memory.
   std::vector<std::shared_ptr<Execution>> Stalled(absl::Time now) const;
 
-  // The next for the device: it is in no queue any more and counts as running. Null where the
-  // device has enough.
+  // Returns the next execution for the device, removes it from its queue, and counts it as running.
+  // Null if the device has enough work.
   std::shared_ptr<Execution> NextForDevice();
-  // The device has done with what NextForDevice gave.
+  // The device has finished an execution that NextForDevice returned.
   void RunEnded(const Execution& execution);
 
  private:
@@ -52,10 +52,10 @@ class ExecutionQueues {
   static const QueuePlace& PlaceOf(const Execution& execution);
   void MoveTo(Queue& queue, Execution& execution, absl::Time now);
 
-  Queue silent_;     // nothing of the input has come; the oldest first
-  Queue uploading_;  // some has; the longest without more first
-  Queue preparing_;  // all has, and the operator is being compiled
-  Queue small_;      // for the device, in order
+  Queue silent_;     // no input yet; oldest first
+  Queue uploading_;  // partial input; the longest wait for more first
+  Queue preparing_;  // complete input; the operator is being compiled
+  Queue small_;      // ready for the device, in order
   Queue large_;
   uint32_t running_small_ = 0;
   uint64_t running_large_bytes_ = 0;

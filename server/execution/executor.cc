@@ -1,29 +1,17 @@
 #include "server/execution/executor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/base/errors.h"
-#include "server/api/grpc_status.h"
-#include "server/observe/log.h"
+#include "server/execution/end_report.h"
 
 namespace opmill {
 namespace {
-
-constexpr uint32_t kMaxWaitingCompilations = 256;
-
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-// Where nobody else uses memory, there will not be more of it later.
-absl::Status NoMemory(absl::Status status, uint32_t other_executions) {
-  if (other_executions == 0) return status;
-  return WithRetryDelay(std::move(status), kRetryDelay);
-}
 
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
 uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
@@ -37,17 +25,12 @@ uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
 
 }  // namespace
 
-absl::Status Draining() {
-  return absl::UnavailableError(
-      "The server is draining: it ends what it has begun and takes nothing new.");
-}
-
 Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
                    const Limits& limits)
     : device_(device),
       cache_(cache),
       statistics_(statistics),
-      limits_(limits),
+      admission_(limits),
       memory_(limits.max_bytes_in_flight),
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
@@ -58,19 +41,19 @@ Executor::~Executor() {
 }
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
-  std::vector<TensorDesc> output_descs = OutputsOf(request.desc);
-  RETURN_IF_ERROR(Admit(request, output_descs));
-  const std::vector<TensorDesc> input_descs = request.desc.inputs;
-  absl::StatusOr<Room> room = TakeRoom(input_descs, output_descs);
-  while (absl::IsResourceExhausted(room.status()) && EndStalled(absl::Now())) {
-    room = TakeRoom(input_descs, output_descs);
+  std::vector<TensorDesc> outputs = OutputsOf(request.desc);
+  const std::vector<TensorDesc>& inputs = request.desc.inputs;
+  RETURN_IF_ERROR(
+      admission_.CheckExecution(inputs, outputs, request.deadline - absl::Now(), load()));
+  absl::StatusOr<TensorBuffers> buffers = TakeRoom(inputs, outputs);
+  while (absl::IsResourceExhausted(buffers.status()) && EndStalled(absl::Now())) {
+    buffers = TakeRoom(inputs, outputs);
   }
-  if (!room.ok()) return room.status();
-  auto execution = std::make_shared<Execution>(std::move(request), std::move(output_descs));
+  if (!buffers.ok()) return buffers.status();
+  auto execution = std::make_shared<Execution>(std::move(request), std::move(outputs));
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    execution->inputs_ = std::move(room->inputs);
-    execution->outputs_bound_ = std::move(room->outputs);
+    execution->buffers_ = *std::move(buffers);
     const absl::MutexLock lock(&mutex_);
     queues_.Enter(execution, absl::Now());
   }
@@ -90,29 +73,22 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   return execution;
 }
 
-absl::StatusOr<Executor::Room> Executor::TakeRoom(const std::vector<TensorDesc>& inputs,
-                                                  const std::vector<TensorDesc>& outputs) {
-  Room room;
-  for (const TensorDesc& input : inputs) {
-    room.inputs.push_back(std::make_shared<BudgetedBuffer>());
-    ASSIGN_OR_RETURN(room.inputs.back()->share, memory_.Take(RequiredBytes(input)));
-  }
-  for (const TensorDesc& output : outputs) {
-    room.outputs.push_back(std::make_shared<BudgetedBuffer>());
-    ASSIGN_OR_RETURN(room.outputs.back()->share, memory_.Take(RequiredBytes(output)));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
-        device_.Allocate(RequiredBytes(inputs[i]), BufferUse::kInput);
-    if (!allocated.ok()) return NoMemory(allocated.status(), open_);
-    room.inputs[i]->buffer = *std::move(allocated);
-  }
-  if (open_.fetch_add(1) < limits_.max_executions) return room;
+Admission::Load Executor::load() const {
+  return {.draining = draining_,
+          .short_of_memory = short_of_memory_,
+          .queued = statistics_.in_stage(Stage::kQueued),
+          .compilations = compilations_};
+}
+
+absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& inputs,
+                                                 const std::vector<TensorDesc>& outputs) {
+  ASSIGN_OR_RETURN(TensorBuffers buffers, TensorBuffers::Reserve(memory_, inputs, outputs));
+  const absl::Status allocated = buffers.AllocateInputs(device_, inputs);
+  if (!allocated.ok()) return Admission::OutOfMemory(allocated, open_);
+  absl::Status has_place = admission_.CheckPlace(open_.fetch_add(1));
+  if (has_place.ok()) return buffers;
   --open_;
-  return WithRetryDelay(
-      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_executions,
-                                                " executions (max_executions) under way.")),
-      kRetryDelay);
+  return has_place;
 }
 
 // Ends some that hold room and get no input; false where none has waited long enough.
@@ -122,55 +98,8 @@ bool Executor::EndStalled(absl::Time now) {
     const absl::MutexLock lock(&mutex_);
     stalled = queues_.Stalled(now);
   }
-  for (const auto& execution : stalled) {
-    End(execution,
-        WithRetryDelay(absl::ResourceExhaustedError(
-                           "The server is full, and gave the room of this execution, for "
-                           "which no input came, to another."),
-                       kRetryDelay));
-  }
+  for (const auto& execution : stalled) End(execution, Admission::Displaced());
   return !stalled.empty();
-}
-
-absl::Status Executor::Admit(const ExecutionRequest& request,
-                             const std::vector<TensorDesc>& outputs) const {
-  if (draining_) return Draining();
-  if (request.deadline <= absl::Now()) {
-    return absl::DeadlineExceededError("The execution's time is over before it could begin.");
-  }
-  RETURN_IF_ERROR(CheckSize(request.desc.inputs, outputs));
-  RETURN_IF_ERROR(CheckMemory());
-  if (statistics_.in_stage(Stage::kQueued) < limits_.max_queued) return absl::OkStatus();
-  return WithRetryDelay(
-      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_queued,
-                                                " executions (max_queued) waiting for the "
-                                                "device.")),
-      kRetryDelay);
-}
-
-absl::Status Executor::CheckMemory() const {
-  if (!short_of_memory_) return absl::OkStatus();
-  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                            "The server has taken nearly all of the ", limits_.memory_limit,
-                            " bytes (memory_limit) that it may.")),
-                        kRetryDelay);
-}
-
-absl::Status Executor::CheckSize(const std::vector<TensorDesc>& inputs,
-                                 const std::vector<TensorDesc>& outputs) const {
-  uint64_t total = 0;
-  uint64_t largest = 0;
-  for (const std::vector<TensorDesc>* const tensors : {&inputs, &outputs}) {
-    for (const TensorDesc& tensor : *tensors) {
-      const uint64_t bytes = RequiredBytes(tensor);
-      total += bytes;
-      largest = std::max(largest, bytes);
-    }
-  }
-  if (largest <= limits_.max_tensor_bytes) return memory_.Check(total);
-  return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
-                                                   " bytes is larger than max_tensor_bytes (",
-                                                   limits_.max_tensor_bytes, ")."));
 }
 
 void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
@@ -211,7 +140,7 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     const Upload& upload = execution->progress_.upload();
     fits = upload.Check(chunk, field);
     if (fits.ok()) {  // so it is uploading
-      input = execution->inputs_[chunk.tensor_index];
+      input = execution->buffers_.input(chunk.tensor_index);
       received = upload.received(chunk.tensor_index);
     }
   }
@@ -256,12 +185,12 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
         device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
     if (!allocated.ok()) {
-      End(execution, NoMemory(allocated.status(), open_ - 1));
+      End(execution, Admission::OutOfMemory(allocated.status(), open_ - 1));
       return;
     }
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.ended()) return;
-    execution->outputs_bound_[i]->buffer = *std::move(allocated);
+    execution->buffers_.SetOutput(i, *std::move(allocated));
   }
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
@@ -295,15 +224,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.Submit(absl::Now())) {
       compiled = std::move(execution->compiled_);
-      // The run holds a buffer and its share of the budget as one.
-      const auto shared = [](const std::shared_ptr<BudgetedBuffer>& buffer) {
-        return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
-      };
-      for (const auto& input : execution->inputs_) bindings.inputs.push_back(shared(input));
-      for (const auto& output : execution->outputs_bound_) {
-        bindings.outputs.push_back(shared(output));
-      }
-      execution->inputs_.clear();
+      bindings = execution->buffers_.Bind();
       statistics_.Leave(Stage::kQueued);
       statistics_.Enter(Stage::kRunning);
     }
@@ -337,7 +258,7 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
     // What was compiled for a lost device is of no use to the next.
     if (absl::IsUnavailable(result.status())) workers_.Post([this] { cache_.Invalidate(); });
     const bool is_short = absl::IsResourceExhausted(result.status());
-    End(execution, is_short ? NoMemory(result.status(), open_ - 1) : result.status());
+    End(execution, is_short ? Admission::OutOfMemory(result.status(), open_ - 1) : result.status());
     return;
   }
   {
@@ -361,8 +282,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   Stage stage = Stage::kEnded;
   DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
   // Let go outside the lock.
-  std::vector<std::shared_ptr<BudgetedBuffer>> inputs;
-  std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
+  TensorBuffers buffers;
   std::shared_ptr<const CompiledOperator> compiled;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
@@ -370,8 +290,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     if (!was.has_value()) return;
     stage = *was;
     deadline = execution->deadline_;
-    inputs.swap(execution->inputs_);
-    outputs.swap(execution->outputs_bound_);
+    std::swap(buffers, execution->buffers_);
     compiled.swap(execution->compiled_);
     statistics_.Leave(stage);
     const absl::MutexLock lock(&mutex_);
@@ -379,62 +298,21 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   }
   timer_.Remove(deadline);
   if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
-  inputs.clear();
-  outputs.clear();
-  Settle(*execution, status);
+  buffers = {};
+  ReportEnd(*execution, status, statistics_);
   if (stage != Stage::kStreaming) execution->request().on_ready(execution);
   --open_;
-}
-
-void Executor::Settle(Execution& execution, const absl::Status& status) {
-  Execution::Report report;
-  absl::Duration total;
-  uint64_t input_bytes = 0;
-  {
-    const absl::Time now = absl::Now();
-    const absl::MutexLock lock(&execution.mutex_);
-    report = execution.progress_.report(now);
-    total = execution.progress_.total(now);
-    input_bytes = execution.progress_.upload().received();
-  }
-  uint64_t output_bytes = 0;
-  if (status.ok()) {
-    for (const uint64_t bytes : execution.output_bytes()) output_bytes += bytes;
-  }
-  statistics_.AddEnd({.desc = execution.desc(),
-                      .status = status,
-                      .times = report.times,
-                      .total = total,
-                      .batch_size = report.batch_size,
-                      .input_bytes = input_bytes,
-                      .output_bytes = output_bytes});
-  const RequestOrigin& origin = execution.request().origin;
-  LogLine line(LogLevel::kInfo, "execute");
-  origin.AddTo(line);
-  line.Add("execution_id", origin.execution_id)
-      .Add("operator", ToString(execution.desc()))
-      .Add(status)
-      .Add("upload", report.times.upload)
-      .Add("compile", report.times.compile)
-      .Add("queue", report.times.queue)
-      .Add("compute", report.times.compute)
-      .Add("download", report.times.download)
-      .Add("input_bytes", input_bytes)
-      .Add("output_bytes", output_bytes)
-      .Add("batch_size", uint64_t{report.batch_size});
 }
 
 absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::shared_ptr<const std::atomic<bool>> cancelled,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
-  if (draining_) return Draining();
-  RETURN_IF_ERROR(CheckSize(desc.inputs, OutputsOf(desc)));
-  RETURN_IF_ERROR(CheckMemory());
-  if (compilations_.fetch_add(1) >= kMaxWaitingCompilations) {
+  Admission::Load now = load();
+  now.compilations = compilations_.fetch_add(1);
+  absl::Status admitted = admission_.CheckCompilation(desc.inputs, OutputsOf(desc), now);
+  if (!admitted.ok()) {
     --compilations_;
-    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                              kMaxWaitingCompilations, " CompileOperator calls wait already.")),
-                          kRetryDelay);
+    return admitted;
   }
   workers_.PostPatient([this, desc = std::move(desc), deadline, cancelled = std::move(cancelled),
                         done = std::move(done)] {
@@ -450,18 +328,7 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
 
 void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
                       const absl::Status& why) {
-  if (desc == nullptr) {
-    statistics_.AddRefusal(why);
-  } else {
-    statistics_.AddEnd({.desc = *desc, .status = why});
-  }
-  const absl::Duration held = absl::Now() - origin.arrived;
-  statistics_.AddRefusalTime(origin.rpc, held);
-  LogLine line(LogLevel::kInfo, "refuse");
-  origin.AddTo(line);
-  line.Add("execution_id", origin.execution_id).Add("held", held);
-  if (desc != nullptr) line.Add("operator", ToString(*desc));
-  line.Add(why);
+  ReportRefusal(origin, desc, why, statistics_);
 }
 
 }  // namespace opmill

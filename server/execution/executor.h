@@ -1,5 +1,5 @@
-// Takes executions from the first byte of input to the last byte of output: admission, upload,
-// compilation, the queue to the device, and the end, which may come at any stage.
+// Moves executions from the first byte of input to the last byte of output: admission, upload,
+// compilation, the queue for the device, and the end, which may come at any stage.
 #ifndef OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 #define OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 
@@ -19,66 +19,70 @@
 #include "kernels/engine/operator_cache.h"
 #include "proto/payload.h"
 #include "server/config/options.h"
+#include "server/execution/admission.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
 #include "server/execution/execution_queues.h"
 #include "server/execution/memory_budget.h"
+#include "server/execution/tensor_buffers.h"
 #include "server/execution/worker_pool.h"
 #include "server/observe/statistics.h"
 
 namespace opmill {
 
-// The error for new work while the server drains.
-absl::Status Draining();
-
 // Thread-safe, except that the chunks of one execution must come from one thread at a time. Callers
 // must not hold a lock that an on_ready callback acquires.
 class Executor {
  public:
-  // `device`, `cache` and `statistics` outlive the executor.
+  // `device`, `cache` and `statistics` must outlive the executor.
   Executor(Device& device, OperatorCache& cache, Statistics& statistics, const Limits& limits);
-  // Every execution has ended; waits for runs that nobody waits for any more.
+  // All executions must have ended. Waits for abandoned runs to finish.
   ~Executor();
 
-  // Makes room for the execution and looks for its operator, compiling it if need be while the
-  // input comes. Where there is no room, those end that wait for their callers' input.
-  // ResourceExhausted when there still is none, with a retry delay where there may be later;
-  // Unavailable while draining. Takes the request, unless it refuses it.
-  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request);
+  // Reserves memory for the execution and looks up its operator, which is compiled if necessary
+  // while the input arrives. If there is no room, executions that wait for their callers' input are
+  // ended to make room. If there is still none, returns ResourceExhausted, with a retry delay if a
+  // retry may succeed. Returns Unavailable while draining. Takes the request only on success.
+  absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Copies the chunk to its place; the last one sends the execution to the device. A chunk that
-  // does not fit ends the execution. `field` is the chunk's path in its message: "chunks[0]".
+  // Copies the chunk into the input buffer; the last chunk sends the execution to the device. A
+  // chunk that does not fit ends the execution. `field` is the path of the chunk in its message:
+  // "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
-               absl::string_view field);
+               absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // No more chunks follow, says `what` ("end_of_inputs came"): one that lacks bytes ends.
-  void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what);
+  // Ends the execution with an error if input is missing. `what` says why no more chunks follow
+  // ("end_of_inputs came").
+  void EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends it with this error wherever it is, unless it has ended. Its run is abandoned.
-  void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why);
+  // Ends the execution with this error at any stage, unless it has ended. Its run is abandoned.
+  void Cancel(const std::shared_ptr<Execution>& execution, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // All of its output has left.
-  void Finish(const std::shared_ptr<Execution>& execution);
+  // All of the output has been sent.
+  void Finish(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Plans and compiles on a thread of the executor, which also calls back; after the operators that
-  // executions wait for, and not at all if `cancelled` by then. An error is a refusal, and no call
-  // back comes.
+  // Compiles on a thread of the executor, which also calls `done`. Operators that executions wait
+  // for come first. Does nothing if `cancelled` is true by then. If this returns an error, `done`
+  // is not called.
   absl::Status Compile(OperatorDesc desc, absl::Time deadline,
                        std::shared_ptr<const std::atomic<bool>> cancelled,
                        std::function<void(absl::StatusOr<CachedOperator>)> done);
 
-  // Counts and logs a request that did not become an execution; without a descriptor, one that
-  // could not be read.
+  // Counts and logs a request that did not become an execution. `desc` is null if it could not be
+  // decoded.
   void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why);
 
-  // From now on Begin refuses.
+  // Makes Begin refuse new executions.
   void Drain() { draining_ = true; }
-  // While it is, Begin and Compile refuse. Answers what it was.
+  // While true, Begin and Compile refuse. Returns the previous value.
   bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
 
   uint32_t open_executions() const { return open_; }
-  // Does the device still work for an execution that has ended? It finishes what it was given of a
-  // run before the run was abandoned.
+  // True if the device still works for an execution that has ended. It finishes the parts of a run
+  // that it had when the run was abandoned.
   bool has_runs() ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     return runs_ > 0;
@@ -87,45 +91,37 @@ class Executor {
   DeadlineTimer& timer() { return timer_; }
 
  private:
-  // What an execution holds from its begin on.
-  struct Room {
-    std::vector<std::shared_ptr<BudgetedBuffer>> inputs;
-    std::vector<std::shared_ptr<BudgetedBuffer>> outputs;
-  };
-
-  absl::Status Admit(const ExecutionRequest& request, const std::vector<TensorDesc>& outputs) const;
-  absl::StatusOr<Room> TakeRoom(const std::vector<TensorDesc>& inputs,
-                                const std::vector<TensorDesc>& outputs);
+  Admission::Load load() const;
+  absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
+                                         const std::vector<TensorDesc>& outputs);
   bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckMemory() const;
-  absl::Status CheckSize(const std::vector<TensorDesc>& inputs,
-                         const std::vector<TensorDesc>& outputs) const;
-  void Prepare(const std::shared_ptr<Execution>& execution);
-  void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);
-  void Enqueue(const std::shared_ptr<Execution>& execution);
-  void SubmitReady();
+  void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Enqueue(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Submit(const std::shared_ptr<Execution>& execution);
+  void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Computed(const std::shared_ptr<Execution>& execution,
-                const absl::StatusOr<RunStatistics>& result);
-  void End(const std::shared_ptr<Execution>& execution, const absl::Status& status);
-  void Settle(Execution& execution, const absl::Status& status);
+                const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const std::shared_ptr<Execution>& execution, const absl::Status& status)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   Device& device_;
   OperatorCache& cache_;
   Statistics& statistics_;
-  const Limits limits_;
+  const Admission admission_;
   MemoryBudget memory_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;
   std::atomic<uint32_t> open_ = 0;
-  std::atomic<uint32_t> compilations_ = 0;  // asked for by Compile
+  std::atomic<uint32_t> compilations_ = 0;  // requested through Compile
 
   absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);
   ExecutionQueues queues_ ABSL_GUARDED_BY(mutex_);
-  uint32_t runs_ ABSL_GUARDED_BY(mutex_) = 0;  // whose callbacks have not returned
+  uint32_t runs_ ABSL_GUARDED_BY(mutex_) = 0;  // runs whose callbacks have not returned
 
-  DeadlineTimer timer_;  // last: their threads use everything above
+  DeadlineTimer timer_;  // timer_ and workers_ last: their threads use the members above
   WorkerPool workers_;
 };
 

@@ -3,17 +3,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/api/grpc_status.h"
+#include "server/execution/retry_delay.h"
 
 namespace opmill {
-
-absl::Status MemoryBudget::Check(uint64_t bytes) const {
-  if (bytes <= limit_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("The execution needs ", bytes,
-                                                   " bytes for its inputs and outputs, more than "
-                                                   "max_bytes_in_flight (",
-                                                   limit_, ")."));
-}
 
 absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes) {
   uint64_t used = used_->load();

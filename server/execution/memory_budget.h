@@ -7,17 +7,15 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/engine/device.h"
 
 namespace opmill {
 
 // Thread-safe.
 class MemoryBudget {
  public:
-  // A share of the budget, given back in the end. It may outlive the budget: the device and the
-  // transport let go of a buffer a moment after they have said that they are done.
+  // A share of the budget, returned by its destructor. It may outlive the budget, because the
+  // device and the transport release a buffer slightly after they have reported that they are done.
   class Share {
    public:
     Share() = default;
@@ -40,9 +38,7 @@ class MemoryBudget {
 
   explicit MemoryBudget(uint64_t limit) : limit_(limit) {}
 
-  // ResourceExhausted when so many bytes never fit.
-  absl::Status Check(uint64_t bytes) const;
-  // ResourceExhausted, with a retry delay, when they do not fit now.
+  // Returns ResourceExhausted with a retry delay if they do not fit now.
   absl::StatusOr<Share> Take(uint64_t bytes);
 
   uint64_t limit() const { return limit_; }
@@ -51,13 +47,6 @@ class MemoryBudget {
  private:
   const uint64_t limit_;
   const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
-};
-
-// A buffer and its share of the budget. Every user of the bytes holds it: the device during the
-// run, the transport until it has sent the last byte.
-struct BudgetedBuffer {
-  std::shared_ptr<HostBuffer> buffer;
-  MemoryBudget::Share share;
 };
 
 }  // namespace opmill

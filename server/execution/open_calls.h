@@ -19,17 +19,17 @@ class OpenCalls {
    public:
     virtual ~Call() = default;
     virtual bool is_stream() const { return false; }
-    // Ends on its own once nothing is under way. Must not wait for anything.
+    // The call ends by itself once it has no work in progress. Must not block.
     virtual void Drain() {}
-    // Ends what is under way with this error. Must not wait for anything.
+    // Ends the work in progress with this error. Must not block.
     virtual void Abort(const absl::Status& why) = 0;
-    // Ends what has waited for the caller for `timeout`. Must not wait for anything.
+    // Ends work that has waited for the caller for `timeout`. Must not block.
     virtual void EndIfStalled(absl::Time /*now*/, absl::Duration /*timeout*/) {}
   };
 
-  // Drains it at once when all are draining.
+  // Drains the call at once if DrainAll has been called.
   void Add(Call& call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // No call to it is under way after.
+  // After this returns, no method of the call is running.
   void Remove(Call& call) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint32_t streams() const { return streams_; }
@@ -37,13 +37,13 @@ class OpenCalls {
   void DrainAll() ABSL_LOCKS_EXCLUDED(mutex_);
   void AbortAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndStalled(absl::Time now, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
-  // False when some are still open then.
+  // Returns false if some calls are still open at the deadline.
   bool WaitUntilNone(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Mutex mutex_;
   absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<uint32_t> streams_ = 0;  // of the calls
+  std::atomic<uint32_t> streams_ = 0;  // the number of calls that are streams
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

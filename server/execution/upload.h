@@ -1,4 +1,5 @@
-// How much of an execution's inputs has arrived, and whether a chunk is the next of its input.
+// Tracks how much of an execution's inputs has arrived, and whether a chunk is the next one of its
+// input.
 #ifndef OPMILL_SERVER_EXECUTION_UPLOAD_H_
 #define OPMILL_SERVER_EXECUTION_UPLOAD_H_
 
@@ -13,29 +14,30 @@
 
 namespace opmill {
 
-// The chunks of an input come in order; those of different inputs in any. Not thread-safe; it sees
-// sizes only, no bytes.
+// The chunks of one input must arrive in order; chunks of different inputs may be interleaved. Not
+// thread-safe. Sees sizes only, not bytes.
 class Upload {
  public:
   explicit Upload(const OperatorDesc& desc);
 
-  uint64_t bytes() const { return bytes_; }        // of all inputs, without what rounds them up
-  uint64_t received() const { return received_; }  // of those
+  uint64_t bytes() const { return bytes_; }        // of all inputs, without padding
+  uint64_t received() const { return received_; }  // of these bytes
   bool complete() const { return received_ == bytes_; }
-  // Where the next chunk of that input belongs.
+  // The offset at which the next chunk of that input must start.
   uint64_t received(size_t input) const { return inputs_[input].received; }
 
-  // InvalidArgument where `chunk` is not the next of its input. `field` is its path in the request.
+  // Returns InvalidArgument if `chunk` is not the next one of its input. `field` is its path in the
+  // request.
   absl::Status Check(const IncomingChunk& chunk, absl::string_view field) const;
-  // `chunk` has passed Check.
+  // `chunk` must have passed Check.
   void Add(const IncomingChunk& chunk);
-  // What is missing, `what` having said that no more comes. Not complete.
+  // The error for missing input; `what` says why no more is expected. Must not be complete.
   absl::Status Missing(absl::string_view what) const;
 
  private:
   struct Input {
     uint64_t bytes = 0;
-    uint64_t buffer_bytes = 0;  // up to 3 more, which the last chunk may have
+    uint64_t buffer_bytes = 0;  // up to 3 bytes more; the last chunk may include them
     uint64_t received = 0;
   };
 

@@ -1,4 +1,4 @@
-// A few threads for what may take long: planning and compiling.
+// A few threads for work that may take long: planning and compiling.
 #ifndef OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
 #define OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
 
@@ -13,19 +13,19 @@
 
 namespace opmill {
 
-// Safe to use from many threads. Ends what has been posted before it is destroyed.
+// Thread-safe. The destructor finishes all posted work.
 class WorkerPool {
  public:
   explicit WorkerPool(uint32_t threads);
   ~WorkerPool();
 
   void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // After all that Post has been given.
+  // Low priority: runs when no work of Post is waiting.
   void PostPatient(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();
-  // Blocks. Null once the pool stops and nothing is left.
+  // Blocks until there is work. Null once the pool stops and no work is left.
   std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;

@@ -13,13 +13,14 @@ namespace {
 
 constexpr char kGroups[] = "/sys/fs/cgroup";
 
-// A limit that is not set reads "max", and no number, or a number beyond any machine.
+// An unset limit reads as "max", or as a number larger than any memory.
 uint64_t Smaller(uint64_t bytes, const std::string& file) {
   uint64_t limit = 0;
   return std::ifstream(file) >> limit && limit > 0 ? std::min(bytes, limit) : bytes;
 }
 
-// Of the group and those around it; outside of a container all of them are seen.
+// The smallest limit of the group and its ancestors, all of which are visible outside of a
+// container.
 uint64_t SmallestOnTheWayUp(uint64_t bytes, const std::string& root, std::string group,
                             const std::string& name) {
   for (;;) {

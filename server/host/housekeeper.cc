@@ -13,20 +13,21 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
-// The next execution after it pays for fresh memory again: a second a gigabyte in software.
+// After a release, the next execution must fault in fresh memory: a second per gigabyte in
+// software.
 constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
-// What is no execution, such as refused messages, leaves free memory behind too.
+// Requests that are not executions, such as refused messages, leave free memory behind too.
 constexpr absl::Duration kIdleBeforeTrim = absl::Seconds(2);
 constexpr absl::Duration kLeastBetweenTrimChecks = absl::Seconds(3);
 constexpr int64_t kUnusedBytesBeforeTrim = 32 << 20;
 constexpr absl::Duration kLeastBetweenReleases = absl::Seconds(1);
-// Its memory comes back later, when gRPC has freed it on threads of its own. Slower than this, the
-// calls of new connections take more than those of closed ones give back.
+// The memory of a closed connection is freed later, on gRPC's threads. At a lower rate than this,
+// new connections take more memory than closed ones return.
 constexpr absl::Duration kLeastBetweenClosings = absl::Milliseconds(40);
 
-// What is resident and not allocated: the program, its stacks and the driver's memory, and, beyond
-// those, free memory. Negative where much that is allocated has not been touched yet, absent where
-// calls allocate or free much meanwhile.
+// Resident but not allocated memory: the program, its stacks, the driver's memory, and free memory
+// of the allocator. Negative if much allocated memory has not been touched yet; nullopt if
+// concurrent calls allocate or free much.
 std::optional<int64_t> ReadUnusedBytes() {
   constexpr uint64_t kMuch = uint64_t{1} << 20;
   const uint64_t before = AllocatedBytes();

@@ -25,7 +25,7 @@ namespace opmill {
 // to the limit it also releases compiled operators with their kernels, and new work is refused.
 class Housekeeper {
  public:
-  // All outlive it.
+  // All arguments must outlive this object.
   Housekeeper(Device& device, OperatorCache& cache, Executor& executor, OpenCalls& open_calls,
               Connections& connections, const Limits& limits);
   ~Housekeeper();
@@ -36,7 +36,7 @@ class Housekeeper {
   void WatchMemory(absl::Time now);
   void EndStalled(absl::Time now);
   void ReleaseWhenIdle(absl::Time now);
-  // Returns free memory to the system once much of it has come to be kept.
+  // Returns free memory to the system if much of it has accumulated.
   void TrimIfWorthIt(absl::Time now);
   void ReleaseMemory();
 
@@ -49,15 +49,15 @@ class Housekeeper {
   const absl::Duration stall_timeout_;
   absl::Time last_stall_check_ = absl::InfinitePast();
   absl::Time last_release_ = absl::InfinitePast();
-  absl::Time last_closed_ = absl::InfinitePast();  // a connection, while memory was short
+  absl::Time last_closed_ = absl::InfinitePast();  // a connection, because memory was short
   absl::Time idle_since_ = absl::InfiniteFuture();
-  bool is_released_ = true;  // since the last execution
+  bool is_released_ = true;  // no execution has ended since the last release
   absl::Time last_trim_check_ = absl::InfinitePast();
   int64_t least_unused_bytes_ = std::numeric_limits<int64_t>::max();  // since the last trim
 
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all above
+  std::thread thread_;  // declared last: it uses the members above
 };
 
 }  // namespace opmill

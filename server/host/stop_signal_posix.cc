@@ -33,7 +33,7 @@ class PosixStopSignal final : public StopSignal {
 
   void Release() override {
     released_ = true;
-    Request();  // for the one who waits; blocked, it harms nobody
+    Request();  // wakes the waiting thread; blocked in all others
   }
 
  private:

@@ -14,17 +14,17 @@ class ConsoleStopSignal final : public StopSignal {
     return signal;
   }
 
-  // On a thread of the system's.
+  // Called on a thread of the operating system.
   static BOOL WINAPI Handle(DWORD event) {
-    if (event == CTRL_LOGOFF_EVENT) return TRUE;  // comes to services, and is not about them
+    if (event == CTRL_LOGOFF_EVENT) return TRUE;  // services get it when any user logs off
     Get().Request();
-    // The system ends the process when this returns from a close or a shutdown. main does so when
-    // all is drained, if the system gives it the time.
+    // After a close or shutdown event, Windows ends the process when this handler returns. main
+    // ends it when the server has drained, if Windows allows enough time.
     if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) Sleep(INFINITE);
     return TRUE;
   }
 
-  void Wait(const std::function<void()>& /*reload*/) override {
+  void Wait(const std::function<void()>& /*reload*/) override ABSL_LOCKS_EXCLUDED(mutex_) {
     const auto has_ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return released_ || requests_ > seen_;
     };
@@ -33,12 +33,12 @@ class ConsoleStopSignal final : public StopSignal {
     ++seen_;
   }
 
-  void Request() override {
+  void Request() override ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     ++requests_;
   }
 
-  void Release() override {
+  void Release() override ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     released_ = true;
   }
@@ -54,7 +54,7 @@ class ConsoleStopSignal final : public StopSignal {
 
 StopSignal& StopSignal::Install() {
   ConsoleStopSignal& signal = ConsoleStopSignal::Get();
-  // A process that was started with Ctrl-C turned off, as one in a group of its own, wants it back.
+  // A process that was started in a group of its own has Ctrl-C disabled; enable it.
   SetConsoleCtrlHandler(nullptr, FALSE);
   SetConsoleCtrlHandler(&ConsoleStopSignal::Handle, TRUE);
   return signal;

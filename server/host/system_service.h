@@ -1,7 +1,7 @@
 // The server as a service of the Windows service manager. On other systems all functions return
 // Unimplemented; service managers on Linux run the server as it is.
-#ifndef OPMILL_SERVER_HOST_WINDOWS_SERVICE_H_
-#define OPMILL_SERVER_HOST_WINDOWS_SERVICE_H_
+#ifndef OPMILL_SERVER_HOST_SYSTEM_SERVICE_H_
+#define OPMILL_SERVER_HOST_SYSTEM_SERVICE_H_
 
 #include <cstdint>
 #include <functional>
@@ -33,4 +33,4 @@ absl::StatusOr<int> RunService(StopSignal& stop, absl::Duration drain_timeout,
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_HOST_WINDOWS_SERVICE_H_
+#endif  // OPMILL_SERVER_HOST_SYSTEM_SERVICE_H_

@@ -15,11 +15,11 @@ namespace {
 
 wchar_t kName[] = L"OpMill";
 wchar_t kDescription[] = L"Serves DirectML's operators over gRPC.";
-// Few rights, and nobody on the network.
+// An account with few local rights and no network identity.
 constexpr wchar_t kAccount[] = L"NT AUTHORITY\\LocalService";
 constexpr DWORD kRestartMilliseconds = 5'000;
 constexpr DWORD kStartMilliseconds = 60'000;
-// Beyond the drain, for what comes after it.
+// Time in addition to the drain timeout, for the rest of the shutdown.
 constexpr absl::Duration kStopMargin = absl::Seconds(5);
 
 struct HandleCloser {
@@ -43,7 +43,8 @@ DWORD Milliseconds(absl::Duration time) {
   return static_cast<DWORD>(std::min(absl::ToInt64Milliseconds(time), kMost));
 }
 
-// As CommandLineToArgvW and the C library take it apart: backslashes count only before a quote.
+// Quotes an argument the way CommandLineToArgvW and the C library parse it: backslashes are special
+// only before a quote.
 std::string Quoted(absl::string_view argument) {
   std::string quoted = "\"";
   size_t backslashes = 0;
@@ -57,12 +58,13 @@ std::string Quoted(absl::string_view argument) {
 }
 
 std::string ProgramPath() {
-  std::wstring path(32768, L'\0');  // the longest that Windows has
+  std::wstring path(32768, L'\0');  // the maximum length on Windows
   GetModuleFileNameW(nullptr, path.data(), static_cast<DWORD>(path.size()));
   return Utf8(path.c_str());
 }
 
-// The service as its manager sees it. One a process: the manager calls functions without a context.
+// The state of the service. A singleton, because the service manager calls functions without a
+// context.
 class Service {
  public:
   Service(StopSignal& stop, absl::Duration drain_timeout, const ServeFunction& serve)
@@ -140,7 +142,7 @@ absl::Status InstallService(const std::vector<std::string>& arguments,
                             absl::Duration drain_timeout) {
   std::string command = Quoted(ProgramPath());
   for (const std::string& argument : arguments) absl::StrAppend(&command, " ", Quoted(argument));
-  absl::StrAppend(&command, " --service=run");  // of a flag given twice the later counts
+  absl::StrAppend(&command, " --service=run");  // the last occurrence of a flag applies
 
   const Handle manager(OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CREATE_SERVICE));
   if (manager == nullptr) return LastError("installed");
@@ -172,7 +174,7 @@ absl::Status UninstallService() {
   const Handle service(OpenServiceW(manager.get(), kName, SERVICE_STOP | DELETE));
   if (service == nullptr) return LastError("uninstalled");
   SERVICE_STATUS ignored = {};
-  ControlService(service.get(), SERVICE_CONTROL_STOP, &ignored);  // one that runs goes when it ends
+  ControlService(service.get(), SERVICE_CONTROL_STOP, &ignored);  // a running one is removed later
   if (!DeleteService(service.get())) return LastError("uninstalled");
   return absl::OkStatus();
 }

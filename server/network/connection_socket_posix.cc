@@ -17,12 +17,12 @@
 namespace opmill {
 namespace {
 
-constexpr uint8_t kEstablished = 1;  // of the states of TCP in the kernel
-constexpr uint8_t kCloseWait = 8;    // the peer has ended its side, gRPC will end ours
+constexpr uint8_t kEstablished = 1;  // TCP states of the kernel
+constexpr uint8_t kCloseWait = 8;    // the peer has closed its side; gRPC will close ours
 
-// A duplicate of gRPC's descriptor: the number stands for this connection for as long as it is
-// kept, while gRPC may close its own at any time and see it used again. gRPC shuts a socket down
-// before it closes it, so that the peer does not notice the duplicate.
+// A duplicate of gRPC's descriptor. It identifies this connection for as long as it is open, while
+// gRPC may close its own number at any time and the number may be reused. gRPC shuts a socket down
+// before it closes it, so the peer does not notice the duplicate.
 class WatchedSocket final : public ConnectionSocket {
  public:
   explicit WatchedSocket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
@@ -31,7 +31,7 @@ class WatchedSocket final : public ConnectionSocket {
     tcp_info info = {};
     socklen_t bytes = sizeof(info);
     if (getsockopt(descriptor_.number(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
-      // A Unix socket, which counts nothing.
+      // A Unix socket has no traffic counters.
       pollfd polled = {.fd = descriptor_.number(), .events = 0, .revents = 0};
       if (poll(&polled, 1, 0) > 0 && (polled.revents & (POLLHUP | POLLERR)) != 0) {
         return std::nullopt;
@@ -44,10 +44,10 @@ class WatchedSocket final : public ConnectionSocket {
   }
 
   void Close() override {
-    // Resets the connection and drops what has been received, which gRPC would still read after a
+    // Resets the connection and drops received data, which gRPC would still read after a mere
     // shutdown.
-    const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
-    connect(descriptor_.number(), &nobody, sizeof(nobody));
+    const sockaddr unspecified = {.sa_family = AF_UNSPEC, .sa_data = {}};
+    connect(descriptor_.number(), &unspecified, sizeof(unspecified));
   }
 
  private:

@@ -9,10 +9,10 @@
 
 namespace opmill {
 
-// Of an accepted socket, which stays the caller's. Null where the process may open no more files.
+// Watches an accepted socket, which the caller keeps. Null if the process cannot open more files.
 std::unique_ptr<ConnectionSocket> WatchConnection(int accepted);
 
-// Who is at its other end; nullopt where the connection has gone already.
+// The peer of the socket; nullopt if the connection is already gone.
 std::optional<ConnectionPeer> PeerOf(int accepted);
 
 }  // namespace opmill

@@ -14,20 +14,20 @@ namespace {
 constexpr uint64_t kUnansweredBytes = uint64_t{2} << 20;
 constexpr uint64_t kUnansweredBytesPerCall = uint64_t{5} << 18;
 constexpr uint64_t kMostUnansweredBytes = uint64_t{64} << 20;
-// Of all connections without calls together.
+// The limit for all connections without calls together.
 constexpr uint64_t kMostUnansweredWithoutCalls = uint64_t{4} << 20;
-// More than a request needs before its call is known.
+// More than a request needs to send before its call is known.
 constexpr uint64_t kIncompleteBytes = uint64_t{128} << 10;
 constexpr absl::Duration kMostIncomplete = absl::Seconds(5);
 // Enforced while more than three quarters of the slots are taken.
 constexpr absl::Duration kFirstRequest = absl::Seconds(10);
-// A client that is between two calls keeps its connection.
+// A client between two calls keeps its connection for this time.
 constexpr absl::Duration kIdle = absl::Seconds(10);
-// Stands out when memory is short.
+// The least excess for which a connection is closed when memory is short.
 constexpr uint64_t kMuchBytes = uint64_t{1} << 20;
-// What gRPC and the server keep for an open call beside its message.
+// The memory of an open call in addition to its message.
 constexpr uint64_t kBytesOfCall = uint64_t{16} << 10;
-// To look at all of a full house for each connection of a flood would serve the flood.
+// Refreshing all connections for each new one would amplify a flood of connections.
 constexpr absl::Duration kLeastBetweenRefreshes = absl::Milliseconds(5);
 constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
 
@@ -72,7 +72,7 @@ absl::string_view Connections::NameOf(Reason reason) {
 bool Connections::Admit(ConnectionPeer peer, std::unique_ptr<ConnectionSocket> socket,
                         absl::Time now) {
   const absl::MutexLock lock(&mutex_);
-  // A peer's name comes again only once its earlier connection has gone.
+  // A peer's name is reused only after its earlier connection has closed.
   if (const auto earlier = open_.find(peer.name); earlier != open_.end()) {
     Forget(Shared(earlier->second));
   }

@@ -24,21 +24,21 @@ namespace opmill {
 class ConnectionSocket {
  public:
   struct Traffic {
-    uint64_t received_bytes = 0;  // by this machine, whether gRPC has read them or not
-    uint64_t answered_bytes = 0;  // sent, and acknowledged by the peer
+    uint64_t received_bytes = 0;  // received by this machine, even if gRPC has not read them yet
+    uint64_t answered_bytes = 0;  // sent and acknowledged by the peer
   };
 
   virtual ~ConnectionSocket() = default;
-  virtual std::optional<Traffic> ReadTraffic() = 0;  // nullopt once it is closed
-  // Ends it for both sides, and drops what gRPC has not read yet.
+  virtual std::optional<Traffic> ReadTraffic() = 0;  // nullopt once closed
+  // Closes both directions, and drops bytes that gRPC has not read yet.
   virtual void Close() = 0;
 };
 
 struct ConnectionPeer {
-  std::string name;     // as gRPC calls it, without percent encoding: "ipv4:10.0.0.7:51342"
-  std::string address;  // what it shares with the peer's other connections: "10.0.0.7"
-  // Whether gRPC's calls name it. Calls over a Unix socket do not, so the server cannot know which
-  // of these connections are in use.
+  std::string name;     // gRPC's name, without percent encoding: "ipv4:10.0.0.7:51342"
+  std::string address;  // shared by all connections from the same host: "10.0.0.7"
+  // Whether gRPC reports this name for a call. For a Unix socket it does not, so the server cannot
+  // know which of these connections are in use.
   bool is_named = true;
 };
 
@@ -46,9 +46,9 @@ struct ConnectionPeer {
 // the number of open calls.
 class Connection {
  public:
-  // Payload of messages that have arrived whole.
+  // Adds the payload of a message that has arrived completely.
   void AddPayload(uint64_t bytes) { payload_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-  // When bytes were last seen to arrive, of whatever call.
+  // When bytes were last received, for any call.
   absl::Time last_received_at() const {
     return absl::FromUnixNanos(last_received_nanos_.load(std::memory_order_relaxed));
   }
@@ -59,7 +59,7 @@ class Connection {
       : peer_(std::move(peer)), socket_(std::move(socket)), accepted_at_(now) {}
 
   uint64_t unanswered_bytes() const { return traffic_.received_bytes - received_at_answer_; }
-  // What it has sent since a message was last whole.
+  // The bytes received since the last complete message.
   uint64_t overhead_bytes() const { return traffic_.received_bytes - received_at_message_; }
 
   const ConnectionPeer peer_;
@@ -67,14 +67,14 @@ class Connection {
   const absl::Time accepted_at_;
   std::atomic<uint64_t> payload_bytes_ = 0;
   std::atomic<int64_t> last_received_nanos_ = absl::ToUnixNanos(accepted_at_);
-  // Guarded by the mutex of Connections, as all below.
-  bool has_called_ = false;  // a call of it has passed access control
+  // The members below are guarded by the mutex of Connections.
+  bool has_called_ = false;  // one of its calls has passed access control
   ConnectionSocket::Traffic traffic_;
-  uint64_t received_at_answer_ = 0;         // the bytes received when it was last answered
-  uint64_t received_at_message_ = 0;        // and when its payload was last seen to have grown
-  uint64_t seen_payload_bytes_ = 0;         // what that was
-  absl::Time answered_at_ = accepted_at_;   // when it was last answered
-  absl::Time last_used_at_ = accepted_at_;  // the last time that a call was seen under way
+  uint64_t received_at_answer_ = 0;         // received_bytes at the last answer
+  uint64_t received_at_message_ = 0;        // received_bytes at the last complete message
+  uint64_t seen_payload_bytes_ = 0;         // payload_bytes_ at that time
+  absl::Time answered_at_ = accepted_at_;   // the last answer
+  absl::Time last_used_at_ = accepted_at_;  // when a call was last seen in progress
 };
 
 // Decides which connections the server keeps. Thread-safe.
@@ -97,22 +97,24 @@ class Connections {
       : max_connections_(limits.max_connections),
         max_per_address_(limits.connections_per_address()) {}
 
-  // Takes an accepted connection in. When there is no slot for it, one goes that has made no
-  // request, of the address that has most of those; else the one that has been idle longest. False
-  // when all are in use: then it is to be closed.
+  // Registers an accepted connection. If there is no slot for it, closes another one: the oldest
+  // that has made no request, from the address with the most of these; otherwise the one that has
+  // been idle longest. Returns false if all connections are in use; the caller must then close the
+  // new one.
   bool Admit(ConnectionPeer peer, std::unique_ptr<ConnectionSocket> socket, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a call that has passed access control; by gRPC's name of its peer. Null where the system
-  // hands no connections over (server/network/listener.h).
+  // Finds the connection of a call that has passed access control, by gRPC's name for the peer.
+  // Null if the listener does not register connections on this system (server/network/listener.h).
   std::shared_ptr<Connection> Find(absl::string_view grpc_peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Closes those that flood the server or, while slots are short, make no request. To be called
-  // several times a second.
+  // Closes connections that flood the server or, while slots are scarce, make no request. Must be
+  // called several times a second.
   void Check(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // While memory is short: closes those that have sent much and completed nothing, else the one
-  // whose unfinished message and open calls cost most. False where none stands out.
+  // For use while memory is short. Closes connections that have sent much but completed no message.
+  // If there are none, closes the one whose incomplete message and open calls use the most memory.
+  // Returns false if no connection qualifies.
   bool CloseWorst(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t open(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -122,14 +124,15 @@ class Connections {
  private:
   using Shared = std::shared_ptr<Connection>;
 
-  // All references but the one of this class are calls.
+  // Every reference except the one in open_ belongs to a call.
   static uint64_t OpenCallsOf(const Shared& connection);
   static bool IsInUse(const Shared& connection);
 
   void Refresh(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   uint32_t OpenOf(absl::string_view address) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // The one to close for a newcomer; of that address, or of any. Null where all are in use.
+  // The connection to close for a new one, from `address` or from any address. Null if all are in
+  // use.
   Shared FindVictim(std::optional<absl::string_view> address, absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Close(const Shared& connection, Reason reason, absl::Time now)

@@ -1,4 +1,4 @@
-// A file descriptor of POSIX, closed in the end.
+// Owns a POSIX file descriptor.
 #ifndef OPMILL_SERVER_NETWORK_FILE_DESCRIPTOR_H_
 #define OPMILL_SERVER_NETWORK_FILE_DESCRIPTOR_H_
 

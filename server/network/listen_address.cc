@@ -9,7 +9,7 @@ absl::Status CheckAddress(const std::string& address) {
   if (absl::StartsWith(address, "unix:") || PortOf(address).has_value()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--address is \"", address,
-                   "\"; it is host:port with a port from 0 to 65535, or unix:path."));
+                   "\"; it must be host:port with a port from 0 to 65535, or unix:path."));
 }
 
 absl::Status CheckExposure(const ServerOptions& options) {
@@ -22,27 +22,27 @@ absl::Status CheckExposure(const ServerOptions& options) {
   }
   if (!access.tls_client_ca.empty() && access.tls_cert.empty()) {
     return absl::InvalidArgumentError(
-        "--tls_client_ca has callers show certificates, which takes TLS: give --tls_cert and "
-        "--tls_key too.");
+        "--tls_client_ca requires TLS: set --tls_cert and --tls_key too.");
   }
   const std::string& metrics = options.metrics_address;
   if (!metrics.empty() && !PortOf(metrics).has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--metrics_address is \"", metrics, "\"; it is host:port with a port from 0 to 65535."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--metrics_address is \"", metrics,
+                     "\"; it must be host:port with a port from 0 to 65535."));
   }
   if (options.insecure) return absl::OkStatus();
   if (!metrics.empty() && !IsLoopback(metrics)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--metrics_address is \"", metrics,
-        "\", which other machines reach, and is always served in clear text: give --insecure where "
-        "everybody on that network may read it."));
+        "\", which other machines can reach, and uses clear text: set --insecure if everyone on "
+        "that network may read it."));
   }
   for (const std::string& address : options.addresses) {
     if (access.uses_tls() || IsLoopback(address)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "--address is \"", address,
-        "\", which other machines reach, and would be served in clear text: give --tls_cert and "
-        "--tls_key, or --insecure where everybody on that network may read and send."));
+        "\", which other machines can reach, and would use clear text: set --tls_cert and "
+        "--tls_key, or --insecure if everyone on that network may read and send."));
   }
   return absl::OkStatus();
 }

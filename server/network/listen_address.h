@@ -1,4 +1,4 @@
-// Addresses to listen at, and which of them may be served in clear text.
+// Checks listening addresses, and which of them may use clear text.
 #ifndef OPMILL_SERVER_NETWORK_LISTEN_ADDRESS_H_
 #define OPMILL_SERVER_NETWORK_LISTEN_ADDRESS_H_
 
@@ -12,8 +12,8 @@ namespace opmill {
 // host:port, or unix:path.
 absl::Status CheckAddress(const std::string& address);
 
-// TLS flags that belong together are there together, and what other machines reach is encrypted or
-// meant not to be.
+// Checks that TLS flags are complete, and that every address that other machines can reach uses TLS
+// or `insecure` is set.
 absl::Status CheckExposure(const ServerOptions& options);
 
 }  // namespace opmill

@@ -8,7 +8,7 @@ namespace opmill {
 absl::Status CannotListen(const std::vector<std::string>& addresses) {
   return absl::UnavailableError(absl::StrCat("The server cannot listen at ",
                                              absl::StrJoin(addresses, ", "),
-                                             ": not this machine's, or taken."));
+                                             ": the address is not local, or is in use."));
 }
 
 }  // namespace opmill

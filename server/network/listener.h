@@ -22,25 +22,25 @@ class Listener {
  public:
   using MakeCredentials = std::function<std::shared_ptr<grpc::ServerCredentials>()>;
 
-  // Listens, and takes no connection yet. `make_credentials` is called for each port of gRPC's.
-  // Unavailable where an address cannot be had.
-  // `connections` outlives the listener.
+  // Listens, but does not accept connections yet. Calls `make_credentials` for each gRPC port.
+  // Returns Unavailable if an address is not available. `connections` must outlive the listener.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(const std::vector<std::string>& addresses,
                                                           const Limits& limits,
                                                           Connections& connections,
                                                           const MakeCredentials& make_credentials,
                                                           grpc::ServerBuilder& builder);
-  // Connections go on without it. It ends before the server that the builder has built.
+  // Open connections stay open. Must be destroyed before the server that `builder` has built.
   virtual ~Listener() = default;
 
-  // Once the server is built. Unavailable as Create.
+  // Starts to accept connections; to be called after the server is built. Errors are those of
+  // Create.
   virtual absl::Status Start() = 0;
 
-  // The addresses asked for, a port of 0 replaced by the one that was free; once started.
+  // The requested addresses, with a port of 0 replaced by the selected one. Valid after Start.
   virtual const std::vector<std::string>& addresses() const = 0;
 };
 
-// Unavailable, with all of those addresses.
+// Returns an Unavailable error that names the addresses.
 absl::Status CannotListen(const std::vector<std::string>& addresses);
 
 }  // namespace opmill

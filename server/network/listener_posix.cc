@@ -27,11 +27,11 @@
 namespace opmill {
 namespace {
 
-constexpr rlim_t kOwnDescriptors = 512;  // files, the driver's, gRPC's, the metrics' connections
-constexpr rlim_t kPerConnection = 2;     // gRPC's, and ours to watch it
+constexpr rlim_t kOwnDescriptors = 512;  // of files, driver, gRPC and the HTTP endpoint
+constexpr rlim_t kPerConnection = 2;     // gRPC's own and our duplicate
 constexpr int kPauseWithoutDescriptorsMilliseconds = 100;
 
-// Makes room for the connections under the process's limit on open files, as far as it may.
+// Raises the process's soft limit on open files for the connections, up to the hard limit.
 absl::Status CheckDescriptors(uint32_t max_connections) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
@@ -52,7 +52,7 @@ class HandingListener final : public Listener {
       : connections_(connections), to_grpc_(std::move(to_grpc)) {}
 
   ~HandingListener() override {
-    stopping_.reset();  // its other end then reads as closed
+    stopping_.reset();  // the other end then reads end-of-file
     if (thread_.joinable()) thread_.join();
     for (const std::string& path : paths_) unlink(path.c_str());
   }
@@ -106,21 +106,22 @@ class HandingListener final : public Listener {
       if (polled[0].revents != 0) return;
       for (size_t i = 1; i < polled.size(); ++i) {
         if (polled[i].revents == 0) continue;
-        if (!AcceptFrom(polled[i].fd)) {  // until some are closed
+        if (!AcceptFrom(polled[i].fd)) {  // until some descriptors are closed
           if (poll(polled.data(), 1, kPauseWithoutDescriptorsMilliseconds) > 0) return;
         }
       }
     }
   }
 
-  // Until none waits; false where the process, or the system, has no more to give.
+  // Accepts until no connection is waiting. Returns false if the process or the system is out of
+  // resources.
   bool AcceptFrom(int socket) {
     for (;;) {
       Descriptor accepted(accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (accepted.number() < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
-        continue;  // of that connection alone: it has gone
+        continue;  // that connection is already gone
       }
       std::optional<ConnectionPeer> peer = PeerOf(accepted.number());
       if (!peer.has_value()) continue;
@@ -141,7 +142,7 @@ class HandingListener final : public Listener {
   std::vector<Descriptor> sockets_;
   std::optional<Descriptor> stop_;
   std::optional<Descriptor> stopping_;
-  std::thread thread_;  // last: it uses all above
+  std::thread thread_;  // declared last: it uses the members above
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class GrpcListener final : public Listener {
 
  private:
   std::vector<std::string> addresses_;
-  std::vector<int> ports_;  // that gRPC found, once the server is built
+  std::vector<int> ports_;  // set by gRPC when the server is built
 };
 
 }  // namespace
@@ -44,7 +44,7 @@ class GrpcListener final : public Listener {
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
     const std::vector<std::string>& addresses, const Limits& limits, Connections&,
     const MakeCredentials& make_credentials, grpc::ServerBuilder& builder) {
-  // A port of another's is refused, not shared.
+  // A port that another process uses is refused, not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(kMaxConnectionsArgument, static_cast<int>(limits.max_connections));
   return std::make_unique<GrpcListener>(addresses, make_credentials, builder);

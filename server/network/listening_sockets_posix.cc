@@ -32,8 +32,9 @@ absl::StatusOr<Descriptor> ListenAt(int family, const sockaddr* address, socklen
     setsockopt(descriptor.number(), level, option, &value, sizeof(value));
   };
   if (family != AF_UNIX) {
-    set(SOL_SOCKET, SO_REUSEADDR, 1);  // of connections that linger; a listener's is refused still
-    set(IPPROTO_TCP, TCP_NODELAY, 1);  // as the next, of the connections too
+    // Reuses a port with lingering connections, but not one with a listener.
+    set(SOL_SOCKET, SO_REUSEADDR, 1);
+    set(IPPROTO_TCP, TCP_NODELAY, 1);  // accepted connections inherit this and the next option
   }
   if (family == AF_INET6) set(IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (bind(descriptor.number(), address, bytes) != 0) return ErrnoStatus("bind");
@@ -88,7 +89,7 @@ absl::StatusOr<std::vector<Descriptor>> ListenAtHost(std::string host, uint32_t&
       absl::StatusOr<Descriptor> socket =
           ListenAt(info->ai_family, info->ai_addr, info->ai_addrlen);
       if (!socket.ok()) {
-        // A name may stand for addresses of a family that the machine does not have.
+        // A name may resolve to addresses of a family that the machine does not support.
         if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return socket.status();
         status = socket.status();
         continue;

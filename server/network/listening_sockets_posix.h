@@ -1,4 +1,4 @@
-// Sockets that listen at an address, before gRPC is concerned.
+// Creates listening sockets, without gRPC.
 #ifndef OPMILL_SERVER_NETWORK_LISTENING_SOCKETS_POSIX_H_
 #define OPMILL_SERVER_NETWORK_LISTENING_SOCKETS_POSIX_H_
 
@@ -11,11 +11,11 @@
 
 namespace opmill {
 
-// At a Unix socket's path; one that an earlier process has left there is replaced.
+// Listens on a Unix socket. Replaces a socket file that an earlier process has left behind.
 absl::StatusOr<Descriptor> ListenAtPath(absl::string_view path);
 
-// At every address that the name stands for; `port` is set where it was 0. Either family's wildcard
-// stands for both.
+// Listens on every address that the name resolves to. Sets `port` if it was 0. The wildcard of
+// either address family stands for both.
 absl::StatusOr<std::vector<Descriptor>> ListenAtHost(std::string host, uint32_t& port);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// What differs between operating systems in nonblocking sockets. The rest is the same everywhere.
+// A thin layer over nonblocking sockets that hides the differences between POSIX and Windows.
 #ifndef OPMILL_SERVER_NETWORK_SYSTEM_SOCKET_H_
 #define OPMILL_SERVER_NETWORK_SYSTEM_SOCKET_H_
 
@@ -27,23 +27,24 @@ using SystemSocket = int;
 constexpr SystemSocket kNoSocket = -1;
 #endif
 
-// Before the first socket.
+// Must be called before the first socket is created.
 void StartSockets();
-// Its calls return at once from now on.
+// Makes calls on the socket return immediately.
 void MakeNonblocking(SystemSocket socket);
-// Before it is bound: may take its port from connections that linger, and from no other listener.
-// One of IPv6 takes connections of IPv4 too.
+// Must be called before bind. Allows the port to be reused while old connections linger, but not
+// while another listener uses it. An IPv6 socket accepts IPv4 connections too.
 void PrepareToListen(SystemSocket socket, bool is_v6);
 void CloseSocket(SystemSocket socket);
 
-// Bytes moved, 0 at the end of what the peer sends, negative for a failure.
+// Return the number of bytes transferred, 0 at the end of the peer's data, or a negative value on
+// failure.
 std::ptrdiff_t Receive(SystemSocket socket, char* to, size_t most);
 std::ptrdiff_t Send(SystemSocket socket, const char* from, size_t most);
-// The peer reads the end of what has been sent.
+// Half-closes the connection: the peer sees the end of the data.
 void EndSending(SystemSocket socket);
 
-// Of the last call of this thread that failed: it would have had to wait; it failed for want of
-// descriptors or memory.
+// Why the last call on this thread failed: it would have blocked; or descriptors or memory were
+// exhausted.
 bool WouldBlock();
 bool LackedResources();
 

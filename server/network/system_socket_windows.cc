@@ -16,7 +16,7 @@ void PrepareToListen(SystemSocket socket, bool is_v6) {
   const auto set = [socket](int level, int option, DWORD value) {
     setsockopt(socket, level, option, reinterpret_cast<const char*>(&value), sizeof(value));
   };
-  set(SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 1);  // SO_REUSEADDR would take it from another listener
+  set(SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 1);  // SO_REUSEADDR would allow stealing a listener's port
   if (is_v6) set(IPPROTO_IPV6, IPV6_V6ONLY, 0);
 }
 

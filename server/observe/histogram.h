@@ -1,4 +1,4 @@
-// Counts of values by ranges, for many threads and without locks.
+// A lock-free histogram for many threads.
 #ifndef OPMILL_SERVER_OBSERVE_HISTOGRAM_H_
 #define OPMILL_SERVER_OBSERVE_HISTOGRAM_H_
 
@@ -10,15 +10,15 @@
 
 namespace opmill {
 
-// Ranges end at `bounds`, which ascend, each bound being of the range that it
-// ends; the last range has no end.
+// `bounds` is ascending and holds the inclusive upper bound of each range. The last range has no
+// upper bound.
 template <const auto& bounds>
 class Histogram {
  public:
   static constexpr size_t kRanges = bounds.size() + 1;
 
   struct Snapshot {
-    std::array<uint64_t, kRanges> counts = {};  // by range
+    std::array<uint64_t, kRanges> counts = {};  // per range
     uint64_t sum = 0;                           // of the values
 
     uint64_t count() const {
@@ -34,7 +34,7 @@ class Histogram {
     sum_.fetch_add(value, std::memory_order_relaxed);
   }
 
-  // What is being added meanwhile may be missing in either of the two.
+  // Not atomic: a concurrent Add may be missing from `counts` or from `sum`.
   Snapshot snapshot() const {
     Snapshot snapshot;
     for (size_t i = 0; i < kRanges; ++i) {

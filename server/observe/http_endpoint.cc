@@ -32,9 +32,9 @@ constexpr size_t kMaxConnectionsOfAPeer = 64;
 constexpr size_t kMaxHeaderBytes = 8 << 10;
 constexpr std::chrono::seconds kHeaderTime(2);
 constexpr std::chrono::seconds kAnswerTime(5);
-// How late the end of a connection's time, or of the endpoint, is noticed at most.
+// The resolution of deadlines and of the shutdown.
 constexpr int kTickMilliseconds = 50;
-// Connections that are open get their turn after so many new ones.
+// Serves open connections after accepting this many new ones.
 constexpr int kMaxAcceptsAtOnce = 64;
 
 class Socket {
@@ -86,7 +86,7 @@ std::string AnswerTo(absl::string_view header, const Pages& pages) {
       absl::StrSplit(absl::StripSuffix(header.substr(0, header.find('\n')), "\r"), ' ');
   if (words.size() != 3 || words[0].empty() || !absl::StartsWith(words[1], "/") ||
       !absl::StartsWith(words[2], "HTTP/1.")) {
-    return Text({.status = 400, .body = "This is no request of HTTP/1.\n"});
+    return Text({.status = 400, .body = "This is not an HTTP/1 request.\n"});
   }
   const bool with_body = words[0] != "HEAD";
   const auto page = pages.find(words[1].substr(0, words[1].find('?')));
@@ -108,7 +108,7 @@ class Connection {
   bool has_answer() const { return !answer_.empty(); }
   short awaits() const { return sent_ < answer_.size() ? POLLOUT : POLLIN; }
 
-  // As far as it goes without waiting. False once the connection is over.
+  // Makes as much progress as possible without blocking. Returns false once the connection is over.
   bool Advance(const Pages& pages, Clock::time_point now) {
     if (now >= deadline_) {
       if (has_answer()) return false;
@@ -121,7 +121,8 @@ class Connection {
       sent_ += static_cast<size_t>(count);
       if (sent_ == answer_.size()) EndSending(socket());
     }
-    // To close before the peer does would cut off what it has not read yet, if it sends on.
+    // Closing first would discard data that the peer has not read yet, if the peer is still
+    // sending.
     return !has_answer() || Discard();
   }
 
@@ -149,7 +150,7 @@ class Connection {
     deadline_ = now + kAnswerTime;
   }
 
-  // What follows the request. False at its end.
+  // Discards data after the request. Returns false at end-of-file.
   bool Discard() const {
     std::array<char, 4096> bytes;
     const std::ptrdiff_t count = Receive(socket(), bytes.data(), bytes.size());
@@ -160,8 +161,8 @@ class Connection {
   const std::string peer_;
   Clock::time_point deadline_;
   std::string header_;
-  std::string answer_;  // empty until the header is whole
-  size_t sent_ = 0;     // bytes of it
+  std::string answer_;  // empty until the header is complete
+  size_t sent_ = 0;     // bytes of answer_
 };
 
 class PollingEndpoint final : public HttpEndpoint {
@@ -172,7 +173,7 @@ class PollingEndpoint final : public HttpEndpoint {
     if (thread_.joinable()) thread_.join();
   }
 
-  // False where the address cannot be had.
+  // Returns false if the address is not available.
   bool Start(const std::string& address) {
     StartSockets();
     const std::string host = address.substr(0, address.rfind(':'));
@@ -219,7 +220,7 @@ class PollingEndpoint final : public HttpEndpoint {
     std::vector<pollfd> polled;
     while (!stopping_) {
       polled.assign(1, {.fd = listening_.get(), .events = POLLIN});
-      if (!accepts) polled[0].events = 0;  // until a tick has passed
+      if (!accepts) polled[0].events = 0;  // for one tick
       for (const Connection& each : connections_) {
         polled.push_back({.fd = each.socket(), .events = each.awaits()});
       }
@@ -234,7 +235,7 @@ class PollingEndpoint final : public HttpEndpoint {
     }
   }
 
-  // False where the process, or the system, has no more to give.
+  // Returns false if the process or the system is out of resources.
   bool Accept(Clock::time_point now) {
     for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {
       sockaddr_storage from = {};
@@ -243,7 +244,7 @@ class PollingEndpoint final : public HttpEndpoint {
       if (socket.get() == kNoSocket) {
         if (WouldBlock()) return true;
         if (LackedResources()) return false;
-        continue;  // of that connection alone: it has gone
+        continue;  // that connection is already gone
       }
       MakeNonblocking(socket.get());
       std::array<char, NI_MAXHOST> peer = {};
@@ -252,15 +253,15 @@ class PollingEndpoint final : public HttpEndpoint {
       MakeRoom(kMaxConnectionsOfAPeer, peer.data());
       MakeRoom(kMaxConnections, std::nullopt);
       connections_.emplace_back(std::move(socket), peer.data(), now);
-      // Its request has often come already, and nothing pushes it out before it is answered.
+      // The request has often arrived already. Serve it before newer connections can displace it.
       if (!connections_.back().Advance(pages_, now)) connections_.pop_back();
     }
     return true;
   }
 
-  // For one more beside `most` connections, of all or of one peer. Those that wait for a request
-  // and those that wait for their answer to be read are two groups, of which the larger gives up
-  // its oldest: neither keeps out the other.
+  // Makes room for one connection if there are `most`, in all or from one peer. Connections that
+  // wait for a request and those that wait for their answer to be read are two groups. The larger
+  // group loses its oldest connection, so neither group can lock out the other.
   void MakeRoom(size_t most, std::optional<absl::string_view> peer) {
     using Iterator = std::list<Connection>::iterator;
     std::array<std::pair<size_t, Iterator>, 2> groups = {};  // by has_answer: how many, the oldest
@@ -276,9 +277,9 @@ class PollingEndpoint final : public HttpEndpoint {
   const Pages pages_;
   std::string address_;
   Socket listening_{kNoSocket};
-  std::list<Connection> connections_;  // of the thread, the oldest first
+  std::list<Connection> connections_;  // of thread_; oldest first
   std::atomic<bool> stopping_ = false;
-  std::thread thread_;  // last: it uses all above
+  std::thread thread_;  // declared last: it uses the members above
 };
 
 }  // namespace
@@ -288,8 +289,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::st
   auto endpoint = std::make_unique<PollingEndpoint>(std::move(pages));
   if (endpoint->Start(address)) return endpoint;
   return absl::UnavailableError(absl::StrCat("The server cannot listen at ", address,
-                                             " (--metrics_address): not this machine's, or "
-                                             "taken."));
+                                             " (--metrics_address): the address is not "
+                                             "local, or is in use."));
 }
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// A few pages over HTTP, for those who watch the server.
+// Serves a few pages over HTTP, for probes and monitoring.
 #ifndef OPMILL_SERVER_OBSERVE_HTTP_ENDPOINT_H_
 #define OPMILL_SERVER_OBSERVE_HTTP_ENDPOINT_H_
 
@@ -11,9 +11,9 @@
 
 namespace opmill {
 
-// GET and HEAD alone, a connection for each. One thread serves all connections and waits for none
-// of them, so that those who send half a request, or do not read, delay no one else: they have a
-// few seconds, and the oldest of them make room for new connections.
+// Supports GET and HEAD, with one request per connection. One thread serves all connections and
+// never waits for one of them, so clients that send half a request or do not read cannot delay
+// others: each connection has a few seconds, and the oldest one is closed when there are too many.
 class HttpEndpoint {
  public:
   struct Answer {
@@ -21,16 +21,17 @@ class HttpEndpoint {
     std::string content_type = "text/plain; charset=utf-8";
     std::string body;
   };
-  // By path. They are made on the endpoint's thread, so each takes some milliseconds at most.
+  // Maps paths to functions that create the pages. They run on the endpoint's thread, so each may
+  // take a few milliseconds at most.
   using Pages = std::map<std::string, std::function<Answer()>, std::less<>>;
 
-  // Listens when this returns; at host:port, where port 0 takes a free one.
+  // Listens on host:port when this returns; port 0 selects a free port.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               Pages pages);
-  // No page is being made after.
+  // After the destructor no page function is running.
   virtual ~HttpEndpoint() = default;
 
-  // With the port that was free.
+  // With the selected port.
   virtual const std::string& address() const = 0;
 };
 

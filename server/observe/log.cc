@@ -13,7 +13,7 @@ namespace {
 
 LogFormat g_format = LogFormat::kText;
 
-constexpr size_t kUsualBytes = 512;  // a line of an execution takes some 400
+constexpr size_t kUsualBytes = 512;  // the line of an execution has about 400
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {

@@ -1,5 +1,5 @@
-// Structured log lines, on stderr or in a file: an event and its fields, as text or as one JSON
-// object a line.
+// Structured log lines on stderr or in a file: an event and its fields, as text or as one JSON
+// object per line.
 #ifndef OPMILL_SERVER_OBSERVE_LOG_H_
 #define OPMILL_SERVER_OBSERVE_LOG_H_
 
@@ -17,11 +17,11 @@ namespace opmill {
 enum class LogFormat : uint32_t { kText, kJson };
 enum class LogLevel : uint32_t { kDebug, kInfo, kWarning, kError };
 
-// Before the first line, once.
-// `file` stays open.
+// Must be called once, before the first line is logged. `file` must stay open. Lines below `least`
+// are dropped.
 void StartLog(LogFormat format, LogLevel least, std::FILE* file = stderr);
 
-// A line, written when it goes out of scope.
+// A log line, written by its destructor.
 //
 //   LogLine(LogLevel::kInfo, "serving").Add("address", address).Add("adapter", name);
 class LogLine {
@@ -34,7 +34,7 @@ class LogLine {
   LogLine& Add(absl::string_view key, absl::string_view value);
   LogLine& Add(absl::string_view key, uint64_t value);
   LogLine& Add(absl::string_view key, absl::Duration value);  // as <key>_us
-  // "code", and of an error "error" and "field".
+  // Adds "code", and for an error "error" and "field".
   LogLine& Add(const absl::Status& status);
 
  private:

@@ -23,10 +23,10 @@ constexpr double kNanosecond = 1e-9;
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
-// Families in the order in which they are begun.
+// Writes metric families, in the order in which they are started.
 class Families {
  public:
-  // The metrics that follow are of this family.
+  // Starts a family; the following metrics belong to it.
   Families& Begin(std::string name, std::string help, MetricType type) {
     families_.push_back({std::move(name), std::move(help), type, {}});
     return *this;
@@ -42,7 +42,7 @@ class Families {
     families_.back().metric.push_back(std::move(metric));
     return *this;
   }
-  // `unit` is what 1 in the histogram is in the metric.
+  // `unit` converts the values of the histogram to the unit of the metric.
   template <const auto& bounds>
   void Add(const Histogram<bounds>& histogram, double unit, Labels labels) {
     const auto snapshot = histogram.snapshot();
@@ -67,7 +67,7 @@ class Families {
 
 double Value(uint64_t value) { return static_cast<double>(value); }
 
-// Codes that have not come yet are left out, but for OK.
+// Codes that have not occurred yet are omitted, except OK.
 void AddCodes(const StatusCounts& counts, const Labels& labels, Families& to) {
   for (size_t code = 0; code < kStatusCodes; ++code) {
     if (counts[code] == 0 && (code != 0 || labels.empty())) continue;
@@ -83,16 +83,16 @@ void AddExecutions(const Statistics& statistics, Families& to) {
       add(statistics.operators()[i], Labels{{"operator", std::string(Operators()[i]->name)}});
     }
   };
-  to.Begin("opmill_executions_total", "Executions that have ended, refused ones too.",
+  to.Begin("opmill_executions_total", "Executions that have ended, including refused ones.",
            MetricType::Counter);
   each([&](const OperatorStatistics& of, const Labels& labels) { AddCodes(of.ends, labels, to); });
   to.Begin("opmill_refused_requests_total",
-           "Requests that ended without a lawful descriptor, or without room "
+           "Requests without a valid descriptor, or without room "
            "for a stream.",
            MetricType::Counter);
   AddCodes(statistics.refusals(), {}, to);
   to.Begin("opmill_refusal_duration_seconds",
-           "From the arrival of what was refused to its refusal; a stream waits for room first.",
+           "From the arrival of a request to its refusal; a stream waits for room first.",
            MetricType::Histogram);
   for (size_t i = 0; i < kRefusingRpcs.size(); ++i) {
     to.Add(statistics.refusal_times()[i], kNanosecond, {{"rpc", std::string(kRefusingRpcs[i])}});
@@ -106,14 +106,13 @@ void AddExecutions(const Statistics& statistics, Families& to) {
     to.Add(Value(of.output_bytes), std::move(labels));
   });
   to.Begin("opmill_execution_duration_seconds",
-           "From the begin to the last byte sent, of executions that ended well.",
+           "From the begin to the last byte sent, of successful executions.",
            MetricType::Histogram);
   each([&](const OperatorStatistics& of, Labels labels) {
     to.Add(of.total, kNanosecond, std::move(labels));
   });
   to.Begin("opmill_stage_duration_seconds",
-           "Stages of executions that ended well; upload and compile overlap.",
-           MetricType::Histogram);
+           "Stages of successful executions; upload and compile overlap.", MetricType::Histogram);
   each([&](const OperatorStatistics& of, const Labels& labels) {
     const std::pair<const char*, const DurationHistogram*> stages[] = {{"upload", &of.upload},
                                                                        {"compile", &of.compile},
@@ -138,22 +137,23 @@ void AddInFlight(const MetricsSources& from, Families& to) {
                                                   {"queued", Stage::kQueued},
                                                   {"running", Stage::kRunning},
                                                   {"streaming", Stage::kStreaming}};
-  to.Begin("opmill_executions_in_flight", "Executions under way.", MetricType::Gauge);
+  to.Begin("opmill_executions_in_flight", "Executions in progress.", MetricType::Gauge);
   for (const auto& [name, stage] : stages) {
     to.Add(Value(from.statistics.in_stage(stage)), {{"stage", name}});
   }
   const auto gauge = [&to](const char* name, const char* help, uint64_t value) {
     to.Begin(name, help, MetricType::Gauge).Add(Value(value));
   };
-  gauge("opmill_executions_limit", "The most executions under way.", from.limits.max_executions);
+  gauge("opmill_executions_limit", "The most executions in progress.", from.limits.max_executions);
   gauge("opmill_queued_limit", "The most executions that wait for the device.",
         from.limits.max_queued);
   gauge("opmill_streams_open", "ExecuteStream calls.", from.open_calls.streams());
-  gauge("opmill_connections_open", "Connections of callers; on Windows 0, where gRPC counts them.",
+  gauge("opmill_connections_open",
+        "Connections of callers; 0 on Windows, where only gRPC counts them.",
         from.connections.open(absl::Now()));
   gauge("opmill_connections_limit", "The most connections.", from.limits.max_connections);
   to.Begin("opmill_refused_connections_total",
-           "Connections closed at once, because all others were in use.", MetricType::Counter)
+           "Connections closed at once because all others were in use.", MetricType::Counter)
       .Add(Value(from.connections.refused()));
   to.Begin("opmill_closed_connections_total", "Connections that the server closed, by reason.",
            MetricType::Counter);
@@ -166,12 +166,12 @@ void AddInFlight(const MetricsSources& from, Families& to) {
         from.executor.memory().used());
   gauge("opmill_in_flight_limit_bytes", "The most bytes reserved for inputs and outputs.",
         from.executor.memory().limit());
-  gauge("opmill_memory_limit_bytes", "What process_resident_memory_bytes stays below.",
+  gauge("opmill_memory_limit_bytes", "The limit for process_resident_memory_bytes.",
         from.limits.memory_limit);
 }
 
 void AddCache(const OperatorCacheStatistics& cache, Families& to) {
-  to.Begin("opmill_operator_cache_lookups_total", "Searches for a compiled operator.",
+  to.Begin("opmill_operator_cache_lookups_total", "Lookups of a compiled operator.",
            MetricType::Counter)
       .Add(Value(cache.hits), {{"result", "hit"}})
       .Add(Value(cache.misses), {{"result", "miss"}})
@@ -179,12 +179,13 @@ void AddCache(const OperatorCacheStatistics& cache, Families& to) {
   to.Begin("opmill_operator_cache_failures_total", "Compilations that ended in an error.",
            MetricType::Counter)
       .Add(Value(cache.failures));
-  to.Begin("opmill_operator_cache_evictions_total", "Operators that made room for others.",
+  to.Begin("opmill_operator_cache_evictions_total", "Operators evicted to make room for others.",
            MetricType::Counter)
       .Add(Value(cache.evictions));
   to.Begin("opmill_operator_cache_entries", "Compiled operators kept.", MetricType::Gauge)
       .Add(Value(cache.entries));
-  to.Begin("opmill_operator_cache_bytes", "About the memory that they take.", MetricType::Gauge)
+  to.Begin("opmill_operator_cache_bytes", "The approximate memory of these operators.",
+           MetricType::Gauge)
       .Add(Value(cache.bytes));
 }
 
@@ -193,15 +194,15 @@ void AddDevice(const Device& device, Families& to) {
   const auto counter = [&to](const char* name, const char* help, uint64_t value) {
     to.Begin(name, help, MetricType::Counter).Add(Value(value));
   };
-  counter("opmill_device_runs_total", "Operators that the device was given.", counters.runs);
+  counter("opmill_device_runs_total", "Runs that the device was given.", counters.runs);
   counter("opmill_device_submissions_total", "Command lists that the device was given.",
           counters.submissions);
   counter("opmill_device_dispatches_total", "Dispatches in them.", counters.dispatches);
   counter("opmill_device_pipelines_created_total", "Kernels made live.",
           counters.pipelines_created);
-  counter("opmill_device_shaders_compiled_total", "Of those, compiled and not read from disk.",
-          counters.shaders_compiled);
-  counter("opmill_device_resets_total", "Losses of the device that were survived.",
+  counter("opmill_device_shaders_compiled_total",
+          "Pipelines whose bytecode was compiled, not read from disk.", counters.shaders_compiled);
+  counter("opmill_device_resets_total", "Device losses that the server recovered from.",
           counters.resets);
   to.Begin("opmill_device_standby_runs_total", "Of the runs, those that the standby computed.",
            MetricType::Counter)
@@ -211,15 +212,14 @@ void AddDevice(const Device& device, Families& to) {
            MetricType::Gauge)
       .Add(counters.on_standby ? 1 : 0);
   to.Begin("opmill_device_longest_submission_seconds",
-           "The longest that one command list has held the device.", MetricType::Gauge)
+           "The longest time that one command list has occupied the device.", MetricType::Gauge)
       .Add(absl::ToDoubleSeconds(counters.longest_submission));
-  to.Begin("opmill_device_live_kernels", "Of the kernels made live, those that are so now.",
-           MetricType::Gauge)
+  to.Begin("opmill_device_live_kernels", "Kernels that are live now.", MetricType::Gauge)
       .Add(Value(counters.live_kernels));
   to.Begin("opmill_device_buffer_bytes", "Memory of the device's buffers.", MetricType::Gauge)
       .Add(Value(counters.buffer_bytes_in_use), {{"state", "in_use"}})
       .Add(Value(counters.buffer_bytes_pooled), {{"state", "pooled"}});
-  to.Begin("opmill_device_memory_bytes", "The device's own memory; 0 where unknown.",
+  to.Begin("opmill_device_memory_bytes", "The device's own memory; 0 if unknown.",
            MetricType::Gauge)
       .Add(Value(device.info().memory_bytes));
 }
@@ -246,7 +246,7 @@ void AddServer(const MetricsSources& from, bool ready, Families& to) {
                {"device", KindName(device.kind)},
                {"driver", device.driver}});
   to.Begin("opmill_ready", "1 where /readyz says so.", MetricType::Gauge).Add(ready ? 1 : 0);
-  to.Begin("opmill_unauthenticated_calls_total", "Calls that showed none of the tokens.",
+  to.Begin("opmill_unauthenticated_calls_total", "Calls without a known token.",
            MetricType::Counter)
       .Add(Value(from.access.refused_calls()));
   const absl::Time expires = from.access.certificate_expires();
@@ -259,14 +259,13 @@ void AddServer(const MetricsSources& from, bool ready, Families& to) {
 
 void AddProcess(absl::Time started, Families& to) {
   const ProcessUsage usage = ReadProcessUsage();
-  to.Begin("process_resident_memory_bytes", "Memory that the process has in RAM.",
-           MetricType::Gauge)
+  to.Begin("process_resident_memory_bytes", "Resident memory of the process.", MetricType::Gauge)
       .Add(Value(usage.resident_bytes));
   to.Begin("process_cpu_seconds_total", "Processor time, user and system.", MetricType::Counter)
       .Add(absl::ToDoubleSeconds(usage.processor_time));
   to.Begin("process_open_fds", "Open file descriptors; on Windows, handles.", MetricType::Gauge)
       .Add(Value(usage.open_handles));
-  to.Begin("process_start_time_seconds", "When the server began.", MetricType::Gauge)
+  to.Begin("process_start_time_seconds", "When the server started.", MetricType::Gauge)
       .Add(Seconds(started));
 }
 

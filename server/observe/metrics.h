@@ -1,5 +1,4 @@
-// What Prometheus is told: the numbers that GetStatistics has, and those of the
-// process.
+// The page for Prometheus: the values of GetStatistics, and those of the process.
 #ifndef OPMILL_SERVER_OBSERVE_METRICS_H_
 #define OPMILL_SERVER_OBSERVE_METRICS_H_
 
@@ -27,7 +26,7 @@ struct MetricsSources {
   Connections& connections;
 };
 
-// In Prometheus' text format. `ready` is what /readyz says.
+// In Prometheus' text format. `ready` is the answer of /readyz.
 std::string MetricsText(const MetricsSources& sources, bool ready);
 
 }  // namespace opmill

@@ -1,5 +1,4 @@
-// The server's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for those who start
-// and stop servers.
+// The server's HTTP pages: /metrics for Prometheus, /healthz and /readyz for orchestrators.
 #ifndef OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
 #define OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
 
@@ -18,7 +17,7 @@ struct Readiness {
   std::string text;       // "ready", with what else there is to say, or why it is not
 };
 
-// `readiness` and the sources outlive the endpoint.
+// `readiness` and the sources must outlive the endpoint.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const std::string& address, const MetricsSources& sources,
     const std::function<Readiness()>& readiness);

@@ -8,7 +8,7 @@ namespace {
 constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
 
 std::atomic<uint64_t>& CountOf(StatusCounts& counts, absl::StatusCode code) {
-  // What is none of the known codes is UNKNOWN, as gRPC has it.
+  // Other values count as UNKNOWN, as in gRPC.
   const size_t index = static_cast<size_t>(code);
   return counts[index < kStatusCodes ? index : static_cast<size_t>(absl::StatusCode::kUnknown)];
 }

@@ -1,5 +1,5 @@
-// What the server has done, per operator, and what it is doing: the one source
-// of GetStatistics and of the metrics.
+// Counts what the server has done, per operator, and what it is doing. GetStatistics and the
+// metrics read only these counters.
 #ifndef OPMILL_SERVER_OBSERVE_STATISTICS_H_
 #define OPMILL_SERVER_OBSERVE_STATISTICS_H_
 
@@ -18,7 +18,7 @@
 
 namespace opmill {
 
-// Where an execution is. It moves forward only.
+// The stage of an execution. It only moves forward.
 enum class Stage : uint32_t { kUploading, kQueued, kRunning, kStreaming, kEnded };
 inline constexpr size_t kOpenStages = 4;
 
@@ -30,11 +30,11 @@ struct StageTimes {
   absl::Duration download;
 };
 
-// Those that refuse what asks for too much.
+// The RPCs that refuse requests beyond a limit.
 inline constexpr std::array<absl::string_view, 3> kRefusingRpcs = {"CompileOperator", "Execute",
                                                                    "ExecuteStream"};
 
-// The end of an execution that had a lawful descriptor.
+// The end of an execution whose descriptor was valid.
 struct ExecutionEnd {
   const OperatorDesc& desc;
   absl::Status status;
@@ -48,7 +48,7 @@ struct ExecutionEnd {
 inline constexpr size_t kStatusCodes = 17;
 using StatusCounts = std::array<std::atomic<uint64_t>, kStatusCodes>;
 
-// In nanoseconds: from a small kernel's run to the upload of gigabytes.
+// In nanoseconds, from the run of a small kernel to the upload of gigabytes.
 inline constexpr std::array<uint64_t, 16> kDurationBounds = {
     100'000,       250'000,       500'000,        1'000'000,     2'500'000,   5'000'000,
     10'000'000,    25'000'000,    50'000'000,     100'000'000,   250'000'000, 500'000'000,
@@ -59,10 +59,10 @@ using DurationHistogram = Histogram<kDurationBounds>;
 using BatchHistogram = Histogram<kBatchBounds>;
 
 struct OperatorStatistics {
-  StatusCounts ends = {};  // by code
+  StatusCounts ends = {};  // per status code
   std::atomic<uint64_t> input_bytes = 0;
   std::atomic<uint64_t> output_bytes = 0;
-  // Of those that ended well.
+  // Of executions that succeeded.
   DurationHistogram upload;
   DurationHistogram compile;
   DurationHistogram queue;
@@ -72,17 +72,17 @@ struct OperatorStatistics {
   BatchHistogram batch_size;
 
   uint64_t succeeded() const { return ends[0]; }
-  uint64_t cancelled() const;  // by the caller, its deadline or its disappearance
+  uint64_t cancelled() const;  // by the caller, its deadline or its disconnection
   uint64_t failed() const;     // all others
 };
 
-// Safe to use from many threads.
+// Thread-safe.
 class Statistics {
  public:
   void AddEnd(const ExecutionEnd& end);
-  // The end of a request without a lawful descriptor.
+  // Counts a request without a valid descriptor.
   void AddRefusal(const absl::Status& status);
-  // From the arrival of what was refused, on one of kRefusingRpcs, to its refusal.
+  // The time from the arrival of a request on one of kRefusingRpcs to its refusal.
   void AddRefusalTime(absl::string_view rpc, absl::Duration duration);
 
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }

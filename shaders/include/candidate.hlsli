@@ -1,8 +1,5 @@
 // The one order of arg-reduce, top-k and hardmax. A candidate is a key, the larger the better, and a
 // position, the smaller the better; direction, NaN and -0 are folded in where the key is made.
-#ifndef OPMILL_CANDIDATE_HLSLI_
-#define OPMILL_CANDIDATE_HLSLI_
-
 #include "include/elements.hlsli"
 
 #define NOWHERE 0xFFFFFFFFu  // the position of no element: loses against every other
@@ -46,5 +43,3 @@ BITS RecordKey(uint4 record) {
 #endif
 }
 #endif
-
-#endif  // OPMILL_CANDIDATE_HLSLI_

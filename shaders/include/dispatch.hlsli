@@ -1,7 +1,5 @@
-// What every kernel is handed: its constants, its flat group, and walks over dimensions.
-#ifndef OPMILL_DISPATCH_HLSLI_
-#define OPMILL_DISPATCH_HLSLI_
-
+// What every kernel is handed: its constants, its instance and its flat group.
+//   KERNEL_CONSTANTS  the struct of its constants, which begins with GroupConstants `groups`
 #include "constants.h"
 
 // 1 where a lane takes many units of few steps each. What is around a walk counts then, and a software
@@ -14,18 +12,15 @@
 // A dimension by a number that is known only at run time is not kept.
 #if SHORT_WALKS
 #define CONSTANTS constants
+static KERNEL_CONSTANTS c;
 #else
 #define CONSTANTS c
 #endif
 
 cbuffer Constants : register(b0) {
-  DispatchConstants CONSTANTS;
+  KERNEL_CONSTANTS CONSTANTS;
   Instance instances[OPMILL_MAX_INSTANCES];
 };
-
-#if SHORT_WALKS
-static DispatchConstants c;
-#endif
 
 // The group's own. Whoever indexes a buffer adds the start of its slot, once.
 static Instance instance;
@@ -36,66 +31,13 @@ uint EnterGroup(uint3 group) {
   c = constants;
 #endif
   instance = instances[group.z];
-  return c.first_group + group.y * c.group_columns + group.x;
+  return c.groups.first_group + group.y * c.groups.group_columns + group.x;
 }
 
-// Likewise with c.lane_units units for each lane, THREADS apart: its first, and where to stop.
+// Likewise with lane_units units for each lane, THREADS apart: its first, and where to stop.
 uint2 EnterUnits(uint3 group, uint lane) {
-  uint first = EnterGroup(group) * (THREADS * c.lane_units) + lane;
-  return uint2(first, min(first + THREADS * c.lane_units, c.unit_count));
+  uint flat_group = EnterGroup(group);
+  uint group_units = THREADS * c.groups.lane_units;
+  uint first = flat_group * group_units + lane;
+  return uint2(first, min(first + group_units, c.groups.unit_count));
 }
-
-// Offsets of one position in each tensor, in elements, from the dispatch's own bases.
-struct Offsets {
-  uint input;
-  uint output;
-  uint index;
-};
-
-// Position `flat` of the kept dimensions, row-major. The outermost dimension needs no division.
-Offsets KeptOffsets(uint flat) {
-  Offsets at = {0, 0, 0};
-  uint rest = flat;
-#if SHORT_WALKS
-  [branch] if (c.kept_rank > 1)
-#endif
-  {
-    for (uint d = c.kept_rank; d > 1; --d) {
-      Dim dim = CONSTANTS.kept[d - 1];
-      uint position = rest % dim.size;
-      rest /= dim.size;
-      at.input += position * dim.input_stride;
-      at.output += position * dim.output_stride;
-      at.index += position * dim.index_stride;
-    }
-  }
-  at.input += rest * c.kept[0].input_stride;
-  at.output += rest * c.kept[0].output_stride;
-  at.index += rest * c.kept[0].index_stride;
-  return at;
-}
-
-// Likewise over the reduced dimensions.
-uint ReducedInputOffset(uint flat) {
-  uint offset = 0;
-  uint rest = flat;
-  for (uint d = c.reduced_rank; d > 1; --d) {
-    uint size = CONSTANTS.reduced[d - 1].size;
-    offset += (rest % size) * CONSTANTS.reduced[d - 1].input_stride;
-    rest /= size;
-  }
-  return offset + rest * c.reduced[0].input_stride;
-}
-
-uint ReducedOutputOffset(uint flat) {
-  uint offset = 0;
-  uint rest = flat;
-  for (uint d = c.reduced_rank; d > 1; --d) {
-    uint size = CONSTANTS.reduced[d - 1].size;
-    offset += (rest % size) * CONSTANTS.reduced[d - 1].output_stride;
-    rest /= size;
-  }
-  return offset + rest * c.reduced[0].output_stride;
-}
-
-#endif  // OPMILL_DISPATCH_HLSLI_

@@ -1,8 +1,6 @@
 // What is said once of each set of a vector's elements. The including shader says how many SETS there are.
 // Sets are members of a struct, and not an array: Microsoft's compiler makes memory of an array that
 // changes in a loop, and takes ten times as long for it; vkd3d's loses what functions change of one.
-#ifndef OPMILL_EACH_SET_HLSLI_
-#define OPMILL_EACH_SET_HLSLI_
 
 #if SETS == 1
 #define EACH_SET(DO) DO(0)
@@ -11,5 +9,3 @@
 #elif SETS == 4
 #define EACH_SET(DO) DO(0) DO(1) DO(2) DO(3)
 #endif
-
-#endif  // OPMILL_EACH_SET_HLSLI_

@@ -1,7 +1,5 @@
 // The elements of a tensor inside 16-byte vectors: how many, their bits, and keys that order them.
 // DATA_TYPE holds DirectML's number of the type.
-#ifndef OPMILL_ELEMENTS_HLSLI_
-#define OPMILL_ELEMENTS_HLSLI_
 
 #define TYPE_FLOAT32 1
 #define TYPE_FLOAT16 2
@@ -187,5 +185,3 @@ BITS FoldZero(BITS bits) {
   return bits;
 #endif
 }
-
-#endif  // OPMILL_ELEMENTS_HLSLI_

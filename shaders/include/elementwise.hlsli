@@ -1,30 +1,8 @@
-// What a kernel of two inputs, element by element, is handed: its constants, its units, and where
-// their elements are.
-#ifndef OPMILL_ELEMENTWISE_HLSLI_
-#define OPMILL_ELEMENTWISE_HLSLI_
-
-#include "constants.h"
-
-cbuffer Constants : register(b0) {
-  ElementwiseConstants constants;
-  Instance instances[OPMILL_MAX_INSTANCES];
-};
-
-// Kept, as a software device looks each constant up where it stands in the source (dispatch.hlsli).
-static ElementwiseConstants c;
-
-// The group's own. Whoever indexes a buffer adds the start of its slot, once.
-static Instance instance;
-
-// The first thing that a kernel does. A lane takes c.lane_units units, THREADS apart: its first, and
-// where to stop.
-uint2 EnterUnits(uint3 group, uint lane) {
-  c = constants;
-  instance = instances[group.z];
-  uint flat_group = c.first_group + group.y * c.group_columns + group.x;
-  uint first = flat_group * (THREADS * c.lane_units) + lane;
-  return uint2(first, min(first + THREADS * c.lane_units, c.unit_count));
-}
+// Where the elements of a unit are, in kernels of two inputs, element by element.
+#include "elementwise_constants.h"
+#define KERNEL_CONSTANTS ElementwiseConstants
+#define SHORT_WALKS 1
+#include "include/dispatch.hlsli"
 
 // Offsets of a unit's first element in each tensor's view, and which unit of its row it is.
 struct Place {
@@ -58,5 +36,3 @@ Place PlaceOf(uint unit) {
   at.output += rest * c.dims[0].output_stride;
   return at;
 }
-
-#endif  // OPMILL_ELEMENTWISE_HLSLI_

@@ -1,8 +1,5 @@
 // The largest (LARGEST) or smallest of some elements, in a few steps an element: comparisons of the
 // bits as they are, whose outcomes tell at the end which of them counts.
-#ifndef OPMILL_EXTREME_HLSLI_
-#define OPMILL_EXTREME_HLSLI_
-
 #include "include/candidate.hlsli"
 
 // Words that integers order as they are, or floats made to.
@@ -123,5 +120,3 @@ UINTS BitsOfPart(Part p) { return (UINTS)p.best >> ELEMENT_SHIFT; }
 UINTS KeyOfPart(Part p) { return CandidateKeyOf(BitsOfPart(p)); }
 
 #endif
-
-#endif  // OPMILL_EXTREME_HLSLI_

@@ -1,9 +1,6 @@
 // Float functions made of additions, multiplications and integer steps, so that their accuracy is
 // ours and not the driver's: some drivers' exp2 and log2 are good to 2^-16 only. One return each, at
 // the end: of an earlier one FXC says that it leaves the result uninitialised (X4000).
-#ifndef OPMILL_FLOAT_MATH_HLSLI_
-#define OPMILL_FLOAT_MATH_HLSLI_
-
 #include "include/elements.hlsli"
 #include "include/half.hlsli"
 
@@ -24,7 +21,7 @@ FLOATS ExpUpToSome(FLOATS x) {
   // n is t rounded, and n + 127 stands in the low bits: conversions to integers, which clamp, are made
   // one by one on software devices. Compilers that knew the zero would take n for t.
   FLOATS biased = t + 12583039.0f;
-  FLOATS n = biased - asfloat(0x4B40007Fu + c.zero);
+  FLOATS n = biased - asfloat(0x4B40007Fu + c.opaque_zero);
   FLOATS f = t - n;
   FLOATS p = 1.326472731e-03f * f + 9.671513923e-03f;
   p = p * f + 5.550733581e-02f;
@@ -59,5 +56,3 @@ FLOATS Log(FLOATS x) {
   result = bits == 0x7F800000u ? x : result;
   return (bits & 0x7FFFFFFFu) == 0 ? (FLOATS)-FLOAT_INFINITY : result;
 }
-
-#endif  // OPMILL_FLOAT_MATH_HLSLI_

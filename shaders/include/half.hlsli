@@ -1,7 +1,4 @@
 // Conversions of halves that do not depend on the driver: some flush denormals, some round to zero.
-#ifndef OPMILL_HALF_HLSLI_
-#define OPMILL_HALF_HLSLI_
-
 #include "include/elements.hlsli"
 
 // Of a half in the low 16 bits; exact. All halves but zero are normal floats.
@@ -30,5 +27,3 @@ UINTS HalfBits(FLOATS x) {
   half = magnitude > 0x7F800000u ? (UINTS)0x7E00 : half;
   return sign | half;
 }
-
-#endif  // OPMILL_HALF_HLSLI_

@@ -1,8 +1,5 @@
 // LOG_SUM_EXP: the sum of e^(x - reference), where the reference is one of the elements, which no
 // other one is far above. Elements come in groups: where one is, the sum is rescaled once.
-#ifndef OPMILL_LOG_SUM_EXP_HLSLI_
-#define OPMILL_LOG_SUM_EXP_HLSLI_
-
 #include "include/float_math.hlsli"
 #include "include/items.hlsli"
 
@@ -138,5 +135,3 @@ State StateOf(UINTS first, UINTS second) {
 }
 
 FLOATS FinishFloat(State s) { return s.reference + Log(s.sum); }
-
-#endif  // OPMILL_LOG_SUM_EXP_HLSLI_

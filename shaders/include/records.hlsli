@@ -2,8 +2,6 @@
 // store a vector as to store a word, so that top_k's are stored word by word there, and only words that
 // somebody reads (docs/notes/top-k.md).
 //   STORES_WORDS  1 when buffers of records are written as words
-#ifndef OPMILL_RECORDS_HLSLI_
-#define OPMILL_RECORDS_HLSLI_
 
 // `used`: the words that count, a bit each. `start` is the instance's own, in the buffer's elements.
 #if STORES_WORDS
@@ -21,5 +19,3 @@
 #define WRITTEN_RECORD uint4
 #define STORE_RECORD(buffer, start, at, record, used) buffer[(start) + (at)] = record;
 #endif
-
-#endif  // OPMILL_RECORDS_HLSLI_

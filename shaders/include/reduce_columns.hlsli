@@ -1,6 +1,4 @@
 // Of reduction.hlsli: the walk over columns. Every slot of an item belongs to a result of its own.
-#ifndef OPMILL_REDUCE_COLUMNS_HLSLI_
-#define OPMILL_REDUCE_COLUMNS_HLSLI_
 
 #define SETS (SLOTS / WIDTH)
 #include "include/each_set.hlsli"
@@ -202,5 +200,3 @@ States WalkColumns(uint base, uint begin, uint end, uint step) {
 #endif
   return states;
 }
-
-#endif  // OPMILL_REDUCE_COLUMNS_HLSLI_

@@ -55,7 +55,7 @@ Part PartOf(UINTS bits) {
 #endif
 #if HAS_SCALED
   // The zero keeps them from adding before they scale.
-  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.zero);
+  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.opaque_zero);
 #endif
   return p;
 }

@@ -1,6 +1,4 @@
 // Of reduction.hlsli: the walk over rows. All slots of an item belong to one result.
-#ifndef OPMILL_REDUCE_ROWS_HLSLI_
-#define OPMILL_REDUCE_ROWS_HLSLI_
 
 // Where slot 0 of an item stands in its run. Wraps below zero for the part of the first vector that
 // lies before the run, so that one unsigned comparison tells what is inside.
@@ -306,5 +304,3 @@ State WalkRow(uint base, uint begin, uint end, uint step) {
 #endif  // FOLDS_GROUPS
 
 #endif  // LOAD == LOAD_RECORD
-
-#endif  // OPMILL_REDUCE_ROWS_HLSLI_

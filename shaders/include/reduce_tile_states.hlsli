@@ -1,8 +1,5 @@
 // Of reduce_tiles.hlsli: what waits while a lane walks other vectors of its tile, states, or parts where
 // these are all of a state; of narrow elements packed, or in one word with their rows.
-#ifndef OPMILL_REDUCE_TILE_STATES_HLSLI_
-#define OPMILL_REDUCE_TILE_STATES_HLSLI_
-
 #include "include/waiting_words.hlsli"
 
 // 1: all sets of a vector wait in one, as the elements that their parts are. 0: each by words of its own.
@@ -153,5 +150,3 @@ void LetPartsWait(uint t, Parts parts, uint item) {
 #endif
 
 #endif
-
-#endif  // OPMILL_REDUCE_TILE_STATES_HLSLI_

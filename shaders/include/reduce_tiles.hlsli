@@ -2,10 +2,6 @@
 // of the next few, so that memory is read in long runs of few rows at a time, which is what processors
 // fetch ahead of (docs/notes/kernels-on-lavapipe.md). There are one or two loads in the source, and
 // their loop keeps parts in registers; states wait in arrays meanwhile.
-#ifndef OPMILL_REDUCE_TILES_HLSLI_
-#define OPMILL_REDUCE_TILES_HLSLI_
-
-#define TILE_VECTORS 32  // of a lane at most; kMaxTileVectors in tuning.h
 
 #define IS_NARROW (WIDTH == 4 && SETS > 1)
 
@@ -108,5 +104,3 @@ void WalkTile(TileColumns columns, uint end) {
   }
 #endif
 }
-
-#endif  // OPMILL_REDUCE_TILES_HLSLI_

@@ -31,20 +31,18 @@
 //   TakeOne(inout State, FLOATS)               one item
 //
 // Macros from the plan:
-//   LOAD     how an item is read: items.hlsli
+//   LOAD     how an item is read: LOAD_* of reduction_constants.h
 //   RESULT   RESULT_FINAL stores outputs, RESULT_RECORD stores states for a later pass
 //   SHARE    1 when several lanes of a group share a result
 //   WIDTH    columns: slots that words of one vector stand for, 4 or 1 (elements.hlsli)
 //   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
 //            here, they cost nothing; asked at run time, they cost a software device half its speed
-//   ITEMS    likewise how many there are, where they are few
+//   ITEMS    likewise how many there are, where they are few and a lane walks all of one: without a
+//            loop, which costs a software device as much as some loads. 0: any number
 //   THREADS  lanes of a group
-#ifndef OPMILL_REDUCTION_HLSLI_
-#define OPMILL_REDUCTION_HLSLI_
-
-#include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
 #include "include/items.hlsli"
+#include "include/kept_dims.hlsli"
 
 #define RESULT_FINAL 0
 #define RESULT_RECORD 1
@@ -73,6 +71,18 @@ RWBuffer<uint4> Records : register(u0);
 #else
 RWBuffer<OUTPUT_BITS> Output : register(u0);
 #endif
+
+// Position `flat` of the reduced dimensions, row-major.
+uint ReducedInputOffset(uint flat) {
+  uint offset = 0;
+  uint rest = flat;
+  for (uint d = c.reduced_rank; d > 1; --d) {
+    uint size = CONSTANTS.reduced[d - 1].size;
+    offset += (rest % size) * CONSTANTS.reduced[d - 1].input_stride;
+    rest /= size;
+  }
+  return offset + rest * c.reduced[0].input_stride;
+}
 
 uint ItemOffset(uint item) {
 #if DIMS == 0
@@ -293,7 +303,7 @@ State ReduceRow(uint result, uint input_offset, uint split, uint part) {
   }
 #endif
 #if LOAD == LOAD_RECORD
-  uint base = instance.read0 + c.input_base + result * c.read_stride;
+  uint base = instance.read0 + result * c.read_stride;
 #else
   uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + input_offset;
 #endif
@@ -308,13 +318,13 @@ void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint part = lane & (LANES - 1);
   uint result = (flat_group / c.splits) * TURN + lane / LANES;
   State state = Identity();
-  Offsets at = KeptOffsets(min(result, c.unit_count - 1));
-  if (result < c.unit_count) state = ReduceRow(result, at.input, split, part);
+  Offsets at = KeptOffsets(min(result, c.groups.unit_count - 1));
+  if (result < c.groups.unit_count) state = ReduceRow(result, at.input, split, part);
   ShareAcrossLanes(state, lane, part, 1);
-  if (result < c.unit_count && part == 0) StoreResult(state, result, at.output, split);
+  if (result < c.groups.unit_count && part == 0) StoreResult(state, result, at.output, split);
 #else
-  uint first = (flat_group / c.splits) * c.lane_units * TURN;
-  uint end = min(first + c.lane_units * TURN, c.unit_count);
+  uint first = (flat_group / c.splits) * c.groups.lane_units * TURN;
+  uint end = min(first + c.groups.lane_units * TURN, c.groups.unit_count);
   [loop] for (uint result = first + lane; result < end; result += TURN) {
     Offsets at = KeptOffsets(result);
     StoreResult(ReduceRow(result, at.input, split, 0), result, at.output, split);
@@ -334,7 +344,7 @@ ColumnUnit FindColumnUnit(uint unit) {
   ColumnUnit at;
   at.outer = 0;
 #if SHORT_WALKS  // a division costs a software device as much as some loads
-  [branch] if (c.unit_count > c.column_units)
+  [branch] if (c.groups.unit_count > c.column_units)
 #endif
   at.outer = unit / c.column_units;
   at.inner = unit - at.outer * c.column_units;
@@ -379,7 +389,7 @@ void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane,
 #if SHARE
   ShareAcrossLanes(state, lane, part, TURN);
 #endif
-  if (unit < c.unit_count && part == 0) {
+  if (unit < c.groups.unit_count && part == 0) {
     ColumnUnit at = FindColumnUnit(unit);
     StoreColumns(state, at.outer, at.inner * SLOTS, set, split);
   }
@@ -389,7 +399,7 @@ void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane,
 void ReduceUnits(uint first, uint split, uint lane) {
   uint unit = first + lane % TURN;
   // Lanes beyond the last unit walk it as well, and store nothing.
-  uint base = ColumnBase(min(unit, c.unit_count - 1));
+  uint base = ColumnBase(min(unit, c.groups.unit_count - 1));
   uint begin = split * c.split_items;
   uint end = min(begin + c.split_items, c.item_count);
   States states = WalkColumns(base, begin + lane / TURN, end, LANES);
@@ -414,16 +424,16 @@ void ReduceUnits(uint first, uint split, uint lane) {
 [numthreads(THREADS, 1, 1)]
 void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
-  uint wide = c.lane_units * TURN;
+  uint wide = c.groups.lane_units * TURN;
   // Neighbouring columns of the same items come one after another: they share pages.
-  uint unit_groups = (c.unit_count + wide - 1) / wide;
+  uint unit_groups = (c.groups.unit_count + wide - 1) / wide;
   uint split = flat_group / unit_groups;
   // Groups that only fill the grid up stand behind the last unit.
-  uint first = split < c.splits ? flat_group % unit_groups * wide : c.unit_count;
+  uint first = split < c.splits ? flat_group % unit_groups * wide : c.groups.unit_count;
 #if SHARE
   ReduceUnits(first, split, lane);
 #else
-  uint end = min(first + wide, c.unit_count);
+  uint end = min(first + wide, c.groups.unit_count);
   [loop] for (; first < end; first += TURN) ReduceUnits(first, split, lane);
 #endif
 }
@@ -433,9 +443,9 @@ void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 [numthreads(THREADS, 1, 1)]
 void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat_group = EnterGroup(group);
-  uint wide = c.lane_units * THREADS;
+  uint wide = c.groups.lane_units * THREADS;
   uint tiles = (c.column_units + wide - 1) / wide;
-  uint groups = c.unit_count / c.column_units * tiles;
+  uint groups = c.groups.unit_count / c.column_units * tiles;
   uint split = flat_group / groups;
   // Groups that only fill the grid up.
   if (split >= c.splits) return;
@@ -443,7 +453,7 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint first = flat_group % tiles * wide;
   TileColumns columns;
   columns.first = first + lane;
-  columns.count = min(c.lane_units, (c.column_units - first + THREADS - 1) / THREADS);
+  columns.count = min(c.groups.lane_units, (c.column_units - first + THREADS - 1) / THREADS);
   columns.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input;
   columns.begin = split * c.split_items;
   uint end = min(columns.begin + c.split_items, c.item_count);
@@ -471,5 +481,3 @@ void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 }
 #endif
 #endif
-
-#endif  // OPMILL_REDUCTION_HLSLI_

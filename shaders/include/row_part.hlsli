@@ -2,9 +2,6 @@
 // the element as an integer in the high end, and the row below it, counted so that the wanted one of
 // equals is the better.
 //   LARGEST  1 for argmax
-#ifndef OPMILL_ROW_PART_HLSLI_
-#define OPMILL_ROW_PART_HLSLI_
-
 #include "include/dispatch.hlsli"
 #include "include/extreme.hlsli"
 
@@ -77,5 +74,3 @@ UINTS BitsOfRowPart(RowPart p) {
   return high >> ELEMENT_SHIFT;
 #endif
 }
-
-#endif  // OPMILL_ROW_PART_HLSLI_

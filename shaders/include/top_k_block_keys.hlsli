@@ -1,28 +1,24 @@
 // The best keys of blocks, as top_k_blocks.hlsl leaves them, four (64-bit: two) at a time. The
 // including shader names their buffer BLOCK_KEYS.
-#ifndef OPMILL_TOP_K_BLOCK_KEYS_HLSLI_
-#define OPMILL_TOP_K_BLOCK_KEYS_HLSLI_
-
 #include "include/dispatch.hlsli"
 #include "include/top_k_key.hlsli"
-#include "include/top_k_layout.hlsli"
 
 #if IS_WIDE
-#define KEY_STEP 2
+#define KEY_STEP (TOP_K_KEY_STEP / 2)
 #else
-#define KEY_STEP 4
+#define KEY_STEP TOP_K_KEY_STEP
 #endif
 
 // Where the key of block 0 of a sequence stands, in keys. (A vector holds KEY_STEP of them.)
 uint KeyBase(uint sequence) {
 #if LAYOUT == LAYOUT_COLUMNS
   // Vectors of keys follow the sets of words.
-  uint column = sequence % c.columns;
+  uint column = sequence % c.keys.columns;
   uint element = column % VECTOR_ELEMENTS;
-  return instance.read1 * KEY_STEP + sequence / c.columns * c.key_stride + column - element +
+  return instance.read1 * KEY_STEP + sequence / c.keys.columns * c.keys.sequence_stride + column - element +
          element % WORD_SETS * 4 + element / WORD_SETS;
 #else
-  return instance.read1 * KEY_STEP + sequence * c.key_stride;
+  return instance.read1 * KEY_STEP + sequence * c.keys.sequence_stride;
 #endif
 }
 
@@ -37,14 +33,14 @@ BITS KeyAt(uint at) {
 
 // The keys of blocks `block`, a multiple of KEY_STEP, and on.
 uint4 LoadKeys(uint base, uint block) {
-  uint at = base + block * c.key_item_stride;
+  uint at = base + block * c.keys.item_stride;
 #if LAYOUT == LAYOUT_ROWS
   return BLOCK_KEYS[at / KEY_STEP];
 #elif IS_WIDE
-  return uint4(KeyAt(at), KeyAt(at + c.key_item_stride));
+  return uint4(KeyAt(at), KeyAt(at + c.keys.item_stride));
 #else
-  return uint4(KeyAt(at), KeyAt(at + c.key_item_stride),
-               KeyAt(at + 2 * c.key_item_stride), KeyAt(at + 3 * c.key_item_stride));
+  return uint4(KeyAt(at), KeyAt(at + c.keys.item_stride),
+               KeyAt(at + 2 * c.keys.item_stride), KeyAt(at + 3 * c.keys.item_stride));
 #endif
 }
 
@@ -55,5 +51,3 @@ BITS KeyOfStep(uint4 v, uint i) {
   return v[i];
 #endif
 }
-
-#endif  // OPMILL_TOP_K_BLOCK_KEYS_HLSLI_

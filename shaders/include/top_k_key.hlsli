@@ -1,9 +1,6 @@
 // top_k's keys: the larger, the earlier. Direction, NaN (above +inf) and -0 (equal to +0) are
 // folded in. Cheap enough to test every element that is read against a threshold, four at a time.
 //   LARGEST  1 when the largest element comes first
-#ifndef OPMILL_TOP_K_KEY_HLSLI_
-#define OPMILL_TOP_K_KEY_HLSLI_
-
 #include "include/elements.hlsli"
 
 // KeyOf(BITS) is an element's key, and ElementOfKey(BITS) its element again, unless HidesElement(BITS):
@@ -120,5 +117,3 @@ BITS BestOfKeys(uint4 raw) {
 BITS BestKey(uint4 v) { return BestOfKeys(BestRawKeys(v)); }
 
 #endif  // IS_WIDE
-
-#endif  // OPMILL_TOP_K_KEY_HLSLI_

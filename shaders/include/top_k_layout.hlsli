@@ -1,7 +1,4 @@
 // How top_k's sequences lie in memory (Layout of kernels/operators/top_k/top_k_slice.h).
-#ifndef OPMILL_TOP_K_LAYOUT_HLSLI_
-#define OPMILL_TOP_K_LAYOUT_HLSLI_
-
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
 
@@ -20,5 +17,3 @@ uint ElementsBefore(uint start) {
   return 0;
 #endif
 }
-
-#endif  // OPMILL_TOP_K_LAYOUT_HLSLI_

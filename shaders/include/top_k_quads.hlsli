@@ -1,16 +1,9 @@
 // What a lane selects from a sequence alone: candidates in the order of their positions, four to a quad.
 // That is a record of their keys (of 64 bits: one of the low words, one of the high ones) and one of
 // their positions.
-#ifndef OPMILL_TOP_K_QUADS_HLSLI_
-#define OPMILL_TOP_K_QUADS_HLSLI_
-
 #include "include/elements.hlsli"
 
-#if IS_WIDE
-#define QUAD_RECORDS 3  // ListRecords of kernels/operators/top_k/top_k_slice.h
-#else
-#define QUAD_RECORDS 2
-#endif
+#define QUAD_RECORDS TOP_K_QUAD_RECORDS(IS_WIDE)
 
 struct Quad {
   uint4 key;
@@ -40,5 +33,3 @@ BITS QuadKey(Quad quad, uint i) {
   return quad.key[i];
 #endif
 }
-
-#endif  // OPMILL_TOP_K_QUADS_HLSLI_

@@ -3,9 +3,6 @@
 //                 quads for top_k_rank.hlsl; 0 where many lanes share one, and leave them in any order,
 //                 in records for top_k_spread.hlsl
 //   STORES_WORDS  shared sequences: how candidates are written: records.hlsli
-#ifndef OPMILL_TOP_K_SELECTION_HLSLI_
-#define OPMILL_TOP_K_SELECTION_HLSLI_
-
 #include "include/candidate.hlsli"
 #include "include/records.hlsli"
 #include "include/top_k_header.hlsli"
@@ -52,5 +49,3 @@ void StoreCandidate(uint list, uint place, BITS key, uint position) {
 }
 
 #endif
-
-#endif  // OPMILL_TOP_K_SELECTION_HLSLI_

@@ -1,7 +1,4 @@
 // Which part of top_k's work a group and its lanes take.
-#ifndef OPMILL_TOP_K_WORK_HLSLI_
-#define OPMILL_TOP_K_WORK_HLSLI_
-
 #include "include/dispatch.hlsli"
 
 // With one group for each sequence: its sequence. Groups that only fill the grid up go with the last
@@ -11,5 +8,3 @@ uint EnterSequence(uint3 group, out bool is_real) {
   is_real = flat_group < c.sequences;
   return min(flat_group, c.sequences - 1);
 }
-
-#endif  // OPMILL_TOP_K_WORK_HLSLI_

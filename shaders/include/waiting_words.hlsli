@@ -1,8 +1,6 @@
 // Vectors that wait in memory while a lane walks others: an array for each of their words. A software
 // driver reaches the places of an array lane by lane and word by word, at the cost of some loads; so
 // places are to be found once (docs/notes/kernels-on-lavapipe.md).
-#ifndef OPMILL_WAITING_WORDS_HLSLI_
-#define OPMILL_WAITING_WORDS_HLSLI_
 
 #define WORD_ARRAYS(name, places)  \
   static uint name##_x[places];    \
@@ -15,5 +13,3 @@
   name##_y[i] = (words).y;          \
   name##_z[i] = (words).z;          \
   name##_w[i] = (words).w;
-
-#endif  // OPMILL_WAITING_WORDS_HLSLI_

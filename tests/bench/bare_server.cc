@@ -1,11 +1,11 @@
-// gRPC with no logic: what any service on it can do at most. The last part of a method's name says
-// what it does:
-//   Unary    answers a message with 64 bytes, as many as a small execution's answer has
-//   Sink     takes messages, and answers one when they end
-//   Source   answers "N" with N bytes
-//   InOut    takes messages and, when they end, answers as many bytes: as an operator must, whose
-//            first output may depend on its last input
-//   Echo     answers each message with itself
+// A gRPC server without logic: the upper limit for any gRPC service. The last part of a method's
+// name says what it does:
+//   Unary    responds to a message with 64 bytes, the size of a small execution's response
+//   Sink     receives messages, and responds with one when they end
+//   Source   responds to "N" with N bytes
+//   InOut    receives messages and, when they end, responds with as many bytes, as an operator must
+//            whose first output may depend on its last input
+//   Echo     responds to each message with the same message
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

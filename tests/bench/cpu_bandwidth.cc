@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kBlockBytes = size_t{4} << 20;
 
-// Calls work(begin, size) for every block, from so many threads.
+// Calls work(begin, size) for every block, on `threads` threads.
 template <typename Work>
 void ByAll(size_t size_bytes, uint32_t threads, Work work) {
   std::atomic<size_t> next = 0;
@@ -30,7 +30,7 @@ void ByAll(size_t size_bytes, uint32_t threads, Work work) {
 }  // namespace
 
 void ReadByAll(absl::Span<const std::byte> bytes, uint32_t threads) {
-  static std::atomic<uint64_t> seen = 0;  // so that no compiler leaves the reading out
+  static std::atomic<uint64_t> seen = 0;  // prevents the compiler from removing the reads
   ByAll(bytes.size(), threads, [&](size_t begin, size_t size) {
     constexpr size_t kLanes = 16;
     uint64_t sums[kLanes] = {};

@@ -1,4 +1,4 @@
-// What the processor's memory can do: the bound of the cpu device's rows.
+// Measures the memory bandwidth of the host, the limit of the cpu device's rows.
 #ifndef OPMILL_TESTS_BENCH_CPU_BANDWIDTH_H_
 #define OPMILL_TESTS_BENCH_CPU_BANDWIDTH_H_
 
@@ -9,7 +9,7 @@
 
 namespace opmill {
 
-// Reads every byte, by so many threads.
+// Read or copy every byte on `threads` threads.
 void ReadByAll(absl::Span<const std::byte> bytes, uint32_t threads);
 void CopyByAll(absl::Span<const std::byte> from, absl::Span<std::byte> to, uint32_t threads);
 

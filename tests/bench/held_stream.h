@@ -1,4 +1,4 @@
-// An ExecuteStream that stays open, with executions that never get their input.
+// An ExecuteStream call that stays open, with executions that never receive their input.
 #ifndef OPMILL_TESTS_BENCH_HELD_STREAM_H_
 #define OPMILL_TESTS_BENCH_HELD_STREAM_H_
 
@@ -23,7 +23,7 @@ class HeldStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   HeldStream(const HeldStream&) = delete;
   HeldStream& operator=(const HeldStream&) = delete;
 
-  // Once. Returns when gRPC has taken the last begin.
+  // May be called once. Returns when gRPC has taken the last begin.
   absl::Status Begin(const v1::OperatorDesc& desc, uint64_t executions);
 
   void OnWriteDone(bool ok) override;

@@ -1,5 +1,5 @@
-// How near operators come to what the device can do. With flags: a table of the operators of one
-// tensor. With --commands: in the hands of bench.py.
+// Measures how close operators come to the limit of the device. With flags: prints a table for the
+// operators of one tensor. With --commands: controlled by bench.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -29,14 +29,14 @@
 
 ABSL_FLAG(std::string, sizes, "8192,8192", "sizes of the input");
 ABSL_FLAG(std::string, type, "FLOAT32", "its data type");
-ABSL_FLAG(std::string, only, "", "run the rows whose name holds this");
+ABSL_FLAG(std::string, only, "", "run only rows whose name contains this");
 ABSL_FLAG(int, repetitions, 7, "interleaved runs of each row");
 ABSL_FLAG(std::string, device, "auto", "auto, hardware, software or cpu");
 ABSL_FLAG(std::string, k, "10", "values of k for top_k");
-ABSL_FLAG(bool, check, true, "hold a sample of every row's outputs to the reference");
+ABSL_FLAG(bool, check, true, "compare a sample of every row's outputs with the reference");
 ABSL_FLAG(bool, timestamps, true,
           "measure the device's own time; without, submissions are as light as the server's");
-ABSL_FLAG(bool, commands, false, "take commands from the standard input");
+ABSL_FLAG(bool, commands, false, "read commands from standard input");
 
 namespace opmill {
 namespace {
@@ -49,10 +49,10 @@ double Quantile(std::vector<double> values, double q) {
 struct TableRow {
   std::string name;
   size_t number = 0;
-  size_t limit = 0;  // the read-only kernel, or the copy for what writes as much as it reads
+  size_t limit = 0;  // the read-only kernel, or the copy if it writes as much as it reads
   std::vector<double> executed = {};
   std::vector<double> device = {};
-  std::vector<double> shares = {};  // of the limit's speed, run just before
+  std::vector<double> shares = {};  // relative to the limit, run just before
 };
 
 // One of each kind over every axis of one tensor.
@@ -97,7 +97,7 @@ class Table {
     return absl::OkStatus();
   }
 
-  // Unless the operator's pages do not allow the type.
+  // Skipped if the operator does not support the type.
   absl::Status Add(const std::string& what, const std::string& name, const std::string& function,
                    const std::vector<uint32_t>& axes, uint32_t k) {
     TableRow row = {.name = absl::StrCat(what, " over axes ", absl::StrJoin(axes, ","))};
@@ -236,7 +236,7 @@ absl::Status Main() {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("Measures operators against the device's own limits.");
   absl::ParseCommandLine(argc, argv);
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as the server
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // like the server
   const absl::Status status = opmill::Main();
   if (!status.ok()) std::cerr << status << "\n";
   return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;

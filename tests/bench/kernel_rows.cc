@@ -9,13 +9,14 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/half.h"
 #include "kernels/d3d12/d3d12_device.h"
-#include "kernels/descriptor/half.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/bandwidth_constants.h"
 #include "tests/bench/cpu_bandwidth.h"
 #include "tests/bench/line_check.h"
 #include "tests/bench/tool.h"
@@ -23,7 +24,7 @@
 namespace opmill {
 namespace {
 
-// How lanes read: so many vectors each, in turns or one after another.
+// How lanes read: this many vectors each, interleaved or in separate stretches.
 struct Order {
   uint32_t lane_vectors;
   bool in_stretches = false;
@@ -40,22 +41,23 @@ absl::StatusOr<OperatorPlan> BandwidthPlan(const char* entry, uint64_t bytes, bo
   dispatch.kernel = builder.Kernel({"bandwidth", entry, {{"THREADS", options.threads}}});
   dispatch.reads[0] = {.role = BufferRole::Input(), .element_count = vectors};
   dispatch.writes[0] = {.role = BufferRole::Output(), .element_count = written};
-  dispatch.constants.split_items = order.lane_vectors;
-  dispatch.constants.lane_items = order.in_stretches ? order.lane_vectors : 0;
-  dispatch.constants.item_count = static_cast<uint32_t>(vectors);
+  dispatch.constants = BandwidthConstants{.groups = {},
+                                          .vector_count = static_cast<uint32_t>(vectors),
+                                          .lane_vectors = order.lane_vectors,
+                                          .in_stretches = order.in_stretches ? 1u : 0u};
   SetGroups(dispatch, groups);
   builder.Add(std::move(dispatch));
   return builder.Finish({bytes}, {written * kVectorBytes});
 }
 
-// The fastest of several is the limit. On lavapipe turns of 16, 64 and 512 read 256 MiB in 48, 27
-// and 22 ms (best of 5; 2 cores of a Zen); a Xeon of 2023 reads stretches twice as fast. On
-// hardware none has been measured.
+// The fastest of several kernels is the limit. On lavapipe, interleaved reads of 16, 64 and 512
+// vectors read 256 MiB in 48, 27 and 22 ms (best of 5; 2 cores of a Zen); a Xeon of 2023 reads
+// stretches twice as fast. Not measured on hardware.
 constexpr Order kSoftwareOrders[] = {{512}, {2052, true}};
 constexpr Order kHardwareOrders[] = {{16}, {64}, {512}};
 constexpr int kTries = 5;
 
-// Floats of 2 million values from -10 to 10, any integers.
+// Floats with 2 million different values from -10 to 10, arbitrary integers.
 void FillRandom(DataType type, absl::Span<std::byte> bytes) {
   std::mt19937_64 random(1);
   const auto number = [&] {

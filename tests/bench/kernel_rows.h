@@ -1,5 +1,5 @@
-// Operators over one tensor on one device, beside kernels that do nothing but read, or copy, the
-// same bytes (shaders/bandwidth.hlsl): what the device can do at most.
+// Runs operators over one tensor on one device, next to kernels that only read, or copy, the same
+// bytes (shaders/bandwidth.hlsl): the limit of the device.
 #ifndef OPMILL_TESTS_BENCH_KERNEL_ROWS_H_
 #define OPMILL_TESTS_BENCH_KERNEL_ROWS_H_
 
@@ -21,18 +21,19 @@ class KernelRows {
  public:
   explicit KernelRows(Device& device) : device_(device) {}
 
-  // Of random elements, or of the bytes of the file where one is named. Forgets all rows.
+  // Uses random elements, or the bytes of `file` if it is not empty. Removes all rows.
   absl::Status SetInput(TensorDesc input, const std::string& file);
   const TensorDesc& input() const { return input_; }
   uint64_t bytes() const;
 
-  // Rows by number; each has run once when this returns.
+  // Add a row and return its number. Each row has run once when this returns.
   absl::StatusOr<size_t> AddReadOnly();
   absl::StatusOr<size_t> AddCopy();
   absl::StatusOr<size_t> Add(const OperatorDesc& validated);
 
   absl::StatusOr<RunStatistics> Run(size_t row);
-  // Runs it; Internal with the first mistake where a sample of its outputs is not the reference's.
+  // Runs the row. Returns Internal with the first mistake if a sample of its outputs differs from
+  // the reference.
   absl::Status Check(size_t row);
 
  private:
@@ -40,7 +41,7 @@ class KernelRows {
     std::shared_ptr<const CompiledOperator> compiled;
     std::vector<std::shared_ptr<HostBuffer>> outputs;
     bool is_operator = false;
-    bool copies = false;  // where nothing is compiled: the host's threads only read, or copy
+    bool copies = false;  // without `compiled`: host threads copy, or only read
   };
 
   absl::StatusOr<size_t> AddBandwidth(const char* entry, bool copies);
@@ -52,7 +53,7 @@ class KernelRows {
   Device& device_;
   TensorDesc input_;
   std::shared_ptr<HostBuffer> input_buffer_;
-  // By size and place: rows run one after another, so equal outputs may share a buffer.
+  // By size and output index. Rows run one after another, so equal outputs may share a buffer.
   std::map<std::pair<uint64_t, size_t>, std::shared_ptr<HostBuffer>> output_buffers_;
   std::vector<Row> rows_;
 };

@@ -52,7 +52,7 @@ class Lines {
   }
 
  private:
-  // Of the coordinate over `dims` whose row-major number is `flat`.
+  // The offset of the coordinate over `dims` with the row-major number `flat`.
   uint64_t Offset(const std::vector<uint32_t>& dims, uint64_t flat) const {
     uint64_t offset = 0;
     for (auto d = dims.rbegin(); d != dims.rend(); ++d) {
@@ -71,7 +71,7 @@ class Lines {
   uint64_t length_ = 1;
 };
 
-// The same over one line alone.
+// The same descriptor for a single line.
 OperatorDesc OverLine(OperatorDesc desc, uint64_t length) {
   TensorDesc& line = desc.inputs[0];
   line = {.data_type = line.data_type, .sizes = {static_cast<uint32_t>(length)}};

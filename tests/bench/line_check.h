@@ -1,5 +1,5 @@
-// Whether an operator's outputs over a large tensor are right, by a sample: some of the lines that
-// it reduces, each computed anew by the reference.
+// Checks an operator's outputs over a large tensor by a sample: some of the lines that it reduces,
+// recomputed by the reference.
 #ifndef OPMILL_TESTS_BENCH_LINE_CHECK_H_
 #define OPMILL_TESTS_BENCH_LINE_CHECK_H_
 
@@ -12,7 +12,7 @@
 
 namespace opmill {
 
-// Empty where they are right; else what is wrong first. `validated` has packed tensors.
+// Returns the first mistake, or "". `validated` must have packed tensors.
 std::string FindMistakeInLines(const OperatorDesc& validated, absl::Span<const std::byte> input,
                                const std::vector<absl::Span<const std::byte>>& outputs);
 

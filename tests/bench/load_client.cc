@@ -1,12 +1,12 @@
-// Calls to measured servers, in the hands of bench.py:
+// Calls the measured servers; controlled by bench.py:
 //
 //   connect server=NAME target=HOST:PORT
 //   transfer server= kind= bytes= [chunk=] [desc=] [operation= columns=] [save=FILE]
 //     kind: Sink, InOut, Echo, Source, stream, execute, afternoon, afternoon_stream
 //   load server= kind=Unary|execute|stream|afternoon concurrency= milliseconds= bytes= [desc=]
 //     [operation= columns=] [expect=HEX]
-//   hold server= streams= [executions= desc=]    opens streams, each with executions that wait
-//   release                                      for their input; and lets go of them
+//   hold server= streams= [executions= desc=]    opens streams whose executions wait for input
+//   release                                      closes these streams
 //
 // `desc` is an OperatorDesc in protobuf's text format, without spaces.
 #include <cstdlib>
@@ -73,7 +73,7 @@ class LoadClient {
     const std::shared_ptr<grpc::Channel> channel =
         grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
     if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Seconds(20)))) {
-      return absl::UnavailableError(absl::StrCat("Nobody answers at ", target, "."));
+      return absl::UnavailableError(absl::StrCat("No server answers at ", target, "."));
     }
     connections_[command.Text("server")] = {target, std::make_unique<grpc::GenericStub>(channel)};
     return Json();
@@ -187,7 +187,7 @@ class LoadClient {
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   if (absl::GetFlag(FLAGS_allocator) == "tuned") opmill::TuneForServing();
-  grpc_init();  // for good: the last one to let go of gRPC may wait 10 s for a poller of its own
+  grpc_init();  // never undone: the last shutdown may wait 10 s for gRPC's poller
   opmill::LoadClient client;
   opmill::ServeCommands([&](const opmill::Command& command) { return client.Handle(command); });
   std::_Exit(EXIT_SUCCESS);

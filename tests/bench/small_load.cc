@@ -14,7 +14,8 @@
 namespace opmill {
 namespace {
 
-// What the lanes share. A lane measures by itself, so that they do not wait for each other.
+// State shared by the lanes. Each lane measures separately, so that lanes do not wait for each
+// other.
 class Run {
  public:
   explicit Run(const LoadPlan& plan)
@@ -73,7 +74,7 @@ class Lane {
  protected:
   virtual void BeginCall() = 0;
 
-  // The last thing that a call does with its lane.
+  // Must be the last action of a call on its lane.
   void End(const absl::Status& status, const std::string& payload, uint32_t batch_size) {
     const absl::Time now = absl::Now();
     if (!status.ok()) {
@@ -154,7 +155,7 @@ class StreamedAnswerLane : public Lane {
    public:
     explicit Call(StreamedAnswerLane& lane) : lane_(lane), request_(lane.outgoing_.messages[0]) {}
 
-    // In as few batches as the stub of a method whose answer alone is a stream.
+    // Uses as few batches as the stub of a method whose response is a stream.
     void Start() {
       context_.set_initial_metadata_corked(true);
       lane_.stub_.PrepareBidiStreamingCall(&context_, lane_.outgoing_.method, {}, this);

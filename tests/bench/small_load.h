@@ -1,4 +1,4 @@
-// Small calls, as many at a time as asked for: each end begins the next.
+// Runs small calls with a given concurrency: each end starts the next call.
 #ifndef OPMILL_TESTS_BENCH_SMALL_LOAD_H_
 #define OPMILL_TESTS_BENCH_SMALL_LOAD_H_
 
@@ -20,16 +20,16 @@ struct LoadPlan {
   uint32_t concurrency = 1;
   absl::Duration duration;
   absl::Duration warm_up;  // not measured
-  std::string expected;    // payload of every answer; of answers without one, nothing
+  std::string expected;    // payload of every response; not checked for responses without payload
 };
 
 struct LoadReport {
   double calls_per_second = 0;
   std::vector<double> latencies;  // in seconds, sorted
-  double mean_batch = 0;          // executions in a submission; 0 where the server has none
+  double mean_batch = 0;          // executions per submission; 0 if the server does not report it
 };
 
-// A call for each: one message there, whatever comes back.
+// One call each: one request message, and any response.
 absl::StatusOr<LoadReport> RunCalls(grpc::GenericStub& stub, const Outgoing& outgoing,
                                     const LoadPlan& plan);
 // Executions on one ExecuteStream, through the client library.

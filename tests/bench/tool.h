@@ -1,5 +1,5 @@
-// A measuring program in the hands of another, which interleaves several of them: a command a line
-// comes in, an answer of JSON a line goes out.
+// The protocol of a measuring program that another program controls, to interleave several of them:
+// one command per input line, one JSON response per output line.
 #ifndef OPMILL_TESTS_BENCH_TOOL_H_
 #define OPMILL_TESTS_BENCH_TOOL_H_
 
@@ -20,10 +20,10 @@ class Command {
   static absl::StatusOr<Command> Parse(absl::string_view line);
 
   const std::string& verb() const { return verb_; }
-  std::string Text(const std::string& name) const;  // empty where it is not given
-  // Whole numbers; 0, or none, where it is not given.
+  std::string Text(const std::string& name) const;  // empty if absent
+  // Integers; 0, or an empty list, if absent.
   absl::StatusOr<uint64_t> Number(const std::string& name) const;
-  absl::StatusOr<std::vector<uint32_t>> Numbers(const std::string& name) const;  // by commas
+  absl::StatusOr<std::vector<uint32_t>> Numbers(const std::string& name) const;  // "1,2"
 
  private:
   std::string verb_;
@@ -32,7 +32,7 @@ class Command {
 
 absl::StatusOr<std::vector<uint32_t>> ParseNumbers(absl::string_view text);
 
-// An object of one line.
+// A JSON object on one line.
 class Json {
  public:
   Json& Add(absl::string_view name, double value);
@@ -46,8 +46,7 @@ class Json {
   std::string fields_;
 };
 
-// Until the commands end. An error is answered with {"error": its sentence}, and the next command
-// is awaited.
+// Handles commands until the end of the input. An error is answered with {"error": its message}.
 void ServeCommands(const std::function<absl::StatusOr<Json>(const Command&)>& handle);
 
 }  // namespace opmill

@@ -17,7 +17,7 @@ _START_SECONDS = 60
 
 
 class BenchError(Exception):
-    """Something cannot run, or answers wrongly."""
+    """A part cannot run, or returns a wrong result."""
 
 
 def environment(**more):
@@ -156,7 +156,7 @@ SLOW_SECONDS = 10
 
 
 def is_enough(seconds, repetitions):
-    """Whether these runs will do."""
+    """Whether these runs suffice."""
     return len(seconds) >= repetitions or (len(seconds) >= 3 and sum(seconds) > SLOW_SECONDS)
 
 

@@ -32,7 +32,7 @@ const std::vector<float>& Pattern() {
   return *pattern;
 }
 
-// The pattern again and again, uncopied.
+// The pattern repeated, without copies.
 std::vector<grpc::Slice> PatternSlices(uint64_t bytes) {
   std::vector<grpc::Slice> slices;
   for (; bytes > 0; bytes -= slices.back().size()) {
@@ -104,7 +104,7 @@ class TransferCall : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_;
   size_t next_ = 0;
-  Seen seen_;  // of the reading side, as `failure_`
+  Seen seen_;  // seen_ and failure_ are used by the reading side
   absl::Status failure_;
   std::mutex mutex_;
   std::condition_variable done_changed_;

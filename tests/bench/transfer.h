@@ -1,5 +1,5 @@
-// One call to any of the measured servers, with prepared messages: what the client does is the same
-// for all of them.
+// Makes one call to any of the measured servers, with prepared messages: the client does the same
+// work for all of them.
 #ifndef OPMILL_TESTS_BENCH_TRANSFER_H_
 #define OPMILL_TESTS_BENCH_TRANSFER_H_
 
@@ -22,17 +22,17 @@ struct Outgoing {
   std::string method;
   std::vector<grpc::ByteBuffer> messages;
   Answer answer = Answer::kBytes;
-  bool streams_answer = false;  // one message, and any number of answers
+  bool streams_answer = false;  // one request message, any number of responses
 };
 
-// `bytes` bytes of floats 512, ..., 1023, 0, ..., 511, and so on; in messages of `chunk_bytes`.
-// Both are multiples of 4096, or `bytes` is less than the chunk.
+// `bytes` bytes of floats 512, ..., 1023, 0, ..., 511, repeated, in messages of `chunk_bytes`. Both
+// are multiples of 4096, or `bytes` is less than the chunk.
 struct Shape {
   uint64_t bytes = 0;
   uint64_t chunk_bytes = uint64_t{1} << 20;
 };
 constexpr uint64_t kPatternElements = 1024;
-grpc::Slice PatternSlice(uint64_t bytes);  // of the first, at most 4 MiB
+grpc::Slice PatternSlice(uint64_t bytes);  // the first `bytes`, at most 4 MiB
 
 Outgoing BareMessages(const std::string& method, const Shape& shape);
 Outgoing SourceMessage(uint64_t bytes);
@@ -52,17 +52,17 @@ struct SeenStatistics {
   uint32_t batch_size = 0;
 };
 
-// What a message from the server tells. A failure that it reports, or a message that cannot be
-// read, is an error.
+// The contents of a message from the server. An error that it reports, or a message that cannot be
+// parsed, is an error.
 struct Seen {
   uint64_t payload_bytes = 0;
   SeenStatistics statistics;  // the last one
-  bool ended = false;         // with them, or it needs none
-  std::string payload;        // where it is kept
+  bool ended = false;         // the response is complete
+  std::string payload;        // if `keep` is set
 };
 absl::Status Look(Answer answer, grpc::ByteBuffer& message, bool keep, Seen& seen);
 
-// Sends all, reads all, waits for the end.
+// Sends all messages, reads all responses, waits for the end.
 struct Transferred {
   absl::Duration duration;
   Seen seen;

@@ -1,4 +1,4 @@
-// `opmill run` as people use it: pipes, many files, casts and archives. Against a real server.
+// `opmill run` with pipes, many files, casts and archives, against a real server.
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ TEST_F(RunTest, ReadsAndWritesPipes) {
       "$OPMILL run reduce --function max - --axes 0");
   EXPECT_EQ(piped.exit_code, 0) << piped.err;
   EXPECT_EQ(piped.out, "[[60.]]\n");
-  // A pipe carries what a file would hold, and nothing else.
+  // A pipe contains exactly the bytes of a file.
   EXPECT_EQ(Run("run top_k x.npy --axis 1 --k 2 --output v.npy --indices i.npy").exit_code, 0);
   EXPECT_EQ(Run("run top_k x.npy --axis 1 --k 2 --output -").out, Read("v.npy"));
   EXPECT_EQ(Run("run top_k x.npy --axis 1 --k 2 --output w.npy --indices -").out, Read("i.npy"));
@@ -47,11 +47,11 @@ TEST_F(RunTest, PipesMoreThanAPipeHolds) {
   EXPECT_EQ(piped.out, "[[2345678]]\n");
 }
 
-TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
+TEST_F(RunTest, ExplainsErrorsOfStandardInput) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
-      {"echo hello |", "standard input: The file is no .npy file"},
+      {"echo hello |", "standard input: The file is not a .npy file"},
       {"head -c 70 x.npy |", "standard input: The .npy file is cut off: it needs 128 bytes"},
       {"head -c 130 x.npy |", "standard input: The .npy file is cut off: it needs 140 bytes"},
       {"printf \"PK\\003\\004............\" |", "standard input: It is a .npz archive"}};
@@ -62,10 +62,10 @@ TEST_F(RunTest, TellsWhatIsWrongWithStandardInput) {
   }
 }
 
-TEST_F(RunTest, ComputesOfEachFile) {
+TEST_F(RunTest, ComputesEachFile) {
   std::vector<std::string> names;
   std::string expected;
-  for (int i = 0; i < 40; ++i) {  // more than are under way at a time
+  for (int i = 0; i < 40; ++i) {  // more than run at a time
     names.push_back(absl::StrCat("f", i, ".npy"));
     Save(names.back(), {2}, {static_cast<float>(i), 1});
     absl::StrAppend(&expected, names.back(), ":\n[", i + 1, ".]\n");
@@ -84,7 +84,7 @@ TEST_F(RunTest, ComputesOfEachFile) {
   EXPECT_EQ(Run("run reduce --function sum s-f2.npy --axes 0").out, "[3.]\n");
 }
 
-TEST_F(RunTest, GoesOnBehindAFileThatFails) {
+TEST_F(RunTest, ContinuesAfterAFailedFile) {
   Save("a.npy", {2, 2}, {1, 2, 3, 4});
   Save("b.npy", {2}, {1, 2});
   Save("c.npy", {1, 2}, {5, 6});
@@ -99,7 +99,7 @@ TEST_F(RunTest, GoesOnBehindAFileThatFails) {
   EXPECT_LT(in_one.out.find("a.npy:\n"), in_one.out.find("opmill: none.npy cannot"));
   EXPECT_LT(in_one.out.find("opmill: none.npy cannot"), in_one.out.find("c.npy:\n"));
   EXPECT_NE(in_one.out.find("c.npy:\n"), std::string::npos);
-  // The highest code of all.
+  // The highest exit code.
   const Finished axis = Run("run argmax a.npy b.npy none.npy c.npy --axes 1 --json");
   EXPECT_EQ(axis.exit_code, 2);
   EXPECT_THAT(axis.err, HasSubstr("--axes: axis 1 is out of range for b.npy, which has 1 dim"));
@@ -131,7 +131,7 @@ TEST_F(RunTest, DropsReducedAxes) {
       1);
 }
 
-TEST_F(RunTest, CastsWhatNoOperatorTakes) {
+TEST_F(RunTest, CastsUnsupportedTypes) {
   const std::vector<double> elements = {0.5, 2, -1e300};
   std::string file = MakeNpyHeader(v1::DATA_TYPE_INT64, std::vector<uint32_t>{3});
   file.replace(file.find("<i8"), 3, "<f8");
@@ -142,17 +142,17 @@ TEST_F(RunTest, CastsWhatNoOperatorTakes) {
             "opmill: two.npy: The array's type is float64, which no operator accepts; convert it "
             "with --cast float32.\n");
   EXPECT_THAT(Run("run argmax two.npy --axes 0 --cast int32").err,
-              HasSubstr("two.npy: The array's type is float64, and floats are not cast to int"));
+              HasSubstr("two.npy: The array's type is float64, but floats are not cast to int"));
   std::ofstream(Path("large.npy"), std::ios::binary)
       << file.replace(128, 8, std::string_view(reinterpret_cast<const char*>(&elements[2]), 8));
   const Finished large = Run("run argmax large.npy --axes 0 --cast float32");
   EXPECT_EQ(large.exit_code, 1);
   EXPECT_EQ(large.err,
-            "opmill: large.npy: The array's value -1e+300 at [0] does not fit float32.\n");
+            "opmill: large.npy: The array's value -1e+300 at [0] does not fit into float32.\n");
   EXPECT_EQ(Shell("cat two.npy | $OPMILL run argmax - --axes 0 --cast float16").out, "[1]\n");
 }
 
-TEST_F(RunTest, ComputesOfEachArrayOfAnArchive) {
+TEST_F(RunTest, ComputesEachArrayOfAnArchive) {
   Save("a.npy", {2}, {1, 2});
   Save("b.npy", {2}, {30, 40});
   EXPECT_EQ(Run("run top_k a.npy b.npy --axis 0 --k 1 --output v.npz --indices i.npz").exit_code,
@@ -164,13 +164,21 @@ TEST_F(RunTest, ComputesOfEachArrayOfAnArchive) {
   EXPECT_EQ(Run("run reduce --function sum w-b.npy --axes 0").out, "[40.]\n");
   EXPECT_EQ(Run("run argmax v.npz:c --axes 0").err,
             "opmill: v.npz holds no array c; it holds a, b.\n");
-  // What fails is left out of the archive, and the rest is in it.
+  // Failed arrays are omitted from the archive; the others are in it.
   std::ofstream(Path("text.npy")) << "hello";
   EXPECT_EQ(Run("run argmax a.npy text.npy --axes 0 --output y.npz").exit_code, 1);
   EXPECT_EQ(Run("run reduce --function sum y.npz --axes 0").out, "[1]\n");
   const std::string archive = Read("v.npz");
   std::ofstream(Path("cut.npz"), std::ios::binary) << archive.substr(0, archive.size() - 9);
-  EXPECT_THAT(Run("run argmax cut.npz --axes 0").err, HasSubstr("opmill: cut.npz: The file is no"));
+  EXPECT_THAT(Run("run argmax cut.npz --axes 0").err,
+              HasSubstr("opmill: cut.npz: The file is not"));
+}
+
+TEST_F(RunTest, TellsOfAnArchiveThatCannotBeCreated) {
+  Save("x.npy", {3}, {1, 2, 3});
+  const Finished done = Run("run argmax x.npy --axes 0 --output /proc/y.npz");
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("/proc/y.npz cannot be written"));
 }
 
 TEST_F(RunTest, RefusesBadCommandLines) {
@@ -179,13 +187,14 @@ TEST_F(RunTest, RefusesBadCommandLines) {
       {"run argmin --axes 0 --input x.npy --input x.npy", "Pass several files as positional arg"},
       {"run argmin --axes 0 x.npy --input x.npy", "cannot be combined with positional files"},
       {"run argmin --axes 0 - -", "Standard input (-) is given twice."},
-      {"run argmin --axes 0 x.npy x.npy --output y.npy", "y.npy is one file, and there are 2"},
-      {"run argmin --axes 0 x.npy x.npy --output -", "Standard output takes one result"},
-      {"run argmin --axes 0 x.npy --output - --json", "Standard output carries the result (-)"},
+      {"run argmin --axes 0 x.npy x.npy --output y.npy", "y.npy is one file, but there are 2"},
+      {"run argmin --axes 0 x.npy x.npy --output -", "Standard output can hold one result"},
+      {"run argmin --axes 0 x.npy --output - --json", "Standard output contains the result (-)"},
       {"run top_k --axis 0 --k 1 x.npy --output - --indices -", "It is the same as --output"},
-      {"run top_k --axis 0 --k 1 x.npy --keepdims=false", "--keepdims: top_k does not take it."},
+      {"run top_k --axis 0 --k 1 x.npy --keepdims=false",
+       "--keepdims: top_k does not take this flag."},
       {"run argmin --axes 0 x.npy --cast float64", "no element type \"float64\""},
-      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is another name of --axes"},
+      {"run argmin --axes 0 --axis 0 x.npy", "--axis: It is an alias of --axes"},
       {"run argmin --axis 0,0 x.npy", "--axis: axis 0 is given twice."},
   };
   for (const auto& [arguments, sentence] : cases) {

@@ -82,9 +82,10 @@ TEST_F(SeveralInputsTest, ConvertsAllOfThem) {
   SaveInt16("b.npy", {10, 20, 30});
   const Finished refused = Add();
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_EQ(refused.err,
-            "opmill: a.npy is float32 and b.npy is int16, but the inputs need one type; convert "
-            "them with --cast float32.\n");
+  EXPECT_EQ(
+      refused.err,
+      "opmill: a.npy is float32 and b.npy is int16, but the inputs must have one type; convert "
+      "them with --cast float32.\n");
   EXPECT_EQ(Add("--cast float32").out, "[11. 22. 33.]\n");
   EXPECT_EQ(Run("run element_wise_add --input b.npy --input b.npy --cast int64").out,
             "[20 40 60]\n");
@@ -98,7 +99,7 @@ TEST_F(SeveralInputsTest, TakesAnArrayOfAnArchive) {
   const Finished refused = Run("run element_wise_add --input a.npy --input v.npz");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err,
-              HasSubstr("--input: v.npz holds 2 arrays; name one of them, as v.npz:a."));
+              HasSubstr("--input: v.npz holds 2 arrays; select one of them, for example v.npz:a."));
 }
 
 TEST_F(SeveralInputsTest, RefusesWithASentence) {
@@ -120,9 +121,10 @@ TEST_F(SeveralInputsTest, RefusesWithASentence) {
       {"a.npy b.npy",
        "element_wise_add takes 2 inputs, each as a flag: --input a.npy --input b.npy."},
       {"--input - --input -", "Standard input (-) is given twice."},
-      {"--input a.npy --input b.npy --axes 0", "--axes: element_wise_add does not take it."},
+      {"--input a.npy --input b.npy --axes 0", "--axes: element_wise_add does not take this flag."},
       {"--input a.npy --input b.npy --index_type int32", "--index_type: element_wise_add does not"},
-      {"--input a.npy --input b.npy --keepdims", "--keepdims: element_wise_add does not take it."},
+      {"--input a.npy --input b.npy --keepdims",
+       "--keepdims: element_wise_add does not take this flag."},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(absl::StrCat("run element_wise_add ", arguments));
@@ -133,7 +135,7 @@ TEST_F(SeveralInputsTest, RefusesWithASentence) {
 }
 
 TEST_F(SeveralInputsTest, NamesTheFileThatTheServerRefuses) {
-  // Of 4 dimensions at least at this level.
+  // This level requires at least 4 dimensions.
   Save("a.npy", {2}, {1, 2});
   Save("b.npy", {2}, {1, 2});
   const Finished refused = Add("--feature_level 1.0");

@@ -24,7 +24,7 @@ using ::testing::UnorderedElementsAre;
 
 class CommandTest : public ShellTest {
  protected:
-  // Names in the scratch directory, without those of Shell.
+  // The file names in the scratch directory, except those of Shell.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
@@ -44,7 +44,7 @@ TEST_F(CommandTest, PrintsSmallResults) {
             "values:\n[[ 3.  2.]\n [30. 20.]]\nindices:\n[[2 1]\n [0 1]]\n");
 }
 
-TEST_F(CommandTest, WritesFilesUnderTheirNamesAlone) {
+TEST_F(CommandTest, WritesFilesOnlyUnderTheirFinalNames) {
   Save("x.npy", {2, 3}, {1, 2, 3, 30, 20, 10});
   const Finished done =
       Run("run top_k --input x.npy --axis 1 --k 2 --output v.npy --indices i.npy");
@@ -52,19 +52,19 @@ TEST_F(CommandTest, WritesFilesUnderTheirNamesAlone) {
   EXPECT_EQ(done.out, "values (2, 2) float32 -> v.npy\nindices (2, 2) uint32 -> i.npy\n");
   EXPECT_THAT(Files(), UnorderedElementsAre("x.npy", "v.npy", "i.npy"));
   EXPECT_EQ(Run("run reduce --function max --input v.npy --axes 0,1").out, "[[30.]]\n");
-  // Over its own input, which is mapped meanwhile.
+  // Overwrites its own input, which is mapped meanwhile.
   EXPECT_EQ(Run("run reduce --function sum --input x.npy --axes 0 --output x.npy").exit_code, 0);
   EXPECT_EQ(Run("run reduce --function sum --input x.npy --axes 1").out, "[[66.]]\n");
 }
 
-TEST_F(CommandTest, LeavesNothingOfARunThatFails) {
+TEST_F(CommandTest, LeavesNoFilesOfAFailedRun) {
   Save("x.npy", {3}, {1, 2, 3});
   std::ofstream(Path("old.npy")) << "old";
   const Finished refused = Run("run top_k --input x.npy --axis 0 --k 9 --output old.npy");
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_EQ(refused.err, "opmill: --k: k (9) is larger than the size (3) of axis (0).\n");
   EXPECT_EQ(refused.out, "");
-  // The second file cannot be written, so the first is not.
+  // The second file cannot be written, so the first one is not written either.
   const Finished full = Run(
       "run top_k --input x.npy --axis 0 --k 1 --output old.npy --indices no/such/directory.npy");
   EXPECT_EQ(full.exit_code, 1);
@@ -73,7 +73,7 @@ TEST_F(CommandTest, LeavesNothingOfARunThatFails) {
   EXPECT_THAT(Files(), UnorderedElementsAre("x.npy", "old.npy"));
 }
 
-TEST_F(CommandTest, WritesToRegularFilesAloneAndThroughLinks) {
+TEST_F(CommandTest, WritesOnlyToRegularFilesAndThroughLinks) {
   Save("x.npy", {3}, {1, 2, 3});
   std::filesystem::create_directory(Path("folder"));
   const Finished refused =
@@ -90,29 +90,31 @@ TEST_F(CommandTest, WritesToRegularFilesAloneAndThroughLinks) {
   EXPECT_EQ(Run("run reduce --function sum --input old.npy --axes 0").out, "[6.]\n");
 }
 
-TEST_F(CommandTest, TellsBadCommandLines) {
+TEST_F(CommandTest, ExplainsInvalidCommandLines) {
   Save("x.npy", {3}, {1, 2, 3});
   const std::pair<const char*, const char*> cases[] = {
       {"", "opmill VERB"},
       {"rnu", "Did you mean run?"},
       {"run argmin --inptu x.npy", "Did you mean --input?"},
-      {"run argmin --axes 0", "An input is needed: a .npy or .npz file, or - for standard input."},
+      {"run argmin --axes 0",
+       "An input is required: a .npy or .npz file, or - for standard input."},
       {"run argmim --input x.npy --axes 0", "Did you mean argmin?"},
       {"run argmin --input x.npy --axes -2 --server 127.0.0.1:1",
        "--axes: axis -2 is out of range for x.npy, which has 1 dimension (axes -1 to 0)."},
-      {"run argmin --input x.npy --axes 0 --deadline soon", "--deadline: \"soon\" is no time"},
+      {"run argmin --input x.npy --axes 0 --deadline soon",
+       "--deadline: \"soon\" is not a duration"},
       {"run argmin --input x.npy --axes 0 --feature_level 7.0", "no feature level \"7.0\""},
-      {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has it."},
-      {"bench --operator reduce --function sum --axes 0", "--shape: It is needed here."},
+      {"run argmin --input x.npy --axes 0 --indices i.npy", "--indices: Only top_k has indices."},
+      {"bench --operator reduce --function sum --axes 0", "--shape: A value is required."},
       {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0",
        "--concurrency: 0 is not a number from 1 to 10000."},
       {"bench --operator hardmax --shape 4 --axes 0 --rpc http", "execute or execute_stream"},
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
-      {"compile", "An operator is needed"},
+      {"compile", "An operator is required"},
       {"info extra", "takes no argument \"extra\""},
-      {"info --server localhost", "The server is \"localhost\"; it is host:port"},
-      {"info --server 127.0.0.1:99999", "it is host:port"},
-      {"info --server http://127.0.0.1:50051", "it is host:port"},
+      {"info --server localhost", "The server address is \"localhost\"; it must be host:port"},
+      {"info --server 127.0.0.1:99999", "must be host:port"},
+      {"info --server http://127.0.0.1:50051", "must be host:port"},
   };
   for (const auto& [arguments, sentence] : cases) {
     const Finished done = Run(arguments);
@@ -122,22 +124,22 @@ TEST_F(CommandTest, TellsBadCommandLines) {
   }
 }
 
-TEST_F(CommandTest, TellsThatNobodyListens) {
+TEST_F(CommandTest, ReportsThatNoServerListens) {
   const Finished done = Run("health --server 127.0.0.1:1");
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_THAT(done.err, AllOf(HasSubstr("No server answers at 127.0.0.1:1"),
                               HasSubstr("opmill-server --address=127.0.0.1:1")));
 }
 
-TEST_F(CommandTest, TellsWhatIsWrongWithAFile) {
+TEST_F(CommandTest, ExplainsErrorsOfAFile) {
   EXPECT_THAT(Run("run argmin --input none.npy --axes 0").err, HasSubstr("none.npy"));
   std::ofstream(Path("text.npy")) << "hello";
   const Finished done = Run("run argmin --input text.npy --axes 0");
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.err, HasSubstr("text.npy: The file is no .npy file"));
+  EXPECT_THAT(done.err, HasSubstr("text.npy: The file is not a .npy file"));
 }
 
-TEST_F(CommandTest, TellsWhenTheDeadlineIsOver) {
+TEST_F(CommandTest, ReportsThatTheDeadlinePassed) {
   Save("x.npy", {1, 4'000'000}, std::vector<float>(4'000'000, 1));
   const Finished done = Run("run reduce --function sum --input x.npy --axes 1 --deadline 2ms");
   EXPECT_EQ(done.exit_code, 1);
@@ -158,10 +160,10 @@ TEST_F(CommandTest, HelpsWithEveryVerb) {
 TEST_F(CommandTest, RunsTheWorkedExamples) {
   const Finished demo = Run("demo");
   EXPECT_EQ(demo.exit_code, 0) << demo.out;
-  EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give what their page says."));
+  EXPECT_THAT(demo.out, HasSubstr("17 of 17 examples give the results of their page."));
 }
 
-TEST_F(CommandTest, SpeaksJsonWithEveryVerb) {
+TEST_F(CommandTest, EveryVerbSupportsJson) {
   Save("x.npy", {5}, {NAN, INFINITY, -INFINITY, 1e-45f, 0.5f});
   const std::pair<const char*, const char*> cases[] = {
       {"run top_k --input x.npy --axis 0 --k 5", "outputs"},
@@ -221,7 +223,7 @@ TEST_F(CommandTest, EndsABenchThatIsRefused) {
   EXPECT_THAT(done.err, HasSubstr("opmill: --k: k (9) is larger"));
 }
 
-TEST_F(CommandTest, TellsWhenItsOutputHasNoPlace) {
+TEST_F(CommandTest, ReportsThatItsOutputCannotBeWritten) {
   const Finished done = Shell("$OPMILL health >/dev/full");
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.err, HasSubstr("cannot be written"));

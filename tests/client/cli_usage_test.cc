@@ -1,4 +1,4 @@
-// How `opmill` is used from scripts, shells and programs: errors, waiting, completion, signals.
+// `opmill` in scripts, shells and programs: errors, waiting, completion, signals.
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -32,7 +32,7 @@ using ::testing::StartsWith;
 
 class UsageTest : public ShellTest {};
 
-TEST_F(UsageTest, NamesTheRemedyForAMissingToken) {
+TEST_F(UsageTest, ExplainsHowToSetAToken) {
   std::ofstream(scratch_.path() / "tokens") << "alice 5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";
   std::ofstream(scratch_.path() / "right") << "5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n";
   std::ofstream(scratch_.path() / "wrong") << "0b9f4c7d1e2a4f5b8c6d7e8f90a1b2c3\n";
@@ -49,13 +49,13 @@ TEST_F(UsageTest, NamesTheRemedyForAMissingToken) {
   EXPECT_EQ(Run("info --token_file right" + at).exit_code, 0);
 }
 
-TEST_F(UsageTest, TellsNamesWithoutAddressesFromServersThatAreDown) {
-  // The resolver answers for .onion without asking anybody (RFC 7686).
+TEST_F(UsageTest, DistinguishesUnknownNamesFromServersThatAreDown) {
+  // Resolvers answer for .onion without a query (RFC 7686).
   const Finished unknown = Run("health --server host.onion:50051");
   EXPECT_EQ(unknown.exit_code, 3);
   EXPECT_THAT(unknown.err, AllOf(HasSubstr("The name host.onion cannot be resolved"),
                                  Not(HasSubstr("opmill-server"))));
-  // Not written as a loopback address, and refused by this machine.
+  // Not a loopback address by its text, but refused by this machine.
   const Finished remote = Run("health --server 0.0.0.0:1");
   EXPECT_EQ(remote.exit_code, 3);
   EXPECT_EQ(remote.err,
@@ -72,7 +72,7 @@ TEST_F(UsageTest, WritesErrorsAsJson) {
     const char* arguments;
     int exit_code;
     const char* code;
-    const char* field;  // "": none
+    const char* field;  // "" if absent
   };
   const Case cases[] = {
       {"compile top_k --shape 3 --axis 0 --k 9 --json", 1, "INVALID_ARGUMENT", "--k"},
@@ -99,7 +99,7 @@ TEST_F(UsageTest, WritesErrorsAsJson) {
   }
 }
 
-TEST_F(UsageTest, TellsItsVersion) {
+TEST_F(UsageTest, PrintsItsVersion) {
   const Finished version = Run("version");
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_THAT(version.out, StartsWith("opmill "));
@@ -111,7 +111,7 @@ TEST_F(UsageTest, TellsItsVersion) {
             version.out);
 }
 
-TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
+TEST_F(UsageTest, AcceptsCommonFlagsBeforeTheVerb) {
   for (const char* const arguments :
        {"--server $OPMILL_SERVER --json health", "--json --server=$OPMILL_SERVER health",
         "--json health --server $OPMILL_SERVER", "--deadline 5s health --json"}) {
@@ -119,10 +119,10 @@ TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
   }
   EXPECT_EQ(Run("--server 127.0.0.1:1 --help run").out, Run("help run").out);
   const std::pair<const char*, const char*> refused[] = {
-      {"--sevrer x:1 info", "No flag --sevrer may stand before the verb. Did you mean --server?"},
-      {"--axes 0 run argmin", "No flag --axes may stand before the verb."},
-      {"--server x:1", "A verb is needed"},
-      {"--server", "A verb is needed"},
+      {"--sevrer x:1 info", "--sevrer is not allowed before the verb. Did you mean --server?"},
+      {"--axes 0 run argmin", "--axes is not allowed before the verb."},
+      {"--server x:1", "A verb is required"},
+      {"--server", "A verb is required"},
       {"--server 127.0.0.1:1 info --server 127.0.0.1:1", "--server is given twice."}};
   for (const auto& [arguments, sentence] : refused) {
     const Finished done = Run(arguments);
@@ -131,7 +131,7 @@ TEST_F(UsageTest, TakesCommonFlagsBeforeTheVerb) {
   }
 }
 
-// Begins to answer an execution, and does not go on until the caller has gone.
+// Starts the response of an execution, and pauses until the caller is gone.
 class HalfAnswers : public v1::OperatorService::Service {
   grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
                              v1::GetServerInfoResponse* info) override {
@@ -152,7 +152,7 @@ class HalfAnswers : public v1::OperatorService::Service {
   }
 };
 
-// A server that is there, and whose health is NOT_SERVING at first.
+// A running server whose health is NOT_SERVING at first.
 std::unique_ptr<grpc::Server> StartFakeServer(int& port) {
   static HalfAnswers service;
   grpc::EnableDefaultHealthCheckService(true);
@@ -186,11 +186,11 @@ TEST_F(UsageTest, WaitsUntilTheServerServes) {
   server->Shutdown(std::chrono::system_clock::now());
   server.reset();
   const absl::Time begun = absl::Now();
-  const Finished nobody = Run(wait + "700ms");
-  EXPECT_EQ(nobody.exit_code, 3);
-  EXPECT_THAT(nobody.err, HasSubstr("No server answers at"));
+  const Finished absent = Run(wait + "700ms");
+  EXPECT_EQ(absent.exit_code, 3);
+  EXPECT_THAT(absent.err, HasSubstr("No server answers at"));
   EXPECT_GE(absl::Now() - begun, absl::Milliseconds(400));
-  // One that comes up while it waits.
+  // A server that starts while it waits.
   std::thread starts([&] {
     absl::SleepFor(absl::Seconds(1));
     server = StartFakeServer(port);
@@ -203,7 +203,7 @@ TEST_F(UsageTest, WaitsUntilTheServerServes) {
   EXPECT_LT(absl::Now() - begun, absl::Seconds(20));
 }
 
-TEST_F(UsageTest, WaitsNoLongerWhereWaitingDoesNotHelp) {
+TEST_F(UsageTest, DoesNotWaitForPermanentErrors) {
   const absl::Time begun = absl::Now();
   EXPECT_EQ(Run("health --wait 60s").out, "SERVING\n");
   EXPECT_EQ(Run("health --wait 60s --service no.such").exit_code, 1);
@@ -211,7 +211,7 @@ TEST_F(UsageTest, WaitsNoLongerWhereWaitingDoesNotHelp) {
   EXPECT_LT(absl::Now() - begun, absl::Seconds(30));
 }
 
-// What bash offers for the last of these words, as readline hands them over.
+// The completions of bash for the last of these words, as readline passes them.
 std::vector<std::string> Completions(const Finished& done) {
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(done.err, "");
@@ -244,7 +244,7 @@ TEST_F(UsageTest, CompletesInBash) {
   EXPECT_THAT(complete("run --axes x"), IsEmpty());
 }
 
-TEST_F(UsageTest, WritesScriptsThatShellsRead) {
+TEST_F(UsageTest, WritesScriptsThatShellsAccept) {
   for (const char* const shell : {"bash", "zsh", "fish"}) {
     const Finished script = Run(absl::StrCat("completion ", shell));
     EXPECT_EQ(script.exit_code, 0);
@@ -276,7 +276,7 @@ TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {
   }
   const std::pair<const char*, int> signals[] = {{"TERM", 143}, {"INT", 130}, {"HUP", 129}};
   for (const auto& [name, exit_code] : signals) {
-    // Shells let the jobs in their background ignore SIGINT.
+    // Shells make background jobs ignore SIGINT.
     const Finished done = Shell(absl::StrCat(
         "env --default-signal=INT $OPMILL run hardmax --input x.npy --axes 0 --output y.npy "
         "--server 127.0.0.1:",
@@ -286,7 +286,7 @@ TEST_F(UsageTest, LeavesNoFileWhenASignalEndsARun) {
     EXPECT_EQ(done.exit_code, exit_code) << name << done.err;
     EXPECT_THAT(ReadWhole(scratch_.path() / "seen"), StartsWith("y.npy.")) << name;
     EXPECT_EQ(done.out, "seen\nx.npy\n") << name;
-    EXPECT_THAT(done.err, Not(HasSubstr("opmill:"))) << name;  // the shell's word alone
+    EXPECT_THAT(done.err, Not(HasSubstr("opmill:"))) << name;  // only the shell's message
   }
 }
 
@@ -304,7 +304,7 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
 
   const std::string chart = ReadWhole(scratch_.path() / "chart.svg");
   for (const char* const part : {"hardmax, float32 (9, 9)", ">p50<", ">p90<", ">p99<", ">8<",
-                                 "Calls a second", "Executions at a time"}) {
+                                 "Calls per second", "Concurrent executions"}) {
     EXPECT_THAT(chart, HasSubstr(part));
   }
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(chart, "<polyline")).size(), 5u);
@@ -323,14 +323,14 @@ TEST_F(UsageTest, MeasuresSeveralConcurrencies) {
     EXPECT_GT(run.at("latency_s").struct_value().fields().at("p90").number_value(), 0);
   }
   EXPECT_THAT(Run("bench --operator hardmax --shape 9 --axes 0 --concurrency 1,x").err,
-              HasSubstr("--concurrency: \"x\" is no integer"));
+              HasSubstr("--concurrency: \"x\" is not an integer"));
   const Finished unwritable =
       Run("bench --operator hardmax --shape 9 --axes 0 --duration 50ms --chart no/such.svg");
   EXPECT_EQ(unwritable.exit_code, 1);
   EXPECT_THAT(unwritable.err, HasSubstr("no/such.svg cannot be written"));
 }
 
-TEST_F(UsageTest, TellsWhatWasMeasuredBeforeARefusal) {
+TEST_F(UsageTest, PrintsMeasurementsBeforeAnError) {
   const auto server =
       ServerProcess::Start({"--device=reference", "--max_executions=200", "--max_queued=32"});
   ASSERT_TRUE(server.ok()) << server.status();

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 class ClientTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    grpc_init();  // or each test may end with gRPC's shutdown, which may take 10 s
+    grpc_init();  // avoids gRPC's shutdown after each test, which may take 10 s
     auto server = ServerProcess::Start({"--device=reference"});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = server->release();
@@ -61,7 +61,7 @@ v1::OperatorDesc Sum(const v1::TensorDesc& input, uint32_t axis) {
   return desc;
 }
 
-// Hardmax over one element of each row: as many bytes out as in, and all of them known.
+// Hardmax over rows of one element: the output is as large as the input, and known.
 v1::OperatorDesc HardmaxOfOnes(uint32_t rows) {
   v1::OperatorDesc desc;
   *desc.mutable_hardmax()->mutable_input() = Tensor(v1::DATA_TYPE_FLOAT32, {rows, 1});
@@ -89,8 +89,8 @@ InputBytes Owned(std::vector<std::byte> bytes) {
 }
 
 #if OPMILL_CPU_DEVICE
-// VK_DRIVER_FILES leaves no driver, as on a machine without a GPU.
-TEST(ClientOfTheProcessor, IsServedWithoutADriver) {
+// VK_DRIVER_FILES hides all drivers, as on a machine without a GPU.
+TEST(ClientOfTheProcessor, IsUsedWithoutADriver) {
   for (const char* device : {"--device=cpu", "--device=auto"}) {
     auto server = ServerProcess::Start(
         {device},
@@ -105,7 +105,7 @@ TEST(ClientOfTheProcessor, IsServedWithoutADriver) {
 }
 #endif
 
-TEST_F(ClientTest, AsksTheServerAboutItself) {
+TEST_F(ClientTest, QueriesServerInfo) {
   Client client = Connect();
   const auto info = client.GetServerInfo();
   ASSERT_TRUE(info.ok()) << info.status();
@@ -185,22 +185,22 @@ TEST_F(ClientTest, KeepsTheServersSentenceAndField) {
   }
 }
 
-TEST_F(ClientTest, SaysWhenTheDeadlineIsOver) {
-  // The reference device takes longer for this.
+TEST_F(ClientTest, ReportsThatTheDeadlinePassed) {
+  // The reference device needs longer for this.
   constexpr uint32_t kColumns = 8'000'000;
   const auto result = Connect().Execute(Sum(Tensor(v1::DATA_TYPE_UINT32, {1, kColumns}), 1),
                                         Integers(kColumns, 1), {.timeout = absl::Milliseconds(2)});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded) << result.status();
 }
 
-TEST_F(ClientTest, SaysWhenNobodyListens) {
+TEST_F(ClientTest, ReportsThatNoServerListens) {
   const absl::StatusOr<Client> client = Client::Connect("127.0.0.1:1");
   EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(client.status().message()),
               HasSubstr("No server answers at 127.0.0.1:1"));
 }
 
-// A sink that does not want what comes.
+// A sink that fails.
 class FullDisk : public OutputSink {
  public:
   absl::Status Start(const v1::ExecutionStarted&) override { return absl::OkStatus(); }
@@ -209,7 +209,7 @@ class FullDisk : public OutputSink {
   }
 };
 
-TEST_F(ClientTest, EndsAnExecutionThatItsSinkRefuses) {
+TEST_F(ClientTest, EndsAnExecutionWhoseSinkFails) {
   Client client = Connect();
   for (const uint32_t rows : {10u, 2'000'000u}) {
     FullDisk sink;
@@ -219,7 +219,7 @@ TEST_F(ClientTest, EndsAnExecutionThatItsSinkRefuses) {
   }
 }
 
-// Ends of executions, as they come.
+// Collects the ends of executions.
 class Ends {
  public:
   ExecutionStream::Done For(int name) {
@@ -248,7 +248,7 @@ TEST_F(ClientTest, InterleavesManyExecutionsOnAStream) {
   std::vector<MemorySink> sinks(kCount);
   std::vector<uint32_t> columns;
   for (int i = 0; i < kCount; ++i) {
-    // Small ones, ones of many chunks, and ones that are refused.
+    // Small executions, some of many chunks, and some that are refused.
     columns.push_back(i % 3 == 0 ? 5u : 600'000u + static_cast<uint32_t>(i));
     const uint32_t axis = i % 5 == 0 ? 9 : 1;
     (*stream)->Begin(Sum(Tensor(v1::DATA_TYPE_UINT32, {1, columns.back()}), axis),
@@ -291,9 +291,8 @@ TEST_F(ClientTest, CancelsOneExecutionAndNoOther) {
   EXPECT_TRUE(ended[2].ok()) << ended[2];
 }
 
-// A message may wait in gRPC for the one behind it. Nothing else, not even a half-close, flushes it
-// here.
-TEST_F(ClientTest, SendsWhatStandsBeforeACancelledExecution) {
+// gRPC may hold a message until the next one. Nothing else flushes it here, not even a half-close.
+TEST_F(ClientTest, SendsMessagesBeforeACancelledExecution) {
   std::atomic<int> ends{0};
   MemorySink kept;
   MemorySink cancelled;
@@ -337,7 +336,7 @@ TEST_F(ClientTest, BeginsTheNextExecutionFromTheEndOfOne) {
   EXPECT_TRUE((*stream)->Finish().ok());
 }
 
-TEST_F(ClientTest, EndsWhatIsUnderWayWhenAStreamIsDropped) {
+TEST_F(ClientTest, EndsExecutionsWhenAStreamIsDestroyed) {
   Client client = Connect();
   Ends ends;
   MemorySink sink;

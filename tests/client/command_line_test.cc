@@ -37,7 +37,7 @@ std::string RefusalOf(const std::vector<std::string>& words) {
   return std::string(Parse(verb, words).status().message());
 }
 
-TEST(CommandLine, TakesValuesBehindASpaceOrAnEqualsSign) {
+TEST(CommandLine, AcceptsValuesAfterASpaceOrAnEqualsSign) {
   const Verb verb = RunLike();
   const auto line =
       Parse(verb, {"--input", "a=b.npy", "argmin", "--axes=0,1", "--axis", "-1", "--json"});
@@ -75,7 +75,7 @@ TEST(CommandLine, TakesSwitchesAsTrueAndFalse) {
     EXPECT_FALSE(off->Has("json"));
     EXPECT_EQ(off->Get("json"), "false");
   }
-  // That of another flag is a value.
+  // The name of another flag is a value here.
   EXPECT_TRUE(Parse(verb, {"--input=false"})->Has("input"));
 }
 
@@ -101,7 +101,7 @@ TEST(CommandLine, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf({"-axes", "0"}), "opmill run has no flag -axes. Did you mean --axes?");
 }
 
-TEST(Nearest, FindsOneOrTwoSlipsAndNoOtherWord) {
+TEST(Nearest, FindsWordsWithOneOrTwoTypos) {
   const std::vector<std::string> verbs = {"run", "stats", "health", "compile", "bench"};
   EXPECT_EQ(Nearest("rnu", verbs), "run");
   EXPECT_EQ(Nearest("stat", verbs), "stats");
@@ -118,7 +118,7 @@ TEST(HelpPage, NamesEveryFlagOfAVerb) {
   EXPECT_THAT(page, HasSubstr("More about it."));
 }
 
-// What ReadOperator makes of a command line, or the refusal.
+// The result of ReadOperator for a command line, or the error.
 absl::StatusOr<v1::OperatorDesc> Read(const std::string& op, const std::vector<uint32_t>& sizes,
                                       const std::vector<std::string>& words) {
   const Verb verb = RunLike();
@@ -143,7 +143,7 @@ TEST(ReadOperator, CountsNegativeAxesFromTheEnd) {
   EXPECT_FALSE(desc->arg_min().has_output());
 }
 
-TEST(ReadOperator, GivesTheIndexTypeItsShape) {
+TEST(ReadOperator, SetsTheTypeOfIndices) {
   const auto argmax = Read("argmax", {3, 4, 5}, {"--axes=1", "--index_type=int64"});
   ASSERT_TRUE(argmax.ok()) << argmax.status();
   EXPECT_EQ(argmax->arg_max().output().data_type(), v1::DATA_TYPE_INT64);
@@ -190,7 +190,7 @@ TEST(ReadOperator, TakesOtherLibrariesNamesOfFunctions) {
   }
 }
 
-TEST(OperatorChoice, RefusesAxesInTheWordsOfTheUser) {
+TEST(OperatorChoice, NamesTheUsersAxesInErrors) {
   const auto refusal = [](const std::string& flag, const std::string& axes, size_t rank) {
     OperatorChoice choice{
         .schema = FindOperator("argmax"), .axes_flag = flag, .attributes = {{}, {0}}};
@@ -216,30 +216,31 @@ TEST(OperatorChoice, RefusesAxesInTheWordsOfTheUser) {
 
 TEST(ReadOperator, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf("argmim", {}),
-            absl::StrCat("There is no operator \"argmim\"; there are ",
+            absl::StrCat("There is no operator \"argmim\"; the operators are ",
                          absl::StrJoin(OperatorNames(), ", "), ". Did you mean argmin?"));
-  EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is needed"));
-  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: It is needed here.");
+  EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is required"));
+  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: A value is required.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),
             "--axes: axis -3 is out of range for --shape, which has 2 dimensions (axes -2 to 1).");
-  EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}), "--axes: \"x\" is no integer; several go as 0,1.");
-  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: It is needed here.");
+  EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}),
+            "--axes: \"x\" is not an integer; separate several with commas: 0,1.");
+  EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: A value is required.");
   EXPECT_THAT(RefusalOf("reduce", {"--axes=0", "--function=median"}),
               HasSubstr("no reduce function \"median\"; there are argmax, argmin, average"));
-  EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take it.");
+  EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take this flag.");
   EXPECT_EQ(RefusalOf("top_k", {"--axes=0,1", "--k=3"}),
             "--axes: top_k takes exactly one axis; 2 are given.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--axis=0"}),
-            "--axis: It is another name of --axes, which is given as well.");
-  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: It is needed here.");
+            "--axis: It is an alias of --axes; give only one of them.");
+  EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: A value is required.");
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
-            "--k: \"-1\" is no number from 0 to 4294967295.");
+            "--k: \"-1\" is not a number from 0 to 4294967295.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--direction=up"}),
             "--direction: There is no direction \"up\"; there are increasing and decreasing.");
   EXPECT_THAT(RefusalOf("argmin", {"--axes=0", "--index_type=float64"}),
               HasSubstr("no element type \"float64\""));
   EXPECT_EQ(RefusalOf("reduce", {"--axes=0", "--function=sum", "--index_type=int32"}),
-            "--index_type: Of the functions, only argmax and argmin give indices.");
+            "--index_type: Only the functions argmax and argmin return indices.");
 }
 
 TEST(FlagReader, ReadsTimes) {
@@ -252,7 +253,7 @@ TEST(FlagReader, ReadsTimes) {
     const auto bad = Parse(verb, {std::string("--deadline=") + text});
     FlagReader refused(*bad);
     refused.Time("deadline", absl::ZeroDuration());
-    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("is no time")) << text;
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("is not a duration")) << text;
   }
 }
 

@@ -9,8 +9,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// End to end with the gRPC of this build; here with the words of others.
-TEST(ConnectFailure, IsWordedForPeople) {
+// End-to-end tests use this build's gRPC; these are messages of other versions.
+TEST(ConnectFailure, ExplainsFailures) {
   EXPECT_EQ(ConnectFailure("host:1", false, "Connection refused."),
             "No server answers at host:1: Connection refused.");
   EXPECT_EQ(ConnectFailure("host:1", false,
@@ -24,14 +24,14 @@ TEST(ConnectFailure, IsWordedForPeople) {
             "The name host.example cannot be resolved: Domain name not found.");
   EXPECT_THAT(ConnectFailure("host:1", true, "Connection refused."), StartsWith("No server"));
   EXPECT_EQ(ConnectFailure("host:1", false, "UNAVAILABLE: Socket closed"),
-            "The server at host:1 closes clear-text connections at once: it seems to speak TLS "
-            "alone (UNAVAILABLE: Socket closed).");
+            "The server at host:1 closes clear-text connections at once: it probably accepts only "
+            "TLS (UNAVAILABLE: Socket closed).");
   EXPECT_THAT(ConnectFailure("host:1", true, "SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER"),
-              HasSubstr("speaks clear text and no TLS"));
+              HasSubstr("uses clear text, not TLS"));
   EXPECT_THAT(ConnectFailure("host:1", true, "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED"),
               HasSubstr("was not accepted"));
   EXPECT_THAT(ConnectFailure("host:1", true, "recvmsg:Connection reset by peer"),
-              HasSubstr("seems to want a certificate"));
+              HasSubstr("probably requires a client certificate"));
 }
 
 }  // namespace

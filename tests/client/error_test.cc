@@ -43,7 +43,7 @@ TEST(FromGrpcStatus, ReadsTheDetailsOfACall) {
   EXPECT_EQ(status, FromRpcStatus(refusal));
 }
 
-TEST(FromGrpcStatus, KeepsTheAnswerBehindWhichAProxyResetTheStream) {
+TEST(FromGrpcStatus, KeepsTheErrorIfAProxyResetTheStream) {
   const google::rpc::Status refusal = Refusal();
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED,
                                         "Received RST_STREAM with error code 8",
@@ -53,7 +53,7 @@ TEST(FromGrpcStatus, KeepsTheAnswerBehindWhichAProxyResetTheStream) {
 
 TEST(FromGrpcStatus, IsOkForOk) { EXPECT_TRUE(FromGrpcStatus(grpc::Status::OK).ok()); }
 
-TEST(FromGrpcStatus, GivesTheSentenceWhereTheDetailsAreUnreadable) {
+TEST(FromGrpcStatus, KeepsTheMessageIfDetailsAreUnreadable) {
   const absl::Status status =
       FromGrpcStatus(grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed", "\xFF\xFF"));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -64,10 +64,10 @@ TEST(FromGrpcStatus, GivesTheSentenceWhereTheDetailsAreUnreadable) {
 
 TEST(FromGrpcStatus, MakesASentenceOfGrpcsOwnDeadline) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded")),
-            absl::DeadlineExceededError("The deadline passed before the server had answered."));
+            absl::DeadlineExceededError("The deadline passed before the server answered."));
 }
 
-TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
+TEST(FromGrpcStatus, ReportsAnUnansweredCallAsUnavailable) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED, "CANCELLED")),
             absl::UnavailableError("The server closed the call without an answer."));
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED, "CANCELLED"),
@@ -80,14 +80,14 @@ TEST(FromGrpcStatus, TakesACallThatNobodyAnsweredForUnavailable) {
       FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED, "", ours.SerializeAsString()))));
 }
 
-TEST(FromGrpcStatus, TakesAnAnswerThatBrokeOffForUnavailable) {
+TEST(FromGrpcStatus, ReportsATruncatedResponseAsUnavailable) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed")),
-            absl::UnavailableError("The server's answer broke off."));
+            absl::UnavailableError("The server's response is incomplete."));
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNKNOWN, "Something else")),
             absl::UnknownError("Something else"));
 }
 
-TEST(RetryDelayOf, TellsWhenAnotherTryMayGoWell) {
+TEST(RetryDelayOf, IsSetIfARetryMaySucceed) {
   google::rpc::Status refusal;
   refusal.set_code(8);
   refusal.set_message("The server has 16384 executions under way, which is its limit.");

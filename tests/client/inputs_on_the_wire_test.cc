@@ -1,4 +1,4 @@
-// What the client sends for several inputs, seen by a server of this process.
+// What the client sends for several inputs, as seen by a server in this process.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Answers every execution with its statistics and keeps the requests.
+// Ends every execution with statistics, and keeps the requests.
 class Recorder : public v1::OperatorService::Service {
  public:
   grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
@@ -88,7 +88,7 @@ class Recorder : public v1::OperatorService::Service {
 
 class InputsOnTheWire : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { grpc_init(); }  // or each test may end with gRPC's shutdown
+  static void SetUpTestSuite() { grpc_init(); }  // avoids gRPC's shutdown after each test
 
   InputsOnTheWire() {
     grpc::ServerBuilder builder;
@@ -126,7 +126,7 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// "0@0+5": of input 0, from offset 0 on, 5 bytes.
+// "0@0+5": 5 bytes of input 0 at offset 0.
 std::vector<std::string> ChunksOf(const v1::ExecuteStreamRequest& request) {
   std::vector<std::string> chunks;
   for (const v1::TensorChunk& chunk : request.chunks()) {

@@ -18,7 +18,7 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// A file of this version, with this dictionary and as many bytes of elements.
+// A file with this version, dictionary and number of element bytes.
 std::string File(int major, const std::string& dictionary, size_t data_bytes) {
   std::string file =
       absl::StrCat("\x93NUMPY", std::string(1, static_cast<char>(major)), std::string(1, '\0'));
@@ -76,13 +76,13 @@ TEST(ParseNpyHeader, TakesAnyOrderOfKeysAndPythonTwosLongIntegers) {
   EXPECT_TRUE(header->fortran_order);
 }
 
-TEST(ParseNpyHeader, LeavesBytesBehindTheArrayAlone) {
+TEST(ParseNpyHeader, IgnoresBytesAfterTheArray) {
   const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary("'<f4'", "(2,)"), 100));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->data_bytes, 8u);
 }
 
-TEST(ParseNpyHeader, TakesEmptyArraysForTheServerToRefuse) {
+TEST(ParseNpyHeader, LeavesEmptyArraysToTheServer) {
   const absl::StatusOr<NpyHeader> header =
       Parse(File(1, Dictionary("'<f4'", "(4294967295, 4294967295, 4294967295, 0)"), 0));
   ASSERT_TRUE(header.ok()) << header.status();
@@ -145,9 +145,9 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
   std::string version_one_point_one = good;
   version_one_point_one[7] = '\1';
   const Refusal refusals[] = {
-      {"", "no .npy file"},
-      {"PK\3\4 a .npz file, perhaps", "no .npy file"},
-      {good.substr(0, 5), "no .npy file"},
+      {"", "not a .npy file"},
+      {"PK\3\4 a .npz file, perhaps", "not a .npy file"},
+      {good.substr(0, 5), "not a .npy file"},
       {good.substr(0, 7), "is cut off: it needs 8 bytes and has 7"},
       {good.substr(0, 9), "is cut off: it needs 10 bytes and has 9"},
       {good.substr(0, 40), "is cut off"},
@@ -156,38 +156,38 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
       {version_one_point_one, "format 1.1"},
       {File(1, Dictionary("'>f4'", "(3,)"), 12), "'>f4' is big-endian"},
       {File(1, Dictionary("'>i2'", "(3,)"), 12), "x.astype('<i2')"},
-      {File(1, Dictionary("'<f8'", "(3,)"), 24), "'<f8' is none of those"},
+      {File(1, Dictionary("'<f8'", "(3,)"), 24), "'<f8' is not one of the types"},
       {File(1, Dictionary("'<f8'", "(3,)"), 24), "float32, float16, int64, int32"},
-      {File(1, Dictionary("'|b1'", "(3,)"), 3), "'|b1' is none of those"},
-      {File(1, Dictionary("'<c8'", "(3,)"), 24), "'<c8' is none of those"},
-      {File(1, Dictionary("'|O'", "(3,)"), 24), "'|O' is none of those"},
-      {File(1, Dictionary("'<U3'", "(3,)"), 24), "'<U3' is none of those"},
-      {File(1, Dictionary("''", "(3,)"), 24), "'' is none of those"},
+      {File(1, Dictionary("'|b1'", "(3,)"), 3), "'|b1' is not one of the types"},
+      {File(1, Dictionary("'<c8'", "(3,)"), 24), "'<c8' is not one of the types"},
+      {File(1, Dictionary("'|O'", "(3,)"), 24), "'|O' is not one of the types"},
+      {File(1, Dictionary("'<U3'", "(3,)"), 24), "'<U3' is not one of the types"},
+      {File(1, Dictionary("''", "(3,)"), 24), "'' is not one of the types"},
       {File(1, Dictionary("[('a', '<f4'), ('b', '<i4')]", "(3,)"), 24), "structured"},
       {File(1, Dictionary("'<f4'", "()"), 4), "no dimensions"},
       {File(1, Dictionary("'<f4'", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), 4), "more than 8 dimensions"},
       {File(1, Dictionary("'<f4'", "(4294967296,)"), 4), "dimension 0 has size 4294967296"},
-      {File(1, Dictionary("'<f4'", "(99999999999999999999,)"), 4), "no tuple of sizes"},
+      {File(1, Dictionary("'<f4'", "(99999999999999999999,)"), 4), "not a tuple of sizes"},
       {File(1, Dictionary("'<f4'", "(4294967295, 4294967295, 4294967295)"), 4),
        "more bytes than can be counted"},
       {File(1, Dictionary("'<f4'", "(2147483648, 2147483648)"), 4),
        "more bytes than can be counted"},
-      {File(1, Dictionary("'<f4'", "(-3,)"), 12), "no tuple of sizes"},
-      {File(1, Dictionary("'<f4'", "(3 4)"), 48), "no tuple of sizes"},
-      {File(1, Dictionary("'<f4'", "3"), 12), "no tuple"},
+      {File(1, Dictionary("'<f4'", "(-3,)"), 12), "not a tuple of sizes"},
+      {File(1, Dictionary("'<f4'", "(3 4)"), 48), "not a tuple of sizes"},
+      {File(1, Dictionary("'<f4'", "3"), 12), "not a tuple"},
       {File(1, Dictionary("'<f4'", "(3,)", "Maybe"), 12), "neither True nor False"},
       {File(1, "{'descr': '<f4', 'shape': (3,)}", 12), "is missing"},
       {File(1, "{'descr': '<f4', 'descr': '<f4', 'shape': (3,)}", 12), "given twice"},
       {File(1, "{'descr': '<f4', 'colour': 'red'}", 12), "'colour' is unknown"},
-      {File(1, Dictionary("'<f4'", "(3,)") + "x", 12), "something follows"},
+      {File(1, Dictionary("'<f4'", "(3,)") + "x", 12), "more text after"},
       {File(1, "{'descr': '<f4", 12), "malformed"},
-      {File(1, "", 12), "no dictionary"},
+      {File(1, "", 12), "not a dictionary"},
       {File(1, Dictionary("'\33[2J'", "(3,)"), 12), "'\\033[2J' is none of those"},
       {File(1, "{'" + std::string(1000, 'x') + "': 1}", 12),
        "the key '" + std::string(40, 'x') + "...' is unknown"},
-      {File(2, "[]", 12), "no dictionary"},
+      {File(2, "[]", 12), "not a dictionary"},
       {absl::StrCat(absl::string_view("\x93NUMPY\x02\x00\xFF\xFF\xFF\xFF", 12)),
-       "header has 4294967295 bytes; at most 1048576"},
+       "header has 4294967295 bytes; the limit is 1048576"},
   };
   for (const Refusal& refusal : refusals) {
     const absl::StatusOr<NpyHeader> header = Parse(refusal.file);
@@ -197,7 +197,7 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
   }
 }
 
-TEST(ParseNpyHeader, RefusesEveryBeginningOfAFile) {
+TEST(ParseNpyHeader, RefusesEveryTruncatedFile) {
   const std::string file = File(2, Dictionary("'<f4'", "(3, 4)"), 48);
   for (size_t size = 0; size < file.size(); ++size) {
     EXPECT_FALSE(Parse(file.substr(0, size)).ok()) << size;

@@ -1,4 +1,4 @@
-// What the command line makes of the schemas of operators.
+// The command line's handling of operator schemas.
 #include "client/cli/operator_flags.h"
 
 #include <set>
@@ -22,7 +22,7 @@ constexpr AttributeSchema kAttributes[] = {
     {.name = "exclusive", .kind = AttributeKind::kFlag},
     {.name = "mode", .kind = AttributeKind::kChoice, .choices = kModes},
     {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections}};
-// An operator as there is none.
+// A fictitious operator.
 constexpr OperatorSchema kSchema = {.name = "scan", .attributes = kAttributes};
 
 Verb Scan() {
@@ -32,7 +32,7 @@ Verb Scan() {
           .run = nullptr};
 }
 
-// The values of its attributes, or the refusal.
+// The values of its attributes, or the error.
 absl::StatusOr<std::vector<AttributeValues>> Read(const std::vector<std::string>& words) {
   const Verb verb = Scan();
   const absl::StatusOr<CommandLine> line = CommandLine::Parse(verb, words);
@@ -60,16 +60,16 @@ TEST(ReadOperatorChoice, ReadsNumbersFlagsAndChoices) {
 }
 
 TEST(ReadOperatorChoice, RefusesWithASentence) {
-  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: It is needed here.");
-  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: It is needed here.");
+  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: A value is required.");
+  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: A value is required.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=cubic"}),
-            "--mode: There is no mode \"cubic\"; there are nearest and linear_blend.");
+            "--mode: There is no mode \"cubic\"; the choices are nearest and linear_blend.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axes=0"}),
-            "--axes: scan does not take it.");
+            "--axes: scan does not take this flag.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axis=0"}),
-            "--axis: scan does not take it.");
+            "--axis: scan does not take this flag.");
   EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--index_type=int32"}),
-            "--index_type: scan does not take it.");
+            "--index_type: scan does not take this flag.");
   EXPECT_EQ(RefusalOf({"--exclusive", "--noexclusive"}), "--exclusive is given twice.");
 }
 

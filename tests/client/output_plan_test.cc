@@ -21,7 +21,7 @@ std::vector<Operands> Inputs(const std::vector<std::string>& stems) {
   return inputs;
 }
 
-// The names of the targets, or the refusal.
+// The names of the targets, or the error.
 std::vector<std::string> Plan(const std::vector<std::string>& stems, const std::string& output) {
   const std::vector<Operands> inputs = Inputs(stems);
   const auto targets = OutputPlan(inputs).Add("output", output);
@@ -37,7 +37,7 @@ TEST(OutputPlan, TakesAFileForOneInput) {
   EXPECT_THAT(Plan({"a"}, "y.npz"), ElementsAre("y.npz:a"));
 }
 
-TEST(OutputPlan, TakesPlacesForManyInputs) {
+TEST(OutputPlan, AcceptsDirectoriesPatternsAndArchivesForManyInputs) {
   const ScratchDirectory scratch;
   EXPECT_THAT(Plan({"a", "b"}, "no/such/folder/"),
               ElementsAre("no/such/folder/a.npy", "no/such/folder/b.npy"));
@@ -50,22 +50,23 @@ TEST(OutputPlan, TakesPlacesForManyInputs) {
 
 TEST(OutputPlan, RefusesWithASentence) {
   EXPECT_THAT(Plan({"a", "b"}, "y.npy"),
-              ElementsAre("--output: y.npy is one file, and there are 2 inputs; name a folder "
+              ElementsAre("--output: y.npy is one file, but there are 2 inputs; name a directory "
                           "(out/), a .npz archive, or a file with {} for the input's name "
                           "(out-{}.npy)."));
   EXPECT_THAT(Plan({"a", "b"}, "-"),
-              ElementsAre("--output: Standard output takes one result, and there are 2 inputs; "
-                          "name a folder (out/) or a .npz archive."));
+              ElementsAre("--output: Standard output can hold one result, but there are 2 inputs; "
+                          "name a directory (out/) or a .npz archive."));
   EXPECT_THAT(Plan({"a", "b", "a"}, "out/"),
               ElementsAre("--output: The results of a.npy and a.npy would both be out/a.npy."));
-  EXPECT_THAT(Plan({"a"}, ""), ElementsAre("--output: It is empty; a file is needed."));
+  EXPECT_THAT(Plan({"a"}, ""), ElementsAre("--output: It is empty; it must name a file."));
 }
 
-// An archive's names may be anything, and must not lead out of the folder.
-TEST(OutputPlan, TakesNoPathForAName) {
+// Names in archives are arbitrary, and must not lead out of the directory.
+TEST(OutputPlan, DoesNotUseAPathAsAName) {
   for (const char* const stem : {"../x", "/etc/x", "..", ".x", "a\\b", "C:x", ""}) {
-    EXPECT_THAT(Plan({"a", stem}, "out/"), ElementsAre(HasSubstr("cannot be part of a file")));
-    EXPECT_THAT(Plan({"a", stem}, "{}.npy"), ElementsAre(HasSubstr("cannot be part of a file")));
+    EXPECT_THAT(Plan({"a", stem}, "out/"), ElementsAre(HasSubstr("cannot be part of a file name")));
+    EXPECT_THAT(Plan({"a", stem}, "{}.npy"),
+                ElementsAre(HasSubstr("cannot be part of a file name")));
   }
   EXPECT_THAT(Plan({"../x"}, "y.npz"), ElementsAre("y.npz:../x"));
 }
@@ -89,10 +90,10 @@ TEST(OutputPlan, MakesFoldersAndChecksFilesAhead) {
   EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "new"));
   OutputPlan bad(inputs);
   ASSERT_TRUE(bad.Add("output", scratch.utf8() + "/none/{}.npy").ok());
-  EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("there is no folder of that name"));
+  EXPECT_THAT(std::string(bad.Prepare().message()), HasSubstr("the folder does not exist"));
 }
 
-TEST(OutputPlan, LeavesOutInputsThatCannotBeRead) {
+TEST(OutputPlan, SkipsInputsThatCannotBeRead) {
   std::vector<Operands> inputs = Inputs({"a", "b"});
   inputs[0].front().status = absl::NotFoundError("");
   const auto targets = OutputPlan(inputs).Add("output", "{}.npy");

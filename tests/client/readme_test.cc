@@ -1,5 +1,5 @@
-// Whether what README.md shows works as it stands there: the project that builds on what
-// `cmake --install` leaves, and the commands. The Python program is for tests/python/.
+// Checks that the examples in README.md work as shown: the project that uses the installed library, and
+// the commands. tests/python/ checks the Python program.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The README's blocks of a language, in their order.
+// The README's code blocks of a language, in order.
 std::vector<std::string> ReadmeBlocks(absl::string_view language) {
   std::vector<std::string> blocks;
   const std::string begin = absl::StrCat("\n```", language, "\n");
@@ -45,7 +45,7 @@ class Readme : public ::testing::Test {
     server_ = *std::move(server);
   }
 
-  // What the command printed in the scratch directory, or "" and a failure of the test with it.
+  // The output of the command in the scratch directory; on failure "", and the test fails.
   std::string OutputOf(const std::string& command) const {
     const Finished done = RunShell(scratch_.path(), environment(), command);
     EXPECT_EQ(done.exit_code, 0) << command << "\n" << done.out << done.err;
@@ -56,7 +56,8 @@ class Readme : public ::testing::Test {
     Write(scratch_.path() / "script.sh", script);
     return OutputOf("bash -e script.sh");
   }
-  // As after the README's first lines: with `opmill`, and a Python that has the packages it names.
+  // The environment after the README's first lines: with `opmill`, and with a Python that has the
+  // required packages.
   std::string environment() const {
     return absl::StrCat("OPMILL_SERVER=", server_->address(),
                         " PATH=", std::filesystem::path(OPMILL_CLI_PATH).parent_path().string(),

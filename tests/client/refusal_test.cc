@@ -60,7 +60,7 @@ TEST(InFlags, NamesTheFlagsForTheFields) {
   }
 }
 
-TEST(InFlags, KeepsWhatElseTheServerSaid) {
+TEST(InFlags, KeepsTheRestOfTheError) {
   absl::Status status = Refusal("inputs", "inputs has 2 tensors.");
   status.SetPayload("type.googleapis.com/google.rpc.RetryInfo", absl::Cord());
   EXPECT_TRUE(RetryDelayOf(InFlags(status, {"x.npy"})).has_value());

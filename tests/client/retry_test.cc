@@ -21,7 +21,7 @@ Result GoneFor(absl::Duration delay) {
   return status;
 }
 
-TEST(RetryTest, TriesAgainWhileTheServerIsNotThere) {
+TEST(RetryTest, RetriesWhileTheServerIsUnavailable) {
   int attempts = 0;
   const Result result = Retry(5, absl::InfiniteDuration(), [&](absl::Duration) -> Result {
     if (++attempts < 4) return GoneFor(absl::Milliseconds(1));
@@ -34,7 +34,7 @@ TEST(RetryTest, TriesAgainWhileTheServerIsNotThere) {
   EXPECT_EQ(attempts, 4);
 }
 
-TEST(RetryTest, GivesUpAfterSoManyAttempts) {
+TEST(RetryTest, GivesUpAfterMaxAttempts) {
   int attempts = 0;
   const Result result = Retry(3, absl::InfiniteDuration(), [&](absl::Duration) {
     ++attempts;
@@ -54,7 +54,7 @@ TEST(RetryTest, LeavesOtherFailuresAlone) {
   EXPECT_EQ(attempts, 1);
 }
 
-TEST(RetryTest, StaysWithinTheDeadlineAndTellsWhatRemains) {
+TEST(RetryTest, StaysWithinTheTimeoutAndPassesTheRest) {
   constexpr absl::Duration kTimeout = absl::Milliseconds(300);
   std::vector<absl::Duration> remaining;
   const absl::Time begun = absl::Now();

@@ -1,4 +1,4 @@
-// Commands as users type them.
+// Runs commands as users type them.
 #ifndef OPMILL_TESTS_CLIENT_SHELL_H_
 #define OPMILL_TESTS_CLIENT_SHELL_H_
 
@@ -29,8 +29,8 @@ inline std::string ReadWhole(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Runs the command, which has no single quotes, by `sh` in `folder`. $OPMILL is the program;
-// `environment` is a list of NAME=value.
+// Runs the command with `sh` in `folder`. The command must not contain single quotes. $OPMILL is
+// the program; `environment` is a list of NAME=value.
 inline Finished RunShell(const std::filesystem::path& folder, const std::string& environment,
                          const std::string& command) {
   const int status =

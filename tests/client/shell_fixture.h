@@ -1,4 +1,4 @@
-// The real `opmill` in a shell, beside a real server.
+// Runs the real `opmill` in a shell against a real server.
 #ifndef OPMILL_TESTS_CLIENT_SHELL_FIXTURE_H_
 #define OPMILL_TESTS_CLIENT_SHELL_FIXTURE_H_
 
@@ -16,7 +16,7 @@
 
 namespace opmill {
 
-// One server for all tests of a suite, and a scratch directory for each.
+// One server per test suite, and a scratch directory per test.
 class ShellTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -32,7 +32,7 @@ class ShellTest : public ::testing::Test {
   std::string Path(const std::string& name) const { return (scratch_.path() / name).string(); }
   std::string Read(const std::string& name) const { return ReadWhole(Path(name)); }
 
-  // By the shell, in the scratch directory, with OPMILL_SERVER as its server.
+  // Runs the command in the scratch directory, with OPMILL_SERVER set.
   Finished Shell(const std::string& command) const {
     return RunShell(scratch_.path(), absl::StrCat("OPMILL_SERVER=", server_->address()), command);
   }

@@ -1,5 +1,5 @@
-// Tensors of gigabytes, whose offsets pass 2^31 and whose views have to be several, against host
-// loops that share nothing with the kernels or the reference. Prints what each took.
+// Tensors of gigabytes, whose offsets exceed 2^31 and which need several views, compared with host
+// loops that share no code with the kernels or the reference. Prints the time of each.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -40,7 +40,7 @@ std::vector<std::string> BigTestDevices() {
   return names;
 }
 
-// SetUp and Prepare may skip; a test returns at once when Prepare is false.
+// SetUp and Prepare may skip the test; a test returns at once if Prepare is false.
 class BigTest : public DeviceTest {
  protected:
   [[nodiscard]] bool Prepare(const OperatorDesc& desc) {
@@ -79,7 +79,7 @@ class BigTest : public DeviceTest {
     for (uint64_t i = 0; i < count; ++i) input[i] = static_cast<T>(value(i));
   }
 
-  // Twice, since the first run compiles and touches memory for the first time.
+  // Runs twice, because the first run compiles and touches memory for the first time.
   void Run(int times = 2) {
     for (int i = 0; i < times; ++i) {
       for (const std::shared_ptr<HostBuffer>& output : bindings_.outputs) {
@@ -224,10 +224,10 @@ TEST_P(BigTest, TakesTheTopTenOfSixtyFourMillion) {
   desc.input = Packed(DataType::kFloat32, {kCount});
   desc.k = kTop;
   if (!Prepare(desc)) return;
-  // 2^24 values, so that the largest are tied.
+  // Only 2^24 different values, so that there are ties among the largest.
   Fill<float>([](uint64_t i) { return static_cast<float>(Noise(i) >> 8); });
   const float* const input = Input<float>();
-  std::vector<std::pair<float, uint32_t>> best;  // by value down, then by index up
+  std::vector<std::pair<float, uint32_t>> best;  // by descending value, then by ascending index
   for (uint32_t i = 0; i < kCount; ++i) {
     if (best.size() == kTop && input[i] <= best.back().first) continue;
     const auto place =
@@ -264,7 +264,7 @@ class ThreeGibibytes : public BigTest {
   [[nodiscard]] bool PrepareMax(std::vector<uint32_t> axes) {
     const TensorDesc input = Packed(DataType::kInt8, {3, static_cast<uint32_t>(kColumns)});
     if (!Prepare(Reduce(ReduceFunction::kMax, input, std::move(axes)))) return false;
-    // The largest rarely, so that each stretch of the row counts.
+    // The largest value is rare, so that every stretch of the row matters.
     uint32_t* const words = Input<uint32_t>();
     for (uint64_t i = 0; i < 3 * kColumns / 4; ++i) words[i] = Noise(i) | 0x80808080u;
     return true;
@@ -285,7 +285,7 @@ TEST_P(ThreeGibibytes, MaximaOfColumns) {
 
 TEST_P(ThreeGibibytes, MaximaOfRows) {
   if (!PrepareMax({1})) return;
-  // The last elements of the rows are theirs alone.
+  // The last element of each row is unique.
   for (uint64_t row = 0; row < 3; ++row) {
     Input<int8_t>()[(row + 1) * kColumns - 1] = static_cast<int8_t>(100 + row);
   }

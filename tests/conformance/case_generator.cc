@@ -22,10 +22,10 @@
 namespace opmill {
 namespace {
 
-// The reference computes tens of millions of elements a second.
+// The reference computes tens of millions of elements per second.
 constexpr uint64_t kMostElements = 1 << 17;
 constexpr uint64_t kUsualElements = 1 << 13;
-constexpr uint64_t kUsualLength = 1 << 14;  // longer ones take every second turn
+constexpr uint64_t kUsualLength = 1 << 14;  // longer ones are used every second time
 constexpr uint64_t kMostInputBytes = 8 << 20;
 constexpr size_t kMostDispatches = 600;
 
@@ -37,7 +37,7 @@ constexpr std::array<uint32_t, 46> kLengths = {
 constexpr std::array<uint32_t, 16> kSideLengths = {1, 2, 2,  3,  3,  4,  5,  7,
                                                    8, 9, 15, 16, 17, 33, 65, 130};
 
-// Operators and functions as a list: what one row of the table is about.
+// Operators and functions as a list: each is one row of the table.
 struct Function {
   enum Kind { kArg, kReduce, kTopK, kHardmax, kAdd, kCumulativeSummation } kind;
   Extreme extreme = Extreme::kMax;
@@ -73,7 +73,7 @@ struct Shape {
   std::vector<uint32_t> axes;
 };
 
-// `length` elements reduced along one axis, or, when `many_rows`, so many kept.
+// `length` elements are reduced along one axis, or, with `many_rows`, `length` results are kept.
 Shape MakeShape(AxisPattern pattern, uint32_t length, bool many_rows, bool one_axis,
                 Random& random) {
   uint64_t room = std::max<uint64_t>(kMostElements / length, 1);
@@ -110,7 +110,7 @@ Shape MakeShape(AxisPattern pattern, uint32_t length, bool many_rows, bool one_a
   return {{length}, {0}};
 }
 
-// Packed strides, the dimensions laid out in the order `outermost_first`.
+// Packed strides, with the dimensions in the order `outermost_first`.
 std::vector<uint32_t> Layout(const std::vector<uint32_t>& sizes,
                              const std::vector<size_t>& outermost_first, uint32_t unit,
                              Random* padding) {
@@ -215,8 +215,8 @@ OperatorDesc MakeDesc(const Function& f, const Shape& shape, TensorDesc input, b
                      shape.axes};
 }
 
-// Half of the cases: the device's own. The others: small views, so that small tensors are cut as
-// huge ones are, and other ways to share work.
+// Half of the cases use the device's own options. The others use small views, so that small tensors
+// are sliced like huge ones, and other ways to share work.
 PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
   PlanOptions options = own;
   if (random.OneIn(2)) return options;
@@ -228,11 +228,12 @@ PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
   return options;
 }
 
-// Widens the views until the plan exists (top_k's lists have to fit into one) and is short enough
-// for a test of thousands.
+// Enlarges the views until the plan exists (top_k's lists must fit into one) and is short enough
+// for a test with thousands of cases.
 void FitOptions(ConformanceCase& c, uint64_t own_view) {
-  // What is far too small is known without planning millions of dispatches: each reads a view of
-  // vectors at most, and has records for a sixteenth of a view of results.
+  // Views that are far too small are detected without planning millions of dispatches: each
+  // dispatch reads at most one view of vectors, and has records for a sixteenth of a view of
+  // results.
   uint64_t view_elements = 0;
   for (const TensorDesc& input : c.desc.inputs) {
     view_elements = std::max(view_elements, RequiredBytes(input) / 16);
@@ -255,7 +256,7 @@ void FitOptions(ConformanceCase& c, uint64_t own_view) {
   c.options.max_view_elements = std::min(c.options.max_view_elements, own_view);
 }
 
-// Values that say something about the function, more often than the others.
+// Patterns that are significant for the function, more often than others.
 ValuePattern ChooseValues(const Function& f, uint32_t turn) {
   if (f.kind == Function::kReduce && turn % 3 == 0) {
     if (f.function == ReduceFunction::kMultiply) return ValuePattern::kFactors;
@@ -274,7 +275,8 @@ struct Choice {
   bool many_rows = false;
 };
 
-// Absent when the shape is too large for a test of thousands, or an output's strides overlap.
+// nullopt if the shape is too large for a test with thousands of cases, or the strides of an output
+// overlap.
 std::optional<ConformanceCase> MakeCase(const Choice& choice, const PlanOptions& own,
                                         uint64_t seed) {
   Random random(seed);
@@ -296,15 +298,16 @@ std::optional<ConformanceCase> MakeCase(const Choice& choice, const PlanOptions&
   return c;
 }
 
-// Kernels cost this test far more than cases do: compiling one takes a software device a fifth of a
-// second. So every function of a type may bring so many, and its other cases make do with those.
+// Kernels cost this test far more than cases: a software device takes a fifth of a second to
+// compile one. Each function of a type may therefore use a limited number of kernels; its other
+// cases reuse them.
 class KernelAllowance {
  public:
   explicit KernelAllowance(size_t kernels_of_a_function) : allowed_(kernels_of_a_function) {}
 
   void NextFunction() { left_ = allowed_; }
 
-  // False, and nothing is taken, when the case needs more new kernels than are left.
+  // Returns false, without counting, if the case needs more new kernels than are left.
   bool Take(const ConformanceCase& c) {
     const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
     if (!plan.ok()) return false;
@@ -324,13 +327,13 @@ class KernelAllowance {
   absl::flat_hash_set<KernelPermutation> known_;
 };
 
-// One place in the table of a function.
+// One position in the table of a function.
 struct Cell {
   uint32_t axes = 0;
   uint32_t length = 0;  // index into kLengths
 };
 
-// In an order that gives every layout its turn before the allowance is used up.
+// In an order that covers every layout before the allowance is used up.
 std::vector<Cell> ShuffledCells(uint64_t seed) {
   std::vector<Cell> cells;
   for (uint32_t a = 0; a < kAxisPatternCount; ++a) {

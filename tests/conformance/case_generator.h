@@ -1,4 +1,4 @@
-// The cases of the conformance test: a systematic table, and random ones without end.
+// Generates the cases of the conformance test: a systematic table, and any number of random ones.
 #ifndef OPMILL_TESTS_CONFORMANCE_CASE_GENERATOR_H_
 #define OPMILL_TESTS_CONFORMANCE_CASE_GENERATOR_H_
 
@@ -19,22 +19,22 @@ enum class StridePattern : uint32_t {
   kPadded,
   kTransposed,
   kBroadcast,
-  kScaled,         // no two elements side by side
-  kSliding,        // every stride 1: elements shared by many positions
+  kScaled,         // no two adjacent elements
+  kSliding,        // every stride 1: positions share elements
   kStridedOutput,  // with gaps, or transposed
 };
 inline constexpr uint32_t kStridePatternCount = 7;
 
-// kShort takes a quarter of the functions, other ones for every type.
+// kShort covers a quarter of the functions, different ones for every type.
 enum class Table : uint32_t { kShort, kFull };
 
-// Every operator and function that takes `type`, over every axis pattern and every length around a
-// boundary that planners and kernels know; strides, values, directions, index types and plan
-// options take turns, so that every two of them meet. `own` are the device's own plan options.
+// Covers every operator and function that supports `type`, every axis pattern, and every length
+// around a boundary in planners and kernels. Strides, values, directions, index types and plan
+// options vary so that every pair of them occurs. `own` are the device's own plan options.
 std::vector<ConformanceCase> SystematicCases(DataType type, const PlanOptions& own,
                                              Table table = Table::kFull);
 
-// One case of any operator and shape.
+// A random case of any operator and shape.
 ConformanceCase RandomCase(uint64_t seed, const PlanOptions& own);
 
 }  // namespace opmill

@@ -35,7 +35,7 @@ absl::Status Unreadable(absl::string_view key, absl::string_view text) {
       absl::StrCat("The case has no readable ", key, " ('", text, "')."));
 }
 
-// The words of a line, each read once by name.
+// The words of a line; each is read once, by name.
 class LineReader {
  public:
   explicit LineReader(absl::string_view line) {
@@ -126,7 +126,7 @@ absl::StatusOr<OperatorDesc> ParseDesc(const LineReader& line) {
   return Unreadable("operator", line.operator_name());
 }
 
-// What one result is computed from.
+// The number of elements that one result is computed from.
 uint64_t ReducedCount(const OperatorDesc& desc) {
   uint64_t count = 1;
   for (const uint32_t axis : AxesOf(desc)) count *= desc.inputs[0].sizes[axis];

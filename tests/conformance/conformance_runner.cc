@@ -85,7 +85,7 @@ absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan, const
   for (const uint64_t size_bytes : plan.output_bytes) {
     ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
                      device_.Allocate(size_bytes, BufferUse::kOutput));
-    // What no kernel writes shall not look right by chance.
+    // Bytes that no kernel writes must not be right by chance.
     std::memset(output->bytes().data(), 0xCD, output->bytes().size());
     bindings.outputs.push_back(std::move(output));
   }

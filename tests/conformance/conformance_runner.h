@@ -1,4 +1,4 @@
-// Runs conformance cases on a device, many at a time, and holds each to its verdict.
+// Runs conformance cases on a device, several at a time, and checks the results.
 #ifndef OPMILL_TESTS_CONFORMANCE_CONFORMANCE_RUNNER_H_
 #define OPMILL_TESTS_CONFORMANCE_CONFORMANCE_RUNNER_H_
 
@@ -17,28 +17,28 @@
 
 namespace opmill {
 
-// A failure is a GoogleTest failure that names the line to reproduce it. Past kMostFailures cases
-// are counted as skipped only.
+// A mismatch is a GoogleTest failure that names the line to reproduce it. After kMostFailures,
+// further cases are only counted as skipped.
 class ConformanceRunner {
  public:
   static constexpr uint64_t kMostFailures = 10;
 
   explicit ConformanceRunner(Device& device);
 
-  // Starts the case, and waits for the oldest when enough are under way.
+  // Starts the case; waits for the oldest one if enough are in progress.
   void Run(const ConformanceCase& c) { RunTogether({c}); }
-  // Likewise several that differ in nothing but their seeds, as runs of one compiled operator.
+  // The same for cases that differ only in their seeds, as runs of one compiled operator.
   void RunTogether(const std::vector<ConformanceCase>& cases);
-  // Waits for all, and prints the count of each operator, the kernels and the time.
+  // Waits for all cases, and prints the count per operator, the kernels and the time.
   void Finish();
 
-  // Of every runner of this process that has finished.
+  // The cases of all finished runners of this process.
   static uint64_t cases_in_all() { return cases_in_all_; }
-  // Of all runs, were each alone.
+  // The number of dispatches if no runs shared any.
   uint64_t planned_dispatches() const { return planned_dispatches_; }
 
  private:
-  // One case under way. Float sums run twice: the same bytes are expected.
+  // A case in progress. Float sums run twice, and must give the same bytes.
   struct Started {
     ConformanceCase c;
     Inputs inputs;
@@ -47,7 +47,7 @@ class ConformanceRunner {
       std::unique_ptr<absl::Notification> done = std::make_unique<absl::Notification>();
       absl::StatusOr<RunStatistics> result = RunStatistics();
     };
-    std::deque<Attempt> attempts;  // whose places do not move
+    std::deque<Attempt> attempts;  // a deque, so that addresses are stable
   };
 
   absl::Status Bind(const OperatorPlan& plan, Started& started);

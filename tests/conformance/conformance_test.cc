@@ -1,15 +1,15 @@
-// Every operator, function and type against the reference, on Direct3D 12.
+// Compares every operator, function and type with the reference.
 //
 //   conformance_test                             a part of the tables;
 //                                                all of them with OPMILL_CONFORMANCE=full
-//   conformance_test --share 4                   one in four cases of the systematic table alone
-//   conformance_test --case '<line>'             one case, as a failure printed it
-//   conformance_test --random 100000 --seed 7    so many random cases
-//   conformance_test --device Hardware           in place of Software; see test_devices.h
+//   conformance_test --share 4                   only one in four cases of the systematic table
+//   conformance_test --case '<line>'             one case, as printed by a failure
+//   conformance_test --random 100000 --seed 7    this many random cases
+//   conformance_test --device Hardware           instead of Software; see test_devices.h
 //   conformance_test --device Cpu --instruction_set SSE4
-//                                                with this one of those that the processor has
-//   conformance_test --shader_cache <folder>     the systematic table alone; fails where the folder
-//                                                lacks a kernel and the device compiles it
+//                                                with one of the processor's instruction sets
+//   conformance_test --shader_cache <folder>     only the systematic table; fails if a kernel is
+//                                                missing in the folder and is compiled
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -99,9 +99,9 @@ Table ChosenTable() {
   return value != nullptr && std::strcmp(value, "full") == 0 ? Table::kFull : Table::kShort;
 }
 
-// Of tests whose cases bring a kernel each, the short table has for integers one case in two, by
-// `number`: the two types of a size take turns, and have all cases together. Floats, of which each
-// size has one type, have them all.
+// For tests whose cases need one kernel each, the short table contains every second case for
+// integers, by `number`: the two types of a size alternate, and together have all cases. Floats,
+// with one type per size, have all of them.
 bool IsInTable(DataType type, uint64_t number) {
   return ChosenTable() == Table::kFull || IsFloat(type) ||
          (number + static_cast<uint64_t>(type)) % 2 == 0;
@@ -120,7 +120,7 @@ void RunShare(Device& device, const std::vector<DataType>& types, const PlanOpti
   runner.Finish();
 }
 
-// One test a type, so that shards share no kernels.
+// One test per type, so that shards share no kernels.
 void RegisterTypes(const char* prefix,
                    const std::function<void(ConformanceRunner&, Device&, DataType)>& body) {
   for (const DataType type : kAllDataTypes) {
@@ -140,7 +140,7 @@ void RunTable(ConformanceRunner& runner, Device& device, DataType type) {
   }
 }
 
-// Bytecode of another compiler is what ran, then, and not the engine's own.
+// Ensures that the bytecode of another compiler was used, not the engine's own.
 void RegisterNoCompilation() {
   Register("CompiledNothing", flags().device, [](Device& device) {
     EXPECT_GT(device.counters().pipelines_created, 0u);
@@ -148,14 +148,14 @@ void RegisterNoCompilation() {
   });
 }
 
-// Bytes travel alike whatever the kernels do with them, so that a few cases will do.
+// Transfers do not depend on the kernels, so a few cases suffice.
 void RegisterCopies() {
   Register("OverCopies", "SoftwareCopies", [](Device& device) {
     RunShare(device, {DataType::kUint8, DataType::kFloat32}, PlanOptionsForTest(device), 61);
   });
 }
 
-// Lanes, groups and rows as they are chosen for a GPU.
+// With the lanes, groups and rows that are chosen for a GPU.
 void RegisterHardwareOptions() {
   Register("OptionsOfHardware", flags().device, [](Device& device) {
     RunShare(device, {DataType::kFloat32, DataType::kInt8}, PlanOptionsFor(DeviceKind::kHardware),
@@ -163,14 +163,14 @@ void RegisterHardwareOptions() {
   });
 }
 
-// Runs of one operator over seven inputs, which share its dispatches, beside those of others.
+// Seven runs of one operator, which share its dispatches, together with other runs.
 void RunSevenTogether(ConformanceRunner& runner, ConformanceCase c) {
   std::vector<ConformanceCase> cases;
   for (; cases.size() < 7; ++c.seed) cases.push_back(c);
   runner.RunTogether(cases);
 }
 
-// Of two inputs, each at another place in its view, by vectors and by elements.
+// Two inputs at different places in their views, by vectors and by elements.
 constexpr const char* kAddTogether[] = {
     "element_wise_add a=INT16[2051] b=INT16[2051] output=INT16[2051]",
     "element_wise_add a=FLOAT32[37,64]/[1,0] b=FLOAT32[37,64] output=FLOAT32[37,64]/[80,1]",
@@ -200,9 +200,9 @@ void RegisterTogether() {
   });
 }
 
-// Columns in tiles, more rows and more vectors than the table has: in one tile as long as they get,
-// in two, and in many that fill the device, across vectors, along two dimensions, rows that end
-// inside a round, and so few that wide ones alone, or positions of narrow elements, are in tiles.
+// Columns in tiles, with more rows and vectors than in the table: one tile of the maximum length,
+// two, and many that fill the device; across vectors, along two dimensions, rows that end within a
+// round, and so few rows that only wide ones, or positions of narrow elements, use tiles.
 struct TileShape {
   const char* text;
   int groups;
@@ -247,8 +247,8 @@ void RunTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
-// Likewise columns of top_k: blocks of more rows than are walked at a time, and tiles as wide as
-// they get, for elements of four, two and one bytes.
+// The same for columns of top_k: blocks of more rows than are read at a time, and tiles of the
+// maximum width, for elements of four, two and one bytes.
 struct TopKTileShape {
   const char* input;
   const char* output;
@@ -275,8 +275,8 @@ void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
-// Ranks about those from which top_k goes another way, of sequences about the lengths for it, in
-// rows that start inside vectors, columns and elements apart.
+// Values of k around those at which top_k changes its method, with sequence lengths around the
+// limits, in rows that start within vectors, columns, and elements apart.
 void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   struct Place {
     const char* before;
@@ -308,9 +308,9 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
-// Results of few elements, of which a lane takes several one after another: rows that are vectors,
-// rows that start inside them, lone elements of rows and columns, columns within and across
-// vectors, records that are combined, and more results than one view holds.
+// Results of few elements, of which a lane computes several: rows that are vectors, rows that start
+// within them, single elements of rows and columns, columns within and across vectors, combined
+// records, and more results than one view can hold.
 struct TurnShape {
   const char* input;
   const char* output;
@@ -357,8 +357,8 @@ void RunTurns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
-// Results of so few items that kernels know their number: vectors of rows, rows that start inside
-// them, elements apart, and columns within and across vectors.
+// Results of so few items that kernels with a fixed number are used: vectors of rows, rows that
+// start within them, elements apart, and columns within and across vectors.
 void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   const uint32_t vector = 16 / ElementBytes(type);
   uint64_t seed = 0;
@@ -381,7 +381,7 @@ void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   for (uint32_t items = 1; items <= 8; ++items) {
     const bool is_wide = vector == 2;
     const bool is_aligned = items == 1 || items == 2 || items == 4 || items == 7;
-    // Rows that start inside vectors lie on one more than they fill; those of pairs on as many.
+    // Rows that start within vectors touch one more than they fill; rows of two elements do not.
     const uint32_t within = (items - (is_wide ? 0 : 1)) * vector - 1;
     if (is_aligned || is_wide) run(absl::StrCat("[131,", items * vector, "]"), "[131,1]", 1);
     if (!is_aligned || is_wide) run(absl::StrCat("[131,", within, "]"), "[131,1]", 1);
@@ -392,9 +392,9 @@ void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
-// element_wise_add in vectors and by elements: rows about the ends of vectors, inputs that repeat
-// an element along rows or rows, rows that start inside vectors, outputs with gaps, elements apart,
-// and tensors cut into views. {} is the type.
+// element_wise_add by vectors and by elements: rows around the ends of vectors, inputs that repeat
+// an element along rows or repeat rows, rows that start within vectors, outputs with gaps, elements
+// apart, and tensors sliced into views. {} stands for the type.
 constexpr const char* kAddShapes[] = {
     "a={}[7,64] b={}[7,64]/[0,1] output={}[7,64]",
     "a={}[7,64]/[1,0] b={}[7,64] output={}[7,64]",
@@ -433,9 +433,9 @@ void RunAdd(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
-// Sums of a large number and small ones, each of which, or each few, adds as much of an error as it
-// can: what lies within the bound then lies in it always. Walks as a lone lane of a software device
-// takes them, by lanes that share, and as for hardware.
+// Sums of a large number and small ones, each of which, or each few of which, adds the maximal
+// error: if these are within the bound, all sums are. Covers the walk of a single lane of a
+// software device, of lanes that share, and of hardware.
 constexpr const char* kSumShapes[] = {
     "[16,512] output=FLOAT32[16,1] axes=1",          "[16,515] output=FLOAT32[16,1] axes=1",
     "[16,4096] output=FLOAT32[16,1] axes=1",         "[16,8192] output=FLOAT32[16,1] axes=1",
@@ -480,7 +480,7 @@ void RegisterCases(absl::Span<const NamedCase> cases) {
   }
 }
 
-// Takes "--name value" out of the arguments that GoogleTest left.
+// Removes "--name value" from the arguments that GoogleTest left.
 bool ParseFlags(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -515,7 +515,7 @@ void RegisterTests() {
     RegisterTypes("", RunTable);
   } else {
     RegisterTypes("", RunTable);
-    if (flags().device != "Cpu") {  // which has no plan, no adapter and no dispatches
+    if (flags().device != "Cpu") {  // it has no plan, adapter or dispatches
       RegisterHardwareOptions();
       RegisterCopies();
       RegisterTogether();

@@ -1,4 +1,4 @@
-// Every worked example of DirectML's reference pages, on every device.
+// Runs every example of DirectML's reference pages on every device.
 #include <map>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ ReduceFunction FunctionOf(const std::string& name) {
   return {};
 }
 
-// The pages spell the outputs out; so does every call here.
+// The pages give explicit outputs, and so does every call here.
 OperatorDesc DescOf(const WorkedExample& example) {
   const std::string op = example.op;
   const TensorDesc input{DataType::kFloat32, example.sizes, {}};
@@ -52,7 +52,7 @@ OperatorDesc DescOf(const WorkedExample& example) {
 
 class WorkedExamplesTest : public DeviceTest {};
 
-TEST_P(WorkedExamplesTest, GiveWhatTheirPagesSay) {
+TEST_P(WorkedExamplesTest, MatchTheirPages) {
   for (const WorkedExample& example : WorkedExamples()) {
     SCOPED_TRACE(absl::StrCat(example.page, ": ", example.title));
     const OperatorDesc desc = DescOf(example);
@@ -67,7 +67,7 @@ TEST_P(WorkedExamplesTest, GiveWhatTheirPagesSay) {
   }
 }
 
-// So that no edit of the table loses one.
+// Ensures that no example is lost when the table is edited.
 TEST(WorkedExamples, AreAllOfThePages) {
   std::map<std::string, int> counts;
   for (const WorkedExample& example : WorkedExamples()) {

@@ -15,31 +15,31 @@ constexpr NamedCase kRegressions[] = {
     {"FoldsEightSlotsFromTheLast",
      "argmax input=FLOAT16[5] output=UINT32[1] axes=0 axis_direction=DECREASING "
      "values=ties seed=1 view=134217728 groups=16 threads=64 wide=0"},
-    // An item of a shifted row without elements passed for one with the least key.
+    // An item of a shifted row without elements was treated as one with the least key.
     {"SkipsItemsWithoutElements",
      "argmax input=INT8[3,5,17]/[1024,32,1] output=UINT32[3,1,1] axes=1,2 "
      "axis_direction=DECREASING "
      "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
-    // A driver took x * 2^-32 + y * 2^-32 for (x + y) * 2^-32, which overflows.
+    // A driver transformed x * 2^-32 + y * 2^-32 into (x + y) * 2^-32, which overflows.
     {"ScalesBeforeItAdds",
      "reduce input=FLOAT32[70001] function=AVERAGE output=FLOAT32[1] axes=0 values=extremes seed=4 "
      "view=134217728 groups=64 threads=8 wide=0"},
-    // Blocks of rows, what is left of them, and lanes beyond the last column.
+    // Blocks of rows, remainders of blocks, and lanes beyond the last column.
     {"WalksColumnsAcrossVectors",
      "argmax input=FLOAT32[75,515] output=UINT32[1,515] axes=0 axis_direction=INCREASING "
      "values=ties seed=1 view=134217728 groups=1 threads=8 wide=0"},
-    // Groups that only fill the grid up wrote over the results of the first ones.
+    // Groups that only fill the grid overwrote the results of the first ones.
     {"StoresColumnsOfMoreGroupsThanARow",
      "reduce input=FLOAT32[2,524296]/[1048592,2] function=SUM output=FLOAT32[1,524296] axes=0 "
      "values=ties seed=1 view=134217728 groups=64 threads=8 wide=1"},
     {"StoresColumnsOfMoreGroupsThanARowInTurns",
      "reduce input=FLOAT32[2,1048592]/[2097184,2] function=SUM output=FLOAT32[1,1048592] axes=0 "
      "values=ties seed=1 view=134217728 groups=65536 threads=8 wide=0"},
-    // vkd3d's compiler made both results of a vector the second one.
+    // vkd3d's compiler replaced both results of a vector by the second one.
     {"TellsTheColumnsOfAWideVectorApart",
      "reduce input=UINT64[5,2] function=MAX output=UINT64[1,2] axes=0 values=descending seed=1 "
      "view=134217728 groups=64 threads=8 wide=0"},
-    // A sequence cut into parts shorter than its tile, the tile shorter than k.
+    // A sequence split into parts shorter than its tile, with a tile shorter than k.
     {"SortsPartsShorterThanATile",
      "top_k input=INT64[2,1,1023] output_values=INT64[2,1,1023] output_indices=UINT32[2,1,1023] "
      "axis=0 k=2 "
@@ -82,7 +82,7 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=UINT8[3000,17] output_values=UINT8[4,17] output_indices=UINT32[4,17] axis=0 k=4 "
      "axis_direction=DECREASING values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
-    // As many ranks as a lane keeps, or nearly.
+    // k equal, or nearly equal, to the number that a lane keeps.
     {"TopKOfAsManyAsALaneKeepsOfColumns",
      "top_k input=FLOAT32[2100,3,24] output_values=FLOAT32[32,3,24] output_indices=UINT32[32,3,24] "
      "axis=0 k=32 "
@@ -107,7 +107,8 @@ constexpr NamedCase kTopKPaths[] = {
     {"TopKOfAsManyInParts",
      "top_k input=INT32[2,20001] output_values=INT32[2,29] output_indices=UINT32[2,29] axis=1 k=29 "
      "axis_direction=INCREASING values=ties seed=3 view=4096 groups=64 threads=8 wide=0"},
-    // Sequences that a lane walks whole, several one after another, and writes the results of.
+    // Sequences that a lane reads completely, several one after another, and whose results it
+    // writes.
     {"TopKOfShortRowsInTurns",
      "top_k input=FLOAT32[2051,16] output_values=FLOAT32[2051,10] output_indices=UINT32[2051,10] "
      "axis=1 k=10 "
@@ -134,8 +135,8 @@ constexpr NamedCase kTopKPaths[] = {
      "output_indices=UINT32[3,31]/[64,2] axis=1 "
      "k=31 axis_direction=INCREASING values=random_bits seed=3 view=2048 groups=2 threads=8 "
      "wide=0"},
-    // Sequences of which every element's rank is counted: in rows that begin with vectors and
-    // inside them, apart, with strides, by lanes of which some have none, and in slices.
+    // Sequences in which every element is ranked: rows that start at vectors and within them,
+    // elements apart, with strides, with idle lanes, and in slices.
     {"TopKRanksOfRows",
      "top_k input=FLOAT32[37,128] output_values=FLOAT32[37,128] output_indices=UINT32[37,128] "
      "axis=1 k=128 "
@@ -186,7 +187,7 @@ constexpr NamedCase kTopKPaths[] = {
      "k=200 "
      "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256 "
      "wide=1"},
-    // Selections of more ranks than a lane keeps.
+    // Selections with k larger than a lane keeps.
     {"TopKManyThatEqualTheCut",
      "top_k input=UINT8[3,3001] output_values=UINT8[3,40] output_indices=UINT32[3,40] axis=1 k=40 "
      "axis_direction=INCREASING values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
@@ -240,8 +241,8 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT32[2,30001] output_values=FLOAT32[2,100] output_indices=UINT32[2,100] "
      "axis=1 k=100 "
      "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 threads=256 wide=1"},
-    // Selected by lanes alone, and ranked: by keys, by positions where these are equal; more than
-    // are sorted, so that some are taken of them; of columns that end inside vectors.
+    // Selected by single lanes, and ranked: by keys, and by positions for equal keys; more
+    // candidates than are sorted, so that only some are taken; columns that end within vectors.
     {"TopKRanksOfSelectedNumbers",
      "top_k input=FLOAT32[19,5003] output_values=FLOAT32[19,300] output_indices=UINT32[19,300] "
      "axis=1 k=300 "
@@ -331,7 +332,7 @@ constexpr NamedCase kTopKPaths[] = {
      "axis=2 k=200 "
      "axis_direction=INCREASING values=rare_infinities seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
-    // Sorted by places: by keys, by keys and positions, and where too many meet in one, by merges.
+    // Sorted by spreading: by keys, by keys and positions, and by merges if too many share a place.
     {"TopKSpreadByKeys",
      "top_k input=FLOAT32[3,5003] output_values=FLOAT32[3,1100] output_indices=UINT32[3,1100] "
      "axis=1 k=1100 "
@@ -388,7 +389,7 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=FLOAT32[5,6003] output_values=FLOAT32[5,1100] output_indices=UINT32[5,1100] "
      "axis=1 k=1100 "
      "axis_direction=DECREASING values=one_large seed=3 view=134217728 groups=64 threads=8 wide=0"},
-    // Of so few blocks that a cut among them may leave all elements to the next.
+    // So few blocks that a cut among them may leave all elements to the next cut.
     {"TopKOfOneInFour",
      "top_k input=INT32[4,4099] output_values=INT32[4,1000] output_indices=UINT32[4,1000] axis=1 "
      "k=1000 "
@@ -526,7 +527,7 @@ constexpr NamedCase kAdditions[] = {
     {"WrapsShortsWithoutCarryIntoTheNext",
      "element_wise_add a=UINT16[1023] b=UINT16[1023] output=UINT16[1023] values=extremes seed=1 "
      "view=134217728 groups=64 threads=8 wide=0"},
-    // So much that it is dispatched in parts.
+    // Large enough to be split into several submissions.
     {"AddsInPartsOfADispatch",
      "element_wise_add a=FLOAT32[4194305] b=FLOAT32[4194305] output=FLOAT32[4194305] "
      "values=random_bits seed=1 view=134217728 groups=64 threads=8 wide=0"},

@@ -1,4 +1,4 @@
-// Cases with a name and a reason, beside those that are made.
+// Handwritten cases, each with a name and a reason.
 #ifndef OPMILL_TESTS_CONFORMANCE_NAMED_CASES_H_
 #define OPMILL_TESTS_CONFORMANCE_NAMED_CASES_H_
 
@@ -11,11 +11,11 @@ struct NamedCase {
   const char* line;
 };
 
-absl::Span<const NamedCase> Regressions();  // what broke once
-absl::Span<const NamedCase> SetsOfAxes();   // none, and some twice: DirectML takes both
-// Sums that a device may get wrong.
+absl::Span<const NamedCase> Regressions();  // past bugs
+absl::Span<const NamedCase> SetsOfAxes();   // empty, and with duplicates: DirectML accepts both
+// Sums that are easy to get wrong.
 absl::Span<const NamedCase> Additions();
-// Each way that top_k takes, on values that lead it there.
+// Every path of top_k, with values that select it.
 absl::Span<const NamedCase> TopKPaths();
 
 }  // namespace opmill

@@ -16,7 +16,7 @@ constexpr std::array<absl::string_view, kValuePatternCount> kNames = {
     "descending", "extremes",       "overflow",        "one_then_tiny",     "half_steps",
     "one_large",  "rare_nans",      "rare_infinities", "negative_infinity", "factors"};
 
-// Bits of one float type.
+// The bits of one float type.
 struct FloatBits {
   uint64_t sign, infinity, one, largest, smallest_normal;
 };
@@ -31,14 +31,14 @@ class FloatValues {
       : pattern_(pattern),
         type_(type),
         bits_(type == DataType::kFloat32 ? kFloat32Bits : kFloat16Bits),
-        // The large ones lead the rows, or are a first row.
+        // The large values are the first in their rows, or form the first row.
         large_every_(seed / 10 % 2 == 0 ? reduced_count : count),
         large_count_(seed / 10 % 2 == 0 ? 1 : count / reduced_count),
         half_step_(std::ldexp(17, -20 - static_cast<int>(seed % 10))),
         random_(random),
         chosen_(random.Below(count)),
         constant_(Number()),
-        // Rounded to a FLOAT16 a factor's logarithm may double: 80 stays 7 below overflow.
+        // Rounding to FLOAT16 may double a factor's logarithm: 80 is still 7 below overflow.
         factor_range_(40.0 / static_cast<double>(reduced_count)) {}
 
   uint64_t At(uint64_t index) {
@@ -88,7 +88,8 @@ class FloatValues {
   }
 
  private:
-  static constexpr uint64_t kSteps = 32768;  // of which FLOAT16 holds sixteenths, some of them tied
+  // FLOAT16 represents sixteenths of these steps; some are ties.
+  static constexpr uint64_t kSteps = 32768;
 
   uint64_t Bits(double number) const { return BitsOf(type_, number); }
   uint64_t Sign() { return random_.OneIn(2) ? bits_.sign : 0; }
@@ -143,7 +144,7 @@ class IntegerValues {
         chosen_(random.Below(count)),
         constant_(random.Bits()) {}
 
-  // More bits than the type has; the low ones count.
+  // More bits than the type has; the low ones are used.
   uint64_t At(uint64_t index) {
     switch (pattern_) {
       case ValuePattern::kTies:
@@ -152,7 +153,7 @@ class IntegerValues {
         return Small(100);
       case ValuePattern::kPositive:
         return 1 + random_.Below(100);
-      case ValuePattern::kNumbers:  // of every magnitude
+      case ValuePattern::kNumbers:  // of all magnitudes
         return random_.Bits() >> random_.Below(64);
       case ValuePattern::kRandomBits:
         return random_.Bits();

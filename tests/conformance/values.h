@@ -1,4 +1,4 @@
-// What the elements of a conformance case hold.
+// The element values of conformance cases.
 #ifndef OPMILL_TESTS_CONFORMANCE_VALUES_H_
 #define OPMILL_TESTS_CONFORMANCE_VALUES_H_
 
@@ -13,28 +13,28 @@
 
 namespace opmill {
 
-// Where a pattern speaks of floats only, integers get the nearest thing that they have.
+// For patterns that apply only to floats, integers get the closest equivalent.
 enum class ValuePattern : uint32_t {
   kTies,           // integers of five values
   kSmallIntegers,  // up to 100
   kNumbers,        // with fractions, both signs, up to 100
   kPositive,       // as kNumbers, above 0
-  kRandomBits,     // everything a type has, NaNs with it
-  kSpecials,       // NaNs of both signs and several payloads, zeros, infinities, denormals, ends
+  kRandomBits,     // any bits, including NaNs
+  kSpecials,       // NaNs of both signs and several payloads, zeros, infinities, denormals, limits
   kDenormals,      // and zeros
   kZeros,          // of both signs
-  kConstant,       // one number everywhere
+  kConstant,       // the same number everywhere
   kAscending,
   kDescending,
   kExtremes,     // the largest of both signs, and one
-  kOverflow,     // large and positive: sums pass the largest number, means do not
+  kOverflow,     // large and positive: sums overflow, means do not
   kOneThenTiny,  // each far below the last bit of the first
-  kHalfSteps,  // a large one, then steps of which 1, 2, ... or 512 round it up by the most they can
+  kHalfSteps,  // a large one, then steps; 1, 2, ... or 512 of them have the largest rounding error
   kOneLarge,   // somewhere among small ones
   kRareNans,
   kRareInfinities,
   kNegativeInfinity,  // everywhere, or nearly
-  kFactors,           // whose product, of any of them in any order, neither over- nor underflows
+  kFactors,           // no product of any of them, in any order, over- or underflows
 };
 inline constexpr uint32_t kValuePatternCount = 20;
 
@@ -44,7 +44,7 @@ std::optional<ValuePattern> ParseValuePattern(absl::string_view text);
 // True when the elements, their squares and their sums up to 2^24 are integers.
 bool HoldsIntegers(ValuePattern pattern);
 
-// `size_bytes` of elements, gaps included. `reduced_count` elements make one result.
+// `size_bytes` of elements, including gaps. `reduced_count` elements are reduced to one result.
 std::vector<std::byte> MakeValues(ValuePattern pattern, DataType type, uint64_t size_bytes,
                                   uint64_t reduced_count, uint64_t seed);
 

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_reference.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/support/tensors.h"
@@ -24,10 +24,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Accepted kOnlyNan = {.low = 1, .high = 0, .nan = true};
 
-// The law's eps, 2^-23: twice the rounding error of one FLOAT32 addition.
+// The eps of docs/operators.md, 2^-23: twice the rounding error of one FLOAT32 addition.
 constexpr double kEpsilon = FLT_EPSILON;
 
-// What a device's FLOAT32 accumulator can hold of it.
+// The value as a device's FLOAT32 accumulator can represent it.
 double InFloat32(double x) { return static_cast<float>(x); }
 
 Accepted Exactly(double value) { return {.low = value, .high = value}; }
@@ -36,7 +36,7 @@ Accepted Widened(double low, double high, double by) {
   return {.low = low - by, .high = high + by};
 }
 
-// How far a sum of these terms may be off; 0 when every partial sum is exact.
+// The bound on the error of a sum of these terms; 0 if every partial sum is exact.
 double SumBound(const ExactReduction& exact, const TermFacts& facts) {
   const double magnitudes = exact.sum_of_magnitudes;
   if (magnitudes == 0 || (facts.integers && magnitudes <= 0x1p24)) return 0;
@@ -45,14 +45,14 @@ double SumBound(const ExactReduction& exact, const TermFacts& facts) {
   return 2 * kEpsilon * (std::log2(count) + 4) * magnitudes + (count + 1) * double{FLT_MIN};
 }
 
-// Can additions overflow on the way to a sum that does not, or to the other infinity?
+// True if partial sums can overflow although the sum does not, or to the other infinity.
 bool MayOverflowOnTheWay(const ExactReduction& exact, const TermFacts& facts) {
   const bool one_sign =
       std::abs(exact.sum) >= facts.finite_magnitudes * (1 - 1e-9) && std::isfinite(exact.sum);
   return !one_sign && facts.finite_magnitudes * (1 + 1e-5) >= double{FLT_MAX};
 }
 
-// Of SUM, L1, SUM_SQUARE, and of what the others make of theirs.
+// For SUM, L1, SUM_SQUARE, and for the sums within the other functions.
 Accepted AcceptedSums(const ExactReduction& exact, const TermFacts& facts) {
   if (std::isnan(exact.sum)) return kOnlyNan;
   Accepted accepted = Exactly(exact.sum);
@@ -83,7 +83,7 @@ Accepted AcceptedLogarithms(const ExactReduction& exact, const TermFacts& facts)
   const Accepted sums = AcceptedSums(exact, facts);
   if (std::isnan(exact.sum) || sums.high < 0) return kOnlyNan;
   const auto log = [](double sum) { return std::log(InFloat32(sum)); };
-  // An interval that reaches below 0 allows the NaN that negative numbers give.
+  // If the interval includes negative numbers, their NaN is accepted.
   const double low = sums.low < double{FLT_MIN} ? -kInfinity : log(sums.low);
   const double high = log(sums.high);
   const auto slack = [](double x) {
@@ -108,8 +108,7 @@ Accepted AcceptedLogSumExps(const ExactReduction& exact, const TermFacts& facts)
 Accepted AcceptedProducts(const ExactReduction& exact, const TermFacts& facts) {
   if (std::isnan(exact.value)) return kOnlyNan;
   if (facts.logarithms > 125) {
-    // Some order of multiplication passes the largest or the smallest number: only the sign is
-    // sure.
+    // In some order, the product exceeds the range of numbers: only the sign is certain.
     const bool negative = std::signbit(exact.value);
     return {.low = negative ? -kInfinity : 0, .high = negative ? 0 : kInfinity, .nan = true};
   }
@@ -118,7 +117,7 @@ Accepted AcceptedProducts(const ExactReduction& exact, const TermFacts& facts) {
   return Widened(exact.value, exact.value, bound);
 }
 
-// `input` with every element made another one.
+// `input` with every element changed.
 template <typename Change>
 std::vector<std::byte> Changed(DataType type, absl::Span<const std::byte> input, Change change) {
   std::vector<std::byte> bytes(input.begin(), input.end());
@@ -132,7 +131,7 @@ std::vector<std::byte> Changed(DataType type, absl::Span<const std::byte> input,
   return bytes;
 }
 
-// The sum of the changed elements' magnitudes, for each result.
+// The sum of the magnitudes of the changed elements, for each result.
 template <typename Change>
 std::vector<double> SumsOf(const ReduceDesc& desc, absl::Span<const std::byte> input,
                            Change change) {
@@ -164,7 +163,7 @@ std::vector<TermFacts> FactsOf(const ReduceDesc& desc, ValuePattern values,
     return !std::isfinite(e.sum_of_magnitudes);
   });
   if (!any_infinite) return facts;
-  // Squares and powers have one sign, so that this matters to sums of the elements themselves.
+  // Squares and powers have one sign, so this matters only for sums of the elements themselves.
   const std::vector<double> finite =
       SumsOf(desc, input, [](double x) { return std::isfinite(x) ? x : 0.0; });
   for (size_t i = 0; i < facts.size(); ++i) {
@@ -173,7 +172,7 @@ std::vector<TermFacts> FactsOf(const ReduceDesc& desc, ValuePattern values,
   return facts;
 }
 
-// Row-major places of a tensor's elements, in bytes.
+// The byte offsets of a tensor's elements, in row-major order.
 std::vector<uint64_t> PlacesOf(const TensorDesc& desc) {
   const std::vector<uint32_t> strides = EffectiveStrides(desc);
   std::vector<uint64_t> places = {0};

@@ -1,5 +1,5 @@
-// Whether a device's outputs are right: bit by bit where the law leaves no choice, within the bound
-// of docs/operators.md where rounding does.
+// Checks a device's outputs: bit by bit where the result is fully specified, otherwise within the
+// bound of docs/operators.md.
 #ifndef OPMILL_TESTS_CONFORMANCE_VERDICT_H_
 #define OPMILL_TESTS_CONFORMANCE_VERDICT_H_
 
@@ -17,20 +17,20 @@ namespace opmill {
 
 using Outputs = std::vector<std::vector<std::byte>>;
 
-// Empty when all is right, gaps and tails of the outputs included; else what is wrong first.
-// `inputs` hold the case's values.
+// Returns the first mistake, or "". Includes gaps and tails of the outputs. `inputs` hold the
+// case's values.
 std::string FindMistake(const ConformanceCase& c, const Inputs& inputs, const Outputs& outputs);
 
-// The results that a float function may give.
+// The acceptable results of a float function.
 struct Accepted {
-  // Before the rounding to the output's type. Above each other: no number is accepted.
+  // Before rounding to the output's type. If low > high, no number is accepted.
   double low = 0;
   double high = 0;
   bool nan = false;
-  bool infinity = false;  // of either sign, beside the interval
+  bool infinity = false;  // of either sign, in addition to the interval
 };
 
-// What else decides.
+// Further facts about the terms.
 struct TermFacts {
   bool integers = false;         // sums up to 2^24 are exact
   double finite_magnitudes = 0;  // the sum of the terms' magnitudes, without infinities and NaNs

@@ -1,5 +1,5 @@
-// The conformance test's own parts: cases survive as text, the table covers what it should, and
-// verdicts find every kind of damage.
+// Tests of the conformance test itself: cases survive as text, the table covers what it should, and
+// verdicts detect every kind of error.
 #include "tests/conformance/verdict.h"
 
 #include <cfloat>
@@ -52,7 +52,7 @@ TEST(ConformanceCase, SurvivesItsOwnLine) {
   }
 }
 
-TEST(ConformanceCase, SaysWhatItCannotRead) {
+TEST(ConformanceCase, ReportsParseErrors) {
   const std::string tail = " seed=1 view=64 groups=1 threads=64 wide=0";
   const std::pair<std::string, std::string> kLines[] = {
       {"", "operator"},
@@ -189,7 +189,7 @@ struct Terms {
   const char* what;
   ReduceFunction function;
   std::vector<double> elements;
-  double low, high;  // of FLOAT32; above each other: no number
+  double low, high;  // FLOAT32; low > high: no number
   bool nan, infinity;
 };
 

@@ -1,4 +1,4 @@
-// The sign of sums that are zero: one rule on every device.
+// The sign of sums that are zero is the same on every device.
 #include <cstdint>
 #include <vector>
 
@@ -17,7 +17,7 @@ using ::testing::Each;
 
 class ZeroSumsTest : public DeviceTest {
  protected:
-  // Of a row of negative zeros.
+  // The result for a row of negative zeros.
   std::vector<uint64_t> ResultBits(const OperatorDesc& desc) {
     const TensorDesc& input = desc.inputs[0];
     const std::vector<uint64_t> zeros(ElementCount(input), BitsOf(input.data_type, -0.0));

@@ -1,4 +1,4 @@
-"""NumPy arrays as tensors of the service, and what NumPy says its operators make of them."""
+"""NumPy arrays as tensors of the service, and the expected results from NumPy."""
 
 import numpy as np
 
@@ -152,7 +152,8 @@ def expect_hardmax(array, axes):
 
 
 def check_close(actual, expected, source, function, axes):
-    """`expected` in float64; within what the law allows of a sum, a product by relative error."""
+    """Compares with `expected` in float64: sums within the bound of docs/operators.md, products by
+    relative error."""
     kept = {"axis": tuple(axes), "keepdims": True}
     wide = np.abs(source.astype(np.float64))
     count = source.size // expected.size

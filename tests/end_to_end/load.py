@@ -15,8 +15,8 @@ _AT_ONCE = 8  # executions on a stream
 
 
 class Load:
-    """Callers of both kinds. Whoever is told to come back later does, until `stop`; or, with
-    `until_refused`, that is the end of it. What else goes wrong is in `wrong`."""
+    """Callers of both kinds. A refused call with a retry delay is retried, until `stop`; or, with
+    `until_refused`, the caller ends. Other failures are in `wrong`."""
 
     def __init__(self, address, array, callers, streams, until_refused=False):
         self.good = 0
@@ -59,7 +59,7 @@ class Load:
             self.wrong.append(repr(error))
 
     def _note(self, kind, outcome, status):
-        """True where the caller is to go on."""
+        """True if the caller should continue."""
         with self._lock:
             if status is not None:
                 refusal = Refusal.of(status)

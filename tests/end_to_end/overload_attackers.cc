@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::Duration kBreath = absl::Milliseconds(50);
 
-// To a server on this machine's 127.0.0.1.
+// Connects to a server on 127.0.0.1.
 int ConnectSocket(absl::string_view address) {
   uint32_t port = 0;
   if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) return -1;
@@ -33,7 +33,7 @@ int ConnectSocket(absl::string_view address) {
   return -1;
 }
 
-// Has the other end closed it? Reads what came before that.
+// True if the peer has closed the connection. Reads pending data first.
 bool IsClosed(int descriptor) {
   char bytes[4096];
   for (;;) {
@@ -84,7 +84,7 @@ Attackers::~Attackers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// Streams that reserve memory and leave it at that.
+// Streams that reserve memory and then send nothing.
 void Attackers::BeginAndNeverSend(v1::OperatorService::Stub& stub) {
   constexpr uint64_t kExecutions = 4;
   constexpr uint32_t kUploadElements = 512 << 10;  // 2 MiB
@@ -101,7 +101,7 @@ void Attackers::BeginAndNeverSend(v1::OperatorService::Stub& stub) {
   }
 }
 
-// Asks for much and reads nothing of it, until the server has had enough.
+// Requests much and reads nothing, until the server disconnects it.
 void Attackers::NeverRead(v1::OperatorService::Stub& stub) {
   while (!stopping_) {
     StreamCaller caller(stub);
@@ -109,7 +109,7 @@ void Attackers::NeverRead(v1::OperatorService::Stub& stub) {
     for (uint64_t id = 0; id < 3 && is_open; ++id) is_open = caller.Begin(id, LargeResult());
     while (is_open && !stopping_) {
       absl::SleepFor(kBreath);
-      is_open = caller.Cancel(99);  // of no effect: there is no such execution
+      is_open = caller.Cancel(99);  // no effect: no such execution
     }
     if (!is_open) ++counts_.stalled_readers;
   }
@@ -135,7 +135,7 @@ void Attackers::SendLargeMessages(v1::OperatorService::Stub& stub, uint64_t byte
   }
 }
 
-// Each another one, so that none is found in the cache.
+// All different, so that none is in the cache.
 void Attackers::CompileOperators(v1::OperatorService::Stub& stub, uint32_t first) {
   for (uint32_t length = first; !stopping_; ++length) {
     v1::CompileOperatorRequest request;
@@ -153,7 +153,7 @@ void Attackers::CompileOperators(v1::OperatorService::Stub& stub, uint32_t first
   }
 }
 
-// Holds as many connections as it is let, half of which say something that is no HTTP/2.
+// Holds as many connections as possible; half of them send data that is not HTTP/2.
 void Attackers::Connect(const std::string& address) {
   constexpr size_t kMost = 200;
   std::vector<int> held;

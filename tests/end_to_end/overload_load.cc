@@ -16,7 +16,7 @@ namespace opmill {
 namespace {
 
 constexpr uint32_t kRow = 16384;     // elements; 64 KiB
-constexpr uint32_t kRepeats = 1024;  // of the row: 16 Mi elements read
+constexpr uint32_t kRepeats = 1024;  // repetitions of the row: 16 Mi elements are read
 
 v1::TensorDesc Floats(std::vector<uint32_t> sizes, std::vector<uint32_t> strides) {
   v1::TensorDesc tensor;
@@ -67,7 +67,7 @@ std::string Distribution::Text() const {
                       ", most ", text(at(1)));
 }
 
-// Deletes itself once it has told its end.
+// Deletes itself after it has reported its end.
 class Load::Call final : public grpc::ClientReadReactor<v1::ExecuteResponse> {
  public:
   Call(Load& load, v1::OperatorService::Stub& stub, uint64_t number, bool is_offered)

@@ -1,5 +1,5 @@
-// Callers for the overload test: those who ask for more than the server can do, and those who only
-// want to cost it something.
+// Callers for the overload test: legitimate ones that ask for more than the server can do, and
+// attackers.
 #ifndef OPMILL_TESTS_END_TO_END_OVERLOAD_LOAD_H_
 #define OPMILL_TESTS_END_TO_END_OVERLOAD_LOAD_H_
 
@@ -19,10 +19,10 @@
 
 namespace opmill {
 
-// Connected, and not by a connection that it shares with others of this process.
+// Connects without sharing a connection with other stubs of this process.
 std::unique_ptr<v1::OperatorService::Stub> ConnectTo(const std::string& address);
 
-// The largest of many numbers, which takes the device some milliseconds and the network few.
+// The maximum of many numbers, which takes the device some milliseconds and little network traffic.
 v1::OperatorDesc HeavyMaximum();
 
 struct Distribution {
@@ -32,27 +32,27 @@ struct Distribution {
   std::string Text() const;  // "p50 1ms, p99 2ms, most 3ms"
 };
 
-// What came of calls of HeavyMaximum.
+// The results of calls of HeavyMaximum.
 struct Outcomes {
-  uint64_t wrong = 0;               // accepted, and the answer is not that of its input
-  uint64_t without_retry = 0;       // refused, by the server's own sentence and without RetryInfo
-  uint64_t by_transport = 0;        // refused by gRPC, for its own memory
-  std::vector<std::string> others;  // ends that are none of these
+  uint64_t wrong = 0;               // accepted, but the result does not match the input
+  uint64_t without_retry = 0;       // refused by the server without RetryInfo
+  uint64_t by_transport = 0;        // refused by gRPC because of its memory limit
+  std::vector<std::string> others;  // other errors
   Distribution accepted;
   Distribution refused;
 };
 
-// Calls of HeavyMaximum over `connections` connections. Each knows the answer to its own input.
+// Calls HeavyMaximum over `connections` connections. Each call knows its expected result.
 class Load {
  public:
   Load(const std::string& address, int connections);
   ~Load();
 
-  // As many at a time as `lanes`, each after the end of the one before, for that long. Answers how
-  // many went well a second.
+  // Runs `lanes` concurrent sequences of calls for `duration`. Returns the successful calls per
+  // second.
   double MeasureCapacity(int lanes, absl::Duration duration);
-  // Begins `rate` calls a second for that long, whatever becomes of those before, and waits for
-  // all.
+  // Starts `rate` calls per second for `duration`, whether or not earlier ones have ended, and
+  // waits for all.
   Outcomes Offer(double rate, absl::Duration duration);
 
  private:
@@ -63,21 +63,21 @@ class Load {
   void WaitForAll();
 
   std::vector<std::unique_ptr<v1::OperatorService::Stub>> stubs_;
-  uint64_t started_ = 0;  // of the thread that starts them
-  std::mutex mutex_;      // of all below
+  uint64_t started_ = 0;  // used by the starting thread only
+  std::mutex mutex_;      // guards the members below
   std::condition_variable changed_;
   uint64_t under_way_ = 0;
   uint64_t succeeded_ = 0;
   Outcomes outcomes_;
 };
 
-// Callers who mean harm, each kind on threads of its own, until this is destroyed.
+// Malicious callers, each kind on its own threads, until this object is destroyed.
 class Attackers {
  public:
   struct Counts {
-    std::atomic<uint64_t> stalled_uploads = 0;  // ended by the server for want of input
-    std::atomic<uint64_t> stalled_readers = 0;  // cut off for not reading
-    std::atomic<uint64_t> large_messages = 0;   // sent, whatever came of them
+    std::atomic<uint64_t> stalled_uploads = 0;  // ended by the server because input was missing
+    std::atomic<uint64_t> stalled_readers = 0;  // disconnected for not reading
+    std::atomic<uint64_t> large_messages = 0;   // sent, with any result
     std::atomic<uint64_t> oversized_refused = 0;
     std::atomic<uint64_t> operators_compiled = 0;
     std::atomic<uint64_t> connections_made = 0;

@@ -1,8 +1,8 @@
-// Ten times as much as the server can do, and callers who mean harm beside it: its memory stays
-// under the limit, what it accepts it does right and in bounded time, what it refuses it refuses at
-// once, and afterwards it is as before.
+// Ten times the load that the server can handle, and attackers: its memory stays under the limit,
+// it computes what it accepts correctly and in bounded time, it refuses the rest at once, and
+// recovers completely.
 //
-// OPMILL_OVERLOAD_SECONDS is how long; 4 where it is not set.
+// OPMILL_OVERLOAD_SECONDS is the duration; the default is 4.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -39,7 +39,7 @@ absl::Duration OverloadDuration() {
   return absl::Seconds(value);
 }
 
-// Times from the arrival of a call to its refusal, as the server has logged them.
+// The times from the arrival of a call to its refusal, from the server's log.
 Distribution RefusalsOf(const ServerProcess& server, absl::string_view rpc) {
   Distribution refusals;
   const std::string from = absl::StrCat("\"rpc\":\"", rpc, "\"");
@@ -62,7 +62,7 @@ Distribution RefusalsOf(const ServerProcess& server, absl::string_view rpc) {
 
 class Overload : public StreamTest {
  protected:
-  // A server whose bounds are met soon on any machine.
+  // A server whose limits are reached quickly on any machine.
   void SetUp() override {
     Restart({absl::StrCat("--memory_limit=", kMemoryLimit),
              absl::StrCat("--max_message_bytes=", kMaxMessageBytes),
@@ -78,7 +78,7 @@ class Overload : public StreamTest {
 
   const ScratchDirectory cache_;
 
-  // But for the kernels that may be live under the limit, 42, and holes in what has been freed.
+  // Except for the 42 kernels that may be live under this limit, and fragmentation.
   void ExpectMemoryReturns(uint64_t before) {
     const uint64_t most = before + 80 * kMebibyte;
     const absl::Time end = absl::Now() + kPatience;
@@ -97,7 +97,7 @@ class Overload : public StreamTest {
   }
 };
 
-TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
+TEST_F(Overload, TenfoldLoadWithAttackersStaysWithinItsLimits) {
   const absl::Duration duration = OverloadDuration();
   ASSERT_GT(duration, absl::ZeroDuration()) << "OPMILL_OVERLOAD_SECONDS is no number of seconds";
   Load load(server().address(), 4);
@@ -109,7 +109,7 @@ TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
   auto attackers = std::make_unique<Attackers>(server().address(), kMaxMessageBytes);
   const Outcomes outcomes = load.Offer(10 * capacity, duration);
   const Attackers::Counts& counts = attackers->counts();
-  // A busy machine may take longer for the first of each.
+  // On a busy machine the first of each may take longer.
   const absl::Time patience = absl::Now() + kPatience;
   while ((counts.operators_compiled == 0 || counts.stalled_readers == 0) &&
          absl::Now() < patience) {
@@ -145,8 +145,8 @@ TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
     EXPECT_TRUE(server().WaitForLine(text).has_value()) << text;
   }
   EXPECT_LT(server().PeakMemoryBytes(), kMemoryLimit);
-  // Who is accepted waits for those in the queue and no others, each of whom attackers and other
-  // programs of this machine may slow down.
+  // An accepted call waits only for those in the queue, but attackers and other programs may slow
+  // each of them down.
   EXPECT_LT(outcomes.accepted.at(0.99), absl::Seconds(1 + 10 * (kMaxQueued + 4) / capacity));
 
   attackers.reset();
@@ -160,7 +160,7 @@ TEST_F(Overload, TenfoldWithAttackersKeepsTheBounds) {
   ExpectServes();
 }
 
-// Each message is lawful, and together they are more than the server may take.
+// Each message is valid, but together they exceed the memory limit.
 TEST_F(Overload, ManyLongMessagesAtOnceStayUnderTheLimit) {
   constexpr uint64_t kLimit = 1024 * kMebibyte;
   constexpr int kCallers = 24;

@@ -1,4 +1,4 @@
-// The servers behind HAProxy, by the configuration that deploy/ has.
+// Servers behind HAProxy, with the configuration in deploy/.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ extern char** environ;
 namespace opmill {
 namespace {
 
-// deploy/haproxy.cfg with the addresses of these servers, on a socket that it is given.
+// deploy/haproxy.cfg with the addresses of these servers, on a socket that it inherits.
 std::string ConfigurationFor(const Replicas& replicas, int socket) {
   std::ifstream file(OPMILL_HAPROXY_CONFIGURATION);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -117,7 +117,7 @@ TEST_F(ProxyTest, NoCallFailsWhileAllAreRestartedInTurn) {
   EXPECT_EQ(load.failures(), "");
 }
 
-TEST_F(ProxyTest, OnlyTheCallsInFlightAreBegunAgainWhenOneIsKilled) {
+TEST_F(ProxyTest, OnlyCallsInFlightAreRetriedWhenOneIsKilled) {
   Client client = Connect({.max_attempts = 1});
   Load load(client, Load::Unavailable::kIsCounted);
   load.AwaitMore(60);

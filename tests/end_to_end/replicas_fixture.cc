@@ -18,7 +18,7 @@
 namespace opmill {
 namespace {
 
-// An execution of one message, and one that is sent in chunks.
+// An execution with one message, and one in chunks.
 constexpr std::array<uint32_t, 2> kColumns = {1024, 1'000'000};
 
 }  // namespace
@@ -35,7 +35,7 @@ v1::OperatorDesc ArgMax(uint32_t columns) {
 
 int BindToLoopback(uint16_t port) {
   const int bound = socket(AF_INET, SOCK_STREAM, 0);
-  const int reuses = 1;  // connections of one who had the port may linger
+  const int reuses = 1;  // old connections of the port may linger
   setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &reuses, sizeof(reuses));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -46,7 +46,7 @@ int BindToLoopback(uint16_t port) {
 }
 
 void Replicas::Start(size_t index) {
-  // An old one comes back where it was.
+  // A restarted server uses its previous port.
   const auto or_any = [](const std::string& address) {
     return address.empty() ? std::string("127.0.0.1:0") : address;
   };

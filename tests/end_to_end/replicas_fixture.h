@@ -1,4 +1,4 @@
-// Several real servers that come and go, and callers who notice nothing.
+// Several real servers that are stopped and restarted, and callers that must not notice.
 #ifndef OPMILL_TESTS_END_TO_END_REPLICAS_FIXTURE_H_
 #define OPMILL_TESTS_END_TO_END_REPLICAS_FIXTURE_H_
 
@@ -22,7 +22,7 @@ inline constexpr size_t kReplicas = 3;
 
 v1::OperatorDesc ArgMax(uint32_t columns);
 
-// A socket that is bound there, at a free port for 0.
+// Binds a socket to the loopback address; port 0 selects a free port.
 int BindToLoopback(uint16_t port);
 
 class Replicas {
@@ -34,14 +34,14 @@ class Replicas {
 
   void Start(size_t index);
   void StartAll();
-  // For good: nobody else is given its port, whose server would answer in its place.
+  // Kills the server for good. Its port stays reserved, so that no other process answers there.
   void Kill(size_t index);
   const std::string& address(size_t index) const { return addresses_[index]; }
   const std::string& metrics_address(size_t index) const { return metrics_addresses_[index]; }
-  // How many executions a server has ended well since its start.
+  // The number of successful executions of a server since its start.
   uint64_t ExecutedBy(size_t index);
-  // Each ends and begins anew in turn, the next when the last is back at work; `await_more` waits
-  // for executions in between.
+  // Restarts the servers one after the other, each once the previous one is working again.
+  // `await_more` waits for executions in between.
   template <typename AwaitMore>
   void RestartInTurn(const AwaitMore& await_more) {
     for (size_t i = 0; i < kReplicas; ++i) {
@@ -52,7 +52,7 @@ class Replicas {
       AwaitWork(i);
     }
   }
-  // Until it has done so many executions: it may take them late.
+  // Waits until the server has completed `least` executions; calls may reach it late.
   void AwaitWork(size_t index, uint64_t least = 1);
 
  private:
@@ -64,12 +64,12 @@ class Replicas {
   std::vector<int> held_sockets_;
 };
 
-// Threads that execute, each with an answer of its own, until they are stopped.
+// Threads that run executions, each with its own expected result, until they are stopped.
 class Load {
  public:
   static constexpr int kThreads = 6;
 
-  // What ends Unavailable is a failure, or is counted and begun again.
+  // Whether Unavailable is a failure, or is counted and the execution is started again.
   enum class Unavailable { kIsFailure, kIsCounted };
   explicit Load(Client& client, Unavailable unavailable = Unavailable::kIsFailure);
   ~Load() { Stop(); }

@@ -1,4 +1,4 @@
-// One client over several real servers that come and go under load.
+// One client, and several real servers that are stopped and restarted under load.
 
 #include <optional>
 #include <span>
@@ -31,7 +31,7 @@ class ReplicasTest : public ::testing::Test {
   std::optional<Client> client_;
 };
 
-TEST_F(ReplicasTest, ShareTheWork) {
+TEST_F(ReplicasTest, ShareTheLoad) {
   Load load(*client_);
   load.AwaitMore(60);
   load.Stop();
@@ -55,7 +55,7 @@ TEST_F(ReplicasTest, NoCallFailsWhenOneIsKilled) {
   EXPECT_EQ(load.failures(), "");
 }
 
-TEST_F(ReplicasTest, TellWhenAllAreGone) {
+TEST_F(ReplicasTest, ReportThatAllAreDown) {
   for (size_t i = 0; i < kReplicas; ++i) replicas_.Kill(i);
   const uint32_t values[] = {1, 2};
   const auto execute = [&](absl::Duration timeout) {

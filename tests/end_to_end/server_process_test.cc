@@ -20,7 +20,7 @@ TEST(ServerProcess, ServesAndDrainsAtSigterm) {
   EXPECT_EQ((*server)->WaitForLine("a text that is nowhere"), std::nullopt);
 }
 
-TEST(ServerProcess, IsGoneWithItsObject) {
+TEST(ServerProcess, IsKilledByItsDestructor) {
   pid_t pid = 0;
   {
     const auto server = ServerProcess::Start({"--device=reference"});

@@ -1,4 +1,4 @@
-// How executions and streams end before their time, through the wire.
+// How executions and streams end early, on the wire.
 #include <signal.h>
 
 #include <cstdio>
@@ -22,7 +22,7 @@ constexpr uint64_t kId = 7;
 
 class StreamEnd : public StreamTest {
  protected:
-  // A server for which what its stages do is known to be compiled.
+  // A server whose operators have been compiled.
   void SetUp() override {
     StartServer();
     for (const v1::OperatorDesc& desc : {SlowSum(), Streamed(), SumOf(5)}) {
@@ -34,8 +34,8 @@ class StreamEnd : public StreamTest {
     }
   }
 
-  // Begins execution kId on `caller`, and waits until it is there; false where it is not by
-  // `until`, when it or its stream has ended.
+  // Begins execution kId on `caller`, and waits until it has reached the stage; false if it has not
+  // by `until`, or has ended.
   bool Reach(Where where, StreamCaller& caller, absl::Duration timeout = absl::InfiniteDuration(),
              absl::Time until = absl::InfiniteFuture()) {
     const auto begin = [&](const v1::OperatorDesc& desc, std::optional<uint64_t> bytes) {
@@ -47,7 +47,7 @@ class StreamEnd : public StreamTest {
       case Where::kUploading:
         return begin(SumOf(1000), 100) &&
                Wait([](const v1::InFlight& now) { return now.uploading() == 1; }, until);
-      case Where::kQueued:  // behind another large one
+      case Where::kQueued:  // behind another large execution
         blocker_.emplace(stub());
         EXPECT_TRUE(blocker_->Begin(1, SlowSum()));
         Wait([](const v1::InFlight& now) { return now.running() == 1; });
@@ -63,8 +63,8 @@ class StreamEnd : public StreamTest {
     return false;
   }
 
-  // Calls `attempt` with a time for the execution, and with a longer one where it answers that the
-  // execution was not where it should be by then: how fast one gets there is the machine's.
+  // Calls `attempt` with a timeout for the execution, and again with a longer one if the execution
+  // did not reach its stage in time: that depends on the machine.
   static void WithinATime(const std::function<bool(absl::Duration)>& attempt) {
     absl::Duration time = absl::Milliseconds(900);
     while (!attempt(time)) {
@@ -73,7 +73,7 @@ class StreamEnd : public StreamTest {
     }
   }
 
-  // False where it is not so by `until`.
+  // Returns false if the condition is not true by `until`.
   bool Wait(const std::function<bool(const v1::InFlight&)>& condition,
             absl::Time until = absl::InfiniteFuture()) {
     bool is_so = false;
@@ -101,7 +101,7 @@ TEST_F(StreamEnd, CancelExecutionEndsItWhereverItIs) {
     EXPECT_EQ(end.execution_id(), kId);
     EXPECT_EQ(end.status().code(), grpc::StatusCode::CANCELLED) << end.ShortDebugString();
     EXPECT_EQ(end.status().message(), "The caller cancelled the execution.");
-    // The id is free again, and the stream goes on.
+    // The id is free again, and the stream continues.
     caller.Cancel(kId);
     caller.Begin(kId, SumOf(5));
     EXPECT_TRUE(caller.ReadEnd().has_statistics());
@@ -162,7 +162,7 @@ TEST_F(StreamEnd, ACallThatIsCancelledLeavesNothing) {
   }
 }
 
-TEST_F(StreamEnd, HalfCloseEndsWhatIsCompleteAndRefusesWhatIsNot) {
+TEST_F(StreamEnd, HalfCloseFinishesCompleteInputsAndRefusesOthers) {
   StreamCaller caller(stub());
   caller.Begin(1, SumOf(1000), 100);
   caller.Begin(2, SlowSum());
@@ -178,7 +178,7 @@ TEST_F(StreamEnd, HalfCloseEndsWhatIsCompleteAndRefusesWhatIsNot) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-// Some end while they are begun, some while their input is on its way: each has its one end.
+// Some end while they begin, some while their input arrives: each has exactly one end.
 TEST_F(StreamEnd, ATimeoutAtAnyMomentOfTheUploadIsTheOnlyEnd) {
   StreamCaller caller(stub());
   constexpr int kExecutions = 400;
@@ -200,8 +200,8 @@ TEST_F(StreamEnd, ATimeoutAtAnyMomentOfTheUploadIsTheOnlyEnd) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-// The execution may have ended by the time that the caller says what it need not say.
-TEST_F(StreamEnd, WhatSaysNothingNewAfterTheLastByteIsNoMistake) {
+// The execution may have ended before a redundant message arrives.
+TEST_F(StreamEnd, RedundantMessagesAfterTheLastByteAreIgnored) {
   StreamCaller caller(stub());
   for (uint64_t id = 0; id < 100; ++id) {
     ASSERT_TRUE(caller.Begin(id, SumOf(5)));
@@ -222,7 +222,7 @@ TEST_F(StreamEnd, WhatSaysNothingNewAfterTheLastByteIsNoMistake) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-TEST_F(StreamEnd, AnIdThatIsBegunTwiceIsRefusedOnceAndIsFreeAfter) {
+TEST_F(StreamEnd, ADuplicateIdIsRefusedOnceAndIsFreeAfterwards) {
   StreamCaller caller(stub());
   caller.Begin(kId, SumOf(1000), 100);
   caller.Begin(kId, SumOf(5));
@@ -236,9 +236,9 @@ TEST_F(StreamEnd, AnIdThatIsBegunTwiceIsRefusedOnceAndIsFreeAfter) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-// The second begin ends the first execution while its results wait to be written; the third opens
-// another under the same id before that.
-TEST_F(StreamEnd, AnIdThatIsBegunThriceIsNotForgotten) {
+// The second begin ends the first execution while its results wait to be written; the third starts
+// another execution with the same id before that.
+TEST_F(StreamEnd, AnIdThatIsBegunThreeTimesIsTracked) {
   StreamCaller caller(stub());
   caller.Begin(1, Streamed());  // fills the connection
   Wait([](const v1::InFlight& now) { return now.streaming() == 1; });
@@ -260,7 +260,7 @@ TEST_F(StreamEnd, AnIdThatIsBegunThriceIsNotForgotten) {
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-TEST_F(StreamEnd, DrainingEndsWhatWasBegunAndThenTheStream) {
+TEST_F(StreamEnd, DrainingFinishesExecutionsAndThenTheStream) {
   StreamCaller caller(stub());
   StreamCaller idle(stub());
   idle.Begin(1, SumOf(5));
@@ -284,7 +284,7 @@ TEST_F(StreamEnd, DrainingEndsWhatWasBegunAndThenTheStream) {
   EXPECT_EQ(server().WaitForExit(), 0);
 }
 
-TEST_F(StreamEnd, DrainingPastItsTimeoutCutsWhatIsLeft) {
+TEST_F(StreamEnd, DrainingPastItsTimeoutAbortsTheRest) {
   for (const Where where : {Where::kUploading, Where::kRunning, Where::kStreaming}) {
     SCOPED_TRACE(static_cast<int>(where));
     StartServer({"--drain_timeout=500ms"});
@@ -296,7 +296,7 @@ TEST_F(StreamEnd, DrainingPastItsTimeoutCutsWhatIsLeft) {
     std::printf("cut at stage %d: exit after %s\n", static_cast<int>(where),
                 absl::FormatDuration(absl::Now() - start).c_str());
     EXPECT_GE(absl::Now() - start, absl::Milliseconds(500));
-    // A run on the device cannot be cut short; a caller who does not read can.
+    // A run on the device cannot be interrupted; a caller that does not read can.
     EXPECT_LT(absl::Now() - start, absl::Seconds(where == Where::kRunning ? 30 : 5));
     const grpc::Status end = caller.Finish();
     EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE) << end.error_message();

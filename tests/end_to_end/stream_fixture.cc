@@ -121,7 +121,7 @@ void StreamTest::WaitForStatistics(
 }
 
 void StreamTest::WaitUntilIdle() {
-  // The device keeps some memory for its own use from the first run on.
+  // The device keeps some memory for itself after the first run.
   constexpr uint64_t kDeviceBytes = uint64_t{8} << 20;
   WaitForStatistics([](const v1::GetStatisticsResponse& statistics) {
     return statistics.in_flight().ByteSizeLong() == 0 &&  // all zero

@@ -1,4 +1,4 @@
-// A real server and callers that see its streams as they are on the wire.
+// A real server, and callers that see its streams as they are on the wire.
 #ifndef OPMILL_TESTS_END_TO_END_STREAM_FIXTURE_H_
 #define OPMILL_TESTS_END_TO_END_STREAM_FIXTURE_H_
 
@@ -19,17 +19,17 @@
 
 namespace opmill {
 
-inline constexpr absl::Duration kPatience = absl::Seconds(30);  // that only a fault takes
+inline constexpr absl::Duration kPatience = absl::Seconds(30);  // only a bug takes this long
 
 // One ExecuteStream call. One thread writes, one reads.
 class StreamCaller {
  public:
   explicit StreamCaller(v1::OperatorService::Stub& stub,
                         absl::Duration timeout = absl::InfiniteDuration());
-  ~StreamCaller();  // cancels the call where Finish has not been called
+  ~StreamCaller();  // cancels the call unless Finish was called
 
   bool Write(const v1::ExecuteStreamRequest& request) { return stream_->Write(request); }
-  // A begin whose first `bytes` zeros come with it; all of them where none are given.
+  // Sends a begin together with the first `bytes` zeros of its input; by default all of them.
   bool Begin(uint64_t id, const v1::OperatorDesc& desc,
              std::optional<uint64_t> bytes = std::nullopt,
              absl::Duration timeout = absl::InfiniteDuration());
@@ -38,10 +38,9 @@ class StreamCaller {
   void WritesDone() { stream_->WritesDone(); }
 
   std::optional<v1::ExecuteStreamResponse> Read();
-  // Reads until an execution ends, whichever, and answers with its end. The chunks before it are
-  // dropped.
+  // Reads until any execution ends, and returns its end. Drops earlier chunks.
   v1::ExecuteStreamResponse ReadEnd();
-  // Reads what is left, and answers how the stream ended.
+  // Reads the remaining responses, and returns the status of the stream.
   grpc::Status Finish();
   void TryCancel() { context_.TryCancel(); }
 
@@ -54,7 +53,7 @@ class StreamCaller {
 
 class StreamTest : public ::testing::Test {
  protected:
-  // On the software device.
+  // Starts the server on the software device.
   void StartServer(std::vector<std::string> flags = {});
   void TearDown() override;
 
@@ -62,9 +61,9 @@ class StreamTest : public ::testing::Test {
   ServerProcess& server() { return *server_; }
   v1::GetStatisticsResponse Statistics();
   void WaitForStatistics(const std::function<bool(const v1::GetStatisticsResponse&)>& condition);
-  // Nothing is under way, and all that was reserved is given back.
+  // Waits until nothing is in progress and all reservations are released.
   void WaitUntilIdle();
-  // One small execution on a stream of its own goes well.
+  // Expects that a small execution on a new stream succeeds.
   void ExpectServes();
 
  private:
@@ -74,9 +73,9 @@ class StreamTest : public ::testing::Test {
 
 // `count` FLOAT32 elements in, one out.
 v1::OperatorDesc SumOf(uint32_t count);
-// As many bytes out as in.
+// The output is as large as the input.
 v1::OperatorDesc HardmaxOf(uint32_t count);
-// 16 MiB in, as often repeated as takes a software device some seconds to sum.
+// Has 16 MiB of input, repeated by strides so that a software device needs some seconds.
 v1::OperatorDesc SlowSum();
 
 uint64_t InputBytesOf(const v1::OperatorDesc& desc);
@@ -89,7 +88,7 @@ std::optional<Detail> DetailOf(const google::rpc::Status& status) {
   }
   return std::nullopt;
 }
-// The field that it names, or "".
+// The field that the status names, or "".
 std::string FieldOf(const google::rpc::Status& status);
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// What one stream may cost the others, and what it may hold.
+// How much one stream may affect others, and how much it may hold.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 class StreamLimits : public StreamTest {
  protected:
-  // How long a small execution takes, each of `count` one after the other on a stream of its own.
+  // The latencies of `count` small executions, one after the other, each on its own stream.
   std::vector<absl::Duration> Latencies(int count) {
     std::vector<absl::Duration> latencies;
     StreamCaller caller(stub());
@@ -52,7 +52,7 @@ TEST_F(StreamLimits, ASlowReaderSlowsOnlyItself) {
   EXPECT_LT(others[50], absl::Milliseconds(250));
   EXPECT_LT(others.back(), absl::Seconds(3));
   EXPECT_EQ(Statistics().in_flight().streaming(), static_cast<uint64_t>(kExecutions));
-  // Now it reads: a 1 at the first of equals, 0 elsewhere.
+  // Now it reads the result: a 1 at the first maximum, 0 elsewhere.
   slow.WritesDone();
   std::vector<std::string> outputs(kExecutions);
   while (const auto response = slow.Read()) {
@@ -67,7 +67,7 @@ TEST_F(StreamLimits, ASlowReaderSlowsOnlyItself) {
   EXPECT_TRUE(slow.Finish().ok());
 }
 
-TEST_F(StreamLimits, ACallerWhoBeginsFasterThanTheServerEndsIsSlowedDownAndNotRefused) {
+TEST_F(StreamLimits, AFastCallerIsSlowedDownAndNotRefused) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{"--max_executions_per_stream=4"},
         std::vector<std::string>{"--max_executions=4"},
@@ -95,7 +95,7 @@ TEST_F(StreamLimits, ACallerWhoBeginsFasterThanTheServerEndsIsSlowedDownAndNotRe
   }
 }
 
-TEST_F(StreamLimits, WhatItsOwnHalfUploadsLeaveNoRoomForIsRefusedAfterAWhile) {
+TEST_F(StreamLimits, ABeginBlockedByItsOwnPartialUploadsIsRefused) {
   StartServer({"--max_executions_per_stream=3"});
   StreamCaller caller(stub());
   for (uint64_t id = 0; id < 3; ++id) ASSERT_TRUE(caller.Begin(id, SumOf(1000), 100));
@@ -111,7 +111,7 @@ TEST_F(StreamLimits, WhatItsOwnHalfUploadsLeaveNoRoomForIsRefusedAfterAWhile) {
   const auto retry = DetailOf<google::rpc::RetryInfo>(refused.status());
   ASSERT_TRUE(retry.has_value());
   EXPECT_EQ(retry->retry_delay().nanos(), 500'000'000);
-  // The others went on waiting for their input.
+  // The others continued to wait for their input.
   for (uint64_t id = 0; id < 3; ++id) caller.SendZeros(id, 100, 3900);
   caller.WritesDone();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(caller.ReadEnd().has_statistics());
@@ -148,7 +148,7 @@ TEST_F(StreamLimits, ACallThatIsCancelledWhileABeginWaitsLeavesNothing) {
   ExpectServes();
 }
 
-TEST_F(StreamLimits, WhatIsTooLargeForEverIsRefusedAtOnce) {
+TEST_F(StreamLimits, WhatNeverFitsIsRefusedAtOnce) {
   StartServer({"--max_tensor_bytes=1000000", "--max_bytes_in_flight=1500000"});
   StreamCaller caller(stub());
   const auto refusal = [&caller](const v1::OperatorDesc& desc) {
@@ -181,12 +181,12 @@ TEST_F(StreamLimits, AStreamBeyondTheLimitIsRefusedUntilAnotherEnds) {
   ExpectServes();
 }
 
-TEST_F(StreamLimits, WhoSendsNoInputIsToldSoAndTheStreamGoesOn) {
+TEST_F(StreamLimits, MissingInputEndsTheExecutionButNotTheStream) {
   StartServer({"--stall_timeout=1s"});
   StreamCaller caller(stub());
   const absl::Time start = absl::Now();
   ASSERT_TRUE(caller.Begin(1, SumOf(1000), 400));
-  // Bytes count, however few they are.
+  // Any number of bytes counts as progress.
   absl::SleepFor(absl::Milliseconds(700));
   ASSERT_TRUE(caller.SendZeros(1, 400, 4));
   const v1::ExecuteStreamResponse late = caller.ReadEnd();
@@ -195,14 +195,14 @@ TEST_F(StreamLimits, WhoSendsNoInputIsToldSoAndTheStreamGoesOn) {
   EXPECT_EQ(late.status().code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(late.status().message(),
             "No input has come for 1s (stall_timeout), and some of it is missing.");
-  caller.SendZeros(1, 404, 3596);  // passed over
+  caller.SendZeros(1, 404, 3596);  // ignored
   ASSERT_TRUE(caller.Begin(2, SumOf(1000)));
   EXPECT_TRUE(caller.ReadEnd().has_statistics());
   caller.WritesDone();
   EXPECT_TRUE(caller.Finish().ok());
 }
 
-TEST_F(StreamLimits, WhoDoesNotReadIsCutOff) {
+TEST_F(StreamLimits, ACallerThatDoesNotReadIsDisconnected) {
   StartServer({"--stall_timeout=1s"});
   {
     StreamCaller caller(stub());
@@ -215,7 +215,7 @@ TEST_F(StreamLimits, WhoDoesNotReadIsCutOff) {
     WaitForStatistics([](const v1::GetStatisticsResponse& statistics) {
       return statistics.in_flight().streaming() == 2;
     });
-    WaitUntilIdle();  // though neither has read anything, or has gone
+    WaitUntilIdle();  // although neither has read anything or disconnected
     EXPECT_FALSE(caller.Finish().ok());
     v1::ExecuteResponse response;
     while (reader->Read(&response)) {
@@ -233,9 +233,9 @@ TEST_F(StreamLimits, WhoDoesNotReadIsCutOff) {
   ExpectServes();
 }
 
-TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
+TEST_F(StreamLimits, AConnectionBeyondTheLimitIsClosedAndMayRetry) {
   StartServer({"--max_connections=2"});
-  ExpectServes();  // on a connection that stays
+  ExpectServes();  // on a connection that stays open
   const auto connect = [this] {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -247,7 +247,7 @@ TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
   };
   auto second = connect();
   ASSERT_TRUE(connects(*second, kPatience));
-  // Without a call its slot would go to the third.
+  // Without a call, its slot would be given to the third connection.
   grpc::ClientContext context;
   v1::GetServerInfoResponse info;
   ASSERT_TRUE(v1::OperatorService::NewStub(second)->GetServerInfo(&context, {}, &info).ok());
@@ -259,7 +259,7 @@ TEST_F(StreamLimits, AConnectionTooManyIsClosedAndMayComeAgain) {
   EXPECT_TRUE(connects(*third, kPatience));
 }
 
-TEST_F(StreamLimits, AMessageThatIsNoProtobufEndsItsStreamAlone) {
+TEST_F(StreamLimits, AnInvalidMessageEndsOnlyItsStream) {
   StartServer();
   StreamCaller other(stub());
   other.Begin(1, SumOf(1000), 100);
@@ -275,7 +275,7 @@ TEST_F(StreamLimits, AMessageThatIsNoProtobufEndsItsStreamAlone) {
   EXPECT_TRUE(other.ReadEnd().has_statistics());
 }
 
-TEST_F(StreamLimits, ALargeUploadLeavesSmallOnesTheirTurn) {
+TEST_F(StreamLimits, ALargeUploadDoesNotBlockSmallOnes) {
   StartServer();
   Latencies(20);
   const absl::Duration alone = Latencies(200)[100];

@@ -1,4 +1,4 @@
-// Thousands of executions in flight together on one stream: right ones, wrong ones, cancelled ones.
+// Thousands of concurrent executions on one stream: valid, invalid and cancelled ones.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -22,14 +22,14 @@ namespace {
 
 constexpr uint64_t kMaxInputBytes = 300 << 10;
 
-// A sanitizer's allocator keeps for long what has been freed.
+// A sanitizer's allocator delays the release of freed memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kMaxGrownBytes = uint64_t{16} << 30;
 #else
 constexpr uint64_t kMaxGrownBytes = uint64_t{1} << 30;
 #endif
 
-// Operators whose results leave no choice to rounding.
+// Operators whose results do not depend on rounding.
 v1::OperatorDesc RandomOperator(Random& random) {
   TensorDesc input{.data_type = random.Pick(kAllDataTypes)};
   uint64_t room = (kMaxInputBytes >> random.Below(18)) / ElementBytes(input.data_type);
@@ -76,10 +76,10 @@ v1::OperatorDesc RandomOperator(Random& random) {
   return desc;
 }
 
-// How an execution goes wrong, if it does.
+// The fault of an execution, if any.
 enum class Fault {
   kNone,
-  kCancel,       // at some moment, perhaps too late
+  kCancel,       // at some time, possibly too late
   kDescriptor,   // a K of 0
   kTensorIndex,  // of the last chunk
   kOffset,       // of the last chunk
@@ -93,8 +93,8 @@ struct Planned {
   Fault fault = Fault::kNone;
   std::vector<v1::ExecuteStreamRequest> messages;
   size_t sent = 0;
-  std::string field, sentence;  // of its refusal
-  // What came back.
+  std::string field, sentence;  // of the expected error
+  // The responses.
   bool ended = false;
   v1::ExecuteStreamResponse end;
   std::vector<std::string> outputs;
@@ -107,7 +107,7 @@ std::string InputOfPlanned(const Planned& planned) {
   return std::string(reinterpret_cast<const char*>(values.data()), SpannedBytes(desc.inputs[0]));
 }
 
-// Cuts the input into messages and puts the fault into them.
+// Splits the input into messages, and adds the fault.
 void Plan(Random& random, uint64_t id, Planned& planned) {
   const std::string input = InputOfPlanned(planned);
   v1::ExecuteStreamRequest message;
@@ -192,7 +192,7 @@ void Plan(Random& random, uint64_t id, Planned& planned) {
   }
 }
 
-// "" when all of it came and is right.
+// Returns "" if the complete result arrived and is correct.
 std::string FindMistake(const Planned& planned) {
   const OperatorDesc desc = *DecodeOperator(planned.desc, std::nullopt);
   std::string input = InputOfPlanned(planned);
@@ -238,12 +238,12 @@ void Receive(const v1::ExecuteStreamResponse& response, std::vector<Planned>& al
 
 class StreamMix : public StreamTest {};
 
-TEST_F(StreamMix, GivesEachOfThousandsItsOwnEnd) {
+TEST_F(StreamMix, GivesEachOfThousandsOneEnd) {
   constexpr size_t kExecutions = 2000;
   constexpr Fault kFaults[] = {Fault::kDescriptor, Fault::kTensorIndex, Fault::kOffset,
                                Fault::kTooLong, Fault::kTooShort};
   StartServer({absl::StrCat("--max_executions_per_stream=", kExecutions)});
-  const uint64_t at_start = server().PeakMemoryBytes();  // what opening a device takes
+  const uint64_t at_start = server().PeakMemoryBytes();  // includes opening the device
   Random random(1);
   std::vector<v1::OperatorDesc> operators;
   for (int i = 0; i < 60; ++i) operators.push_back(RandomOperator(random));

@@ -1,4 +1,4 @@
-"""A run that nobody waits for any more lets go of the device, whatever has ended its execution."""
+"""An abandoned run leaves the device, whatever has ended its execution."""
 
 import time
 import unittest
@@ -22,7 +22,7 @@ def repeated(array, shape):
     return np.lib.stride_tricks.as_strided(array, shape, strides)
 
 
-# Each takes seconds of an idle device, and all of them some tens.
+# Each takes seconds on an idle device, and all of them together some tens of seconds.
 BOMBS = {
     "a sort of rows": (arrays.top_k(repeated(ROW, (512, 65536)), 1, 49152), ROW),
     "top_k of one sequence": (arrays.top_k(repeated(ONE, (1, 1 << 31)), 1, 100), ONE),

@@ -91,7 +91,7 @@ class Tls(AccessTest):
         self.opmill(server, "demo", "--tls_ca", self.path("ca.crt"))
         self.assertIn("SERVING", self.opmill(server, "health", "--tls_ca", self.path("ca.crt")))
 
-    def test_is_nobody_to_those_who_do_not(self):
+    def test_is_rejected_by_those_who_do_not(self):
         server = self.serve_tls()
         self.assert_unavailable(self.channel(server, self.stranger))
         write(self.files / "stranger.crt", self.stranger.certificate)
@@ -118,7 +118,7 @@ class Tls(AccessTest):
         said = self.opmill(server, "info", "--tls_ca", self.path("ca.crt"), code=3)
         self.assertIn("a certificate that was not accepted", said)
 
-    def test_does_not_start_with_what_no_handshake_would_accept(self):
+    def test_does_not_start_with_unusable_files(self):
         pair = self.authority.issue("server", HOSTS)
         other = self.authority.issue("server", HOSTS)
         expired = self.authority.issue("server", HOSTS, ends=-SECOND)
@@ -137,17 +137,17 @@ class Tls(AccessTest):
         self.assertIn("and not now.", said("expired.crt", "expired.key"))
         self.assertIn("and not now.", said("early.crt", "early.key"))
         self.assertIn("holds no certificate in PEM.", said("no.crt", "server.key"))
-        self.assertIn("cannot be read, after one that can.", said("torn.crt", "server.key"))
+        self.assertIn("cannot be read, after one that can be.", said("torn.crt", "server.key"))
         self.assertIn("holds no key in PEM", said("server.crt", "server.crt"))
         self.assertIn("cannot be read.", said("server.crt", "absent.key"))
         self.assertIn("--tls_client_ca", said("server.crt", "server.key",
                                               f"--tls_client_ca={self.path('no.crt')}"))
 
-    def test_says_so_to_those_who_speak_clear_text(self):
+    def test_refuses_clear_text_with_a_reason(self):
         server = self.serve_tls()
         self.assert_unavailable(self.enterContext(api.connect(server.address)))
         said = self.opmill(server, "info", code=3)
-        self.assertIn("it seems to speak TLS alone", said)
+        self.assertIn("it probably accepts only TLS", said)
 
     def test_takes_a_new_certificate_without_a_restart(self):
         server = self.serve_tls()
@@ -161,13 +161,13 @@ class Tls(AccessTest):
         self.assert_unavailable(self.channel(server, self.authority, **fresh))
         self.assertTrue(ask(before).version)  # its connection stands
 
-        # What is broken changes nothing.
+        # Unusable files change nothing.
         write(self.files / "server.key", self.authority.issue("server", HOSTS).key)
         line = server.wait_for(lambda line: line.get("event") == "not_reloaded")
         self.assertEqual(line["level"], "warning")
         self.assertIn("is not the key of the certificate", line["error"])
         self.assertTrue(ask(self.channel(server, renewed, **fresh)).version)
-        # And what mends it counts.
+        # Usable files take effect again.
         self.authority.issue("server", HOSTS).write(self.files, "server")
         until = time.monotonic() + 30
         while len(server.lines("reloaded")) < 2 and time.monotonic() < until:
@@ -176,12 +176,12 @@ class Tls(AccessTest):
 
 
 class ClearText(AccessTest):
-    def test_is_told_to_those_who_speak_tls(self):
+    def test_refuses_tls_with_a_reason(self):
         server = self.serve()
         write(self.files / "ca.crt", self.authority.certificate)
         self.assert_unavailable(self.channel(server))
         said = self.opmill(server, "info", "--tls_ca", self.path("ca.crt"), code=3)
-        self.assertIn("speaks clear text and no TLS", said)
+        self.assertIn("uses clear text, not TLS", said)
 
 
 class MutualTls(AccessTest):
@@ -201,7 +201,7 @@ class MutualTls(AccessTest):
         server = self.serve_mutual()
         self.assert_unavailable(self.channel(server))
         said = self.opmill(server, "info", "--tls_ca", self.path("ca.crt"), code=3)
-        self.assertIn("it seems to want a certificate", said)
+        self.assertIn("it probably requires a client certificate", said)
         expired = self.authority.issue("late", ends=-SECOND)
         strange = self.stranger.issue("mallory")
         for name, pair in (("late", expired), ("mallory", strange)):
@@ -227,7 +227,7 @@ class Tokens(AccessTest):
         write(self.files / "tokens", f"# who calls\nalice {ALICE}\n\nbob {BOB}\n".encode())
         return self.serve(f"--token_file={self.path('tokens')}", *flags)
 
-    def test_are_asked_for_by_every_method(self):
+    def test_are_required_by_every_method(self):
         server = self.serve_tokens()
         channel = self.enterContext(api.connect(server.address))
         service = api.sv.DESCRIPTOR.services_by_name["OperatorService"]
@@ -244,7 +244,7 @@ class Tokens(AccessTest):
         with self.assertRaises(grpc.RpcError) as raised:
             list(reflection(iter([b""]), timeout=10))
         self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
-        # But who wants to know whether it serves, may.
+        # Health needs no token.
         health = health_pb2_grpc.HealthStub(channel)
         self.assertEqual(health.Check(health_pb2.HealthCheckRequest(), timeout=10).status,
                          health_pb2.HealthCheckResponse.SERVING)
@@ -257,18 +257,18 @@ class Tokens(AccessTest):
             ask(channel, token)
             server.wait_for(lambda line, name=name: line.get("caller") == name, seconds=10)
         for token in (ALICE[:-1], ALICE + "x", ALICE.upper(), "x" * 2000):
-            self.assert_unauthenticated(channel, token, "none of those")
-        self.assert_unauthenticated(channel, None, "asks for a token")
+            self.assert_unauthenticated(channel, token, "does not know the token")
+        self.assert_unauthenticated(channel, None, "requires a token")
         self.assertNotIn(ALICE, str(server.lines()))
 
         self.opmill(server, "demo", OPMILL_TOKEN=BOB)
         write(self.files / "token", f"{ALICE}\n".encode())
         self.opmill(server, "stats", "--token_file", self.path("token"))
-        self.assertIn("asks for a token", self.opmill(server, "stats", code=1))
-        self.assertIn("none of those", self.opmill(server, "stats", code=1, OPMILL_TOKEN="wrong"))
+        self.assertIn("requires a token", self.opmill(server, "stats", code=1))
+        self.assertIn("does not know the token", self.opmill(server, "stats", code=1, OPMILL_TOKEN="wrong"))
         write(self.files / "empty", b"\n")
         said = self.opmill(server, "stats", "--token_file", self.path("empty"), code=1)
-        self.assertIn("holds no token", said)
+        self.assertIn("must hold exactly one token", said)
 
     def test_change_without_a_restart(self):
         server = self.serve_tokens()
@@ -282,7 +282,7 @@ class Tokens(AccessTest):
         write(self.files / "tokens", f"carol {carol}\n".encode())
         server.wait_for(lambda line: line.get("event") == "reloaded")
         ask(channel, carol)
-        self.assert_unauthenticated(channel, ALICE, "none of those")
+        self.assert_unauthenticated(channel, ALICE, "does not know the token")
 
     def test_go_together_with_tls(self):
         write(self.files / "tokens", f"alice {ALICE}\n".encode())
@@ -294,14 +294,14 @@ class Tokens(AccessTest):
         with grpc.secure_channel(server.address.replace("127.0.0.1", "localhost"),
                                  credentials) as channel:
             ask(channel)
-        self.assert_unauthenticated(self.channel(server), None, "asks for a token")
+        self.assert_unauthenticated(self.channel(server), None, "requires a token")
         self.opmill(server, "demo", "--tls_ca", self.path("ca.crt"), OPMILL_TOKEN=ALICE)
 
-    def test_that_cannot_be_used_keep_the_server_from_starting(self):
+    def test_that_are_unusable_prevent_the_start(self):
         for text, sentence in ((b"", "it holds no token"), (b"\n# none\n", "it holds no token"),
                                (b"alice\n", "line 1 has 1 word;"),
                                (f"\na {ALICE}\nb {ALICE}\n".encode(),
-                                "line 3 has a token that stands above it already.")):
+                                "line 3 repeats the token of an earlier line.")):
             with self.subTest(text):
                 write(self.files / "tokens", text)
                 said = self.refuse_to_start(f"--token_file={self.path('tokens')}")

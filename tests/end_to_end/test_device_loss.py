@@ -1,5 +1,5 @@
-"""The driver loses the device while callers work: what is in flight is told so, the server is not
-ready until it has another device, and answers rightly from then on."""
+"""The driver loses the device under load: calls in flight fail with UNAVAILABLE, the server is not
+ready until it has a new device, and then returns right results."""
 
 import tempfile
 import time
@@ -59,14 +59,14 @@ class DeviceLoss(unittest.TestCase):
             self.assertLess(time.monotonic(), until, self.server.lines()[-5:])
             time.sleep(0.01)
 
-    def test_is_told_survived_and_forgotten(self):
+    def test_is_reported_and_recovered_from(self):
         load = Load(self.server.address, ARRAY, callers=3, streams=3)
         self.addCleanup(load.stop)
         load.wait_for_good(50)
         self.assertEqual((self.readyz(), self.serving()), ((200, "ready\n"), SERVING))
         self.assertEqual(load.refused, {"call": 0, "stream": 0})
 
-        # It does not come back at once.
+        # The device does not come back at once.
         self.faults.begin("no_device")
         self.faults.begin("lose_device")
         self.server.wait_for(lambda line: line.get("event") == "device_lost")
@@ -133,7 +133,7 @@ class DeviceLoss(unittest.TestCase):
         self.assertEqual((load.wrong, load.refused), ([], {"call": 0, "stream": 0}))
         self.assertEqual((self.readyz()[0], self.resets()), (200, 0))
 
-    def test_is_noticed_by_one_who_comes_alone(self):
+    def test_is_noticed_without_load(self):
         good = api.execute(self.stub, OPERATOR, DATA)
         np.testing.assert_array_equal(arrays.array_of(good), EXPECTED)
         self.faults.begin("lose_device")

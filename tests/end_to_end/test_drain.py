@@ -1,4 +1,4 @@
-"""SIGTERM: what has begun ends well, what is new is refused, and the server is gone in time."""
+"""SIGTERM: accepted work is finished, new work is refused, and the server exits in time."""
 
 import collections
 import signal
@@ -52,7 +52,7 @@ class Drain(unittest.TestCase):
         self.assertEqual(stream.next_end()[0], 2)  # so the first has begun
         return server, channel, stream
 
-    def test_new_work_is_refused_while_what_has_begun_goes_on(self):
+    def test_new_work_is_refused_while_accepted_work_continues(self):
         server, channel, stream = self.hanging_upload()
         server.signal(signal.SIGTERM)
         server.wait_for(lambda line: line.get("event") == "draining")
@@ -96,7 +96,7 @@ class Drain(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertTrue(0.5 <= seconds < 5, seconds)
 
-    def test_a_second_signal_cuts_it_short(self):
+    def test_a_second_signal_aborts_it(self):
         server, _, stream = self.hanging_upload("--drain_timeout=60s")
         server.signal(signal.SIGTERM)
         server.wait_for(lambda line: line.get("event") == "draining")

@@ -1,5 +1,5 @@
-"""Callers who attack the server before it knows of a call: header blocks without an end, connections
-that say nothing, streams that begin executions and send no input. Others must not notice."""
+"""Callers that attack the server before it knows of a call: endless header blocks, silent connections,
+streams that begin executions and send no input. Other callers must not notice."""
 
 import pathlib
 import random
@@ -19,7 +19,7 @@ import http2
 from certificates import Authority, write
 from server_process import SANITIZED, ServerProcess
 
-# A sanitizer keeps what has been freed, which counts as the server's.
+# A sanitizer delays the release of memory, which counts as the server's.
 MEMORY_LIMIT = 4 << 30 if SANITIZED else 800 << 20
 TOKEN = "alice-token-0123456789"
 EXECUTE = "/opmill.v1.OperatorService/Execute"
@@ -323,7 +323,7 @@ class HostileConnections(unittest.TestCase):
         self.assertEqual(held, limits.max_executions)
         self.check_neighbour_of_silence(server)
 
-    def test_bytes_that_nobody_fills_yield(self):
+    def test_reserved_bytes_without_input_yield(self):
         """Two begins that reserve all of the memory for tensors."""
         server = self.serve()
         stub = api.stub_of(self.channel(server))

@@ -1,4 +1,4 @@
-"""The HTTP endpoint beside callers who send half requests, do not read, or send what is no HTTP."""
+"""The HTTP endpoint with clients that send incomplete requests, do not read, or do not send HTTP."""
 
 import contextlib
 import select
@@ -97,7 +97,7 @@ class HttpEndpoint(unittest.TestCase):
         self.assertEqual(answer_of(connection)[0], "HTTP/1.1 408 Request Timeout")
         self.assertTrue(1.5 < time.monotonic() - began < 3, time.monotonic() - began)
 
-    def test_who_does_not_read_is_cut_off_and_delays_no_probe(self):
+    def test_a_client_that_does_not_read_is_closed_and_delays_no_probe(self):
         held = []
         for _ in range(2 * MOST_CONNECTIONS_OF_A_PEER):
             connection = self.enterContext(socket.socket())
@@ -131,7 +131,7 @@ class HttpEndpoint(unittest.TestCase):
             self.assertEqual(status, "HTTP/1.1 431 Request Header Fields Too Large")
             self.assertEqual(body, b"The header is longer than 8192 bytes.\n")
 
-    def test_what_is_no_request_is_told_so(self):
+    def test_invalid_requests_get_an_error(self):
         for request in (b"", b"GET", b"GET /readyz", b"\x16\x03\x01", b"GET /readyz HTTP/2.0",
                         b"GET readyz HTTP/1.1", b" /readyz HTTP/1.1", b"GET  /readyz HTTP/1.1",
                         b"PRI * HTTP/2.0"):
@@ -142,7 +142,7 @@ class HttpEndpoint(unittest.TestCase):
         self.assertEqual((status, fields["allow"]),
                          ("HTTP/1.1 405 Method Not Allowed", "GET, HEAD"))
 
-    def test_what_follows_a_request_is_passed_over(self):
+    def test_data_after_a_request_is_ignored(self):
         for rest in (REQUEST % b"/metrics", b"\0" * 100_000, b"x" * (1 << 20)):
             status, fields, body = self.ask(REQUEST % b"/readyz?verbose" + rest)
             self.assertEqual((status, body), ("HTTP/1.1 200 OK", b"ready\n"))

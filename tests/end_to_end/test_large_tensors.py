@@ -1,5 +1,5 @@
-"""2 GiB through the command line: right, and in no more of the server's memory than one copy of
-input and output and 256 MiB."""
+"""2 GiB through the command line: the result is right, and the server uses no more memory than one
+copy of input and output plus 256 MiB."""
 
 import pathlib
 import subprocess

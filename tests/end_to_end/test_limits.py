@@ -1,4 +1,4 @@
-"""What is past a limit is refused with its number, and what waits for room waits in bounds."""
+"""Requests beyond a limit are refused with the limit, and waiting requests wait for a bounded time."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ class Limits(unittest.TestCase):
                          (grpc.StatusCode.RESOURCE_EXHAUSTED, "LIMIT_REACHED"))
         return refusal
 
-    def test_what_never_fits_is_refused_for_good(self):
+    def test_what_never_fits_is_refused_permanently(self):
         refusal = self.refused(self.operator(rows=1700))
         self.assertIsNone(refusal.retry_seconds)
         self.assertIn(str(1700 << 14), refusal.sentence)
@@ -56,7 +56,7 @@ class Limits(unittest.TestCase):
         self.assertIn(str((40 << 20) + (16 << 10)), refusal.sentence)
         self.assertIn(str(MAX_BYTES_IN_FLIGHT), refusal.sentence)
 
-    def test_what_finds_no_room_now_may_come_again(self):
+    def test_what_does_not_fit_now_may_be_retried(self):
         stream = api.Stream(self.stub)
         stream.begin(1, self.operator(rows=1280), [(0, 0, self.data[:8])])  # 20 MiB
         stream.begin(2, self.operator(rows=1), [(0, 0, self.data)])
@@ -69,7 +69,7 @@ class Limits(unittest.TestCase):
         api.wait_until_idle(self.stub, 0)
         api.execute(self.stub, self.operator(rows=1280), self.data)
 
-    def test_a_stream_too_many_may_come_again(self):
+    def test_a_stream_beyond_the_limit_may_be_retried(self):
         streams = [api.Stream(self.stub) for _ in range(MAX_STREAMS)]
         for stream in streams:
             stream.begin(1, self.operator(rows=1), [(0, 0, self.data)])
@@ -91,7 +91,7 @@ class Limits(unittest.TestCase):
         self.assertIsNotNone(fourth.rest()[1].statistics)
 
     @unittest.skipIf("OPMILL_WINE" in os.environ, "Windows bounds no process's handles")
-    def test_connections_past_what_the_process_may_open_are_survived(self):
+    def test_connections_beyond_the_file_limit_are_handled(self):
         api.execute(self.stub, self.operator(rows=1), self.data)
         host, port = self.server.address.rsplit(":", 1)
         before = len(os.listdir(f"/proc/{self.server.pid}/fd"))

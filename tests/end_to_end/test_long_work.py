@@ -1,5 +1,5 @@
-"""Work that takes the device seconds is cut, so that others get their turn, and what is too large
-for its memory is refused alone."""
+"""Work that takes the device seconds is split, so that other work runs in between; work that is too
+large for its memory is refused without affecting others."""
 
 import tempfile
 import threading

@@ -1,4 +1,4 @@
-"""The metrics endpoint: what it tells is what GetStatistics tells, and what tools can read."""
+"""The metrics endpoint: its values are those of GetStatistics, and tools can parse them."""
 
 import json
 import os
@@ -135,7 +135,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual([value for _, value in ranges], sorted(value for _, value in ranges))
         self.assertEqual(ranges[-1], (float("inf"), of_calls["hardmax"].succeeded))
 
-    def test_tell_of_the_process(self):
+    def test_include_the_process(self):
         server, address = self.serve(device="reference")
         scrape = Scrape(address)
         resident = scrape.value("process_resident_memory_bytes")
@@ -209,9 +209,9 @@ class Metrics(unittest.TestCase):
         server, address = self.serve(device="reference")
         for flag, code, sentence in (
                 (f"--metrics_address={address}", 1, "cannot listen at"),
-                ("--metrics_address=0.0.0.0:0", 2, "which other machines reach"),
-                ("--metrics_address=unix:/tmp/x", 2, "it is host:port"),
-                ("--metrics_address=127.0.0.1", 2, "it is host:port")):
+                ("--metrics_address=0.0.0.0:0", 2, "which other machines can reach"),
+                ("--metrics_address=unix:/tmp/x", 2, "it must be host:port"),
+                ("--metrics_address=127.0.0.1", 2, "it must be host:port")):
             ended = subprocess.run([SERVER, "--device=reference", "--address=127.0.0.1:0", flag],
                                    capture_output=True, text=True, timeout=60, check=False,
                                    env=plain_environment())
@@ -262,7 +262,7 @@ class Traceparent(unittest.TestCase):
             self.assertEqual([line.get("traceparent") for line in self.server.lines(event)],
                              [self.GOOD] * count, event)
 
-    def test_is_passed_over_where_it_is_none(self):
+    def test_is_ignored_if_it_is_invalid(self):
         for value in ("", "00-x", self.GOOD.upper(), self.GOOD + "-more", None):
             metadata = [("traceparent", value)] if value is not None else []
             _, call = self.stub.GetServerInfo.with_call(api.sv.GetServerInfoRequest(),

@@ -1,4 +1,4 @@
-"""SIGHUP: certificates and tokens are read again at once, the log goes on in a new file."""
+"""SIGHUP: certificates and tokens are read again at once, and the log continues in a new file."""
 
 import json
 import pathlib
@@ -60,7 +60,7 @@ class Reload(unittest.TestCase):
         self.assertEqual([line["what"] for line in server.lines("reloaded")], ["tokens"])
         self.assertEqual([line["code"] for line in server.lines("reload")], ["OK"])
 
-    def test_says_what_it_cannot_use_and_keeps_the_old(self):
+    def test_reports_unusable_files_and_keeps_the_old_ones(self):
         server = self.serve_tokens()
         channel = self.enterContext(api.connect(server.address))
         self.tokens.write_text("bob short\n", encoding="utf-8")
@@ -101,7 +101,7 @@ class Reload(unittest.TestCase):
         server.wait_for(lambda line: line.get("event") == "draining")
         self.reload(server, "reload", 21)
         stream.send(1, [(0, 8, data[8:])])
-        self.assertEqual(stream.next_end()[0], 1)  # it hurried nobody
+        self.assertEqual(stream.next_end()[0], 1)  # it did not end the execution
         self.assertEqual(server.wait(), 0)
 
 

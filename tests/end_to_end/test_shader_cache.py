@@ -1,4 +1,4 @@
-"""Whatever is wrong with the shader cache costs one warning and some time, and no answer."""
+"""Problems with the shader cache cause one warning and some delay, but no failures."""
 
 import ctypes
 import os
@@ -96,7 +96,7 @@ class ShaderCache(unittest.TestCase):
             warnings, device = self.serve(look=look,
                                           preexec_fn=lambda: mount_small_disk(self.cache))
         except subprocess.SubprocessError:
-            self.skipTest("This system lets nobody mount a small file system.")
+            self.skipTest("This system does not allow mounting a small file system.")
         self.expect_one_warning(warnings, str(self.cache), "cannot be written",
                                 "No space left on device")
         self.assertGreater(device.shaders_compiled, 3)
@@ -139,5 +139,5 @@ class ShaderCache(unittest.TestCase):
         warnings, device = self.serve()
         self.expect_one_warning(warnings, str(self.cache), "damaged")
         self.assertEqual(device.shaders_compiled, cold.shaders_compiled)
-        warnings, device = self.serve()  # they were written anew
+        warnings, device = self.serve()  # they were written again
         self.assertEqual((warnings, device.shaders_compiled), ([], 0))

@@ -1,4 +1,4 @@
-// A file of the bytecode cache that somebody else has written.
+// A file of the bytecode cache, written by someone else.
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -41,7 +41,7 @@ class Folder {
   std::string whole_;
 };
 
-// A file is whole, or rejected and counted.
+// A file is complete, or rejected and counted.
 void Expect(const Folder& folder, const std::string& file) {
   folder.Put(file);
   BytecodeCache cache(folder.directory(), 1 << 20);
@@ -52,7 +52,7 @@ void Expect(const Folder& folder, const std::string& file) {
                         absl::StartsWith(file, folder.whole().substr(0, 40)) &&
                         file.substr(40, 32) == Sha256(payload);
   if (read.has_value()) {
-    FUZZ_CHECK(is_whole && *read == payload, "took what is not whole");
+    FUZZ_CHECK(is_whole && *read == payload, "accepted an incomplete file");
     FUZZ_CHECK(cache.counters().hits == 1 && cache.counters().rejected_files == 0, "");
   } else {
     FUZZ_CHECK(cache.counters().misses == 1 && cache.counters().rejected_files == 1, "");
@@ -64,12 +64,12 @@ void Expect(const Folder& folder, const std::string& file) {
 void Run(const std::string& input) {
   static const Folder folder;
   Expect(folder, input);
-  // The same bytes where the fuzzer cannot get by itself: behind a digest that is right.
+  // The same bytes with a correct digest, which the fuzzer cannot produce.
   std::string signed_file = folder.whole().substr(0, 40) + Sha256(input);
   uint64_t size = input.size();
   for (int i = 0; i < 8; ++i, size >>= 8) signed_file.push_back(static_cast<char>(size & 0xFF));
   Expect(folder, signed_file + input);
-  // What is written over it is read.
+  // A file that overwrites it is read.
   BytecodeCache cache(folder.directory(), 1 << 20);
   cache.Write(Key(), input);
   FUZZ_CHECK(cache.Read(Key()) == input, "");

@@ -1,5 +1,5 @@
-// What a fuzz target demands of the code it drives. A demand that is not met ends the process, as a
-// sanitizer's finding does, so that the fuzzer keeps the input.
+// Assertions for fuzz targets. A failure aborts the process, like a sanitizer's finding, so that
+// the fuzzer keeps the input.
 #ifndef OPMILL_TESTS_FUZZ_CHECK_H_
 #define OPMILL_TESTS_FUZZ_CHECK_H_
 
@@ -17,7 +17,7 @@ namespace opmill {
   std::abort();
 }
 
-// A refusal is a sentence that fits on a screen and does not command the terminal.
+// True if the message is a sentence of reasonable length without control characters.
 inline bool IsSentence(const absl::Status& refusal) {
   constexpr size_t kMaxLength = 2000;
   const absl::string_view text = refusal.message();

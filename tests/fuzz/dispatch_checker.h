@@ -1,4 +1,4 @@
-// What the checkers of all kernels' dispatches share.
+// The base of the checkers for the dispatches of each kernel.
 #ifndef OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
 #define OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
 
@@ -17,11 +17,13 @@
 
 namespace opmill {
 
-// One dispatch. The first mistake counts.
+// Checks one dispatch, and keeps the first mistake.
 class DispatchChecker {
  public:
   DispatchChecker(const OperatorPlan& plan, const Dispatch& dispatch)
-      : kernel_(plan.kernels[dispatch.kernel]), dispatch_(dispatch), c_(dispatch.constants) {
+      : kernel_(plan.kernels[dispatch.kernel]),
+        dispatch_(dispatch),
+        groups_(dispatch.constants.groups()) {
     const auto type = static_cast<DataType>(Macro("DATA_TYPE"));
     threads_ = Macro("THREADS");
     vector_ = 16 / std::max(1u, ElementBytes(type));
@@ -30,20 +32,20 @@ class DispatchChecker {
 
   virtual ~DispatchChecker() = default;
 
-  // "" where there is none.
+  // Returns the first mistake, or "".
   std::string Run() {
     Demand(dispatch_.groups[0] >= 1 && dispatch_.groups[0] <= 65535 && dispatch_.groups[1] >= 1 &&
                dispatch_.groups[1] <= 65535,
            "has groups past Direct3D's limit");
-    const uint32_t group_columns =
-        dispatch_.elementwise.has_value() ? dispatch_.elementwise->group_columns : c_.group_columns;
-    Demand(group_columns == dispatch_.groups[0], "has other group_columns than groups");
+    Demand(groups_.group_columns == dispatch_.groups[0], "has other group_columns than groups");
+    Demand(groups_.first_group == 0, "begins inside of its groups");
     Demand(groups() * threads_ <= kMost, "counts lanes past 32 bits");
     CheckKernel();
     return mistake_;
   }
 
-  // Elements of the first output that it writes, or of parts of a result that it looks at.
+  // The number of elements of the first output that it writes, or of parts of a result that it
+  // reads.
   uint64_t written() const { return written_; }
 
  protected:
@@ -61,7 +63,7 @@ class DispatchChecker {
            absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
   }
 
-  // Of records that a kernel writes, as vectors or word by word.
+  // Checks a record that a kernel writes, as a vector or as words.
   void WithinWritten(uint64_t record, absl::string_view what) {
     const bool words = Macro("STORES_WORDS", false) != 0;
     Demand(write(0).format == (words ? ViewFormat::kUint32 : ViewFormat::kVector),
@@ -84,8 +86,17 @@ class DispatchChecker {
     Demand(groups() >= count, absl::StrCat("has ", groups(), " groups of ", count));
   }
 
-  absl::Span<const Dim> kept() const { return {c_.kept, c_.kept_rank}; }
-  absl::Span<const Dim> reduced() const { return {c_.reduced, c_.reduced_rank}; }
+  // The constants that its kernel reads; zeros, and a mistake, where it has others.
+  template <typename T>
+  T Constants() {
+    Demand(dispatch_.constants.Holds<T>(), "has the constants of another kernel");
+    return dispatch_.constants.As<T>();
+  }
+
+  absl::Span<const Dim> DimsOf(const Dim (&dims)[OPMILL_MAX_DIMS], uint32_t rank) {
+    Demand(rank <= OPMILL_MAX_DIMS, "has too many dimensions");
+    return absl::MakeConstSpan(dims).first(std::min<uint32_t>(rank, OPMILL_MAX_DIMS));
+  }
 
   static uint64_t Product(absl::Span<const Dim> dims) {
     uint64_t product = 1;
@@ -93,43 +104,41 @@ class DispatchChecker {
     return product;
   }
 
-  // How far positions of the dimensions reach.
+  // The largest offset that the dimensions reach.
   static uint64_t Span(absl::Span<const Dim> dims, uint Dim::*stride) {
     uint64_t span = 0;
     for (const Dim& dim : dims) span += uint64_t{dim.size - 1} * dim.*stride;
     return span;
   }
 
-  // Positions are numbered row by row; of more than there are the outermost dimension makes too
-  // large an offset.
+  // Positions are numbered in row-major order. A position beyond the dimensions would produce too
+  // large an offset along the outermost one.
   void NeedPositions(absl::Span<const Dim> dims, uint64_t count, absl::string_view what) {
     if (Product(dims) == count) return;
     Demand(false,
            absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
   }
 
-  // What a group sees to, which has but one turn where its lanes share a unit.
-  uint64_t GroupUnits() {
-    Demand(c_.lane_units == 1 || (c_.lane_units > 1 && c_.lane_bits == 0),
+  // What a group sees to, which has but one turn where 2^lane_bits of its lanes share a unit. As
+  // many groups see to the same units as there are splits.
+  uint64_t GroupUnits(uint32_t lane_bits = 0, uint32_t splits = 1) {
+    Demand(groups_.lane_units == 1 || (groups_.lane_units > 1 && lane_bits == 0),
            "takes another number of turns than its kernel");
-    const uint64_t units = std::max<uint64_t>(1, c_.lane_units * (threads_ >> c_.lane_bits));
-    Demand(CeilDiv(groups(), std::max(1u, c_.splits)) * units <= kMost,
-           "counts units past 32 bits");
+    const uint64_t units = std::max<uint64_t>(1, groups_.lane_units * (threads_ >> lane_bits));
+    Demand(CeilDiv(groups(), std::max(1u, splits)) * units <= kMost, "counts units past 32 bits");
     return units;
   }
 
-  // What every first element of a walk is a multiple of, within a vector.
-  uint64_t Alignment() const {
-    uint64_t alignment = std::gcd(uint64_t{c_.input_base}, vector_);
-    for (const auto dims : {kept(), reduced()}) {
-      for (const Dim& dim : dims) {
-        if (dim.size > 1) alignment = std::gcd(alignment, uint64_t{dim.input_stride});
-      }
+  // The largest power of two, up to a vector, that divides offset and strides of dimensions.
+  uint64_t AlignmentOf(uint64_t base, absl::Span<const Dim> dims) const {
+    uint64_t alignment = std::gcd(base, vector_);
+    for (const Dim& dim : dims) {
+      if (dim.size > 1) alignment = std::gcd(alignment, uint64_t{dim.input_stride});
     }
     return alignment;
   }
 
-  // Of the input, whose elements stand in vectors.
+  // Checks that an element of the input is within the view's vectors.
   void ReadsElement(uint64_t element) {
     Demand(element <= kMost, "reads elements past 32 bits");
     Within(element / vector_, read(0), "the input's vectors");
@@ -137,7 +146,7 @@ class DispatchChecker {
 
   const KernelPermutation& kernel_;
   const Dispatch& dispatch_;
-  const DispatchConstants& c_;
+  const GroupConstants groups_;
   uint64_t threads_ = 0;
   uint64_t vector_ = 0;
   bool wide_ = false;
@@ -145,13 +154,13 @@ class DispatchChecker {
   std::string mistake_;
 };
 
-// For the kernels of top_k.
+// The checkers for the kernels of each operator family.
 std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPlan& plan,
                                                                 const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorPlan& plan,
                                                         const Dispatch& dispatch);
-std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan,
-                                                 const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const Dispatch& dispatch,
+                                                 uint32_t k);
 
 }  // namespace opmill
 

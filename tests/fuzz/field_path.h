@@ -10,7 +10,7 @@
 
 namespace opmill {
 
-// Does "operator.reduce.axes[1]" name a field of messages of this type, or one of its choices?
+// True if a path like "operator.reduce.axes[1]" names a field or a oneof of this message type.
 inline bool NamesField(absl::string_view path, const google::protobuf::Descriptor* type) {
   for (const absl::string_view part : absl::StrSplit(path, '.')) {
     if (type == nullptr) return false;

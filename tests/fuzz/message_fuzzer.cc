@@ -1,4 +1,4 @@
-// The wire form of messages with tensor bytes, taken apart by hand, against protobuf's own parser.
+// The handwritten parser for messages with tensor bytes, compared with protobuf's own parser.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace opmill {
 namespace {
 
-// In pieces, as they come from the network.
+// Splits the bytes as the network may.
 grpc::ByteBuffer Cut(const std::string& bytes, uint64_t seed) {
   Random random(seed);
   std::vector<grpc::Slice> slices;
@@ -68,8 +68,8 @@ std::vector<OutgoingChunk> SlicesOf(const v1::ExecuteStreamRequest& message) {
   return chunks;
 }
 
-// Fields of a chunk that we do not know: protobuf keeps them, and we have no use for them. Those of
-// the message itself are in its header.
+// Removes unknown fields of a chunk: protobuf keeps them, the parser does not. Those of the message
+// itself are in its header.
 void DropUnknownOfChunks(v1::ExecuteStreamRequest& message) {
   for (v1::TensorChunk& chunk : *message.mutable_chunks()) chunk.DiscardUnknownFields();
 }
@@ -83,7 +83,7 @@ void Run(const std::string& bytes, uint64_t seed, PayloadKind kind, const Join& 
   if (!split.ok()) {
     FUZZ_CHECK(absl::IsInvalidArgument(split.status()) && IsSentence(split.status()),
                split.status().ToString());
-    // What is refused for its length or depth may be a message all the same.
+    // A message may be refused for its length or depth although it is valid.
     const bool is_large = bytes.size() > kMaxChunksPerMessage;
     FUZZ_CHECK(!is_message || is_large, split.status().ToString(), " of a message");
     return;
@@ -105,7 +105,7 @@ void Run(const std::string& bytes, uint64_t seed, PayloadKind kind, const Join& 
 }  // namespace
 }  // namespace opmill
 
-// The first byte says how the others are cut, and which message they are.
+// The first byte selects how the others are split, and the message type.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);

@@ -27,7 +27,7 @@ void Run(absl::Span<const std::byte> file) {
   FUZZ_CHECK(static_cast<size_t>(desc->sizes_size()) == header->sizes.size(), "");
   FUZZ_CHECK(desc->strides_size() == 0 || desc->strides_size() == desc->sizes_size(), "");
 
-  // What is written of it reads back.
+  // The written header can be read.
   if (header->fortran_order) return;
   std::string written = MakeNpyHeader(header->data_type, header->sizes);
   FUZZ_CHECK(written.size() % 64 == 0, written.size());

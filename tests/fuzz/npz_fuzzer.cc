@@ -8,7 +8,7 @@
 namespace opmill {
 namespace {
 
-// Inflated, an array of this size is as good as one of more.
+// Larger arrays add nothing to the test.
 constexpr size_t kMaxInflatedBytes = size_t{64} << 20;
 
 void RunMember(const NpzMember& member, absl::Span<const std::byte> file) {

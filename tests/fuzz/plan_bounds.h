@@ -1,5 +1,5 @@
-// Where the dispatches of a plan may read and write, worked out from their constants as the shaders
-// do and apart from the planner.
+// Computes where the dispatches of a plan may read and write, from their constants as the shaders
+// do, and independently of the planner.
 #ifndef OPMILL_TESTS_FUZZ_PLAN_BOUNDS_H_
 #define OPMILL_TESTS_FUZZ_PLAN_BOUNDS_H_
 
@@ -10,10 +10,10 @@
 
 namespace opmill {
 
-// "" when every view lies inside its buffer, every dispatch stays inside its views and covers its
-// part of the work once, and the dispatches together write every element of the outputs; else the
-// first mistake. What depends on the elements, such as the blocks that top_k searches, is taken at
-// its widest.
+// Returns "" if every view is within its buffer, every dispatch stays within its views and covers
+// its part of the work once, and the dispatches together write every element of the outputs;
+// otherwise the first mistake. For accesses that depend on the elements, such as the blocks that
+// top_k searches, the widest range is assumed.
 std::string FindPlanMistake(const OperatorDesc& validated, const PlanOptions& options,
                             const OperatorPlan& plan);
 

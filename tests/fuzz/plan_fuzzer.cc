@@ -1,4 +1,4 @@
-// A descriptor, through the real decoder, validation and planner.
+// Passes a descriptor through the real decoder, validation and planner.
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
@@ -40,17 +40,17 @@ PlanOptions OptionsOf(const fuzz::PlanCase& c) {
   return options;
 }
 
-// Under sanitizers, which make it ten times slower; on a machine that does other work besides.
+// Includes sanitizers, which make it ten times slower, and a busy machine.
 constexpr double kMaxPlanSeconds = 10;
 
 double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// In so many views that its plan has many thousand dispatches: plan_test has those. The server
-// refuses its tensors for their size before it plans.
+// Needs so many views that its plan has many thousands of dispatches, which plan_test covers. The
+// server refuses such tensors for their size before planning.
 bool ReachesFar(const OperatorDesc& desc, const PlanOptions& options) {
   std::vector<TensorDesc> tensors = OutputsOf(desc);
   tensors.insert(tensors.end(), desc.inputs.begin(), desc.inputs.end());
-  const uint64_t view_bytes = options.max_view_elements;  // of the narrowest elements
+  const uint64_t view_bytes = options.max_view_elements;  // for the narrowest elements
   return std::any_of(tensors.begin(), tensors.end(), [view_bytes](const TensorDesc& tensor) {
     return RequiredBytes(tensor) > 512 * view_bytes;
   });

@@ -44,7 +44,7 @@ void Collect(Message& message, std::vector<Message*>& all) {
   }
 }
 
-// Numbers at which code changes its mind, more often than others.
+// Boundary values, more often than others.
 uint64_t MutateNumber(uint64_t old, Random& random) {
   switch (random.Below(7)) {
     case 0:
@@ -169,7 +169,7 @@ void AddElement(Message& message, const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_STRING:
       reflection.AddString(&message, &field, "");
       return;
-    default:  // no message here repeats others
+    default:  // no other types are repeated here
       return;
   }
 }
@@ -188,7 +188,7 @@ void MutateRepeated(Message& message, const FieldDescriptor& field, Random& rand
               reflection.GetRepeatedMessage(message, &field, static_cast<int>(random.Below(size))));
     }
     Value(message, field, added).Change(random);
-    // To anywhere.
+    // To any position.
     for (int to = static_cast<int>(random.Below(added + 1)), i = added; i > to; --i) {
       reflection.SwapElements(&message, &field, i, i - 1);
     }
@@ -210,7 +210,7 @@ void MutateRepeated(Message& message, const FieldDescriptor& field, Random& rand
 void Mutate(Message& message, Random& random) {
   std::vector<Message*> all;
   Collect(message, all);
-  // A few turns: not every message has a field, nor every field another value.
+  // A few attempts: not every message has a field, and not every field another value.
   for (int turn = 0; turn < 4; ++turn) {
     Message& chosen = *random.Pick(all);
     const Descriptor& type = *chosen.GetDescriptor();
@@ -231,7 +231,7 @@ void CrossOver(Message& message, const Message& donor, Random& random) {
   std::vector<Message*> targets;
   std::vector<Message*> sources;
   Collect(message, targets);
-  Collect(const_cast<Message&>(donor), sources);  // it is only read
+  Collect(const_cast<Message&>(donor), sources);  // it is not modified
   Message& target = *random.Pick(targets);
   std::vector<Message*> fitting;
   for (Message* source : sources) {

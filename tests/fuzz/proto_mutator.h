@@ -1,4 +1,4 @@
-// Mutations of protobuf messages, whatever their type, so that a fuzzer's inputs stay messages.
+// Mutates protobuf messages of any type, so that a fuzzer's inputs remain messages.
 #ifndef OPMILL_TESTS_FUZZ_PROTO_MUTATOR_H_
 #define OPMILL_TESTS_FUZZ_PROTO_MUTATOR_H_
 
@@ -13,14 +13,14 @@ namespace opmill {
 // Changes one field somewhere in the message.
 void Mutate(google::protobuf::Message& message, Random& random);
 
-// Copies a part of `donor` over a part of the same type.
+// Replaces a part of the message by a part of `donor` of the same type.
 void CrossOver(google::protobuf::Message& message, const google::protobuf::Message& donor,
                Random& random);
 
-// False where the text is no such message.
+// Returns false if the text is not such a message.
 bool ParseText(const uint8_t* data, size_t size, google::protobuf::Message& message);
 
-// Mutates the text of a message in place, and answers its new size: at most `max_size`.
+// Mutates the text of a message in place, and returns its new size: at most `max_size`.
 size_t MutateText(uint8_t* data, size_t size, size_t max_size, uint32_t seed,
                   google::protobuf::Message& message);
 size_t CrossOverText(const uint8_t* first, size_t first_size, const uint8_t* second,
@@ -29,7 +29,7 @@ size_t CrossOverText(const uint8_t* first, size_t first_size, const uint8_t* sec
 
 }  // namespace opmill
 
-// A target whose inputs are the text of a message.
+// Defines a fuzz target whose inputs are messages as text.
 #define OPMILL_FUZZ_MESSAGE(Type, Run)                                                          \
   extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {                     \
     Type message;                                                                               \

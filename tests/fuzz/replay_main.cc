@@ -1,4 +1,4 @@
-// In place of a fuzzer: runs a target over the files of folders, each a test case.
+// Replaces the fuzzer: runs a target on all files of directories.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
     std::printf("%s\n", path.filename().string().c_str());
-    std::fflush(stdout);  // the last line names the case that fails
+    std::fflush(stdout);  // the last line names the failing case
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   }
   std::printf("%zu inputs replayed\n", files.size());

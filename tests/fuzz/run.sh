@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# run.sh SECONDS TARGET: runs one fuzzer that is built. Its log ends with what it did; of a finding
-# the whole is printed.
+# run.sh SECONDS TARGET: runs one fuzzer. Prints the end of its log; after a finding, all of it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly seconds=$1 target=$2
 readonly corpus=build/fuzz/corpus/$target findings=build/fuzz/findings log=build/fuzz/$target.log
 
-# Of one input: memory in all and at once, and time, all of them with the sanitizers' own share.
+# Limits per input: total memory, a single allocation, and time, including the sanitizers' overhead.
 options=(-rss_limit_mb=2048 -malloc_limit_mb=1024 -timeout=60 -report_slow_units=60 -max_len=16384 -print_final_stats=1)
 case $target in
   bytecode_cache | text) options+=(-max_len=1024) ;;

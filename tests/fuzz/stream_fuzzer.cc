@@ -1,4 +1,4 @@
-// One ExecuteStream call: the messages of a caller, through the real assembly, executor and
+// One ExecuteStream call: a caller's messages pass through the real stream call, executor and
 // reference device, in any order and with any end.
 #include <chrono>
 #include <cstdint>
@@ -29,7 +29,7 @@ namespace {
 constexpr uint64_t kMaxTensorBytes = 64 << 10;
 constexpr size_t kMaxUpload = 64 << 10;
 
-// For every call of the process.
+// Shared by all calls of the process.
 class Backend {
  public:
   Backend() {
@@ -43,7 +43,7 @@ class Backend {
 
   Executor& executor() { return *executor_; }
 
-  // Nothing is under way, and all that was reserved is given back.
+  // Waits until nothing is in progress and all reservations are released.
   bool IsIdle() const {
     if (executor_->open_executions() > 0 || executor_->memory().used() > 0) return false;
     for (size_t stage = 0; stage < kOpenStages; ++stage) {
@@ -76,7 +76,7 @@ grpc::ByteBuffer BufferOf(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// How a step is told to the call and to the model.
+// Passes a step to the call and to the model.
 class Caller {
  public:
   explicit Caller(StreamTransport& transport, StreamModel& model, OpenCalls& open_calls)
@@ -110,7 +110,7 @@ class Caller {
   }
 
  private:
-  // The model hears of a message first: its answer may come before the delivery returns.
+  // The model gets the message first, because the response may arrive before the delivery returns.
   void Send(const v1::ExecuteStreamRequest& message, const std::string& bytes) {
     if (transport_.half_closed() || transport_.cancelled()) return;
     const StreamModel before = model_;
@@ -158,7 +158,7 @@ void Run(const fuzz::StreamCase& c) {
     for (const grpc::Slice& slice : slices) {
       bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
     }
-    FUZZ_CHECK(message.ParseFromString(bytes), "an answer that is no message");
+    FUZZ_CHECK(message.ParseFromString(bytes), "a response that is not a message");
     model.Receives(message);
   });
   transport.set_slow_reader(c.slow_reader());
@@ -169,13 +169,14 @@ void Run(const fuzz::StreamCase& c) {
   for (const fuzz::StreamStep& step : c.steps()) caller.Take(step);
   const grpc::Status status = transport.Finish();
   if (status.ok()) {
-    FUZZ_CHECK(transport.half_closed(), "an end that nobody asked for");
-    if (!transport.cancelled()) model.Ended();  // else it came too late, or answers were dropped
+    FUZZ_CHECK(transport.half_closed(), "an unrequested end");
+    // After a cancellation, responses may have been dropped.
+    if (!transport.cancelled()) model.Ended();
   }
   FUZZ_CHECK(open_calls.streams() == 0, open_calls.streams());
   const absl::Time patience = absl::Now() + absl::Seconds(20);
   while (!backend.IsIdle()) {
-    FUZZ_CHECK(absl::Now() < patience, "something is left under way");
+    FUZZ_CHECK(absl::Now() < patience, "something is still in progress");
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }

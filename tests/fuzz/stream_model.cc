@@ -9,7 +9,7 @@
 namespace opmill {
 namespace {
 
-// A broadcast tensor is few bytes and much work.
+// A broadcast tensor has few bytes but much work.
 constexpr uint64_t kMaxWork = 1 << 14;
 
 bool IsKnownEnd(int code) {
@@ -84,7 +84,8 @@ void StreamModel::Take(Execution& execution, const v1::TensorChunk& chunk) {
 
 void StreamModel::Receives(const v1::ExecuteStreamResponse& message) {
   const auto found = executions_.find(message.execution_id());
-  FUZZ_CHECK(found != executions_.end(), "an answer to nobody: ", message.ShortDebugString());
+  FUZZ_CHECK(found != executions_.end(),
+             "a response for an unknown id: ", message.ShortDebugString());
   Execution& execution = found->second;
   if (message.has_started()) {
     FUZZ_CHECK(!execution.started || execution.begins > 1, message.ShortDebugString());
@@ -108,7 +109,7 @@ void StreamModel::Receives(const v1::ExecuteStreamResponse& message) {
 }
 
 void StreamModel::CheckAnswer(Execution& execution) {
-  FUZZ_CHECK(execution.desc.has_value(), "an unlawful descriptor is answered");
+  FUZZ_CHECK(execution.desc.has_value(), "an invalid descriptor has results");
   const OperatorDesc& desc = *execution.desc;
   FUZZ_CHECK(execution.input_is_right && execution.input.size() >= SpannedBytes(desc.inputs[0]),
              "computed from other bytes than were sent: ", ToString(desc));

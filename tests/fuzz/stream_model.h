@@ -1,4 +1,4 @@
-// What a caller of ExecuteStream may expect, kept apart from the server's own books.
+// A model of what a caller of ExecuteStream may expect, independent of the server's own state.
 #ifndef OPMILL_TESTS_FUZZ_STREAM_MODEL_H_
 #define OPMILL_TESTS_FUZZ_STREAM_MODEL_H_
 
@@ -15,24 +15,24 @@ namespace opmill {
 
 class StreamModel {
  public:
-  // In the order of the call. False for a message that the test should not send: its work would
-  // take a reference device too long.
+  // Records a request, in the order of the call. Returns false for a message that the test should
+  // not send, because the reference device would need too long.
   bool Sends(const v1::ExecuteStreamRequest& message);
-  // What was said of that execution since `before` did not reach the call, which reads nothing
-  // while its answers wait.
+  // Undoes the requests for that execution since `before`: they did not reach the call, which does
+  // not read while its responses wait.
   void TakeBack(uint64_t id, const StreamModel& before);
   void Receives(const v1::ExecuteStreamResponse& message);
-  // The call has ended well, so every execution has.
+  // The call has succeeded, so every execution must have ended.
   void Ended() const;
 
  private:
   struct Execution {
     uint32_t begins = 0;
-    uint32_t ends = 0;  // those too of bytes that came before a begin
+    uint32_t ends = 0;  // including those for bytes before a begin
     uint32_t good_ends = 0;
-    std::optional<OperatorDesc> desc;  // of the first begin, where it is lawful
-    std::string input;                 // that came in order
-    bool input_is_right = true;        // none came out of order before it was complete
+    std::optional<OperatorDesc> desc;  // of the first begin, if it is valid
+    std::string input;                 // the bytes that arrived in order
+    bool input_is_right = true;        // no bytes arrived out of order before it was complete
     bool started = false;
     std::vector<std::string> outputs;
   };

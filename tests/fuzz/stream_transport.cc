@@ -8,9 +8,9 @@
 namespace opmill {
 namespace {
 
-// That nothing takes unless it hangs.
+// Only a hang takes this long.
 constexpr std::chrono::seconds kPatience(20);
-// In which a call that has something to do does it, so that one without has nothing.
+// The time in which a call makes progress if it can; after that it is considered idle.
 constexpr std::chrono::milliseconds kIdle(20);
 
 }  // namespace

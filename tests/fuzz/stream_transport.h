@@ -1,5 +1,5 @@
-// gRPC's side of one ExecuteStream call, under the hand of a test: what the call starts waits here
-// until the test lets it end.
+// Replaces gRPC for one ExecuteStream call: reads and writes that the call starts wait until the
+// test completes them.
 #ifndef OPMILL_TESTS_FUZZ_STREAM_TRANSPORT_H_
 #define OPMILL_TESTS_FUZZ_STREAM_TRANSPORT_H_
 
@@ -16,7 +16,7 @@
 
 namespace opmill {
 
-// One thread drives it; the call is told of everything on that thread.
+// Driven by one thread, on which the call gets all its reactions.
 class StreamTransport
     : public grpc::ServerCallbackReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -25,14 +25,15 @@ class StreamTransport
 
   void Bind(ExecuteStreamCall* call);
 
-  // Waits until the call reads, and gives it the message. Meanwhile writes end where the caller is
-  // no slow reader. False when the call has ended, or reads no more while its writes are held.
+  // Waits until the call reads, and delivers the message. Meanwhile completes writes, unless the
+  // caller is a slow reader. Returns false if the call has ended, or does not read while its writes
+  // are held.
   bool Deliver(const grpc::ByteBuffer& message);
-  // The caller has said all.
+  // Half-closes the caller's side.
   void HalfClose();
   void EndWrite();
   void Cancel();
-  // Ends reads and writes until the call has ended, and with it. The status is how.
+  // Completes reads and writes until the call has ended, and returns its status.
   grpc::Status Finish();
 
   void set_slow_reader(bool slow) { slow_reader_ = slow; }
@@ -50,7 +51,8 @@ class StreamTransport
   grpc::internal::ServerReactor* reactor() override { return call_; }
   void CallOnDone() override {}
 
-  // Waits until the condition holds under the lock, ending writes meanwhile unless they are held.
+  // Waits until the condition holds under the lock. Meanwhile completes writes unless they are
+  // held.
   bool WaitFor(const std::function<bool()>& condition, bool ends_writes);
   bool TryEndWrite();
 
@@ -60,7 +62,7 @@ class StreamTransport
   bool half_closed_ = false;
   bool cancelled_ = false;
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   grpc::ByteBuffer* read_ = nullptr;
   std::optional<grpc::ByteBuffer> write_;

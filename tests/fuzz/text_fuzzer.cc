@@ -1,5 +1,5 @@
-// The short texts that a server or a client takes from outside: token files, trace contexts,
-// addresses, files of flags. The first byte says which.
+// Short texts from outside: token files, trace contexts, addresses, flag files. The first byte
+// selects the kind.
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -33,7 +33,7 @@ void TokenFile(const std::string& text) {
         absl::StrSplit(absl::StripAsciiWhitespace(line), absl::ByAnyChar(" \t"), absl::SkipEmpty());
     if (words.size() != 2 || absl::StartsWith(words[0], "#")) continue;
     if (!tokens.ok()) {
-      // A refusal never tells a token.
+      // An error message never contains a token.
       FUZZ_CHECK(words[1].size() < AccessTokens::kMinTokenLength ||
                      !absl::StrContains(tokens.status().message(), words[1]),
                  tokens.status().ToString());
@@ -51,7 +51,7 @@ void TokenFile(const std::string& text) {
 
 void Traceparent(const std::string& text) {
   if (!IsTraceparent(text)) return;
-  // It goes into headers and into the log as it is.
+  // It is written unescaped to headers and to the log.
   FUZZ_CHECK(text.size() >= 55 && text.size() <= 256, text.size());
   for (const char c : text) FUZZ_CHECK(c > ' ' && c < '\x7F', text);
   const std::vector<std::string> parts = absl::StrSplit(text, '-');
@@ -68,7 +68,7 @@ void Address(const std::string& text) {
     FUZZ_CHECK(*port <= 65535 && text.rfind(':') > 0, text);
   }
   if (!checked.ok() || !IsLoopback(text) || absl::StartsWith(text, "unix:")) return;
-  // Only what is this machine's for certain.
+  // Only addresses that are certainly local.
   const std::string host = text.substr(0, text.rfind(':'));
   FUZZ_CHECK(host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127."), text);
   FUZZ_CHECK(host.find_first_not_of("localhst[:]0123456789.") == std::string::npos, text);

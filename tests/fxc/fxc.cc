@@ -1,13 +1,12 @@
-// Compiles the list that kernel_list writes with Microsoft's d3dcompiler_47.dll, on Windows or
-// under Wine.
+// Compiles the list of kernel_list with Microsoft's d3dcompiler_47.dll, on Windows or under Wine.
 //
-//   fxc.exe FOLDER KEPT SHARE SHARES     every SHARES-th kernel of FOLDER, from number SHARE on
+//   fxc.exe FOLDER KEPT SHARE SHARES     every SHARES-th kernel of FOLDER, starting with SHARE
 //
-// FOLDER/compiled.<SHARE> gets a line for each kernel: the file of its bytecode in KEPT, and the
-// kernel. Files are named by the text that the compiler sees, so that another run compiles only
-// what has changed or was not reached; what draws a warning is compiled each time.
+// FOLDER/compiled.<SHARE> gets one line per kernel: the file of its bytecode in KEPT, and the
+// kernel. Files are named after the preprocessed text, so another run compiles only what has
+// changed or was not reached. Kernels with warnings are compiled every time.
 //
-// Exit status 1: a kernel does not compile, or draws a warning that kAllowed does not name.
+// Exit status 1: a kernel does not compile, or has a warning that kAllowed does not list.
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
 #endif
@@ -36,13 +35,13 @@
 
 namespace {
 
-// Every other warning stops the build. Those that say that a kernel may be wrong rather than slow:
-// X3203 signed/unsigned mismatch, X3206 implicit truncation, X3550 array index out of bounds,
-// X3578 output not written, X3663 barrier in varying flow, X4000 uninitialised, X4010 unsigned
-// compared with below 0.
+// All other warnings are errors. Those that indicate a wrong, not only a slow, kernel are: X3203
+// signed/unsigned mismatch, X3206 implicit truncation, X3550 array index out of bounds, X3578
+// output not written, X3663 barrier in varying flow, X4000 uninitialised, X4010 unsigned compared
+// with below 0.
 struct Allowed {
   const char* code;
-  const char* kernels;  // what their lines in the list begin with
+  const char* kernels;  // prefix of their lines in the list
   const char* reason;
 };
 constexpr Allowed kAllowed[] = {
@@ -53,7 +52,7 @@ constexpr Allowed kAllowed[] = {
 };
 
 struct Kernel {
-  std::string line;  // as the list has it
+  std::string line;  // as in the list
   std::string shader;
   std::string entry;
   std::vector<std::pair<std::string, std::string>> macros;
@@ -80,7 +79,7 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What the compiler says, line by line, each with the first kernel that drew it.
+// Collects the compiler's messages, each with the first kernel that caused it.
 class Complaints {
  public:
   void Add(const Kernel& kernel, const std::string& messages) {
@@ -96,7 +95,7 @@ class Complaints {
     }
   }
 
-  // Prints all; the number of those that stop the build.
+  // Prints all messages; returns the number of errors.
   size_t Report() const {
     for (const auto& [line, complaint] : complaints_) {
       std::printf("%s\n  %zu times, first by: %s\n", line.c_str(), complaint.count,
@@ -129,7 +128,7 @@ class Complaints {
   std::map<const Allowed*, size_t> allowed_;
 };
 
-// What the compiler gives, as text.
+// The compiler's output as text.
 class Blob {
  public:
   Blob() = default;
@@ -150,7 +149,7 @@ class Blob {
   ID3DBlob* blob_ = nullptr;
 };
 
-// FNV-1a over the entry and the lines that hold code, wherever they stand.
+// FNV-1a over the entry and the lines of code, independent of their line numbers.
 std::string NameOf(const std::string& entry, const std::string& preprocessed) {
   uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](const std::string& text) {
@@ -175,7 +174,7 @@ class Compiler {
   Compiler(std::string folder, std::string kept, const std::string& share)
       : folder_(std::move(folder)), kept_(std::move(kept) + "/"), new_("new." + share) {}
 
-  // The file of its bytecode; empty when there is none.
+  // The file of the bytecode; empty if there is none.
   std::string Compile(const Kernel& kernel, Complaints& complaints) {
     std::string& source = sources_[kernel.shader];
     if (source.empty()) source = ReadFile(folder_ + "/" + kernel.shader + ".hlsl");
@@ -208,7 +207,7 @@ class Compiler {
       if (said.empty()) complaints.Add(kernel, "error: D3DCompile fails and says nothing");
       return {};
     }
-    // A file has its name once it is whole.
+    // The file is renamed when it is complete.
     std::ofstream stream(kept_ + new_, std::ios::binary | std::ios::trunc);
     stream << code.text();
     stream.close();

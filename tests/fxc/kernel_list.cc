@@ -25,13 +25,13 @@
 namespace opmill {
 namespace {
 
-// The sides of the product that every function is planned over.
+// The dimensions of the product over which every function is planned.
 enum class Spacing { kPacked, kPadded, kScaled };
 constexpr std::array<Spacing, 3> kSpacings = {Spacing::kPacked, Spacing::kPadded, Spacing::kScaled};
 enum class Twist { kNone, kRepeated, kSliding, kFar };
 constexpr std::array<Twist, 4> kTwists = {Twist::kNone, Twist::kRepeated, Twist::kSliding,
                                           Twist::kFar};
-// Kept and reduced dimensions, outermost first. The last of each has the length that is tried.
+// Kept and reduced dimensions, outermost first. The last of each gets the tested length.
 constexpr std::array<std::string_view, 9> kOrders = {"KR",   "RK",   "R",     "RKR",    "KRK",
                                                      "KRKR", "RKRK", "RKRKR", "KRKRKRK"};
 
@@ -46,11 +46,12 @@ constexpr std::array<uint32_t, 19> kKeptLengths = {
 constexpr std::array<uint32_t, 22> kTopKs = {1,  2,  3,  4,  5,   7,   8,   9,   10,  15,   16,
                                              17, 31, 32, 33, 100, 128, 129, 256, 257, 1000, 1024};
 
-constexpr int kQuietRounds = 2500;  // the list is done after so many that brought nothing new
+// The list is complete after this many rounds without a new kernel.
+constexpr int kQuietRounds = 2500;
 constexpr uint64_t kMostRepeated = 1 << 22;
-constexpr uint64_t kMostViews = 6;  // of a plan: it shall take microseconds
+constexpr uint64_t kMostViews = 6;  // per plan, so that it takes microseconds
 
-// One shape, for any function and type.
+// A shape, for any function and type.
 struct Draw {
   std::string_view order;
   Spacing spacing = Spacing::kPacked;
@@ -58,7 +59,7 @@ struct Draw {
   uint32_t reduced = 1;
   uint32_t kept = 1;
   uint64_t max_view_elements = 0;
-  uint64_t seed = 0;  // of the other lengths
+  uint64_t seed = 0;  // for the other lengths
 };
 
 struct Shape {
@@ -67,7 +68,7 @@ struct Shape {
   std::vector<uint32_t> axes;
 };
 
-// Absent where there would be more elements than a tensor may have.
+// nullopt if a tensor would have too many elements.
 std::optional<Shape> ShapeOf(const Draw& draw) {
   Random random(draw.seed);
   Shape shape;
@@ -98,7 +99,7 @@ std::optional<Shape> ShapeOf(const Draw& draw) {
     case Twist::kSliding:
       std::fill(shape.strides.begin(), shape.strides.end(), 1u);
       break;
-    case Twist::kFar:  // every step of the outermost dimension leaves the view
+    case Twist::kFar:  // every step of the outermost dimension exceeds the view
       if (shape.sizes[0] > kMostViews) return std::nullopt;
       shape.strides[0] += static_cast<uint32_t>(16 * draw.max_view_elements);
       break;
@@ -106,12 +107,12 @@ std::optional<Shape> ShapeOf(const Draw& draw) {
   return shape;
 }
 
-// One function of an operator, as a maker of its descriptors.
+// A function of an operator, with a factory for its descriptors.
 using MakeDesc = OperatorDesc (*)(TensorDesc input, const Shape& shape, uint32_t choice,
                                   Random& random);
 struct Function {
   MakeDesc make;
-  OperatorDesc example;  // what decides which types it takes
+  OperatorDesc example;  // determines the supported types
   uint32_t choice = 0;   // which function of the operator
 };
 
@@ -159,7 +160,7 @@ OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice
   return HardmaxDesc{.input = std::move(input), .axes = shape.axes};
 }
 
-// One input is as the shape says, the other packed, or some of its dimensions are repeated.
+// One input has the given shape; the other is packed, or repeats some dimensions.
 OperatorDesc MakeCumulativeSummation(TensorDesc input, const Shape& shape, uint32_t choice,
                                      Random& /*random*/) {
   return CumulativeSummationDesc{
@@ -202,7 +203,7 @@ uint32_t ValueOf(const KernelPermutation& kernel, std::string_view name) {
   return 0;
 }
 
-// Of a macro that the kernel has; others are not added.
+// Sets a macro that the kernel has; others are not added.
 void SetValue(KernelPermutation& kernel, std::string_view name, uint32_t value) {
   for (ShaderMacro& macro : kernel.macros) {
     if (macro.name == name) macro.value = value;
@@ -211,8 +212,8 @@ void SetValue(KernelPermutation& kernel, std::string_view name, uint32_t value) 
 
 class Collector {
  public:
-  // Whole rounds over the orders and spacings, at lengths that chance picks, of any function and
-  // type. A shape that brings one of them a new kernel is planned for all.
+  // Complete rounds over orders and spacings, with random lengths, functions and types. A shape
+  // that yields a new kernel for one of them is planned for all.
   void Collect(const PlanOptions& own) {
     Random random(own.threads);
     for (int quiet = 0; quiet < kQuietRounds; ++quiet) {
@@ -249,7 +250,7 @@ class Collector {
 
  private:
   void PlanAll(const PlanOptions& own, const Draw& draw, Random& random) {
-    constexpr int kAttempts = 6;  // for the types of indices to differ, and k
+    constexpr int kAttempts = 6;  // to vary the index types and k
     for (const DataType type : kAllDataTypes) {
       for (const Function& function : FunctionsOf(type)) {
         for (int i = 0; i < kAttempts; ++i) Plan(function, type, own, draw, random);
@@ -257,19 +258,19 @@ class Collector {
     }
   }
 
-  // True when the plan has a kernel that no earlier one had.
+  // True if the plan has a new kernel.
   bool Plan(const Function& function, DataType type, const PlanOptions& own, const Draw& draw,
             Random& random) {
     const std::optional<Shape> shape = ShapeOf(draw);
     if (!shape.has_value()) return false;
     const absl::StatusOr<OperatorDesc> desc = Validate(
         function.make({type, shape->sizes, shape->strides}, *shape, function.choice, random));
-    if (!desc.ok()) return false;  // such as more bytes than a tensor may have
-    // A view holds so many vectors of an input, or records for a sixteenth of so many results.
+    if (!desc.ok()) return false;  // for example, the tensor is too large
+    // A view holds this many vectors of an input, or records for a sixteenth of this many results.
     uint64_t reach = 0;
     for (const TensorDesc& input : desc->inputs) {
       const uint64_t count = ElementCount(input);
-      // What repeats a few elements without end is planned as slowly.
+      // Inputs that repeat a few elements endlessly are planned as slowly.
       if (draw.twist == Twist::kRepeated && count > kMostRepeated) return false;
       reach =
           std::max(reach, draw.twist == Twist::kFar ? count * 16
@@ -296,7 +297,7 @@ class Collector {
     return kernels_.size() > known;
   }
 
-  // Likewise every number of few items.
+  // Adds kernels for every small number of items.
   void AddAllItems(KernelPermutation kernel) {
     for (uint32_t items = 1; items <= tuning::kMaxFewItems; ++items) {
       SetValue(kernel, "ITEMS", items);
@@ -304,14 +305,16 @@ class Collector {
     }
   }
 
-  // With its twin: views too large for words are too rare to be met with everything else by chance.
+  // Adds the variant for views that are too large for words, which is too rare to occur by chance
+  // in all combinations.
   void Add(KernelPermutation kernel) {
     kernels_.try_emplace(ToLine(kernel), kernel);
     SetValue(kernel, "STORES_WORDS", 0);
     kernels_.try_emplace(ToLine(kernel), kernel);
   }
 
-  // Likewise views too small for a kernel of whole sequences to write their results: its lists.
+  // Adds the variant for views that are too small for kernels that write results of whole
+  // sequences; they write lists.
   static KernelPermutation ListTwin(KernelPermutation kernel, const PlanOptions& options) {
     std::erase_if(kernel.macros, [](const ShaderMacro& m) { return m.name == "INDEX_WIDE"; });
     SetValue(kernel, "WRITES_RESULTS", 0);
@@ -319,7 +322,7 @@ class Collector {
     return kernel;
   }
 
-  // Likewise so many ranks that no lane selects them alone: groups that do.
+  // Adds the variant for k so large that no lane selects alone; groups do.
   static KernelPermutation SharedTwin(KernelPermutation kernel) {
     SetValue(kernel, "ALONE", 0);
     if (kernel.entry != "FindCut") kernel.macros.push_back({"STORES_WORDS", 1});
@@ -354,7 +357,7 @@ std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& 
     return pairs;
   };
   std::vector<KernelPermutation> chosen;
-  // Those that cover much go first.
+  // Kernels that cover much come first.
   for (size_t least = 16; least > 0; least /= 2) {
     for (const KernelPermutation& kernel : kernels) {
       const std::vector<std::string> pairs = uncovered(kernel);

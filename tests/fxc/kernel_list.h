@@ -1,4 +1,4 @@
-// Every kernel that a plan can ask for, for compilers that are not the engine's own.
+// Lists every kernel that plans can use, for compilers other than the engine's.
 #ifndef OPMILL_TESTS_FXC_KERNEL_LIST_H_
 #define OPMILL_TESTS_FXC_KERNEL_LIST_H_
 
@@ -10,20 +10,20 @@
 
 namespace opmill {
 
-// One line, `shader entry NAME=VALUE ...`: names a kernel in lists and in messages.
+// A line of the form `shader entry NAME=VALUE ...`, which names a kernel in lists and messages.
 std::string ToLine(const KernelPermutation& kernel);
 
 struct KernelList {
-  std::vector<KernelPermutation> kernels;  // in the order of their lines
-  uint64_t plans = 0;                      // that they were collected from
+  std::vector<KernelPermutation> kernels;  // sorted by their lines
+  uint64_t plans = 0;                      // number of plans that they were collected from
 };
 
-// Plans every operator, function and type for software and for hardware devices, in every layout
-// and at sizes around every boundary, small and huge, until plans bring nothing new.
+// Plans every operator, function and type for software and hardware devices, in every layout and at
+// sizes around every boundary, small and huge, until further plans add no kernels.
 KernelList ListKernels();
 
-// Few of them that have every macro's every value beside every other macro's, in each entry point:
-// what changes the code of one kernel changes that of one of these.
+// A small subset in which every value of a macro occurs with every value of each other macro, for
+// each entry point. A change of one kernel's code is likely to affect one of these.
 std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels);
 
 }  // namespace opmill

@@ -1,12 +1,12 @@
-// What stands between the engine and a shader compiler that runs elsewhere.
+// Connects the engine with a shader compiler that runs elsewhere.
 //
-//   kernel_list write FOLDER [all]    kernels.txt, one line a kernel, and their sources without
-//                                     includes: a sample that covers every pair of macros' values
-//                                     and the conformance test's table, or all
+//   kernel_list write FOLDER [all]    kernels.txt, one line per kernel, and their sources without
+//                                     includes: a sample that covers every pair of macro values
+//                                     and the conformance test's table, or all kernels
 //   kernel_list cache FOLDER KEPT CACHE
-//                                     the bytecode that FOLDER/compiled.* name, in KEPT, as a
-//                                     shader cache of this machine's engine, which then compiles
-//                                     nothing
+//                                     stores the bytecode in KEPT that FOLDER/compiled.* name as
+//                                     a shader cache of this machine's engine, which then
+//                                     compiles nothing
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -49,7 +49,7 @@ void AddConformanceTable(std::map<std::string, KernelPermutation>& kernels) {
   for (const DataType type : kAllDataTypes) {
     for (const ConformanceCase& c : SystematicCases(type, own, Table::kShort)) {
       const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
-      if (!plan.ok()) continue;  // the conformance test will say so
+      if (!plan.ok()) continue;  // the conformance test reports it
       for (const KernelPermutation& kernel : plan->kernels) {
         kernels.try_emplace(ToLine(kernel), kernel);
       }
@@ -93,7 +93,7 @@ absl::Status WriteList(const fs::path& folder, bool all) {
   return absl::OkStatus();
 }
 
-// Gives what the other compiler made, under the name of the engine's own.
+// Returns the other compiler's bytecode, with the identity of the engine's own compiler.
 class CompiledElsewhere : public ShaderCompiler {
  public:
   CompiledElsewhere(const fs::path& folder, fs::path kept) : kept_(std::move(kept)) {
@@ -128,7 +128,7 @@ class CompiledElsewhere : public ShaderCompiler {
 
  private:
   const fs::path kept_;
-  absl::flat_hash_map<std::string, std::string> files_;  // by the lines of kernels
+  absl::flat_hash_map<std::string, std::string> files_;  // by kernel line
 };
 
 absl::Status FillCache(const fs::path& folder, const fs::path& kept, const std::string& cache) {

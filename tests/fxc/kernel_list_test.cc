@@ -33,15 +33,15 @@ TEST(KernelList, NamesAKernelByOneLine) {
             "reduce ReduceRows DATA_TYPE=1 THREADS=8");
 }
 
-// The cases of the conformance test come from a generator of their own.
+// The cases of the conformance test come from a separate generator.
 TEST(KernelList, HoldsEveryKernelOfRandomConformanceCases) {
   const std::set<std::string> known = Lines();
   for (const DeviceKind kind : {DeviceKind::kSoftware, DeviceKind::kHardware}) {
     const PlanOptions own = PlanOptionsFor(kind);
-    std::map<std::string, std::string> unknown;  // kernel -> the case that asks for it
+    std::map<std::string, std::string> unknown;  // kernel -> the case that needs it
     for (uint64_t seed = 0; seed < 5'000; ++seed) {
       ConformanceCase c = RandomCase(seed, own);
-      // A device has its own preference; the conformance test tries both.
+      // Each device has a preference; the conformance test uses both.
       c.options.prefers_wide_rows = own.prefers_wide_rows;
       const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
       if (!plan.ok()) continue;

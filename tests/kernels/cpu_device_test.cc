@@ -57,7 +57,7 @@ Prepared Prepare(Device& device, const OperatorDesc& desc) {
   return prepared;
 }
 
-// A sample of the conformance table, with each instruction set in turn.
+// A sample of the conformance table, with every instruction set.
 TEST(CpuInstructionSets, GiveTheReferencesResults) {
   const std::vector<std::string> names = InstructionSets();
   ASSERT_FALSE(names.empty());
@@ -80,12 +80,12 @@ TEST(CpuInstructionSets, GiveTheReferencesResults) {
   ASSERT_TRUE(UseInstructionSetForTest(names[0]).ok());
 }
 
-TEST(CpuInstructionSets, RefusesOneThatIsNotThere) {
+TEST(CpuInstructionSets, RefusesAnUnknownInstructionSet) {
   EXPECT_EQ(UseInstructionSetForTest("MMX").message(),
             "This processor has no instruction set MMX.");
 }
 
-TEST(CpuDevice, GivesTheSameBytesByAnyNumberOfThreads) {
+TEST(CpuDevice, ResultsDoNotDependOnTheNumberOfThreads) {
   const TensorDesc input = Float32({517, 3, 1031});
   const std::vector<std::byte> bytes =
       MakeValues(ValuePattern::kRandomBits, DataType::kFloat32, RequiredBytes(input), 1031, 7);
@@ -163,7 +163,7 @@ TEST(CpuDevice, CallbacksThatRunDoNotNest) {
   done.WaitForNotification();
 }
 
-TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
+TEST(CpuDevice, SmallRunsDoNotWaitForLargeOnes) {
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
   const Prepared large = Prepare(*device, ReduceDesc{.function = ReduceFunction::kLogSumExp,
                                                      .input = Float32({64, 1 << 20}),
@@ -183,7 +183,7 @@ TEST(CpuDevice, ASmallRunDoesNotWaitForTheEndOfALargeOne) {
   EXPECT_TRUE(small_was_first);
 }
 
-TEST(CpuDevice, AnswersWhatWaitsWhenItCloses) {
+TEST(CpuDevice, EndsWaitingRunsWhenItCloses) {
   std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1, .max_inline_bytes = 0});
   const Prepared prepared =
       Prepare(*device, ReduceDesc{.input = Float32({64, 1 << 18}), .axes = {1}});
@@ -243,7 +243,7 @@ TEST(CpuDevice, KeepsLargeBuffersForReuse) {
   EXPECT_EQ(device->counters().buffer_bytes_in_use, 0u);
 }
 
-// In chunks, the last of which is shorter than k.
+// Long sequences are split into chunks; the last one is shorter than k.
 TEST(CpuDevice, MergesTheTopKOfLongSequences) {
   const std::unique_ptr<Device> device = CreateCpuDevice();
   for (const uint32_t k : {1000u, 700'000u}) {
@@ -258,6 +258,82 @@ TEST(CpuDevice, MergesTheTopKOfLongSequences) {
       const auto reference = OpenTestDevice("Reference");
       ASSERT_TRUE(reference.ok()) << reference.status();
       EXPECT_EQ(*got, *RunOperator(**reference, desc, bytes)) << ToString(type) << " " << k;
+    }
+  }
+}
+
+// In buffers that hold something else before.
+void ExpectTheReferencesBytes(Device& device, const OperatorDesc& desc, ValuePattern pattern) {
+  SCOPED_TRACE(absl::StrCat(ToString(desc), " ", ToString(pattern)));
+  Prepared prepared = Prepare(device, desc);
+  const TensorDesc& input = prepared.compiled->desc().inputs[0];
+  const std::vector<std::byte> bytes =
+      MakeValues(pattern, input.data_type, RequiredBytes(input), input.sizes.back(), 5);
+  std::memcpy(prepared.bindings.inputs[0]->bytes().data(), bytes.data(), bytes.size());
+  for (const auto& output : prepared.bindings.outputs) {
+    std::memset(output->bytes().data(), 0xA5, output->bytes().size());
+  }
+  ASSERT_TRUE(device.RunAndWait(prepared.compiled, prepared.bindings).ok());
+  const auto reference = OpenTestDevice("Reference");
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto expected = RunOperator(**reference, desc, bytes);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const std::byte* got = prepared.bindings.outputs[i]->bytes().data();
+    EXPECT_TRUE(std::equal((*expected)[i].begin(), (*expected)[i].end(), got)) << "output " << i;
+  }
+}
+
+// So large that the zeros are streamed; rows and columns of any alignment.
+TEST(CpuDevice, FillsTheOutputsOfLargeHardmaxes) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const std::vector<uint32_t>& axes :
+       {std::vector<uint32_t>{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}}) {
+    ExpectTheReferencesBytes(*device, HardmaxDesc{.input = Float32({9, 523, 1021}), .axes = axes},
+                             ValuePattern::kNumbers);
+  }
+  ExpectTheReferencesBytes(*device, HardmaxDesc{.input = Float32({1'500'001, 3}), .axes = {1}},
+                           ValuePattern::kTies);
+}
+
+TEST(CpuDevice, FoldsShortRowsSideBySide) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const uint32_t count : {2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63}) {
+    for (const DataType type :
+         {DataType::kFloat32, DataType::kFloat16, DataType::kInt64, DataType::kUint8}) {
+      const TensorDesc input = {.data_type = type, .sizes = {3, 709, count}};
+      ExpectTheReferencesBytes(*device, ArgReduceDesc{.input = input, .axes = {2}},
+                               ValuePattern::kSpecials);
+      ExpectTheReferencesBytes(
+          *device, ReduceDesc{.function = ReduceFunction::kMax, .input = input, .axes = {2}},
+          ValuePattern::kRandomBits);
+    }
+  }
+}
+
+// Thresholds of both signs, among NaNs and ties; k = 1 is a reduction.
+TEST(CpuDevice, FiltersTheTopKOfRowsAndColumns) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const DataType type : {DataType::kFloat32, DataType::kFloat16, DataType::kInt64,
+                              DataType::kInt32, DataType::kUint16, DataType::kInt8}) {
+    for (const ValuePattern pattern :
+         {ValuePattern::kNumbers, ValuePattern::kPositive, ValuePattern::kRandomBits,
+          ValuePattern::kSpecials, ValuePattern::kRareNans, ValuePattern::kNegativeInfinity,
+          ValuePattern::kTies, ValuePattern::kZeros, ValuePattern::kAscending}) {
+      for (const AxisDirection direction :
+           {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
+        for (const uint32_t k : {1, 2, 10, 256, 257}) {
+          TopKDesc desc = {.input = {.data_type = type, .sizes = {1, 9001}},
+                           .axis = 1,
+                           .k = k,
+                           .axis_direction = direction};
+          ExpectTheReferencesBytes(*device, desc, pattern);
+          if (k > 2) continue;
+          desc.input.sizes = {600, 33};
+          desc.axis = 0;
+          ExpectTheReferencesBytes(*device, desc, pattern);
+        }
+      }
     }
   }
 }

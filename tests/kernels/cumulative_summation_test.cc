@@ -8,6 +8,7 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/plan/plan.h"
 #include "kernels/reference/reference_operators.h"
+#include "shaders/cumulative_summation_constants.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {
@@ -110,10 +111,12 @@ TEST(CumulativeSummationPlan, CarriesOverTheEndOfAView) {
     EXPECT_GT(plan.passes[1].dispatches.size(), 1u);
     uint32_t records = 0;
     for (const Dispatch& scan : plan.passes[1].dispatches) {
-      EXPECT_EQ(scan.constants.record_base, records);
-      records += scan.constants.splits;
+      const auto constants = scan.constants.As<CumulativeSummationConstants>();
+      EXPECT_EQ(constants.first_record, records);
+      records += constants.blocks;
     }
-    EXPECT_EQ(plan.passes[0].dispatches[0].constants.record_stride, records);
+    const Dispatch& sum = plan.passes[0].dispatches[0];
+    EXPECT_EQ(sum.constants.As<CumulativeSummationConstants>().record_stride, records);
   }
 }
 

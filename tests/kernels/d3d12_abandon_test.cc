@@ -1,4 +1,4 @@
-// What the Direct3D 12 device does with runs that nobody waits for any more.
+// How the Direct3D 12 device handles abandoned runs.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace opmill {
 namespace {
 
-// A submission takes 1024 dispatches at most.
+// A submission has at most 1024 dispatches.
 constexpr uint32_t kManyPasses = 64 * 1024;
 
 class D3D12AbandonTest : public D3D12DeviceTest {
@@ -67,7 +67,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
   }
 };
 
-TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedBefore) {
+TEST_F(D3D12AbandonTest, DoesNotStartARunAbandonedBefore) {
   std::stop_source abandoned;
   abandoned.request_stop();
   const Started run = Start(Compiled(ShiftPlan(1000, 3)), abandoned);
@@ -78,9 +78,9 @@ TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedBefore) {
   ExpectThatOthersWork();
 }
 
-// The only frame is taken: a run whose end is not seen holds it, for the callback before it does
-// not return.
-TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
+// The only frame is in use: its run's end is not processed while the callback before it has not
+// returned.
+TEST_F(D3D12AbandonTest, DoesNotStartARunAbandonedInTheQueue) {
   D3D12DeviceOptions options = TestOptions();
   options.frames_in_flight = 1;
   Open(options);
@@ -109,7 +109,7 @@ TEST_F(D3D12AbandonTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
   EXPECT_EQ(device_->counters().runs, 7u);
 }
 
-TEST_F(D3D12AbandonTest, SubmitsNothingMoreOfARunUnderWay) {
+TEST_F(D3D12AbandonTest, SubmitsNoFurtherPartOfAnAbandonedRun) {
   for (const bool is_unified : {true, false}) {
     SCOPED_TRACE(is_unified);
     D3D12DeviceOptions options = TestOptions();
@@ -137,7 +137,7 @@ TEST_F(D3D12AbandonTest, SubmitsNothingMoreOfARunUnderWay) {
   }
 }
 
-TEST_F(D3D12AbandonTest, TakesNoNoticeOfWhatComesTooLate) {
+TEST_F(D3D12AbandonTest, IgnoresALateStop) {
   const auto compiled = Compiled(ShiftPlan(1000, 3));
   Started run = Start(compiled);
   EXPECT_TRUE(run.Wait().ok());
@@ -147,8 +147,8 @@ TEST_F(D3D12AbandonTest, TakesNoNoticeOfWhatComesTooLate) {
   EXPECT_EQ(device_->counters().runs, 2u);
 }
 
-// Each of the long runs needs the scratch that the one before it has.
-TEST_F(D3D12AbandonTest, RefusesNobodyForMemoryThatIsComingBack) {
+// Each long run needs the scratch of the previous one.
+TEST_F(D3D12AbandonTest, WaitsForMemoryThatWillBeReleased) {
   D3D12DeviceOptions options = TestOptions();
   options.max_host_bytes = uint64_t{96} << 20;
   Open(options);
@@ -167,7 +167,7 @@ TEST_F(D3D12AbandonTest, RefusesNobodyForMemoryThatIsComingBack) {
               Shifted(BytesOf(*runs.back().bindings.inputs[0]), 20 * 1024));
 }
 
-TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
+TEST_F(D3D12AbandonTest, CallsBackOnceWheneverARunIsAbandoned) {
   const auto short_run = Compiled(ShiftPlan(500, 3));
   const auto long_run = Compiled(ShiftPlan(64, 3 * 1024));
   std::vector<std::thread> threads;
@@ -196,7 +196,7 @@ TEST_F(D3D12AbandonTest, AnswersEachOnceWheneverItIsAbandoned) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(D3D12AbandonTest, AnswersWhatIsAbandonedWhileItCloses) {
+TEST_F(D3D12AbandonTest, CallsBackForRunsAbandonedDuringItsShutdown) {
   const auto compiled = Compiled(ShiftPlan(64, kManyPasses));
   std::vector<Started> runs;
   for (int i = 0; i < 4; ++i) runs.push_back(Start(compiled));

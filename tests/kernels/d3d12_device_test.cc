@@ -1,4 +1,4 @@
-// What the Direct3D 12 device does with a plan: memory, passes, batches.
+// How the Direct3D 12 device executes plans: memory, passes, batches.
 #include "kernels/d3d12/d3d12_device.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// With kernels on the host's own memory, and with copies.
+// With kernels on host memory, and with copies.
 class D3D12MemoryTest : public D3D12DeviceTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -50,7 +50,7 @@ TEST_P(D3D12MemoryTest, WritesThroughEveryFormat) {
   }
 }
 
-TEST_P(D3D12MemoryTest, ZeroesExactlyWhatAFillNames) {
+TEST_P(D3D12MemoryTest, FillsZeroExactlyTheirRange) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   constexpr uint64_t kSize = 5 * kMebibyte + 20;
   const Fill fills[] = {{BufferRole::Output(), 0, 4},
@@ -68,7 +68,7 @@ TEST_P(D3D12MemoryTest, ZeroesExactlyWhatAFillNames) {
   ExpectOutput(plan, input, expected);
 }
 
-TEST_P(D3D12MemoryTest, WritesOverWhatAnEarlierPassFilled) {
+TEST_P(D3D12MemoryTest, OverwritesAnEarlierFill) {
   OperatorPlan plan = CopyPlan(ViewFormat::kVector, 1000);
   plan.output_bytes = {32000};
   plan.passes.insert(plan.passes.begin(), Pass());
@@ -79,7 +79,7 @@ TEST_P(D3D12MemoryTest, WritesOverWhatAnEarlierPassFilled) {
   for (int i = 0; i < 3; ++i) ExpectOutput(plan, input, expected);
 }
 
-TEST_P(D3D12MemoryTest, ShowsEachPassWhatTheOneBeforeWrote) {
+TEST_P(D3D12MemoryTest, EachPassSeesTheWritesOfThePreviousOne) {
   for (const uint32_t rounds : {1u, 2u, 3u, 64u}) {
     SCOPED_TRACE(rounds);
     const OperatorPlan plan = ShiftPlan(40000, rounds);
@@ -133,7 +133,7 @@ TEST_P(D3D12MemoryTest, AnswersManyThreadsAtOnce) {
   EXPECT_LT(counters.submissions, counters.runs);
 }
 
-TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
+TEST_F(D3D12DeviceTest, SubmitsReadyRunsTogether) {
   const OperatorPlan plan = ShiftPlan(4000, 8);
   const auto compiled = Compiled(plan);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 4);
@@ -157,7 +157,7 @@ TEST_F(D3D12DeviceTest, SubmitsWhatIsReadyTogether) {
   EXPECT_LE(device_->counters().submissions, 50);
 }
 
-// Two operators take turns; every fifth run is refused.
+// Two operators alternate; every fifth run is refused.
 TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
   constexpr uint32_t kRuns = 200;
   const OperatorPlan plans[] = {ShiftPlan(100, 3), CopyPlan(ViewFormat::kUint8, 1601)};
@@ -181,11 +181,11 @@ TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
     const std::vector<uint8_t> expected = i % 2 == 0 ? Shifted(inputs[i], 3) : inputs[i];
     EXPECT_TRUE(BytesOf(*bindings[i].outputs[0]) == expected) << i;
   }
-  // 3 and 1 for each run, were each alone.
+  // Without sharing, 3 and 1 per run.
   EXPECT_LT(device_->counters().dispatches - dispatches_before, kRuns);
 }
 
-TEST_F(D3D12DeviceTest, CompilesAKernelOnceForAllWhoAskForIt) {
+TEST_F(D3D12DeviceTest, CompilesAKernelOnceForConcurrentCallers) {
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 16; ++t) {
     threads.emplace_back([this, t] { Compiled(CopyPlan(ViewFormat::kUint16, 10 + t)); });
@@ -195,14 +195,14 @@ TEST_F(D3D12DeviceTest, CompilesAKernelOnceForAllWhoAskForIt) {
   EXPECT_EQ(device_->counters().shaders_compiled, 1);
 }
 
-// A copy by a kernel of its own for each number.
+// A copy with a different kernel for each number.
 OperatorPlan NumberedCopy(uint32_t number) {
   OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 100 + number);
   plan.kernels[0].macros.push_back({"NUMBER", number});
   return plan;
 }
 
-// What runs have needed is let go of when their callbacks have returned.
+// Kernels of runs are released after their callbacks have returned.
 uint64_t LiveKernelsAtRest(Device& device, uint64_t awaited) {
   const absl::Time end = absl::Now() + absl::Seconds(30);
   do {
@@ -211,7 +211,7 @@ uint64_t LiveKernelsAtRest(Device& device, uint64_t awaited) {
   return device.counters().live_kernels;
 }
 
-TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
+TEST_F(D3D12DeviceTest, ReleasesTheLeastRecentlyUsedKernels) {
   ScratchDirectory cache;
   D3D12DeviceOptions options = TestOptions();
   options.max_live_kernels = 4;
@@ -232,7 +232,7 @@ TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
   }
   EXPECT_EQ(device_->counters().pipelines_created, 61u);
   EXPECT_EQ(device_->counters().shaders_compiled, 21u);
-  // The last three and the one that is held are live.
+  // The last three, and the referenced one, are live.
   for (const uint32_t number : {17u, 18u, 19u}) run(number);
   EXPECT_EQ(device_->counters().pipelines_created, 61u);
   run(16);
@@ -245,7 +245,8 @@ TEST_F(D3D12DeviceTest, LetsGoOfTheKernelsThatAreLongestUnused) {
   EXPECT_EQ(device_->counters().pipelines_created, 62u);
 }
 
-// Runs are under way with kernels that nobody else holds, while others come and go.
+// Runs are in progress with kernels that have no other references, while other kernels are created
+// and released.
 TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
   D3D12DeviceOptions options = TestOptions();
   options.max_live_kernels = 1;
@@ -281,7 +282,7 @@ TEST_F(D3D12DeviceTest, KeepsTheKernelsOfRunsUnderWay) {
   EXPECT_EQ(LiveKernelsAtRest(*device_, 0), 0u);
 }
 
-TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {
+TEST_F(D3D12DeviceTest, ReportsTheCompilersMessage) {
   OperatorPlan plan = CopyPlan(ViewFormat::kUint32, 4);
   plan.kernels[0] = {.shader = "broken", .entry = "Main", .macros = {}};
   const auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
@@ -290,7 +291,7 @@ TEST_F(D3D12DeviceTest, GivesTheCompilersOwnWords) {
               AnyOf(HasSubstr("broken.hlsl:"), HasSubstr("broken.hlsl(")));
 }
 
-TEST_F(D3D12DeviceTest, RefusesPlansThatLeaveTheirBuffersOrDirect3DsLimits) {
+TEST_F(D3D12DeviceTest, RefusesPlansBeyondBuffersOrDirect3DLimits) {
   const struct {
     const char* what;
     void (*spoil)(OperatorPlan&);
@@ -364,7 +365,7 @@ TEST_F(D3D12DeviceTest, LetsCallbacksRunAgain) {
   EXPECT_EQ(rounds, 10);
 }
 
-TEST(ChooseAdapters, PutsHardwareFirstAndHoldsToTheWish) {
+TEST(ChooseAdapters, PutsHardwareFirstAndHonorsTheChoice) {
   const std::vector<AdapterInfo> adapters = {
       {0, "llvmpipe (LLVM 15)", DeviceKind::kSoftware, "", 0},
       {1, "Radeon 610M", DeviceKind::kHardware, "", 0},

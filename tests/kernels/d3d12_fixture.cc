@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/errors.h"
+#include "kernels/base/rounding.h"
 #include "kernels/d3d12/shader/embedded_shaders.h"
 
 namespace opmill {
@@ -12,8 +13,12 @@ namespace {
 
 constexpr char kShader[] = R"(
 #include "constants.h"
+struct TestConstants {
+  GroupConstants groups;
+  uint item_count;
+};
 cbuffer Constants : register(b0) {
-  DispatchConstants c;
+  TestConstants c;
   Instance instances[OPMILL_MAX_INSTANCES];
 };
 Buffer<uint4> source : register(t0);
@@ -29,7 +34,7 @@ RWBuffer<ELEMENT> target : register(u0);
 // Element i of the source's bytes becomes element i of the target.
 [numthreads(64, 1, 1)]
 void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint i = (c.first_group + group.y * c.group_columns + group.x) * 64 + lane;
+  uint i = (c.groups.first_group + group.y * c.groups.group_columns + group.x) * 64 + lane;
   if (i >= c.item_count) return;
   Instance instance = instances[group.z];
   uint to = instance.write0 + i;
@@ -43,16 +48,16 @@ void Copy(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint4 v = source[instance.read0 + first / 16];
   uint2 half = first % 16 < 8 ? v.xy : v.zw;
   uint word = first % 8 < 4 ? half.x : half.y;
-  // Masked: what a narrow format makes of more bits is the driver's own affair.
+  // Masked, because the handling of excess bits by narrow formats depends on the driver.
   target[to] = (word >> (first % 4 * 8)) & (0xFFFFFFFFu >> (32 - 8 * ELEMENT_BYTES));
 #endif
 }
 
 #if ELEMENT_BYTES == 16
-// Vector i becomes one more than its right neighbour, which another group may have written.
+// Vector i becomes one more than its right neighbor, which another group may have written.
 [numthreads(64, 1, 1)]
 void ShiftAndIncrement(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint i = (c.first_group + group.x) * 64 + lane;
+  uint i = (c.groups.first_group + group.x) * 64 + lane;
   if (i >= c.item_count) return;
   Instance instance = instances[group.z];
   target[instance.write0 + i] = source[instance.read0 + (i + 1) % c.item_count] + 1;
@@ -60,7 +65,11 @@ void ShiftAndIncrement(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #endif
 )";
 
-uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+// As the shader has it.
+struct TestConstants {
+  GroupConstants groups;
+  uint item_count;
+};
 
 }  // namespace
 
@@ -86,12 +95,12 @@ Dispatch MakeDispatch(uint32_t kernel, BufferView source, BufferView target) {
   dispatch.kernel = kernel;
   dispatch.reads[0] = source;
   dispatch.writes[0] = target;
-  dispatch.constants.item_count = static_cast<uint32_t>(target.element_count);
   const uint64_t groups = CeilDiv(target.element_count, 64);
   const uint64_t columns = std::min<uint64_t>(groups, 1000);
   dispatch.groups = {static_cast<uint32_t>(columns),
                      static_cast<uint32_t>(CeilDiv(groups, columns))};
-  dispatch.constants.group_columns = dispatch.groups[0];
+  dispatch.constants = TestConstants{.groups = {.group_columns = dispatch.groups[0]},
+                                     .item_count = static_cast<uint32_t>(target.element_count)};
   return dispatch;
 }
 

@@ -1,5 +1,5 @@
-// Plans written by hand for the Direct3D 12 device's tests, over shaders of their own, so that no
-// operator is needed to test the device.
+// Handwritten plans and shaders for the tests of the Direct3D 12 device, independent of the
+// operators.
 #ifndef OPMILL_TESTS_KERNELS_D3D12_FIXTURE_H_
 #define OPMILL_TESTS_KERNELS_D3D12_FIXTURE_H_
 
@@ -20,20 +20,20 @@
 
 namespace opmill {
 
-// With the shaders of these tests: "test", and "broken", which does not compile.
+// Options with the shaders of these tests: "test", and "broken", which does not compile.
 D3D12DeviceOptions TestOptions();
 
 KernelPermutation TestKernel(std::string entry, uint32_t element_bytes);
 
 BufferView View(BufferRole role, ViewFormat format, uint64_t offset_bytes, uint64_t count);
 
-// `source` has whole vectors.
+// `source` must consist of whole vectors.
 Dispatch MakeDispatch(uint32_t kernel, BufferView source, BufferView target);
 
 OperatorPlan CopyPlan(ViewFormat format, uint64_t count);
 
-// Each pass moves all vectors to the left by one and adds one to their words. Between them they go
-// back and forth between two halves of the scratch.
+// Each pass shifts all vectors left by one and adds one to their words. Passes alternate between
+// two halves of the scratch.
 OperatorPlan ShiftPlan(uint64_t vectors, uint32_t passes);
 std::vector<uint8_t> Shifted(const std::vector<uint8_t>& bytes, uint32_t passes);
 
@@ -44,11 +44,11 @@ std::vector<uint8_t> BytesOf(HostBuffer& buffer);
 absl::StatusOr<Bindings> Bind(Device& device, const OperatorPlan& plan,
                               const std::vector<uint8_t>& input);
 
-// Compiles, binds and runs; the bytes of the first output.
+// Compiles, binds and runs the plan, and returns the bytes of the first output.
 absl::StatusOr<std::vector<uint8_t>> RunPlan(Device& device, const OperatorPlan& plan,
                                              const std::vector<uint8_t>& input);
 
-// Many runs under way, and what became of each.
+// Starts many runs, and collects their results.
 class Runs {
  public:
   void Start(Device& device, const std::shared_ptr<const CompiledOperator>& compiled,
@@ -79,7 +79,7 @@ class Runs {
 
 class D3D12DeviceTest : public ::testing::Test {
  protected:
-  // In place of the device that stands open. Skips, or fails, where there is none.
+  // Replaces the open device. Skips or fails the test if there is none.
   void Open(const D3D12DeviceOptions& options) {
     auto device = CreateD3D12Device(options);
     if (device.ok()) {

@@ -33,7 +33,7 @@ TEST_F(D3D12DeviceTest, SurvivesItsLoss) {
   EXPECT_TRUE(BytesOf(*old_bindings.inputs[0]) == input);
 }
 
-TEST_F(D3D12DeviceTest, AnswersEveryRunAroundItsLoss) {
+TEST_F(D3D12DeviceTest, CallsBackForEveryRunAroundALoss) {
   constexpr int kThreads = 8;
   const OperatorPlan plan = ShiftPlan(5000, 6);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 9);
@@ -67,7 +67,7 @@ TEST_F(D3D12DeviceTest, AnswersEveryRunAroundItsLoss) {
   ExpectOutput(plan, input, expected);
 }
 
-TEST_F(D3D12DeviceTest, AnswersEveryRunWhenItCloses) {
+TEST_F(D3D12DeviceTest, CallsBackForEveryRunWhenItCloses) {
   const OperatorPlan plan = ShiftPlan(40000, 8);
   const auto compiled = Compiled(plan);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 11);

@@ -12,7 +12,7 @@
 namespace opmill {
 namespace {
 
-TEST_F(D3D12DeviceTest, UsesMemoryAgain) {
+TEST_F(D3D12DeviceTest, ReusesMemory) {
   const uint64_t base = device_->counters().buffer_bytes_in_use;
   for (const uint64_t size_bytes : {100u, 5000u, 5u << 20, 70u << 20}) {
     uint64_t total_after_first = 0;
@@ -34,18 +34,18 @@ TEST_F(D3D12DeviceTest, UsesMemoryAgain) {
   }
 }
 
-TEST_F(D3D12DeviceTest, KeepsNoMoreIdleMemoryThanItMay) {
+TEST_F(D3D12DeviceTest, LimitsIdleMemory) {
   D3D12DeviceOptions options = TestOptions();
   options.max_idle_bytes = 20 << 20;
   Open(options);
   for (uint32_t size_mebibytes = 5; size_mebibytes < 60; size_mebibytes += 5) {
     ASSERT_TRUE(device_->Allocate(size_mebibytes << 20, BufferUse::kOutput).ok());
   }
-  // What is idle, and the rest of a block of small buffers.
+  // The idle memory, and the rest of a block of small buffers.
   EXPECT_LE(device_->counters().buffer_bytes_pooled, (20 + 32) << 20);
 }
 
-TEST_F(D3D12DeviceTest, KeepsBuffersApart) {
+TEST_F(D3D12DeviceTest, BuffersDoNotOverlap) {
   std::vector<std::pair<std::shared_ptr<HostBuffer>, uint8_t>> buffers;
   uint32_t state = 1;
   for (int i = 0; i < 3000; ++i) {
@@ -66,7 +66,7 @@ TEST_F(D3D12DeviceTest, KeepsBuffersApart) {
   }
 }
 
-TEST_F(D3D12DeviceTest, EndsAllocationsAtItsLimit) {
+TEST_F(D3D12DeviceTest, RefusesAllocationsBeyondItsLimit) {
   D3D12DeviceOptions options = TestOptions();
   options.max_host_bytes = uint64_t{96} << 20;
   Open(options);
@@ -84,7 +84,7 @@ TEST_F(D3D12DeviceTest, EndsAllocationsAtItsLimit) {
   ExpectOutput(small, input, Shifted(input, 1));
 }
 
-TEST_F(D3D12DeviceTest, GivesBackWhatItKeepsWhenAsked) {
+TEST_F(D3D12DeviceTest, ReleasesIdleMemoryOnRequest) {
   const auto held = device_->Allocate(uint64_t{40} << 20, BufferUse::kInput);
   ASSERT_TRUE(held.ok()) << held.status();
   for (const BufferUse use : {BufferUse::kInput, BufferUse::kOutput}) {
@@ -92,7 +92,7 @@ TEST_F(D3D12DeviceTest, GivesBackWhatItKeepsWhenAsked) {
   }
   EXPECT_GE(device_->counters().buffer_bytes_pooled, uint64_t{200} << 20);
   device_->ReleaseIdleMemory();
-  // What is left of the blocks that are in use.
+  // The rest of the blocks in use.
   EXPECT_LE(device_->counters().buffer_bytes_pooled, uint64_t{70} << 20);
   EXPECT_GE(device_->counters().buffer_bytes_in_use, uint64_t{40} << 20);
 }

@@ -1,4 +1,4 @@
-// Which drivers are said to be too old.
+// Which drivers are reported as too old.
 #include "kernels/d3d12/adapter/driver_versions.h"
 
 #include <string>
@@ -9,12 +9,12 @@
 namespace opmill {
 namespace {
 
-TEST(DriverVersions, KnowsTheOnesThatAreTooOld) {
+TEST(DriverVersions, RecognizesOldVersions) {
   const struct {
     const char* name;
     const char* version;
-    const char* found;     // empty: it is new enough, or nothing is known of it
-    const char* required;  // likewise
+    const char* found;     // empty: new enough or unknown
+    const char* required;  // empty in the same cases
   } kCases[] = {
       {"llvmpipe", "Mesa 22.3.6 (LLVM 15.0.6)", "22.3.6", "25.0"},
       {"llvmpipe", "Mesa 24.3.4-1 (LLVM 19.1.7)", "24.3.4", "25.0"},
@@ -47,7 +47,7 @@ TEST(DriverVersions, KnowsTheOnesThatAreTooOld) {
   }
 }
 
-TEST(DriverVersions, SaysWhatIsWrong) {
+TEST(DriverVersions, ExplainsTheProblem) {
   EXPECT_EQ(
       FindOldDriver("llvmpipe", "Mesa 22.3.6 (LLVM 15.0.6)")->Sentence(),
       "llvmpipe is version 22.3.6; 25.0 or newer is needed. Older ones end shader loops after "

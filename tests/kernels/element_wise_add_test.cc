@@ -14,6 +14,7 @@
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
 #include "kernels/reference/reference_operators.h"
+#include "shaders/elementwise_constants.h"
 #include "tests/kernels/plans.h"
 #include "tests/support/tensors.h"
 
@@ -202,10 +203,10 @@ TEST(PlanElementWiseAdd, WalksPackedTensorsAsOneRow) {
   EXPECT_EQ(add.reads[1].role, BufferRole::Input(1));
   EXPECT_EQ(add.writes[0].format, ViewFormat::kVector);
   EXPECT_EQ(add.writes[0].element_count, 27u);
-  ASSERT_TRUE(add.elementwise.has_value());
-  EXPECT_EQ(add.elementwise->rank, 1u);
-  EXPECT_EQ(add.elementwise->row_length, 105u);
-  EXPECT_EQ(add.elementwise->unit_count, 27u);
+  const auto constants = add.constants.As<ElementwiseConstants>();
+  EXPECT_EQ(constants.rank, 1u);
+  EXPECT_EQ(constants.row_length, 105u);
+  EXPECT_EQ(constants.groups.unit_count, 27u);
 }
 
 TEST(PlanElementWiseAdd, WritesElementsThroughViewsOfTheirSize) {
@@ -258,9 +259,9 @@ TEST(PlanElementWiseAdd, CutsWhatReachesPastAView) {
     const OperatorPlan plan = PlanAdd(c.a, c.b, c.output_strides, options);
     uint64_t elements = 0;
     for (const Dispatch& dispatch : plan.passes.back().dispatches) {
-      const ElementwiseConstants& constants = *dispatch.elementwise;
+      const auto constants = dispatch.constants.As<ElementwiseConstants>();
       const uint64_t row_units = constants.dims[constants.rank - 1].size;
-      elements += constants.unit_count / row_units * constants.row_length;
+      elements += constants.groups.unit_count / row_units * constants.row_length;
       for (const BufferView& view : {dispatch.reads[0], dispatch.reads[1], dispatch.writes[0]}) {
         EXPECT_LE(view.element_count, options.max_view_elements);
         EXPECT_GE(view.element_count, 1u);

@@ -5,7 +5,7 @@
 namespace opmill {
 namespace {
 
-TEST(Errors, CarryTheFieldTheySpeakOf) {
+TEST(Errors, CarryTheirField) {
   absl::Status status = InvalidField("axes[1]", "axes[1] (7) is out of range.");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(FieldOf(status), "axes[1]");

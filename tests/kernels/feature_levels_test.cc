@@ -1,5 +1,6 @@
-// Walks every cell of the feature-level table, the refusals too. The table below is written from
-// DirectML's reference pages and read by this test alone: it shares nothing with the one in code.
+// Checks every cell of the feature-level table, including refusals. The table below is written from
+// DirectML's reference pages and used only by this test; it shares nothing with the product's
+// table.
 #include "kernels/descriptor/feature_levels.h"
 
 #include <cstdlib>
@@ -28,7 +29,7 @@
 namespace opmill {
 namespace {
 
-constexpr char kLaw[] = R"(
+constexpr char kTable[] = R"(
 ARGMIN ARGMAX                               | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
                                             | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
 REDUCE_ARGMIN REDUCE_ARGMAX                 | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
@@ -68,7 +69,7 @@ CUMULATIVE_SUMMATION                        | 5.0 | 1-8 | F I64 I32 U64 U32   |
 
 constexpr char kLevels[] = "1.0 2.0 2.1 3.0 3.1 4.0 4.1 5.0 5.1 5.2 6.0 6.1 6.2 6.3 6.4";
 
-// The types by the names in kLaw, and those that no operator takes.
+// The types by their names in kTable, and those that no operator supports.
 const std::map<std::string, DataType>& Types() {
   static const auto* const types = new std::map<std::string, DataType>{
       {"F32", DataType::kFloat32},      {"F16", DataType::kFloat16}, {"I64", DataType::kInt64},
@@ -109,11 +110,11 @@ struct LawRow {
   }
 };
 
-// By operator, newest first.
+// Per operator, newest first.
 std::map<std::string, std::vector<LawRow>> ParseLaw() {
   std::map<std::string, std::vector<LawRow>> law;
   std::vector<std::string> operators;
-  for (const absl::string_view line : absl::StrSplit(kLaw, '\n', absl::SkipWhitespace())) {
+  for (const absl::string_view line : absl::StrSplit(kTable, '\n', absl::SkipWhitespace())) {
     const std::vector<std::string> cells = absl::StrSplit(line, '|');
     const std::vector<std::string> names = absl::StrSplit(cells[0], ' ', absl::SkipWhitespace());
     if (!names.empty()) operators = names;
@@ -133,7 +134,7 @@ bool GivesIndices(const std::string& name) {
   return name.find("ARG") != std::string::npos || name.find("TOP_K") != std::string::npos;
 }
 
-// A descriptor of the operator that is lawful but for what the arguments say of it.
+// A descriptor that is valid except for what the arguments determine.
 OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
                       std::optional<DataType> index_type) {
   const TensorDesc input = {type, std::vector<uint32_t>(rank, 1), {}};
@@ -150,7 +151,7 @@ OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
   }
   if (name == "HARDMAX_LAST_AXIS") return HardmaxDesc{input, std::nullopt, {last_axis}};
   if (name == "HARDMAX_ANY_AXES") {
-    // With rank 1 there is but one axis; more dimensions than two make the difference there.
+    // With rank 1 there is only one axis; with more than two dimensions the choice of axes matters.
     HardmaxDesc desc = {input, std::nullopt, {}};
     for (uint32_t axis = 0; axis <= last_axis; ++axis) desc.axes.push_back(axis);
     return desc;
@@ -167,7 +168,7 @@ OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
   std::abort();
 }
 
-// What the law says of one cell: the level from which on it is allowed, absent for never.
+// The expected result for one cell: the level that allows it, or nullopt for none.
 std::optional<std::string> AllowedFrom(const std::vector<LawRow>& rows, size_t rank,
                                        const std::string& type,
                                        const std::optional<std::string>& index_type) {
@@ -178,7 +179,7 @@ std::optional<std::string> AllowedFrom(const std::vector<LawRow>& rows, size_t r
   return level;
 }
 
-TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
+TEST(FeatureLevels, MatchEveryCellOfTheTable) {
   const std::map<std::string, std::vector<LawRow>> law = ParseLaw();
   EXPECT_EQ(law.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
   std::map<absl::StatusCode, int> counts;
@@ -190,7 +191,7 @@ TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
     for (const auto& [type, data_type] : Types()) {
       for (const std::optional<std::string>& index_type : index_types) {
         for (size_t rank = 0; rank <= 9; ++rank) {
-          // Rank 1 with all axes is rank 1 with the last axis.
+          // For rank 1, all axes and the last axis are the same.
           const bool is_plain = name == "HARDMAX_ANY_AXES" && rank == 1;
           const std::optional<std::string> from =
               AllowedFrom(is_plain ? law.at("HARDMAX_LAST_AXIS") : rows, rank, type, index_type);
@@ -225,8 +226,8 @@ TEST(FeatureLevels, EveryCellOfTheTableIsHeld) {
   EXPECT_EQ(counts.size(), 3u);
 }
 
-// Lookups answer with the newest row of a level; that is right only as long as rows never shrink.
-TEST(FeatureLevels, NewerRowsAllowAllThatOlderOnesDo) {
+// Lookups return the newest row of a level, which is correct only if rows never shrink.
+TEST(FeatureLevels, NewerRowsAllowEverythingThatOlderOnesDo) {
   for (const OperatorSchema* const schema : Operators()) {
     SCOPED_TRACE(std::string(schema->name));
     for (const SupportTable& table : schema->support) {
@@ -251,7 +252,7 @@ TEST(FeatureLevels, AreWrittenAsDirectMlNumbersThem) {
   EXPECT_EQ(ToString(kNewestFeatureLevel), "6.4");
 }
 
-TEST(FeatureLevels, ParseRefusesWhatIsNoLevel) {
+TEST(FeatureLevels, ParseRefusesUnknownLevels) {
   for (const char* text : {"", "5", "5.3", "51", " 5.1", "5.1 ", "7.0", "DML_FEATURE_LEVEL_5_1"}) {
     const absl::Status status = FeatureLevelFrom(text).status();
     EXPECT_EQ(status.message(),

@@ -1,4 +1,4 @@
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 
 #include <bit>
 #include <cmath>
@@ -38,7 +38,7 @@ TEST(Half, WidensEveryValueExactly) {
 
 TEST(Half, GivesBackEveryValueItWidened) {
   for (uint32_t half = 0; half < 0x10000; ++half) {
-    // A signalling NaN is made quiet.
+    // A signaling NaN becomes quiet.
     const uint32_t expected = IsNan(half) ? half | 0x200 : half;
     EXPECT_EQ(FloatToHalf(HalfToFloat(static_cast<uint16_t>(half))), expected) << half;
   }
@@ -46,21 +46,25 @@ TEST(Half, GivesBackEveryValueItWidened) {
 
 TEST(Half, RoundsToNearestEvenBetweenEveryTwoNeighbours) {
   for (uint32_t half = 0; half < 0x7C00; ++half) {
-    const float below = static_cast<float>(ValueOf(half));
     // Above the largest finite value stands 2^16, from where on infinity is nearest.
-    const float above = half == 0x7BFF ? 65536.0f : static_cast<float>(ValueOf(half + 1));
-    const float middle = (below + above) / 2;
+    const double above = half == 0x7BFF ? 65536 : ValueOf(half + 1);
+    const double middle = (ValueOf(half) + above) / 2;
+    const float float_middle = static_cast<float>(middle);  // exact
     const uint32_t even = half + (half & 1);
     for (const uint32_t sign : {0u, 0x8000u}) {
-      const float factor = sign == 0 ? 1.0f : -1.0f;
-      EXPECT_EQ(FloatToHalf(factor * std::nextafter(middle, 0.0f)), sign | half);
+      const int factor = sign == 0 ? 1 : -1;
+      EXPECT_EQ(FloatToHalf(factor * std::nextafter(float_middle, 0.0f)), sign | half);
+      EXPECT_EQ(FloatToHalf(factor * std::nextafter(middle, 0.0)), sign | half);
       EXPECT_EQ(FloatToHalf(factor * middle), sign | even);
-      EXPECT_EQ(FloatToHalf(factor * std::nextafter(middle, kInfinity)), sign | (half + 1));
+      EXPECT_EQ(FloatToHalf(factor * std::nextafter(middle, HUGE_VAL)), sign | (half + 1));
+      EXPECT_EQ(FloatToHalf(factor * std::nextafter(float_middle, kInfinity)), sign | (half + 1));
     }
   }
 }
 
-TEST(Half, RoundsTheEndsOfFloatsRange) {
+TEST(Half, RoundsTheEndsOfTheRange) {
+  EXPECT_EQ(FloatToHalf(1e300), 0x7C00);
+  EXPECT_EQ(FloatToHalf(-5e-324), 0x8000);
   EXPECT_EQ(FloatToHalf(std::numeric_limits<float>::max()), 0x7C00);
   EXPECT_EQ(FloatToHalf(-kInfinity), 0xFC00);
   EXPECT_EQ(FloatToHalf(std::numeric_limits<float>::denorm_min()), 0);

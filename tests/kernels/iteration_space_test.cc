@@ -29,7 +29,7 @@ TEST(IterationSpace, MergesNeighboursThatArePacked) {
   EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{20, 1, 0, 0}));
 }
 
-TEST(IterationSpace, KeepsApartWhatPaddingSeparates) {
+TEST(IterationSpace, DoesNotMergeAcrossPadding) {
   const IterationSpace space = Space(Tensor({2, 3, 4}, {15, 5, 1}), {1, 2});
   EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{3, 5, 0, 0}, SpaceDim{4, 1, 0, 0}));
 }
@@ -55,8 +55,8 @@ TEST(IterationSpace, WalksATransposedReductionInMemoryOrderWhenOrderIsFree) {
               ElementsAre(SpaceDim{3, 1, 0, 0}, SpaceDim{4, 3, 0, 0}));
 }
 
-// Every position of every result, as (output offset, input offset, index); without an index where
-// the order is free.
+// Every position of every result as (output offset, input offset, index); without an index if the
+// order is free.
 using Positions = std::multiset<std::tuple<uint64_t, uint64_t, uint64_t>>;
 
 void Visit(const IterationSpace& space, Positions& positions) {
@@ -117,8 +117,8 @@ TEST(IterationSpaceSlices, CoverEveryPositionOnceWithinTheirLimits) {
   }
 }
 
-TEST(IterationSpaceSlices, CutWhereItReachesFarthestIfTheOrderIsFree) {
-  // Along the broadcast dimension, which is walked as the outermost one, no cut brings it nearer.
+TEST(IterationSpaceSlices, CutTheLargestSpanIfTheOrderIsFree) {
+  // Cutting the broadcast dimension, which is outermost, does not reduce the span.
   const SliceLimits limits = {.input_elements = 24, .output_elements = 12, .results = 10};
   const TensorDesc broadcast = Tensor({3, 50}, {20, 0});
   EXPECT_EQ(SliceReduced(Space(broadcast, {0, 1}), limits).size(), 2u);

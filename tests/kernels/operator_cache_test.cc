@@ -26,7 +26,7 @@ class CompiledNothing : public CompiledOperator {
       : CompiledOperator(std::move(desc), std::move(cost)) {}
 };
 
-// Compiles only: counts, and does before each compilation what the test asks for.
+// Only compiles: counts, and runs the test's callback before each compilation.
 class CountingDevice : public Device {
  public:
   std::function<absl::Status(int number)> on_compile = [](int) { return absl::OkStatus(); };
@@ -65,7 +65,7 @@ TEST(OperatorCache, CompilesOnceForConcurrentCallers) {
   constexpr int kCallers = 32;
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 64});
-  // The compilation lasts until all the others have asked.
+  // The compilation continues until all other callers are waiting.
   device.on_compile = [&cache](int) {
     while (cache->statistics().waits < kCallers - 1) absl::SleepFor(absl::Milliseconds(1));
     return absl::OkStatus();
@@ -110,7 +110,7 @@ TEST(OperatorCache, LetsOthersCompileMeanwhile) {
   slow.join();
 }
 
-TEST(OperatorCache, SharesAnErrorWithTheWaitersAndKeepsNone) {
+TEST(OperatorCache, ReturnsErrorsToAllWaitingCallersWithoutCachingThem) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {});
   device.on_compile = [&cache](int number) {
@@ -143,7 +143,7 @@ TEST(OperatorCache, EndsAWaitAtItsDeadline) {
     return absl::OkStatus();
   };
   std::thread first([&cache] {
-    // Its own compilation is not cut short.
+    // Its own compilation is not interrupted.
     EXPECT_TRUE(cache->Get(SumOf(9), absl::Now() + absl::Milliseconds(1)).ok());
   });
   while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
@@ -157,16 +157,16 @@ TEST(OperatorCache, EndsAWaitAtItsDeadline) {
   EXPECT_TRUE(cache->Get(SumOf(9), absl::InfinitePast())->was_cached);
 }
 
-TEST(OperatorCache, EvictsTheLongestUnused) {
+TEST(OperatorCache, EvictsTheLeastRecentlyUsed) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 2});
   const auto in_use = cache->Get(SumOf(1))->compiled;
   cache->Get(SumOf(2)).IgnoreError();
   EXPECT_TRUE(cache->Get(SumOf(1))->was_cached);
-  EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // 2 goes
+  EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // evicts 2
   EXPECT_TRUE(cache->Get(SumOf(1))->was_cached);
-  EXPECT_FALSE(cache->Get(SumOf(2))->was_cached);  // 3 goes
-  EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // 1 goes
+  EXPECT_FALSE(cache->Get(SumOf(2))->was_cached);  // evicts 3
+  EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // evicts 1
   EXPECT_EQ(cache->statistics().evictions, 3u);
   EXPECT_EQ(cache->statistics().entries, 2u);
   EXPECT_EQ(in_use->desc(), SumOf(1));
@@ -183,13 +183,13 @@ TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
   EXPECT_FALSE(cache->Find(SumOf(1)).has_value());
   cache->Invalidate();
   EXPECT_EQ(cache->statistics().bytes, 0u);
-  // One that is larger than all of it serves its caller, and moves nobody out.
+  // An operator that exceeds the limit serves its caller, and evicts nothing.
   const auto small = OperatorCache::Create(device, {.capacity = 64, .max_bytes = one - 1});
   EXPECT_TRUE(small->Get(SumOf(1)).ok());
   EXPECT_EQ(small->statistics().entries, 0u);
 }
 
-// Of another kernel for each type, and of one for all lengths that end inside a vector.
+// Uses a different kernel for each type, but one for all lengths that end within a vector.
 OperatorDesc SumOf(DataType type, uint32_t length) {
   return ReduceDesc{.function = ReduceFunction::kSum,
                     .input = {type, {4, length}, {}},
@@ -209,13 +209,13 @@ TEST(OperatorCache, KeepsOperatorsOfNoMoreKernelsThanItMay) {
   EXPECT_EQ(cache->statistics().kernels, 2u);
   EXPECT_EQ(cache->statistics().evictions, 0u);
 
-  // All four of the first kernel go before it does; what was used since stays.
+  // All four operators of the first kernel are evicted; recently used ones stay.
   ASSERT_TRUE(cache->Get(SumOf(DataType::kFloat16, 1001)).ok());
   EXPECT_EQ(cache->statistics().kernels, 2u);
   EXPECT_EQ(cache->statistics().evictions, 4u);
   EXPECT_TRUE(cache->Find(SumOf(DataType::kFloat32, 1001)).has_value());
 
-  cache->Evict(1);  // half precision: the other one was just found
+  cache->Evict(1);  // half precision, because the other one was just used
   EXPECT_FALSE(cache->Find(SumOf(DataType::kFloat16, 1001)).has_value());
   EXPECT_EQ(cache->statistics().kernels, 1u);
   cache->Evict(7);
@@ -237,7 +237,7 @@ TEST(OperatorCache, FindsWhatIsKeptAndCompilesNothing) {
   ASSERT_TRUE(found.has_value());
   EXPECT_TRUE(found->was_cached);
   EXPECT_EQ(found->compiled, first->compiled);
-  // It counts as a use: the other one makes room.
+  // A lookup counts as a use: the other operator is evicted.
   ASSERT_TRUE(cache->Get(SumOf(3)).ok());
   EXPECT_TRUE(cache->Find(SumOf(1)).has_value());
   EXPECT_FALSE(cache->Find(SumOf(2)).has_value());
@@ -265,7 +265,7 @@ TEST(OperatorCache, ForgetsAllWhenInvalidated) {
   EXPECT_NE(after->compiled, before);
 }
 
-TEST(OperatorCache, NeitherJoinsNorKeepsWhatWasUnderWayWhenInvalidated) {
+TEST(OperatorCache, InvalidatedCompilationsAreNeitherJoinedNorKept) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {});
   absl::Notification may_end;
@@ -320,7 +320,7 @@ TEST(OperatorCache, StaysWholeUnderManyCallersWithFailuresAndInvalidations) {
   EXPECT_LE(statistics.entries, 3u);
 }
 
-TEST(OperatorKey, IsTheSameForTheSameQuestion) {
+TEST(OperatorKey, IsEqualForEquivalentDescriptors) {
   const OperatorDesc desc = ReduceDesc{.input = {DataType::kInt32, {2, 3, 4}, {}},
                                        .output = TensorDesc{DataType::kInt32, {1, 3, 1}, {}},
                                        .axes = {0, 2}};
@@ -337,7 +337,7 @@ TEST(OperatorKey, IsTheSameForTheSameQuestion) {
   EXPECT_FALSE(cache->Get(desc)->was_cached);
   EXPECT_TRUE(cache->Get(spelled_out)->was_cached);
 
-  // Any one of the differences, too.
+  // The same for each difference alone.
   auto strided_input = ReduceDesc::From(desc);
   strided_input.input.strides = {12, 4, 1};
   auto strided_output = ReduceDesc::From(desc);

@@ -1,4 +1,4 @@
-// The table of feature levels in docs/operators.md is made from the schemas:
+// The table of feature levels in docs/operators.md is generated from the schemas:
 //
 //   OPMILL_UPDATE_DOCS=1 ./dev exec build/release/tests/kernels/operator_tables_test
 #include <cstdlib>
@@ -20,13 +20,13 @@ constexpr char kBegin[] = "<!-- made from the schemas: operator_tables_test -->\
 constexpr char kEnd[] = "<!-- end -->\n";
 const std::string kPage = std::string(OPMILL_SOURCE_DIRECTORY) + "/docs/operators.md";
 
-// "8 types", "F I32 U32": the words that the page explains.
+// "8 types", "F I32 U32": the abbreviations that the page explains.
 std::string TypesText(DataTypeSet types) {
   if (types == kTenTypes) return "10 types";
   if (types == kEightTypes) return "8 types";
   std::vector<std::string> words;
   for (const DataType type : types.types()) {
-    if (type == DataType::kFloat16) continue;  // F is both floats; no row has one of them alone
+    if (type == DataType::kFloat16) continue;  // F stands for both floats
     const std::string name(ToString(type));
     words.push_back(IsFloat(type) ? "F"
                                   : absl::StrCat(name.substr(0, 1),

@@ -1,4 +1,4 @@
-// Where plans are cut, and what is learned of how long they take.
+// Where plans are split, and how their speed is learned.
 #include "kernels/d3d12/queue/pacing.h"
 
 #include <vector>
@@ -12,8 +12,7 @@ namespace {
 constexpr double kMebibyte = 1 << 20;
 constexpr SubmissionRoom kPlenty = {.dispatches = 1000, .seconds = 1e9};
 
-// Two passes of two dispatches; every dispatch has `columns` * `rows` groups, and kernel 1 serves
-// the last.
+// Two passes of two dispatches with `columns` * `rows` groups each; the last one uses kernel 1.
 OperatorPlan Plan(uint32_t columns, uint32_t rows, uint64_t input_bytes) {
   OperatorPlan plan;
   plan.kernels.resize(2);
@@ -26,7 +25,7 @@ OperatorPlan Plan(uint32_t columns, uint32_t rows, uint64_t input_bytes) {
   return plan;
 }
 
-// All cuts of a plan, with so much room each.
+// All split points of a plan, with this much room each.
 std::vector<PlanCursor> Cuts(const OperatorPlan& plan, const Pace& pace, SubmissionRoom room) {
   std::vector<PlanCursor> cuts;
   PlanCursor cursor;
@@ -52,10 +51,10 @@ TEST(Pace, CountsTheWorkOfABroadcastInput) {
   EXPECT_DOUBLE_EQ(Pace(desc, plan).GroupSeconds(0), 1.0 / 400);
 }
 
-TEST(Pace, BelievesLongTimesAtOnceAndShortOnesByAndBy) {
+TEST(Pace, LearnsLongTimesAtOnceAndShortOnesGradually) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   Pace pace(OperatorDesc(), plan);
-  pace.Learn(plan, {0, 0, 0}, {0, 1, 0}, 0.4);  // the first measurement is all that is known
+  pace.Learn(plan, {0, 0, 0}, {0, 1, 0}, 0.4);  // the first measurement counts fully
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.001);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
   pace.Learn(plan, {0, 1, 7}, {1, 0, 0}, 10);
@@ -79,7 +78,7 @@ TEST(Pace, KnowsWhatItHasMeasured) {
   EXPECT_TRUE(pace.IsMeasured(plan, {0, 0, 0}, {2, 0, 0}));
 }
 
-TEST(Pace, DoesNotTakeInterruptionsOfSmallWorkForItsOwn) {
+TEST(Pace, DoesNotLearnInterruptionsOfSmallWork) {
   const OperatorPlan plan = Plan(1, 1, 64 << 10);
   Pace pace(OperatorDesc(), plan);
   const double expected = pace.GroupSeconds(0);
@@ -89,13 +88,13 @@ TEST(Pace, DoesNotTakeInterruptionsOfSmallWorkForItsOwn) {
   EXPECT_LT(pace.GroupSeconds(0), expected);
 }
 
-TEST(Advance, TakesAllThatThereIsRoomFor) {
+TEST(Advance, TakesEverythingThatFits) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   const Pace pace(OperatorDesc(), plan);
   EXPECT_EQ(Cuts(plan, pace, kPlenty), (std::vector<PlanCursor>{{2, 0, 0}}));
   EXPECT_EQ(Cuts(plan, pace, {.dispatches = 3, .seconds = 1e9}),
             (std::vector<PlanCursor>{{1, 1, 0}, {2, 0, 0}}));
-  // 400 groups in a second.
+  // 400 groups per second.
   EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1000, .seconds = 0.375}),
             (std::vector<PlanCursor>{{0, 1, 50}, {1, 1, 0}, {2, 0, 0}}));
 }
@@ -108,7 +107,7 @@ TEST(Advance, TakesFromTheRoomWhatItNeeds) {
   EXPECT_NEAR(kPlenty.seconds - room.seconds, 0.625, 1e-6);
 }
 
-TEST(Advance, AlwaysGoesOn) {
+TEST(Advance, AlwaysAdvances) {
   OperatorPlan plan = Plan(3, 1, 64 * kMebibyte);
   plan.passes[1].fills = {{.size_bytes = uint64_t{1} << 40}};
   plan.passes.push_back({.fills = {{.size_bytes = uint64_t{1} << 40}}});
@@ -116,7 +115,7 @@ TEST(Advance, AlwaysGoesOn) {
   EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 1e-9}).size(), 12);
 }
 
-// The last row of a large grid may reach past what kernels are dealt, and into what comes next.
+// The last row of a large grid may extend beyond the groups of the kernel, into the next part.
 TEST(Advance, CutsLargeGridsAtWholeRows) {
   const OperatorPlan plan = Plan(32768, 10, 64 * kMebibyte);
   const Pace pace(OperatorDesc(), plan);

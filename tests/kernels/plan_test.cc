@@ -7,6 +7,7 @@
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
 #include "kernels/plan/tuning.h"
+#include "shaders/reduction_constants.h"
 #include "tests/kernels/plans.h"
 
 namespace opmill {
@@ -31,7 +32,7 @@ struct WalkCase {
   uint32_t load;
 };
 
-TEST(PlanReduce, PicksTheWalkThatMemoryWants) {
+TEST(PlanReduce, ChoosesTheWalkByMemoryLayout) {
   const std::vector<WalkCase> cases = {
       {"rows of whole vectors", Tensor({64, 256}), {1}, "ReduceRows", kAligned},
       {"rows that end inside a vector", Tensor({64, 255}), {1}, "ReduceRows", kShifted},
@@ -75,13 +76,14 @@ TEST(PlanReduce, SplitsOneLongRowOverGroupsAndCombinesThem) {
   const OperatorPlan plan = Plan(Sum(Tensor({1 << 24}), {0}));
   EXPECT_THAT(Entries(plan), ElementsAre("ReduceRows", "ReduceRows"));
   ASSERT_THAT(plan.passes, SizeIs(2));
-  const DispatchConstants& walk = plan.passes[0].dispatches[0].constants;
+  const auto walk = plan.passes[0].dispatches[0].constants.As<ReductionConstants>();
   EXPECT_GE(walk.splits, 16u);
   EXPECT_LE(walk.split_items, tuning::kMaxLaneItems << walk.lane_bits);
-  EXPECT_EQ(plan.passes[1].dispatches[0].constants.item_count, walk.splits);
+  EXPECT_EQ(plan.passes[1].dispatches[0].constants.As<ReductionConstants>().item_count,
+            walk.splits);
 }
 
-TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
+TEST(PlanReduce, LimitsTheStepsOfALane) {
   const std::vector<OperatorDesc> descs = {
       Sum(Tensor({1 << 27}), {0}),
       Sum(Tensor({1 << 22, 4}), {0}),
@@ -91,7 +93,9 @@ TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
   for (const OperatorDesc& desc : descs) {
     for (const Pass& pass : Plan(desc).passes) {
       for (const Dispatch& dispatch : pass.dispatches) {
-        EXPECT_LE(dispatch.constants.split_items >> dispatch.constants.lane_bits, 65535u);
+        const auto constants = dispatch.constants.As<ReductionConstants>();
+        EXPECT_GE(constants.split_items, 1u);
+        EXPECT_LE(constants.split_items >> constants.lane_bits, 65535u);
         EXPECT_LE(dispatch.groups[0], 65535u);
         EXPECT_LE(dispatch.groups[1], 65535u);
       }
@@ -99,8 +103,8 @@ TEST(PlanReduce, NeverLetsALaneWalkFarAlone) {
   }
 }
 
-TEST(PlanReduce, UsesTheScratchOfOneSliceAgainForTheNext) {
-  // Its rows lie too far apart for one view, so that every result is combined from two records.
+TEST(PlanReduce, ReusesScratchBetweenSlices) {
+  // Its rows are too far apart for one view, so every result is combined from two records.
   const OperatorPlan plan = Plan(ReduceDesc{.function = ReduceFunction::kMax,
                                             .input = Tensor({3, 1 << 30}, DataType::kInt8),
                                             .axes = {0}});
@@ -111,7 +115,7 @@ TEST(PlanReduce, GivesShortRowsALaneEachAndNoBarrier) {
   const OperatorPlan plan = Plan(Sum(Tensor({1 << 24, 4}), {1}));
   ASSERT_THAT(plan.kernels, SizeIs(1));
   EXPECT_EQ(Macro(plan.kernels[0], "SHARE"), 0u);
-  EXPECT_EQ(plan.passes[0].dispatches[0].constants.splits, 1u);
+  EXPECT_EQ(plan.passes[0].dispatches[0].constants.As<ReductionConstants>().splits, 1u);
 }
 
 TEST(PlanReduce, FoldsFourNeighbouringColumnsSideBySide) {
@@ -150,8 +154,9 @@ TEST(PlanReduce, WalksLongColumnsInTilesWhereTheDeviceIsAProcessor) {
     const OperatorPlan plan = Plan(Sum(c.input, {c.axis}), Software());
     const Dispatch& walk = plan.passes[0].dispatches[0];
     EXPECT_EQ(plan.kernels[0].entry, c.entry);
-    EXPECT_EQ(walk.constants.lane_units, c.lane_units);
-    EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1], c.groups * walk.constants.splits);
+    EXPECT_EQ(walk.constants.groups().lane_units, c.lane_units);
+    EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1],
+              c.groups * walk.constants.As<ReductionConstants>().splits);
   }
 }
 
@@ -165,7 +170,7 @@ TEST(PlanArgReduce, WalksNarrowColumnsInTilesHoweverFewTheirRows) {
   EXPECT_EQ(entry(Tensor({2, 8192})), "ReduceColumns");
   EXPECT_EQ(entry(Tensor({2, 64}, DataType::kFloat16)), "ReduceColumns") << "a vector a lane";
   const auto lane_units = [&](const TensorDesc& input) {
-    return plan(input).passes[0].dispatches[0].constants.lane_units;
+    return plan(input).passes[0].dispatches[0].constants.groups().lane_units;
   };
   EXPECT_EQ(lane_units(Tensor({2, 8192}, DataType::kInt8)), 1u) << "so that the device is filled";
   EXPECT_EQ(lane_units(Tensor({2, 1 << 20}, DataType::kInt8)), 32u);
@@ -179,7 +184,7 @@ TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {
     uint32_t lane_units;
     uint64_t groups;
   };
-  // 1024 steps of a lane at most, 64 groups of 8 lanes at least.
+  // At most 1024 steps per lane, and at least 64 groups of 8 lanes.
   const std::vector<Case> cases = {
       {"rows of a vector", Tensor({4194304, 4}), 1, 1024, 512},
       {"rows of two", Tensor({4194304, 8}), 1, 512, 1024},
@@ -196,12 +201,12 @@ TEST(PlanReduce, GivesLanesSeveralUnitsOfFewStepsWhereTheDeviceIsAProcessor) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const Dispatch walk = Plan(Sum(c.input, {c.axis}), Software()).passes[0].dispatches[0];
-    EXPECT_EQ(walk.constants.lane_units, c.lane_units);
+    EXPECT_EQ(walk.constants.groups().lane_units, c.lane_units);
     EXPECT_EQ(uint64_t{walk.groups[0]} * walk.groups[1], c.groups);
     PlanOptions hardware = Software();
     hardware.prefers_wide_rows = true;
     const OperatorPlan wide = Plan(Sum(c.input, {c.axis}), hardware);
-    EXPECT_EQ(wide.passes[0].dispatches[0].constants.lane_units, 1u);
+    EXPECT_EQ(wide.passes[0].dispatches[0].constants.groups().lane_units, 1u);
   }
 }
 
@@ -209,7 +214,7 @@ TEST(PlanReduce, WalksMoreRowsOfATileAtATimeWhereTheyAreNarrowAndClose) {
   const auto rows = [](const TensorDesc& input, uint32_t axis) {
     const OperatorPlan plan = Plan(Sum(input, {axis}), Software());
     EXPECT_EQ(plan.kernels[0].entry, "ReduceTiles");
-    return plan.passes[0].dispatches[0].constants.tile_rows;
+    return plan.passes[0].dispatches[0].constants.As<ReductionConstants>().tile_rows;
   };
   EXPECT_EQ(rows(Tensor({8192, 8192}), 0), 16u);
   EXPECT_EQ(rows(Tensor({8192, 512}), 0), 16u);
@@ -230,20 +235,22 @@ TEST(PlanReduce, WalksEveryTypeAndFunctionInTiles) {
   }
 }
 
-// The kernel of tiles counts rows in 16 bits.
+// The kernel for tiles counts rows in 16 bits.
 TEST(PlanReduce, HasNoTilesOfMoreRowsThanTheyCount) {
-  // The same row again and again, so that the records of all splits, and not the input, fill views.
+  // The same row repeated, so that records of splits, not the input, fill views.
   const ArgReduceDesc desc = {.input = Tensor({70'000, 72}, DataType::kFloat16, {0, 1}),
                               .axes = {0}};
   PlanOptions options = Software();
   const OperatorPlan tiles = Plan(desc, options);
   EXPECT_EQ(tiles.kernels[0].entry, "ReduceTiles");
-  EXPECT_LE(tiles.passes[0].dispatches[0].constants.split_items, tuning::kMaxTileItems);
+  EXPECT_LE(tiles.passes[0].dispatches[0].constants.As<ReductionConstants>().split_items,
+            tuning::kMaxTileItems);
 
   options.max_view_elements = uint64_t{16} * 72;
   const OperatorPlan columns = Plan(desc, options);
   EXPECT_EQ(columns.kernels[0].entry, "ReduceColumns");
-  EXPECT_GT(columns.passes[0].dispatches[0].constants.split_items, tuning::kMaxTileItems);
+  EXPECT_GT(columns.passes[0].dispatches[0].constants.As<ReductionConstants>().split_items,
+            tuning::kMaxTileItems);
 }
 
 TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
@@ -253,8 +260,8 @@ TEST(PlanArgReduce, HasOneKernelForTheFirstAndTheLastOfEquals) {
   const OperatorPlan first = plan(AxisDirection::kIncreasing);
   const OperatorPlan last = plan(AxisDirection::kDecreasing);
   EXPECT_EQ(first.kernels, last.kernels);
-  EXPECT_EQ(first.passes[0].dispatches[0].constants.position_mask, 0u);
-  EXPECT_EQ(last.passes[0].dispatches[0].constants.position_mask, ~0u);
+  EXPECT_EQ(first.passes[0].dispatches[0].constants.As<ReductionConstants>().position_mask, 0u);
+  EXPECT_EQ(last.passes[0].dispatches[0].constants.As<ReductionConstants>().position_mask, ~0u);
 }
 
 TEST(PlanReduce, LetsALaneOfASoftwareDeviceWalkALongRowAloneWhereRowsAreMany) {
@@ -280,16 +287,19 @@ TEST(PlanReduce, TellsKernelsOfASoftwareDeviceHowFewItemsThereAreWhereResultsAre
   EXPECT_EQ(items(Tensor({4096, 4}), 1, hardware), 0u);
 }
 
-TEST(PlanReduce, AsksNoDivisionOfKernelsThatKnowTheirItems) {
+TEST(PlanReduce, NeedsNoDivisionInKernelsWithFixedItems) {
   const TensorDesc two_dims = Tensor({4096, 2, 8, 2}, DataType::kFloat32, {64, 32, 4, 1});
   EXPECT_EQ(Macro(Plan(Sum(two_dims, {1, 3}), Software()).kernels[0], "ITEMS"), 0u);
 }
 
 TEST(PlanReduce, LetsLanesOfASoftwareDeviceShareALongRowInStretches) {
   const auto walk = [](const TensorDesc& input, const PlanOptions& options) {
-    return Plan(Sum(input, {0}), options).passes[0].dispatches[0].constants;
+    return Plan(Sum(input, {0}), options)
+        .passes[0]
+        .dispatches[0]
+        .constants.As<ReductionConstants>();
   };
-  const DispatchConstants stretches = walk(Tensor({1 << 24}), Software());
+  const ReductionConstants stretches = walk(Tensor({1 << 24}), Software());
   EXPECT_GE(stretches.lane_items << stretches.lane_bits, stretches.split_items);
   EXPECT_EQ(stretches.lane_items / tuning::kLineItems % 2, 1u);
   EXPECT_EQ(walk(Tensor({1024}), Software()).lane_items, 0u);  // too short to be cut
@@ -322,7 +332,7 @@ TEST(Plan, KeepsEveryViewWithinTheLimitAndTheBuffer) {
             EXPECT_EQ(view.offset_bytes % 16, 0u);
             const uint64_t end =
                 view.offset_bytes + view.element_count * ViewElementBytes(view.format);
-            // Reads may take the whole of the last vector.
+            // Reads may include the whole last vector.
             EXPECT_LE(end, (BytesOf(plan, view.role) + 15) / 16 * 16);
           }
         }
@@ -358,7 +368,7 @@ TEST(PlanHardmax, SlicesOutputAndPositionsAlikeWhereViewsAreSmall) {
   uint64_t results = 0;
   for (const Dispatch& scatter : plan.passes.back().dispatches) {
     EXPECT_EQ(plan.kernels[scatter.kernel].entry, "ScatterOnes");
-    results += scatter.constants.unit_count;
+    results += scatter.constants.groups().unit_count;
   }
   EXPECT_GT(plan.passes.back().dispatches.size(), 1u);
   EXPECT_EQ(results, 20000u);

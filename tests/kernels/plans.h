@@ -1,4 +1,4 @@
-// Plans for tests to look at.
+// Makes plans for tests.
 #ifndef OPMILL_TESTS_KERNELS_PLANS_H_
 #define OPMILL_TESTS_KERNELS_PLANS_H_
 
@@ -16,16 +16,16 @@ namespace opmill {
 TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type = DataType::kFloat32,
                   std::vector<uint32_t> strides = {});
 
-// Of a descriptor that is valid, or the test fails.
+// Plans a descriptor; fails the test if it is invalid.
 absl::StatusOr<OperatorPlan> TryPlan(const OperatorDesc& desc, const PlanOptions& options = {});
-// Fails the test where there is none.
+// The same; also fails the test if there is no plan.
 OperatorPlan Plan(const OperatorDesc& desc, const PlanOptions& options = {});
 
 uint32_t Macro(const KernelPermutation& kernel, const std::string& name);
-// Of all dispatches, in order.
+// The entry points of all dispatches, in order.
 std::vector<std::string> Entries(const OperatorPlan& plan);
 
-// Of a small device that is a processor: 64 groups of 8 lanes.
+// Options of a small software device: 64 groups of 8 lanes.
 PlanOptions Software();
 
 }  // namespace opmill

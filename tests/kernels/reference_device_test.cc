@@ -69,7 +69,7 @@ TEST_F(ReferenceDeviceTest, RunsForManyThreadsAtOnce) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(right, 400);
   EXPECT_EQ(device_->counters().runs, 400u);
-  // A run holds its buffers until its callback has returned, a little after its caller woke.
+  // A run holds its buffers until its callback has returned, slightly after the caller wakes.
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
   while (device_->counters().buffer_bytes_in_use != 0 && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(1));
@@ -88,14 +88,15 @@ TEST_F(ReferenceDeviceTest, RefusesBuffersBeyondItsLimit) {
   EXPECT_TRUE(device_->Allocate(40, BufferUse::kInput).ok());
   *buffer = nullptr;
   EXPECT_TRUE(device_->Allocate(100, BufferUse::kInput).ok());
-  // Nothing wraps.
+  // No overflow.
   EXPECT_EQ(device_->Allocate(~uint64_t{0}, BufferUse::kInput).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
   std::vector<absl::Status> answers;
-  // The destructor's first step cannot be seen from outside: give it longer until it came in time.
+  // The destructor's first step is not observable: repeat with longer waits until it happened in
+  // time.
   for (int wait_ms = 10; wait_ms < 10000; wait_ms *= 2) {
     Create({.threads = 1, .max_queued = 1});
     const auto compiled = Compile(1);
@@ -127,7 +128,7 @@ TEST_F(ReferenceDeviceTest, AnswersEveryRunEvenWhenItsQueueIsFullOrItCloses) {
   EXPECT_EQ(answers[1].code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ReferenceDeviceTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
+TEST_F(ReferenceDeviceTest, DoesNotStartARunAbandonedInTheQueue) {
   Create({.threads = 1});
   const auto compiled = Compile(1);
   absl::Notification started;
@@ -156,7 +157,7 @@ TEST_F(ReferenceDeviceTest, DoesNotBeginWhatIsAbandonedInTheQueue) {
   EXPECT_EQ(device_->counters().runs, 2u);
 }
 
-// Of elements that are all the same one, so many that an operator would take minutes.
+// All elements are the same one, and so many that an operator would take minutes.
 TEST_F(ReferenceDeviceTest, EndsWhatIsAbandonedUnderWay) {
   const TensorDesc input = {DataType::kFloat32, {65535, 65535}, {0, 0}};
   const OperatorDesc kOperators[] = {

@@ -1,4 +1,4 @@
-// The oracle itself, against answers worked out by hand.
+// The reference itself, compared with results computed by hand.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kFloatMax = std::numeric_limits<float>::max();
 
-// Outputs start as garbage, so that what is not written shows.
+// Outputs are initialized with garbage, so that unwritten bytes are noticed.
 std::vector<Output> RunReference(const OperatorDesc& desc, const std::vector<std::byte>& input) {
   const absl::StatusOr<OperatorDesc> validated = Validate(desc);
   EXPECT_TRUE(validated.ok()) << validated.status();
@@ -101,7 +101,7 @@ TEST(ReferenceReduce, ComputesEveryFunctionOfFloats) {
   }
 }
 
-TEST(ReferenceReduce, MeetsTheEdgesOfFloats) {
+TEST(ReferenceReduce, HandlesTheEdgesOfFloats) {
   using enum ReduceFunction;
   struct Row {
     ReduceFunction function;
@@ -158,7 +158,7 @@ TEST(ReferenceReduce, MeetsTheEdgesOfFloats) {
 }
 
 TEST(ReferenceReduce, KeepsAProductThatIsFiniteInTheEnd) {
-  // 500 factors of 1e30, then 500 of 1e-30: far beyond a double's range on the way.
+  // 500 factors of 1e30, then 500 of 1e-30: intermediate products exceed the range of a double.
   Numbers factors(1000, 1e30f);
   std::fill(factors.begin() + 500, factors.end(), 1 / double{1e30f});
   const double product = ReduceNumbers(ReduceFunction::kMultiply, DataType::kFloat32, factors);
@@ -277,7 +277,7 @@ TEST(ReferenceArgReduce, PicksByDirectionAmongEqualsAndNansFirst) {
 
 TEST(ReferenceArgReduce, CountsPositionsInDimensionOrderWhateverTheOrderOfAxes) {
   const TensorDesc input = {DataType::kInt32, {2, 2, 3}, {}};
-  // Along {0, 2} the largest stand at (1, _, 0) and (0, _, 2).
+  // Along {0, 2}, the largest are at (1, _, 0) and (0, _, 2).
   const std::vector<std::byte> bytes = BytesOfNumbers(input, {0, 1, 2,  //
                                                               0, 1, 9,  //
                                                               8, 3, 4,  //
@@ -334,7 +334,7 @@ TEST(ReferenceStrides, BroadcastTransposeAndPad) {
               ElementsAre(2, 0, 4, 0, 6, 0, 0, 0, 8, 0, 10, 0, 12));
 }
 
-TEST(ReferenceRun, RefusesBytesThatAreTooFew) {
+TEST(ReferenceRun, RefusesTooFewBytes) {
   const OperatorDesc desc =
       Validate(HardmaxDesc{{DataType::kFloat32, {4}, {}}, std::nullopt, {0}}).value();
   std::vector<std::byte> bytes(16);
@@ -346,7 +346,7 @@ TEST(ReferenceRun, RefusesBytesThatAreTooFew) {
   EXPECT_EQ(ReferenceRun(desc, {all}, {}).message(), "hardmax has 1 outputs, but 0 are given.");
 }
 
-TEST(ReferenceReduceExact, GivesWhatErrorBoundsAreMadeOf) {
+TEST(ReferenceReduceExact, ReturnsTheTermsOfErrorBounds) {
   const TensorDesc input = {DataType::kFloat32, {2, 3}, {}};
   const std::vector<std::byte> bytes = BytesOfNumbers(input, {1, -2, 4, 0, 3, -3});
   const auto exact = [&](ReduceFunction function) {
@@ -368,7 +368,7 @@ TEST(ReferenceReduceExact, GivesWhatErrorBoundsAreMadeOf) {
   EXPECT_EQ(exact(ReduceFunction::kMultiply)[0].value, -8);
 }
 
-TEST(ReferenceReduceExact, RefusesWhatHasNoSum) {
+TEST(ReferenceReduceExact, RefusesFunctionsWithoutASum) {
   const TensorDesc input = {DataType::kInt32, {2}, {}};
   const std::vector<std::byte> bytes(8);
   EXPECT_EQ(ReferenceReduceExact({ReduceFunction::kSum, input, input, {0}}, bytes).status().code(),

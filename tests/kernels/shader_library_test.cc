@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Its bytecode spells out what it was given.
+// A compiler whose bytecode contains its arguments.
 class SpellingCompiler : public ShaderCompiler {
  public:
   explicit SpellingCompiler(std::string identity = "spelling 1") : identity_(std::move(identity)) {}
@@ -54,7 +54,7 @@ KernelPermutation Sum(std::vector<ShaderMacro> macros = {{"THREADS", 64}},
   return {.shader = "sum", .entry = std::move(entry), .macros = std::move(macros)};
 }
 
-// What a process that starts now gets for `kernel`, and what that cost it.
+// What a newly started process gets for `kernel`, and its counters.
 struct Answer {
   std::string bytecode;
   ShaderLibraryCounters counters;
@@ -187,7 +187,7 @@ TEST(ShaderLibrary, CompilesNothingInTheNextProcess) {
   EXPECT_THAT(FilesIn(directory), SizeIs(1));
 }
 
-TEST(ShaderLibrary, CompilesAgainWhateverChanges) {
+TEST(ShaderLibrary, CompilesAgainAfterAnyChange) {
   ScratchDirectory scratch;
   const ShaderSources include_1 = {{"sum.hlsl", "#include \"i\""}, {"i", "1"}};
   const ShaderSources include_2 = {{"sum.hlsl", "#include \"i\""}, {"i", "2"}};
@@ -256,7 +256,7 @@ TEST(ShaderLibrary, RejectsAnotherKernelsFile) {
   EXPECT_EQ(after.counters.disk.rejected_files, 1u);
 }
 
-TEST(ShaderLibrary, RemembersTheLatestUsedOfItsOwnKernels) {
+TEST(ShaderLibrary, ListsTheMostRecentlyUsedOfItsOwnKernels) {
   ScratchDirectory scratch;
   const KernelPermutation kernels[] = {Sum({}), Sum({{"THREADS", 64}, {"TYPE", 4294967295}}),
                                        Sum({{"A:", 1}}, "1:")};
@@ -273,7 +273,7 @@ TEST(ShaderLibrary, RemembersTheLatestUsedOfItsOwnKernels) {
   AskFreshLibrary(scratch.path(), Sum(), OneShader(), "another compiler");
   WriteAll(scratch.path() / (std::string(64, 'a') + ".dxbc"), "damaged");
   WriteAll(scratch.path() / "notes.dxbc", "foreign");
-  AskFreshLibrary(scratch.path(), kernels[0]);  // the oldest, but used now
+  AskFreshLibrary(scratch.path(), kernels[0]);  // the oldest one, but just used
 
   SpellingCompiler compiler;
   const auto library =
@@ -287,7 +287,7 @@ TEST(ShaderLibrary, RemembersTheLatestUsedOfItsOwnKernels) {
   EXPECT_THAT(elsewhere->Remembered(100), IsEmpty());
 }
 
-TEST(ShaderLibrary, LivesWithADirectoryThatCannotBeWritten) {
+TEST(ShaderLibrary, WorksWithAReadOnlyDirectory) {
   ScratchDirectory scratch;
   const fs::path a_file = scratch.path() / "file";
   WriteAll(a_file, "in the way");
@@ -295,7 +295,7 @@ TEST(ShaderLibrary, LivesWithADirectoryThatCannotBeWritten) {
   EXPECT_EQ(in_a_file.counters.compiled, 1u);
   EXPECT_EQ(in_a_file.counters.disk.failed_writes, 1u);
 
-  // A folder stands where the file would: the write fails at its very end.
+  // A directory is in the place of the file: the write fails at its last step.
   const fs::path taken = scratch.path() / "taken";
   AskFreshLibrary(taken);
   const fs::path name = FilesIn(taken).at(0);
@@ -304,7 +304,7 @@ TEST(ShaderLibrary, LivesWithADirectoryThatCannotBeWritten) {
   const Answer answer = AskFreshLibrary(taken);
   EXPECT_EQ(answer.counters.compiled, 1u);
   EXPECT_EQ(answer.counters.disk.failed_writes, 1u);
-  EXPECT_THAT(FilesIn(taken), SizeIs(1));  // nothing unfinished stays
+  EXPECT_THAT(FilesIn(taken), SizeIs(1));  // no unfinished file is left
 }
 
 TEST(ShaderLibrary, SharesADirectoryAmongConcurrentProcesses) {
@@ -340,7 +340,7 @@ TEST(BytecodeCache, RemovesTheLongestUnused) {
       }
     }
   }
-  EXPECT_EQ(cache.Read(keys[0]), bytecode);  // the oldest, but now in use
+  EXPECT_EQ(cache.Read(keys[0]), bytecode);  // the oldest one, but just used
   cache.Write(keys[3], bytecode);
   EXPECT_EQ(cache.Read(keys[0]), bytecode);
   EXPECT_EQ(cache.Read(keys[1]), std::nullopt);
@@ -348,7 +348,7 @@ TEST(BytecodeCache, RemovesTheLongestUnused) {
   EXPECT_EQ(cache.Read(keys[3]), bytecode);
 }
 
-TEST(BytecodeCache, RemovesWhatADeadProcessLeftAndNothingElse) {
+TEST(BytecodeCache, RemovesOnlyTheFilesOfCrashedProcesses) {
   ScratchDirectory scratch;
   const fs::path left = scratch.path() / "0123.unfinished";
   const fs::path foreign = scratch.path() / "notes.txt";
@@ -362,7 +362,7 @@ TEST(BytecodeCache, RemovesWhatADeadProcessLeftAndNothingElse) {
   EXPECT_EQ(cache.Read(std::string(32, 'a')), "bytecode");
 }
 
-TEST(BytecodeCache, RefusesWhatIsLargerThanItsBound) {
+TEST(BytecodeCache, RefusesEntriesLargerThanItsLimit) {
   ScratchDirectory scratch;
   BytecodeCache cache(scratch.utf8(), 1000);
   cache.Write(std::string(32, 'a'), std::string(1000, 'x'));

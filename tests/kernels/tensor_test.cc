@@ -15,7 +15,7 @@ TensorDesc Float(std::vector<uint32_t> sizes, std::vector<uint32_t> strides = {}
   return {DataType::kFloat32, std::move(sizes), std::move(strides)};
 }
 
-// Every element's offset, by enumeration: the oracle of the overlap search.
+// Every element's offset by enumeration: the expected result of the overlap search.
 bool OverlapsByEnumeration(const TensorDesc& desc) {
   const std::vector<uint32_t> strides = EffectiveStrides(desc);
   std::set<uint64_t> seen;
@@ -127,7 +127,7 @@ TEST(TensorOverlap, IsFoundInAwkwardStrides) {
       {Float({16, 16, 16, 16, 16, 16, 16, 15},
              {268435456, 16777216, 1048576, 65536, 4096, 256, 16, 1}),
        Overlap::kNone},
-      // Two elements 2^32 apart each way, but never in one place.
+      // Steps of 2^32 in both directions, but never to the same location.
       {Float({2, 2, 2}, {0xFFFF'FFFF, 0xFFFF'FFFE, 2}), Overlap::kNone},
       {Float({2, 2, 2}, {0xFFFF'FFFF, 0xFFFF'FFFE, 1}), Overlap::kSome},
       {{DataType::kUint8, {0xFFFF'FFFF}, {0xFFFF'FFFE}}, Overlap::kNone},
@@ -157,12 +157,12 @@ TEST(TensorOverlap, AgreesWithEnumerationOnRandomStrides) {
     overlapping += overlaps;
     ASSERT_EQ(FindOverlap(desc), overlaps ? Overlap::kSome : Overlap::kNone) << ToString(desc);
   }
-  // Both answers were asked for often.
+  // Both results occurred often.
   EXPECT_GT(overlapping, kRounds / 10);
   EXPECT_LT(overlapping, kRounds * 9 / 10);
 }
 
-TEST(TensorOverlap, GivesUpRatherThanSearchForever) {
+TEST(TensorOverlap, GivesUpALongSearch) {
   EXPECT_EQ(FindOverlap(Float({1600, 1600, 1600}, {4294967291, 3637190087, 2718281801})),
             Overlap::kUndecided);
   // Crossing strides beyond what signed 64-bit sums hold.

@@ -3,6 +3,7 @@
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/top_k_constants.h"
 #include "tests/kernels/plans.h"
 
 namespace opmill {
@@ -95,11 +96,11 @@ TEST(PlanTopK, GivesLanesSeveralShortSequencesWhereTheyAreMany) {
     return Plan(TopKDesc{.input = input, .axis = 1, .k = 4}, Software()).passes[0].dispatches[0];
   };
   const Dispatch many = walk(Tensor({1048576, 16}));
-  EXPECT_EQ(many.constants.lane_units, 64u);
+  EXPECT_EQ(many.constants.groups().lane_units, 64u);
   EXPECT_EQ(uint64_t{many.groups[0]} * many.groups[1], 1048576u / 8 / 64);
-  EXPECT_EQ(walk(Tensor({1048576, 64})).constants.lane_units, 16u);
-  EXPECT_EQ(walk(Tensor({1024, 16})).constants.lane_units, 2u);
-  EXPECT_EQ(walk(Tensor({512, 16})).constants.lane_units, 1u);
+  EXPECT_EQ(walk(Tensor({1048576, 64})).constants.groups().lane_units, 16u);
+  EXPECT_EQ(walk(Tensor({1024, 16})).constants.groups().lane_units, 2u);
+  EXPECT_EQ(walk(Tensor({512, 16})).constants.groups().lane_units, 1u);
 }
 
 TEST(PlanTopK, CutsUpToHalfOfASequence) {
@@ -130,8 +131,9 @@ TEST(PlanTopK, CollectsWithoutIdleLanes) {
         if (plan.kernels[dispatch.kernel].entry != "CollectAbove") continue;
         const uint64_t window = desc.axis == 1 ? 128 : 32;
         lanes += uint64_t{dispatch.groups[0]} * dispatch.groups[1] * Software().threads;
-        tested += dispatch.constants.unit_count;
-        EXPECT_GE(dispatch.constants.runs * dispatch.constants.split_items * window, 8192u);
+        tested += dispatch.constants.groups().unit_count;
+        const auto collect = dispatch.constants.As<TopKCollectConstants>();
+        EXPECT_GE(collect.sequence_lanes * collect.lane_windows * window, 8192u);
       }
     }
     EXPECT_GT(tested, 0u);
@@ -140,7 +142,7 @@ TEST(PlanTopK, CollectsWithoutIdleLanes) {
 }
 
 TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
-  // Rows too far apart for one view: each is a part, and has a run for itself.
+  // Rows are too far apart for one view: each is a part with its own run.
   PlanOptions options;
   options.max_view_elements = 4096;
   options.threads = 256;
@@ -221,7 +223,7 @@ TEST(PlanTopK, TakesFourColumnsALaneWhereItSelectsAlone) {
   const auto collect = [](DataType type) {
     const TensorDesc input = Tensor({3, 2000, 40}, type, {96000, 48, 1});
     const OperatorPlan plan = Plan(TopKDesc{.input = input, .axis = 1, .k = 50}, Software());
-    return plan.passes[2].dispatches[0].constants.unit_count;
+    return plan.passes[2].dispatches[0].constants.groups().unit_count;
   };
   EXPECT_EQ(collect(DataType::kFloat32), 3u * 10);
   EXPECT_EQ(collect(DataType::kFloat16), 3u * 10);
@@ -246,15 +248,15 @@ TEST(PlanTopK, RanksSequencesSideBySide) {
     return Plan(TopKDesc{.input = input, .axis = 1, .k = 40}, Software()).passes[0].dispatches[0];
   };
   // Of 16 slots each, of which up to 3 are before the row: 8 lanes, or as many as sequences.
-  EXPECT_EQ(walk(Tensor({20, 64})).constants.unit_count, 24u * 4);
-  EXPECT_EQ(walk(Tensor({20, 63})).constants.unit_count, 24u * 5);
-  EXPECT_EQ(walk(Tensor({3, 64})).constants.unit_count, 3u * 4);
-  EXPECT_EQ(walk(Tensor({3, 64})).constants.runs, 3u);
-  EXPECT_EQ(walk(Tensor({262144, 64})).constants.lane_units, 16u);
+  EXPECT_EQ(walk(Tensor({20, 64})).constants.groups().unit_count, 24u * 4);
+  EXPECT_EQ(walk(Tensor({20, 63})).constants.groups().unit_count, 24u * 5);
+  EXPECT_EQ(walk(Tensor({3, 64})).constants.groups().unit_count, 3u * 4);
+  EXPECT_EQ(walk(Tensor({3, 64})).constants.As<TopKRankConstants>().side_by_side, 3u);
+  EXPECT_EQ(walk(Tensor({262144, 64})).constants.groups().lane_units, 16u);
 }
 
 TEST(PlanTopK, MergesInTwoListsHoweverManyPasses) {
-  // 2^15 runs of 32, halved 15 times: two lists of 2^20 records, not one a pass.
+  // 2^15 runs of 32, halved 15 times: two lists of 2^20 records, not one per pass.
   EXPECT_EQ(Plan(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20}).scratch_bytes,
             uint64_t{2} * (1 << 20) * 16);
 }
@@ -274,7 +276,7 @@ TEST(PlanTopK, WritesListsWordByWordWhereTheDeviceIsAProcessor) {
   options.prefers_wide_rows = true;
   EXPECT_EQ(written(options).format, ViewFormat::kVector);
 
-  // Too many words for a view, and not too many records.
+  // Too many words for a view, but not too many records.
   const OperatorDesc long_lists = TopKDesc{.input = Tensor({5000}), .axis = 0, .k = 3000};
   options = Software();
   options.max_view_elements = 8192;

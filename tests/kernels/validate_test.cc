@@ -25,7 +25,7 @@ TensorDesc Float(Sizes sizes, Strides strides = {}) {
   return Tensor(DataType::kFloat32, std::move(sizes), std::move(strides));
 }
 
-// Lawful descriptors, for tests to spoil.
+// Valid descriptors, which tests modify.
 ArgReduceDesc ArgMin() { return {Extreme::kMin, Float({2, 3, 4}), std::nullopt, {1}, {}}; }
 ReduceDesc Reduce() { return {ReduceFunction::kSum, Float({2, 3, 4}), std::nullopt, {1}}; }
 TopKDesc TopK() {
@@ -60,7 +60,7 @@ void ExpectRefusals(const std::vector<Refusal>& refusals) {
   }
 }
 
-TEST(ValidateTensor, RefusesWhatIsNoTensor) {
+TEST(ValidateTensor, RefusesInvalidTensors) {
   constexpr uint32_t kHuge = 0xFFFF'FFFF;
   ExpectRefusals({
       {WithInput(Float({})), "input.sizes", "input.sizes has 0 dimensions; 1 to 8 are allowed."},
@@ -159,7 +159,7 @@ TEST(ValidateTopK, AllowsKEqualToTheSize) {
   EXPECT_EQ(Validate(desc).status(), absl::OkStatus());
 }
 
-TEST(ValidateEnums, RefusesNumbersThatAreNoValues) {
+TEST(ValidateEnums, RefusesUnknownValues) {
   ExpectRefusals({
       {Spoil<ReduceDesc>(Reduce(), [](auto& d) { d.function = static_cast<ReduceFunction>(12); }),
        "function", "function (12) is unknown; 0 to 11 are allowed."},
@@ -243,7 +243,7 @@ TEST(ValidateOutput, RefusesWhatTheOperatorDoesNotWrite) {
   });
 }
 
-TEST(ValidateOutput, RefusesStridesTooTangledToTell) {
+TEST(ValidateOutput, RefusesUndecidableStrides) {
   const TensorDesc tangled = Float({1600, 1600, 1600}, {4294967291, 3637190087, 2718281801});
   ASSERT_EQ(FindOverlap(tangled), Overlap::kUndecided);
   const absl::Status status = Validate(HardmaxDesc{Float(tangled.sizes), tangled, {0}}).status();
@@ -261,7 +261,7 @@ TEST(ValidateOutput, TakesInt32IndicesOfReductionsOfAnyLength) {
   EXPECT_EQ(Validate(desc).status(), absl::OkStatus());
 }
 
-TEST(ValidateTypes, RefusesWhatTheFunctionNeverTakes) {
+TEST(ValidateTypes, RefusesTypesThatTheFunctionNeverSupports) {
   const auto reduce = [](ReduceFunction function, DataType type) {
     return ReduceDesc{function, Tensor(type, {2}), std::nullopt, {0}};
   };
@@ -328,7 +328,7 @@ TEST(ValidateLevel, NamesTheFieldAndTheLevelThatAllowsIt) {
   }
 }
 
-TEST(Validate, SaysUnlawfulBeforeTooNew) {
+TEST(Validate, ReportsInvalidBeforeTooNew) {
   TopKDesc desc = TopK();
   desc.k = 99;
   EXPECT_EQ(Validate(desc, FeatureLevel::k1_0).status().code(), absl::StatusCode::kInvalidArgument);
@@ -355,7 +355,7 @@ TEST(Validate, InfersPackedOutputs) {
     ASSERT_TRUE(validated.ok()) << validated.status();
     EXPECT_EQ(OutputsOf(*validated), row.outputs) << ToString(row.desc);
     EXPECT_EQ(validated->inputs[0], row.desc.inputs[0]);
-    // What is complete stays as it is.
+    // A complete descriptor is not changed.
     EXPECT_EQ(Validate(*validated).value(), *validated);
   }
 }

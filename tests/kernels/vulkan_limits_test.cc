@@ -1,4 +1,4 @@
-// What vkd3d is told of a driver, by drivers made up: machines have but the one or other.
+// What vkd3d sees of a driver, with simulated drivers, because a machine has only a few real ones.
 #include "kernels/d3d12/adapter/vulkan_limits.h"
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 using Limits = VkPhysicalDeviceDescriptorIndexingProperties;
 using Features = VkPhysicalDeviceDescriptorIndexingFeatures;
 
-uint32_t uniform_buffers = 0;  // that sets of the driver hold
+uint32_t uniform_buffers = 0;  // that the driver's sets can hold
 constexpr uint32_t kOthers = 1'000'000;
 
 void VKAPI_CALL Properties(VkPhysicalDevice, VkPhysicalDeviceProperties2* properties) {
@@ -77,7 +77,7 @@ class VulkanLimitsTest : public testing::Test {
           get_proc_(nullptr, "vkGetPhysicalDeviceFeatures2KHR"));
 };
 
-TEST_F(VulkanLimitsTest, SetsAreAsLargeAsTheHeapAndLittleMore) {
+TEST_F(VulkanLimitsTest, SetsAreSlightlyLargerThanTheHeap) {
   uniform_buffers = 500'000;
   const Limits limits = ShownLimits();
   for (const uint32_t limit : {limits.maxPerStageDescriptorUpdateAfterBindUniformBuffers,
@@ -86,7 +86,7 @@ TEST_F(VulkanLimitsTest, SetsAreAsLargeAsTheHeapAndLittleMore) {
                                limits.maxDescriptorSetUpdateAfterBindSampledImages,
                                limits.maxPerStageDescriptorUpdateAfterBindStorageImages,
                                limits.maxDescriptorSetUpdateAfterBindStorageImages}) {
-    // vkd3d takes 32 off.
+    // vkd3d subtracts 32.
     EXPECT_GE(limit, kMaxHeapDescriptors + 32);
     EXPECT_LE(limit, kMaxHeapDescriptors + 64);
   }
@@ -94,7 +94,7 @@ TEST_F(VulkanLimitsTest, SetsAreAsLargeAsTheHeapAndLittleMore) {
   EXPECT_TRUE(ShownFeatures().descriptorBindingUniformBufferUpdateAfterBind);
 }
 
-TEST_F(VulkanLimitsTest, SetsThatDoNotHoldTheHeapAreNotUsed) {
+TEST_F(VulkanLimitsTest, SetsSmallerThanTheHeapAreNotUsed) {
   uniform_buffers = 90;
   EXPECT_EQ(ShownLimits().maxDescriptorSetUpdateAfterBindUniformBuffers, 90);
   const Features features = ShownFeatures();
@@ -102,7 +102,7 @@ TEST_F(VulkanLimitsTest, SetsThatDoNotHoldTheHeapAreNotUsed) {
   EXPECT_TRUE(features.descriptorBindingSampledImageUpdateAfterBind);
 }
 
-TEST_F(VulkanLimitsTest, WhatAsksForNoSuchLimitsIsLeftAlone) {
+TEST_F(VulkanLimitsTest, OtherQueriesAreUnchanged) {
   uniform_buffers = 90;
   VkPhysicalDeviceProperties2 properties = {};
   properties_(nullptr, &properties);

@@ -1,4 +1,4 @@
-// What a real device compiles, and above all what it does not compile a second time.
+// What a real device compiles, and what it does not compile again.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -56,8 +56,8 @@ void SetEnvironment(const char* name, const std::string& value) {
 #endif
 }
 
-// One start of the server, as far as kernels go: a device with its caches, on a bytecode directory
-// that outlives it.
+// Simulates a start of the server: a device with its caches, on a bytecode directory that outlives
+// it.
 class WarmStart : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -167,8 +167,8 @@ TEST_F(WarmStart, PreloadsWhatWasCompiledBefore) {
 TEST_F(WarmStart, CompilesNothingInAnotherProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   ExpectSums(4, 9);
-  // The child runs this test from its start, so that it has a scratch directory of its own; the
-  // parent's reaches it through the environment.
+  // The child process runs this test from its start, so it has its own scratch directory; it gets
+  // the parent's through the environment.
   static constexpr char kDirectory[] = "OPMILL_WARM_START_DIRECTORY";
   if (std::getenv(kDirectory) == nullptr) SetEnvironment(kDirectory, scratch_.utf8());
   const auto run_warm = [this] {
@@ -182,7 +182,7 @@ TEST_F(WarmStart, CompilesNothingInAnotherProcess) {
   EXPECT_EXIT(run_warm(), ::testing::ExitedWithCode(0), "compiled 0 of its kernels");
 }
 
-TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {
+TEST_F(WarmStart, CompilesDamagedEntriesAgain) {
   ExpectSums(4, 9);
   const DeviceCounters cold = device_->counters();
   ASSERT_EQ(Files().size(), cold.shaders_compiled);
@@ -195,7 +195,7 @@ TEST_F(WarmStart, CompilesAgainWhatIsDamaged) {
   }
 }
 
-TEST_F(WarmStart, SaysWhatTheShaderCompilerSays) {
+TEST_F(WarmStart, ReportsTheShaderCompilersMessage) {
   Start({{"reduce.hlsl", "this is no HLSL"}});
   ASSERT_NE(device_, nullptr);
   const absl::Status status = cache_->Get(SumOfRows(4, 9)).status();

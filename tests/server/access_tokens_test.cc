@@ -18,7 +18,7 @@ std::string Why(const std::string& text) {
   return std::string(AccessTokens::Parse(text).status().message());
 }
 
-TEST(AccessTokens, KnowWhoHoldsThem) {
+TEST(AccessTokens, NameTheHolder) {
   const auto tokens = AccessTokens::Parse(
       "# name token\r\n\r\nalice\talice-token-0123456789\r\n  bob   bob-token-0123456789abcdef  \n"
       "bob the-next-token-of-bobs");
@@ -29,7 +29,7 @@ TEST(AccessTokens, KnowWhoHoldsThem) {
   EXPECT_THAT(tokens->NameOf("the-next-token-of-bobs"), Optional(Eq("bob")));
 }
 
-TEST(AccessTokens, KnowNobodyElse) {
+TEST(AccessTokens, RejectUnknownTokens) {
   const auto tokens = AccessTokens::Parse(std::string("alice ") + kAlice);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   const std::string alice = kAlice;
@@ -40,18 +40,18 @@ TEST(AccessTokens, KnowNobodyElse) {
   }
 }
 
-TEST(AccessTokens, MistakesHaveTheirLineAndNotTheirToken) {
+TEST(AccessTokens, ErrorsNameTheLineButNotTheToken) {
   EXPECT_EQ(Why(""), "it holds no token");
   EXPECT_EQ(Why("# alice alice-token-0123456789"), "it holds no token");
-  EXPECT_EQ(Why("\nalice"), "line 2 has 1 word; it is a name and a token.");
+  EXPECT_EQ(Why("\nalice"), "line 2 has 1 word; it must have a name and a token.");
   EXPECT_EQ(Why("alice alice-token-0123456789 # hers"),
-            "line 1 has 4 words; it is a name and a token.");
+            "line 1 has 4 words; it must have a name and a token.");
   EXPECT_EQ(Why("alice 123456789012345"), "line 1 has a token of 15 characters; the least is 16.");
   EXPECT_TRUE(AccessTokens::Parse("alice 1234567890123456").ok());
   EXPECT_EQ(Why("alice 12345678901234567\xC3\xA4"),
-            "line 1 has a token with characters that are not ASCII's.");
+            "line 1 has a token with characters that are not printable ASCII.");
   EXPECT_EQ(Why("alice alice-token-0123456789\nbob alice-token-0123456789"),
-            "line 2 has a token that stands above it already.");
+            "line 2 repeats the token of an earlier line.");
 }
 
 }  // namespace

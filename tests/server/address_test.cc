@@ -7,7 +7,7 @@
 namespace opmill {
 namespace {
 
-TEST(IsLoopback, HoldsForWhatStaysOnThisMachineAlone) {
+TEST(IsLoopback, IsTrueOnlyForLocalAddresses) {
   for (const char* address : {"127.0.0.1:1", "127.255.0.10:65535", "localhost:50051", "[::1]:0",
                               "unix:/run/opmill.sock"}) {
     EXPECT_TRUE(IsLoopback(address)) << address;
@@ -15,7 +15,7 @@ TEST(IsLoopback, HoldsForWhatStaysOnThisMachineAlone) {
   for (const char* address :
        {"127.0.0.1.evil.example:1", "127.evil.example:1", "128.0.0.1:1", "127.0.0.256:1",
         "127.0.0:1", "0.0.0.0:1", "[::]:1", "localhost.example:1", ":1", "127..0.1:1",
-        // What the system's resolver reads otherwise: 0127 is 87 there.
+        // The resolver reads these differently: 0127 is 87.
         "0127.0.0.1:1", "127.0.0.01:1", "127.0.\t0.1:1", " 127.0.0.1:1", "127.0.0.+1:1",
         "127.0.0.0x1:1"}) {
     EXPECT_FALSE(IsLoopback(address)) << address;

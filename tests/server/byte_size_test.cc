@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 
-TEST(ByteSize, IsReadWithAndWithoutUnits) {
+TEST(ByteSize, ParsesWithAndWithoutUnits) {
   const struct {
     const char* text;
     uint64_t bytes;
@@ -42,7 +42,7 @@ TEST(ByteSize, IsReadWithAndWithoutUnits) {
   }
 }
 
-TEST(ByteSize, IsRefusedWhereItIsNoneOrTooLarge) {
+TEST(ByteSize, RefusesInvalidAndTooLargeSizes) {
   for (const char* text : {"", "MiB", "-1", "+1", "1XB", "1Mi", "1.", ".5GiB", "1..5GiB",
                            "1.5.2GiB", "1,5GiB", "1e9", "0x10", "1 000", "1MiB ", " 1MiB", "inf"}) {
     ByteSize size = {7};
@@ -61,7 +61,7 @@ TEST(ByteSize, IsRefusedWhereItIsNoneOrTooLarge) {
   }
 }
 
-TEST(ByteSize, IsWrittenExactlyAndReadBack) {
+TEST(ByteSize, FormatsExactlyAndParsesItsOutput) {
   const std::pair<uint64_t, const char*> cases[] = {{0, "0"},
                                                     {1, "1"},
                                                     {1023, "1023"},
@@ -81,7 +81,7 @@ TEST(ByteSize, IsWrittenExactlyAndReadBack) {
   }
 }
 
-TEST(ByteSize, OfManyDigitsIsRoundedBesideThem) {
+TEST(ByteSize, FormatsManyDigitsWithARoundedSize) {
   EXPECT_EQ(FormatBytes(64 * kMebibyte), "64MiB");
   EXPECT_EQ(FormatBytes(4095), "4095");
   EXPECT_EQ(FormatBytes(kGibibyte + 1), "1073741825 (1.0GiB)");

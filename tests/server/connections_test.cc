@@ -17,7 +17,7 @@ using Reason = Connections::Reason;
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
-// What a test sees and sets of a connection's socket.
+// The socket of a connection, as seen and controlled by the test.
 struct Line {
   std::optional<ConnectionSocket::Traffic> traffic = ConnectionSocket::Traffic();
   bool closed_by_server = false;
@@ -35,7 +35,7 @@ class FakeSocket final : public ConnectionSocket {
 
 class ConnectionsTest : public testing::Test {
  protected:
-  // Null where it is refused.
+  // Null if it was refused.
   std::shared_ptr<Line> Connect(const std::string& address, int port) {
     auto line = std::make_shared<Line>();
     const ConnectionPeer peer = {.name = absl::StrCat("ipv4:", address, ":", port),
@@ -67,7 +67,7 @@ TEST_F(ConnectionsTest, ClosesOneThatSendsMuchWithoutAnAnswer) {
   EXPECT_EQ(connections_.open(now_), 0);
 }
 
-TEST_F(ConnectionsTest, AnAnswerBeginsTheCountAnew) {
+TEST_F(ConnectionsTest, AnAnswerResetsTheCount) {
   const auto line = Connect("10.0.0.1", 1);
   for (uint64_t i = 1; i <= 100; ++i) {
     line->traffic = {.received_bytes = i * 2 * kMebibyte, .answered_bytes = i * 13};
@@ -88,7 +88,7 @@ TEST_F(ConnectionsTest, EachOpenCallMaySendMoreAhead) {
   EXPECT_TRUE(line->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, NumberOfCallsDoesNotLiftTheBoundForEver) {
+TEST_F(ConnectionsTest, TheLimitIsBoundedHoweverManyCallsAreOpen) {
   const auto line = Connect("10.0.0.1", 1);
   std::vector<std::shared_ptr<Connection>> calls(1000, Call("10.0.0.1", 1));
   line->traffic = {.received_bytes = 64 * kMebibyte + 1};
@@ -96,7 +96,7 @@ TEST_F(ConnectionsTest, NumberOfCallsDoesNotLiftTheBoundForEver) {
   EXPECT_TRUE(line->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, ConnectionsWithoutCallsShareABound) {
+TEST_F(ConnectionsTest, ConnectionsWithoutCallsShareALimit) {
   const auto one = Connect("10.0.0.1", 1);
   const auto two = Connect("10.0.0.2", 1);
   const auto three = Connect("10.0.0.3", 1);
@@ -105,7 +105,7 @@ TEST_F(ConnectionsTest, ConnectionsWithoutCallsShareABound) {
   EXPECT_EQ(one->closed_by_server + two->closed_by_server + three->closed_by_server, 1);
 }
 
-TEST_F(ConnectionsTest, ARequestThatDoesNotGoOnIsClosed) {
+TEST_F(ConnectionsTest, ClosesAnIncompleteRequest) {
   const auto line = Connect("10.0.0.1", 1);
   const auto idle = Connect("10.0.0.2", 1);
   line->traffic = {.received_bytes = kMebibyte};
@@ -118,7 +118,7 @@ TEST_F(ConnectionsTest, ARequestThatDoesNotGoOnIsClosed) {
   EXPECT_FALSE(idle->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, AStreamThatIsNotReadKeepsItsConnection) {
+TEST_F(ConnectionsTest, AnUnreadStreamKeepsItsConnection) {
   const auto line = Connect("10.0.0.1", 1);
   const auto call = Call("10.0.0.1", 1);
   line->traffic = {.received_bytes = kMebibyte};
@@ -126,7 +126,7 @@ TEST_F(ConnectionsTest, AStreamThatIsNotReadKeepsItsConnection) {
   EXPECT_FALSE(line->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, TheOldestWithoutARequestGoesForANewcomer) {
+TEST_F(ConnectionsTest, ClosesTheOldestWithoutARequestForANewConnection) {
   const auto called = Connect("10.0.0.1", 1);
   Call("10.0.0.1", 1);
   now_ += absl::Seconds(1);
@@ -140,7 +140,7 @@ TEST_F(ConnectionsTest, TheOldestWithoutARequestGoesForANewcomer) {
   EXPECT_FALSE(called->closed_by_server || newer->closed_by_server || other->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, AnAddressAtItsBoundGivesUpOneOfItsOwn) {
+TEST_F(ConnectionsTest, AnAddressAtItsLimitLosesOneOfItsOwn) {
   const auto other = Connect("10.0.0.2", 1);
   const auto first = Connect("10.0.0.1", 1);
   now_ += absl::Seconds(1);
@@ -151,7 +151,7 @@ TEST_F(ConnectionsTest, AnAddressAtItsBoundGivesUpOneOfItsOwn) {
   EXPECT_FALSE(other->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, OneThatHasBeenIdleLongGoesWhenAllHaveCalled) {
+TEST_F(ConnectionsTest, ClosesTheLongestIdleIfAllHaveMadeCalls) {
   std::vector<std::shared_ptr<Line>> lines;
   for (int i = 1; i <= 4; ++i) {
     lines.push_back(Connect(absl::StrCat("10.0.0.", i), i));
@@ -165,10 +165,10 @@ TEST_F(ConnectionsTest, OneThatHasBeenIdleLongGoesWhenAllHaveCalled) {
   Call("10.0.0.2", 2);
   Pass(absl::Seconds(2));
   EXPECT_NE(Connect("10.0.0.9", 9), nullptr);
-  EXPECT_FALSE(lines[0]->closed_by_server);  // a call is under way
+  EXPECT_FALSE(lines[0]->closed_by_server);  // a call is in progress
 }
 
-TEST_F(ConnectionsTest, WhileSlotsAreShortAFirstRequestHasADeadline) {
+TEST_F(ConnectionsTest, FirstRequestHasADeadlineWhileSlotsAreScarce) {
   const auto called = Connect("10.0.0.1", 1);
   Call("10.0.0.1", 1);
   const auto silent = Connect("10.0.0.2", 1);
@@ -181,7 +181,7 @@ TEST_F(ConnectionsTest, WhileSlotsAreShortAFirstRequestHasADeadline) {
   EXPECT_FALSE(called->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, ThoseOfAUnixSocketAreLeftAlone) {
+TEST_F(ConnectionsTest, IgnoresUnixSockets) {
   auto line = std::make_shared<Line>();
   EXPECT_TRUE(connections_.Admit({.name = "unix:7", .address = "unix", .is_named = false},
                                  std::make_unique<FakeSocket>(line), now_));
@@ -190,7 +190,7 @@ TEST_F(ConnectionsTest, ThoseOfAUnixSocketAreLeftAlone) {
   EXPECT_FALSE(line->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, ForgetsThoseThatAreClosed) {
+TEST_F(ConnectionsTest, ForgetsClosedConnections) {
   const auto line = Connect("10.0.0.1", 1);
   EXPECT_EQ(connections_.open(now_), 1);
   line->traffic = std::nullopt;
@@ -199,12 +199,12 @@ TEST_F(ConnectionsTest, ForgetsThoseThatAreClosed) {
   EXPECT_FALSE(line->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, APeerThatComesAgainFromItsPortTakesOneSlot) {
+TEST_F(ConnectionsTest, APeerThatReconnectsFromItsPortTakesOneSlot) {
   for (int i = 0; i < 20; ++i) ASSERT_NE(Connect("10.0.0.1", 1), nullptr);
   EXPECT_EQ(connections_.open(now_), 1);
   const auto line = Connect("10.0.0.1", 2);
   EXPECT_NE(Connect("10.0.0.1", 3), nullptr);
-  EXPECT_FALSE(line->closed_by_server);  // three are the address's bound
+  EXPECT_FALSE(line->closed_by_server);  // the limit of the address is three
   EXPECT_EQ(connections_.closed(Reason::kRoom), 0);
 }
 
@@ -218,14 +218,14 @@ TEST_F(ConnectionsTest, ClosesTheWorstWhenMemoryIsShort) {
   waster->traffic = {.received_bytes = 20 * kMebibyte, .answered_bytes = 1};
   EXPECT_TRUE(connections_.CloseWorst(now_));
   EXPECT_TRUE(waster->closed_by_server);
-  EXPECT_FALSE(connections_.CloseWorst(now_));  // the uploader's messages are whole
+  EXPECT_FALSE(connections_.CloseWorst(now_));  // the uploader's messages are complete
   uploader->traffic = {.received_bytes = 901 * kMebibyte, .answered_bytes = 2};
   EXPECT_TRUE(connections_.CloseWorst(now_));
   EXPECT_TRUE(uploader->closed_by_server);
   EXPECT_FALSE(connections_.CloseWorst(now_));
 }
 
-TEST_F(ConnectionsTest, WhenMemoryIsShortOpenCallsCountAsWell) {
+TEST_F(ConnectionsTest, OpenCallsCountWhenMemoryIsShort) {
   const auto caller = Connect("10.0.0.1", 1);
   const auto call = Call("10.0.0.1", 1);
   const auto silent = Connect("10.0.0.2", 1);
@@ -237,7 +237,7 @@ TEST_F(ConnectionsTest, WhenMemoryIsShortOpenCallsCountAsWell) {
   EXPECT_FALSE(caller->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, WhenMemoryIsShortIncompleteRequestsGoFirst) {
+TEST_F(ConnectionsTest, ClosesIncompleteRequestsFirstWhenMemoryIsShort) {
   const auto caller = Connect("10.0.0.1", 1);
   const auto call = Call("10.0.0.1", 1);
   const auto incomplete = Connect("10.0.0.2", 1);
@@ -248,7 +248,7 @@ TEST_F(ConnectionsTest, WhenMemoryIsShortIncompleteRequestsGoFirst) {
   EXPECT_FALSE(caller->closed_by_server);
 }
 
-TEST_F(ConnectionsTest, FindsAPeerByThePercentEncodedNameThatGrpcHasForIt) {
+TEST_F(ConnectionsTest, FindsAPeerByGrpcsPercentEncodedName) {
   EXPECT_TRUE(connections_.Admit({.name = "ipv6:[::1]:77", .address = "::1"},
                                  std::make_unique<FakeSocket>(std::make_shared<Line>()), now_));
   EXPECT_NE(connections_.Find("ipv6:%5B::1%5D:77"), nullptr);

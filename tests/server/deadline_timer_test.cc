@@ -12,11 +12,11 @@
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kLong = absl::Seconds(20);  // that nothing here takes unless it hangs
+constexpr absl::Duration kLong = absl::Seconds(20);  // only a hang takes this long
 
 TEST(DeadlineTimer, CallsBackInTheOrderOfTheTimesAndNotBeforeThem) {
   DeadlineTimer timer;
-  std::vector<int> order;  // of the timer's thread, until `last`
+  std::vector<int> order;  // used by the timer's thread until `last`
   absl::Notification last;
   const absl::Time start = absl::Now();
   timer.Add(start + absl::Milliseconds(60), [&] {
@@ -31,7 +31,7 @@ TEST(DeadlineTimer, CallsBackInTheOrderOfTheTimesAndNotBeforeThem) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
 }
 
-TEST(DeadlineTimer, NeverCallsBackForATimeThatNeverComes) {
+TEST(DeadlineTimer, NeverCallsBackForInfiniteFuture) {
   DeadlineTimer timer;
   const auto held = std::make_shared<int>(7);
   EXPECT_EQ(timer.Add(absl::InfiniteFuture(), [held] { FAIL(); }), DeadlineTimer::kNone);
@@ -39,9 +39,9 @@ TEST(DeadlineTimer, NeverCallsBackForATimeThatNeverComes) {
   timer.Remove(DeadlineTimer::kNone);
 }
 
-TEST(DeadlineTimer, WaitsForTheNearerTimeThoughAFarOneWasFirst) {
+TEST(DeadlineTimer, AnEarlierTimeIsNotDelayedByALaterOne) {
   DeadlineTimer timer;
-  // Past what the system's clock can say.
+  // Beyond the range of the system clock.
   timer.Add(absl::Now() + absl::Hours(24 * 365 * 1000), [] { FAIL(); });
   absl::SleepFor(absl::Milliseconds(20));
   absl::Notification called;
@@ -49,7 +49,7 @@ TEST(DeadlineTimer, WaitsForTheNearerTimeThoughAFarOneWasFirst) {
   EXPECT_TRUE(called.WaitForNotificationWithTimeout(kLong));
 }
 
-TEST(DeadlineTimer, LetsGoOfWhatIsRemoved) {
+TEST(DeadlineTimer, ReleasesRemovedCallbacks) {
   DeadlineTimer timer;
   const auto held = std::make_shared<int>(7);
   const auto handle =
@@ -63,7 +63,7 @@ TEST(DeadlineTimer, LetsGoOfWhatIsRemoved) {
   EXPECT_TRUE(later.WaitForNotificationWithTimeout(kLong));
 }
 
-TEST(DeadlineTimer, LetsCallbacksUseIt) {
+TEST(DeadlineTimer, CallbacksMayUseTheTimer) {
   DeadlineTimer timer;
   absl::Notification called;
   const auto victim = timer.Add(absl::Now() + absl::Milliseconds(100), [] { FAIL(); });
@@ -75,7 +75,7 @@ TEST(DeadlineTimer, LetsCallbacksUseIt) {
   absl::SleepFor(absl::Milliseconds(120));
 }
 
-TEST(DeadlineTimer, IsDestroyedWithoutCallingWhatStillWaits) {
+TEST(DeadlineTimer, DestructorDoesNotCallPendingCallbacks) {
   const auto held = std::make_shared<int>(7);
   {
     DeadlineTimer timer;

@@ -15,11 +15,11 @@ class ExecutionProgressTest : public testing::Test {
   Received Receive(uint64_t offset, size_t size, int at) {
     IncomingChunk chunk;
     chunk.offset = offset;
-    chunk.data = Payload(nullptr, 0, 0, size);  // nobody reads it
+    chunk.data = Payload(nullptr, 0, 0, size);  // the bytes are not read
     return progress_.Receive(chunk, At(at));
   }
 
-  // 8 bytes of input; begun at 0 s.
+  // 8 bytes of input; started at 0 s.
   ExecutionProgress progress_{ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}},
                               At(0)};
 };
@@ -48,10 +48,10 @@ TEST_F(ExecutionProgressTest, GoesFromTheFirstByteToTheLast) {
   EXPECT_EQ(report.times.compute, absl::Seconds(5));
   EXPECT_EQ(report.times.download, absl::Seconds(2));
   EXPECT_EQ(report.batch_size, 9u);
-  EXPECT_EQ(progress_.total(At(14)), absl::Seconds(14));
+  EXPECT_EQ(progress_.report(At(14)).total, absl::Seconds(14));
 }
 
-TEST_F(ExecutionProgressTest, IsEnqueuedByWhicheverOfInputAndOperatorComesSecond) {
+TEST_F(ExecutionProgressTest, IsEnqueuedOnceInputAndOperatorAreReady) {
   EXPECT_EQ(Receive(0, 8, 1), Received::kComplete);
   EXPECT_TRUE(progress_.Prepare(/*was_cached=*/true, absl::Seconds(7)));
   EXPECT_TRUE(progress_.report(At(1)).was_cached);
@@ -67,7 +67,7 @@ TEST_F(ExecutionProgressTest, StallsOnlyWhileItWaitsForInput) {
 }
 
 // Every event, in every stage, after the end.
-TEST_F(ExecutionProgressTest, StaysAsItEndedWhateverHappensLater) {
+TEST_F(ExecutionProgressTest, EventsAfterTheEndHaveNoEffect) {
   const absl::Status error = absl::DeadlineExceededError("late");
   for (int steps = 0; steps <= 4; ++steps) {
     ExecutionProgress progress(ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}},
@@ -96,7 +96,7 @@ TEST_F(ExecutionProgressTest, StaysAsItEndedWhateverHappensLater) {
   }
 }
 
-// Each step needs the one before it.
+// Each step requires the previous one.
 TEST_F(ExecutionProgressTest, SkipsNoStage) {
   EXPECT_FALSE(progress_.Enqueue(At(1)));
   EXPECT_FALSE(progress_.Submit(At(1)));

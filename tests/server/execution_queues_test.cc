@@ -5,8 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/operators/reduction/reduction_desc.h"
-#include "server/execution/execution.h"
+#include "tests/server/any_execution.h"
 
 namespace opmill {
 namespace {
@@ -21,9 +20,7 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 class ExecutionQueuesTest : public testing::Test {
  protected:
   std::shared_ptr<Execution> Enter(int at = 0) {
-    ExecutionRequest request;
-    request.desc = ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}};
-    auto execution = std::make_shared<Execution>(std::move(request), std::vector<TensorDesc>());
+    std::shared_ptr<Execution> execution = AnyExecution();
     queues_.Enter(execution, At(at));
     return execution;
   }
@@ -58,7 +55,7 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceLargeOnesThatAreNotTooMuchTogether) {
   EXPECT_EQ(queues_.NextForDevice(), second);
   EXPECT_EQ(queues_.NextForDevice(), nullptr);  // 32 MiB are on the device
   const auto small = EnterForDevice(4 * kMebibyte - 1);
-  EXPECT_EQ(queues_.NextForDevice(), small);  // waits for no large one
+  EXPECT_EQ(queues_.NextForDevice(), small);  // does not wait for a large one
   queues_.RunEnded(*second);
   EXPECT_EQ(queues_.NextForDevice(), third);
 }
@@ -72,7 +69,7 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceAnyOneLargeExecution) {
   EXPECT_EQ(queues_.NextForDevice(), next);
 }
 
-TEST_F(ExecutionQueuesTest, FindsSilentOnesBeforeThoseWithoutMoreInput) {
+TEST_F(ExecutionQueuesTest, SilentExecutionsStallBeforePartialUploads) {
   const auto uploading = Enter(0);
   queues_.AwaitInput(*uploading, At(0));
   EXPECT_THAT(queues_.Stalled(At(4'999)), IsEmpty());
@@ -80,8 +77,8 @@ TEST_F(ExecutionQueuesTest, FindsSilentOnesBeforeThoseWithoutMoreInput) {
   const auto silent = Enter(5'000);
   EXPECT_THAT(queues_.Stalled(At(5'099)), ElementsAre(uploading));
   EXPECT_THAT(queues_.Stalled(At(5'100)), ElementsAre(silent));
-  queues_.AwaitInput(*uploading, At(5'050));  // more has come
-  queues_.AwaitOperator(*silent, At(5'200));  // all has come
+  queues_.AwaitInput(*uploading, At(5'050));  // more input arrived
+  queues_.AwaitOperator(*silent, At(5'200));  // all input arrived
   EXPECT_THAT(queues_.Stalled(At(10'049)), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// An executor on a gated device, and what a caller of it sees.
+// An executor on a gated device, and the events that a caller sees.
 #ifndef OPMILL_TESTS_SERVER_EXECUTOR_FIXTURE_H_
 #define OPMILL_TESTS_SERVER_EXECUTOR_FIXTURE_H_
 
@@ -22,10 +22,10 @@
 
 namespace opmill {
 
-// How often on_ready came, and with what.
+// Counts calls of on_ready, and keeps the status.
 struct Caller {
   std::atomic<int> ready = 0;
-  absl::Status status;  // of the execution, at that moment
+  absl::Status status;  // the execution's status at that time
 
   ExecutionRequest Ask(OperatorDesc desc, absl::Time deadline = absl::InfiniteFuture()) {
     return {.origin = {.rpc = "Test", .peer = "test", .execution_id = 1},
@@ -40,7 +40,7 @@ struct Caller {
 
 class ExecutorTest : public ::testing::Test {
  protected:
-  static constexpr absl::Duration kLong = absl::Seconds(20);  // that nothing takes unless it hangs
+  static constexpr absl::Duration kLong = absl::Seconds(20);  // only a hang takes this long
 
   static void SetUpTestSuite() {
     static const bool started = [] {
@@ -102,13 +102,13 @@ class ExecutorTest : public ::testing::Test {
     Send(execution, 0, SpannedBytes(execution->desc().inputs[0]));
   }
 
-  // Compiles it, so that later executions need not wait for that.
+  // Compiles the operator, so that later executions do not wait for it.
   void Warm(const OperatorDesc& desc) { ASSERT_TRUE(cache_->Get(desc).ok()); }
 
   static void WaitUntil(const std::function<bool()>& condition) {
     const absl::Time patience = absl::Now() + kLong;
     while (!condition()) {
-      ASSERT_LT(absl::Now(), patience) << "what was waited for did not come";
+      ASSERT_LT(absl::Now(), patience) << "the condition did not become true";
       absl::SleepFor(absl::Milliseconds(1));
     }
   }
@@ -127,7 +127,7 @@ class ExecutorTest : public ::testing::Test {
     EXPECT_EQ(executor_->memory().used(), 0u);
   }
 
-  // The executor gives slots and memory back: another one goes through.
+  // Checks that slots and memory were released: another execution succeeds.
   void ExpectNextOneWorks() {
     Caller caller;
     const auto execution = Begin(caller, SumOf(5));

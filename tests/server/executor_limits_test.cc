@@ -10,8 +10,8 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
-#include "server/api/grpc_status.h"
 #include "server/execution/executor.h"
+#include "server/execution/retry_delay.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {
@@ -180,7 +180,7 @@ TEST_F(ExecutorLimits, RefusesBytesThatDoNotFitNowUntilTheyDo) {
   ExpectNextOneWorks();
 }
 
-TEST_F(ExecutorLimits, RefusesForEverWhatNeverFits) {
+TEST_F(ExecutorLimits, RefusesPermanentlyWhatNeverFits) {
   Restart({.max_tensor_bytes = 80, .max_bytes_in_flight = 100});
   Caller caller;
   const absl::Status tensor = TryBegin(caller.Ask(SumOf(21))).status();

@@ -1,4 +1,4 @@
-// The command line of the real server: what it takes, from where, and how it refuses.
+// The command line of the real server: accepted values, their sources, and errors.
 #include <sys/wait.h>
 
 #include <array>
@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 
 struct Ended {
   int code = 0;
-  std::string text;  // of stdout and stderr
+  std::string text;  // stdout and stderr
 };
 
 // Runs the server in a shell, as "NAME=value ... opmill-server flags".
@@ -42,7 +42,7 @@ Ended RunServer(absl::string_view environment, absl::string_view flags) {
   return ended;
 }
 
-// Parses the flags, and then only lists adapters.
+// Parses the flags; the server then only lists adapters.
 Ended Parse(absl::string_view environment, absl::string_view flags) {
   return RunServer(environment, absl::StrCat("--list_adapters ", flags));
 }
@@ -52,37 +52,37 @@ void ExpectRefusal(const Ended& ended, absl::string_view sentence) {
   EXPECT_EQ(ended.text, absl::StrCat("opmill-server: ", sentence, "\n"));
 }
 
-TEST(Flags, OutOfRangeAreRefusedWithTheirRange) {
+TEST(Flags, RefusesValuesOutOfRange) {
   ExpectRefusal(Parse("", "--max_message_bytes=4095"),
-                "--max_message_bytes is 4095; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 4095; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_message_bytes=2147483648"),
-                "--max_message_bytes is 2GiB; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 2GiB; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_response_chunk_bytes=1"),
-                "--max_response_chunk_bytes is 1; it is at least 4KiB and at most 2047MiB.");
+                "--max_response_chunk_bytes is 1; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("", "--max_executions=0"),
-                "--max_executions is 0; it is at least 1 and at most 4294967295.");
+                "--max_executions is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_executions_per_stream=0"),
-                "--max_executions_per_stream is 0; it is at least 1 and at most 4294967295.");
+                "--max_executions_per_stream is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_streams=0"),
-                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_queued=0"),
-                "--max_queued is 0; it is at least 1 and at most 4294967295.");
+                "--max_queued is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_connections=0"),
-                "--max_connections is 0; it is at least 1 and at most 4294967295.");
+                "--max_connections is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_calls_per_connection=2147483648"),
-                "--max_calls_per_connection is 2147483648; it is at least 1 and at most "
+                "--max_calls_per_connection is 2147483648; it must be at least 1 and at most "
                 "2147483647.");
-  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it is at least 100ms.");
+  ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it must be at least 100ms.");
   EXPECT_EQ(Parse("", "--stall_timeout=inf").code, 0);
   EXPECT_EQ(Parse("", "--memory_limit=1000000").code, 2);
   EXPECT_EQ(Parse("", "--memory_limit=1000000000 --max_bytes_in_flight=900000000").code, 2);
-  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it is at least 0.");
-  ExpectRefusal(Parse("", "--address="), "--address is empty; it names at least one host:port.");
+  ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it must be at least 0.");
+  ExpectRefusal(Parse("", "--address="),
+                "--address is empty; it must name at least one host:port.");
 }
 
-// Of a size that is refused, and of one that is not, the sentence or the exit code tells how it was
-// read.
-TEST(Flags, OfBytesTakeUnits) {
+// The error message, or for a valid size the exit code, shows how the size was parsed.
+TEST(Flags, ByteSizesAcceptUnits) {
   for (const absl::string_view flag :
        {"max_message_bytes", "max_response_chunk_bytes", "max_tensor_bytes", "max_bytes_in_flight",
         "max_scratch_bytes", "max_idle_bytes", "memory_limit"}) {
@@ -98,18 +98,19 @@ TEST(Flags, OfBytesTakeUnits) {
   const std::string path = (directory.path() / "file").string();
   std::ofstream(path) << "--max_message_bytes=3GB\n";
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", path)),
-                "--max_message_bytes is 3GB; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 3GB; it must be at least 4KiB and at most 2047MiB.");
   ExpectRefusal(Parse("OPMILL_MAX_MESSAGE_BYTES=3.5KiB", ""),
-                "--max_message_bytes is 3584; it is at least 4KiB and at most 2047MiB.");
+                "--max_message_bytes is 3584; it must be at least 4KiB and at most 2047MiB.");
   const Ended unreadable = Parse("OPMILL_MEMORY_LIMIT=4Gi", "");
   EXPECT_EQ(unreadable.code, 2);
   EXPECT_THAT(unreadable.text,
               AllOf(StartsWith("opmill-server: OPMILL_MEMORY_LIMIT is \"4Gi\", which "
-                               "--memory_limit does not take. "),
+                               "--memory_limit does not accept. "),
                     HasSubstr("A size is a number of bytes")));
   ExpectRefusal(
       Parse("", "--memory_limit=1MB"),
-      "--memory_limit is 1MB; it is at least 648MiB: 256MiB for the process and --max_executions "
+      "--memory_limit is 1MB; it must be at least 648MiB: 256MiB for the process and "
+      "--max_executions "
       "(16384), 64MiB for live kernels, 8MiB for compiled operators, 192MiB for messages with a "
       "--max_message_bytes of 64MiB, and 128MiB for tensors.");
 }
@@ -117,21 +118,22 @@ TEST(Flags, OfBytesTakeUnits) {
 TEST(Flags, AnAddressHasAHostAndAPort) {
   for (const absl::string_view address :
        {"127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:x", ":1"}) {
-    ExpectRefusal(Parse("", absl::StrCat("--address=[::1]:0,", address)),
-                  absl::StrCat("--address is \"", address,
-                               "\"; it is host:port with a port from 0 to 65535, or unix:path."));
+    ExpectRefusal(
+        Parse("", absl::StrCat("--address=[::1]:0,", address)),
+        absl::StrCat("--address is \"", address,
+                     "\"; it must be host:port with a port from 0 to 65535, or unix:path."));
   }
 }
 
-TEST(Flags, ClearTextDoesNotLeaveTheMachineUnlessMeant) {
+TEST(Flags, ClearTextOnReachableAddressesRequiresInsecure) {
   for (const absl::string_view address :
        {"0.0.0.0:50051", "[::]:0", "192.168.1.1:50051", "example.com:1", "127.example:1",
         "127.0.0.1.example:1", "127.0.0.256:1", "128.0.0.1:1"}) {
     ExpectRefusal(Parse("", absl::StrCat("--address=127.0.0.1:0,", address)),
                   absl::StrCat("--address is \"", address,
-                               "\", which other machines reach, and would be served in clear text: "
-                               "give --tls_cert and --tls_key, or --insecure where everybody on "
-                               "that network may read and send."));
+                               "\", which other machines can reach, and would use clear text: set "
+                               "--tls_cert and --tls_key, or --insecure if everyone on that "
+                               "network may read and send."));
     EXPECT_EQ(Parse("", absl::StrCat("--insecure --address=", address)).code, 0);
     EXPECT_EQ(Parse("OPMILL_INSECURE=true", absl::StrCat("--address=", address)).code, 0);
     EXPECT_EQ(Parse("", absl::StrCat("--tls_cert=c --tls_key=k --address=", address)).code, 0);
@@ -139,52 +141,52 @@ TEST(Flags, ClearTextDoesNotLeaveTheMachineUnlessMeant) {
   EXPECT_EQ(Parse("", "--address=localhost:0,127.1.2.3:0,[::1]:0,unix:/tmp/socket").code, 0);
 }
 
-TEST(Flags, OfTlsBelongTogether) {
+TEST(Flags, TlsCertificateAndKeyRequireEachOther) {
   ExpectRefusal(
       Parse("", "--tls_cert=c"),
       "--tls_cert is given without --tls_key; a certificate and its key belong together.");
   ExpectRefusal(
       Parse("", "--tls_key=k"),
       "--tls_key is given without --tls_cert; a certificate and its key belong together.");
-  ExpectRefusal(
-      Parse("", "--tls_client_ca=c"),
-      "--tls_client_ca has callers show certificates, which takes TLS: give --tls_cert and "
-      "--tls_key too.");
+  ExpectRefusal(Parse("", "--tls_client_ca=c"),
+                "--tls_client_ca requires TLS: set --tls_cert and --tls_key too.");
 }
 
 TEST(Flags, OfWordsSayWhichWordsThereAre) {
-  ExpectRefusal(Parse("", "--log_format=xml"), "--log_format is \"xml\"; it is one of text, json.");
+  ExpectRefusal(Parse("", "--log_format=xml"),
+                "--log_format is \"xml\"; it must be one of text, json.");
   ExpectRefusal(Parse("", "--log_level=loud"),
-                "--log_level is \"loud\"; it is one of debug, info, warning, error.");
-  ExpectRefusal(Parse("", "--device=quantum"),
-                "--device is \"quantum\"; it is one of auto, hardware, software, cpu, reference.");
+                "--log_level is \"loud\"; it must be one of debug, info, warning, error.");
+  ExpectRefusal(
+      Parse("", "--device=quantum"),
+      "--device is \"quantum\"; it must be one of auto, hardware, software, cpu, reference.");
   ExpectRefusal(Parse("", "--standby=maybe"),
-                "--standby is \"maybe\"; it is one of auto, on, off.");
+                "--standby is \"maybe\"; it must be one of auto, on, off.");
   ExpectRefusal(Parse("", "--small_work=disk"),
-                "--small_work is \"disk\"; it is one of auto, gpu, cpu.");
+                "--small_work is \"disk\"; it must be one of auto, gpu, cpu.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {
-  ExpectRefusal(Parse("", "serve"), "\"serve\" is no flag; opmill-server takes flags only.");
+  ExpectRefusal(Parse("", "serve"), "\"serve\" is not a flag; opmill-server takes only flags.");
   const Ended unknown = Parse("", "--no_such_flag=1");
   EXPECT_NE(unknown.code, 0);
   EXPECT_THAT(unknown.text, HasSubstr("no_such_flag"));
 }
 
-TEST(Flags, ComeFromTheEnvironmentToo) {
+TEST(Flags, CanBeSetInTheEnvironment) {
   ExpectRefusal(Parse("OPMILL_MAX_STREAMS=0", ""),
-                "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   EXPECT_EQ(Parse("OPMILL_MAX_STREAMS=7 OPMILL_LOG_FORMAT=json OPMILL_DRAIN_TIMEOUT=2m", "").code,
             0);
   const Ended unreadable = Parse("OPMILL_MAX_STREAMS=many", "");
   EXPECT_EQ(unreadable.code, 2);
   EXPECT_THAT(unreadable.text,
               StartsWith("opmill-server: OPMILL_MAX_STREAMS is \"many\", which --max_streams does "
-                         "not take."));
+                         "not accept."));
 }
 
-// Of a value that is refused and one that is not, the exit code tells which one counted.
-TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
+// One of two values is invalid, so the exit code shows which one was used.
+TEST(Flags, CommandLineOverridesFilesAndFilesOverrideTheEnvironment) {
   const ScratchDirectory directory;
   const auto file = [&directory](absl::string_view name, absl::string_view text) {
     const std::string path = (directory.path() / std::string(name)).string();
@@ -201,7 +203,7 @@ TEST(Flags, OnTheCommandLineGoBeforeTheFileAndTheFileBeforeTheEnvironment) {
   EXPECT_EQ(Parse("", good_file + " --max_streams=0").code, 2);
 }
 
-TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
+TEST(Flags, FlagFilesMayNestAndAreUtf8) {
   const ScratchDirectory directory;
   const auto write = [&directory](absl::string_view name, absl::string_view text) {
     const std::string path = absl::StrCat(directory.path().string(), "/", name);
@@ -212,7 +214,7 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
   const std::string outer = write("outer", absl::StrCat("\xEF\xBB\xBF--flagfile=", inner, "\n"));
   for (const absl::string_view form : {"--flagfile=", "-flagfile=", "--flagfile "}) {
     ExpectRefusal(Parse("", absl::StrCat(form, outer)),
-                  "--max_streams is 0; it is at least 1 and at most 4294967295.");
+                  "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   }
   const std::string good = write("good", "\n");
   EXPECT_EQ(Parse("", absl::StrCat("--flagfile=", good, ",", good)).code, 0);
@@ -235,14 +237,13 @@ TEST(Flags, InAFileMayNameAnotherAndAreReadAsUtf8) {
   const std::string itself = write("itself", "");
   write("itself", absl::StrCat("--flagfile=", itself, "\n"));
   ExpectRefusal(Parse("", absl::StrCat("--flagfile=", itself)),
-                absl::StrCat("--flagfile=", itself,
-                             " is named by a file, that one by another, more than 10 deep."));
+                absl::StrCat("--flagfile=", itself, " is nested more than 10 deep."));
 }
 
-// Windows' side of it is tested under Wine: tests/windows.
+// The Windows implementation is tested under Wine: tests/windows.
 TEST(Flags, AServiceIsForWindows) {
   ExpectRefusal(Parse("", "--service=start"),
-                "--service is \"start\"; it is one of none, install, uninstall, run.");
+                "--service is \"start\"; it must be one of none, install, uninstall, run.");
   for (const char* action : {"install", "uninstall", "run"}) {
     const Ended ended = RunServer("", absl::StrCat("--device=reference --service=", action));
     EXPECT_EQ(ended.code, 1);
@@ -250,12 +251,12 @@ TEST(Flags, AServiceIsForWindows) {
   }
 }
 
-TEST(Flags, TheLogGoesToTheFileThatIsNamed) {
+TEST(Flags, LogFileIsAppendedTo) {
   const ScratchDirectory directory;
   const std::string path = (directory.path() / "a log").string();
   const std::string flags =
       absl::StrCat("--device=reference --insecure --address=256.0.0.1:1 --log_file='", path, "'");
-  for (int lines = 1; lines <= 2; ++lines) {  // it is appended to
+  for (int lines = 1; lines <= 2; ++lines) {  // the file is appended to
     const Ended ended = RunServer("", flags);
     EXPECT_EQ(ended.code, 1);
     EXPECT_THAT(ended.text, Not(HasSubstr("not_started")));
@@ -272,7 +273,7 @@ TEST(Flags, TheLogGoesToTheFileThatIsNamed) {
               StartsWith("opmill-server: /nowhere/at/all cannot be opened for writing"));
 }
 
-TEST(Flags, HelpListsThemAndVersionSaysIt) {
+TEST(Flags, HelpListsFlagsAndVersionPrintsTheVersion) {
   const Ended help = RunServer("", "--help");
   EXPECT_THAT(help.text, HasSubstr("serves DirectML's operators over gRPC."));
   for (const char* flag : {"--address", "--device", "--max_bytes_in_flight", "--drain_timeout",
@@ -285,11 +286,13 @@ TEST(Flags, HelpListsThemAndVersionSaysIt) {
   EXPECT_THAT(version.text, StartsWith("opmill-server 0."));
 }
 
-TEST(Flags, AnAddressThatCannotBeHadEndsTheServerWithASentence) {
+TEST(Flags, AnUnavailableAddressEndsTheServerWithAnError) {
   const Ended ended = RunServer("", "--device=reference --insecure --address=256.0.0.1:1");
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.text,
-              HasSubstr("The server cannot listen at 256.0.0.1:1: not this machine's, or taken."));
+  EXPECT_THAT(
+      ended.text,
+      HasSubstr(
+          "The server cannot listen at 256.0.0.1:1: the address is not local, or is in use."));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A device whose compilations and runs last until the test lets them go, so that executions can be
+// A device whose compilations and runs wait until the test releases them, so that executions can be
 // held at a stage.
 #ifndef OPMILL_TESTS_SERVER_GATED_DEVICE_H_
 #define OPMILL_TESTS_SERVER_GATED_DEVICE_H_
@@ -89,7 +89,7 @@ class GatedDevice final : public Device {
     const std::lock_guard lock(mutex_);
     return runs_.size();
   }
-  // The oldest run that has not been taken; waits for it.
+  // Waits for a run, and removes and returns the oldest one.
   PendingRun Take() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !runs_.empty(); });

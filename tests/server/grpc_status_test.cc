@@ -7,6 +7,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
+#include "server/execution/retry_delay.h"
 
 namespace opmill {
 namespace {
@@ -23,7 +24,7 @@ std::optional<Detail> DetailOf(const google::rpc::Status& status) {
   return found;
 }
 
-TEST(ToRpcStatus, SaysNothingMoreOfSuccess) {
+TEST(ToRpcStatus, AddsNothingToSuccess) {
   EXPECT_EQ(ToRpcStatus(absl::OkStatus()).SerializeAsString(), "");
   EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
 }
@@ -62,7 +63,7 @@ TEST(ToRpcStatus, NamesTheField) {
   EXPECT_EQ(bad->field_violations(0).description(), "axes[1] is bad.");
 }
 
-TEST(ToRpcStatus, SaysWhenToTryAgain) {
+TEST(ToRpcStatus, AddsTheRetryDelay) {
   const absl::Status full = absl::ResourceExhaustedError("Full.");
   EXPECT_FALSE(IsRetryable(full));
   EXPECT_FALSE(DetailOf<google::rpc::RetryInfo>(ToRpcStatus(full)).has_value());

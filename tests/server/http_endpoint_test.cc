@@ -1,4 +1,5 @@
-// Pages larger than the system's buffers; tests/end_to_end/test_http_endpoint.py has the rest.
+// Tests with pages larger than the socket buffers; tests/end_to_end/test_http_endpoint.py has the
+// rest.
 #include "server/observe/http_endpoint.h"
 
 #include <array>
@@ -39,7 +40,7 @@ class HttpEndpointTest : public ::testing::Test {
     return connection;
   }
 
-  // Until the end or an error.
+  // Reads until the end or an error.
   static std::string ReadAll(SystemSocket connection) {
     std::string text;
     std::array<char, 65536> bytes;
@@ -53,7 +54,7 @@ class HttpEndpointTest : public ::testing::Test {
   std::unique_ptr<HttpEndpoint> endpoint_;
 };
 
-TEST_F(HttpEndpointTest, SendsAPageInPiecesToWhoReadsSlowly) {
+TEST_F(HttpEndpointTest, SendsAPageInPiecesToASlowReader) {
   const SystemSocket connection = Ask();
   absl::SleepFor(absl::Seconds(1));
   const std::string text = ReadAll(connection);
@@ -62,7 +63,7 @@ TEST_F(HttpEndpointTest, SendsAPageInPiecesToWhoReadsSlowly) {
   EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, kBodyBytes);
 }
 
-TEST_F(HttpEndpointTest, CutsOffWhoDoesNotReadForFiveSeconds) {
+TEST_F(HttpEndpointTest, ClosesAConnectionThatDoesNotReadForFiveSeconds) {
   const SystemSocket connection = Ask();
   absl::SleepFor(absl::Seconds(6));
   const std::string text = ReadAll(connection);

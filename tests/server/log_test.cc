@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// What `write` logs.
+// The output of `write`.
 template <typename Write>
 std::string Logged(LogFormat format, LogLevel least, Write write) {
   ::testing::internal::CaptureStderr();
@@ -80,7 +80,7 @@ TEST(JsonLog, KeepsEveryCharacterOfAValue) {
   EXPECT_EQ(fields["event"].string_value(), "event \"with\" quotes");
 }
 
-TEST(JsonLog, ReplacesWhatIsNoUtf8) {
+TEST(JsonLog, ReplacesInvalidUtf8) {
   const struct {
     std::string value;
     std::string logged;
@@ -103,7 +103,7 @@ TEST(JsonLog, ReplacesWhatIsNoUtf8) {
   }
 }
 
-TEST(TextLog, QuotesWhatIsMoreThanAWord) {
+TEST(TextLog, QuotesValuesThatAreNotWords) {
   const std::string text = Logged(LogFormat::kText, LogLevel::kInfo, [] {
     LogLine(LogLevel::kWarning, "execute")
         .Add("word", "FLOAT32[2,3]")
@@ -117,7 +117,7 @@ TEST(TextLog, QuotesWhatIsMoreThanAWord) {
                              "pair=\"a=b\" lines=\"a\\u000ab\" bytes=7\n"));
 }
 
-TEST(Log, LeavesOutWhatIsBelowItsLevel) {
+TEST(Log, OmitsLinesBelowItsLevel) {
   const std::string text = Logged(LogFormat::kText, LogLevel::kWarning, [] {
     LogLine(LogLevel::kDebug, "no").Add("key", "value");
     LogLine(LogLevel::kInfo, "no").Add(absl::InternalError("No."));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/api/grpc_status.h"
+#include "server/execution/retry_delay.h"
 
 namespace opmill {
 namespace {
@@ -30,16 +30,6 @@ TEST(MemoryBudget, GivesSharesUpToItsLimitAndTakesThemBack) {
     EXPECT_TRUE(budget.Take(0).ok());
   }
   EXPECT_EQ(budget.used(), 0u);
-}
-
-TEST(MemoryBudget, RefusesForEverWhatNeverFits) {
-  const MemoryBudget budget(100);
-  EXPECT_TRUE(budget.Check(100).ok());
-  const absl::Status status = budget.Check(101);
-  EXPECT_EQ(status.message(),
-            "The execution needs 101 bytes for its inputs and outputs, more than "
-            "max_bytes_in_flight (100).");
-  EXPECT_FALSE(IsRetryable(status));
 }
 
 TEST(MemoryBudget, DoesNotOverflow) {

@@ -22,7 +22,7 @@ std::string Refusal(Limits limits) {
   return std::string(status.message());
 }
 
-TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
+TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
   for (const uint64_t host : {2 * kGibibyte, 24 * kGibibyte, 2048 * kGibibyte}) {
     Limits limits;
     const auto plan = DivideMemory(host, limits);
@@ -39,7 +39,7 @@ TEST(MemoryPlan, PartsMakeUpTheWholeOnAnyMachine) {
   }
 }
 
-TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
+TEST(MemoryPlan, AGivenLimitAppliesAndTheOtherGetsTheRest) {
   Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 900 * kMebibyte};
   const auto plan = DivideMemory(kGibibyte, tensors);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -51,14 +51,14 @@ TEST(MemoryPlan, WhatIsGivenCountsAndTheOtherGetsTheRest) {
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
 }
 
-TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
+TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {
   EXPECT_EQ(
       Refusal({.memory_limit = 512 * kMebibyte}),
-      "--memory_limit is 512MiB; it is at least 656MiB: 256MiB for the process and "
+      "--memory_limit is 512MiB; it must be at least 656MiB: 256MiB for the process and "
       "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 192MiB "
       "for messages with a --max_message_bytes of 64MiB, and 128MiB for tensors.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
-              StartsWith("--memory_limit is 1GiB; it is at least "));
+              StartsWith("--memory_limit is 1GiB; it must be at least "));
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),
               HasSubstr("--max_executions (1048576)"));
 }
@@ -66,7 +66,7 @@ TEST(MemoryPlan, RefusesALimitThatItsPartsDoNotFitInto) {
 TEST(MemoryPlan, RefusesTensorsAndScratchThatDoNotFitBesideEachOther) {
   EXPECT_THAT(
       Refusal({.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 2 * kGibibyte}),
-      StartsWith("--max_bytes_in_flight is 2GiB and --max_scratch_bytes 0; together they are "
+      StartsWith("--max_bytes_in_flight is 2GiB and --max_scratch_bytes 0; together they may be "
                  "at most "));
   EXPECT_THAT(Refusal({.memory_limit = 2 * kGibibyte,
                        .max_bytes_in_flight = kGibibyte,

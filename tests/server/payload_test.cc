@@ -1,4 +1,4 @@
-// Splitting and joining, against what protobuf makes of the same bytes.
+// Splitting and joining, compared with protobuf's handling of the same bytes.
 #include "proto/payload.h"
 
 #ifdef __GLIBC__
@@ -25,7 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of a number that no message here has.
+// A field with a number that no message uses.
 std::string UnknownField(Random& random, int depth = 0) {
   const uint32_t field = 200 + static_cast<uint32_t>(random.Below(1 << 20));
   switch (random.Below(depth < 4 ? 5 : 4)) {
@@ -52,7 +52,8 @@ std::string Shuffled(Random& random, std::vector<std::string> pieces) {
   return joined;
 }
 
-// A TensorChunk's fields: any of them absent or repeated, in any order, with unknown ones between.
+// The fields of a TensorChunk: any of them absent or repeated, in any order, mixed with unknown
+// ones.
 std::string RandomChunk(Random& random, size_t max_bytes) {
   std::vector<std::string> pieces;
   for (uint64_t i = random.Below(6); i > 0; --i) {
@@ -68,7 +69,7 @@ std::string RandomChunk(Random& random, size_t max_bytes) {
   return Shuffled(random, std::move(pieces));
 }
 
-// Partial descriptors, which protobuf merges: with each other, or the later oneof wins.
+// Partial descriptors, which protobuf merges; for a oneof, the last one wins.
 v1::OperatorDesc RandomOperator(Random& random) {
   v1::OperatorDesc desc;
   v1::TensorDesc tensor;
@@ -120,7 +121,7 @@ v1::TensorChunk ToChunk(const IncomingChunk& from) {
   return to;
 }
 
-// What the two test types have in common: the bytes of field 100, whatever protobuf calls it.
+// The common interface of the two test types: the bytes of field 100.
 template <typename Message>
 struct Payloads {
   static constexpr PayloadKind kKind = PayloadKind::kChunks;
@@ -128,7 +129,7 @@ struct Payloads {
     return RandomChunk(random, max_bytes);
   }
   static auto* Field(Message& message) { return message.mutable_chunks(); }
-  // Unknown fields are no part of what a chunk says.
+  // Unknown fields are ignored.
   static std::string Text(v1::TensorChunk chunk) {
     chunk.DiscardUnknownFields();
     return chunk.SerializeAsString();
@@ -167,7 +168,7 @@ std::string RandomWire(Random& random, size_t max_bytes) {
   return Shuffled(random, std::move(pieces));
 }
 
-// Cut anywhere, into empty slices too.
+// Splits the bytes anywhere, including empty slices.
 grpc::ByteBuffer Sliced(Random& random, absl::string_view bytes) {
   const size_t longest = size_t{1} << random.Below(12);
   std::vector<grpc::Slice> slices;
@@ -189,7 +190,7 @@ std::string BytesOf(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// "" when protobuf and Split agree on the bytes: both refuse them, or both read the same.
+// Returns "" if protobuf and Split agree on the bytes: both refuse them, or both read the same.
 template <typename Message>
 std::string Disagreement(Random& random, const std::string& bytes) {
   Message whole;
@@ -263,7 +264,7 @@ TYPED_TEST(PayloadTest, AgreesWithProtobufOnEveryFlippedByte) {
 TYPED_TEST(PayloadTest, AgreesWithProtobufOnNoise) {
   Random random(4);
   for (int i = 0; i < 20000; ++i) {
-    // Mostly small numbers: those are tags and lengths.
+    // Mostly small numbers, because these are tags and lengths.
     std::string noise = RandomBytes(random, random.Below(60));
     for (char& byte : noise) {
       if (random.OneIn(2)) byte = static_cast<char>(byte & 0x3F);
@@ -349,7 +350,7 @@ TEST(Payload, StaysReadableWhereTheSplitMessageMoves) {
   EXPECT_EQ(ToChunk(moved.chunks()[0]).data(), "0123456789");
 }
 
-TEST(Payload, TakesAHeaderOfOneMebibyteAndNoMore) {
+TEST(Payload, AcceptsAHeaderOfUpToOneMebibyte) {
   Random random(7);
   const auto split = [&random](size_t header_bytes) {
     const std::string field = Delimited(300, std::string(header_bytes - 5, 'x'));
@@ -367,8 +368,8 @@ TEST(Payload, TakesAHeaderOfOneMebibyteAndNoMore) {
                                        "more than 1048576 bytes."));
 }
 
-// Each takes three bytes of the message and far more of the reader.
-TEST(Payload, TakesSoManyRunsOfTensorBytesAndNoMore) {
+// Each chunk takes three bytes of the message, but much more memory of the reader.
+TEST(Payload, LimitsTheNumberOfChunks) {
   Random random(9);
   std::string most;
   for (size_t i = 0; i < kMaxChunksPerMessage; ++i) most += Delimited(kPayloadField, "");
@@ -382,7 +383,7 @@ TEST(Payload, TakesSoManyRunsOfTensorBytesAndNoMore) {
   }
 }
 
-TEST(Payload, NamesTheByteWhereAMessageStopsBeingOne) {
+TEST(Payload, NamesTheByteWhereAMessageIsInvalid) {
   Random random(8);
   const auto status = SplitMessage::Split(Sliced(random, "\x08\x07\xFF"), PayloadKind::kChunks);
   EXPECT_EQ(status.status(),
@@ -390,7 +391,7 @@ TEST(Payload, NamesTheByteWhereAMessageStopsBeingOne) {
                                        "cannot be read."));
 }
 
-// The one place known where protobuf takes what is refused here: it goes to a depth of 100.
+// The only known difference from protobuf, which accepts groups up to a depth of 100.
 TEST(Payload, RefusesUnknownGroupsDeeperThan32) {
   Random random(9);
   const auto nested = [](int depth) {
@@ -404,14 +405,14 @@ TEST(Payload, RefusesUnknownGroupsDeeperThan32) {
 }
 
 #ifdef __GLIBC__
-// Where null, gRPC may not free memory of its quota; of the thread.
+// If null, gRPC must not free memory of its quota on this thread.
 bool GrpcMayFree() {
   void* const* context =
       static_cast<void* const*>(dlsym(RTLD_DEFAULT, "_ZN9grpc_core7ExecCtx9exec_ctx_E"));
   return context != nullptr && *context != nullptr;
 }
 
-TEST(SplitMessage, FreesTheMessageWhereGrpcMay) {
+TEST(SplitMessage, FreesTheMessageOnAGrpcThread) {
   static char bytes[] = "\x08\x07";
   static std::vector<bool>& freed = *new std::vector<bool>();
   {

@@ -76,7 +76,7 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
   EXPECT_EQ(*desc, OperatorDesc(HardmaxDesc{.input = input, .output = input, .axes = {0, 2}}));
 }
 
-// The decoder looks fields up by the names in the schema.
+// The decoder finds fields by the names in the schema.
 TEST(DecodeOperator, FindsEveryNameOfASchemaInItsMessage) {
   for (const OperatorSchema* const schema : Operators()) {
     const auto* const field =
@@ -136,7 +136,7 @@ struct Refusal {
   std::string desc;
   std::string field;
   std::string sentence;
-  int level = 0;  // 0: none is given
+  int level = 0;  // 0: absent
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
 };
 
@@ -237,7 +237,7 @@ TEST(DecodeOperator, RefusesAFeatureLevelThatIsGivenAsUnspecified) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("feature_level (0) is none of 1.0 (4096)"));
 }
 
-TEST(DecodeRequest, HoldsTheDescriptorToTheLevelOfItsMessage) {
+TEST(DecodeRequest, AppliesTheFeatureLevelOfItsMessage) {
   const std::string text =
       "operator { reduce { input { data_type: DATA_TYPE_INT64 sizes: 3 } axes: 0 function: "
       "REDUCE_FUNCTION_SUM } } ";

@@ -63,14 +63,14 @@ TEST(Statistics, CountEndsByTheirCode) {
   EXPECT_EQ(statistics.refusals()[static_cast<size_t>(absl::StatusCode::kInvalidArgument)], 2u);
 }
 
-TEST(Statistics, MeasureWhatEndsWell) {
+TEST(Statistics, MeasureSuccessfulExecutions) {
   Statistics statistics;
   const OperatorDesc desc = TopKDesc{};
   const StageTimes times = {.upload = absl::Milliseconds(1),
                             .compile = absl::ZeroDuration(),
                             .queue = absl::Milliseconds(2),
                             .compute = absl::Milliseconds(3),
-                            .download = -absl::Nanoseconds(1)};  // a clock that was set back
+                            .download = -absl::Nanoseconds(1)};  // the clock was set back
   statistics.AddEnd({.desc = desc,
                      .status = absl::OkStatus(),
                      .times = times,
@@ -87,7 +87,7 @@ TEST(Statistics, MeasureWhatEndsWell) {
   EXPECT_EQ(of.compile.snapshot().count(), 1u);
 }
 
-TEST(Statistics, LoseNothingToManyThreads) {
+TEST(Statistics, AreThreadSafe) {
   constexpr uint64_t kEach = 20'000;
   Statistics statistics;
   const OperatorDesc desc = ReduceDesc{};

@@ -23,7 +23,7 @@ class UploadTest : public testing::Test {
     IncomingChunk chunk;
     chunk.tensor_index = tensor_index;
     chunk.offset = offset;
-    chunk.data = Payload(nullptr, 0, 0, size);  // nobody reads it
+    chunk.data = Payload(nullptr, 0, 0, size);  // the bytes are not read
     absl::Status status = upload_.Check(chunk, "chunks[0]");
     if (status.ok()) upload_.Add(chunk);
     return status;
@@ -32,19 +32,19 @@ class UploadTest : public testing::Test {
   Upload upload_{TwoInputs()};
 };
 
-TEST_F(UploadTest, TakesTheInputsInterleaved) {
+TEST_F(UploadTest, AcceptsInterleavedInputs) {
   EXPECT_EQ(upload_.bytes(), 10u);
   EXPECT_EQ(Send(1, 0, 1), absl::OkStatus());
   EXPECT_EQ(Send(0, 0, 2), absl::OkStatus());
   EXPECT_EQ(Send(1, 1, 3), absl::OkStatus());
   EXPECT_EQ(upload_.received(), 6u);
   EXPECT_FALSE(upload_.complete());
-  EXPECT_EQ(Send(0, 2, 6), absl::OkStatus());  // with the bytes that round it up
+  EXPECT_EQ(Send(0, 2, 6), absl::OkStatus());  // including its padding
   EXPECT_EQ(upload_.received(), 10u);
   EXPECT_TRUE(upload_.complete());
 }
 
-TEST_F(UploadTest, RefusesWhatIsNotTheNextOfItsInput) {
+TEST_F(UploadTest, RefusesAChunkThatIsNotTheNext) {
   ASSERT_EQ(Send(0, 0, 2), absl::OkStatus());
   ASSERT_EQ(Send(1, 0, 4), absl::OkStatus());
   const struct {

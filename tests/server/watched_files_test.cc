@@ -31,7 +31,7 @@ class WatchedFilesTest : public ::testing::Test {
     });
   }
 
-  // Windows lets nobody replace or remove a file in the moment in which the watcher reads it.
+  // Windows does not allow replacing or removing a file while the watcher reads it.
   static void Change(const std::function<void(std::error_code&)>& change) {
     std::error_code error;
     for (int i = 0; i < 100; ++i) {

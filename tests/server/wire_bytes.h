@@ -1,4 +1,4 @@
-// Pieces of protobuf's wire form, made by hand.
+// Builds protobuf's wire format by hand.
 #ifndef OPMILL_TESTS_SERVER_WIRE_BYTES_H_
 #define OPMILL_TESTS_SERVER_WIRE_BYTES_H_
 

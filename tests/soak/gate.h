@@ -7,10 +7,10 @@
 
 namespace opmill {
 
-// Lets threads do one thing after another, and has them rest together.
+// Lets a controller pause several threads at the same time.
 class Gate {
  public:
-  // Waits while the others rest. False: it is all over. Leave must follow where this was true.
+  // Waits while threads are paused. Returns false after Close. After true, Leave must be called.
   bool Enter() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !resting_ || over_; });
@@ -24,7 +24,7 @@ class Gate {
     changed_.notify_all();
   }
 
-  // Nobody is inside after, until Resume.
+  // When this returns no thread is inside, until Resume.
   void Rest() {
     std::unique_lock lock(mutex_);
     resting_ = true;

@@ -11,15 +11,15 @@ constexpr uint64_t kMostPrinted = 20;
 
 }  // namespace
 
-void Ledger::Count(absl::string_view deed, absl::StatusCode code) {
+void Ledger::Count(absl::string_view action, absl::StatusCode code) {
   const std::lock_guard lock(mutex_);
-  ++counts_[{std::string(deed), absl::StatusCodeToString(code)}];
+  ++counts_[{std::string(action), absl::StatusCodeToString(code)}];
 }
 
-void Ledger::Fail(absl::string_view deed, absl::string_view what) {
+void Ledger::Fail(absl::string_view action, absl::string_view what) {
   const std::lock_guard lock(mutex_);
   if (++failures_ > kMostPrinted) return;
-  absl::FPrintF(stderr, "soak: FAILURE in %s: %s\n", deed, what);
+  absl::FPrintF(stderr, "soak: FAILURE in %s: %s\n", action, what);
 }
 
 uint64_t Ledger::failures() const {

@@ -1,4 +1,4 @@
-// What has happened in a soak, and what should not have.
+// Counts the results of a soak, and its failures.
 #ifndef OPMILL_TESTS_SOAK_LEDGER_H_
 #define OPMILL_TESTS_SOAK_LEDGER_H_
 
@@ -13,12 +13,12 @@
 
 namespace opmill {
 
-// Any thread may call.
+// Thread-safe.
 class Ledger {
  public:
-  void Count(absl::string_view deed, absl::StatusCode code);
-  // A wrong answer, or an end that nothing explains. The first ones are printed at once.
-  void Fail(absl::string_view deed, absl::string_view what);
+  void Count(absl::string_view action, absl::StatusCode code);
+  // Records a wrong result, or an unexplained error. The first ones are printed at once.
+  void Fail(absl::string_view action, absl::string_view what);
 
   uint64_t failures() const;
   uint64_t total() const;
@@ -26,7 +26,7 @@ class Ledger {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, uint64_t> counts_;  // by deed and code
+  std::map<std::pair<std::string, std::string>, uint64_t> counts_;  // by action and code
   uint64_t failures_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// More kinds of kernels than a server may have live: they come and go, every answer is right, and
-// neither memory nor the compiler's work grows with how often they do.
+// Uses more kernels than a server may have live: they are created and released, every result is
+// right, and neither memory nor compilation grows.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -16,10 +16,11 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-// The least that the default limits take, and by server/config/memory_plan.cc as many kernels live.
+// The smallest memory limit with the default limits, and the number of live kernels that
+// server/config/memory_plan.cc allows for it.
 constexpr uint64_t kMemoryLimit = 704 * kMebibyte;
 constexpr uint64_t kMaxLiveKernels = 42;
-// Of the operator whose kernels have just been made live, and of those that are on their way out.
+// Kernels of the operator that was just compiled, and of those being evicted.
 constexpr uint64_t kSlack = 16;
 
 class LiveKernels : public ::testing::Test {
@@ -70,12 +71,12 @@ TEST_F(LiveKernels, ComeAndGoInBoundedMemory) {
     if (round == 1) {
       first = device;
       resident = server_->MemoryBytes();
-      // Or else this would tell nothing.
+      // Otherwise the test would prove nothing.
       ASSERT_GT(device.shaders_compiled(), kMaxLiveKernels + kSlack);
     }
     EXPECT_EQ(device.shaders_compiled(), first.shaders_compiled());
   }
-  // Each kernel that did not go would have taken about 1 MiB.
+  // Each kernel that was not released would have taken about 1 MiB.
   EXPECT_GT(Device().pipelines_created(), first.pipelines_created() + 2 * kMaxLiveKernels);
   EXPECT_LT(server_->MemoryBytes(), resident + 48 * kMebibyte);
 }

@@ -1,9 +1,10 @@
-// Real servers under mixed load for as long as one likes: right and wrong requests, slow and dying
-// callers, of all sizes. Every answer is checked. One server lives as long as the soak, and at
-// times of rest its memory and handles are taken; another is killed and started over and over;
-// under a third the driver fails, and it has to go on, by its standby, and with another device.
+// Runs real servers under mixed load for any duration: valid and invalid requests of all sizes,
+// slow and crashing callers. Every result is checked. One server runs for the whole time, and its
+// memory and handles are measured while it is idle. Another one is killed and restarted repeatedly.
+// Under a third one the driver fails, and the server must continue, on its standby and then with a
+// new device.
 //
-// The exit status is 0 where all answers were right, every end could be explained and nothing grew.
+// The exit status is 0 if all results were right, every error was explained, and nothing grew.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -30,27 +31,28 @@
 #include "client/error.h"
 #include "grpc/grpc.h"
 #include "tests/conformance/random.h"
-#include "tests/soak/deeds.h"
 #include "tests/soak/gate.h"
 #include "tests/soak/ledger.h"
 #include "tests/soak/soak_case.h"
 #include "tests/soak/vitals.h"
+#include "tests/soak/workload.h"
 #include "tests/support/driver_faults.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
 
-ABSL_FLAG(double, minutes, 1, "How long.");
-ABSL_FLAG(uint64_t, seed, 0, "Of all that is random; 0: another each time. It is printed.");
-ABSL_FLAG(std::string, device, "software", "Of the servers.");
+ABSL_FLAG(double, minutes, 1, "Duration.");
+ABSL_FLAG(uint64_t, seed, 0, "Random seed; 0: a new one each time. It is printed.");
+ABSL_FLAG(std::string, device, "software", "Device of the servers.");
 ABSL_FLAG(std::string, standby, "on",
-          "Of the server that loses its device. With on none of its callers may be told that it is "
-          "unavailable, and its small work stays with the device; with off they may.");
-ABSL_FLAG(uint64_t, cases, 40, "Operators and shapes, each with kernels to compile first.");
-ABSL_FLAG(bool, large, true, "Tensors of 64 MiB, too.");
-ABSL_FLAG(double, max_growth_mib_per_minute, 2, "Of the memory at rest.");
-ABSL_FLAG(double, max_growth_mib_per_loss, 4, "Likewise, of the server that loses its device.");
-ABSL_FLAG(std::string, client_of, "", "Is a caller of the server there, until it is killed.");
-ABSL_FLAG(uint64_t, start, 0, "Of such a caller: what it begins with.");
+          "Standby of the server that loses its device: with on its calls must not fail, with off "
+          "they may get UNAVAILABLE.");
+ABSL_FLAG(uint64_t, cases, 40, "Number of operators and shapes, whose kernels are compiled first.");
+ABSL_FLAG(bool, large, true, "Include tensors of 64 MiB.");
+ABSL_FLAG(double, max_growth_mib_per_minute, 2, "Bound on the growth of memory at rest.");
+ABSL_FLAG(double, max_growth_mib_per_loss, 4, "The same, for the server that loses its device.");
+ABSL_FLAG(std::string, client_of, "",
+          "Runs as a caller of the server at this address, until it is killed.");
+ABSL_FLAG(uint64_t, start, 0, "For such a caller: the start of its random sequence.");
 
 extern char** environ;
 
@@ -74,16 +76,16 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& ad
           "--small_work=gpu",
           absl::StrCat("--shader_cache=", cache.utf8()),
           absl::StrCat("--max_idle_bytes=", 128 << 20),
-          // Cuts nothing off.
+          // No execution is aborted.
           absl::StrCat("--drain_timeout=", absl::FormatDuration(kPatience)),
       },
       {.environment = std::move(environment), .patience = kPatience});
 }
 
-// The exact device stands on none.
+// The reference device has no driver.
 bool HasDriver() { return absl::GetFlag(FLAGS_device) != "reference"; }
 
-// Sleeps in pieces, and ends early when it is told to.
+// Sleeps in short intervals, and returns early when told to stop.
 void SleepUntil(absl::Time time, const std::atomic<bool>& over) {
   while (absl::Now() < time && !over) absl::SleepFor(absl::Milliseconds(50));
 }
@@ -135,8 +137,8 @@ class Soak {
     return false;
   }
 
-  // Kernels take a software device seconds each, and its callers would wait for one another's. What
-  // this compiles lies in the cache on disk for the servers to come.
+  // A software device takes seconds to compile each kernel, and callers would wait for each other.
+  // Compiling here puts the bytecode into the disk cache for the servers to come.
   absl::Status WarmUp() {
     const absl::Time start = absl::Now();
     absl::StatusOr<Client> client = Client::Connect(steady_->address());
@@ -155,15 +157,16 @@ class Soak {
     const bool is_always_there =
         absl::string_view(server) == "steady" ||
         (absl::string_view(server) == "losing" && absl::GetFlag(FLAGS_standby) == "on");
-    Deeds deeds(address, cases_, ledger_,
-                {.server = server, .may_be_unavailable = !is_always_there, .patience = kPatience});
+    Workload workload(
+        address, cases_, ledger_,
+        {.server = server, .may_be_unavailable = !is_always_there, .patience = kPatience});
     while (gate_.Enter()) {
-      deeds.Do(random);
+      workload.DoOne(random);
       gate_.Leave();
     }
   }
 
-  // Callers that are gone in the middle of whatever they do.
+  // Callers that are killed in the middle of whatever they do.
   void KillClients() {
     Random random(seed_ * 1000 + 900);
     while (gate_.Enter()) {
@@ -225,8 +228,8 @@ class Soak {
     }
   }
 
-  // Once. Whoever calls meanwhile is told that the server is unavailable, unless it has a standby;
-  // after that it answers.
+  // Loses the device once. Without a standby, callers get Unavailable meanwhile; afterwards the
+  // server must answer again.
   void LoseDevice(Client& client, Random& random) {
     const absl::Time patience = absl::Now() + kPatience;
     faults_.Begin("lose_device");
@@ -251,7 +254,7 @@ class Soak {
     ledger_.Count("device lost", absl::StatusCode::kOk);
   }
 
-  // Nothing goes on, and all that was reserved is given back.
+  // Waits until nothing is in progress and all reservations are released.
   void AwaitIdle(Client& client) {
     const absl::Time patience = absl::Now() + kPatience;
     for (;;) {
@@ -269,7 +272,7 @@ class Soak {
     }
   }
 
-  // Times of load and of rest, in turns.
+  // Alternates periods of load and of rest.
   void Watch(absl::Duration length) {
     const absl::Time start = absl::Now();
     const absl::Duration turn = std::clamp(length / 30, absl::Seconds(2), absl::Seconds(20));
@@ -284,10 +287,10 @@ class Soak {
       SleepUntil(absl::Now() + turn, over_);
       gate_.Rest();
       for (Client& client : clients) AwaitIdle(client);
-      absl::SleepFor(absl::Milliseconds(300));  // what has ended lets go of threads and handles
+      absl::SleepFor(absl::Milliseconds(300));  // lets ended work release threads and handles
       const Vitals vitals = TakeVitals(steady_->pid(), absl::ToDoubleMinutes(absl::Now() - start));
       vitals_.push_back(vitals);
-      absl::PrintF("%6.1f min: %d deeds, %d failures; %s", vitals.at, ledger_.total(),
+      absl::PrintF("%6.1f min: %d actions, %d failures; %s", vitals.at, ledger_.total(),
                    ledger_.failures(), Text(vitals));
       if (losing_ != nullptr) {
         losing_vitals_.push_back(TakeVitals(losing_->pid(), static_cast<double>(losses_)));
@@ -311,7 +314,7 @@ class Soak {
     }
   }
 
-  // The server's log tells of each loss and each return.
+  // The server's log reports each loss and each return.
   void CheckLosses() {
     if (losing_ == nullptr) return;
     for (const char* event : {"\"event\":\"device_lost\"", "\"event\":\"device_back\""}) {
@@ -349,7 +352,7 @@ class Soak {
       held = held && losing_held;
     }
     const bool good = held && ledger_.failures() == 0;
-    absl::PrintF("%s%d deeds, %d failures, seed %d: %s\n", vitals, ledger_.total(),
+    absl::PrintF("%s%d actions, %d failures, seed %d: %s\n", vitals, ledger_.total(),
                  ledger_.failures(), seed_, good ? "GOOD" : "BAD");
     return good;
   }
@@ -363,20 +366,20 @@ class Soak {
   std::unique_ptr<ServerProcess> steady_;
   std::unique_ptr<ServerProcess> mortal_;  // of KillServers, while that runs
   const DriverFaults faults_;
-  std::unique_ptr<ServerProcess> losing_;  // null where there is no driver
+  std::unique_ptr<ServerProcess> losing_;  // null without a driver
   std::atomic<uint64_t> losses_ = 0;
-  std::vector<Vitals> vitals_;         // of steady_, at times
-  std::vector<Vitals> losing_vitals_;  // of losing_, at numbers of losses
+  std::vector<Vitals> vitals_;         // of steady_, over time
+  std::vector<Vitals> losing_vitals_;  // of losing_, by number of losses
 };
 
-// Until the process is killed. What it sees is nobody's concern.
+// Runs until the process is killed. Its results are ignored.
 void CallUntilKilled(const std::string& address, uint64_t seed) {
   SoakCases cases(seed, absl::GetFlag(FLAGS_cases), false);
   Ledger ledger;
-  Deeds deeds(address, cases, ledger,
-              {.server = "dying", .may_be_unavailable = true, .patience = kPatience});
+  Workload workload(address, cases, ledger,
+                    {.server = "dying", .may_be_unavailable = true, .patience = kPatience});
   Random random(absl::GetFlag(FLAGS_start));
-  for (;;) deeds.Do(random);
+  for (;;) workload.DoOne(random);
 }
 
 }  // namespace
@@ -384,7 +387,7 @@ void CallUntilKilled(const std::string& address, uint64_t seed) {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  grpc_init();  // and never down again: clients come and go
+  grpc_init();  // never shut down, because clients come and go
   uint64_t seed = absl::GetFlag(FLAGS_seed);
   if (seed == 0) seed = std::random_device()();
   if (const std::string address = absl::GetFlag(FLAGS_client_of); !address.empty()) {

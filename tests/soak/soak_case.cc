@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kOneLargeIn = 60;
 
-// 64 MiB in, and of hardmax as many out.
+// Inputs of 64 MiB; for hardmax also outputs.
 std::vector<OperatorDesc> LargeOperators() {
   const auto floats = [](uint32_t rows, uint32_t columns) {
     return TensorDesc{DataType::kFloat32, {rows, columns}, {}};

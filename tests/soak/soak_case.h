@@ -1,4 +1,4 @@
-// Executions whose right answers are known, from a few bytes to 64 MiB.
+// Executions with known results, from a few bytes to 64 MiB.
 #ifndef OPMILL_TESTS_SOAK_SOAK_CASE_H_
 #define OPMILL_TESTS_SOAK_SOAK_CASE_H_
 
@@ -17,18 +17,18 @@
 
 namespace opmill {
 
-// Constant but for what it has seen. Any thread may ask.
+// Immutable except for a cache of the correct result. Thread-safe.
 class SoakCase {
  public:
   explicit SoakCase(ConformanceCase c);
 
   const v1::OperatorDesc& desc() const { return desc_; }
   const Inputs& inputs() const { return *inputs_; }
-  // Keep the bytes as long as gRPC may read them.
+  // The returned InputBytes keep the bytes alive while gRPC may read them.
   std::vector<InputBytes> bytes() const;
   std::string line() const { return ToLine(c_); }
 
-  // "" when these are the operator's outputs, by the reference; else the first mistake.
+  // Returns the first mistake compared with the reference, or "".
   std::string FindMistake(const std::vector<OutputTensor>& outputs);
 
  private:
@@ -36,18 +36,18 @@ class SoakCase {
   v1::OperatorDesc desc_;
   std::shared_ptr<const Inputs> inputs_;
   std::mutex mutex_;
-  std::vector<std::vector<std::byte>> right_;  // an answer that was found right
+  std::vector<std::vector<std::byte>> right_;  // a result that was verified
 };
 
 class SoakCases {
  public:
-  // The same for a seed and count. Without `large` none is longer than some MiB.
+  // Deterministic for a seed and count. Without `large`, no case is longer than some MiB.
   SoakCases(uint64_t seed, uint64_t count, bool large);
 
   std::vector<v1::OperatorDesc> operators() const;
   absl::Span<const std::unique_ptr<SoakCase>> small() const { return small_; }
 
-  // Small ones far more often.
+  // Picks small cases far more often than large ones.
   SoakCase& Pick(Random& random);
   SoakCase& PickSmall(Random& random) { return *small_[random.Below(small_.size())]; }
 

@@ -15,7 +15,7 @@
 namespace opmill {
 namespace {
 
-constexpr size_t kLeastSamples = 4;  // for a slope that means something
+constexpr size_t kLeastSamples = 4;  // for a significant slope
 
 uint64_t CountEntries(const std::string& folder) {
   std::error_code error;

@@ -1,4 +1,4 @@
-// How a process does, and how that changes.
+// Measures a process's memory, handles and threads, and how they change.
 #ifndef OPMILL_TESTS_SOAK_VITALS_H_
 #define OPMILL_TESTS_SOAK_VITALS_H_
 
@@ -12,24 +12,24 @@
 namespace opmill {
 
 struct Vitals {
-  double at = 0;  // minutes since the start, or whatever else there was more and more of
+  double at = 0;  // minutes since the start, or another growing quantity
   uint64_t resident_bytes = 0;
   uint64_t handles = 0;
   uint64_t threads = 0;
 };
 
-// Zeros where there is no such process.
+// Returns zeros if there is no such process.
 Vitals TakeVitals(pid_t pid, double at);
 
-// Least squares over points of x and y.
+// A least-squares fit over points of x and y.
 struct Slope {
   double per_x = 0;
-  double spread = 0;  // the standard error of it
+  double spread = 0;  // its standard error
   size_t points = 0;
 };
 Slope FitSlope(const std::vector<std::pair<double, double>>& points);
 
-// By how much each may grow.
+// How much each value may grow.
 struct VitalBounds {
   const char* unit = "min";  // of Vitals::at
   double resident_bytes_per_unit = 0;
@@ -37,9 +37,9 @@ struct VitalBounds {
   uint64_t threads = 0;
 };
 
-// Judges what was taken at rest, but for the first third, in which caches and pools fill up.
-// Answers with lines of text; `held` tells whether nothing grew past its bound. Memory has, where
-// its slope is past the bound by more than twice its spread.
+// Evaluates measurements at rest, except the first third, in which caches and pools fill up.
+// Returns lines of text; `held` is set to whether everything stayed within its bound. Memory
+// exceeds it if the slope is above the bound by more than twice its standard error.
 std::string JudgeVitals(const std::vector<Vitals>& all, const VitalBounds& bounds, bool& held);
 
 }  // namespace opmill

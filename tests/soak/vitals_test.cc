@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr double kMiB = 1 << 20;
 constexpr VitalBounds kBounds = {.resident_bytes_per_unit = kMiB, .handles = 2, .threads = 1};
 
-// A sample a minute: 100 MiB, and some noise around what `grow` adds.
+// One sample per minute: 100 MiB plus noise plus `grow`.
 template <typename Grow>
 std::vector<Vitals> Samples(const Grow& grow) {
   std::vector<Vitals> all;

@@ -1,4 +1,5 @@
-// Switches of the fault layer, for servers that are started with its environment.
+// Controls the fault layer of servers that are started with this environment.
+// tests/support/fault_layer.cc lists the faults.
 #ifndef OPMILL_TESTS_SUPPORT_DRIVER_FAULTS_H_
 #define OPMILL_TESTS_SUPPORT_DRIVER_FAULTS_H_
 
@@ -13,7 +14,7 @@ namespace opmill {
 // tests/support/fault_layer.cc says what there is.
 class DriverFaults {
  public:
-  // NAME=value. Drivers under Vulkan only.
+  // NAME=value. Works only for Vulkan drivers.
   std::vector<std::string> environment() const {
     return {"VK_ADD_LAYER_PATH=" OPMILL_FAULT_LAYER_DIRECTORY,
             "VK_INSTANCE_LAYERS=VK_LAYER_OPMILL_faults",

@@ -1,13 +1,13 @@
-// A Vulkan layer that lets a driver fail. Files in the folder that FAULT_LAYER_SWITCHES names are
+// A Vulkan layer that simulates driver failures. Files in the directory FAULT_LAYER_SWITCHES are
 // its switches:
 //
-//   lose_device  the next device that is given work finishes what it has, and is lost: this and all
-//                later work is refused. The file is gone then.
-//   no_device    while it is there no device can be created
-//   no_pipeline  while it is there no compute pipeline can be created
-//   no_memory    while it is there no memory is given out in pieces of 64 MiB and more
+//   lose_device  the next device that gets work finishes what it has, and is lost: this and all
+//                later work fails. The file is then removed.
+//   no_device    while it exists, no device can be created
+//   no_pipeline  while it exists, no compute pipeline can be created
+//   no_memory    while it exists, no memory of 64 MiB or more can be allocated at once
 //
-// Faults come from where a driver's come, so that all above it meets them as it would meet those.
+// Faults occur where a driver's faults occur, so that all layers above handle them in the same way.
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
@@ -35,7 +35,7 @@ struct DeviceFunctions {
 constexpr VkDeviceSize kLargeBytes = VkDeviceSize{64} << 20;
 
 std::mutex mutex;
-// By the dispatch key: the first word of an instance, or of a device and its queues.
+// Keyed by the dispatch key: the first word of an instance, or of a device and its queues.
 std::map<void*, PFN_vkGetInstanceProcAddr> instances;
 std::map<void*, DeviceFunctions> devices;
 std::set<VkDevice> lost_devices;

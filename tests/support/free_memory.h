@@ -5,7 +5,7 @@
 
 namespace opmill {
 
-// Host memory that can be had without swapping, in bytes; 0 when the system does not say.
+// The host memory that is available without swapping, in bytes; 0 if unknown.
 uint64_t FreeMemoryBytes();
 
 }  // namespace opmill

@@ -1,4 +1,4 @@
-// A directory of one test's own, gone when the test is over.
+// A temporary directory for one test, removed by the destructor.
 #ifndef OPMILL_TESTS_SUPPORT_SCRATCH_DIRECTORY_H_
 #define OPMILL_TESTS_SUPPORT_SCRATCH_DIRECTORY_H_
 

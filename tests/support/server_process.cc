@@ -31,7 +31,7 @@ namespace {
 constexpr char kServingEvent[] = R"("event":"serving")";
 constexpr absl::Duration kExitPoll = absl::Milliseconds(5);
 
-// The text in a field of a line of the log; empty where it has none.
+// The text of a field in a log line; empty if it is absent.
 std::string FieldOf(const std::string& line, absl::string_view name) {
   const std::string key = absl::StrCat("\"", name, "\":\"");
   const size_t found = line.find(key);
@@ -45,14 +45,14 @@ std::string ServerPath() {
   return path != nullptr ? path : OPMILL_SERVER_PATH;
 }
 
-// A cache for all servers of a test run, where their compiler is slow; else each starts without
-// one.
+// A cache shared by all servers of a test run if their compiler is slow; otherwise each server
+// starts without one.
 std::string ShaderCache() {
   const char* folder = std::getenv("OPMILL_TEST_SHADER_CACHE");
   return folder != nullptr ? folder : "";
 }
 
-// Without OPMILL_*, where the server looks for values of its flags, and with `added`.
+// The environment without OPMILL_*, which sets flags of the server, plus `added`.
 std::vector<std::string> PlainEnvironment(const std::vector<std::string>& added) {
   std::vector<std::string> kept;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -62,7 +62,7 @@ std::vector<std::string> PlainEnvironment(const std::vector<std::string>& added)
   return kept;
 }
 
-// As exec takes them.
+// In the form that exec needs.
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -75,8 +75,8 @@ std::string ReadAll(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Where /proc tells of the server that was started as `pid`. Under Wine that is in_console.sh, and
-// the server a process that Wine has started.
+// The directory in /proc of the server that was started as `pid`. Under Wine `pid` is
+// in_console.sh, and the server is a process that Wine has started.
 std::filesystem::path ProcessFolder(pid_t pid) {
   if (std::getenv("OPMILL_WINE") == nullptr) return absl::StrCat("/proc/", pid);
   const std::string mark = absl::StrCat("IN_CONSOLE=", pid, std::string(1, '\0'));

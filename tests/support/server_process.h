@@ -23,8 +23,8 @@ namespace opmill {
 class ServerProcess {
  public:
   // Starts opmill-server on a free port, with these flags, and waits until it serves. The binary is
-  // the one that was built beside the test, unless OPMILL_SERVER_BINARY names another. The
-  // environment is this process's without OPMILL_*, and what is given.
+  // the one that was built with the test, unless OPMILL_SERVER_BINARY names another one. The
+  // environment is that of this process without OPMILL_*, plus the given variables.
   struct Surroundings {
     std::vector<std::string> environment;  // NAME=value
     absl::Duration patience = absl::Seconds(60);
@@ -34,27 +34,28 @@ class ServerProcess {
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(std::vector<std::string> flags) {
     return Start(std::move(flags), {});
   }
-  // Kills it if it runs still.
+  // Kills the process if it is still running.
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   const std::string& address() const { return address_; }
-  const std::string& metrics_address() const { return metrics_address_; }  // empty: it has none
+  const std::string& metrics_address() const { return metrics_address_; }  // empty if disabled
   pid_t pid() const { return pid_; }
 
   void Signal(int number) const;
-  // The exit status, or minus the number of the signal that ended it; nothing when it runs on. May
-  // be called again.
+  // Returns the exit status, or minus the number of the signal that ended the process; nullopt if
+  // it is still running. May be called again.
   std::optional<int> WaitForExit(absl::Duration timeout = absl::Seconds(60));
 
-  // Its resident set, now (VmRSS) and the largest so far (VmHWM); 0 once it has ended.
+  // The resident set, current (VmRSS) and peak (VmHWM); 0 after the process has ended.
   uint64_t MemoryBytes() const { return StatusBytes("VmRSS:"); }
   uint64_t PeakMemoryBytes() const { return StatusBytes("VmHWM:"); }
 
-  // The lines of its log so far: JSON objects.
+  // The lines of the log so far: JSON objects.
   std::vector<std::string> log_lines() const;
-  // The first line, past or to come, that holds `text`; nothing when none comes in time.
+  // Waits for a line that contains `text`, and returns the first one, including earlier lines;
+  // nullopt after the timeout.
   std::optional<std::string> WaitForLine(absl::string_view text,
                                          absl::Duration timeout = absl::Seconds(60));
 

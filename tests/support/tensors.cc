@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/descriptor/half.h"
+#include "kernels/base/half.h"
 
 namespace opmill {
 namespace {

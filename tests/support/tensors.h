@@ -1,4 +1,4 @@
-// Tensors of tests, as bytes from readable numbers and back.
+// Converts readable numbers to the bytes of test tensors, and back.
 #ifndef OPMILL_TESTS_SUPPORT_TENSORS_H_
 #define OPMILL_TESTS_SUPPORT_TENSORS_H_
 
@@ -10,12 +10,12 @@
 
 namespace opmill {
 
-// The bits of one element; the number must be one that the type holds.
+// The bits of one element; the type must be able to represent the number.
 uint64_t BitsOf(DataType type, double number);
 double NumberOf(DataType type, uint64_t bits);
 
-// RequiredBytes(desc) bytes with `bits` as the elements in row-major order; gaps hold `gap`.
-// Elements that share a place (stride 0) are written in turn.
+// RequiredBytes(desc) bytes with `bits` as the elements in row-major order; gaps are filled with
+// `gap`. Elements at the same location (stride 0) are written in order.
 std::vector<std::byte> BytesOfBits(const TensorDesc& desc, const std::vector<uint64_t>& bits,
                                    std::byte gap = std::byte{0xA5});
 std::vector<std::byte> BytesOfNumbers(const TensorDesc& desc, const std::vector<double>& numbers,

@@ -23,7 +23,7 @@ namespace {
 
 using OpenedDevice = absl::StatusOr<std::unique_ptr<Device>>;
 
-// Closes the devices while everything that they use is still alive.
+// Closes the devices while everything that they use still exists.
 class Devices : public ::testing::Environment {
  public:
   OpenedDevice& Get(const std::string& name) {

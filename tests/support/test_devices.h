@@ -1,4 +1,4 @@
-// The devices that tests run on, by name, and one operator run from bytes to bytes.
+// The devices that tests run on, by name, and a helper that runs one operator.
 #ifndef OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_
 #define OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_
 
@@ -13,22 +13,22 @@
 
 namespace opmill {
 
-// Parameters for tests that run on every device, one name each: Reference, Software, Cpu where
-// it is built, and Hardware where the machine has a GPU.
+// Parameters for tests that run on every device: Reference, Software, Cpu if it is built, and
+// Hardware if the machine has a GPU.
 std::vector<std::string> TestDevices();
 bool HasHardwareAdapter();
 
-// Opened once a process and closed before it ends. Beside those above, SoftwareCopies: the software
-// adapter as if its memory were not the host's.
+// Opened once per process and closed before it ends. In addition to the names above:
+// SoftwareCopies, the software adapter with separate device memory.
 absl::StatusOr<Device*> OpenTestDevice(const std::string& name);
 
-// The folder that devices opened from here on keep bytecode in; without it they keep none.
+// The directory in which devices opened later cache bytecode. By default they cache none.
 void SetTestShaderCache(std::string directory);
 
-// True when an absent device is a failure: OPMILL_REQUIRE_DEVICE=1.
+// True if an absent device is a failure: OPMILL_REQUIRE_DEVICE=1.
 bool RequiresDevices();
 
-// A test on the device that its parameter names. An absent device is a visible skip.
+// A test on the device that its parameter names. Skipped with a message if the device is absent.
 class DeviceTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
@@ -38,8 +38,8 @@ class DeviceTest : public ::testing::TestWithParam<std::string> {
   Device* device_ = nullptr;
 };
 
-// Validates, compiles and runs. `input` holds at least the bytes that its tensor requires.
-// One vector of bytes an output, each RequiredBytes long.
+// Validates, compiles and runs. `input` must have at least the bytes that its tensor requires.
+// Returns the bytes of each output, each RequiredBytes long.
 absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(
     Device& device, const OperatorDesc& desc, const std::vector<std::byte>& input,
     FeatureLevel level = kNewestFeatureLevel);

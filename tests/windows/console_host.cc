@@ -1,7 +1,7 @@
 // console_host PROGRAM [ARGUMENT...]: starts the program in a console, as a user would, and sends
-// it Ctrl-C for each line of stdin; at the end of stdin it ends the program at once. Ends with its
-// exit code. For Wine 8, which sends no other event than Ctrl-C, and that one, unlike Windows, to a
-// group of processes too.
+// it Ctrl-C for each line of stdin; at the end of stdin it kills the program. Exits with the
+// program's exit code. For Wine 8, which supports no other event than Ctrl-C, and, unlike Windows,
+// sends it to a process group too.
 #include <windows.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
   std::exit(127);
 }
 
-// The command line after the program's own name, as it stands.
+// The command line after the program's own name, unchanged.
 wchar_t* Rest(wchar_t* line) {
   bool quoted = false;
   while (*line != L'\0' && (quoted || *line != L' ')) quoted ^= *line++ == L'"';

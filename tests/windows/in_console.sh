@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# in_console.sh WINE CONSOLE_HOST.exe PROGRAM.exe [ARGUMENT...]: runs it under Wine as if it were a
-# program of this system: SIGTERM and SIGINT become Ctrl-C, and whoever kills this script ends it.
+# in_console.sh WINE CONSOLE_HOST.exe PROGRAM.exe [ARGUMENT...]: runs the program under Wine like a
+# program of this system: SIGTERM and SIGINT become Ctrl-C, and killing this script kills it.
 set -u
 
 export IN_CONSOLE=$$  # by which a test finds the program's own process

@@ -47,7 +47,7 @@ def free_port():
 class Programs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = ServerProcess(device="auto")
+        cls.server = ServerProcess()
         cls.addClassCleanup(cls.server.__exit__, None, None, None)
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
 
@@ -65,6 +65,15 @@ class Programs(unittest.TestCase):
         with ServerProcess("--adapter=Default adapter", device="auto") as server:
             self.assertEqual(server.lines("adapter")[0]["name"], "Default adapter")
             run(CLI, "demo", "--server", server.address)
+
+    def test_without_a_gpu_the_processor_serves(self):
+        with ServerProcess(device="auto") as server:
+            run(CLI, "demo", "--server", server.address)
+            with api.connect(server.address) as channel:
+                info = api.stub_of(channel).GetServerInfo(api.sv.GetServerInfoRequest(), timeout=10)
+        print(info.device.adapter, info.device.driver)
+        self.assertEqual(info.device.kind, api.sv.DeviceInfo.KIND_CPU)
+        self.assertRegex(info.device.driver, r"^(SSE4|AVX\d), \d+ threads?$")
 
     def test_an_adapter_that_is_not_there_is_an_error(self):
         said = run(WINDOWS_SERVER, "--adapter=Radeon", "--address=127.0.0.1:0", code=1)
@@ -172,7 +181,7 @@ class Programs(unittest.TestCase):
         for folder in prefix.glob(f"{LOCAL_APP_DATA}/opmill"):
             subprocess.run(["rm", "-r", folder], check=True)
         for compiles in (True, False):
-            with ServerProcess("--shader_cache=default", device="auto") as server:
+            with ServerProcess("--shader_cache=default") as server:
                 run(CLI, "demo", "--server", server.address)
                 with api.connect(server.address) as channel:
                     device = api.wait_until_idle(api.stub_of(channel)).device

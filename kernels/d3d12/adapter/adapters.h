@@ -1,4 +1,5 @@
-// The machine's adapters: Vulkan's physical devices over vkd3d, DXGI's adapters on Windows.
+// Lists, selects and opens the machine's adapters: Vulkan's physical devices through vkd3d, or
+// DXGI's adapters on Windows.
 #ifndef OPMILL_KERNELS_D3D12_ADAPTER_ADAPTERS_H_
 #define OPMILL_KERNELS_D3D12_ADAPTER_ADAPTERS_H_
 
@@ -18,43 +19,45 @@ struct ID3D12Device;
 namespace opmill {
 
 struct AdapterInfo {
-  uint32_t index = 0;  // what --adapter=<index> means
+  uint32_t index = 0;  // for --adapter=<index>
   std::string name;
   DeviceKind kind = DeviceKind::kHardware;
   std::string driver;  // "vkd3d 2.1 on Vulkan (llvmpipe, Mesa 25.0.7)"
   uint64_t memory_bytes = 0;
-  std::vector<OldDriver> old_drivers = {};  // of those behind it
+  std::vector<OldDriver> old_drivers = {};  // drivers of this adapter that are too old
 
   friend bool operator==(const AdapterInfo&, const AdapterInfo&) = default;
 };
 
 enum class AdapterChoice : uint32_t { kAuto, kHardware, kSoftware };
 
-// Drivers that compile for themselves and ask the environment where to keep that (Mesa's do) keep
-// it under `directory`, UTF-8. Where the environment already says so, it is obeyed. Before the
-// first adapter is listed; later it does nothing.
+// Sets `directory` (UTF-8) as the cache of drivers that compile shaders themselves and read the
+// location from the environment, such as Mesa's. A location that the environment already sets takes
+// precedence. Must be called before the first adapter is listed; has no effect later.
 void KeepDriverCacheIn(const std::string& directory);
 
-// In the system's own order.
+// Lists the adapters in the system's order.
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters();
 
-// The adapters worth trying, best first: hardware before software under kAuto. `wanted` is an index
-// or a part of the name in any case; empty takes all. NotFound, with the list, when none is left.
+// Returns the adapters to try, best first: under kAuto, hardware before software. `wanted` is an
+// index or part of the name in any case; empty selects all. Returns NotFound, with the list, if no
+// adapter matches.
 absl::StatusOr<std::vector<AdapterInfo>> ChooseAdapters(absl::Span<const AdapterInfo> adapters,
                                                         AdapterChoice choice,
                                                         absl::string_view wanted);
 
-// A device of that adapter, as a reference that the caller owns.
+// Opens a device on the adapter. The caller owns the reference.
 absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter);
 
-// The driver under this queue has lost its device, and what implements Direct3D keeps that to
-// itself.
+// True if the driver has lost the device of this queue, and the Direct3D implementation has not
+// reported it.
 bool HasSilentlyLostDevice(ID3D12CommandQueue* queue);
 
-// The name and version of what implements D3DCompile.
+// The name and version of the library that implements D3DCompile.
 std::string ShaderCompilerName();
 
-// What the implementation last complained of on this thread, once; empty where it is silent.
+// Returns and clears the last message of the Direct3D implementation on this thread; empty if there
+// is none.
 std::string TakeDriverMessage();
 
 }  // namespace opmill

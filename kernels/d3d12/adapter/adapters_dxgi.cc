@@ -1,6 +1,7 @@
-// Not with platform.h: mingw's DXGI headers and DirectX-Headers declare some of the same things.
+// Does not include platform.h: mingw's DXGI headers and DirectX-Headers have conflicting
+// declarations.
 #include <windows.h>
-// After windows.h.
+// Must follow windows.h.
 #include <dxgi1_4.h>
 
 #include <array>
@@ -18,11 +19,11 @@ namespace {
 
 constexpr UINT kMicrosoft = 0x1414;
 constexpr UINT kBasicRenderDriver = 0x8C;  // WARP
-constexpr UINT kMesa = 0x10005;            // the vendor of llvmpipe, as Wine passes it on
+constexpr UINT kMesa = 0x10005;            // llvmpipe's vendor id, as reported by Wine
 constexpr char kDefaultAdapter[] = "Default adapter";
 
 std::string Utf8(const wchar_t* text) {
-  std::array<char, 512> bytes = {};  // a description has 128 units at most
+  std::array<char, 512> bytes = {};  // a description has at most 128 UTF-16 units
   WideCharToMultiByte(CP_UTF8, 0, text, -1, bytes.data(), static_cast<int>(bytes.size()) - 1,
                       nullptr, nullptr);
   return bytes.data();
@@ -65,15 +66,15 @@ AdapterInfo Describe(IDXGIAdapter1* adapter, uint32_t index) {
 
 struct Adapters {
   std::vector<AdapterPointer> listed;
-  std::string warp_error;  // why WARP is not among them, where it is not
+  std::string warp_error;  // why WARP is not listed, if it is not
 };
 
 std::string Describe(HRESULT result) {
   return absl::StrCat("fails with 0x", absl::Hex(static_cast<uint32_t>(result)));
 }
 
-// EnumAdapters1 names WARP last where it names it at all; EnumWarpAdapter knows it in any case, but
-// in Wine, which has none.
+// EnumAdapters1 lists WARP last, if at all. EnumWarpAdapter always finds it, except in Wine, which
+// does not have WARP.
 absl::StatusOr<Adapters> FindAdapters() {
   IDXGIFactory4* raw_factory = nullptr;
   HRESULT result =
@@ -104,7 +105,7 @@ absl::StatusOr<Adapters> FindAdapters() {
 
 }  // namespace
 
-void KeepDriverCacheIn(const std::string& /*directory*/) {}  // Direct3D keeps its own
+void KeepDriverCacheIn(const std::string& /*directory*/) {}  // Direct3D has its own cache
 
 absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
   ASSIGN_OR_RETURN(const Adapters adapters, FindAdapters());
@@ -112,7 +113,7 @@ absl::StatusOr<std::vector<AdapterInfo>> ListAdapters() {
   for (const AdapterPointer& adapter : adapters.listed) {
     infos.push_back(Describe(adapter.get(), static_cast<uint32_t>(infos.size())));
   }
-  // The last resort, in WARP's place: what D3D12CreateDevice takes by itself.
+  // The last resort, instead of WARP: the default adapter of D3D12CreateDevice.
   if (!adapters.warp_error.empty()) {
     infos.push_back({.index = static_cast<uint32_t>(infos.size()),
                      .name = kDefaultAdapter,

@@ -1,4 +1,5 @@
-// Between DXGI and Direct3D 12, whose headers do not meet in one file.
+// Connects the DXGI code with the Direct3D 12 code: their headers cannot be included in the same
+// file.
 #ifndef OPMILL_KERNELS_D3D12_ADAPTER_ADAPTERS_DXGI_H_
 #define OPMILL_KERNELS_D3D12_ADAPTER_ADAPTERS_DXGI_H_
 
@@ -15,7 +16,7 @@ struct AdapterReleaser {
   void operator()(IUnknown* adapter) const;
 };
 
-// Null: the default adapter.
+// Null means the default adapter.
 absl::StatusOr<std::unique_ptr<IUnknown, AdapterReleaser>> FindAdapter(const AdapterInfo& wanted);
 
 }  // namespace opmill

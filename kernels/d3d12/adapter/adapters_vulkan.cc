@@ -24,7 +24,7 @@
 #define VKD3D_NO_WIN32_TYPES
 #include <vkd3d.h>
 
-// Of headers that bring their own Windows types.
+// From headers that define their own Windows types.
 extern "C" void vkd3d_utils_set_log_callback(PFN_vkd3d_log callback);
 extern "C" const char* vkd3d_shader_get_version(unsigned int* major, unsigned int* minor);
 
@@ -34,7 +34,7 @@ namespace {
 thread_local std::string open_line;
 thread_local std::string last_error_line;
 
-// vkd3d's messages come in pieces; lines look like "7f3a:err:function: text\n".
+// vkd3d's messages arrive in pieces; lines look like "7f3a:err:function: text\n".
 void KeepErrors(const char* format, va_list arguments) {
   char piece[1024];
   vsnprintf(piece, sizeof(piece), format, arguments);
@@ -48,11 +48,11 @@ void KeepErrors(const char* format, va_list arguments) {
   open_line.clear();
 }
 
-// vkd3d's Vulkan instance, so that what is listed is what is opened.
+// vkd3d's Vulkan instance, so that the listed devices are those that are opened.
 class Vulkan {
  public:
-  // The one of this process, which stays: some drivers leak when they are unloaded, and loading
-  // them takes its time. A failure is tried again.
+  // The instance of this process. It is never destroyed: some drivers leak when they are unloaded,
+  // and loading them takes time. A failure is retried.
   static absl::StatusOr<const Vulkan*> Get() {
     static absl::Mutex mutex(absl::kConstInit);
     static const Vulkan* instance = nullptr;
@@ -119,7 +119,7 @@ class Vulkan {
 
  private:
   static absl::StatusOr<Vulkan> Create() {
-    // Whoever asks vkd3d to speak wants to hear all of it.
+    // If vkd3d's log was requested, it should be complete.
     if (std::getenv("VKD3D_DEBUG") == nullptr) vkd3d_utils_set_log_callback(KeepErrors);
     static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loader == nullptr) {
@@ -149,8 +149,8 @@ class Vulkan {
         ToStatus(vkd3d_create_instance(&info, &vulkan.instance_), "vkd3d_create_instance");
     if (!created.ok()) {
       return absl::NotFoundError(
-          absl::StrCat("No Vulkan driver of this machine answers (", created.message(),
-                       ") A software one is in the package mesa-vulkan-drivers."));
+          absl::StrCat("This machine has no working Vulkan driver (", created.message(),
+                       ") The package mesa-vulkan-drivers contains a software driver."));
     }
     return vulkan;
   }
@@ -172,7 +172,7 @@ void KeepDriverCacheIn(const std::string& directory) {
   constexpr char kMesa[] = "MESA_SHADER_CACHE_DIR";
   if (std::getenv(kMesa) != nullptr) return;
   const std::filesystem::path path = std::filesystem::path(directory) / "mesa";
-  std::error_code ignored;  // without the directory Mesa keeps nothing
+  std::error_code ignored;  // without the directory Mesa caches nothing
   std::filesystem::create_directories(path, ignored);
   setenv(kMesa, path.c_str(), /*overwrite=*/1);
 }
@@ -207,7 +207,8 @@ absl::StatusOr<ID3D12Device*> OpenAdapter(const AdapterInfo& adapter) {
   return device;
 }
 
-// vkd3d 2.1 logs what a submission failed with, and returns success. No work at all is refused too.
+// vkd3d 2.1 logs the error of a submission, and returns success. An empty submission fails in the
+// same way.
 bool HasSilentlyLostDevice(ID3D12CommandQueue* queue) {
   const absl::StatusOr<const Vulkan*> vulkan = Vulkan::Get();
   if (!vulkan.ok()) return false;

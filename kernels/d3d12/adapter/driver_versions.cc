@@ -13,7 +13,7 @@ namespace opmill {
 namespace {
 
 constexpr DriverRequirement kRequirements[] = {
-    // Debian 12's own, 22.3.6, does so silently.
+    // Debian 12's version, 22.3.6, does so silently.
     {"llvmpipe", 25, 0, "Older ones end shader loops after 65535 iterations: results are wrong."},
     {"Mesa", 25, 0, "Older ones have not been tested."},
     {"vkd3d-shader", 2, 1, "Older ones have not been tested."},

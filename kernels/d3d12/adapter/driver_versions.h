@@ -12,13 +12,13 @@
 namespace opmill {
 
 struct DriverRequirement {
-  absl::string_view driver;  // its name, or the first word of what it says of its version
+  absl::string_view driver;  // its name, or the first word of its version text
   uint32_t major = 0;
   uint32_t minor = 0;
-  absl::string_view why;  // what is wrong with older ones
+  absl::string_view why;  // the problem with older versions
 };
 
-// The first that fits a driver counts.
+// The first matching requirement applies.
 absl::Span<const DriverRequirement> DriverRequirements();
 
 // A driver below its required version.
@@ -32,8 +32,8 @@ struct OldDriver {
   friend bool operator==(const OldDriver&, const OldDriver&) = default;
 };
 
-// Of the driver of that name, which says of its version "Mesa 22.3.6 (LLVM 15.0.6)", or "2.1".
-// Empty where it is new enough, or nothing is known of it.
+// Checks the driver `name`, whose version text is "Mesa 22.3.6 (LLVM 15.0.6)" or "2.1". Returns
+// nullopt if it is new enough, or if nothing is known about it.
 std::optional<OldDriver> FindOldDriver(absl::string_view name, absl::string_view version);
 
 }  // namespace opmill

@@ -11,7 +11,7 @@ namespace {
 using Limits = VkPhysicalDeviceDescriptorIndexingProperties;
 using Limit = uint32_t Limits::*;
 
-// vkd3d takes half of this off for root descriptors, of which we have none.
+// vkd3d reserves half of this for root descriptors, which are not used here.
 constexpr uint32_t kSetDescriptors = kMaxHeapDescriptors + D3D12_MAX_ROOT_COST;
 
 constexpr Limit kHeapLimits[] = {
@@ -65,7 +65,7 @@ void VKAPI_CALL FeaturesForHeap(VkPhysicalDevice device, VkPhysicalDeviceFeature
 PFN_vkVoidFunction VKAPI_CALL GetProc(VkInstance instance, const char* name) {
   const PFN_vkVoidFunction found = driver_get_proc(instance, name);
   if (found == nullptr) return nullptr;
-  // Both names of a function are one.
+  // Both names refer to the same function.
   const absl::string_view function = name;
   if (function == "vkGetPhysicalDeviceProperties2" ||
       function == "vkGetPhysicalDeviceProperties2KHR") {

@@ -11,10 +11,10 @@
 namespace opmill {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // what constant buffers ask for, and a multiple of every view
+constexpr uint64_t kAlignment = 256;  // for constant buffers; a multiple of every view's alignment
 constexpr uint64_t kSharedBlockBytes = uint64_t{32} << 20;
 
-// Eight sizes to an octave, so that blocks of tensors of about one size serve each other.
+// Eight sizes per power of two, so that blocks can be reused for tensors of similar sizes.
 uint64_t DedicatedBlockBytes(uint64_t size_bytes) {
   uint64_t octave = kMaxSharedSliceBytes;
   while (octave <= size_bytes / 2) octave *= 2;
@@ -97,7 +97,7 @@ void BufferPool::Discount(Placement placement, uint64_t size_bytes) {
 
 absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t size_bytes) {
   const uint64_t limit = IsOnHost(placement) ? options_.max_host_bytes : UINT64_MAX;
-  constexpr uint64_t kMostBytes = UINT64_MAX / 4;  // rounding up stays far from its end
+  constexpr uint64_t kMostBytes = UINT64_MAX / 4;  // so that rounding up cannot overflow
   if (size_bytes > std::min(limit, kMostBytes)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "A buffer of ", size_bytes, " bytes is larger than all memory that buffers may take (",
@@ -118,8 +118,8 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
     if (!fits() && !shared) block_bytes = size_bytes;
     if (!fits()) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("A buffer of ", size_bytes, " bytes finds no room: buffers have ",
-                       host_bytes_, " of the ", limit, " bytes that they may take."));
+          absl::StrCat("A buffer of ", size_bytes, " bytes does not fit: buffers use ", host_bytes_,
+                       " of the ", limit, " bytes that they may use."));
     }
     Count(placement, block_bytes);
   }
@@ -130,7 +130,7 @@ absl::StatusOr<BufferSlice> BufferPool::Allocate(Placement placement, uint64_t s
     {
       absl::MutexLock lock(&mutex_);
       trimmed = Trim(0);
-      if (!shared) {  // a driver's limit for one buffer may lie between the two sizes
+      if (!shared) {  // the driver's limit may be between the two sizes
         Discount(placement, block_bytes - size_bytes);
         block_bytes = size_bytes;
       }

@@ -1,5 +1,6 @@
-// Buffers cut out of pooled resources. Fresh memory is dear (a resource is an allocation of its own
-// in the driver, and its first touch costs a second a gigabyte in software), so it is kept.
+// Suballocates buffers from pooled resources. New memory is expensive (a resource is a separate
+// allocation in the driver, and touching it first takes a second per gigabyte in software), so
+// resources are kept.
 #ifndef OPMILL_KERNELS_D3D12_MEMORY_BUFFER_POOL_H_
 #define OPMILL_KERNELS_D3D12_MEMORY_BUFFER_POOL_H_
 
@@ -22,8 +23,8 @@
 
 namespace opmill {
 
-// Resources of different placements are never the same, so that one state fits all of a resource's
-// slices: what a command list reads lies apart from what it writes.
+// Each resource belongs to one placement, so all its slices can share one resource state: memory
+// that a command list reads is separate from memory that it writes.
 enum class Placement : uint32_t {
   kHostInput,     // mapped; read by kernels in place (unified) or copied (else)
   kHostOutput,    // mapped; written by kernels in place (unified) or copied to (else)
@@ -36,7 +37,8 @@ inline constexpr uint64_t kMaxSharedSliceBytes = uint64_t{4} << 20;
 
 class BufferPool;
 
-// A part of a resource, given back to its pool in the end. Empty when default-made or moved from.
+// A part of a resource, returned to its pool by the destructor. Empty if default-constructed or
+// moved from.
 class BufferSlice {
  public:
   BufferSlice() = default;
@@ -47,9 +49,9 @@ class BufferSlice {
   explicit operator bool() const { return pool_ != nullptr; }
   ID3D12Resource* resource() const { return resource_; }
   uint64_t offset() const { return offset_; }          // in the resource; a multiple of 256
-  uint64_t size_bytes() const { return size_bytes_; }  // asked for, rounded up to 256
-  std::byte* data() const { return data_; }            // null where the host cannot reach
-  // Its resource has no more than 32 MiB, and other slices.
+  uint64_t size_bytes() const { return size_bytes_; }  // the requested size, rounded up to 256
+  std::byte* data() const { return data_; }            // null if the host cannot access it
+  // True if its resource is shared with other slices. Such a resource has at most 32 MiB.
   bool is_shared() const { return size_bytes_ <= kMaxSharedSliceBytes; }
   uint64_t gpu_address() const { return resource_->GetGPUVirtualAddress() + offset_; }
 
@@ -66,15 +68,15 @@ class BufferSlice {
 
 struct BufferPoolOptions {
   bool unified_memory = true;
-  uint64_t max_host_bytes = UINT64_MAX;  // of all resources in the host's memory together
-  uint64_t max_idle_bytes = UINT64_MAX;  // of resources with no slice handed out
+  uint64_t max_host_bytes = UINT64_MAX;  // of all resources in host memory
+  uint64_t max_idle_bytes = UINT64_MAX;  // of resources without allocated slices
 };
 
-// Safe to use from many threads. Slices keep their pool alive.
+// Thread-safe. Slices keep their pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   struct Usage {
-    uint64_t in_use_bytes = 0;  // slices handed out
+    uint64_t in_use_bytes = 0;  // allocated slices
     uint64_t pooled_bytes = 0;  // the rest of the resources
   };
 
@@ -82,10 +84,10 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
                                             std::shared_ptr<Health> health,
                                             BufferPoolOptions options);
 
-  // ResourceExhausted past the limit, or when the driver has no more.
+  // Returns ResourceExhausted beyond the limit, or if the driver is out of memory.
   absl::StatusOr<BufferSlice> Allocate(Placement placement, uint64_t size_bytes);
 
-  // Destroys what is kept for slices to come.
+  // Destroys resources without allocated slices.
   void ReleaseIdle();
 
   Usage usage() const;
@@ -98,7 +100,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     ComPtr<ID3D12Resource> resource;
     std::byte* data = nullptr;
     uint64_t size_bytes = 0;
-    bool shared = false;  // by many slices; else by one at a time
+    bool shared = false;  // among many slices; otherwise one slice at a time
     uint64_t in_use_bytes = 0;
     std::map<uint64_t, uint64_t> holes;  // offset -> size; shared blocks only
     std::list<Block*>::iterator idle;    // valid while in_use_bytes is 0
@@ -107,15 +109,15 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   using Blocks = std::vector<std::unique_ptr<Block>>;
 
   struct Arena {
-    std::set<Hole> holes;                   // of shared blocks: the best fit is the first
-    std::multimap<uint64_t, Block*> spare;  // whole blocks that no one uses, by size
+    std::set<Hole> holes;                   // in shared blocks, by size
+    std::multimap<uint64_t, Block*> spare;  // unused unshared blocks, by size
   };
 
   BufferPool(ComPtr<ID3D12Device> device, std::shared_ptr<Health> health, BufferPoolOptions options)
       : device_(std::move(device)), health_(std::move(health)), options_(options) {}
 
   bool IsOnHost(Placement placement) const;
-  // A resource comes, goes, or turns out smaller.
+  // Update the totals when a resource is created or destroyed, or turns out smaller.
   void Count(Placement placement, uint64_t size_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Discount(Placement placement, uint64_t size_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::unique_ptr<Block>> CreateBlock(Placement placement, uint64_t size_bytes,
@@ -128,17 +130,17 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddHole(Block& block, uint64_t offset, uint64_t size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As RemoveHole and AddHole, without memory of their own for both.
+  // Equivalent to RemoveHole and AddHole, but reuses the nodes of the containers.
   void ChangeHole(Block& block, uint64_t offset, uint64_t new_offset, uint64_t new_size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A hole, one with those that it touches.
+  // Adds a hole, merged with adjacent holes.
   void AddRoom(Block& block, uint64_t offset, uint64_t size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveHole(Block& block, uint64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkIdle(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkBusy(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The longest idle blocks, until no more than `max_idle_bytes` are. The caller destroys them
-  // without the lock: unmapping gigabytes takes its time.
+  // Removes the blocks that have been idle longest until at most `max_idle_bytes` are idle. The
+  // caller destroys them without the lock, because unmapping gigabytes takes long.
   Blocks Trim(uint64_t max_idle_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(const BufferSlice& slice);
 
@@ -148,10 +150,10 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   mutable absl::Mutex mutex_;
   std::array<Arena, kPlacements> arenas_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<ID3D12Resource*, std::unique_ptr<Block>> blocks_ ABSL_GUARDED_BY(mutex_);
-  std::list<Block*> idle_ ABSL_GUARDED_BY(mutex_);  // the longest idle first
+  std::list<Block*> idle_ ABSL_GUARDED_BY(mutex_);  // longest idle first
   uint64_t idle_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // those being created among them
-  uint64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of the total, in the host's memory
+  uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // including those being created
+  uint64_t host_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // the part of total_bytes_ in host memory
   uint64_t in_use_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -64,7 +64,7 @@ absl::StatusOr<ComPtr<ID3D12RootSignature>> CreateRootSignature(ID3D12Device* de
   desc.NumParameters = 1;
   desc.pParameters = &table;
 
-  // Version 1.0 promises nothing about data that does not change, which suits views of scratch.
+  // Version 1.0 makes no promise that data is static, which is right for views of scratch.
   ComPtr<ID3DBlob> blob;
   ComPtr<ID3DBlob> messages;
   RETURN_IF_ERROR(
@@ -117,7 +117,7 @@ D3D12_GPU_DESCRIPTOR_HANDLE DescriptorHeap::WriteTable(
                                                           .SizeInBytes = constants.size_bytes};
   device_->CreateConstantBufferView(&constants_desc, slot);
   slot.ptr += stride_;
-  // Null descriptors: an absent view of a table must not name memory that is gone.
+  // Null descriptors: the table must not refer to destroyed memory through an absent view.
   for (const ResourceView& view : reads) {
     const D3D12_SHADER_RESOURCE_VIEW_DESC desc = ReadDesc(view);
     device_->CreateShaderResourceView(view.element_count == 0 ? nullptr : view.resource, &desc,

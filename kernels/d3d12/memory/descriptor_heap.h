@@ -1,5 +1,5 @@
-// The one shader-visible descriptor heap of a device, as tables of what a dispatch is bound to: its
-// constants, its reads, then its writes.
+// The single shader-visible descriptor heap of a device, divided into tables. A table holds the
+// bindings of a dispatch: its constants, then its reads, then its writes.
 #ifndef OPMILL_KERNELS_D3D12_MEMORY_DESCRIPTOR_HEAP_H_
 #define OPMILL_KERNELS_D3D12_MEMORY_DESCRIPTOR_HEAP_H_
 
@@ -17,23 +17,24 @@ namespace opmill {
 
 inline constexpr uint32_t kTableSlots = 1 + kReadSlots + kWriteSlots;
 
-// Of vkd3d's heaps, whatever their size, each descriptor takes memory and time (vulkan_limits.h).
+// In vkd3d's heaps, each descriptor takes memory and time, whatever the size of the heap
+// (vulkan_limits.h).
 inline constexpr uint32_t kMaxHeapDescriptors = 16384;
 
-// The layout that every pipeline is made for: one table. Constants are in it, too: as a root
-// descriptor vkd3d puts them into a set of their own for every dispatch.
+// The root signature of every pipeline: one table. Constants are in it too, because vkd3d puts a
+// root descriptor into a separate set for every dispatch.
 absl::StatusOr<ComPtr<ID3D12RootSignature>> CreateRootSignature(ID3D12Device* device,
                                                                 Health& health);
 inline constexpr UINT kRootTable = 0;
 
-// Constants of a dispatch; their size is a multiple of
+// The constants of a dispatch. The size must be a multiple of
 // D3D12_CONSTANT_BUFFER_DATA_PLACEMENT_ALIGNMENT.
 struct ConstantsView {
   D3D12_GPU_VIRTUAL_ADDRESS address = 0;
   uint32_t size_bytes = 0;
 };
 
-// A view with its place in a resource. A count of 0 is an absent one.
+// A view of a part of a resource. A count of 0 means that the view is absent.
 struct ResourceView {
   ID3D12Resource* resource = nullptr;
   ViewFormat format = ViewFormat::kVector;
@@ -43,13 +44,13 @@ struct ResourceView {
 
 class DescriptorHeap {
  public:
-  // Fails where tables have more than kMaxHeapDescriptors.
+  // Fails if the tables need more than kMaxHeapDescriptors.
   static absl::StatusOr<std::unique_ptr<DescriptorHeap>> Create(ComPtr<ID3D12Device> device,
                                                                 Health& health, uint32_t tables);
 
   ID3D12DescriptorHeap* heap() const { return heap_.Get(); }
 
-  // The caller knows that no command in flight uses the table.
+  // The caller must ensure that no command in flight uses the table.
   D3D12_GPU_DESCRIPTOR_HANDLE WriteTable(uint32_t table, const ConstantsView& constants,
                                          const std::array<ResourceView, kReadSlots>& reads,
                                          const std::array<ResourceView, kWriteSlots>& writes);

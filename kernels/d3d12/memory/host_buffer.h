@@ -9,7 +9,7 @@
 
 namespace opmill {
 
-// Stays readable when its device is lost: the slice keeps the resource and its mapping.
+// Stays readable after a device loss: the slice keeps the resource and its mapping.
 class D3D12HostBuffer : public HostBuffer {
  public:
   D3D12HostBuffer(BufferSlice slice, uint64_t size_bytes, BufferUse use, uint64_t generation)

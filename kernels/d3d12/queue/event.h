@@ -1,4 +1,4 @@
-// What a fence signals.
+// The event that a fence signals.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_EVENT_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_EVENT_H_
 
@@ -7,7 +7,7 @@
 
 namespace opmill {
 
-// Resets itself when a wait sees it. A signal that comes after the event is gone does no harm.
+// Auto-reset event. A signal after its destruction is harmless.
 class Event {
  public:
   Event();

@@ -10,8 +10,8 @@
 namespace opmill {
 namespace {
 
-// Handles are numbers that are never used twice: vkd3d may signal one whose event is gone, when a
-// wait was given up with the device.
+// Handles are numbers that are never reused: vkd3d may signal an event after its destruction, if a
+// wait was abandoned together with the device.
 struct Events {
   absl::Mutex mutex;
   uintptr_t last ABSL_GUARDED_BY(mutex) = 0;

@@ -1,4 +1,4 @@
-// vkd3d's side of Event: the function that it calls when a fence reaches its value.
+// The part of Event for vkd3d: the function that it calls when a fence reaches its value.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_EVENT_VKD3D_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_EVENT_VKD3D_H_
 

@@ -8,21 +8,22 @@
 namespace opmill {
 namespace {
 
-// The slowest operator that we know, top_k of k=8192 on two cores, goes at 110 MB a second.
+// The slowest known operator, top_k of k=8192 on two cores, processes 110 MB per second.
 constexpr double kUnmeasuredBytesPerSecond = 64 << 20;
 
-// What takes no longer than this even so cannot make a submission too long. It is left out of what
-// interruptions of the host make of measurements.
+// Work that takes at most this long, even at the assumed speed, cannot make a submission too long.
+// It is exempt from learning longer times, which interruptions of the host would distort.
 constexpr double kLittleSeconds = 0.005;
 
-constexpr double kZeroBytesPerSecond = 1e9;  // of fills; lavapipe's 25e9 on an idle machine
+constexpr double kZeroBytesPerSecond = 1e9;  // for fills; lavapipe reaches 25e9 on an idle machine
 
-// Of larger dispatches, whole rows of this many groups: what kernels are dealt is exact, and their
-// grid, whose last row may reach past its end, is only so at the end of a dispatch.
+// Larger dispatches are split after complete rows of this many groups. The last row of the grid may
+// extend beyond the work, which is allowed only at the end of a dispatch.
 constexpr uint32_t kGroupColumns = 32768;
 constexpr uint32_t kMaxGroupColumns = 65535;
 
-// What the operator reads, writes and keeps. A broadcast input is few bytes and much work.
+// The bytes that the operator reads, writes and keeps in scratch. A broadcast input has few bytes
+// but much work, so its elements count.
 double WorkBytes(const OperatorDesc& desc, const OperatorPlan& plan) {
   const absl::Span<const TensorDesc> inputs = desc.inputs;
   uint64_t bytes = 0;

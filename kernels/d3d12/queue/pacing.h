@@ -1,5 +1,6 @@
-// How much of a plan goes into one submission: no more than the device does in a fraction of a
-// second, so that others get their turn, and no driver takes long work for a hang.
+// Limits how much of a plan goes into one submission: no more than the device completes in a
+// fraction of a second, so that other runs get their turn and drivers do not treat long work as a
+// hang.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_PACING_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_PACING_H_
 
@@ -13,8 +14,8 @@
 
 namespace opmill {
 
-// A place in a plan's passes: before that group of that dispatch, and before the pass's fills when
-// it is the first.
+// A position in a plan: before group `group` of the dispatch, and if it is the first position of a
+// pass, before the pass's fills.
 struct PlanCursor {
   size_t pass = 0;
   size_t dispatch = 0;
@@ -22,14 +23,14 @@ struct PlanCursor {
   friend bool operator==(const PlanCursor&, const PlanCursor&) = default;
 };
 
-// Over both dimensions.
+// The number of groups over both dimensions.
 inline uint32_t GroupsOf(const Dispatch& dispatch) {
   return dispatch.groups[0] * dispatch.groups[1];  // 65535 * 65535 at most
 }
 
-// How long a group of each kernel takes. Where nothing has been measured yet, as long as if all
-// that the operator touches went through the device at 64 MiB a second; of little work never more.
-// Safe to use from many threads.
+// Estimates how long a group of each kernel takes. Before the first measurement, it assumes that
+// the device processes 64 MiB of the operator's data per second, with an upper limit for groups of
+// little work. Thread-safe.
 class Pace {
  public:
   Pace(const OperatorDesc& desc, const OperatorPlan& plan);
@@ -37,31 +38,31 @@ class Pace {
   double GroupSeconds(uint32_t kernel) const {
     return seconds_[kernel].load(std::memory_order_relaxed);
   }
-  // Have all kernels of what lies between been measured?
+  // True if all kernels between `begin` and `end` have been measured.
   bool IsMeasured(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const;
-  // A submission of what lies between took `factor` times as long as expected. What takes longer
-  // than thought is believed at once, what takes less by and by. One thread at a time.
+  // A submission of the range [begin, end) took `factor` times as long as expected. A longer time
+  // takes effect at once, a shorter one gradually. Must not be called concurrently.
   void Learn(const OperatorPlan& plan, PlanCursor begin, PlanCursor end, double factor);
 
  private:
-  double most_seconds_ = 0;  // for a group of little work, else no limit
+  double most_seconds_ = 0;  // upper limit for groups of little work
   std::vector<std::atomic<double>> seconds_;
   std::vector<std::atomic<bool>> measured_;
 };
 
-// What a submission has room for.
+// The remaining capacity of a submission.
 struct SubmissionRoom {
   uint64_t dispatches = 0;
   double seconds = 0;
 };
 
-// The furthest place from `begin` with no more between than there is room for, but one group at
-// least; takes from `room` what lies between.
+// Returns the furthest position after `begin` that fits into `room`, but at least one group
+// further, and reduces `room` accordingly.
 PlanCursor Advance(const OperatorPlan& plan, const Pace& pace, PlanCursor begin,
                    SubmissionRoom& room);
 
-// Calls back for each dispatch from `begin` to `end` with its groups from the one to before the
-// other.
+// Calls function(at, past) for each dispatch in [begin, end): its groups from at.group to before
+// `past`.
 template <typename Function>
 void ForEachDispatch(const OperatorPlan& plan, PlanCursor begin, PlanCursor end,
                      const Function& function) {

@@ -1,42 +1,34 @@
-// A run on its way through the device.
+// A run, from Device::Run to its callback.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_QUEUED_RUN_H_
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "kernels/d3d12/compiled_operator.h"
 #include "kernels/d3d12/memory/buffer_pool.h"
 #include "kernels/d3d12/memory/host_buffer.h"
-#include "kernels/d3d12/queue/pacing.h"
+#include "kernels/d3d12/queue/planned_run.h"
 #include "kernels/engine/device.h"
 
 namespace opmill {
 
-struct QueuedRun {
+struct QueuedRun : PlannedRun {
   std::shared_ptr<const D3D12CompiledOperator> compiled;
   std::vector<std::shared_ptr<D3D12HostBuffer>> inputs;
   std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
-  std::stop_token abandoned;
   Device::RunCallback done;
 
   // Memory of this run alone. The device's copies stay empty where kernels work in place.
-  bool has_memory = false;
   BufferSlice scratch;
   std::vector<BufferSlice> device_inputs;
   std::vector<BufferSlice> device_outputs;
 
-  PlanCursor next;      // what has not been recorded yet
-  absl::Status status;  // why the rest will not be
   std::chrono::steady_clock::time_point queued_at;
   std::chrono::steady_clock::time_point submitted_at;
   RunStatistics statistics;
-
-  bool is_under_way() const { return next != PlanCursor(); }
 
   // What kernels see as the buffer of that role.
   const BufferSlice& BufferOf(BufferRole role) const {
@@ -51,6 +43,10 @@ struct QueuedRun {
     return scratch;
   }
 };
+
+// Every run of this queue is one.
+inline QueuedRun& RunOf(PlannedRun& run) { return static_cast<QueuedRun&>(run); }
+inline QueuedRun& RunOf(const RunPart& part) { return RunOf(*part.run); }
 
 }  // namespace opmill
 

@@ -25,11 +25,11 @@ size_t LevelsOf(const RunPart& part) {
   return (ends_between ? part.end.pass : part.end.pass + 1) - part.begin.pass;
 }
 
-// What of a part is in its `level`-th pass.
+// The dispatches and fills of a part in its `level`-th pass.
 struct PassPart {
   PlanCursor begin;
   PlanCursor end;
-  bool is_present = false;  // false where the part has fewer passes
+  bool is_present = false;  // false if the part has fewer passes
 
   bool begins() const { return begin == PlanCursor{begin.pass, 0, 0}; }
 };
@@ -42,15 +42,15 @@ PassPart PassOf(const RunPart& part, size_t level) {
           .is_present = true};
 }
 
-// In the same resource, and in one that views reach over from end to end.
+// True if both are in the same resource, and in one that a view may span.
 bool CanShareView(const BufferSlice& a, const BufferSlice& b) {
   if (!a || !b) return !a && !b;
   return a.resource() == b.resource() && a.is_shared() && b.is_shared();
 }
 
 bool GoTogether(const RunPart& a, const RunPart& b) {
-  const QueuedRun& run = *a.run;
-  const QueuedRun& other = *b.run;
+  const QueuedRun& run = RunOf(a);
+  const QueuedRun& other = RunOf(b);
   if (run.compiled != other.compiled || !a.is_whole() || !b.is_whole()) return false;
   if (!CanShareView(run.scratch, other.scratch)) return false;
   const auto shares = [&](BufferRole role) {
@@ -87,9 +87,9 @@ uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   for (const RunPart& part : parts) {
     levels = std::max(levels, LevelsOf(part));
     continues |= !part.is_first();
-    if (part.run->scratch) Track(part.run->scratch.resource()).is_reread = true;
-    ForEachOutput(*part.run, [&](size_t, const BufferSlice& output) {
-      Track(output.resource()).is_reread |= part.run->compiled->reads_outputs();
+    if (RunOf(part).scratch) Track(RunOf(part).scratch.resource()).is_reread = true;
+    ForEachOutput(RunOf(part), [&](size_t, const BufferSlice& output) {
+      Track(output.resource()).is_reread |= RunOf(part).compiled->reads_outputs();
     });
   }
   const std::vector<Cohort> cohorts = FormCohorts(parts);
@@ -111,9 +111,9 @@ std::vector<Recorder::Cohort> Recorder::FormCohorts(absl::Span<const RunPart> pa
           return candidate.runs.size() < OPMILL_MAX_INSTANCES && GoTogether(candidate.part, part);
         });
     if (cohort == cohorts.end()) {
-      cohorts.push_back({.part = part, .runs = {part.run.get()}});
+      cohorts.push_back({.part = part, .runs = {&RunOf(part)}});
     } else {
-      cohort->runs.push_back(part.run.get());
+      cohort->runs.push_back(&RunOf(part));
     }
   }
   return cohorts;
@@ -122,22 +122,22 @@ std::vector<Recorder::Cohort> Recorder::FormCohorts(absl::Span<const RunPart> pa
 void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
   for (const RunPart& part : parts) {
     if (!part.is_first()) continue;
-    for (const BufferSlice& target : part.run->device_inputs) {
+    for (const BufferSlice& target : RunOf(part).device_inputs) {
       Require(target.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
     }
   }
   Flush();
   for (const RunPart& part : parts) {
     if (!part.is_first()) continue;
-    for (size_t i = 0; i < part.run->device_inputs.size(); ++i) {
-      const BufferSlice& target = part.run->device_inputs[i];
-      const BufferSlice& source = part.run->inputs[i]->slice();
+    for (size_t i = 0; i < RunOf(part).device_inputs.size(); ++i) {
+      const BufferSlice& target = RunOf(part).device_inputs[i];
+      const BufferSlice& source = RunOf(part).inputs[i]->slice();
       list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
                               source.offset(), std::min(target.size_bytes(), source.size_bytes()));
     }
   }
   for (const RunPart& part : parts) {
-    for (const BufferSlice& input : part.run->device_inputs) {
+    for (const BufferSlice& input : RunOf(part).device_inputs) {
       Require(input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
     }
   }
@@ -149,11 +149,11 @@ void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {
     for (const RunPart& part : parts) {
       const PassPart pass = PassOf(part, level);
       if (!pass.is_present || !pass.begins()) continue;
-      for (const Fill& fill : part.run->compiled->plan().passes[pass.begin.pass].fills) {
+      for (const Fill& fill : part.run->plan->passes[pass.begin.pass].fills) {
         if (is_dry) {
-          Require(part.run->BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+          Require(RunOf(part).BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
         } else {
-          RecordFill(*part.run, fill);
+          RecordFill(RunOf(part), fill);
         }
       }
     }
@@ -181,17 +181,17 @@ void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) 
     const PassPart pass = PassOf(cohort.part, level);
     if (!pass.is_present) continue;
     ForEachDispatch(
-        cohort.part.run->compiled->plan(), pass.begin, pass.end,
+        *cohort.part.run->plan, pass.begin, pass.end,
         [&](const PlanCursor& at, uint32_t end_group) { RecordDispatch(cohort, at, end_group); });
   }
 }
 
 void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group) {
-  const D3D12CompiledOperator& compiled = *cohort.part.run->compiled;
+  const D3D12CompiledOperator& compiled = *RunOf(cohort.part).compiled;
   const Dispatch& dispatch = compiled.plan().passes[at.pass].dispatches[at.dispatch];
   const size_t count = cohort.runs.size();
   std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};
-  // One view over the buffers of all, and where each run's starts in it.
+  // One view spans the buffers of all runs; instances hold where each run's buffers start in it.
   const auto place = [&](const BufferView& view, uint32_t Instance::*start) -> ResourceView {
     if (view.element_count == 0) return {.format = view.format};
     std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets = {};
@@ -220,18 +220,16 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   ConstantsView constants = compiled.constants(at.pass, at.dispatch);
   if (is_cut || count > 1) {
     grid.constants = dispatch.constants;
-    grid.elementwise = dispatch.elementwise;
     if (is_cut) SetGroups(grid, end_group - at.group, at.group);
-    constants = WriteConstants(grid, absl::MakeConstSpan(instances).first(count));
+    constants = WriteConstants(grid.constants.bytes(), absl::MakeConstSpan(instances).first(count));
   }
   list_->SetComputeRootDescriptorTable(
       kRootTable, memory_.heap.WriteTable(next_table_++, constants, reads, writes));
   list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
 }
 
-ConstantsView Recorder::WriteConstants(const Dispatch& dispatch,
+ConstantsView Recorder::WriteConstants(absl::Span<const std::byte> constants,
                                        absl::Span<const Instance> instances) {
-  const absl::Span<const std::byte> constants = ConstantBytes(dispatch);
   const uint64_t start = constants_used_;
   std::byte* const to = memory_.constants.data() + start;
   std::memcpy(to, constants.data(), constants.size());
@@ -246,14 +244,14 @@ ConstantsView Recorder::WriteConstants(const Dispatch& dispatch,
 void Recorder::DownloadOutputs(absl::Span<const RunPart> parts) {
   for (const bool is_dry : {true, false}) {
     for (const RunPart& part : parts) {
-      if (part.run->device_outputs.empty() || !part.is_last()) continue;
-      ForEachOutput(*part.run, [&](size_t i, const BufferSlice& source) {
-        const BufferSlice& target = part.run->outputs[i]->slice();
+      if (RunOf(part).device_outputs.empty() || !part.is_last()) continue;
+      ForEachOutput(RunOf(part), [&](size_t i, const BufferSlice& source) {
+        const BufferSlice& target = RunOf(part).outputs[i]->slice();
         if (is_dry) {
           Require(source.resource(), D3D12_RESOURCE_STATE_COPY_SOURCE);
         } else {
           list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
-                                  source.offset(), part.run->compiled->plan().output_bytes[i]);
+                                  source.offset(), part.run->plan->output_bytes[i]);
         }
       });
     }
@@ -285,8 +283,9 @@ void Recorder::Flush() {
   barriers_.clear();
 }
 
-// Slices of one resource are read and written by the same dispatch, which has no state of its own.
-// The writable state it is; the way over the readable one empties the caches that reads go through.
+// Slices of one resource are read and written by the same dispatch, for which no common state
+// exists. The writable state is used; switching through the readable one flushes the caches of
+// reads.
 void Recorder::MakeWritesVisible() {
   D3D12_RESOURCE_BARRIER all_writes = {};
   all_writes.Type = D3D12_RESOURCE_BARRIER_TYPE_UAV;

@@ -1,5 +1,5 @@
-// Writes runs into a command list. Runs of one list go side by side, pass by pass, so that a
-// barrier serves all of them, and a dispatch all those of one operator.
+// Records runs into a command list. The runs of one list are recorded pass by pass, so that they
+// share barriers, and runs of one operator share dispatches.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_RECORDER_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_RECORDER_H_
 
@@ -14,34 +14,23 @@
 
 namespace opmill {
 
-// From `begin` to `end` of the run's plan.
-struct RunPart {
-  std::shared_ptr<QueuedRun> run;
-  PlanCursor begin;
-  PlanCursor end;
-
-  bool is_first() const { return begin == PlanCursor(); }
-  bool is_last() const { return end.pass == run->compiled->plan().passes.size(); }
-  bool is_whole() const { return is_first() && is_last(); }
-};
-
 inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 
-// Constants that a list needs for each of the dispatches that its runs consist of: what a dispatch
-// of n > 1 of them takes is no more than n times this. The first and the last may be cut, and take
-// twice as much.
+// The constants that a list needs per dispatch of its runs. A dispatch that n > 1 runs share takes
+// no more than n times this. The first and the last dispatch may be split, and take twice as much.
 inline constexpr uint64_t kConstantBytesPerDispatch = 256;
-static_assert(sizeof(DispatchConstants) + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
+static_assert(KernelConstants::kMaxBytes + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
 constexpr uint64_t ConstantBytes(uint64_t dispatches) {
   return (dispatches + 2) * kConstantBytesPerDispatch;
 }
 
-// Of one list, until the device is done with it.
+// The memory of one command list, until the device is done with it.
 struct RecordingMemory {
-  DescriptorHeap& heap;  // its tables from first_table on, one for each dispatch
+  DescriptorHeap& heap;  // one table per dispatch, from first_table on
   uint32_t first_table = 0;
   const BufferSlice& constants;  // ConstantBytes
-  // kZeroBytes that fills copy: driver's copies outrun typed stores (0.7 GB/s on lavapipe) by far.
+  // kZeroBytes of zeros, the source of fills: the driver's copies are much faster than typed stores
+  // (0.7 GB/s on lavapipe).
   const BufferSlice& zeros;
 };
 
@@ -50,23 +39,23 @@ class Recorder {
   Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
            const RecordingMemory& memory);
 
-  // Once. Returns the number of dispatches.
+  // May be called once. Returns the number of dispatches.
   uint32_t Record(absl::Span<const RunPart> parts);
 
  private:
-  // A resource that kernels write, or that is copied to; others stay in the state that reading
-  // them promotes them to. Its own first use in a list does the same: buffers need no barrier to
-  // leave the common state, and decay to it when the list has ended.
+  // A resource that kernels write or that is a copy target. Other resources stay in the state to
+  // which reading promotes them. The first use of a tracked resource in a list needs no barrier
+  // either: buffers are promoted from the common state, and decay to it at the end of the list.
   struct Tracked {
     ID3D12Resource* resource = nullptr;
     D3D12_RESOURCE_STATES state = D3D12_RESOURCE_STATE_COMMON;
-    bool is_reread = false;  // by later passes
+    bool is_reread = false;  // later passes read it
   };
 
-  // Runs that go through their dispatches together: whole ones of one operator, whose buffers lie
-  // in the same resources, or one part of one.
+  // Runs that share their dispatches: either whole runs of one operator whose buffers are in the
+  // same resources, or a part of one run.
   struct Cohort {
-    RunPart part;  // the same of all
+    RunPart part;  // the same range for all runs
     std::vector<const QueuedRun*> runs;
   };
   static std::vector<Cohort> FormCohorts(absl::Span<const RunPart> parts);
@@ -77,7 +66,8 @@ class Recorder {
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
   void RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group);
-  ConstantsView WriteConstants(const Dispatch& dispatch, absl::Span<const Instance> instances);
+  ConstantsView WriteConstants(absl::Span<const std::byte> constants,
+                               absl::Span<const Instance> instances);
   void RecordFill(const QueuedRun& run, const Fill& fill);
 
   Tracked& Track(ID3D12Resource* resource);
@@ -89,9 +79,9 @@ class Recorder {
   const RecordingMemory memory_;
   uint32_t next_table_;
   uint64_t constants_used_ = 0;              // bytes
-  ID3D12PipelineState* pipeline_ = nullptr;  // set in the list
+  ID3D12PipelineState* pipeline_ = nullptr;  // the last one set in the list
   std::vector<Tracked> tracked_;
-  std::vector<D3D12_RESOURCE_BARRIER> barriers_;  // not in the list yet
+  std::vector<D3D12_RESOURCE_BARRIER> barriers_;  // not recorded yet
 };
 
 }  // namespace opmill

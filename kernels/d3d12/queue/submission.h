@@ -1,7 +1,6 @@
-// Submits runs to the device and calls back when they have ended. One thread takes the runs that
-// are ready when a frame is free, records them into one command list and submits it. While the
-// device is busy, it waits until they are worth a submission. Another thread waits for the fence
-// and calls back in order.
+// Submits runs to the device and calls back when they have ended. One thread carries out what a
+// BatchPicker decides: it records a batch of runs into one command list and submits it. Another
+// thread waits for the fence and calls back in order.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_SUBMISSION_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_SUBMISSION_H_
 
@@ -21,6 +20,7 @@
 #include "kernels/d3d12/memory/buffer_pool.h"
 #include "kernels/d3d12/memory/descriptor_heap.h"
 #include "kernels/d3d12/platform.h"
+#include "kernels/d3d12/queue/batch_picker.h"
 #include "kernels/d3d12/queue/event.h"
 #include "kernels/d3d12/queue/queued_run.h"
 #include "kernels/d3d12/queue/recorder.h"
@@ -36,24 +36,25 @@ struct SubmissionOptions {
 
 class Submission {
  public:
-  // `counters` outlive it.
+  // `counters` must outlive it.
   static absl::StatusOr<std::unique_ptr<Submission>> Create(
       ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
       ComPtr<ID3D12RootSignature> root_signature, std::shared_ptr<BufferPool> pool,
       Counters& counters, const SubmissionOptions& options);
   ~Submission() { Stop(); }
 
-  // Calls back in time also a run that has failed already. False, and the run is left alone, after
-  // Stop.
+  // Queues the run; its callback is called even if it has already failed. Returns false, without
+  // touching the run, after Stop.
   bool Enqueue(const std::shared_ptr<QueuedRun>& run);
 
-  // Ends what the device has begun and fails the rest. Not from a callback.
+  // Waits for the work that the device has begun, and fails the rest. Must not be called from a
+  // callback.
   void Stop();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What one submission in flight has to itself.
+  // The resources of one submission in flight.
   struct Frame {
     ComPtr<ID3D12CommandAllocator> allocator;
     uint32_t first_table = 0;
@@ -61,17 +62,12 @@ class Submission {
     BufferSlice constants;
   };
 
-  // A submission; or, without parts, runs that were abandoned; or, without a frame, runs that
-  // failed before their submission.
-  struct Batch {
+  // A batch on its way, which keeps its runs alive until the fence.
+  struct InFlight {
+    Batch batch;
     Frame* frame = nullptr;
-    uint64_t fence_value = 0;
+    uint64_t fence_value = 0;  // 0: nothing was submitted
     Clock::time_point submitted_at;
-    double expected_seconds = 0;
-    std::vector<RunPart> parts;                          // kept alive until the fence
-    std::vector<std::shared_ptr<QueuedRun>> ended_runs;  // to be called back, in this order
-
-    bool is_cut() const { return parts.size() == 1 && !parts[0].is_whole(); }
   };
 
   Submission(ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
@@ -82,24 +78,22 @@ class Submission {
         root_signature_(std::move(root_signature)),
         pool_(std::move(pool)),
         counters_(counters),
-        options_(options) {}
+        options_(options),
+        picker_(options.frames_in_flight, options.max_batch_runs) {}
   absl::Status Initialize();
   absl::Status CreateTimestamps();
 
-  // On the submitting thread.
+  // Called on the submitting thread.
   void SubmitLoop();
-  Batch TakeAbandoned();
-  Batch TakeBatch(bool device_is_idle, bool may_cut);
-  void TakeRuns(size_t first, bool device_is_idle, bool may_cut, Batch& batch);
   absl::Status GiveMemory(QueuedRun& run);
-  absl::Status Submit(Batch& batch);
+  absl::Status Submit(InFlight& in_flight);
 
-  // On the completing thread.
+  // Called on the completing thread.
   void CompleteLoop();
   void WaitForFence(uint64_t value);
   absl::Duration DeviceTime(const Frame& frame) const;
-  void Measure(const Batch& batch, Clock::time_point now);
-  void Complete(Batch& batch);
+  void Measure(const InFlight& in_flight, Clock::time_point now);
+  void Complete(InFlight& in_flight);
 
   const ComPtr<ID3D12Device> device_;
   const std::shared_ptr<Health> health_;
@@ -119,22 +113,13 @@ class Submission {
   BufferSlice zeros_;
   Event fence_event_;
   std::vector<Frame> frames_;
-  uint64_t last_fence_value_ = 0;                      // of the submitting thread
-  std::deque<std::shared_ptr<QueuedRun>> candidates_;  // of the same; the first may be in progress
-  bool others_are_next_ = false;                       // of the same; before the run in progress
-  Clock::time_point last_completion_;                  // of the completing thread
+  uint64_t last_fence_value_ = 0;      // of the submitting thread
+  Clock::time_point last_completion_;  // of the completing thread
 
   absl::Mutex mutex_;
-  std::deque<std::shared_ptr<QueuedRun>> queued_ ABSL_GUARDED_BY(mutex_);
-  uint64_t queued_weight_ ABSL_GUARDED_BY(mutex_) = 0;
+  BatchPicker picker_ ABSL_GUARDED_BY(mutex_);
   std::vector<Frame*> free_frames_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Batch> in_flight_ ABSL_GUARDED_BY(mutex_);
-  uint32_t cut_batches_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t completions_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Until a batch completes no candidate may go, for want of memory or because enough of the run
-  // that is under way has gone; then others that come may.
-  bool is_blocked_ ABSL_GUARDED_BY(mutex_) = false;
-  bool run_is_under_way_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool submitting_ended_ ABSL_GUARDED_BY(mutex_) = false;
 

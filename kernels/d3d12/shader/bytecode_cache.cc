@@ -20,12 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file is magic and version (8 bytes), key, digest of the payload, size of the payload (8 bytes,
-// little endian), payload. Another layout gets another version and with it another magic.
+// File format: magic and version (8 bytes), key, digest of the payload, size of the payload (8
+// bytes, little-endian), payload. A new format gets a new version, and with it a new magic.
 constexpr absl::string_view kMagic = "OPMBYTE1";
 constexpr size_t kSizeBytes = 8;
 constexpr size_t kHeaderBytes = 8 + 2 * kSha256Bytes + kSizeBytes;
-constexpr uint64_t kMaxFileBytes = uint64_t{16} << 20;  // compiled kernels have kilobytes
+constexpr uint64_t kMaxFileBytes = uint64_t{16} << 20;  // compiled kernels have some kilobytes
 
 constexpr absl::string_view kSuffix = ".dxbc";
 constexpr absl::string_view kUnfinishedSuffix = ".unfinished";
@@ -39,7 +39,7 @@ std::string Utf8(const fs::path& path) {
   return std::string(text.begin(), text.end());
 }
 
-// Why the last call failed. Streams tell by errno, or not at all.
+// The error of the last call. Streams report it in errno, or not at all.
 std::error_code LastError() {
   return errno != 0 ? std::error_code(errno, std::generic_category())
                     : std::make_error_code(std::errc::io_error);
@@ -67,7 +67,7 @@ std::optional<std::string> ReadFile(const fs::path& path) {
   return bytes;
 }
 
-// Differs between threads and between processes.
+// Unique per thread and process.
 std::string UniqueSuffix() {
   std::random_device random;
   return absl::StrFormat(".%08x%08x%s", random(), random(), kUnfinishedSuffix);
@@ -88,7 +88,7 @@ fs::path EnvironmentPath(const char* name) {
 
 fs::path UserCachePath() {
   fs::path cache = EnvironmentPath("XDG_CACHE_HOME");
-  if (cache.is_absolute()) return cache;  // the XDG specification has relative ones ignored
+  if (cache.is_absolute()) return cache;  // the XDG specification ignores relative paths
   const fs::path home = EnvironmentPath("HOME");
   return home.empty() ? fs::path() : home / ".cache";
 }
@@ -119,7 +119,7 @@ std::optional<std::string> BytecodeCache::Read(absl::string_view key) {
     return std::nullopt;
   }
   hits_.fetch_add(1, std::memory_order_relaxed);
-  // The time of the last use; a read-only directory keeps the old one.
+  // Records the last use; in a read-only directory the old time remains.
   std::error_code ignored;
   fs::last_write_time(PathOf(key, kSuffix), fs::file_time_type::clock::now(), ignored);
   return bytecode;
@@ -133,8 +133,8 @@ std::optional<std::string> BytecodeCache::Peek(absl::string_view key) const {
   if (absl::StartsWith(*file, Header(key, payload))) return std::string(payload);
   if (rejected_files_.fetch_add(1, std::memory_order_relaxed) == 0) {
     Tell(absl::StrCat("A file of the shader cache, ", Utf8(PathOf(key, kSuffix)),
-                      ", is damaged; what was in it is compiled anew. Of others like it nothing is "
-                      "said."));
+                      ", is damaged; its kernel is compiled again. Further damaged files are not "
+                      "reported."));
   }
   return std::nullopt;
 }
@@ -164,8 +164,8 @@ void BytecodeCache::Write(absl::string_view key, absl::string_view bytecode) {
   } else if (failed_writes_.fetch_add(1, std::memory_order_relaxed) == 0) {
     Tell(absl::StrCat("The shader cache, ", Utf8(directory_), ", cannot be written (",
                       error.message(),
-                      "): what is compiled is compiled again after a restart. "
-                      "Further failures are not told."));
+                      "): kernels are compiled again after a restart. Further failures are not "
+                      "reported."));
   }
 }
 
@@ -180,7 +180,7 @@ fs::path BytecodeCache::PathOf(absl::string_view key, absl::string_view suffix) 
   return directory_ / absl::StrCat(absl::BytesToHexString(key), suffix);
 }
 
-// Readers see the whole file or none: it gets its name when all of it is there.
+// Readers see the complete file or none, because it is renamed when it is complete.
 std::error_code BytecodeCache::TryWrite(absl::string_view key, absl::string_view bytecode) {
   if (kHeaderBytes + bytecode.size() > std::min(kMaxFileBytes, max_bytes_)) {
     return std::make_error_code(std::errc::file_too_large);
@@ -204,7 +204,7 @@ std::error_code BytecodeCache::TryWrite(absl::string_view key, absl::string_view
   return error;
 }
 
-// Unfinished files too: those of a process that died have no other way out.
+// Includes unfinished files: nothing else would remove those of a crashed process.
 std::vector<BytecodeCache::File> BytecodeCache::Files() const {
   std::vector<File> files;
   std::error_code error;
@@ -214,7 +214,7 @@ std::vector<BytecodeCache::File> BytecodeCache::Files() const {
     if (extension != PathFromUtf8(kSuffix) && extension != PathFromUtf8(kUnfinishedSuffix)) {
       continue;
     }
-    std::error_code gone;  // another process removes as well
+    std::error_code gone;  // another process may remove it first
     File file = {entry->last_write_time(gone), 0, entry->path()};
     if (!gone) file.size = entry->file_size(gone);
     if (!gone) files.push_back(std::move(file));

@@ -1,6 +1,7 @@
-// Bytecode on disk, one file a key. Nothing that happens to the directory is an error: a file that
-// is missing, cut short, corrupted or another version's is a miss; one that cannot be written is
-// counted, and of either kind the first is told. Many processes may share a directory.
+// A cache of bytecode on disk, one file per key. Problems with the directory are not errors: a file
+// that is missing, truncated, corrupt or from another version is a miss. A file that cannot be
+// written is counted. The first problem of either kind is reported. Processes may share a
+// directory.
 #ifndef OPMILL_KERNELS_D3D12_SHADER_BYTECODE_CACHE_H_
 #define OPMILL_KERNELS_D3D12_SHADER_BYTECODE_CACHE_H_
 
@@ -18,8 +19,8 @@
 
 namespace opmill {
 
-// XDG_CACHE_HOME/opmill or ~/.cache/opmill; %LOCALAPPDATA%\opmill on Windows. UTF-8; empty when
-// the environment names no home.
+// XDG_CACHE_HOME/opmill or ~/.cache/opmill; on Windows %LOCALAPPDATA%\opmill. UTF-8; empty if the
+// environment names no home directory.
 std::string DefaultCacheDirectory();
 
 // Safe to use from many threads.
@@ -27,22 +28,22 @@ class BytecodeCache {
  public:
   struct Counters {
     uint64_t hits = 0;
-    uint64_t misses = 0;          // the rejected files among them
-    uint64_t rejected_files = 0;  // found, but not whole or not of this key
+    uint64_t misses = 0;          // including rejected files
+    uint64_t rejected_files = 0;  // found, but incomplete or for another key
     uint64_t failed_writes = 0;
   };
 
   using OnProblem = std::function<void(const std::string& sentence)>;
 
-  // `directory` is UTF-8 and need not exist; an empty one keeps nothing. What lies there beyond
-  // `max_bytes` goes at the next write, the longest unused first.
+  // `directory` is UTF-8 and need not exist; if it is empty, nothing is cached. When the files
+  // exceed `max_bytes`, the next write removes the least recently used ones.
   BytecodeCache(absl::string_view directory, uint64_t max_bytes, OnProblem on_problem = nullptr);
 
-  // Keys are Sha256 digests, raw.
+  // Keys are raw Sha256 digests.
   std::optional<std::string> Read(absl::string_view key);
-  // What Read would give; neither counts nor is a use.
+  // Like Read, but neither counts nor marks the file as used.
   std::optional<std::string> Peek(absl::string_view key) const;
-  // Of the files that are there, the latest used first; at most `max_keys`.
+  // The keys of the existing files, most recently used first; at most `max_keys`.
   std::vector<std::string> Keys(size_t max_keys) const;
   void Write(absl::string_view key, absl::string_view bytecode);
 

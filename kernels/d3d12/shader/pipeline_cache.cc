@@ -42,8 +42,8 @@ size_t PipelineCache::size() const {
   return entries_.size();
 }
 
-// What the cache alone holds, nobody comes to hold while its mutex is held. Some drivers have those
-// who destroy a pipeline wait for the device; that comes after.
+// Pipelines that only the cache references cannot gain references while its mutex is held.
+// Destroying a pipeline may wait for the device in some drivers, so that happens after unlocking.
 void PipelineCache::Trim(size_t most) {
   std::vector<std::shared_ptr<Creation>> released;
   absl::MutexLock lock(&mutex_);

@@ -1,4 +1,5 @@
-// Kernel permutation -> live pipeline. One caller compiles; the others wait for that one.
+// Maps kernel permutations to live pipelines. One caller compiles; others that need the same
+// pipeline wait for it.
 #ifndef OPMILL_KERNELS_D3D12_SHADER_PIPELINE_CACHE_H_
 #define OPMILL_KERNELS_D3D12_SHADER_PIPELINE_CACHE_H_
 
@@ -21,14 +22,14 @@
 
 namespace opmill {
 
-// Safe to use from many threads. Drivers hold memory for each live pipeline (lavapipe about 1 MiB),
-// so that past `max_pipelines` those go that nobody holds, the longest unused first. Who holds one
-// while the device may be at work with it may let go of it at any time after.
+// Thread-safe. Drivers hold memory for each live pipeline (lavapipe about 1 MiB). Beyond
+// `max_pipelines`, pipelines that only the cache references are released, least recently used
+// first. A caller must keep its reference while the device may be using the pipeline.
 class PipelineCache {
  public:
   using Pipeline = std::shared_ptr<ID3D12PipelineState>;
 
-  // `shaders` and `counters` outlive the cache.
+  // `shaders` and `counters` must outlive the cache.
   PipelineCache(ComPtr<ID3D12Device> device, std::shared_ptr<Health> health,
                 ComPtr<ID3D12RootSignature> root_signature, ShaderLibrary& shaders,
                 Counters& counters, size_t max_pipelines)
@@ -39,10 +40,10 @@ class PipelineCache {
         counters_(counters),
         max_pipelines_(max_pipelines) {}
 
-  // An error goes to all who wait for it and is not kept.
+  // Errors are returned to all waiting callers and are not cached.
   absl::StatusOr<Pipeline> Get(const KernelPermutation& kernel);
 
-  // Lets go of all that nobody holds.
+  // Releases all pipelines that only the cache references.
   void ReleaseUnheld() { Trim(0); }
 
   size_t size() const;
@@ -59,7 +60,7 @@ class PipelineCache {
   };
 
   absl::StatusOr<Pipeline> Create(const KernelPermutation& kernel);
-  // Until there are as few, or all that are left are held.
+  // Releases unreferenced pipelines until at most `most` are left.
   void Trim(size_t most);
 
   const ComPtr<ID3D12Device> device_;

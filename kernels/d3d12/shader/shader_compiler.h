@@ -1,4 +1,4 @@
-// Turns flattened HLSL into bytecode. Implemented by devices; tests bring their own.
+// Compiles flattened HLSL to bytecode. Implemented by devices and by tests.
 #ifndef OPMILL_KERNELS_D3D12_SHADER_SHADER_COMPILER_H_
 #define OPMILL_KERNELS_D3D12_SHADER_SHADER_COMPILER_H_
 
@@ -11,17 +11,18 @@
 
 namespace opmill {
 
-// Safe to use from many threads.
+// Thread-safe.
 class ShaderCompiler {
  public:
   virtual ~ShaderCompiler() = default;
 
-  // `source` includes nothing; `name` is for messages. The error carries the compiler's own text.
+  // `source` must not contain includes; `name` is used in messages. Errors contain the compiler's
+  // own message.
   virtual absl::StatusOr<std::string> Compile(absl::string_view source, absl::string_view name,
                                               absl::string_view entry,
                                               absl::Span<const ShaderMacro> macros) = 0;
 
-  // Name, version and options: all that changes the bytecode of one source.
+  // Name, version and options: everything besides the source that affects the bytecode.
   virtual std::string identity() const = 0;
 };
 

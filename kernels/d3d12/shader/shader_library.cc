@@ -17,7 +17,7 @@
 namespace opmill {
 namespace {
 
-// The path of an `#include "path"` line; empty for every other line.
+// The path of an `#include "path"` line; empty for other lines.
 absl::string_view IncludedPath(absl::string_view line) {
   line = absl::StripLeadingAsciiWhitespace(line);
   if (!absl::ConsumePrefix(&line, "#")) return {};
@@ -60,8 +60,8 @@ class Flattener {
   std::string Take() && { return std::move(out_); }
 
  private:
-  // The text stands wherever it is included: which of the places the compiler comes to first
-  // depends on the macros, and the guard leaves the others empty.
+  // The text is inserted at every inclusion, because macros determine which one the compiler
+  // reaches first; the guard empties the others.
   absl::Status AppendGuarded(absl::string_view path, absl::string_view text) {
     if (std::find(open_.begin(), open_.end(), path) != open_.end()) return absl::OkStatus();
     const size_t guard = guards_.try_emplace(path, guards_.size()).first->second;
@@ -77,7 +77,7 @@ class Flattener {
   }
 
   const ShaderSources& sources_;
-  std::vector<absl::string_view> open_;  // the files that the current one is included from
+  std::vector<absl::string_view> open_;  // the chain of including files
   absl::flat_hash_map<absl::string_view, size_t> guards_;
   std::string out_;
 };
@@ -90,7 +90,7 @@ ShaderSources EmbeddedSources() {
   return sources;
 }
 
-// A field that cannot run into its neighbour.
+// Appends a field with its length, so that it cannot merge with its neighbor.
 void AppendField(std::string& out, absl::string_view field) {
   absl::StrAppend(&out, field.size(), ":", field);
 }
@@ -107,7 +107,7 @@ std::optional<absl::string_view> TakeField(absl::string_view& in) {
   return field;
 }
 
-// A file of the cache holds the kernel's name as one field, and then its bytecode.
+// A cache file contains the kernel's name as a field, followed by its bytecode.
 std::string NameOf(const KernelPermutation& kernel) {
   std::string name;
   AppendField(name, kernel.shader);
@@ -188,7 +188,7 @@ std::vector<KernelPermutation> ShaderLibrary::Remembered(size_t max_kernels) {
     const std::optional<absl::string_view> name = TakeField(rest);
     std::optional<KernelPermutation> kernel = name.has_value() ? KernelOf(*name) : std::nullopt;
     if (!kernel.has_value()) continue;
-    // Those of other sources and of other compilers stay where they are.
+    // Files of other sources and compilers are left alone.
     const auto flat = Flat(absl::StrCat(kernel->shader, ".hlsl"));
     if (flat.ok() && KeyOf(**flat, *kernel) == key) kernels.push_back(*std::move(kernel));
   }

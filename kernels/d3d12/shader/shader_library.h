@@ -1,4 +1,5 @@
-// Kernel permutation -> bytecode: flattens the HLSL, reads the disk cache, compiles what it lacks.
+// Maps kernel permutations to bytecode: flattens the HLSL, reads the disk cache, and compiles what
+// is missing there.
 #ifndef OPMILL_KERNELS_D3D12_SHADER_SHADER_LIBRARY_H_
 #define OPMILL_KERNELS_D3D12_SHADER_SHADER_LIBRARY_H_
 
@@ -26,8 +27,8 @@ using ShaderSources = std::map<std::string, std::string, std::less<>>;  // path 
 struct ShaderLibraryOptions {
   std::string cache_directory;  // UTF-8; empty: no disk cache
   uint64_t max_cache_bytes = uint64_t{64} << 20;
-  ShaderSources sources;  // instead of the embedded ones, where not empty
-  std::function<void(const std::string& sentence)> on_cache_problem;  // as BytecodeCache's
+  ShaderSources sources;  // if not empty, replaces the embedded sources
+  std::function<void(const std::string& sentence)> on_cache_problem;  // see BytecodeCache
 };
 
 struct ShaderLibraryCounters {
@@ -35,22 +36,22 @@ struct ShaderLibraryCounters {
   BytecodeCache::Counters disk;
 };
 
-// One text without includes: every `#include "x"` (x from the root of the sources, also inside
-// subfolders) becomes the file's text, seen once by the compiler whichever branch it stands in,
-// and #line keeps file and line for the compiler's messages. FXC heeds it; vkd3d 2.1 does not, and
-// counts the flat text's lines without those of branches not taken.
+// Returns one text without includes. Each `#include "x"` (x relative to the root of the sources,
+// also in subfolders) is replaced by the file's text inside an include guard. #line directives
+// preserve file and line for compiler messages. FXC honors them; vkd3d 2.1 does not, and counts the
+// lines of the flat text without those of inactive branches.
 absl::StatusOr<std::string> FlattenShader(const ShaderSources& sources, absl::string_view path);
 
-// Safe to use from many threads. Holds no bytecode: whoever makes pipelines keeps those.
+// Thread-safe. Does not keep bytecode; the pipeline cache keeps pipelines.
 class ShaderLibrary {
  public:
-  // `compiler` outlives the library.
+  // `compiler` must outlive the library.
   static std::unique_ptr<ShaderLibrary> Create(ShaderLibraryOptions options,
                                                ShaderCompiler& compiler);
 
   absl::StatusOr<std::shared_ptr<const std::string>> Get(const KernelPermutation& kernel);
 
-  // The kernels whose bytecode Get would find on disk, the latest used first.
+  // The kernels whose bytecode is on disk, most recently used first.
   std::vector<KernelPermutation> Remembered(size_t max_kernels);
 
   ShaderLibraryCounters counters() const;

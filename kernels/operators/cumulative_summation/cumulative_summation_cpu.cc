@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kTaskElements = uint64_t{1} << 16;
 
-// Floats are added in FLOAT64: what rounding loses does not show in the results.
+// Floats are added in FLOAT64, so rounding errors do not affect the results.
 template <typename T>
 struct Sums {
   using Sum = T;
@@ -33,7 +33,7 @@ struct Sums<CpuHalf> {
   static CpuHalf Stored(Sum sum) { return {FloatToHalf(static_cast<float>(sum))}; }
 };
 
-// Some sequences to a task.
+// A task processes several sequences.
 template <typename T>
 class SumsProgram : public CpuProgram {
  public:

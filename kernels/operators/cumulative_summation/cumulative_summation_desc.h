@@ -14,12 +14,12 @@ extern const OperatorSchema kCumulativeSummationSchema;
 // DML_OPERATOR_CUMULATIVE_SUMMATION
 struct CumulativeSummationDesc {
   TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed
+  std::optional<TensorDesc> output;  // default: packed
   uint32_t axis = 0;
   AxisDirection axis_direction = AxisDirection::kIncreasing;
-  bool has_exclusive_sum = false;  // an element is no part of its own sum
+  bool has_exclusive_sum = false;  // excludes the element itself from its sum
 
-  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
   static CumulativeSummationDesc From(const OperatorDesc& desc);
 };
 

@@ -1,5 +1,6 @@
-// cumulative_summation: short sequences are walked by a lane each. Long ones are cut into blocks:
-// the first pass sums each block, the second adds the sums before a block and walks it.
+// cumulative_summation: a lane processes each short sequence. Long sequences are divided into
+// blocks: the first pass sums each block; the second one adds the sums of the earlier blocks and
+// computes the results.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,13 +8,14 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/cumulative_summation_constants.h"
 
 namespace opmill {
 namespace {
 
-constexpr uint32_t kLaneItems = 4;       // of a tile: a vector of 32-bit elements
-constexpr uint64_t kShortSequence = 32;  // less than a group would share
-// Groups read the sums of all blocks before theirs: a few loads a lane.
+constexpr uint32_t kLaneItems = 4;       // per tile: a vector of 32-bit elements
+constexpr uint64_t kShortSequence = 32;  // shorter than a group is worth
+// The most blocks: each group reads the sums of all blocks before its own, a few loads per lane.
 constexpr uint64_t kMaxBlocks = 1024;
 
 class Planner {
@@ -29,7 +31,8 @@ class Planner {
     const uint64_t length = desc_.input.sizes[desc_.axis];
     const PlanOptions& options = builder_.options();
     if (parts.size() == 1 && (length <= kShortSequence || results >= options.parallel_lanes())) {
-      Dispatch scan = MakeDispatch("ScanSequences", parts[0], /*carries=*/false);
+      Dispatch scan =
+          MakeDispatch("ScanSequences", parts[0], /*carries=*/false, Constants(parts[0]));
       DealUnits(scan, results, TurnsOf(results, 1, options), options.threads);
       scans_.push_back(std::move(scan));
       return;
@@ -46,22 +49,21 @@ class Planner {
                 : BufferView();
     uint64_t first_record = 0;
     for (const IterationSpace& part : parts) {
-      const auto set_blocks = [&](Dispatch& dispatch) {
-        dispatch.constants.split_items = static_cast<uint32_t>(block_items);
-        dispatch.constants.splits = static_cast<uint32_t>(CeilDiv(part.index_count(), block_items));
-        dispatch.constants.unit_count = static_cast<uint32_t>(results);
-        dispatch.constants.record_base = static_cast<uint32_t>(first_record);
-        dispatch.constants.record_stride = static_cast<uint32_t>(records);
-        SetGroups(dispatch, results * dispatch.constants.splits);
-      };
-      Dispatch scan = MakeDispatch("ScanBlocks", part, carries);
+      CumulativeSummationConstants constants = Constants(part);
+      constants.groups.unit_count = static_cast<uint32_t>(results);
+      constants.block_length = static_cast<uint32_t>(block_items);
+      constants.blocks = static_cast<uint32_t>(CeilDiv(part.index_count(), block_items));
+      constants.first_record = static_cast<uint32_t>(first_record);
+      constants.record_stride = static_cast<uint32_t>(records);
+      const uint64_t groups = results * constants.blocks;
+      Dispatch scan = MakeDispatch("ScanBlocks", part, carries, constants);
       scan.reads[1] = sums;
-      set_blocks(scan);
+      SetGroups(scan, groups);
       if (carries) {
-        Dispatch sum = MakeDispatch("SumBlocks", part, carries);
+        Dispatch sum = MakeDispatch("SumBlocks", part, carries, constants);
         sum.writes[0] = sums;
-        set_blocks(sum);
-        first_record += sum.constants.splits;
+        SetGroups(sum, groups);
+        first_record += constants.blocks;
         builder_.Add(std::move(sum));
       }
       scans_.push_back(std::move(scan));
@@ -75,7 +77,36 @@ class Planner {
   }
 
  private:
-  Dispatch MakeDispatch(const char* entry, const IterationSpace& part, bool carries) {
+  PlacedView InputOf(const IterationSpace& part) const {
+    return ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
+  }
+
+  PlacedView OutputOf(const IterationSpace& part) const {
+    return WriteElements(BufferRole::Output(), type_, part.output_base,
+                         OutputSpan(part.kept) + OutputSpan(part.reduced));
+  }
+
+  CumulativeSummationConstants Constants(const IterationSpace& part) const {
+    const SpaceDim along = part.reduced.empty() ? SpaceDim() : part.reduced[0];
+    CumulativeSummationConstants constants = {};
+    SetDims(part.kept, constants.kept, constants.kept_rank);
+    constants.length = static_cast<uint32_t>(part.index_count());
+    constants.input_base = InputOf(part).base;
+    constants.output_base = OutputOf(part).base;
+    constants.input_stride = static_cast<uint32_t>(along.input_stride);
+    constants.output_stride = static_cast<uint32_t>(along.output_stride);
+    if (desc_.axis_direction == AxisDirection::kDecreasing) {
+      // From the last element on, with strides below zero: offsets wrap.
+      constants.input_base += static_cast<uint32_t>(InputSpan(part.reduced));
+      constants.output_base += static_cast<uint32_t>(OutputSpan(part.reduced));
+      constants.input_stride = 0 - constants.input_stride;
+      constants.output_stride = 0 - constants.output_stride;
+    }
+    return constants;
+  }
+
+  Dispatch MakeDispatch(const char* entry, const IterationSpace& part, bool carries,
+                        const CumulativeSummationConstants& constants) {
     const bool sums_blocks = std::string(entry) == "SumBlocks";
     KernelPermutation kernel = {
         .shader = "cumulative_summation",
@@ -91,24 +122,9 @@ class Planner {
     }
     Dispatch dispatch;
     dispatch.kernel = builder_.Kernel(std::move(kernel));
-    const PlacedView input =
-        ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
-    const PlacedView output = WriteElements(BufferRole::Output(), type_, part.output_base,
-                                            OutputSpan(part.kept) + OutputSpan(part.reduced));
-    dispatch.reads[0] = input.view;
-    if (!sums_blocks) dispatch.writes[0] = output.view;
-    SetDims(dispatch.constants, part, part.kept.size(), part.reduced.size());
-    dispatch.constants.item_count = static_cast<uint32_t>(part.index_count());
-    dispatch.constants.input_base = input.base;
-    dispatch.constants.output_base = output.base;
-    if (desc_.axis_direction == AxisDirection::kDecreasing) {
-      // From the last element on, with strides below zero: offsets wrap.
-      dispatch.constants.input_base += static_cast<uint32_t>(InputSpan(part.reduced));
-      dispatch.constants.output_base += static_cast<uint32_t>(OutputSpan(part.reduced));
-      Dim& along = dispatch.constants.reduced[0];
-      along.input_stride = 0 - along.input_stride;
-      along.output_stride = 0 - along.output_stride;
-    }
+    dispatch.reads[0] = InputOf(part).view;
+    if (!sums_blocks) dispatch.writes[0] = OutputOf(part).view;
+    dispatch.constants = constants;
     return dispatch;
   }
 

@@ -11,8 +11,8 @@
 namespace opmill {
 namespace {
 
-// Calls begin_sequence() and then visit(coordinate) for the elements of each sequence, in the order
-// in which they are added.
+// Calls begin_sequence(), then visit(coordinate) for the elements of each sequence, in the order of
+// addition.
 template <typename Begin, typename Visit>
 void Walk(const CumulativeSummationDesc& desc, const std::stop_token& abandoned, Begin begin,
           Visit visit) {
@@ -29,7 +29,7 @@ void Walk(const CumulativeSummationDesc& desc, const std::stop_token& abandoned,
   });
 }
 
-// Modulo 2^64, of which the store keeps the type's own bits.
+// Modulo 2^64; storing keeps the low bits of the type.
 void SumIntegers(const CumulativeSummationDesc& desc, const ReferenceCall& call) {
   const Reader reader(desc.input, call.inputs[0]);
   Writer writer(*desc.output, call.outputs[0]);

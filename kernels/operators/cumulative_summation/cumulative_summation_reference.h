@@ -1,4 +1,4 @@
-// The exact results of cumulative_summation on floats.
+// Exact results of cumulative_summation for floats.
 #ifndef OPMILL_KERNELS_OPERATORS_CUMULATIVE_SUMMATION_CUMULATIVE_SUMMATION_REFERENCE_H_
 #define OPMILL_KERNELS_OPERATORS_CUMULATIVE_SUMMATION_CUMULATIVE_SUMMATION_REFERENCE_H_
 
@@ -11,7 +11,7 @@
 
 namespace opmill {
 
-// Each result before it is rounded, in row-major order of the output. `validated` is of floats.
+// The unrounded results, in row-major order of the output. `validated` must have a float type.
 std::vector<ExactReduction> ExactCumulativeSums(const CumulativeSummationDesc& validated,
                                                 absl::Span<const std::byte> input);
 

@@ -24,13 +24,13 @@ float Add(float a, float b) {
   return std::isnan(sum) ? std::numeric_limits<float>::quiet_NaN() : sum;
 }
 
-// Rounding the sum to 24 bits first changes nothing: 11 are kept.
+// Rounding the sum to 24 bits first does not change the result, which has 11 bits.
 CpuHalf Add(CpuHalf a, CpuHalf b) {
   const float sum = HalfToFloat(a.bits) + HalfToFloat(b.bits);
   return {std::isnan(sum) ? uint16_t{0x7E00} : FloatToHalf(sum)};
 }
 
-// Strides of a, the output and b, as the walk calls them: input, output, indices.
+// The walk's names for strides: input for a, output, indices for b.
 template <typename T>
 class AddProgram : public CpuProgram {
  public:
@@ -74,11 +74,11 @@ class AddProgram : public CpuProgram {
     }
   }
 
-  std::vector<WorkDim> dims_;  // but the last
+  std::vector<WorkDim> dims_;  // all dimensions but the last
   WorkDim row_;
   uint64_t rows_ = 1;
   uint64_t rows_a_task_ = 1;
-  uint64_t parts_ = 1;  // of a row
+  uint64_t parts_ = 1;  // parts per row
 };
 
 }  // namespace

@@ -14,9 +14,9 @@ extern const OperatorSchema kElementWiseAddSchema;
 struct ElementWiseAddDesc {
   TensorDesc a;
   TensorDesc b;
-  std::optional<TensorDesc> output;  // without one: packed
+  std::optional<TensorDesc> output;  // default: packed
 
-  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
   static ElementWiseAddDesc From(const OperatorDesc& desc);
 };
 

@@ -1,4 +1,4 @@
-// element_wise_add: one dispatch a slice, whose lanes add vectors where rows allow it, else
+// element_wise_add: one dispatch per slice. Lanes add vectors if rows allow it, otherwise single
 // elements.
 #include <algorithm>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "kernels/operators/elementwise/elementwise_space.h"
 #include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/plan/plan_builder.h"
+#include "shaders/elementwise_constants.h"
 
 namespace opmill {
 namespace {
@@ -31,7 +32,7 @@ PerTensor<uint64_t> LimitsOf(bool in_vectors, uint64_t vector, const PlanOptions
   return {of_vectors, of_vectors, in_vectors ? of_vectors : of_elements};
 }
 
-// A step along a row is a vector in `in_vectors`.
+// With `in_vectors`, a step along a row is a vector.
 void SetWalk(ElementwiseConstants& constants, const ElementwiseSpace& space, uint64_t row_step) {
   constants.rank = static_cast<uint32_t>(space.dims.size());
   for (size_t d = 0; d < space.dims.size(); ++d) {
@@ -73,11 +74,12 @@ absl::Status PlanElementWiseAdd(PlanBuilder& builder, const OperatorDesc& operat
     dispatch.kernel = kernel;
     dispatch.reads = {a.view, b.view};
     dispatch.writes[0] = output.view;
-    ElementwiseConstants& constants = dispatch.elementwise.emplace();
+    ElementwiseConstants constants = {};
     constants.a_base = a.base;
     constants.b_base = b.base;
     constants.output_base = output.base;
     SetWalk(constants, slice, row_step);
+    dispatch.constants = constants;
     const uint64_t units =
         slice.ElementCount() / slice.row().size * CeilDiv(slice.row().size, row_step);
     DealUnits(dispatch, units, TurnsOf(units, 1, options), options.threads);

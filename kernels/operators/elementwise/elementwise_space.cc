@@ -69,7 +69,7 @@ ElementwiseSpace MakeElementwiseSpace(const TensorDesc& a, const TensorDesc& b,
     return x.strides[kTensorOutput] > y.strides[kTensorOutput];
   });
   ElementwiseSpace space = {.dims = Collapse(dims, WalksAsOne)};
-  // The row of a single element.
+  // A space of a single element still has a row.
   if (space.dims.empty()) space.dims.push_back({.size = 1, .strides = {1, 1, 1}});
   return space;
 }

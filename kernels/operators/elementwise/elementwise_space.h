@@ -1,6 +1,6 @@
-// The walk of an operator that computes each element of its output from the elements of two inputs
-// at the same coordinate: dimensions collapsed as far as all strides allow, and cut where a tensor
-// reaches past a view.
+// The iteration space of an operator that computes each output element from the elements of two
+// inputs at the same coordinate. Dimensions are collapsed as far as all strides allow, and sliced
+// where a tensor exceeds a view.
 #ifndef OPMILL_KERNELS_OPERATORS_ELEMENTWISE_ELEMENTWISE_SPACE_H_
 #define OPMILL_KERNELS_OPERATORS_ELEMENTWISE_ELEMENTWISE_SPACE_H_
 
@@ -30,21 +30,22 @@ struct ElementwiseSpace {
 
   const Dim& row() const { return dims.back(); }
   uint64_t ElementCount() const;
-  // The offset of the farthest element from the first one.
+  // The offset from the first element to the farthest one.
   uint64_t Span(size_t tensor) const;
 };
 
 ElementwiseSpace MakeElementwiseSpace(const TensorDesc& a, const TensorDesc& b,
                                       const TensorDesc& output);
 
-// True when rows can be computed in vectors of so many elements: the output's elements are
-// neighbours, each input's are neighbours or all the same one, and rows of neighbours start at
-// vectors. What is between the end of a row and the end of its last vector is a gap of the output.
+// True if rows can be computed in vectors of this many elements: the elements of the output are
+// contiguous, those of each input are contiguous or a single repeated element, and contiguous rows
+// start at vectors. The bytes between the end of a row and the end of its last vector are a gap of
+// the output.
 bool WalksVectors(const ElementwiseSpace& space, uint64_t vector);
 
-// Parts of the space that cover every element once; each spans less than `limits` of every tensor.
-// Rows are cut at multiples of `row_step`, which the limits are no smaller than. A list of
-// kMaxSlices is incomplete.
+// Slices the space into parts that cover every element once and span less than `limits` of each
+// tensor. Rows are cut at multiples of `row_step`, which must not exceed the limits. A list of
+// kMaxSlices entries is incomplete.
 std::vector<ElementwiseSpace> Slice(const ElementwiseSpace& space,
                                     const PerTensor<uint64_t>& limits, uint64_t row_step);
 

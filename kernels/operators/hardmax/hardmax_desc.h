@@ -12,13 +12,13 @@ namespace opmill {
 
 extern const OperatorSchema kHardmaxSchema;
 
-// DML_OPERATOR_ACTIVATION_HARDMAX1, and ACTIVATION_HARDMAX with the last axis
+// DML_OPERATOR_ACTIVATION_HARDMAX1; with only the last axis also ACTIVATION_HARDMAX.
 struct HardmaxDesc {
   TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed
+  std::optional<TensorDesc> output;  // default: packed
   std::vector<uint32_t> axes;
 
-  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
   static HardmaxDesc From(const OperatorDesc& desc);
 };
 

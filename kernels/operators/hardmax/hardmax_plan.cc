@@ -1,6 +1,7 @@
-// hardmax: find the first maximum of every result, zero the output, put the ones.
+// hardmax: finds the first maximum of every result, zeros the output, and stores the ones.
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_walk.h"
+#include "shaders/hardmax_constants.h"
 
 namespace opmill {
 
@@ -9,7 +10,7 @@ absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc
   const DataType type = desc.input.data_type;
   const PlanOptions& options = builder.options();
   builder.Add(Fill{.role = BufferRole::Output(), .size_bytes = RequiredBytes(*desc.output)});
-  // Packed: what ARGMAX would give.
+  // Packed, like the output of ARGMAX.
   const TensorDesc positions = {.data_type = DataType::kUint32,
                                 .sizes = ReducedSizes(desc.input.sizes, desc.axes)};
   const uint64_t position_bytes = ElementBytes(positions.data_type);
@@ -28,7 +29,8 @@ absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc
   IterationSpace ones =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, &positions, ReducedOrder::kRowMajor);
   ones.output2_base = first_position;
-  // The input does not matter here: only the output's views and those of the positions do.
+  // The limits of the input do not apply here: only the views of the output and the positions are
+  // used.
   SliceLimits limits = LimitsFor(type, type, options);
   limits.input_elements = ~uint64_t{0};
   limits.index_elements = (options.max_view_elements - 1) * kVectorBytes / position_bytes;
@@ -44,11 +46,14 @@ absl::Status PlanHardmax(PlanBuilder& builder, const OperatorDesc& operator_desc
       dispatch.kernel = kernel;
       dispatch.reads[0] = found.view;
       dispatch.writes[0] = output.view;
-      dispatch.constants.input_base = found.base;
-      dispatch.constants.output_base = output.base;
-      dispatch.constants.index_base = static_cast<uint32_t>(part.index_base);
-      dispatch.constants.index_count = static_cast<uint32_t>(part.index_count());
-      SetDims(dispatch.constants, part, part.kept.size(), part.reduced.size());
+      HardmaxConstants constants = {};
+      constants.positions_base = found.base;
+      constants.output_base = output.base;
+      constants.first_position = static_cast<uint32_t>(part.index_base);
+      constants.position_count = static_cast<uint32_t>(part.index_count());
+      SetDims(part.kept, constants.kept, constants.kept_rank);
+      SetDims(part.reduced, constants.reduced, constants.reduced_rank);
+      dispatch.constants = constants;
       DealUnits(dispatch, results, TurnsOf(results, 1, options), options.threads);
       builder.Add(std::move(dispatch));
     }

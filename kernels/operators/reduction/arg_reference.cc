@@ -3,10 +3,10 @@
 namespace opmill {
 namespace {
 
-// The larger, the sooner arg-reductions pick the element.
+// The element with the largest key is picked.
 uint64_t PickKey(DataType type, Extreme extreme, uint64_t bits) {
   const uint64_t key = OrderKey(type, bits);
-  // Inverted number keys stay below a NaN's: no number's key is 0 where NaNs exist.
+  // Inverted keys of numbers are below a NaN's key, because no float has the key 0.
   return extreme == Extreme::kMax || IsNan(type, bits) ? key : ~key;
 }
 

@@ -1,4 +1,4 @@
-// Which of several elements argmin, argmax and hardmax pick.
+// Defines which element argmin, argmax and hardmax pick.
 #ifndef OPMILL_KERNELS_OPERATORS_REDUCTION_ARG_REFERENCE_H_
 #define OPMILL_KERNELS_OPERATORS_REDUCTION_ARG_REFERENCE_H_
 
@@ -7,7 +7,7 @@
 
 namespace opmill {
 
-// The position of the element that is picked among those reduced into `output`.
+// The position of the picked element among those reduced into `output`.
 uint64_t PickPosition(DataType type, const Reader& input, const ReductionShape& shape,
                       const Coordinate& output, Extreme extreme, AxisDirection direction);
 

@@ -20,11 +20,11 @@ enum class Extreme : uint32_t { kMin = 0, kMax = 1 };
 struct ArgReduceDesc {
   Extreme extreme = Extreme::kMax;
   TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed UINT32
+  std::optional<TensorDesc> output;  // default: packed UINT32
   std::vector<uint32_t> axes;
   AxisDirection axis_direction = AxisDirection::kIncreasing;
 
-  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
   static ArgReduceDesc From(const OperatorDesc& desc);
 };
 
@@ -54,12 +54,12 @@ constexpr bool GivesIndices(ReduceFunction function) {
 struct ReduceDesc {
   ReduceFunction function = ReduceFunction::kSum;
   TensorDesc input;
-  std::optional<TensorDesc> output;  // without one: packed, the input's type (UINT32 for ARG*)
+  std::optional<TensorDesc> output;  // default: packed, the input's type (UINT32 for ARG*)
   std::vector<uint32_t> axes;
 
-  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
   static ReduceDesc From(const OperatorDesc& desc);
-  // The same as one of argmin and argmax. For a function that gives indices.
+  // The equivalent argmin or argmax. Only for a function that gives indices.
   ArgReduceDesc AsArgReduce() const;
 };
 

@@ -36,7 +36,7 @@ uint64_t MinMax(DataType type, const Reader& input, const ReductionShape& shape,
   return any_nan ? CanonicalNan(type) : best;
 }
 
-// Modulo 2^64, of which the store keeps the type's own bits.
+// Modulo 2^64; storing keeps the low bits of the type.
 uint64_t ReduceIntegers(ReduceFunction function, bool is_signed, const Reader& input,
                         const ReductionShape& shape, const Coordinate& output) {
   uint64_t result = function == ReduceFunction::kMultiply ? 1 : 0;
@@ -61,7 +61,7 @@ uint64_t ReduceIntegers(ReduceFunction function, bool is_signed, const Reader& i
   return result;
 }
 
-// A product whose exponent cannot overflow on the way.
+// A product whose intermediate exponents cannot overflow.
 class WideProduct {
  public:
   void Multiply(double x) {
@@ -72,7 +72,7 @@ class WideProduct {
     exponent_ += exponent;
   }
   double value() const {
-    // Beyond +-5000 every double has become inf or 0.
+    // Beyond +-5000 every double is inf or 0.
     return std::ldexp(mantissa_, static_cast<int>(std::clamp<int64_t>(exponent_, -5000, 5000)));
   }
 
@@ -95,7 +95,7 @@ double FromSum(ReduceFunction function, const ExactReduction& exact) {
     case ReduceFunction::kLogSum:
       return std::log(exact.sum);
     case ReduceFunction::kLogSumExp:
-      // x - maximum is NaN or useless when the maximum is infinite or NaN: it is the answer itself.
+      // If the maximum is infinite or NaN, it is the result; x - maximum would be NaN.
       return std::isfinite(exact.maximum) ? exact.maximum + std::log(exact.sum) : exact.maximum;
     default:
       return exact.sum;
@@ -128,7 +128,7 @@ ExactReduction ReduceFloats(ReduceFunction function, DataType type, const Reader
   return exact;
 }
 
-// The stored result: `exact` with the FLOAT32 accumulator's overflow.
+// The result to store: `exact`, with the overflow of a FLOAT32 accumulator.
 double WithFloat32Range(ReduceFunction function, const ExactReduction& exact) {
   if (function != ReduceFunction::kL2) return exact.value;
   const bool overflows = std::isinf(static_cast<float>(exact.sum));

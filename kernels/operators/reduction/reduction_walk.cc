@@ -8,13 +8,13 @@
 namespace opmill {
 namespace {
 
-// A lane's share of the tiles that cover a row of columns, 0 where tiles do not pay.
+// The number of vectors per lane in tiles that cover a row of columns; 0 if tiles do not pay off.
 uint64_t TileVectors(const Walk& walk, bool finds_positions, const PlanOptions& options) {
   if (options.prefers_wide_rows || walk.column_units <= options.threads) return 0;
   const uint64_t row_vectors = CeilDiv(walk.column_units, options.threads);
   uint64_t most = tuning::kMaxTileVectors;
   if (walk.items < tuning::kMinTileItems) {
-    // Few rows are not split, so that tiles must leave enough groups.
+    // Few rows are not split, so tiles must leave enough groups.
     const uint64_t filling = walk.units / options.parallel_lanes();
     if (finds_positions && walk.narrow() && walk.items >= tuning::kMinRowPartItems) {
       most = std::clamp<uint64_t>(filling, 1, most);
@@ -25,8 +25,8 @@ uint64_t TileVectors(const Walk& walk, bool finds_positions, const PlanOptions& 
   return EvenPart(row_vectors, most);
 }
 
-// Rows that lie on few pages, of narrow elements, are walked more at a time; of several reduced
-// dimensions the innermost tells.
+// More rows are read at a time if they lie on few pages and their elements are narrow. With several
+// reduced dimensions, the innermost one decides.
 uint64_t TileRows(const Walk& walk, const SpaceDim* inner_reduced) {
   const uint64_t stride = inner_reduced == nullptr ? 0 : inner_reduced->input_stride;
   const uint64_t bytes = stride * kVectorBytes / walk.vector_elements;
@@ -81,7 +81,7 @@ Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanO
   walk.load = Load::kScalar;
   walk.items = space.index_count();
   walk.units = space.results();
-  // Lanes side by side take results, unless the reduction's own steps are the shorter ones.
+  // Adjacent lanes compute adjacent results, unless the reduction's own stride is smaller.
   walk.columns = inner_kept != nullptr && (inner_reduced == nullptr ||
                                            inner_kept->input_stride < inner_reduced->input_stride);
   if (walk.columns) walk.column_units = inner_kept->size;
@@ -90,7 +90,7 @@ Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanO
 
 namespace {
 
-// Groups of one split.
+// The number of groups per split.
 uint64_t GroupsOf(const Walk& walk, uint64_t lanes, uint64_t lane_units,
                   const PlanOptions& options) {
   const uint64_t group_units = lane_units * options.threads / lanes;
@@ -104,7 +104,7 @@ uint64_t LaneUnits(const Walk& walk, const Sharing& sharing, const PlanOptions& 
   return TurnsOf(walk.units * sharing.splits, sharing.split_items, options);
 }
 
-// Steps of a lane's stretch of a row, 0 where lanes that share it take turns.
+// The steps of a lane's stretch of a row; 0 if the lanes that share it are interleaved.
 uint64_t LaneItems(const Walk& walk, const Sharing& sharing, const PlanOptions& options) {
   const uint64_t of_lane = CeilDiv(sharing.split_items, uint64_t{1} << sharing.lane_bits);
   if (walk.columns || sharing.lane_bits == 0 || options.prefers_wide_rows ||
@@ -125,15 +125,16 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
   const uint64_t lanes_wanted = options.parallel_lanes();
   uint64_t lanes = 1;
   if (walk.columns) {
-    // Lanes that columns leave idle share the walk.
+    // Lanes that columns leave idle share the work.
     lanes = walk.units >= options.threads ? 1 : options.threads / std::bit_ceil(walk.units);
   } else if (options.prefers_wide_rows) {
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(walk.items));
   } else {
-    // As many lanes as it takes to keep each one's share of the walk short, or to fill the device.
+    // As many lanes as are needed to limit each one's steps, or to fill the device.
     const uint64_t filling =
         std::min(CeilDiv(lanes_wanted, walk.units), CeilDiv(walk.items, tuning::kMinLaneItems));
-    // Lone elements are fewer than vectors of them, and so is what rounding may cost their sum.
+    // A step of a single element covers less than a step of a vector, and so does its rounding
+    // error.
     const uint64_t lone = tuning::kLoneLaneItems / (walk.load == Load::kScalar ? 2 : 1);
     const uint64_t sharing = CeilDiv(walk.items, lone);
     lanes = std::min<uint64_t>(options.threads, std::bit_ceil(std::max(filling, sharing)));
@@ -153,8 +154,9 @@ Sharing ChooseSharing(const Walk& walk, const PlanOptions& options) {
 
 namespace {
 
-// The items of every unit where they are few and lanes take many units in turn, so that kernels
-// walk them without a loop; else 0. `dims` make an item's offset, which is to take no division.
+// The number of items per unit if it is small and lanes process many units, so that kernels without
+// a loop can be used; otherwise 0. `dims` determine an item's offset, which must not need a
+// division.
 uint32_t FewItems(const Walk& walk, const Sharing& sharing, uint64_t lane_units, size_t dims) {
   const size_t free_dims = walk.columns || walk.load == Load::kScalar ? 1 : 0;
   if (walk.tile_vectors > 0 || lane_units < 2 || sharing.splits > 1 || dims > free_dims ||
@@ -189,15 +191,12 @@ const char* EntryOf(const Walk& walk) {
   return walk.tile_vectors > 0 ? "ReduceTiles" : "ReduceColumns";
 }
 
-// The dispatch stores the results of `space` itself.
-void WriteOutput(Dispatch& dispatch, const IterationSpace& space, const ReductionOutput& output) {
-  const PlacedView placed =
-      WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
-  dispatch.writes[0] = placed.view;
-  dispatch.constants.output_base = placed.base;
+// Where the results of `space` go.
+PlacedView PlaceOutput(const IterationSpace& space, const ReductionOutput& output) {
+  return WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
 }
 
-// Where a walk leaves what it knows of results that others know parts of.
+// The destination of partial results.
 struct RecordTarget {
   BufferView view;
   uint64_t base = 0;
@@ -205,16 +204,16 @@ struct RecordTarget {
   uint64_t split_stride = 0;
 };
 
-// Adds a dispatch that walks `space` and writes one record per result and split, or, without
-// `records`, the outputs themselves.
+// Adds a dispatch that reduces `space` and writes one record per result and split, or, without
+// `records`, the outputs.
 void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
              const Walk& walk, const Sharing& sharing, const ReductionOutput& output,
              const std::optional<RecordTarget>& records) {
-  // The innermost reduced dimension of rows is the run itself, unless elements are walked one by
+  // For rows, the innermost reduced dimension is the run itself, unless elements are read one by
   // one.
   const size_t runs = !walk.columns && walk.load != Load::kScalar ? 1 : 0;
   const size_t dims = space.reduced.size() - runs;
-  // Where nothing is reduced a stride of 0 does: no kernel of its own.
+  // If nothing is reduced, a stride of 0 avoids a separate kernel.
   const size_t kernel_dims = std::max(dims, 1 - runs);
   const uint64_t lane_units = LaneUnits(walk, sharing, builder.options());
   Dispatch dispatch;
@@ -226,7 +225,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
 
-  DispatchConstants& constants = dispatch.constants;
+  ReductionConstants constants = {};
   constants.input_base = input.base;
   constants.last_vector = static_cast<uint32_t>(input.view.element_count - 1);
   if (records.has_value()) {
@@ -235,12 +234,12 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.record_stride = static_cast<uint32_t>(records->result_stride);
     constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
-    WriteOutput(dispatch, space, output);
+    const PlacedView placed = PlaceOutput(space, output);
+    dispatch.writes[0] = placed.view;
+    constants.output_base = placed.base;
   }
   constants.index_base = static_cast<uint32_t>(space.index_base);
-  constants.index_count = static_cast<uint32_t>(space.index_count());
-  constants.reduced_count = constants.index_count;
-  constants.unit_count = static_cast<uint32_t>(walk.units);
+  constants.reduced_count = static_cast<uint32_t>(space.index_count());
   constants.item_count = static_cast<uint32_t>(walk.items);
   constants.splits = static_cast<uint32_t>(sharing.splits);
   constants.split_items = static_cast<uint32_t>(sharing.split_items);
@@ -254,15 +253,19 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
     constants.column_input_stride = static_cast<uint32_t>(inner.input_stride);
     constants.column_output_stride = static_cast<uint32_t>(inner.output_stride);
     constants.tile_rows = static_cast<uint32_t>(walk.tile_rows);
-    SetDims(constants, space, space.kept.size() - 1, dims);
   } else {
     constants.run_length = static_cast<uint32_t>(walk.run_length);
     constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
-    SetDims(constants, space, space.kept.size(), dims);
   }
+  SetDims(absl::MakeConstSpan(space.kept).first(space.kept.size() - (walk.columns ? 1 : 0)),
+          constants.kept, constants.kept_rank);
+  SetDims(absl::MakeConstSpan(space.reduced).first(dims), constants.reduced,
+          constants.reduced_rank);
+  constants.groups.unit_count = static_cast<uint32_t>(walk.units);
+  constants.groups.lane_units = static_cast<uint32_t>(lane_units);
+  dispatch.constants = constants;
   const uint64_t groups =
       GroupsOf(walk, uint64_t{1} << sharing.lane_bits, lane_units, builder.options());
-  constants.lane_units = static_cast<uint32_t>(lane_units);
   SetGroups(dispatch, groups * sharing.splits);
   builder.Add(std::move(dispatch));
 }
@@ -273,7 +276,8 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
                 const ReductionOutput& output) {
   const PlanOptions& options = builder.options();
   const uint64_t results = space.results();
-  // A lane combines few records where lanes are to spare, and never so many that a sum loses bits.
+  // A lane combines few records if there are enough lanes, and never so many that a sum loses
+  // precision.
   const bool lanes_to_spare = results < options.parallel_lanes();
   const uint64_t lane_records = lanes_to_spare ? tuning::kMinLaneItems : tuning::kMaxLaneRecords;
   const uint64_t lanes =
@@ -283,9 +287,10 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   dispatch.kernel = builder.Kernel(Permutation(folding, "ReduceRows", Load::kRecord, 0, 1, 0, false,
                                                sharing, options, output.type));
   dispatch.reads[0] = from.view;
-  DispatchConstants& constants = dispatch.constants;
-  WriteOutput(dispatch, space, output);
-  constants.input_base = static_cast<uint32_t>(from.base);
+  const PlacedView placed = PlaceOutput(space, output);
+  dispatch.writes[0] = placed.view;
+  ReductionConstants constants = {};
+  constants.output_base = placed.base;
   constants.read_stride = static_cast<uint32_t>(from.result_stride);
   constants.read_item_stride = static_cast<uint32_t>(from.split_stride);
   constants.reduced_count = static_cast<uint32_t>(reduced_count);
@@ -294,7 +299,8 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
   constants.splits = 1;
   constants.lane_bits = sharing.lane_bits;
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
-  SetDims(constants, space, space.kept.size(), 0);
+  SetDims(space.kept, constants.kept, constants.kept_rank);
+  dispatch.constants = constants;
   const uint64_t lane_units = lanes > 1 ? 1 : TurnsOf(results, splits, options);
   DealUnits(dispatch, results, lane_units, options.threads / lanes);
   builder.Add(std::move(dispatch));
@@ -306,7 +312,7 @@ void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationS
                   const ReductionOutput& output) {
   const PlanOptions& options = builder.options();
   SliceLimits limits = LimitsFor(folding.input_type, output.type, options);
-  // Room for the records of every part and at least some splits in one view.
+  // One view must have room for the records of every part and for at least some splits.
   const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 2);
   limits.results = std::max<uint64_t>(1, options.max_view_elements / (16 * parts));
 
@@ -316,7 +322,8 @@ void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationS
     size_t slice = 0;
   };
   const std::vector<IterationSpace> slices = SliceKept(space, limits);
-  // The records of splits live until they are combined; then their scratch serves the next slices.
+  // The records of splits are needed until they are combined; then their scratch is reused by the
+  // next slices.
   const uint64_t mark = builder.Mark();
   uint64_t records_waiting = 0;
   std::vector<Combining> combinings;
@@ -343,7 +350,7 @@ void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationS
       if (sharing.splits > most_splits) {
         sharing.split_items = CeilDiv(walk.items, most_splits);
         sharing.splits = CeilDiv(walk.items, sharing.split_items);
-        // More rows than row_part.hlsli counts.
+        // row_part.hlsli cannot count more rows.
         if (sharing.split_items > tuning::kMaxTileItems) walk.tile_vectors = 0;
       }
       splits += sharing.splits;
@@ -359,7 +366,7 @@ void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationS
         records_waiting = 0;
       }
       records_waiting += result_count * splits;
-      // Records that neighbouring lanes write lie side by side.
+      // Adjacent lanes write adjacent records.
       const bool by_split = walks[0].columns;
       target = RecordTarget{
           .view = Records(builder.ReserveRecords(result_count * splits), result_count * splits),

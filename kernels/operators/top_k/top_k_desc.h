@@ -14,13 +14,13 @@ extern const OperatorSchema kTopKSchema;
 // DML_OPERATOR_TOP_K1, and DML_OPERATOR_TOP_K with kDecreasing
 struct TopKDesc {
   TensorDesc input;
-  std::optional<TensorDesc> output_values;   // without one: packed
-  std::optional<TensorDesc> output_indices;  // without one: packed UINT32
+  std::optional<TensorDesc> output_values;   // default: packed
+  std::optional<TensorDesc> output_indices;  // default: packed UINT32
   uint32_t axis = 0;
   uint32_t k = 0;
   AxisDirection axis_direction = AxisDirection::kDecreasing;
 
-  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): they say the same
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
   static TopKDesc From(const OperatorDesc& desc);
 };
 

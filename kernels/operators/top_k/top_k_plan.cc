@@ -1,4 +1,5 @@
-// top_k: slices whose lists fit into scratch, and each from its elements to its results.
+// top_k: makes slices whose lists fit into scratch, and plans each one from its elements to its
+// results.
 #include <bit>
 #include <cmath>
 
@@ -10,16 +11,16 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// A block of about `wanted` elements, `least` or more. Of fewer blocks than twice k too large a
-// part would be among the best.
+// A block of about `wanted` elements, at least `least`. If there were fewer than twice k blocks,
+// too many of them would be among the best.
 uint64_t BlockLength(uint64_t length, uint64_t k, uint64_t least, uint64_t wanted) {
   uint64_t block = std::clamp(wanted, least, tuning::kMaxBlockElements);
   while (block > least && length / block < 2 * k) block /= 2;
   return block;
 }
 
-// Elements of a block where lanes keep the best, a key being worth testing so many of them; 0 where
-// sorting everything is cheaper.
+// The elements per block if lanes keep the best candidates, where a key costs as much as testing
+// kKeyWorth elements; 0 if sorting everything is cheaper.
 uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout layout,
                    const PlanOptions& options) {
   const bool columns = layout == Layout::kColumns;
@@ -34,14 +35,14 @@ uint64_t KeepBlock(uint64_t length, uint64_t k, uint64_t vector_elements, Layout
   return length > least && length / block >= 2 * k ? block : 0;
 }
 
-// Likewise where a cut is searched. Where there are blocks enough one is a window of rows at least,
-// which is not read again where its key rules it out.
+// The same if a cut is searched. If there are enough blocks, a block is at least one window of
+// rows, which is not read again if its key excludes it.
 uint64_t SelectBlock(uint64_t length, uint64_t k, uint64_t vector_elements) {
   const double wanted = std::sqrt(tuning::kSelectWorth * static_cast<double>(length) / k);
   const uint64_t block = BlockLength(length, k, vector_elements,
                                      std::max(std::bit_floor(static_cast<uint64_t>(wanted)),
                                               Window(Layout::kRows, vector_elements)));
-  // Where blocks are few, a cut among them may leave all elements to the next cut.
+  // If there are few blocks, a cut among them may leave all elements to the next cut.
   const uint64_t enough = length <= tuning::kMaxHalved ? 2 * k : 2 * k * block;
   return length >= enough ? block : 0;
 }
@@ -83,39 +84,29 @@ std::vector<IterationSpace> TopKSlice::Ranks() const {
   return SliceReduced(ranks, limits);
 }
 
-void TopKSlice::SetOutputs(Dispatch& dispatch, const IterationSpace& part,
-                           const IterationSpace& ranks) const {
+TopKOutputs TopKSlice::WriteRanks(Dispatch& dispatch, const IterationSpace& ranks) const {
   const PlacedView values = WriteElements(BufferRole::Output(), type_, ranks.output_base,
                                           OutputSpan(ranks.kept) + OutputSpan(ranks.reduced));
   const PlacedView indices =
       WriteElements(BufferRole::Output(1), desc_.output_indices->data_type, ranks.output2_base,
                     IndexSpan(ranks.kept) + IndexSpan(ranks.reduced));
   dispatch.writes = {values.view, indices.view};
-  DispatchConstants& constants = dispatch.constants;
-  constants.output_base = values.base;
-  constants.output2_base = indices.base;
-  SetDims(constants, part, part.kept.size(), part.reduced.size());
-  if (ranks.reduced.empty()) return;
-  constants.reduced[0].output_stride = static_cast<uint32_t>(ranks.reduced[0].output_stride);
-  constants.reduced[0].index_stride = static_cast<uint32_t>(ranks.reduced[0].index_stride);
-}
-
-std::optional<Dispatch> TopKSlice::WholeDispatch() const {
-  const std::vector<IterationSpace> ranks = Ranks();
-  if (parts_.size() > 1 || ranks.size() > 1) return std::nullopt;
-  Dispatch dispatch;
-  ReadPart(dispatch, parts_[0]);
-  SetOutputs(dispatch, parts_[0], ranks[0]);
-  return dispatch;
+  const SpaceDim along = ranks.reduced.empty() ? SpaceDim() : ranks.reduced[0];
+  return {.values_base = values.base,
+          .indices_base = indices.base,
+          .value_stride = static_cast<uint32_t>(along.output_stride),
+          .index_stride = static_cast<uint32_t>(along.index_stride)};
 }
 
 bool TopKSlice::KeepResults() {
-  if (!lane_keeps_ || RunLength(length_) < length_) return false;
-  std::optional<Dispatch> dispatch = WholeDispatch();
-  if (!dispatch.has_value()) return false;
-  dispatch->kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(parts_[0]), k_, true));
-  SetKeeping(*dispatch, Source::kElements, length_, length_, k_);
-  builder_.Add(*std::move(dispatch));
+  if (!lane_keeps_ || RunLength(length_) < length_ || !FitsWhole()) return false;
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel(KeepKernel(Source::kElements, WalkOf(parts_[0]), k_, true));
+  TopKKeepConstants constants = Keeping(length_, length_, k_);
+  constants.part = ReadPart(dispatch, parts_[0]);
+  constants.outputs = WriteRanks(dispatch, Ranks()[0]);
+  SetDims(parts_[0].kept, constants.kept, constants.kept_rank);
+  AddKeeping(std::move(dispatch), Source::kElements, constants);
   builder_.NextPass();
   return true;
 }
@@ -132,41 +123,44 @@ bool TopKSlice::RankResults(bool has_cut) {
                                   : worth.beside_sorts;
   const bool few = software && length_ <= worth.few_pairs / sequences_ / length_;
   if (!few && length_ > most * k_ / length_) return false;
-  std::optional<Dispatch> dispatch = WholeDispatch();
-  if (!dispatch.has_value()) return false;
+  if (!FitsWhole()) return false;
   uint64_t slots = length_;
   if (walk == Layout::kRows) {
-    // A row that begins inside a vector has slots before it.
+    // A row that starts within a vector has slots before it.
     const uint64_t vector = VectorElements();
     slots += vector - CommonAlignment(parts_[0], &parts_[0].reduced[0], vector);
   }
-  dispatch->constants.list_length = static_cast<uint32_t>(length_);
-  AddRanking(*std::move(dispatch), slots,
-             {{"IS_SELECTED", 0}, {"LAYOUT", static_cast<uint32_t>(walk)}});
+  AddRanking(nullptr, slots, {{"IS_SELECTED", 0}, {"LAYOUT", static_cast<uint32_t>(walk)}});
   return true;
 }
 
 void TopKSlice::RankSelection(const Selection& selection) {
-  Dispatch dispatch = *WholeDispatch();
-  dispatch.reads[1] = selection.view;
-  SetRead(dispatch.constants, selection.taken);
-  dispatch.constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
-  AddRanking(std::move(dispatch), MostTaken(k_), {{"IS_SELECTED", 1}});
+  AddRanking(&selection, MostTaken(k_), {{"IS_SELECTED", 1}});
 }
 
-void TopKSlice::AddRanking(Dispatch dispatch, uint64_t slots,
+void TopKSlice::AddRanking(const Selection* selection, uint64_t slots,
                            const std::vector<ShaderMacro>& macros) {
   const PlanOptions& options = builder_.options();
   std::vector<ShaderMacro> all = Macros(true);
   all.insert(all.end(), macros.begin(), macros.end());
-  dispatch.kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(all)});
   const uint64_t side_by_side = std::min<uint64_t>(sequences_, options.threads);
-  const uint64_t blocks = CeilDiv(slots, kRankedSlots);
-  DispatchConstants& constants = dispatch.constants;
+  const uint64_t blocks = CeilDiv(slots, TOP_K_RANKED_SLOTS);
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel({"top_k_rank", "RankElements", std::move(all)});
+  TopKRankConstants constants = {};
+  constants.part = ReadPart(dispatch, parts_[0]);
+  constants.outputs = WriteRanks(dispatch, Ranks()[0]);
+  SetDims(parts_[0].kept, constants.kept, constants.kept_rank);
   constants.sequences = static_cast<uint32_t>(sequences_);
   constants.k = static_cast<uint32_t>(k_);
-  constants.runs = static_cast<uint32_t>(side_by_side);
-  constants.block_count = static_cast<uint32_t>(blocks);
+  constants.side_by_side = static_cast<uint32_t>(side_by_side);
+  constants.slot_blocks = static_cast<uint32_t>(blocks);
+  if (selection != nullptr) {
+    dispatch.reads[1] = selection->view;
+    constants.candidate_stride = static_cast<uint32_t>(selection->candidates.sequence_stride);
+    constants.taken_stride = static_cast<uint32_t>(selection->taken.sequence_stride);
+  }
+  dispatch.constants = constants;
   const uint64_t units = RoundUp(sequences_, side_by_side) * blocks;
   DealUnits(dispatch, units, TurnsOf(units, slots, options), options.threads);
   builder_.Add(std::move(dispatch));
@@ -174,19 +168,21 @@ void TopKSlice::AddRanking(Dispatch dispatch, uint64_t slots,
 }
 
 void TopKSlice::WriteResults(const List& list) {
-  const uint32_t kernel = builder_.Kernel({"top_k", "WriteResults", Macros(true)});
+  const uint32_t kernel = builder_.Kernel({"top_k_write", "WriteResults", Macros(true)});
   for (const IterationSpace& ranks : Ranks()) {
     const uint64_t rank_count = ranks.index_count();
     for (const IterationSpace& part : parts_) {
       Dispatch dispatch;
       dispatch.kernel = kernel;
-      ReadPart(dispatch, part);
       dispatch.reads[1] = list.view;
-      SetOutputs(dispatch, part, ranks);
-      DispatchConstants& constants = dispatch.constants;
-      SetRead(constants, list);
-      constants.item_count = static_cast<uint32_t>(rank_count);
-      constants.rank_base = static_cast<uint32_t>(ranks.index_base);
+      TopKWriteConstants constants = {};
+      constants.part = ReadPart(dispatch, part);
+      constants.outputs = WriteRanks(dispatch, ranks);
+      SetDims(part.kept, constants.kept, constants.kept_rank);
+      constants.first_rank = static_cast<uint32_t>(ranks.index_base);
+      constants.rank_count = static_cast<uint32_t>(rank_count);
+      constants.list_stride = static_cast<uint32_t>(list.sequence_stride);
+      dispatch.constants = constants;
       SetUnitsInTurns(dispatch, sequences_ * rank_count, tuning::kMaxLaneResults);
       builder_.Add(std::move(dispatch));
     }
@@ -197,17 +193,17 @@ void TopKSlice::WriteResults(const List& list) {
 SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataType type,
                                               uint64_t parts, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(type);
-  // Whichever way a layout goes and whatever is made of its lists afterwards.
+  // An upper bound for all layouts and all ways to process their lists.
   SequenceRecords most;
   const auto add = [&](uint64_t list, uint64_t all) {
     most.list = std::max(most.list, list);
     most.all = std::max(most.all, all);
   };
-  // Every part may round its blocks up, and so may a row of columns, which have two words more for
-  // each.
-  const uint64_t words = vector_elements == 2 ? 1 : 4;  // 64-bit elements are no columns
+  // The blocks of every part may be rounded up, and so may a row of columns, which has two more
+  // words for each.
+  const uint64_t words = vector_elements == 2 ? 1 : 4;  // 64-bit elements are never read as columns
   const auto keys = [&](uint64_t block) {
-    return words * (CeilDiv(length, block) + 2 * parts + kKeyStep);
+    return words * (CeilDiv(length, block) + 2 * parts + TOP_K_KEY_STEP);
   };
   const auto runs = [&](uint64_t run) {
     return (CeilDiv(length, run) + std::min(parts, length) - 1) * std::min(run, k);
@@ -222,7 +218,7 @@ SequenceRecords TopKSlice::RecordsPerSequence(uint64_t length, uint64_t k, DataT
     if (!MayCutFew(length, k, options)) return most;
   }
   if (const uint64_t block = SelectBlock(length, k, vector_elements); block > 0) {
-    // What is taken, as it is, spread, and in runs twice; and the sorted k.
+    // The taken candidates, spread, and twice in runs; and the sorted k.
     const uint64_t candidates = MostCandidates(length, k, block);
     const uint64_t list = std::max({keys(block), candidates, MostTaken(k)});
     add(list, std::max(list, candidates + 4 * MostTaken(k) + k));
@@ -242,13 +238,13 @@ absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
   builder.NextPass();
   IterationSpace space = MakeIterationSpace(desc.input, {desc.axis}, *desc.output_values,
                                             &*desc.output_indices, ReducedOrder::kRowMajor);
-  // The ranks have output strides of their own; see Ranks.
+  // Ranks have their own output strides; see Ranks.
   for (SpaceDim& dim : space.reduced) dim.output_stride = dim.index_stride = 0;
 
   const DataType type = desc.input.data_type;
   const uint64_t length = desc.input.sizes[desc.axis];
   SliceLimits limits = LimitsFor(type, type, options);
-  // Cutting in halves leaves parts of a quarter of the limit at least.
+  // Repeated halving leaves parts of at least a quarter of the limit.
   const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 4);
   const top_k::SequenceRecords records =
       top_k::TopKSlice::RecordsPerSequence(length, desc.k, type, parts, options);
@@ -264,7 +260,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
       1, std::min(options.max_view_elements / records.list, slice_records / records.all));
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) break;
-    // Slices follow one another, so they may use the same scratch.
+    // Slices run one after another, so they may share scratch.
     const uint64_t mark = builder.Mark();
     top_k::TopKSlice(builder, desc, slice, limits).Plan();
     builder.Release(mark);

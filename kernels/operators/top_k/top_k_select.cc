@@ -1,4 +1,4 @@
-// From the keys of blocks to the k best elements: in registers, or by a cut.
+// Selects the k best elements from the keys of blocks: in registers, or by a cut.
 #include <bit>
 
 #include "kernels/base/rounding.h"
@@ -7,13 +7,14 @@
 namespace opmill::top_k {
 
 List TopKSlice::KeepOfKeys(const Keys& keys) {
-  const uint64_t run = CeilDiv(RunLength(keys.length), kKeyStep) * kKeyStep;
+  const uint64_t run = CeilDiv(RunLength(keys.length), TOP_K_KEY_STEP) * TOP_K_KEY_STEP;
   const uint64_t kept = std::min(run, k_);
   const List runs = NewList(CeilDiv(keys.length, run) * kept);
-  Dispatch dispatch = KeepDispatch(Source::kKeys, keys.layout, keys.length, run, kept, runs, 0);
+  Dispatch dispatch = KeepDispatch(Source::kKeys, keys.layout, kept, runs);
   dispatch.reads[1] = keys.view;
-  SetKeys(dispatch.constants, keys);
-  builder_.Add(std::move(dispatch));
+  TopKKeepConstants constants = Keeping(keys.length, run, kept, runs);
+  constants.keys = keys.constants();
+  AddKeeping(std::move(dispatch), Source::kKeys, constants);
   builder_.NextPass();
   return runs.length == kept ? runs : SortList(runs);
 }
@@ -21,29 +22,29 @@ List TopKSlice::KeepOfKeys(const Keys& keys) {
 List TopKSlice::KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block) {
   const uint64_t length = k_ * block;
   uint64_t run = RunLength(length);
-  // Dispatches over several parts share the runs: each run lies in the part of its block.
+  // Dispatches over several parts share the runs; each run is in the part of its block.
   run = run >= block && parts_.size() == 1 ? CeilDiv(run, block) * block : std::bit_floor(run);
   run = std::max(run, VectorElements());
   if (parts_.size() > 1) run = std::min(run, block);
   const uint64_t kept = std::min(run, k_);
   const List runs = NewList(CeilDiv(length, run) * kept);
-  uint64_t block_base = 0;
+  uint64_t first_block = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
     const IterationSpace& part = parts_[p];
-    Dispatch dispatch = KeepDispatch(Source::kBlocks, keys.layout, length, run, kept, runs, 0);
-    ReadPart(dispatch, part);
+    Dispatch dispatch = KeepDispatch(Source::kBlocks, keys.layout, kept, runs);
     dispatch.reads[1] = winners.view;
-    DispatchConstants& constants = dispatch.constants;
-    SetDims(constants, part, part.kept.size(), part.reduced.size());
-    SetRead(constants, winners);
-    SetKeys(constants, keys);
     dispatch.writes[1] = InFormat(keys.runners, ViewFormat::kUint32);
-    constants.runs = static_cast<uint32_t>(winners.length);
+    TopKKeepConstants constants = Keeping(length, run, kept, runs);
+    constants.part = ReadPart(dispatch, part);
+    constants.keys = keys.constants();
+    SetDims(part.kept, constants.kept, constants.kept_rank);
+    constants.list_stride = static_cast<uint32_t>(winners.sequence_stride);
+    constants.winners = static_cast<uint32_t>(winners.length);
     constants.block_length = static_cast<uint32_t>(block);
-    constants.block_base = static_cast<uint32_t>(block_base);
     constants.block_count = static_cast<uint32_t>(keys.part_lengths[p]);
-    block_base += keys.part_lengths[p];
-    builder_.Add(std::move(dispatch));
+    constants.first_block = static_cast<uint32_t>(first_block);
+    first_block += keys.part_lengths[p];
+    AddKeeping(std::move(dispatch), Source::kBlocks, constants);
   }
   builder_.NextPass();
   return runs.length == kept ? runs : SortList(runs);
@@ -80,7 +81,7 @@ bool TopKSlice::SelectsAlone(const Keys& keys, uint64_t block) const {
   const uint64_t records = kHeaderRecords + ListRecords(MostCandidates(length_, k_, block), true) +
                            ListRecords(MostTaken(k_), true);
   return worth && !options.prefers_wide_rows && k_ <= most && windows <= tuning::kMaxLoneWindows &&
-         4 * sequences_ * records <= options.max_view_elements && WholeDispatch().has_value();
+         4 * sequences_ * records <= options.max_view_elements && FitsWhole();
 }
 
 Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
@@ -100,63 +101,65 @@ Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
     dispatch.writes[0] = InFormat(list.view, ViewFormat::kUint32);
     return dispatch;
   };
-  const auto for_all = [&](Dispatch dispatch) {
-    dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
-    dispatch.constants.k = static_cast<uint32_t>(k_);
-    dispatch.writes[1] = taken.headers;
-    return dispatch;
-  };
-
-  Dispatch find = for_all({.kernel = builder_.Kernel({"top_k_select", "FindCut", macros})});
-  find.constants.runs = static_cast<uint32_t>(MostBlocks(k_));
-  find.constants.list_length = static_cast<uint32_t>(keys.length);
-  SetKeys(find.constants, keys);
+  TopKSelectConstants search = {};
+  search.keys = keys.constants();
+  search.sequences = static_cast<uint32_t>(sequences_);
+  search.k = static_cast<uint32_t>(k_);
+  search.most = static_cast<uint32_t>(MostBlocks(k_));
+  Dispatch find = {.kernel = builder_.Kernel({"top_k_select", "FindCut", macros})};
   find.reads[1] = keys.view;
+  find.writes[1] = taken.headers;
+  find.constants = search;
   SetGroups(find, search_groups);
   builder_.Add(std::move(find));
   builder_.NextPass();
 
   const uint64_t window = Window(keys.layout, VectorElements());
-  uint64_t part_base = 0;
+  uint64_t first_block = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    Dispatch collect = for_all(writing("top_k_collect", "CollectAbove", candidates));
-    DispatchConstants& constants = collect.constants;
-    SetKeys(constants, keys);
-    ReadPart(collect, parts_[p]);
+    Dispatch collect = writing("top_k_collect", "CollectAbove", candidates);
     collect.reads[1] = keys.view;
-    constants.record_stride = static_cast<uint32_t>(candidates.sequence_stride);
-    SetDims(constants, parts_[p], parts_[p].kept.size(), parts_[p].reduced.size());
+    collect.writes[1] = taken.headers;
+    TopKCollectConstants constants = {};
+    constants.part = ReadPart(collect, parts_[p]);
+    constants.keys = keys.constants();
+    SetDims(parts_[p].kept, constants.kept, constants.kept_rank);
+    constants.sequences = static_cast<uint32_t>(sequences_);
     constants.block_length = static_cast<uint32_t>(block);
-    constants.block_base = static_cast<uint32_t>(part_base);
     constants.block_count = static_cast<uint32_t>(keys.part_lengths[p]);
+    constants.first_block = static_cast<uint32_t>(first_block);
+    constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
     if (block >= window) {
-      constants.item_count = static_cast<uint32_t>(block / window);
-      constants.lane_bits = static_cast<uint32_t>(std::bit_width(block / window) - 1);
+      constants.skips_blocks = 1;
+      constants.block_window_bits = static_cast<uint32_t>(std::bit_width(block / window) - 1);
     }
     const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
-    // An odd number, so that lanes do not meet in one set of a cache.
+    // An odd number, so that lanes do not share a cache set.
     const uint64_t turns =
         alone ? windows : options.turns(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
-    const uint64_t runs = CeilDiv(windows, turns);
+    const uint64_t lanes = CeilDiv(windows, turns);
     const bool side_by_side = options.prefers_wide_rows && keys.layout == Layout::kRows;
-    constants.runs = static_cast<uint32_t>(runs);
-    constants.split_items = static_cast<uint32_t>(turns);
-    constants.read_stride = static_cast<uint32_t>(side_by_side ? 1 : turns);
-    constants.read_item_stride = static_cast<uint32_t>(side_by_side ? runs : 1);
+    constants.sequence_lanes = static_cast<uint32_t>(lanes);
+    constants.lane_windows = static_cast<uint32_t>(turns);
+    constants.lane_stride = static_cast<uint32_t>(side_by_side ? 1 : turns);
+    constants.window_stride = static_cast<uint32_t>(side_by_side ? lanes : 1);
+    collect.constants = constants;
     const bool takes_sets = alone && keys.layout == Layout::kColumns;
-    SetUnits(collect,
-             takes_sets ? sequences_ / keys.columns * keys.item_stride / 4 : sequences_ * runs,
-             options.threads);
+    DealUnits(collect,
+              takes_sets ? sequences_ / keys.columns * keys.item_stride / 4 : sequences_ * lanes, 1,
+              options.threads);
     builder_.Add(std::move(collect));
-    part_base += keys.part_lengths[p];
+    first_block += keys.part_lengths[p];
   }
   builder_.NextPass();
 
-  Dispatch take = for_all(writing("top_k_select", "TakeBest", taken));
-  take.constants.runs = static_cast<uint32_t>(taken.length);
+  Dispatch take = writing("top_k_select", "TakeBest", taken);
   take.reads[0] = candidates.view;
-  SetRead(take.constants, candidates);
-  take.constants.record_stride = static_cast<uint32_t>(taken.sequence_stride);
+  take.writes[1] = taken.headers;
+  search.most = static_cast<uint32_t>(taken.length);
+  search.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
+  search.taken_stride = static_cast<uint32_t>(taken.sequence_stride);
+  take.constants = search;
   SetGroups(take, search_groups);
   builder_.Add(std::move(take));
   builder_.NextPass();

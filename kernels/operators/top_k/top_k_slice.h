@@ -1,48 +1,61 @@
-// How top_k plans one slice of sequences (top_k_plan.cc walks the slices). Long sequences are cut
-// into blocks, of which only those with the best keys can hold what is wanted. For few ranks a lane
-// keeps the best in registers; for many, a cut in the order of elements is searched and those above
-// it are collected. Where lanes collect alone, each of these is ranked by counting who comes before
-// it. Otherwise they are sorted: by places over which they are spread, or, where too many meet in
-// one, in short runs by lanes, which are then merged. In short sequences of which many are wanted
-// every element is ranked.
+// Plans top_k for one slice of sequences (top_k_plan.cc makes the slices). Long sequences are
+// divided into blocks; only the blocks with the best keys can contain results. If k is small, a
+// lane keeps the best candidates in registers. If k is large, a cut in the order of elements is
+// searched, and the elements above it are collected. Candidates that single lanes have collected
+// are ranked: each one counts the candidates before it. Other candidates are sorted: they are
+// spread over places, or, if too many share a place, lanes sort short runs, which are then merged.
+// In short sequences with a large k, every element is ranked.
 #ifndef OPMILL_KERNELS_OPERATORS_TOP_K_TOP_K_SLICE_H_
 #define OPMILL_KERNELS_OPERATORS_TOP_K_TOP_K_SLICE_H_
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
 #include "kernels/plan/tuning.h"
+#include "shaders/top_k_constants.h"
 
 namespace opmill::top_k {
 
-// Keys of blocks that a kernel reads at a time: KEY_STEP in top_k_block_keys.hlsli, or twice that.
-inline constexpr uint64_t kKeyStep = 4;
+// How a sequence lies in memory.
+enum class Layout : uint32_t {
+  kRows = LAYOUT_ROWS,
+  kColumns = LAYOUT_COLUMNS,
+  kStrided = LAYOUT_STRIDED,
+};
 
-// How a sequence lies in memory. Numbers match LAYOUT_* in top_k_layout.hlsli.
-enum class Layout : uint32_t { kRows = 0, kColumns = 1, kStrided = 2 };
+// What KeepBest reads.
+enum class Source : uint32_t {
+  kElements = SOURCE_ELEMENTS,
+  kRecords = SOURCE_RECORDS,
+  kKeys = SOURCE_KEYS,
+  kBlocks = SOURCE_BLOCKS,
+};
 
-// What KeepBest reads. Numbers match SOURCE_* in top_k.hlsl.
-enum class Source : uint32_t { kElements = 0, kRecords = 1, kKeys = 2, kBlocks = 3 };
-
-// The best key of every block of every sequence.
+// The best key of each block of each sequence.
 struct Keys {
   BufferView view;
-  BufferView runners;  // columns, lanes that keep: the second best key and the row of the best
+  BufferView runners;  // columns with lanes that keep: the second best key, and the best row
   Layout layout = Layout::kRows;
-  uint64_t length = 0;  // keys of a sequence, those of blocks without elements included
-  uint64_t stride = 0;  // keys from a sequence (columns: from a row of sequences) to the next
+  uint64_t length = 0;  // keys per sequence, including those of empty blocks
+  uint64_t stride = 0;  // keys from one sequence (columns: row of sequences) to the next
   uint64_t item_stride = 1;
   uint64_t columns = 1;                // columns: sequences in a row
   std::vector<uint64_t> part_lengths;  // of the length, by part
+
+  TopKKeys constants() const {
+    return {.sequence_stride = static_cast<uint32_t>(stride),
+            .item_stride = static_cast<uint32_t>(item_stride),
+            .columns = static_cast<uint32_t>(columns),
+            .length = static_cast<uint32_t>(length)};
+  }
 };
 
-// Candidates of every sequence of a slice, `length` each, in records or quads; as many as the
-// headers say where there are some.
+// The candidates of each sequence of a slice, in records or quads: `length` per sequence, or as
+// many as its header says if there are headers.
 struct List {
   BufferView view;
   BufferView headers;
@@ -51,46 +64,44 @@ struct List {
   uint64_t item_stride = 1;
 };
 
-// Elements that a lane tests at a time: WINDOW in top_k_collect.hlsl.
+// The number of elements that a lane tests at once: WINDOW in top_k_collect.hlsl.
 inline uint64_t Window(Layout layout, uint64_t vector_elements) {
-  if (layout != Layout::kRows) return 32;
-  return vector_elements == 2 ? 64 : 128;
+  return TOP_K_WINDOW(layout == Layout::kRows, vector_elements == 2);
 }
 
-// Slots of a sequence that a lane ranks at a time: BLOCK_SLOTS in top_k_rank.hlsl.
-inline constexpr uint64_t kRankedSlots = 16;
-
-// Records of a sequence's header in a selection: HEADER_RECORDS in top_k_header.hlsli.
+// Records of a sequence's header in a selection.
 inline constexpr uint64_t kHeaderRecords = TOP_K_HEADER_WORDS / 4;
 
-// Blocks that may be searched for k elements: a few more than k, so that a cut is found early.
+// The most blocks that are searched for k elements: slightly more than k, so that a cut is found
+// early.
 inline uint64_t MostBlocks(uint64_t k) { return k + k / 8; }
 
-// Every element of these blocks may be a candidate; as a rule little more than one in each is.
+// The most candidates in these blocks: all of their elements. Usually there is little more than one
+// per block.
 inline uint64_t MostCandidates(uint64_t length, uint64_t k, uint64_t block) {
   return std::min(MostBlocks(k) * block, length);
 }
 
-// Candidates that may be left to sort: of more, some are taken.
+// The most candidates that are sorted; of more, the best are taken first.
 inline uint64_t MostTaken(uint64_t k) { return k + k / 2; }
 
-// What one sequence may have in scratch at a time.
+// The records that one sequence needs in scratch at a time.
 struct SequenceRecords {
   uint64_t list = 0;  // the longest list
-  uint64_t all = 0;   // what is sorted, in all its lists
+  uint64_t all = 0;   // all lists of a sort
 };
 
-// What a selection leaves: candidates where it found them, or, where they were more than `taken`
-// holds, the best of them there. Headers tell which. All in one view, in this order: headers,
-// candidates, what was taken.
+// The result of a selection: the candidates where they were found, or, if they exceed `taken`, the
+// best of them in `taken`. Headers tell which. All are in one view, in this order: headers,
+// candidates, taken.
 struct Selection {
-  bool alone = false;  // by lanes with sequences of their own, in quads
+  bool alone = false;  // each lane had its own sequence; stored in quads
   BufferView view;
   List candidates;
-  List taken;  // its headers are those of both
+  List taken;  // its headers apply to both lists
 };
 
-// One slice of sequences, planned from its elements to its results.
+// Plans one slice of sequences, from its elements to its results.
 class TopKSlice {
  public:
   TopKSlice(PlanBuilder& builder, const TopKDesc& desc, const IterationSpace& space,
@@ -114,10 +125,10 @@ class TopKSlice {
   bool LaneKeeps() const {
     return k_ <= tuning::kMaxLaneKeep &&
            !(MayCutFew(length_, k_, builder_.options()) && LayoutOf(parts_[0]) == Layout::kRows &&
-             WholeDispatch().has_value() &&
-             sequences_ >= builder_.options().parallel_lanes() / tuning::kLoneLanes);
+             FitsWhole() && sequences_ >= builder_.options().parallel_lanes() / tuning::kLoneLanes);
   }
-  // Whether a cut may be faster although a lane could keep all k: in long rows, if they are enough.
+  // Whether a cut may be faster even though a lane could keep all k: for long rows, if there are
+  // enough of them.
   static bool MayCutFew(uint64_t length, uint64_t k, const PlanOptions& options) {
     return k > tuning::kMaxRowKeep && length > tuning::kMinTournament && !options.prefers_wide_rows;
   }
@@ -146,86 +157,70 @@ class TopKSlice {
             .sequence_stride = length};
   }
 
-  void SetUnits(Dispatch& dispatch, uint64_t units, uint64_t units_per_group) {
-    dispatch.constants.unit_count = static_cast<uint32_t>(units);
-    SetGroups(dispatch, CeilDiv(units, units_per_group));
-  }
-
   // Lanes take several units, one after another, where lanes are few.
   void SetUnitsInTurns(Dispatch& dispatch, uint64_t units, uint64_t most_turns) {
     const PlanOptions& options = builder_.options();
     DealUnits(dispatch, units, options.turns(units, most_turns), options.threads);
   }
 
-  static void SetRead(DispatchConstants& constants, const List& list) {
-    constants.read_stride = static_cast<uint32_t>(list.sequence_stride);
-    constants.read_item_stride = static_cast<uint32_t>(list.item_stride);
-  }
-
-  static void SetHeaders(Dispatch& dispatch, const List& list) {
-    dispatch.writes[1] = list.headers;
-    dispatch.constants.counted = list.headers.element_count > 0 ? 1 : 0;
-  }
-
-  static void SetKeys(DispatchConstants& constants, const Keys& keys) {
-    constants.key_stride = static_cast<uint32_t>(keys.stride);
-    constants.key_item_stride = static_cast<uint32_t>(keys.item_stride);
-    constants.columns = static_cast<uint32_t>(keys.columns);
-  }
-
   Keys BlockKeys(uint64_t block);
   void AddBlockKeys(const IterationSpace& part, uint64_t block, uint64_t length, uint64_t base,
                     const Keys& keys);
   List KeepOfKeys(const Keys& keys);
-  // Of so many candidates in a selection's list: a record each, or quads (top_k_quads.hlsli).
+  // The records of this many candidates in a selection's list: one per candidate, or quads
+  // (top_k_quads.hlsli).
   uint64_t ListRecords(uint64_t candidates, bool alone) const {
     if (!alone) return candidates;
-    return CeilDiv(candidates, 4) * (VectorElements() == 2 ? 3 : 2);
+    return CeilDiv(candidates, 4) * TOP_K_QUAD_RECORDS(VectorElements() == 2);
   }
   Selection NewSelection(uint64_t block, bool alone);
-  // Whether lanes with sequences of their own select: where that is faster, and views are large
-  // enough to rank what they leave.
+  // Whether each lane selects from its own sequence: if that is faster, and views are large enough
+  // to rank the candidates.
   bool SelectsAlone(const Keys& keys, uint64_t block) const;
   Selection SelectFromBlocks(const Keys& keys, uint64_t block);
   List KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block);
-  // How KeepBest walks the elements of a part.
+  // How KeepBest reads the elements of a part.
   Layout WalkOf(const IterationSpace& part) const;
   KernelPermutation KeepKernel(Source source, Layout layout, uint64_t kept,
                                bool writes_results) const;
-  // `kept` of each run of so many out of `length`.
-  void SetKeeping(Dispatch& dispatch, Source source, uint64_t length, uint64_t run, uint64_t kept);
-  Dispatch KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run, uint64_t kept,
-                        const List& into, uint64_t base);
-  void ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
+  // A dispatch that keeps the best of runs and writes them to `into`.
+  Dispatch KeepDispatch(Source source, Layout layout, uint64_t kept, const List& into);
+  // `kept` of each run of so many out of `length`, written from record `base` on.
+  TopKKeepConstants Keeping(uint64_t length, uint64_t run, uint64_t kept, const List& into = {},
+                            uint64_t base = 0) const;
+  void AddKeeping(Dispatch dispatch, Source source, const TopKKeepConstants& constants);
+  // Reads the input's part, and says where it is.
+  TopKPart ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
 
   List SortElements();
   List SortList(List list);
   List SortSelection(const Selection& selection);
-  // Sorts by places those sequences for which that serves, of which headers tell, into the list
-  // that it returns. An empty one: for none.
+  // Sorts, by spreading, the sequences for which this works (their headers tell), into the list
+  // that it returns. An empty list means that it works for none.
   List AddSpread(const Selection& selection);
-  // The last merge writes into `last`, unless that is empty.
+  // The last merge writes into `last` unless it is empty.
   List MergeAll(List runs, uint64_t run_count, const List& last);
-  // The ranks of a sequence as a space of their own, cut where the outputs' views end.
+  // The ranks of a sequence as an iteration space, sliced where the views of the outputs end.
   std::vector<IterationSpace> Ranks() const;
-  void SetOutputs(Dispatch& dispatch, const IterationSpace& part,
-                  const IterationSpace& ranks) const;
-  // From whole sequences to the outputs; none where views are too small for it.
-  std::optional<Dispatch> WholeDispatch() const;
+  // Writes these ranks, and says where.
+  TopKOutputs WriteRanks(Dispatch& dispatch, const IterationSpace& ranks) const;
+  // Whether one dispatch goes from whole sequences to the outputs: views are large enough for it.
+  bool FitsWhole() const { return parts_.size() == 1 && Ranks().size() == 1; }
   // One pass from the elements to the results: where a lane walks a whole sequence, or where every
   // element's rank is counted. False where that does not serve.
   bool KeepResults();
   bool RankResults(bool has_cut);
   void RankSelection(const Selection& selection);
   // Ranks so many slots of each sequence.
-  void AddRanking(Dispatch dispatch, uint64_t slots, const std::vector<ShaderMacro>& macros);
+  void AddRanking(const Selection* selection, uint64_t slots,
+                  const std::vector<ShaderMacro>& macros);
   void WriteResults(const List& list);
 
-  // Candidates that a lane that keeps k sorts at a time at least, if there are as many.
+  // The fewest candidates that a lane sorts at once, if there are that many.
   static uint64_t LeastRun(uint64_t k, const PlanOptions& options) {
     return std::max(4 * k, options.prefers_wide_rows ? 0 : tuning::kMinLaneCandidates);
   }
-  // How many candidates one lane sorts at a time, out of a list of `length`.
+  // The number of candidates of a list of `length` that one lane sorts at once.
   uint64_t RunLength(uint64_t length) const;
 
   // Sorts runs of `source`, or of the elements of one part, and writes the first `kept` of each to
@@ -241,7 +236,7 @@ class TopKSlice {
   const uint64_t sequences_;
   const uint64_t length_;
   const uint64_t k_;
-  const bool lane_keeps_;  // all k, so that no merge follows
+  const bool lane_keeps_;  // lanes keep all k, so no merge follows
 };
 
 }  // namespace opmill::top_k

@@ -1,4 +1,4 @@
-// Runs that lanes keep sorted in registers, and merges of them.
+// Sorts runs in registers, and merges them.
 #include <bit>
 
 #include "kernels/operators/reduction/reduction_walk.h"
@@ -7,7 +7,8 @@
 namespace opmill::top_k {
 namespace {
 
-// Places for candidates in a lane's registers: few numbers, since each is a kernel of its own.
+// The number of candidates that a lane keeps in registers: few different values, because each is a
+// separate kernel.
 uint64_t LanePlaces(uint64_t kept) {
   if (kept <= 4) return std::bit_ceil(kept);
   const uint64_t step = kept <= 16 ? 4 : 8;
@@ -37,45 +38,47 @@ KernelPermutation TopKSlice::KeepKernel(Source source, Layout layout, uint64_t k
   return {"top_k", "KeepBest", std::move(macros)};
 }
 
-void TopKSlice::SetKeeping(Dispatch& dispatch, Source source, uint64_t length, uint64_t run,
-                           uint64_t kept) {
-  DispatchConstants& constants = dispatch.constants;
-  constants.list_length = static_cast<uint32_t>(length);
-  constants.sequences = static_cast<uint32_t>(sequences_);
-  constants.item_count = static_cast<uint32_t>(run);
-  constants.k = static_cast<uint32_t>(kept);
-  const PlanOptions& options = builder_.options();
-  const uint64_t units = sequences_ * CeilDiv(length, run);
-  const uint64_t turns = source == Source::kElements ? TurnsOf(units, run, options) : 1;
-  DealUnits(dispatch, units, turns, options.threads);
+Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t kept, const List& into) {
+  return builder_.WritingRecords(KeepKernel(source, layout, kept, false), into.view);
 }
 
-// Keeps the best of each run of so many candidates out of `length`; writes `kept` of each to `into`
-// from record `base` on.
-Dispatch TopKSlice::KeepDispatch(Source source, Layout layout, uint64_t length, uint64_t run,
-                                 uint64_t kept, const List& into, uint64_t base) {
-  Dispatch dispatch = builder_.WritingRecords(KeepKernel(source, layout, kept, false), into.view);
-  dispatch.constants.record_base = static_cast<uint32_t>(base);
-  dispatch.constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
-  SetKeeping(dispatch, source, length, run, kept);
-  return dispatch;
+TopKKeepConstants TopKSlice::Keeping(uint64_t length, uint64_t run, uint64_t kept, const List& into,
+                                     uint64_t base) const {
+  TopKKeepConstants constants = {};
+  constants.sequences = static_cast<uint32_t>(sequences_);
+  constants.list_length = static_cast<uint32_t>(length);
+  constants.run_length = static_cast<uint32_t>(run);
+  constants.kept_count = static_cast<uint32_t>(kept);
+  constants.first_record = static_cast<uint32_t>(base);
+  constants.record_stride = static_cast<uint32_t>(into.sequence_stride);
+  return constants;
+}
+
+void TopKSlice::AddKeeping(Dispatch dispatch, Source source, const TopKKeepConstants& constants) {
+  const PlanOptions& options = builder_.options();
+  const uint64_t run = constants.run_length;
+  const uint64_t units = sequences_ * CeilDiv(constants.list_length, run);
+  const uint64_t turns = source == Source::kElements ? TurnsOf(units, run, options) : 1;
+  dispatch.constants = constants;
+  DealUnits(dispatch, units, turns, options.threads);
+  builder_.Add(std::move(dispatch));
 }
 
 void TopKSlice::AddSortRuns(const List* source, const IterationSpace* part, uint64_t length,
                             uint64_t run, uint64_t kept, const List& into, uint64_t base) {
+  TopKKeepConstants constants = Keeping(length, run, kept, into, base);
   if (source != nullptr) {
     // One kernel serves the lists of every layout.
-    Dispatch dispatch =
-        KeepDispatch(Source::kRecords, Layout::kStrided, length, run, kept, into, base);
+    Dispatch dispatch = KeepDispatch(Source::kRecords, Layout::kStrided, kept, into);
     dispatch.reads[1] = source->view;
-    SetRead(dispatch.constants, *source);
-    builder_.Add(std::move(dispatch));
+    constants.list_stride = static_cast<uint32_t>(source->sequence_stride);
+    constants.list_item_stride = static_cast<uint32_t>(source->item_stride);
+    AddKeeping(std::move(dispatch), Source::kRecords, constants);
   } else {
-    Dispatch dispatch =
-        KeepDispatch(Source::kElements, WalkOf(*part), length, run, kept, into, base);
-    ReadPart(dispatch, *part);
-    SetDims(dispatch.constants, *part, part->kept.size(), part->reduced.size());
-    builder_.Add(std::move(dispatch));
+    Dispatch dispatch = KeepDispatch(Source::kElements, WalkOf(*part), kept, into);
+    constants.part = ReadPart(dispatch, *part);
+    SetDims(part->kept, constants.kept, constants.kept_rank);
+    AddKeeping(std::move(dispatch), Source::kElements, constants);
   }
 }
 
@@ -111,18 +114,20 @@ List TopKSlice::SortList(List list) {
 List TopKSlice::SortSelection(const Selection& selection) {
   const List& taken = selection.taken;
   const List sorted = AddSpread(selection);
-  // Powers of two for few kernels; shorter than what is taken, so that a merge writes the last
-  // list.
+  // Powers of two, to limit the number of kernels; shorter than the taken candidates, so that a
+  // merge writes the last list.
   const uint64_t run = std::min(RunLength(taken.length), std::bit_floor(k_));
   const uint64_t run_count = CeilDiv(taken.length, run);
   List runs = NewList(run_count * run);
-  Dispatch dispatch =
-      KeepDispatch(Source::kRecords, Layout::kStrided, taken.length, run, run, runs, 0);
+  Dispatch dispatch = KeepDispatch(Source::kRecords, Layout::kStrided, run, runs);
   dispatch.reads = {selection.candidates.view, taken.view};
-  SetRead(dispatch.constants, taken);
-  SetHeaders(dispatch, taken);
-  dispatch.constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
-  builder_.Add(std::move(dispatch));
+  dispatch.writes[1] = taken.headers;
+  TopKKeepConstants constants = Keeping(taken.length, run, run, runs);
+  constants.list_stride = static_cast<uint32_t>(taken.sequence_stride);
+  constants.list_item_stride = static_cast<uint32_t>(taken.item_stride);
+  constants.counted = 1;
+  constants.candidate_stride = static_cast<uint32_t>(selection.candidates.sequence_stride);
+  AddKeeping(std::move(dispatch), Source::kRecords, constants);
   builder_.NextPass();
   runs.headers = taken.headers;
   return MergeAll(runs, run_count, sorted);
@@ -137,7 +142,7 @@ List TopKSlice::AddSpread(const Selection& selection) {
   }
   const List spread = NewList(taken.length);
   const List sorted = NewList(k_);
-  // Of keys only the width counts.
+  // Only the width of keys matters.
   static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
                                         DataType::kUint64};
   const DataType type = kTypes[std::bit_width(ElementBytes(type_)) - 1];
@@ -149,13 +154,17 @@ List TopKSlice::AddSpread(const Selection& selection) {
       builder_.WritingRecords({"top_k_spread", "SpreadCandidates", macros}, spread.view);
   dispatch.reads[1] = selection.view;
   dispatch.writes[1] = taken.headers;
-  dispatch.constants.sequences = static_cast<uint32_t>(sequences_);
-  dispatch.constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
-  SetRead(dispatch.constants, taken);
-  dispatch.constants.record_stride = static_cast<uint32_t>(spread.sequence_stride);
   const uint64_t places = std::min(std::bit_ceil(taken.length), tuning::kMaxPlaces);
-  dispatch.constants.lane_bits = static_cast<uint32_t>(std::bit_width(places) - 1);
-  dispatch.constants.index_count = static_cast<uint32_t>(length_);
+  const TopKSpreadConstants constants = {
+      .groups = {},
+      .sequences = static_cast<uint32_t>(sequences_),
+      .length = static_cast<uint32_t>(length_),
+      .k = static_cast<uint32_t>(k_),
+      .place_bits = static_cast<uint32_t>(std::bit_width(places) - 1),
+      .candidate_stride = static_cast<uint32_t>(candidates.sequence_stride),
+      .taken_stride = static_cast<uint32_t>(taken.sequence_stride),
+      .spread_stride = static_cast<uint32_t>(spread.sequence_stride)};
+  dispatch.constants = constants;
   SetGroups(dispatch, sequences_);
   builder_.Add(std::move(dispatch));
   builder_.NextPass();
@@ -163,10 +172,7 @@ List TopKSlice::AddSpread(const Selection& selection) {
   dispatch = builder_.WritingRecords({"top_k_spread", "RankCandidates", macros}, sorted.view);
   dispatch.reads[1] = spread.view;
   dispatch.writes[1] = taken.headers;
-  SetRead(dispatch.constants, spread);
-  dispatch.constants.item_count = static_cast<uint32_t>(spread.length);
-  dispatch.constants.record_stride = static_cast<uint32_t>(sorted.sequence_stride);
-  dispatch.constants.k = static_cast<uint32_t>(k_);
+  dispatch.constants = constants;
   SetUnitsInTurns(dispatch, sequences_ * spread.length, tuning::kMaxLaneResults);
   builder_.Add(std::move(dispatch));
   return sorted;
@@ -180,23 +186,26 @@ List TopKSlice::MergeAll(List runs, uint64_t run_count, const List& last) {
   while (run_count > 1) {
     const uint64_t merged_length = std::min(run_length * 2, k_);
     const uint64_t merged_count = CeilDiv(run_count, 2);
-    // All merged runs are full but the last one, which takes what is left.
+    // All merged runs are full except the last one.
     const uint64_t rest = runs.length - (merged_count - 1) * 2 * run_length;
     List merged = merged_count == 1 && last.length > 0 ? last : spare;
     merged.length = (merged_count - 1) * merged_length + std::min(merged_length, rest);
     merged.sequence_stride = merged.length;
     merged.headers = runs.headers;
-    Dispatch dispatch = builder_.WritingRecords({"top_k", "MergeRuns", Macros(false)}, merged.view);
+    Dispatch dispatch =
+        builder_.WritingRecords({"top_k_merge", "MergeRuns", Macros(false)}, merged.view);
     dispatch.reads[1] = runs.view;
-    DispatchConstants& constants = dispatch.constants;
-    SetRead(constants, runs);
-    constants.record_stride = static_cast<uint32_t>(merged.sequence_stride);
-    SetHeaders(dispatch, runs);
-    constants.list_length = static_cast<uint32_t>(count);
-    constants.runs = static_cast<uint32_t>(merged_count);
-    constants.item_count = static_cast<uint32_t>(run_length);
-    constants.split_items = static_cast<uint32_t>(run_elements);
-    constants.k = static_cast<uint32_t>(merged_length);
+    dispatch.writes[1] = runs.headers;
+    dispatch.constants =
+        TopKMergeConstants{.groups = {},
+                           .list_length = static_cast<uint32_t>(count),
+                           .run_elements = static_cast<uint32_t>(run_elements),
+                           .run_length = static_cast<uint32_t>(run_length),
+                           .merged_count = static_cast<uint32_t>(merged_count),
+                           .merged_length = static_cast<uint32_t>(merged_length),
+                           .list_stride = static_cast<uint32_t>(runs.sequence_stride),
+                           .record_stride = static_cast<uint32_t>(merged.sequence_stride),
+                           .counted = runs.headers.element_count > 0 ? 1u : 0u};
     const uint64_t chunks = sequences_ * merged_count * CeilDiv(merged_length, tuning::kMergeChunk);
     SetUnitsInTurns(dispatch, chunks, tuning::kMaxLaneChunks);
     builder_.Add(std::move(dispatch));

@@ -1,0 +1,176 @@
+#include "client/cli/connection_flags.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/channel.h"
+#include "client/mapped_file.h"
+#include "client/names.h"
+#include "kernels/base/address.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/process.h"
+
+namespace opmill {
+namespace {
+
+constexpr char kDefaultServer[] = "127.0.0.1:50051";
+constexpr absl::Duration kMinConnectTimeout = absl::Seconds(1);
+
+absl::StatusOr<TlsOptions> ReadTls(const CommandLine& line) {
+  TlsOptions tls;
+  const std::pair<const char*, std::string*> files[] = {
+      {"tls_ca", &tls.authorities}, {"tls_cert", &tls.certificate}, {"tls_key", &tls.key}};
+  for (const auto& [flag, text] : files) {
+    const std::optional<std::string> path = line.Get(flag);
+    if (!path) continue;
+    ASSIGN_OR_RETURN(*text, ReadTextFile(*path));
+  }
+  if (tls.certificate.empty() != tls.key.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls_cert and --tls_key must be given together; one of them is missing or empty.");
+  }
+  tls.server_name = line.Get("tls_server_name").value_or("");
+  return tls;
+}
+
+// There is no flag for the token itself: other users can read the command lines of processes.
+absl::StatusOr<std::string> ReadToken(const CommandLine& line) {
+  const std::optional<std::string> path = line.Get("token_file");
+  if (!path) return Environment("OPMILL_TOKEN").value_or("");
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*path));
+  std::string token(absl::StripAsciiWhitespace(text));
+  if (!token.empty() && std::all_of(token.begin(), token.end(), &absl::ascii_isgraph)) return token;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--token_file: ", *path, " must hold exactly one token."));
+}
+
+bool SpeaksTls(const CommandLine& line) {
+  for (const char* flag : {"tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}) {
+    if (line.Has(flag)) return true;
+  }
+  return false;
+}
+
+// gRPC would take 443 for a missing port, and wrap around a port that is too large.
+absl::Status CheckServer(const std::string& server) {
+  if (absl::StartsWith(server, "unix:")) return absl::OkStatus();
+  for (const absl::string_view address : absl::StrSplit(server, ',')) {
+    if (PortOf(address).value_or(0) == 0 || absl::StartsWith(address, "http")) {
+      return absl::InvalidArgumentError(absl::StrCat("The server address is \"", address,
+                                                     "\"; it must be host:port, for example ",
+                                                     kDefaultServer, "."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string ServerOf(const CommandLine& line) {
+  if (const auto server = line.Get("server")) return *server;
+  const std::string server = Environment("OPMILL_SERVER").value_or("");
+  return server.empty() ? kDefaultServer : server;
+}
+
+// How the user can fix a failed connection.
+std::string HintFor(const CommandLine& line, const std::string& server, absl::string_view why) {
+  if (absl::StartsWith(why, "The server at")) {
+    return "Flags for TLS: --tls, --tls_ca, --tls_cert, --tls_key and "
+           "--tls_server_name.";
+  }
+  if (!StaysOnThisMachine(server)) {
+    return absl::StrCat("The address comes from ",
+                        line.Has("server") ? "--server" : "OPMILL_SERVER", ".");
+  }
+  return absl::StrCat("Start a server with: opmill-server --address=", server,
+                      "\nOr pass the address of a running server with --server or OPMILL_SERVER.");
+}
+
+}  // namespace
+
+std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
+  const Flag common[] = {
+      {"server", "HOST:PORT,...",
+       "server addresses (default OPMILL_SERVER, else 127.0.0.1:50051); several share the load"},
+      {"tls", "", "use TLS, with the system's certificate authorities"},
+      {"tls_ca", "FILE", "use TLS, with these certificate authorities (PEM)"},
+      {"tls_cert", "FILE", "client certificate (PEM), for servers that require one"},
+      {"tls_key", "FILE", "key of the client certificate (PEM)"},
+      {"tls_server_name", "NAME", "name in the server's certificate, if it is not HOST"},
+      {"token_file", "FILE", "file with the bearer token (default: the token in OPMILL_TOKEN)"},
+      {"insecure", "", "allow sending the token to other machines in clear text"},
+      {"deadline", "TIME", "time limit: 5s, 250ms"},
+      {"json", "", "print JSON"},
+  };
+  own.insert(own.end(), std::begin(common), std::end(common));
+  return own;
+}
+
+std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags) {
+  const v1::FeatureLevel level =
+      flags.Named("feature_level", &ParseFeatureLevel, v1::FEATURE_LEVEL_UNSPECIFIED);
+  if (level == v1::FEATURE_LEVEL_UNSPECIFIED) return std::nullopt;
+  return level;
+}
+
+std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
+  const CommandLine& line = flags.line();
+  Endpoint endpoint{ServerOf(line), {}};
+  ClientOptions& options = endpoint.options;
+  options.timeout = flags.Time("deadline", absl::InfiniteDuration());
+  // A short deadline is meant for the call alone, not for connecting.
+  options.connect_timeout =
+      std::clamp(options.timeout, kMinConnectTimeout, options.connect_timeout);
+  if (!flags.status().ok()) {
+    exit_code = BadCommandLine(line, flags.status());
+    return std::nullopt;
+  }
+  absl::StatusOr<std::string> token = ReadToken(line);
+  if (!token.ok()) {
+    exit_code = Fail(token.status());
+    return std::nullopt;
+  }
+  options.token = *std::move(token);
+  options.insecure = line.Has("insecure");
+  if (SpeaksTls(line)) {
+    absl::StatusOr<TlsOptions> tls = ReadTls(line);
+    if (!tls.ok()) {
+      exit_code = Fail(tls.status());
+      return std::nullopt;
+    }
+    options.tls = *std::move(tls);
+  }
+  const absl::Status readable = CheckServer(endpoint.server);
+  if (!readable.ok()) {
+    exit_code = BadCommandLine(line, readable);
+    return std::nullopt;
+  }
+  return endpoint;
+}
+
+int ExplainConnectFailure(const CommandLine& line, const Endpoint& endpoint,
+                          const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return BadCommandLine(line, status);
+  if (!absl::IsUnavailable(status)) return Fail(status);
+  return ReportError(status, HintFor(line, endpoint.server, status.message()), kNoServer);
+}
+
+std::optional<Client> ConnectOrExplain(FlagReader& flags, int& exit_code) {
+  const std::optional<Endpoint> endpoint = ReadEndpoint(flags, exit_code);
+  if (!endpoint) return std::nullopt;
+  absl::StatusOr<Client> client = Client::Connect(endpoint->server, endpoint->options);
+  if (client.ok()) return *std::move(client);
+  exit_code = ExplainConnectFailure(flags.line(), *endpoint, client.status());
+  return std::nullopt;
+}
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const absl::Span<const std::byte> bytes = file->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace opmill

@@ -1,0 +1,24 @@
+// Moves of memory, for the instruction set that the processor has.
+#ifndef OPMILL_KERNELS_CPU_MOVE_KERNELS_H_
+#define OPMILL_KERNELS_CPU_MOVE_KERNELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace opmill {
+
+// columns[c][r] = input[rows[r] + c] for c below `count`, columns `pitch` elements apart. Elements
+// have 1, 2, 4 or 8 bytes.
+void TransposeRows(const std::byte* input, absl::Span<const uint64_t> rows, uint64_t count,
+                   std::byte* columns, uint64_t pitch, uint32_t element_bytes);
+
+// Past the caches: of memory that is larger than they are, it takes no read before the write. Other
+// threads see the zeros after FinishStreams.
+void StreamZeros(std::byte* to, uint64_t size_bytes);
+void FinishStreams();
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_MOVE_KERNELS_H_

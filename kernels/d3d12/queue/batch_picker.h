@@ -1,0 +1,147 @@
+// Decides what the next submission consists of and when it is due. Events go in, decisions come
+// out: no thread, lock, clock or device. The caller serializes the calls.
+//
+// - Whole runs go in the order in which they were queued, as many as fit into a submission.
+// - A run that is too long for one submission is cut into parts. Parts alternate with other runs,
+//   and at most kMaxCutBatches of them are in flight.
+// - While the device works, small runs wait until they are worth a submission.
+// - A run for which there is no memory waits until a submission completes, and fails if the device
+//   has nothing to complete.
+// - Of an abandoned run nothing more is submitted.
+#ifndef OPMILL_KERNELS_D3D12_QUEUE_BATCH_PICKER_H_
+#define OPMILL_KERNELS_D3D12_QUEUE_BATCH_PICKER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/d3d12/queue/pacing.h"
+#include "kernels/d3d12/queue/planned_run.h"
+
+namespace opmill {
+
+// Dispatches of one submission; longer plans take several.
+inline constexpr uint32_t kMaxBatchDispatches = 1024;
+
+// A submission costs the driver much whatever is in it: lavapipe some tens of microseconds of
+// processor time, and threads that wake one another. So while the device works, small
+// runs wait until it is done or as many have come as make another submission worth it; long ones do
+// not wait. (At 64 in flight on a stream, 1.17 of the executions a second;
+// docs/notes/transport.md.)
+inline constexpr uint64_t kWorthwhileRuns = 32;
+inline constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
+
+// What one submission takes of whole runs. Drivers give up on a submission after 2 s.
+inline constexpr double kBatchSeconds = 0.1;
+
+// What one takes of a run that does not fit into one: others wait for two of them, and so does the
+// device when the run is abandoned. On lavapipe a submission costs 0.3 ms, so that cutting long
+// work costs less than can be measured. It is half of what whole runs may take, because a part
+// shares its submission with no other run, and on a busy host short runs are measured as long ones.
+inline constexpr double kPartSeconds = 0.05;
+
+// The same while a kernel of the part has not been measured. The groups of a plan's first kernel
+// may do most of its work: those of KeepBest in top_k of one sequence take 7 times what all take on
+// average.
+inline constexpr double kFirstPartSeconds = 0.005;
+
+// Of a run that is cut: one on the device, and one that it goes on with at once.
+inline constexpr uint32_t kMaxCutBatches = 2;
+
+// What goes into one submission; or, without parts, runs that end without one.
+struct Batch {
+  std::vector<RunPart> parts;
+  std::vector<std::shared_ptr<PlannedRun>> ended_runs;  // with this batch, in this order
+  double expected_seconds = 0;
+  bool has_frame = false;  // takes one of the frames until it completes
+
+  bool is_empty() const { return parts.empty() && ended_runs.empty(); }
+  bool is_cut() const { return parts.size() == 1 && !parts[0].is_whole(); }
+};
+
+class BatchPicker {
+ public:
+  // One of the two, or neither where there is nothing to do.
+  struct Decision {
+    std::shared_ptr<PlannedRun> needs_memory;  // to be answered with OnMemory
+    Batch batch;  // to be submitted if it has parts; then OnCompleted or OnNotSubmitted
+  };
+
+  // `frames`: submissions that may be in flight.
+  BatchPicker(uint32_t frames, uint32_t max_batch_runs)
+      : frames_(frames), max_batch_runs_(max_batch_runs) {}
+
+  // A run that has failed already ends with the next batch.
+  void OnQueued(std::shared_ptr<PlannedRun> run);
+  // The run that Pick returned last has its memory, or why it has not. ResourceExhausted is worth
+  // another attempt while the device works.
+  void OnMemory(absl::Status status);
+  // A batch with a frame has left the device; its frame is free.
+  void OnCompleted(const Batch& batch);
+  // The last batch that Pick returned could not be submitted: all of its runs end, without a frame.
+  void OnNotSubmitted(const absl::Status& status, Batch& batch);
+  // The next batch contains all that is left, failed.
+  void OnStop() { is_stopping_ = true; }
+
+  // Whether Pick has something to do. Cheap: a condition that other threads evaluate.
+  bool is_due() const;
+  // `device`: why it can run nothing any more, or OK.
+  Decision Pick(const absl::Status& device);
+  // Pick has returned all that was left; it is not to be called again.
+  bool is_closed() const { return is_closed_; }
+
+ private:
+  // A run that is next, and what it would take.
+  struct Offer {
+    RunPart part;
+    SubmissionRoom room;  // of the batch after it
+    double seconds = 0;
+  };
+
+  Batch Close();
+  Batch TakeAbandoned();
+  void Begin();
+  std::shared_ptr<PlannedRun> TakeTurns(const absl::Status& device);
+  std::shared_ptr<PlannedRun> TakeRuns(const absl::Status& device);
+  std::optional<Offer> MakeOffer(const std::shared_ptr<PlannedRun>& run) const;
+  void Settle(Offer offer, absl::Status status);
+  Decision Finish();
+  bool run_is_under_way() const {
+    return !candidates_.empty() && candidates_.front()->is_under_way();
+  }
+
+  const uint32_t frames_;
+  const uint32_t max_batch_runs_;
+
+  std::deque<std::shared_ptr<PlannedRun>> queued_;
+  uint64_t queued_weight_ = 0;
+  std::deque<std::shared_ptr<PlannedRun>> candidates_;  // the first may be under way
+  bool others_are_next_ = false;                        // before the run under way
+  uint32_t frames_in_use_ = 0;
+  uint32_t cut_batches_in_flight_ = 0;
+  uint64_t completions_ = 0;
+  // Until a batch completes no candidate may go, for want of memory or because enough of the run
+  // that is under way has gone; then others that come may.
+  bool is_blocked_ = false;
+  bool is_stopping_ = false;
+  bool is_closed_ = false;
+
+  // Of the batch that is being put together, between the calls that its runs' memory takes.
+  bool is_picking_ = false;
+  Batch batch_;
+  SubmissionRoom room_;
+  size_t first_ = 0;  // candidates before it are passed over
+  bool is_full_ = false;
+  bool device_is_idle_ = false;
+  bool may_cut_ = false;
+  uint64_t completions_before_ = 0;
+  std::optional<Offer> offer_;  // waits for OnMemory
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_D3D12_QUEUE_BATCH_PICKER_H_

@@ -1,0 +1,192 @@
+// What an ExecuteStream call does next: a state machine without threads, locks, clock or transport.
+// The call tells it what has happened, and does what it answers.
+#ifndef OPMILL_SERVER_API_STREAM_STATE_H_
+#define OPMILL_SERVER_API_STREAM_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/api/result_position.h"
+
+namespace opmill {
+
+class Execution;
+
+// The refusal of a begin on a stream that has as many executions as it may have.
+absl::Status StreamIsFull(uint32_t max_executions);
+
+// Not thread-safe. It does not look into executions; they are handles.
+//
+// One message is handled at a time. At most one read and one write are in flight. Executions that
+// have results take turns, message by message.
+//
+// A begin without room waits, together with everything behind it, while executions of this stream
+// are being computed or streamed, and for kPatience after that. Then it is refused. A caller that
+// begins executions faster than the server completes them is therefore slowed down, not refused.
+//
+// The stream ends, when no write is in flight and no message is being handled,
+// - with its error, after Fail;
+// - with OK, after the half-close, when every execution has ended and every end has been written;
+// - with Unavailable, after Drain, when that is so and no message waits.
+class StreamState {
+ public:
+  static constexpr absl::Duration kPatience = absl::Seconds(2);
+  static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
+  static constexpr size_t kMaxWaitingErrors = 1024;  // then reading stops until the caller reads
+  static constexpr size_t kMaxAbandoned = 4096;
+
+  using Executions = std::vector<std::shared_ptr<Execution>>;
+
+  // What waits to be written: results, or the end of an execution that failed.
+  struct Reply {
+    uint64_t id = 0;
+    std::shared_ptr<Execution> execution;  // null for an error
+    ResultPosition position;               // of the next message
+    absl::Status error;
+  };
+
+  enum class Work {
+    kNone,
+    kMessage,       // handle the message that was read
+    kWaitingBegin,  // try the begin that waits once more
+    kHalfClose,     // end what lacks input
+  };
+
+  // To be started in this order, before the next event. Other events may come while the work is
+  // done.
+  struct Actions {
+    std::optional<Reply> write;          // then WriteStarted
+    std::optional<absl::Status> finish;  // there is nothing else to do then
+    Work work = Work::kNone;             // then MessageHandled, MessageWaits or HalfCloseHandled
+    bool read = false;                   // then ReadDone
+  };
+
+  explicit StreamState(uint32_t max_executions) : max_executions_(max_executions) {}
+
+  // What to do now, after any event. `reads_ahead`: the next message is read while one is being
+  // handled.
+  Actions Advance(bool reads_ahead);
+
+  // Not ok: the half-close.
+  void ReadDone(bool ok);
+
+  enum class Written {
+    kMore,   // a message of results, not the last
+    kLast,   // the last
+    kError,  // an error, maybe instead of results that are gone
+  };
+  void WriteStarted(Reply reply, Written written, absl::Time now);
+  bool has_replies() const { return !replies_.empty(); }  // beside the one in flight
+  // Returns the execution whose last message it was; null for other messages.
+  std::shared_ptr<Execution> WriteDone();
+
+  // Ends the stream with the first error that it is given. Returns the executions to cancel.
+  Executions Fail(const absl::Status& why);
+  void Drain() { draining_ = true; }
+  // After the finish. Lets go of everything; returns the executions to cancel.
+  Executions Close();
+
+  // While a message is handled: the execution that has this id, or null.
+  std::shared_ptr<Execution> Find(uint64_t id) const;
+  // May input still come for an execution of this id that has ended early?
+  bool IsAbandoned(uint64_t id) const { return abandoned_.Contains(id); }
+  // Is there room for an execution of this id, which is not open? It is not abandoned from then on.
+  enum class Room { kFree, kFull, kStreamEnds };
+  Room RoomFor(uint64_t id);
+  // Whether a begin that was refused for lack of room should wait. `progresses`: an execution of
+  // the stream has all its input.
+  bool MayWait(bool progresses, absl::Time now);
+  // `has_ended`: on another thread, so that Ended has come or will come. False: the stream ends,
+  // and the execution is to be cancelled.
+  bool Begun(uint64_t id, const std::shared_ptr<Execution>& execution, bool has_ended);
+  // A begin has named the id of this execution, which has been cancelled.
+  void BegunAgain(uint64_t id, const std::shared_ptr<Execution>& execution);
+  // The message did not lead to an execution.
+  void Refused(uint64_t id, absl::Status error, bool input_may_follow);
+
+  void MessageHandled(absl::Time now);
+  // Its begin waits. True: call RetryLater after kRetryInterval.
+  bool MessageWaits();
+  void RetryLater();
+  void HalfCloseHandled();
+
+  // On any thread: an execution has results, or ended without.
+  void Ready(uint64_t id, const std::shared_ptr<Execution>& execution);
+  void Ended(uint64_t id, const Execution& execution, absl::Status error, bool input_may_follow);
+
+  Executions open() const;
+  enum class Stall {
+    kNone,
+    kInput,   // the caller may send, and does not; executions that lack input for so long end
+    kReader,  // the caller does not read
+  };
+  Stall StalledFor(absl::Duration timeout, absl::Time now) const;
+
+ private:
+  enum class Read {
+    kNone,        // not asked for: errors wait to be written, or a message is being handled
+    kStarted,     // the transport reads
+    kArrived,     // a message is there that nobody has taken yet
+    kHalfClosed,  // no more will come, and what lacks input has not been ended
+    kEnded,
+  };
+
+  // The newest ids.
+  class RecentIds {
+   public:
+    bool Contains(uint64_t id) const { return places_.contains(id); }
+    void Insert(uint64_t id);
+    void Erase(uint64_t id);
+
+   private:
+    std::list<uint64_t> order_;  // the oldest first
+    absl::flat_hash_map<uint64_t, std::list<uint64_t>::iterator> places_;
+  };
+
+  bool is_over() const { return finished_ || failure_.has_value(); }
+  std::optional<Reply> TakeReply();
+  std::optional<absl::Status> EndOfStream() const;
+  Work TakeWork();
+  bool Forget(uint64_t id, const Execution& execution);
+  void AddError(uint64_t id, absl::Status error, bool input_may_follow);
+
+  const uint32_t max_executions_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_;
+  // Ended, but Ended has not come: another thread may be about to call it.
+  Executions displaced_;
+  // Its Ended came before its Begun.
+  const Execution* ended_before_begun_ = nullptr;
+  // Ids whose executions ended before their input was complete: input that still comes for them is
+  // no mistake of the caller.
+  RecentIds abandoned_;
+
+  Read read_ = Read::kNone;
+  bool handling_ = false;
+  bool begin_waits_ = false;
+  absl::Time waiting_since_;                        // the patience counts from here
+  absl::Time waited_until_ = absl::InfinitePast();  // when a begin last got the room it waited for
+  bool retry_ = false;                              // there may be room for what waits
+  bool retries_later_ = false;                      // RetryLater will come
+
+  std::deque<Reply> replies_;
+  size_t waiting_errors_ = 0;  // of the replies
+  bool writing_ = false;
+  absl::Time written_at_;                    // the start of the write in flight
+  std::shared_ptr<Execution> last_written_;  // whose last message is in flight
+
+  bool draining_ = false;
+  bool finished_ = false;
+  std::optional<absl::Status> failure_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_STREAM_STATE_H_

@@ -1,0 +1,55 @@
+#include "server/execution/end_report.h"
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "server/observe/log.h"
+
+namespace opmill {
+
+void ReportEnd(const Execution& execution, const absl::Status& status, Statistics& statistics) {
+  const Execution::Report report = execution.report();
+  uint64_t output_bytes = 0;
+  if (status.ok()) {
+    for (const uint64_t bytes : execution.output_bytes()) output_bytes += bytes;
+  }
+  statistics.AddEnd({.desc = execution.desc(),
+                     .status = status,
+                     .times = report.times,
+                     .total = report.total,
+                     .batch_size = report.batch_size,
+                     .input_bytes = report.input_bytes,
+                     .output_bytes = output_bytes});
+  const RequestOrigin& origin = execution.request().origin;
+  LogLine line(LogLevel::kInfo, "execute");
+  origin.AddTo(line);
+  line.Add("execution_id", origin.execution_id)
+      .Add("operator", ToString(execution.desc()))
+      .Add(status)
+      .Add("upload", report.times.upload)
+      .Add("compile", report.times.compile)
+      .Add("queue", report.times.queue)
+      .Add("compute", report.times.compute)
+      .Add("download", report.times.download)
+      .Add("input_bytes", report.input_bytes)
+      .Add("output_bytes", output_bytes)
+      .Add("batch_size", uint64_t{report.batch_size});
+}
+
+void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why,
+                   Statistics& statistics) {
+  if (desc == nullptr) {
+    statistics.AddRefusal(why);
+  } else {
+    statistics.AddEnd({.desc = *desc, .status = why});
+  }
+  const absl::Duration held = absl::Now() - origin.arrived;
+  statistics.AddRefusalTime(origin.rpc, held);
+  LogLine line(LogLevel::kInfo, "refuse");
+  origin.AddTo(line);
+  line.Add("execution_id", origin.execution_id).Add("held", held);
+  if (desc != nullptr) line.Add("operator", ToString(*desc));
+  line.Add(why);
+}
+
+}  // namespace opmill

@@ -1,0 +1,19 @@
+// Errors after which another try may succeed.
+#ifndef OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
+#define OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace opmill {
+
+// Another try may go well after the delay. Unavailable says so without it.
+absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
+inline bool IsRetryable(const absl::Status& status) { return RetryDelayOf(status).has_value(); }
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_

@@ -1,0 +1,53 @@
+// The memory of an execution's inputs and outputs.
+#ifndef OPMILL_SERVER_EXECUTION_TENSOR_BUFFERS_H_
+#define OPMILL_SERVER_EXECUTION_TENSOR_BUFFERS_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/descriptor/tensor.h"
+#include "kernels/engine/device.h"
+#include "server/execution/memory_budget.h"
+
+namespace opmill {
+
+// A buffer and its share of the budget. Every user of the bytes holds it: the device during the
+// run, the transport until it has sent the last byte.
+struct BudgetedBuffer {
+  std::shared_ptr<HostBuffer> buffer;
+  MemoryBudget::Share share;
+};
+
+// Not thread-safe. Gives everything back that nobody else uses when it is destroyed.
+class TensorBuffers {
+ public:
+  TensorBuffers() = default;
+
+  // The shares for all of the tensors. Their buffers are null at first.
+  static absl::StatusOr<TensorBuffers> Reserve(MemoryBudget& budget,
+                                               const std::vector<TensorDesc>& inputs,
+                                               const std::vector<TensorDesc>& outputs);
+  // `inputs` as for Reserve.
+  absl::Status AllocateInputs(Device& device, const std::vector<TensorDesc>& inputs);
+  void SetOutput(size_t index, std::shared_ptr<HostBuffer> buffer) {
+    outputs_[index]->buffer = std::move(buffer);
+  }
+
+  const std::shared_ptr<BudgetedBuffer>& input(size_t index) const { return inputs_[index]; }
+  const std::shared_ptr<BudgetedBuffer>& output(size_t index) const { return outputs_[index]; }
+
+  // For a run, which holds them with their shares. The inputs are its alone from then on.
+  Bindings Bind();
+
+ private:
+  std::vector<std::shared_ptr<BudgetedBuffer>> inputs_;
+  std::vector<std::shared_ptr<BudgetedBuffer>> outputs_;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_TENSOR_BUFFERS_H_

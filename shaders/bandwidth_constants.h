@@ -1,0 +1,18 @@
+// Shared by C++ and HLSL: bandwidth.hlsl, the benchmark's kernels.
+#ifndef OPMILL_SHADERS_BANDWIDTH_CONSTANTS_H_
+#define OPMILL_SHADERS_BANDWIDTH_CONSTANTS_H_
+
+#include "constants.h"
+
+OPMILL_SHARED_BEGIN
+
+struct BandwidthConstants {
+  struct GroupConstants groups;
+  uint vector_count;  // of the input
+  uint lane_vectors;  // that a lane reads
+  uint in_stretches;  // 1: a lane reads its own, one after another; 0: by turns with the others
+};
+
+OPMILL_SHARED_END
+
+#endif  // OPMILL_SHADERS_BANDWIDTH_CONSTANTS_H_

@@ -1,0 +1,121 @@
+#include "server/execution/admission.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "server/execution/retry_delay.h"
+
+namespace opmill {
+namespace {
+
+using Load = Admission::Load;
+
+constexpr absl::Duration kTime = absl::Seconds(1);
+constexpr char kShort[] =
+    "The server has taken nearly all of the 12345 bytes (memory_limit) that it may.";
+
+Limits SmallLimits() {
+  return {.memory_limit = 12345,
+          .max_tensor_bytes = 80,
+          .max_bytes_in_flight = 100,
+          .max_executions = 2,
+          .max_queued = 3};
+}
+
+std::vector<TensorDesc> Floats(uint32_t count) { return {{DataType::kFloat32, {count}, {}}}; }
+
+// A refusal to be tried again, and one that would be refused for ever.
+void ExpectLater(const absl::Status& status, const std::string& sentence) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), sentence);
+  EXPECT_EQ(RetryDelayOf(status), absl::Milliseconds(500));
+}
+void ExpectNever(const absl::Status& status, const std::string& sentence) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), sentence);
+  EXPECT_FALSE(IsRetryable(status));
+}
+
+class AdmissionTest : public testing::Test {
+ protected:
+  absl::Status CheckExecution(uint32_t in, uint32_t out, const Load& load = {}) const {
+    return admission_.CheckExecution(Floats(in), Floats(out), kTime, load);
+  }
+  absl::Status CheckCompilation(uint32_t in, uint32_t out, const Load& load = {}) const {
+    return admission_.CheckCompilation(Floats(in), Floats(out), load);
+  }
+
+  const Admission admission_{SmallLimits()};
+};
+
+TEST_F(AdmissionTest, TakesWhatIsWithinEveryLimit) {
+  EXPECT_EQ(CheckExecution(20, 5, {.queued = 2, .compilations = 256}), absl::OkStatus());
+  EXPECT_EQ(CheckCompilation(20, 5, {.queued = 3, .compilations = 255}), absl::OkStatus());
+  EXPECT_EQ(admission_.CheckPlace(1), absl::OkStatus());
+}
+
+TEST_F(AdmissionTest, RefusesForEverWhatNeverFits) {
+  for (const bool compiles : {false, true}) {
+    const auto check = [&](uint32_t in, uint32_t out) {
+      return compiles ? CheckCompilation(in, out) : CheckExecution(in, out);
+    };
+    ExpectNever(check(21, 1), "A tensor of 84 bytes is larger than max_tensor_bytes (80).");
+    ExpectNever(check(1, 21), "A tensor of 84 bytes is larger than max_tensor_bytes (80).");
+    ExpectNever(check(20, 6),
+                "The execution needs 104 bytes for its inputs and outputs, more than "
+                "max_bytes_in_flight (100).");
+  }
+}
+
+TEST_F(AdmissionTest, RefusesForNowWhatHasNoRoom) {
+  ExpectLater(CheckExecution(1, 1, {.queued = 3}),
+              "The server has 3 executions (max_queued) waiting for the device.");
+  ExpectLater(CheckExecution(1, 1, {.short_of_memory = true}), kShort);
+  ExpectLater(CheckCompilation(1, 1, {.short_of_memory = true}), kShort);
+  ExpectLater(CheckCompilation(1, 1, {.compilations = 256}),
+              "256 CompileOperator calls wait already.");
+  ExpectLater(admission_.CheckPlace(2), "The server has 2 executions (max_executions) under way.");
+}
+
+TEST_F(AdmissionTest, RefusesWhatHasNoTimeLeft) {
+  for (const absl::Duration left : {absl::ZeroDuration(), absl::Seconds(-1)}) {
+    EXPECT_EQ(admission_.CheckExecution(Floats(1), Floats(1), left, {}),
+              absl::DeadlineExceededError("The execution's time is over before it could begin."));
+  }
+  EXPECT_EQ(admission_.CheckExecution(Floats(1), Floats(1), absl::InfiniteDuration(), {}),
+            absl::OkStatus());
+}
+
+// A caller should hear of what no later try can change, and of a drain before anything else.
+TEST_F(AdmissionTest, NamesTheStrongestReason) {
+  const Load full = {.short_of_memory = true, .queued = 3, .compilations = 256};
+  Load draining = full;
+  draining.draining = true;
+  EXPECT_EQ(CheckExecution(21, 1, draining), Draining());
+  EXPECT_EQ(CheckCompilation(21, 1, draining), Draining());
+  EXPECT_TRUE(absl::IsUnavailable(Draining()));
+  ExpectNever(CheckExecution(21, 1, full),
+              "A tensor of 84 bytes is larger than max_tensor_bytes (80).");
+  ExpectNever(CheckCompilation(21, 1, full),
+              "A tensor of 84 bytes is larger than max_tensor_bytes (80).");
+  ExpectLater(CheckExecution(1, 1, full), kShort);
+  ExpectLater(CheckCompilation(1, 1, full), kShort);
+}
+
+TEST_F(AdmissionTest, ADeviceWithoutMemoryMayHaveSomeLaterIfOthersUseIt) {
+  const absl::Status status = absl::ResourceExhaustedError("The device has no memory.");
+  ExpectNever(Admission::OutOfMemory(status, 0), "The device has no memory.");
+  ExpectLater(Admission::OutOfMemory(status, 1), "The device has no memory.");
+}
+
+TEST_F(AdmissionTest, WhoseRoomWasTakenMayTryAgain) {
+  ExpectLater(Admission::Displaced(),
+              "The server is full, and gave the room of this execution, for which no input came, "
+              "to another.");
+}
+
+}  // namespace
+}  // namespace opmill

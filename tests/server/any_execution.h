@@ -1,0 +1,22 @@
+// An execution for parts that do not look into it.
+#ifndef OPMILL_TESTS_SERVER_ANY_EXECUTION_H_
+#define OPMILL_TESTS_SERVER_ANY_EXECUTION_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "server/execution/execution.h"
+
+namespace opmill {
+
+inline std::shared_ptr<Execution> AnyExecution() {
+  ExecutionRequest request;
+  request.desc = ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}};
+  return std::make_shared<Execution>(std::move(request), std::vector<TensorDesc>());
+}
+
+}  // namespace opmill
+
+#endif  // OPMILL_TESTS_SERVER_ANY_EXECUTION_H_

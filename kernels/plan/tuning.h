@@ -21,11 +21,12 @@ inline constexpr uint64_t kMaxLaneItems = 2048;
 // SUM over axis 0 of [8192,4096]: 256, 512, 1024 -> 0.59, 0.64, 0.63 of the read.
 inline constexpr uint64_t kMaxColumnItems = 512;
 
-// Software devices: vectors of columns that a lane walks in one tile at most, and rows that it
-// walks at most, which row_part.hlsli counts in 16 bits. Tiles took SUM and argmax over axis 0 of
-// [8192,8192] FLOAT32 from 0.45 and 0.26 of the read to 0.69 and 0.48; 1024 -> 2048 rows MAX over
-// axis 1 of [64,2048,1024] INT8 from 0.50 to 0.64: no second pass.
+// Software devices, columns in tiles: the most vectors of a tile.
+// SUM over axis 0 of [8192,8192]: without tiles 0.45 of the read, with tiles 0.69.
 inline constexpr uint64_t kMaxTileVectors = TILE_VECTORS;
+
+// The most rows of one lane in tiles; row_part.hlsli counts them in 16 bits.
+// 1024 -> 2048: MAX over axis 1 of [64,2048,1024] INT8 0.50 -> 0.64 of the read (no second pass).
 inline constexpr uint64_t kMaxTileItems = 2048;
 static_assert(kMaxTileItems < 0xFFFF);
 
@@ -51,9 +52,8 @@ inline constexpr uint64_t kTileRows = 16;
 inline constexpr uint64_t kCloseTileRows = 32;
 inline constexpr uint64_t kMaxCloseRowBytes = 2048;
 
-// Tiles of top_k's first reading: sets of four words that a lane keeps of its vectors at most.
-// Tiles took k=10 over axis 0 of [8192,8192] FLOAT32 from 88 to 49 ms on a Xeon of 2023, where a
-// lane had taken 4 vectors of all of a block's rows; tiles of 16 vectors, not 32: 57.
+// Tiles of top_k's first pass: the most sets of four words that a lane keeps of its vectors.
+// 16 -> 32 vectors per tile: k=10 over axis 0 of [8192,8192] 57 -> 49 ms (Xeon of 2023).
 inline constexpr uint64_t kMaxTileSets = TOP_K_TILE_SETS;
 
 // The most records of splits that one lane combines.
@@ -78,10 +78,8 @@ inline constexpr uint64_t kLoneLaneItems = 2048;
 // None, 64, 256, 1024: SUM over axis 1 of [4194304,4] 58.6, 22.5, 21.8, 21.2 ms.
 inline constexpr uint64_t kMinTurnItems = 1024;
 
-// Likewise, units of no more steps than these are walked without a loop, by a kernel of their own.
-// None -> 8 took SUM, LOG_SUM_EXP and argmax over axis 1 of [4194304,4] FLOAT32 from 24, 87 and 40
-// ms to 10, 21 and 13, of [524288,32] from 5.9, 16 and 10 to 3.8, 9.5 and 5.6, argmax over axis 0
-// of [8,2097152] from 18 to 13. (A Zen 4.)
+// Software devices: units of up to this many steps use a kernel without a loop.
+// None -> 8: SUM over axis 1 of [4194304,4] 24 -> 10 ms (Zen 4).
 inline constexpr uint64_t kMaxFewItems = MOST_ITEMS;
 
 // Software devices: lanes that share a row read stretches of at least kMinStretchItems, because
@@ -91,10 +89,8 @@ inline constexpr uint64_t kMaxFewItems = MOST_ITEMS;
 inline constexpr uint64_t kMinStretchItems = 64;
 inline constexpr uint64_t kLineItems = 4;
 
-// Candidates that one lane keeps sorted in registers. For k up to this a lane walks longer runs and
-// no merge follows. 16 -> 32 took k=32 over axis 1 of [64,1024,1024] FLOAT32 from 455 to 343 ms, of
-// [65536,128] from 375 to 147. A bitonic network in the memory of a group was 30 times slower on
-// lavapipe, which serves that memory lane by lane (docs/notes/top-k.md).
+// The largest k for which a lane keeps its candidates sorted in registers, without a merge.
+// 16 -> 32: k=32 over axis 1 of [64,1024,1024] 455 -> 343 ms, of [65536,128] 375 -> 147.
 inline constexpr uint64_t kMaxLaneKeep = TOP_K_MOST_KEPT;
 static_assert(kMaxLaneKeep <= 32, "KeepBest has a bit for each block of a run");
 
@@ -110,8 +106,8 @@ inline constexpr uint64_t kMaxLaneCandidates = 4096;
 // 4 k -> 1024: k=32 of [32,1024] 0.9 -> 0.35 ms, k=10 of [16,50257] 1.1 -> 0.7.
 inline constexpr uint64_t kMinLaneCandidates = 1024;
 
-// Records that one lane merges in one go. Its neighbours stand next to it: 256, which is 4 KiB from
-// lane to lane, made the late merges of top_k k=1000 six times slower on lavapipe.
+// Records that one lane merges at once, next to those of the neighboring lane.
+// 256 (4 KiB between lanes) made the late merges of k=1000 six times slower.
 inline constexpr uint64_t kMergeChunk = TOP_K_MERGE_CHUNK;
 
 // The most chunks, results, and windows of elements (if it does not select alone) of one lane.
@@ -120,10 +116,12 @@ inline constexpr uint64_t kMaxLaneChunks = 8;
 inline constexpr uint64_t kMaxLaneResults = 64;
 inline constexpr uint64_t kMaxLaneWindows = 63;
 
-// Places over which a group spreads what was selected of a sequence, to sort it, and how many
-// candidates it takes for each: with more, too many meet in a place, and runs are merged instead.
-// Merges alone took top_k k=5000 of [1024,50257] from 0.6 to 6.9 s (lavapipe).
+// Places over which a group spreads the selected candidates of a sequence to sort them.
+// k=5000 of [1024,50257]: 0.6 s spread, 6.9 s with merges alone. Half the places: no difference.
 inline constexpr uint64_t kMaxPlaces = TOP_K_MOST_PLACES;
+
+// The most candidates per place; with more, too many share a place, and runs are merged instead.
+// Not measured alone.
 inline constexpr uint64_t kMaxOfPlace = 4;
 
 // Sequences of up to this length are read whole, because a tournament of blocks needs more passes.

@@ -1,6 +1,8 @@
 #include "server/server.h"
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 #include "kernels/cpu/cpu_device.h"
 #endif
 #include "kernels/d3d12/d3d12_device.h"
+#include "kernels/engine/paired_device.h"
 #include "kernels/reference/reference_device.h"
 #include "server/host/host_memory.h"
 #include "server/observe/log.h"
@@ -30,6 +33,11 @@ constexpr int kIdleConnectionMilliseconds = 15 * 60'000;
 // Kernels that were compiled before a restart are made live before the first request, within this
 // time.
 constexpr absl::Duration kPreload = absl::Milliseconds(500);
+// What goes to the processor beside a GPU (--small_work): what it computes on the thread that
+// brings it. A sum or argmin of 128 KiB takes 7 us there, where a submission wakes two threads and
+// waits for a fence (on lavapipe at least 130 us; on a GPU not measured): docs/notes/cpu-device.md.
+constexpr uint64_t kBreakEvenBytes = uint64_t{128} << 10;
+constexpr uint64_t kLargeBytes = uint64_t{4} << 20;  // as the executor's queues have it
 // The time for the last bytes of calls that have ended, and for health watchers, which never end by
 // themselves.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
@@ -55,47 +63,89 @@ void LogCacheProblem(const std::string& sentence) {
   LogLine(LogLevel::kWarning, "shader_cache").Add("error", sentence);
 }
 
+#if OPMILL_CPU_DEVICE
+constexpr bool kHasCpu = true;
+#else
+constexpr bool kHasCpu = false;
+#endif
+
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const ServerOptions& options,
-                                                const MemoryPlan& memory) {
+                                                const MemoryPlan& memory, uint64_t max_idle_bytes) {
 #if OPMILL_CPU_DEVICE
   return CreateCpuDevice({.max_buffer_bytes = memory.buffer_bytes,
                           .max_scratch_bytes = options.limits.max_scratch_bytes,
-                          .max_idle_bytes = options.limits.max_idle_bytes});
+                          .max_idle_bytes = max_idle_bytes});
 #else
   static_cast<void>(options);
   static_cast<void>(memory);
+  static_cast<void>(max_idle_bytes);
   return absl::UnimplementedError(
-      "--device is cpu, but this server was built without Highway; use software.");
+      "This server was built without Highway, which --device=cpu and --standby=on need.");
 #endif
+}
+
+// As OperatorCost::run_bytes of the processor's device.
+uint64_t SmallBytes(SmallWork small_work) {
+  switch (small_work) {
+    case SmallWork::kGpu:
+      return 0;
+    case SmallWork::kCpu:
+      return kLargeBytes - 1;
+    case SmallWork::kAuto:
+      break;
+  }
+  return kBreakEvenBytes;
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
     AdapterChoice choice, const ServerOptions& options, const MemoryPlan& memory,
     std::function<void(const absl::Status&)> on_availability) {
-  return CreateD3D12Device({.choice = choice,
-                            .adapter = options.device.adapter,
-                            .on_adapter = &LogAdapter,
-                            .on_availability = std::move(on_availability),
-                            .shader_cache_directory = options.device.shader_cache_directory,
-                            .on_cache_problem = &LogCacheProblem,
-                            .max_host_bytes = memory.buffer_bytes,
-                            .max_scratch_bytes = options.limits.max_scratch_bytes,
-                            .max_idle_bytes = options.limits.max_idle_bytes,
-                            .max_live_kernels = memory.live_kernels(),
-                            .measure_device_time = false});
+  const StandbyChoice wanted = options.device.standby;
+  const bool is_paired =
+      wanted == StandbyChoice::kOn ||
+      (wanted == StandbyChoice::kAuto && choice == AdapterChoice::kHardware && kHasCpu);
+  const auto is_available = std::make_shared<std::atomic<bool>>(true);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Device> device,
+      CreateD3D12Device({.choice = choice,
+                         .adapter = options.device.adapter,
+                         .on_adapter = &LogAdapter,
+                         .on_availability =
+                             [is_available, on_availability = std::move(on_availability)](
+                                 const absl::Status& status) {
+                               is_available->store(status.ok());
+                               on_availability(status);
+                             },
+                         .callers_rebuild = !is_paired,
+                         .shader_cache_directory = options.device.shader_cache_directory,
+                         .on_cache_problem = &LogCacheProblem,
+                         .max_host_bytes = memory.buffer_bytes,
+                         .max_scratch_bytes = options.limits.max_scratch_bytes,
+                         .max_idle_bytes = options.limits.max_idle_bytes,
+                         .max_live_kernels = memory.live_kernels(),
+                         .measure_device_time = false}));
+  if (!is_paired) return device;
+  // What it keeps after a loss is of no use until the next one.
+  ASSIGN_OR_RETURN(std::unique_ptr<Device> cpu,
+                   OpenCpu(options, memory, options.limits.max_idle_bytes / 8));
+  return CreatePairedDevice(
+      std::move(device), std::move(cpu),
+      {.small_bytes = SmallBytes(options.device.small_work), .first_is_available = is_available});
 }
 
 // Hardware if available, else the processor. A named adapter is used, whatever its kind.
 absl::StatusOr<std::unique_ptr<Device>> OpenBest(
     const ServerOptions& options, const MemoryPlan& memory,
     std::function<void(const absl::Status&)> on_availability) {
-  if (!options.device.adapter.empty()) {
-    return OpenAdapter(AdapterChoice::kAuto, options, memory, std::move(on_availability));
-  }
   absl::StatusOr<std::unique_ptr<Device>> hardware =
       OpenAdapter(AdapterChoice::kHardware, options, memory, on_availability);
   if (hardware.ok()) return hardware;
-  absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpu(options, memory);
+  if (!options.device.adapter.empty()) {
+    if (!absl::IsNotFound(hardware.status())) return hardware;
+    return OpenAdapter(AdapterChoice::kAuto, options, memory, std::move(on_availability));
+  }
+  absl::StatusOr<std::unique_ptr<Device>> cpu =
+      OpenCpu(options, memory, options.limits.max_idle_bytes);
   if (cpu.ok()) return cpu;
   return OpenAdapter(AdapterChoice::kSoftware, options, memory, std::move(on_availability));
 }
@@ -108,7 +158,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
       return CreateReferenceDevice({.max_buffer_bytes = memory.buffer_bytes,
                                     .max_scratch_bytes = options.limits.max_scratch_bytes});
     case DeviceChoice::kCpu:
-      return OpenCpu(options, memory);
+      return OpenCpu(options, memory, options.limits.max_idle_bytes);
     case DeviceChoice::kHardware:
       return OpenAdapter(AdapterChoice::kHardware, options, memory, std::move(on_availability));
     case DeviceChoice::kSoftware:
@@ -157,7 +207,10 @@ absl::Status Server::Initialize() {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
                                                 {*device_, *cache_, *executor_, statistics_,
                                                  open_calls_, *access_, limits, *connections_},
-                                                [this] { return NotReadyReason(); }));
+                                                [this] {
+                                                  const absl::MutexLock lock(&phase_mutex_);
+                                                  return ReadinessNow();
+                                                }));
   }
   RETURN_IF_ERROR(listener_->Start());
   grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
@@ -173,8 +226,9 @@ absl::Status Server::Initialize() {
   if (metrics_ != nullptr) line.Add("metrics_address", metrics_->address());
   line.Add("callers_need", CallersNeed(options_.access))
       .Add("adapter", info.name)
-      .Add("driver", info.driver)
-      .Add("preloaded_kernels", device_->counters().pipelines_created)
+      .Add("driver", info.driver);
+  if (device_->standby() != nullptr) line.Add("standby", device_->standby()->name);
+  line.Add("preloaded_kernels", device_->counters().pipelines_created)
       .Add("memory_limit", limits.memory_limit)
       .Add("buffer_bytes", memory_.buffer_bytes)
       .Add("transport_bytes", memory_.transport_bytes)
@@ -226,27 +280,28 @@ void Server::DeviceChanged(const absl::Status& status) {
   device_is_available_ = status.ok();
   if (phase_ != Phase::kServing && phase_ != Phase::kDraining) return;
   line.Add("resets", device_->counters().resets);
+  if (!status.ok() && device_->standby() != nullptr) line.Add("standby", device_->standby()->name);
   if (status.ok()) cache_->Invalidate();  // its operators belong to the lost device
   Announce();
 }
 
 void Server::Announce() {
-  grpc_server_->GetHealthCheckService()->SetServingStatus(phase_ == Phase::kServing &&
-                                                          device_is_available_);
+  grpc_server_->GetHealthCheckService()->SetServingStatus(ReadinessNow().is_ready);
 }
 
-std::string Server::NotReadyReason() const {
-  const absl::MutexLock lock(&phase_mutex_);
+Readiness Server::ReadinessNow() const {
   switch (phase_) {
     case Phase::kStarting:
-      return "starting";
+      return {false, "starting"};
     case Phase::kServing:
-      return device_is_available_ ? "" : "device lost";
+      if (device_is_available_) return {true, "ready"};
+      if (device_->standby() != nullptr) return {true, "ready, on standby: device lost"};
+      return {false, "device lost"};
     case Phase::kDraining:
     case Phase::kStopped:
       break;
   }
-  return "draining";
+  return {false, "draining"};
 }
 
 Server::~Server() {

@@ -56,10 +56,9 @@ class Server {
   absl::Status Initialize();
   absl::Status Listen() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
-  // Updates health, /readyz and the metrics.
+  // Whether the server accepts new calls, and what /readyz says. Announce updates health.
+  Readiness ReadinessNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
   void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
-  // Why the server accepts no new calls; "" if it does.
-  std::string NotReadyReason() const ABSL_LOCKS_EXCLUDED(phase_mutex_);
 
   ServerOptions options_;
   MemoryPlan memory_;

@@ -22,7 +22,8 @@ class CompiledCpuOperator : public CompiledOperator {
  public:
   CompiledCpuOperator(const OperatorDesc& desc, CpuOperator cpu_operator)
       : CompiledOperator(desc, {.kept_bytes = sizeof(CompiledCpuOperator) + 512,
-                                .scratch_bytes = cpu_operator.program->scratch_bytes()}),
+                                .scratch_bytes = cpu_operator.program->scratch_bytes(),
+                                .run_bytes = cpu_operator.program->cost_bytes()}),
         operator_(std::move(cpu_operator)) {}
   const CpuOperator& cpu_operator() const { return operator_; }
 
@@ -188,12 +189,12 @@ class CpuDevice : public Device {
   void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto ours = std::static_pointer_cast<const CompiledCpuOperator>(std::move(compiled));
-    const uint64_t cost_bytes = ours->cpu_operator().program->cost_bytes();
+    const uint64_t run_bytes = ours->cost().run_bytes;
     const auto job = std::make_shared<RunJob>(counters_, std::move(ours), std::move(bindings),
                                               std::move(abandoned), std::move(done));
     if (absl::Status status = job->Prepare(); !status.ok()) {
       job->Refuse(std::move(status));
-    } else if (cost_bytes <= options_.max_inline_bytes && !runs_inline) {
+    } else if (run_bytes <= options_.max_inline_bytes && !runs_inline) {
       runs_inline = true;
       ThreadPool::RunHere(*job);
       runs_inline = false;

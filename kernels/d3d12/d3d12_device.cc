@@ -224,13 +224,20 @@ class D3D12Device : public Device {
                               });
   }
 
-  // Returns the newest generation; replaces it first if it is lost. Callbacks of the old one's runs
-  // are called before this returns.
+  // Returns the newest generation. If it is lost, callers replace it first or get Unavailable,
+  // depending on callers_rebuild.
   absl::StatusOr<std::shared_ptr<Generation>> Living() {
-    std::shared_ptr<Generation> lost = Newest();
-    if (!lost->health().lost()) return lost;
+    std::shared_ptr<Generation> newest = Newest();
+    if (!newest->health().lost()) return newest;
+    if (!options_.callers_rebuild) return DeviceLostError();
+    return Rebuild();
+  }
+
+  // Replaces the newest generation if it is lost. Runs of the old one are called back before this
+  // returns.
+  absl::StatusOr<std::shared_ptr<Generation>> Rebuild() {
     absl::MutexLock rebuild_lock(&rebuild_mutex_);
-    lost = Newest();
+    const std::shared_ptr<Generation> lost = Newest();
     if (!lost->health().lost()) return lost;
     if (absl::Now() < searched_at_ + kSearchInterval) return search_result_;
     absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
@@ -282,7 +289,7 @@ class D3D12Device : public Device {
         continue;
       }
       if (is_available) Tell(DeviceLostError());
-      const absl::StatusOr<std::shared_ptr<Generation>> living = Living();
+      const absl::StatusOr<std::shared_ptr<Generation>> living = Rebuild();
       is_available = living.ok();
       if (!is_available) continue;
       Preload(**living, absl::Now() + kPreload);

@@ -43,8 +43,10 @@ enum class BufferUse : uint32_t { kInput, kOutput };
 
 // What a compiled operator costs.
 struct OperatorCost {
-  uint64_t kept_bytes = 0;        // approximate host memory while it is kept
-  uint64_t scratch_bytes = 0;     // device memory of a run in addition to its tensors
+  uint64_t kept_bytes = 0;     // approximate host memory while it is kept
+  uint64_t scratch_bytes = 0;  // device memory of a run in addition to its tensors
+  // Bytes that a run reads and writes, weighted by the amount of computation; 0 if unknown.
+  uint64_t run_bytes = 0;
   std::vector<uint64_t> kernels;  // ids of kernels that are live while it is kept
 };
 
@@ -89,6 +91,11 @@ struct DeviceCounters {
   absl::Duration longest_submission;  // the longest time a command list occupied the device
   uint64_t buffer_bytes_in_use = 0;   // allocated now
   uint64_t buffer_bytes_pooled = 0;   // held for reuse
+  // Of the runs of a device with a standby, those that the standby computed: for their size, or in
+  // place of the lost device.
+  uint64_t small_runs = 0;
+  uint64_t standby_runs = 0;
+  bool on_standby = false;  // now: the device is lost, and its standby answers
 };
 
 // Thread-safe.
@@ -98,6 +105,8 @@ class Device {
 
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
+  // The device that answers while this one is lost; null where there is none.
+  virtual const DeviceInfo* standby() const { return nullptr; }
 
   // `desc` must have passed Validate. The device decides how to compute it. Returns
   // ResourceExhausted if that would need more scratch memory than allowed.

@@ -42,6 +42,15 @@ void EncodeRow(const OperatorSchema& schema, const SupportTable& table, const Fe
   to.set_condition(std::string(table.condition));
 }
 
+void EncodeDevice(const DeviceInfo& info, v1::DeviceInfo& to) {
+  to.set_adapter(info.name);
+  to.set_kind(EncodeKind(info.kind));
+  to.set_driver(info.driver);
+  to.set_shader_model(info.shader_model);
+  to.set_unified_memory(info.unified_memory);
+  to.set_memory_bytes(info.memory_bytes);
+}
+
 void EncodeSum(const DurationHistogram& histogram, google::protobuf::Duration& to) {
   EncodeDuration(absl::Nanoseconds(static_cast<int64_t>(histogram.snapshot().sum)), to);
 }
@@ -50,13 +59,11 @@ void EncodeSum(const DurationHistogram& histogram, google::protobuf::Duration& t
 
 void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerInfoResponse& to) {
   to.set_version(kVersion);
-  const DeviceInfo& info = device.info();
-  to.mutable_device()->set_adapter(info.name);
-  to.mutable_device()->set_kind(EncodeKind(info.kind));
-  to.mutable_device()->set_driver(info.driver);
-  to.mutable_device()->set_shader_model(info.shader_model);
-  to.mutable_device()->set_unified_memory(info.unified_memory);
-  to.mutable_device()->set_memory_bytes(info.memory_bytes);
+  EncodeDevice(device.info(), *to.mutable_device());
+  if (device.standby() != nullptr) {
+    EncodeDevice(*device.standby(), *to.mutable_standby());
+    to.set_on_standby(device.counters().on_standby);
+  }
   to.set_feature_level(EncodeFeatureLevel(kNewestFeatureLevel));
   for (const OperatorSchema* const schema : Operators()) {
     for (const SupportTable& table : schema->support) {
@@ -126,6 +133,8 @@ void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to) 
   to.set_live_kernels(from.live_kernels);
   to.set_shaders_compiled(from.shaders_compiled);
   to.set_resets(from.resets);
+  to.set_small_runs(from.small_runs);
+  to.set_standby_runs(from.standby_runs);
   to.set_buffer_bytes_in_use(from.buffer_bytes_in_use);
   to.set_buffer_bytes_pooled(from.buffer_bytes_pooled);
   EncodeDuration(from.longest_submission, *to.mutable_longest_submission());

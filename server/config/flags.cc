@@ -50,6 +50,12 @@ ABSL_FLAG(std::string, device, "auto",
           "of the processor; needs no driver), or reference (exact and slow; needs no driver).");
 ABSL_FLAG(std::string, adapter, "",
           "The adapter: its index from --list_adapters, or part of its name. Empty: the best one.");
+ABSL_FLAG(std::string, standby, "auto",
+          "Whether the processor computes while the adapter is lost, and takes small executions: "
+          "auto (with hardware), on (with software too), or off.");
+ABSL_FLAG(std::string, small_work, "auto",
+          "With a standby, where small executions run: auto (up to 128 KiB on the processor), gpu "
+          "(all on the adapter), or cpu (up to 4 MiB on the processor).");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
 ABSL_FLAG(std::string, shader_cache, "default",
           "The directory that keeps compiled shaders across restarts; empty: none. The default is "
@@ -248,6 +254,14 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                             {"cpu", DeviceChoice::kCpu},
                             {"reference", DeviceChoice::kReference}},
                            line.server.device.choice));
+  RETURN_IF_ERROR(ReadWord(
+      "standby", absl::GetFlag(FLAGS_standby),
+      {{"auto", StandbyChoice::kAuto}, {"on", StandbyChoice::kOn}, {"off", StandbyChoice::kOff}},
+      line.server.device.standby));
+  RETURN_IF_ERROR(
+      ReadWord("small_work", absl::GetFlag(FLAGS_small_work),
+               {{"auto", SmallWork::kAuto}, {"gpu", SmallWork::kGpu}, {"cpu", SmallWork::kCpu}},
+               line.server.device.small_work));
   line.server.addresses = absl::GetFlag(FLAGS_address);
   if (line.server.addresses.empty()) {
     return absl::InvalidArgumentError("--address is empty; it must name at least one host:port.");

@@ -12,6 +12,13 @@ namespace opmill {
 
 enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference, kCpu };
 
+// Whether a Direct3D 12 device has the processor's beside it. kAuto: one of hardware has.
+enum class StandbyChoice : uint32_t { kAuto, kOn, kOff };
+
+// Which executions the standby computes while the device is there. kAuto: those that take it no
+// longer than a submission to a GPU; kCpu: all that are not large (4 MiB).
+enum class SmallWork : uint32_t { kAuto, kGpu, kCpu };
+
 // A request that exceeds one of these limits is refused with a sentence that names the limit.
 struct Limits {
   // Limit on the resident memory of the process. server/config/memory_plan.h divides it, and sets
@@ -45,6 +52,8 @@ struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::kAuto;
   std::string adapter;                 // an index or part of the name; empty: the best one
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
+  StandbyChoice standby = StandbyChoice::kAuto;
+  SmallWork small_work = SmallWork::kAuto;
 };
 
 // Files for access control, which are read again when they change. Paths are UTF-8; empty: no file.

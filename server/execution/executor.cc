@@ -208,7 +208,13 @@ std::shared_ptr<Execution> Executor::NextReady() {
 }
 
 void Executor::SubmitReady() {
+  // A run that ends within Device::Run comes back here from its callback. The loop below goes on
+  // with the next one; a call of Run from there would have to leave it to another thread.
+  thread_local const Executor* submitting = nullptr;
+  if (submitting == this) return;
+  const Executor* const outer = std::exchange(submitting, this);
   while (const std::shared_ptr<Execution> next = NextReady()) Submit(next);
+  submitting = outer;
 }
 
 void Executor::Submit(const std::shared_ptr<Execution>& execution) {

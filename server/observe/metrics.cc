@@ -204,6 +204,13 @@ void AddDevice(const Device& device, Families& to) {
           "Pipelines whose bytecode was compiled, not read from disk.", counters.shaders_compiled);
   counter("opmill_device_resets_total", "Device losses that the server recovered from.",
           counters.resets);
+  to.Begin("opmill_device_standby_runs_total", "Of the runs, those that the standby computed.",
+           MetricType::Counter)
+      .Add(Value(counters.small_runs), {{"reason", "small"}})
+      .Add(Value(counters.standby_runs), {{"reason", "device_lost"}});
+  to.Begin("opmill_device_on_standby", "1 where the device is lost and its standby answers.",
+           MetricType::Gauge)
+      .Add(counters.on_standby ? 1 : 0);
   to.Begin("opmill_device_longest_submission_seconds",
            "The longest time that one command list has occupied the device.", MetricType::Gauge)
       .Add(absl::ToDoubleSeconds(counters.longest_submission));

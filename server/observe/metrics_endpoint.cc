@@ -6,17 +6,17 @@ namespace opmill {
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const std::string& address, const MetricsSources& sources,
-    const std::function<std::string()>& not_ready_reason) {
+    const std::function<Readiness()>& readiness) {
   using Answer = HttpEndpoint::Answer;
   HttpEndpoint::Pages pages;
   pages["/healthz"] = [] { return Answer{.body = "alive\n"}; };
-  pages["/readyz"] = [not_ready_reason] {
-    const std::string why = not_ready_reason();
-    return why.empty() ? Answer{.body = "ready\n"} : Answer{.status = 503, .body = why + "\n"};
+  pages["/readyz"] = [readiness] {
+    const Readiness now = readiness();
+    return Answer{.status = now.is_ready ? 200 : 503, .body = now.text + "\n"};
   };
-  pages["/metrics"] = [sources, not_ready_reason] {
+  pages["/metrics"] = [sources, readiness] {
     return Answer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                  .body = MetricsText(sources, not_ready_reason().empty())};
+                  .body = MetricsText(sources, readiness().is_ready)};
   };
   return HttpEndpoint::Listen(address, std::move(pages));
 }

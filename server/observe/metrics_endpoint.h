@@ -12,11 +12,15 @@
 
 namespace opmill {
 
-// `not_ready_reason` returns why the server accepts no new calls, or "" if it does. It and the
-// sources must outlive the endpoint.
+struct Readiness {
+  bool is_ready = false;  // for new calls
+  std::string text;       // "ready", with what else there is to say, or why it is not
+};
+
+// `readiness` and the sources must outlive the endpoint.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const std::string& address, const MetricsSources& sources,
-    const std::function<std::string()>& not_ready_reason);
+    const std::function<Readiness()>& readiness);
 
 }  // namespace opmill
 

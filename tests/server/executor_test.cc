@@ -1,5 +1,7 @@
 #include "server/execution/executor.h"
 
+#include <functional>
+#include <memory>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -8,6 +10,9 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
+#if OPMILL_CPU_DEVICE
+#include "kernels/cpu/cpu_device.h"
+#endif
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "tests/server/executor_fixture.h"
 
@@ -76,6 +81,37 @@ TEST_F(ExecutorTest, KeepsTheBytesThatAMessageUnderWayHolds) {
   under_way = nullptr;
   ExpectIdle();
 }
+
+#if OPMILL_CPU_DEVICE
+// No other thread has a part in it, not even in one that begins as another ends.
+TEST_F(ExecutorTest, ComputesSmallOnesOnTheThreadThatBringsThem) {
+  const std::unique_ptr<Device> device = CreateCpuDevice();
+  const auto cache = OperatorCache::Create(*device, {});
+  const OperatorDesc desc = SumOf(1000);
+  ASSERT_TRUE(cache->Get(desc).ok());
+  executor_ = std::make_unique<Executor>(*device, *cache, *statistics_,
+                                         Limits{.max_bytes_in_flight = 1 << 20});
+  std::vector<std::shared_ptr<Execution>> ready_here;
+  const std::thread::id here = std::this_thread::get_id();
+  std::function<void()> bring = [&] {
+    ExecutionRequest request = {.origin = {.rpc = "Test"}, .desc = desc};
+    request.on_ready = [&](const std::shared_ptr<Execution>& execution) {
+      if (std::this_thread::get_id() == here) ready_here.push_back(execution);
+      if (ready_here.size() < 3) bring();
+    };
+    const auto execution = executor_->Begin(request);
+    ASSERT_TRUE(execution.ok()) << execution.status();
+    SendAll(*execution);
+  };
+  bring();
+  ASSERT_EQ(ready_here.size(), 3u);
+  for (const auto& execution : ready_here) {
+    EXPECT_TRUE(execution->status().ok()) << execution->status();
+    executor_->Finish(execution);
+  }
+  executor_.reset();
+}
+#endif
 
 // Where an execution may be when its end comes.
 class EndAtStage : public ExecutorTest {

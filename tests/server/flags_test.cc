@@ -160,6 +160,10 @@ TEST(Flags, OfWordsSayWhichWordsThereAre) {
   ExpectRefusal(
       Parse("", "--device=quantum"),
       "--device is \"quantum\"; it must be one of auto, hardware, software, cpu, reference.");
+  ExpectRefusal(Parse("", "--standby=maybe"),
+                "--standby is \"maybe\"; it must be one of auto, on, off.");
+  ExpectRefusal(Parse("", "--small_work=disk"),
+                "--small_work is \"disk\"; it must be one of auto, gpu, cpu.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {

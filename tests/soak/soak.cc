@@ -1,7 +1,8 @@
 // Runs real servers under mixed load for any duration: valid and invalid requests of all sizes,
 // slow and crashing callers. Every result is checked. One server runs for the whole time, and its
 // memory and handles are measured while it is idle. Another one is killed and restarted repeatedly.
-// Under a third one the driver fails, and the server must continue with a new device.
+// Under a third one the driver fails, and the server must continue, on its standby and then with a
+// new device.
 //
 // The exit status is 0 if all results were right, every error was explained, and nothing grew.
 #include <signal.h>
@@ -42,6 +43,9 @@
 ABSL_FLAG(double, minutes, 1, "Duration.");
 ABSL_FLAG(uint64_t, seed, 0, "Random seed; 0: a new one each time. It is printed.");
 ABSL_FLAG(std::string, device, "software", "Device of the servers.");
+ABSL_FLAG(std::string, standby, "on",
+          "Standby of the server that loses its device: with on its calls must not fail, with off "
+          "they may get UNAVAILABLE.");
 ABSL_FLAG(uint64_t, cases, 40, "Number of operators and shapes, whose kernels are compiled first.");
 ABSL_FLAG(bool, large, true, "Include tensors of 64 MiB.");
 ABSL_FLAG(double, max_growth_mib_per_minute, 2, "Bound on the growth of memory at rest.");
@@ -62,11 +66,14 @@ constexpr absl::Duration kPatience = absl::Seconds(300);
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& address,
                                                            const ScratchDirectory& cache,
-                                                           std::vector<std::string> environment) {
+                                                           std::vector<std::string> environment,
+                                                           const std::string& standby) {
   return ServerProcess::Start(
       {
           absl::StrCat("--address=", address),
           absl::StrCat("--device=", absl::GetFlag(FLAGS_device)),
+          absl::StrCat("--standby=", standby),
+          "--small_work=gpu",
           absl::StrCat("--shader_cache=", cache.utf8()),
           absl::StrCat("--max_idle_bytes=", 128 << 20),
           // No execution is aborted.
@@ -93,7 +100,8 @@ class Soak {
       const bool is_losing = server == &losing_;
       if (is_losing && !HasDriver()) continue;
       auto started = StartServer("127.0.0.1:0", cache_,
-                                 is_losing ? faults_.environment() : std::vector<std::string>());
+                                 is_losing ? faults_.environment() : std::vector<std::string>(),
+                                 is_losing ? absl::GetFlag(FLAGS_standby) : "off");
       if (!started.ok()) return Refuse(started.status());
       *server = *std::move(started);
     }
@@ -146,9 +154,12 @@ class Soak {
 
   void Call(const char* server, const std::string& address, uint64_t number) {
     Random random(seed_ * 1000 + number);
-    const bool is_steady = absl::string_view(server) == "steady";
-    Workload workload(address, cases_, ledger_,
-                      {.server = server, .may_be_unavailable = !is_steady, .patience = kPatience});
+    const bool is_always_there =
+        absl::string_view(server) == "steady" ||
+        (absl::string_view(server) == "losing" && absl::GetFlag(FLAGS_standby) == "on");
+    Workload workload(
+        address, cases_, ledger_,
+        {.server = server, .may_be_unavailable = !is_always_there, .patience = kPatience});
     while (gate_.Enter()) {
       workload.DoOne(random);
       gate_.Leave();
@@ -194,7 +205,7 @@ class Soak {
         ledger_.Fail("server ended", absl::StrCat("its status is ", status.value_or(-999)));
       }
       CheckLog(*mortal_);
-      auto started = StartServer(address, cache_, {});
+      auto started = StartServer(address, cache_, {}, "off");
       if (!started.ok()) {
         ledger_.Fail("server restarted", started.status().ToString());
         return;
@@ -217,8 +228,8 @@ class Soak {
     }
   }
 
-  // Loses the device once. Meanwhile callers get Unavailable; afterwards the server must answer
-  // again.
+  // Loses the device once. Without a standby, callers get Unavailable meanwhile; afterwards the
+  // server must answer again.
   void LoseDevice(Client& client, Random& random) {
     const absl::Time patience = absl::Now() + kPatience;
     faults_.Begin("lose_device");
@@ -227,7 +238,8 @@ class Soak {
       MemorySink sink;
       const absl::Status end = client.Execute(c.desc(), c.bytes(), sink).status();
       const std::string mistake = end.ok() ? c.FindMistake(sink.outputs()) : "";
-      if (!mistake.empty() || (!end.ok() && !absl::IsUnavailable(end))) {
+      const bool may_be_unavailable = absl::GetFlag(FLAGS_standby) != "on";
+      if (!mistake.empty() || (!end.ok() && !(may_be_unavailable && absl::IsUnavailable(end)))) {
         ledger_.Fail("device lost",
                      absl::StrCat(end.ok() ? mistake : Describe(end), " of ", c.line()));
       }

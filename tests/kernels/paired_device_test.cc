@@ -1,0 +1,258 @@
+#include "kernels/engine/paired_device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/d3d12/d3d12_device.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/operators/reduction/reduction_desc.h"
+#include "tests/server/gated_device.h"
+#include "tests/support/test_devices.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint32_t kRows = 64;
+constexpr uint32_t kColumns = 1024;
+constexpr uint64_t kSmallBytes = 4096;
+
+OperatorDesc MaxOfRows(uint32_t rows) {
+  return *Validate(ReduceDesc{.function = ReduceFunction::kMax,
+                              .input = {.data_type = DataType::kFloat32, .sizes = {rows, kColumns}},
+                              .axes = {1}});
+}
+
+std::vector<float> Values(uint32_t rows) {
+  std::vector<float> values;
+  for (uint32_t i = 0; i < rows * kColumns; ++i) {
+    values.push_back(static_cast<float>(i * 2654435761u % 100003));
+  }
+  return values;
+}
+
+std::vector<float> MaximaOfRows(uint32_t rows) {
+  const std::vector<float> values = Values(rows);
+  std::vector<float> maxima;
+  for (auto row = values.begin(); row != values.end(); row += kColumns) {
+    maxima.push_back(*std::max_element(row, row + kColumns));
+  }
+  return maxima;
+}
+
+std::vector<float> Floats(HostBuffer& buffer) {
+  std::vector<float> floats(buffer.bytes().size() / sizeof(float));
+  std::memcpy(floats.data(), buffer.bytes().data(), floats.size() * sizeof(float));
+  return floats;
+}
+
+Bindings Bind(Device& device, uint32_t rows) {
+  const std::vector<float> values = Values(rows);
+  Bindings bindings;
+  bindings.inputs = {*device.Allocate(values.size() * sizeof(float), BufferUse::kInput)};
+  std::memcpy(bindings.inputs[0]->bytes().data(), values.data(), values.size() * sizeof(float));
+  bindings.outputs = {*device.Allocate(rows * sizeof(float), BufferUse::kOutput)};
+  return bindings;
+}
+
+// A first device whose runs end when the test says, beside the processor.
+class PairedDeviceTest : public ::testing::Test {
+ protected:
+  explicit PairedDeviceTest(uint64_t small_bytes = 0) {
+    auto first = std::make_unique<GatedDevice>();
+    first_ = first.get();
+    pair_ = CreatePairedDevice(std::move(first), CreateCpuDevice(),
+                               {.small_bytes = small_bytes, .first_is_available = available_});
+  }
+
+  // The run's end is what Wait answers.
+  void Start(const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) {
+    pair_->Run(compiled, bindings, stop_.get_token(), [this](absl::StatusOr<RunStatistics> result) {
+      const std::lock_guard lock(mutex_);
+      result_ = std::move(result);
+      ended_.notify_all();
+    });
+  }
+  absl::Status Wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return result_.has_value(); });
+    return result_->status();
+  }
+
+  const std::shared_ptr<std::atomic<bool>> available_ = std::make_shared<std::atomic<bool>>(true);
+  GatedDevice* first_ = nullptr;
+  std::unique_ptr<Device> pair_;
+  std::stop_source stop_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<absl::StatusOr<RunStatistics>> result_;
+};
+
+class PairedDeviceWithSmallWorkTest : public PairedDeviceTest {
+ protected:
+  PairedDeviceWithSmallWorkTest() : PairedDeviceTest(kSmallBytes) {}
+};
+
+TEST_F(PairedDeviceTest, ComputesOnTheFirst) {
+  const Bindings bindings = Bind(*pair_, kRows);
+  Start(*pair_->Compile(MaxOfRows(kRows)), bindings);
+  first_->Complete(std::byte{1});
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(bindings.outputs[0]->bytes()[0], std::byte{1});
+  EXPECT_EQ(pair_->counters().standby_runs, 0);
+  EXPECT_EQ(pair_->counters().small_runs, 0);
+}
+
+TEST_F(PairedDeviceTest, RunsAgainWhatTheLossEnded) {
+  const Bindings bindings = Bind(*pair_, kRows);
+  Start(*pair_->Compile(MaxOfRows(kRows)), bindings);
+  const GatedDevice::PendingRun lost = first_->Take();
+  lost.done(absl::UnavailableError("lost"));
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  // The lost device may be late.
+  for (std::byte& byte : lost.bindings.outputs[0]->bytes()) byte = std::byte{0x55};
+  EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
+  EXPECT_EQ(pair_->counters().standby_runs, 1);
+}
+
+TEST_F(PairedDeviceTest, DoesNotRunAgainWhatIsAbandoned) {
+  Start(*pair_->Compile(MaxOfRows(kRows)), Bind(*pair_, kRows));
+  stop_.request_stop();
+  first_->Fail(absl::UnavailableError("lost"));
+  EXPECT_EQ(Wait().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(PairedDeviceTest, PassesOnOtherErrors) {
+  Start(*pair_->Compile(MaxOfRows(kRows)), Bind(*pair_, kRows));
+  first_->Fail(absl::ResourceExhaustedError("no memory"));
+  EXPECT_EQ(Wait().code(), absl::StatusCode::kResourceExhausted);
+  first_->FailCompilations(absl::InternalError("a bug"));
+  EXPECT_EQ(pair_->Compile(MaxOfRows(kRows)).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(PairedDeviceTest, LeavesTheFirstAloneWhileItIsLost) {
+  available_->store(false);
+  EXPECT_TRUE(pair_->counters().on_standby);
+  const auto compiled = *pair_->Compile(MaxOfRows(kRows));
+  const Bindings bindings = Bind(*pair_, kRows);
+  Start(compiled, bindings);
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
+  EXPECT_EQ(first_->compiled(), 0);
+  EXPECT_EQ(pair_->counters().standby_runs, 1);
+}
+
+TEST_F(PairedDeviceTest, KeepsRunsWithMemoryOfALossOnTheStandby) {
+  const auto compiled = *pair_->Compile(MaxOfRows(kRows));
+  available_->store(false);
+  const Bindings bindings = Bind(*pair_, kRows);
+  available_->store(true);
+  Start(compiled, bindings);
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
+}
+
+TEST_F(PairedDeviceTest, GoesOnWhereTheFirstIsLostBeforeAnybodySaysSo) {
+  first_->FailCompilations(absl::UnavailableError("lost"));
+  const Bindings bindings = Bind(*pair_, kRows);
+  Start(*pair_->Compile(MaxOfRows(kRows)), bindings);
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
+}
+
+TEST_F(PairedDeviceWithSmallWorkTest, SendsSmallRunsToTheStandby) {
+  const OperatorDesc desc =
+      *Validate(ReduceDesc{.function = ReduceFunction::kMax,
+                           .input = {.data_type = DataType::kFloat32, .sizes = {1, 512}},
+                           .axes = {1}});
+  const auto compiled = *pair_->Compile(desc);
+  ASSERT_LE(compiled->cost().run_bytes, kSmallBytes);
+  Bindings bindings;
+  bindings.inputs = {*pair_->Allocate(2048, BufferUse::kInput)};
+  for (std::byte& byte : bindings.inputs[0]->bytes()) byte = std::byte{0};
+  bindings.outputs = {*pair_->Allocate(4, BufferUse::kOutput)};
+  Start(compiled, bindings);
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(Floats(*bindings.outputs[0]), std::vector<float>{0});
+  EXPECT_EQ(first_->compiled(), 0);
+  EXPECT_EQ(pair_->counters().small_runs, 1);
+  EXPECT_EQ(pair_->counters().standby_runs, 0);
+}
+
+TEST_F(PairedDeviceWithSmallWorkTest, CopiesSmallBuffersOfLargeRuns) {
+  const Bindings bindings = Bind(*pair_, kRows);  // the output is small
+  Start(*pair_->Compile(MaxOfRows(kRows)), bindings);
+  first_->Complete(std::byte{1});
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  for (const std::byte byte : bindings.outputs[0]->bytes()) ASSERT_EQ(byte, std::byte{1});
+}
+
+TEST_F(PairedDeviceWithSmallWorkTest, RunsAgainWithSmallBuffers) {
+  const Bindings bindings = Bind(*pair_, kRows);
+  Start(*pair_->Compile(MaxOfRows(kRows)), bindings);
+  first_->Fail(absl::UnavailableError("lost"));
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
+}
+
+// The real devices: no run fails, whenever the adapter is lost.
+TEST(PairOfSoftwareAndProcessorTest, AnswersEveryRunAroundLosses) {
+  constexpr int kThreads = 4;
+  constexpr uint64_t kLosses = 5;
+  const auto available = std::make_shared<std::atomic<bool>>(true);
+  auto first = CreateD3D12Device(
+      {.choice = AdapterChoice::kSoftware,
+       .on_availability = [available](const absl::Status& status) { *available = status.ok(); },
+       .callers_rebuild = false});
+  if (!first.ok() && !RequiresDevices()) GTEST_SKIP() << first.status();
+  ASSERT_TRUE(first.ok()) << first.status();
+  Device& adapter = **first;
+  const std::unique_ptr<Device> pair =
+      CreatePairedDevice(*std::move(first), CreateCpuDevice(), {.first_is_available = available});
+  const std::vector<float> expected = MaximaOfRows(kRows);
+  const OperatorDesc desc = MaxOfRows(kRows);
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> right = 0;
+  std::atomic<uint64_t> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const auto compiled = pair->Compile(desc);
+        const Bindings bindings = Bind(*pair, kRows);
+        const bool good = compiled.ok() && pair->RunAndWait(*compiled, bindings).ok() &&
+                          Floats(*bindings.outputs[0]) == expected;
+        ++(good ? right : wrong);
+      }
+    });
+  }
+  const auto await = [&](const auto& condition) {
+    while (!condition() && wrong == 0) absl::SleepFor(absl::Milliseconds(1));
+  };
+  const auto on_standby = [&] { return pair->counters().standby_runs > 0; };
+  for (uint64_t loss = 1; (loss <= kLosses || !on_standby()) && wrong == 0; ++loss) {
+    const uint64_t before = right;
+    await([&] { return right >= before + 20; });
+    InjectDeviceLossForTest(adapter);
+    await([&] { return adapter.counters().resets >= loss && *available; });
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace opmill

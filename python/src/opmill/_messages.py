@@ -22,13 +22,13 @@ class DeviceInfo:
     shader_model: str
     # kernels read the request's bytes in place
     unified_memory: bool
-    # device memory; 0 where unknown
+    # device memory; 0 if unknown
     memory_bytes: int
 
 
 @dataclass(frozen=True)
 class OperatorSupport:
-    """A row of DirectML's tables: what an operator takes from a feature level on."""
+    """A row of DirectML's tables: what an operator supports from a feature level on."""
 
     # "argmin", "reduce", "top_k", ...
     operator: str
@@ -42,38 +42,39 @@ class OperatorSupport:
     data_types: tuple[str, ...]
     # of outputs of indices
     index_data_types: tuple[str, ...]
-    # where the row is narrower than its operator
+    # a restriction of the row, if any
     condition: str
 
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """Every limit in force. What is past one is refused with its number in the sentence."""
+    """All limits in effect. A request beyond one is refused with a message that names the
+    limit."""
 
     # of one message to the server
     max_message_bytes: int
     # of one chunk of an output
     max_response_chunk_bytes: int
     max_tensor_bytes: int
-    # inputs and outputs of all executions under way
+    # inputs and outputs of all executions in progress
     max_bytes_in_flight: int
-    # under way on the server
+    # in progress on the server
     max_executions: int
     max_executions_per_stream: int
-    # ExecuteStream calls open at a time
+    # open ExecuteStream calls
     max_streams: int
     operator_cache_capacity: int
-    # device memory of one operator beyond its tensors
+    # memory of one operator in addition to its tensors
     max_scratch_bytes: int
-    # of the server's process; the limits on bytes are parts of it
+    # of the server process; includes the limits on bytes
     memory_limit: int
-    # of the executions, those that wait for the device
+    # executions that wait for the device
     max_queued: int
     max_connections: int
     max_calls_per_connection: int
-    # of waiting for a caller; none: for ever
+    # for waiting for a caller; absent: no limit
     stall_timeout: timedelta
-    # of the connections, those from one IP address
+    # connections from one IP address
     max_connections_per_address: int
 
 
@@ -84,21 +85,26 @@ class ServerInfo:
     # of OpMill, "0.1.0"
     version: str
     device: DeviceInfo
-    # the newest one, which holds where a request names none
+    # the newest one, the default of requests
     feature_level: str
     operators: tuple[OperatorSupport, ...]
     limits: ServerLimits
+    # The device that answers while `device` is lost, and computes small executions; unset where
+    # there is none.
+    standby: DeviceInfo
+    # now: `device` is lost, and the server answers with its standby
+    on_standby: bool
 
 
 @dataclass(frozen=True)
 class OperatorStatistics:
-    """Of executions that have ended. The times are sums over those that ended well."""
+    """Executions that have ended. The times are sums over successful ones."""
 
     operator: str
     succeeded: int
-    # refused ones too
+    # including refused ones
     failed: int
-    # by the caller, its deadline or its disappearance
+    # by the caller, its deadline or its disconnection
     cancelled: int
     input_bytes: int
     output_bytes: int
@@ -144,19 +150,22 @@ class DeviceStatistics:
     runs: int
     submissions: int
     pipelines_created: int
-    # of those, not found on disk
+    # pipelines whose bytecode was not on disk
     shaders_compiled: int
-    # device losses survived
+    # device losses that the server recovered from
     resets: int
-    # by executions, compiled operators and the device's own needs
+    # by executions, compiled operators and the device itself
     buffer_bytes_in_use: int
-    # kept for the next executions
+    # kept for reuse
     buffer_bytes_pooled: int
-    # How long one command list has held the device at most: large executions are cut into
-    # several.
+    # The longest time that one command list has occupied the device. Large executions are split.
     longest_submission: timedelta
-    # of the pipelines, those that the device has now
+    # pipelines that the device has now
     live_kernels: int
+    # Runs that the standby computed, because they are small or because the device was lost. They
+    # are included in `runs`.
+    small_runs: int
+    standby_runs: int
 
 
 @dataclass(frozen=True)
@@ -164,24 +173,25 @@ class Statistics:
     """The contract's GetStatisticsResponse."""
 
     uptime: timedelta
-    # those asked for at least once
+    # those used at least once
     operators: tuple[OperatorStatistics, ...]
     cache: CacheStatistics
     in_flight: InFlight
     device: DeviceStatistics
-    # without a readable operator: malformed, or no room
+    # without a valid descriptor, or without room for a stream
     refused_requests: int
 
 
 @dataclass(frozen=True)
 class TensorDesc:
-    """How the bytes of a tensor are to be read: DML_BUFFER_TENSOR_DESC."""
+    """The layout of a tensor's bytes: DML_BUFFER_TENSOR_DESC."""
 
     data_type: str
     # 1 to 8 dimensions, each of at least 1; at most 2^32 - 1 elements in all.
     sizes: tuple[int, ...]
-    # In elements, one for each size. None: packed in row-major order. 0 repeats the dimension
-    # (inputs only); larger than packed leaves gaps, whose bytes are sent but not read.
+    # In elements, one per size. Empty: packed in row-major order. A stride of 0 repeats the
+    # dimension (inputs only). Strides larger than packed leave gaps, whose bytes are sent but not
+    # read.
     strides: tuple[int, ...]
 
 
@@ -189,7 +199,7 @@ class TensorDesc:
 class CompiledOperator:
     """The contract's CompileOperatorResponse."""
 
-    # 64 hexadecimal digits, equal for descriptors that ask for the same
+    # 64 hexadecimal digits, equal for equivalent descriptors
     key: str
     outputs: tuple[TensorDesc, ...]
     output_bytes: tuple[int, ...]
@@ -208,13 +218,13 @@ class ExecutionStatistics:
 
     # from the begin to the last byte of input
     upload: timedelta
-    # zero where the operator was in the cache
+    # zero if the operator was in the cache
     compile: timedelta
     # from ready to submitted
     queue: timedelta
     # from submitted to done
     compute: timedelta
-    # from done until this message
+    # from done to this message
     download: timedelta
     was_cached: bool
     # executions in the same submission to the device

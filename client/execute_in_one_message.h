@@ -1,6 +1,6 @@
 // The RPC Execute: a request in one message, its response in chunks.
-#ifndef OPMILL_CLIENT_ONE_MESSAGE_H_
-#define OPMILL_CLIENT_ONE_MESSAGE_H_
+#ifndef OPMILL_CLIENT_EXECUTE_IN_ONE_MESSAGE_H_
+#define OPMILL_CLIENT_EXECUTE_IN_ONE_MESSAGE_H_
 
 #include <string>
 

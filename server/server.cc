@@ -116,7 +116,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
                                is_available->store(status.ok());
                                on_availability(status);
                              },
-                         .callers_rebuild = !is_paired,
+                         // Callbacks allocate for executions that wait.
+                         .callers_rebuild = false,
                          .shader_cache_directory = options.device.shader_cache_directory,
                          .on_cache_problem = &LogCacheProblem,
                          .max_host_bytes = memory.buffer_bytes,
@@ -218,6 +219,7 @@ absl::Status Server::Initialize() {
   {
     const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kServing;
+    cache_->Invalidate();  // calls may have come during a loss that DeviceChanged passed over
     Announce();
   }
   const DeviceInfo& info = device_->info();

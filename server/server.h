@@ -64,17 +64,17 @@ class Server {
   MemoryPlan memory_;
   std::unique_ptr<Access> access_;
   std::unique_ptr<Connections> connections_;
-  std::unique_ptr<Device> device_;
+  enum class Phase { kStarting, kServing, kDraining, kStopped };
+  mutable absl::Mutex phase_mutex_;
+  Phase phase_ ABSL_GUARDED_BY(phase_mutex_) = Phase::kStarting;
+  bool device_is_available_ ABSL_GUARDED_BY(phase_mutex_) = true;
+  std::unique_ptr<Device> device_;  // calls DeviceChanged until it is destroyed
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
   OpenCalls open_calls_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<OperatorService> service_;
-  enum class Phase { kStarting, kServing, kDraining, kStopped };
-  mutable absl::Mutex phase_mutex_;
-  Phase phase_ ABSL_GUARDED_BY(phase_mutex_) = Phase::kStarting;
-  bool device_is_available_ ABSL_GUARDED_BY(phase_mutex_) = true;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;
   std::atomic<uint32_t> cut_executions_ = 0;  // ended by AbortInFlight

@@ -1,6 +1,6 @@
 // What all verbs that call a server share: the common flags, and connecting.
-#ifndef OPMILL_CLIENT_CLI_COMMON_H_
-#define OPMILL_CLIENT_CLI_COMMON_H_
+#ifndef OPMILL_CLIENT_CLI_CONNECTION_FLAGS_H_
+#define OPMILL_CLIENT_CLI_CONNECTION_FLAGS_H_
 
 #include <optional>
 #include <string>

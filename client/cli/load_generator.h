@@ -1,6 +1,6 @@
 // Measures repeated, concurrent executions.
-#ifndef OPMILL_CLIENT_CLI_LOAD_H_
-#define OPMILL_CLIENT_CLI_LOAD_H_
+#ifndef OPMILL_CLIENT_CLI_LOAD_GENERATOR_H_
+#define OPMILL_CLIENT_CLI_LOAD_GENERATOR_H_
 
 #include <atomic>
 #include <cstdint>

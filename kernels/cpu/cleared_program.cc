@@ -22,6 +22,7 @@ class ClearedProgram : public CpuProgram {
     phases_ = program_->phases();
     phases_.insert(phases_.begin(), blocks);
     scratch_bytes_ = program_->scratch_bytes();
+    task_bytes_ = program_->task_bytes();
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {

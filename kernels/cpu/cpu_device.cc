@@ -1,11 +1,13 @@
 #include "kernels/cpu/cpu_device.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <new>
 #include <stop_token>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -20,9 +22,9 @@ namespace {
 
 class CompiledCpuOperator : public CompiledOperator {
  public:
-  CompiledCpuOperator(const OperatorDesc& desc, CpuOperator cpu_operator)
+  CompiledCpuOperator(const OperatorDesc& desc, CpuOperator cpu_operator, uint64_t scratch_bytes)
       : CompiledOperator(desc, {.kept_bytes = sizeof(CompiledCpuOperator) + 512,
-                                .scratch_bytes = cpu_operator.program->scratch_bytes(),
+                                .scratch_bytes = scratch_bytes,
                                 .run_bytes = cpu_operator.program->cost_bytes()}),
         operator_(std::move(cpu_operator)) {}
   const CpuOperator& cpu_operator() const { return operator_; }
@@ -173,13 +175,17 @@ class CpuDevice : public Device {
   absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
       const OperatorDesc& desc) override {
     CpuOperator cpu_operator = MakeCpuOperator(desc);
-    const uint64_t scratch_bytes = cpu_operator.program->scratch_bytes();
+    const CpuProgram& program = *cpu_operator.program;
+    const uint64_t tasks = *absl::c_max_element(program.phases());
+    const uint64_t scratch_bytes =
+        program.scratch_bytes() + program.task_bytes() * std::min<uint64_t>(threads_, tasks);
     if (scratch_bytes > options_.max_scratch_bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "The operator takes ", scratch_bytes, " bytes of scratch, more than max_scratch_bytes (",
           options_.max_scratch_bytes, ")."));
     }
-    return std::make_shared<const CompiledCpuOperator>(desc, std::move(cpu_operator));
+    return std::make_shared<const CompiledCpuOperator>(desc, std::move(cpu_operator),
+                                                       scratch_bytes);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {

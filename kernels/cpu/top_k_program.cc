@@ -49,6 +49,9 @@ class TopKProgram : public CpuProgram {
                     : std::clamp<uint64_t>(kGatheredBytes / (chunk_ * element_bytes_), 1,
                                            std::min(group_, kMostGathered));
     phases_.push_back(lines_ * groups_per_line_ * chunks_);
+    task_bytes_ = columns_ ? group_ * TopKRoom(size, work_.k) * candidate_bytes_
+                           : TopKRoom(chunk_, work_.k) * candidate_bytes_ +
+                                 gathered_ * Pitch(chunk_) * element_bytes_;
     list_bytes_ = work_.k * candidate_bytes_;
     if (chunks_ > 1) {
       for (uint64_t lists = chunks_; lists > 1; lists = CeilDiv(lists, 2)) {

@@ -90,12 +90,14 @@ class CpuProgram {
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }
+  uint64_t task_bytes() const { return task_bytes_; }    // TaskMemory that a task takes, if much
   uint64_t cost_bytes() const { return cost_bytes_; }    // read and written, weighed by the work
   bool fills_outputs() const { return fills_outputs_; }  // every element, not only some
 
  protected:
   std::vector<uint64_t> phases_;
   uint64_t scratch_bytes_ = 0;
+  uint64_t task_bytes_ = 0;
   uint64_t cost_bytes_ = 0;
   bool fills_outputs_ = true;
 };

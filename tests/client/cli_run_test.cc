@@ -52,8 +52,8 @@ TEST_F(RunTest, ExplainsErrorsOfStandardInput) {
   const std::pair<const char*, const char*> cases[] = {
       {": |", "standard input: It is empty; a .npy file is expected."},
       {"echo hello |", "standard input: The file is not a .npy file"},
-      {"head -c 70 x.npy |", "standard input: The .npy file is cut off: it needs 128 bytes"},
-      {"head -c 130 x.npy |", "standard input: The .npy file is cut off: it needs 140 bytes"},
+      {"head -c 70 x.npy |", "standard input: The .npy file is truncated: it needs 128 bytes"},
+      {"head -c 130 x.npy |", "standard input: The .npy file is truncated: it needs 140 bytes"},
       {"printf \"PK\\003\\004............\" |", "standard input: It is a .npz archive"}};
   for (const auto& [source, sentence] : cases) {
     const Finished done = Shell(absl::StrCat(source, " $OPMILL run argmax - --axes 0"));

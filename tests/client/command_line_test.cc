@@ -226,7 +226,7 @@ TEST(ReadOperator, RefusesWithASentence) {
             "--axes: \"x\" is not an integer; separate several with commas: 0,1.");
   EXPECT_EQ(RefusalOf("reduce", {"--axes=0"}), "--function: A value is required.");
   EXPECT_THAT(RefusalOf("reduce", {"--axes=0", "--function=median"}),
-              HasSubstr("no reduce function \"median\"; there are argmax, argmin, average"));
+              HasSubstr("no reduce function \"median\"; the choices are argmax, argmin, average"));
   EXPECT_EQ(RefusalOf("hardmax", {"--axes=0", "--k=3"}), "--k: hardmax does not take this flag.");
   EXPECT_EQ(RefusalOf("top_k", {"--axes=0,1", "--k=3"}),
             "--axes: top_k takes exactly one axis; 2 are given.");
@@ -236,7 +236,7 @@ TEST(ReadOperator, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
             "--k: \"-1\" is not a number from 0 to 4294967295.");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--direction=up"}),
-            "--direction: There is no direction \"up\"; there are increasing and decreasing.");
+            "--direction: There is no direction \"up\"; the choices are increasing and decreasing.");
   EXPECT_THAT(RefusalOf("argmin", {"--axes=0", "--index_type=float64"}),
               HasSubstr("no element type \"float64\""));
   EXPECT_EQ(RefusalOf("reduce", {"--axes=0", "--function=sum", "--index_type=int32"}),

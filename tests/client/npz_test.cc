@@ -159,7 +159,7 @@ TEST(NpzReader, RefusesDamagedMembers) {
               HasSubstr("is stored in 4128 bytes and claims 4294967295"));
   // Small enough for deflate to hold, and not what the stream holds.
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 100; }, kDeflates), HasSubstr("ends early"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is cut off"));
+  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is truncated"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFF0; }, kDeflates),
               HasSubstr("compressed ones can hold"));
   EXPECT_THAT(RefusalOf([](Member& m) { m.data[0] = '\xFF'; }, kDeflates),

@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
       {.small_bytes = SmallBytes(options.device.small_work), .first_is_available = is_available});
 }
 
-// Hardware if available, else the processor. A named adapter is used, whatever its kind.
+// Hardware if available, else the processor. A named adapter is used regardless of its kind.
 absl::StatusOr<std::unique_ptr<Device>> OpenBest(
     const ServerOptions& options, const MemoryPlan& memory,
     std::function<void(const absl::Status&)> on_availability) {

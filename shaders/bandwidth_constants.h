@@ -10,7 +10,7 @@ struct BandwidthConstants {
   struct GroupConstants groups;
   uint vector_count;  // of the input
   uint lane_vectors;  // that a lane reads
-  uint in_stretches;  // 1: a lane reads its own, one after another; 0: by turns with the others
+  uint in_stretches;  // 1: each lane reads a stretch of its own; 0: lanes are interleaved
 };
 
 OPMILL_SHARED_END

@@ -1,7 +1,7 @@
 // Shared by C++ and HLSL: what the constants of all kernels have in common. The struct of a kernel
-// stands in the header of its family (reduction_constants.h and others). It begins with
+// is in the header of its family (reduction_constants.h and others). It begins with
 // GroupConstants `groups` and consists of 32-bit scalars, and of structs of whole rows of four,
-// which stand before the scalars, so that both languages lay it out alike. Offsets and strides are
+// which precede the scalars, so that both languages lay it out alike. Offsets and strides are
 // in elements.
 #ifndef OPMILL_SHADERS_CONSTANTS_H_
 #define OPMILL_SHADERS_CONSTANTS_H_
@@ -24,12 +24,12 @@
 
 OPMILL_SHARED_BEGIN
 
-// What a group and its lanes take. A dispatch that is cut gets other group_columns and another
-// first_group for each part, whatever its kernel.
+// What a group and its lanes take. If a dispatch is cut, each part has its own group_columns and
+// first_group, for every kernel.
 struct GroupConstants {
   uint group_columns;  // groups.x: flat groups are first_group + group.y * group_columns + group.x
-  uint first_group;    // not 0 in a dispatch that goes on where another was cut
-  uint unit_count;     // what lanes are dealt, as the kernel says; 0 where groups take it whole
+  uint first_group;    // not 0 in the later parts of a dispatch that was cut
+  uint unit_count;     // units dealt to lanes, as the kernel defines them; 0 if groups take all
   uint lane_units;     // units that a lane takes, THREADS apart
 };
 

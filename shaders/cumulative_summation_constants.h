@@ -13,8 +13,8 @@ struct CumulativeSummationConstants {
   uint kept_rank;                    // dimensions in use in kept[]
   uint input_base;                   // offset of the first element that is summed
   uint output_base;
-  uint input_stride;   // from an element of a sequence to the next; below zero it wraps
-  uint output_stride;  // likewise
+  uint input_stride;   // from an element of a sequence to the next; negative ones wrap
+  uint output_stride;  // the same
   uint length;         // elements of a sequence
   uint block_length;   // of those, what a group walks
   uint blocks;         // groups that share a sequence

@@ -10,7 +10,7 @@ OPMILL_SHARED_BEGIN
 struct HardmaxConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];     // outermost first
-  struct Dim reduced[OPMILL_MAX_DIMS];  // likewise; only their output strides count
+  struct Dim reduced[OPMILL_MAX_DIMS];  // the same; only their output strides count
   uint kept_rank;                       // dimensions in use in kept[]
   uint reduced_rank;                    // and in reduced[]
   uint positions_base;                  // offset of the first position in the view that is read

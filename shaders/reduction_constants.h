@@ -6,14 +6,14 @@
 
 // LOAD: what a lane's walk takes at a step, an item.
 #define LOAD_ALIGNED 0  // a vector, all of it wanted
-#define LOAD_SHIFTED 1  // rows: the run starts and ends inside vectors; columns: likewise each item
+#define LOAD_SHIFTED 1  // rows: the run starts and ends inside vectors; columns: so does each item
 #define LOAD_SCALAR 2   // one element
 #define LOAD_RECORD 3   // a record of an earlier pass
 
-// ITEMS: what kernels that know how many items there are join at most.
+// ITEMS: the most items that a kernel with a fixed number of items joins.
 #define MOST_ITEMS 8
 
-// Vectors of a tile that a lane walks at most.
+// The most vectors of a tile that a lane walks.
 #define TILE_VECTORS 32
 
 OPMILL_SHARED_BEGIN
@@ -22,7 +22,7 @@ OPMILL_SHARED_BEGIN
 struct ReductionConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];     // outermost first
-  struct Dim reduced[OPMILL_MAX_DIMS];  // likewise; only their input strides count
+  struct Dim reduced[OPMILL_MAX_DIMS];  // the same; only their input strides count
   uint kept_rank;                       // dimensions in use in kept[]
   uint reduced_rank;                    // and in reduced[]
 
@@ -42,12 +42,12 @@ struct ReductionConstants {
   uint tile_rows;  // columns in tiles: rows that a lane walks of one unit before the next
 
   uint input_base;     // offset of the first element in the view that is read
-  uint output_base;    // likewise in the output
+  uint output_base;    // the same in the output
   uint last_vector;    // the last vector that may be read
   uint index_base;     // position of this dispatch's first element in the whole reduction
   uint reduced_count;  // elements reduced into one result, over all dispatches
   uint position_mask;  // arg_reduce: ~0 for the last of equals, 0 for the first
-  uint opaque_zero;    // always 0, which compilers cannot know
+  uint opaque_zero;    // always 0, opaque to the optimizer
 
   uint record_base;       // first record that is written
   uint record_stride;     // written records from one result to the next

@@ -24,7 +24,7 @@
 #include "include/top_k_block_keys.hlsli"
 
 // Places that are not wanted hold candidates that nothing comes before, so that the last place is
-// the worst that is kept, whatever k.
+// the worst that is kept, for every k.
 void StartKeeping(out Candidate best[KEEP]) {
   [unroll] for (uint i = 0; i < KEEP; ++i) {
     bool wanted = i + c.kept_count >= KEEP;
@@ -43,7 +43,7 @@ bool Enters(Candidate candidate, Candidate kept) {
 #endif
 }
 
-// Of the longer question vkd3d's compiler makes nested choices that take it seconds: hence masks.
+// Masks, because vkd3d's compiler takes seconds for the nested choices of the longer condition.
 Candidate ChooseEntered(bool enters, Candidate a, Candidate b) {
 #if ASCENDING
   return Choose(enters, a, b);

@@ -1,4 +1,4 @@
-// Shared by C++ and HLSL: top_k. A sequence is what the k best are wanted of.
+// Shared by C++ and HLSL: top_k. A sequence is the elements of which the k best are selected.
 #ifndef OPMILL_SHADERS_TOP_K_CONSTANTS_H_
 #define OPMILL_SHADERS_TOP_K_CONSTANTS_H_
 
@@ -29,7 +29,7 @@
 
 #define TOP_K_RANKED_SLOTS 16   // of a sequence that a lane of RankElements ranks at a time
 #define TOP_K_MERGE_CHUNK 32    // records that a lane of MergeRuns merges in one go
-#define TOP_K_MOST_KEPT 32      // candidates that a lane of KeepBest keeps at most
+#define TOP_K_MOST_KEPT 32      // the most candidates that a lane of KeepBest keeps
 #define TOP_K_MOST_PLACES 4096  // that SpreadCandidates spreads a sequence over
 #define TOP_K_TILE_SETS 64      // of four words, that a lane of BestOfBlocks keeps of its vectors
 
@@ -109,9 +109,9 @@ struct TopKMergeConstants {
   struct GroupConstants groups;
   uint list_length;    // candidates of a sequence that all runs have kept the best of
   uint run_elements;   // of those, how many a run stands for
-  uint run_length;     // records of a run, of which the last may have fewer
+  uint run_length;     // records of a run; the last one may have fewer
   uint merged_count;   // merged runs of a sequence
-  uint merged_length;  // records of a merged run at most
+  uint merged_length;  // the most records of a merged run
   uint list_stride;    // records that are read from a sequence to the next
   uint record_stride;  // written records from a sequence to the next
   uint counted;        // 1 where headers tell how many candidates there are
@@ -134,8 +134,8 @@ struct TopKSelectConstants {
   struct GroupConstants groups;
   struct TopKKeys keys;
   uint sequences;
-  uint k;                 // what a cut leaves at least, blocks or candidates
-  uint most;              // and at most
+  uint k;                 // the fewest blocks or candidates that a cut leaves
+  uint most;              // and the most
   uint candidate_stride;  // TakeBest: records of candidates from a sequence to the next
   uint taken_stride;      // TakeBest: records of what is taken from a sequence to the next
 };
@@ -151,7 +151,7 @@ struct TopKCollectConstants {
   uint block_length;       // elements of a block
   uint block_count;        // blocks of the part
   uint first_block;        // number of the first of them
-  uint skips_blocks;       // 1 where blocks are no shorter than windows
+  uint skips_blocks;       // 1 if blocks are no shorter than windows
   uint block_window_bits;  // then: log2 of the windows of a block
   uint sequence_lanes;     // lanes that share a sequence
   uint lane_windows;       // windows that a lane takes

@@ -48,7 +48,7 @@ void MergeChunk(uint unit) {
   Candidate a = RunAt(a_start, a_item, a_length);
   Candidate b = RunAt(b_start, b_item, b_length);
   uint out_start = sequence * c.record_stride + merged * c.merged_length;
-  // One load and one store a step whichever run gives: software devices run both sides of a branch.
+  // One load and one store per step for either run: software devices run both sides of a branch.
   [loop] for (uint rank = first; rank < end; ++rank) {
     bool from_a = Before(a, b);
     Candidate best = Choose(from_a, a, b);

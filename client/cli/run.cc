@@ -332,7 +332,7 @@ const Verb& RunVerb() {
            {"keepdims", "",
             absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
                          ": keep reduced axes, with size 1 (default); =false drops them")},
-           {"output", "FILE", "where the result is written, of top_k the values"},
+           {"output", "FILE", "where the result is written; for top_k, the values"},
            {"indices", "FILE", "top_k: where the indices are written"}})),
       .run = &Run};
   return *verb;

@@ -39,7 +39,7 @@ struct FoldKernels {
 FoldKernels SumKernels(CpuFunction function, CpuElement element);
 FoldKernels ExtremeKernels(CpuFunction function, CpuElement element);
 FoldKernels LogSumExpKernels(CpuElement element);
-// NaNs come first; `nan_is_last` is for the first least one alone.
+// NaNs come first, unless `nan_is_last`, which only the first least element (kArgMin) supports.
 FoldKernels ArgKernels(CpuFunction function, CpuElement element, bool last_wins, bool nan_is_last);
 
 }  // namespace opmill

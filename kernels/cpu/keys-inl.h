@@ -85,7 +85,7 @@ struct FloatKeys {
     return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kInfinity)), hn::Set(d, kNan), key);
   }
   // The bits of an element with this key. The least key of all stands for no element, and gives the
-  // infinity that every element precedes or equals.
+  // infinity that no element follows.
   template <class D, class V>
   static HWY_INLINE V Bits(D d, V key) {
     const auto nan = hn::Eq(key, hn::Set(d, kMagnitude));
@@ -99,15 +99,15 @@ struct FloatKeys {
     if (magnitude > kInfinity) return kNan;
     return (x < 0) != kLeast ? static_cast<Key>(-magnitude) : magnitude;
   }
-  // Whether any key of eight vectors may be greater; false is certain. By bits, which as signed
-  // numbers order what is not negative, and as unsigned ones what is, the other way round.
+  // Whether any key of eight vectors may be greater; false is certain. Compares bits: as signed
+  // numbers they order nonnegative elements, as unsigned ones negative elements in reverse.
   template <class D>
   static HWY_INLINE bool MayExceed(D d, const TI* from, TI key) {
     static_assert(kLeast == kNanLast);
     using TU = std::make_unsigned_t<TI>;
     const hn::RebindToUnsigned<D> du;
     const TU* unsigned_from = reinterpret_cast<const TU*>(from);
-    // Of a negative number with a magnitude.
+    // The bits of the negative number with this magnitude.
     const auto bits = [](TI magnitude) { return static_cast<TU>(~kMagnitude | magnitude); };
     if constexpr (kLeast) {
       if (key > 0) {

@@ -1,4 +1,4 @@
-// Moves of memory, for the instruction set that the processor has.
+// Memory moves for the processor's instruction set.
 #ifndef OPMILL_KERNELS_CPU_MOVE_KERNELS_H_
 #define OPMILL_KERNELS_CPU_MOVE_KERNELS_H_
 
@@ -14,8 +14,8 @@ namespace opmill {
 void TransposeRows(const std::byte* input, absl::Span<const uint64_t> rows, uint64_t count,
                    std::byte* columns, uint64_t pitch, uint32_t element_bytes);
 
-// Past the caches: of memory that is larger than they are, it takes no read before the write. Other
-// threads see the zeros after FinishStreams.
+// Writes zeros past the caches, which saves reading memory that is larger than the caches before it
+// is written. Other threads see the zeros after FinishStreams.
 void StreamZeros(std::byte* to, uint64_t size_bytes);
 void FinishStreams();
 

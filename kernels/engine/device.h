@@ -95,7 +95,7 @@ struct DeviceCounters {
   // place of the lost device.
   uint64_t small_runs = 0;
   uint64_t standby_runs = 0;
-  bool on_standby = false;  // now: the device is lost, and its standby answers
+  bool on_standby = false;  // now: the device is lost, and its standby computes
 };
 
 // Thread-safe.
@@ -105,7 +105,7 @@ class Device {
 
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
-  // The device that answers while this one is lost; null where there is none.
+  // The device that computes while this one is lost; null if there is none.
   virtual const DeviceInfo* standby() const { return nullptr; }
 
   // `desc` must have passed Validate. The device decides how to compute it. Returns

@@ -1,5 +1,5 @@
-// Two devices as one: the first computes; the second, its standby, answers while the first is lost,
-// and takes runs so small that a submission to the first would take longer.
+// Two devices as one: the first, and its standby, which computes while the first is lost, and takes
+// runs so small that a submission to the first would take longer.
 #ifndef OPMILL_KERNELS_ENGINE_PAIRED_DEVICE_H_
 #define OPMILL_KERNELS_ENGINE_PAIRED_DEVICE_H_
 
@@ -12,21 +12,22 @@
 namespace opmill {
 
 struct PairedDeviceOptions {
-  // Runs that cost the standby no more (OperatorCost::run_bytes) go there.
+  // Runs that cost the standby at most this much (OperatorCost::run_bytes) go to it.
   uint64_t small_bytes = 0;
-  // Set by whoever learns of the first device's losses and returns. Required.
+  // Kept up to date by the caller, who learns of the first device's losses. Required.
   std::shared_ptr<const std::atomic<bool>> first_is_available;
 };
 
-// An operator has to fit both devices. No run of it fails because the first device is lost: what
-// the loss ends is run again on the standby, with new memory for its outputs, since a lost device
-// may write to the old. So the memory of the first device must stay readable at its loss.
+// An operator must fit both devices. No run fails because the first device is lost: runs that the
+// loss ends are run again on the standby, with new memory for their outputs, because a lost device
+// may still write to the old. The memory of the first device must therefore survive its loss.
 //
 // Buffers of up to small_bytes, and all that are allocated during a loss, are the standby's. The
 // first device gets copies of the small ones; a run with larger ones stays with the standby.
 //
-// The first device returns Unavailable at once while it is lost, does not block in Allocate, and
-// allows Allocate in callbacks. The standby's Compile is cheap, and its runs take any memory.
+// While it is lost, the first device must return Unavailable at once. It must not block in
+// Allocate, and must allow Allocate in callbacks. The standby's Compile must be cheap, and its runs
+// must accept the memory of both devices.
 std::unique_ptr<Device> CreatePairedDevice(std::unique_ptr<Device> first,
                                            std::unique_ptr<Device> standby,
                                            PairedDeviceOptions options);

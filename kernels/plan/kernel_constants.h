@@ -1,4 +1,4 @@
-// What a dispatch tells its kernel: the struct of that kernel, from shaders/*_constants.h.
+// The constants of a dispatch: the struct of its kernel, from shaders/*_constants.h.
 #ifndef OPMILL_KERNELS_PLAN_KERNEL_CONSTANTS_H_
 #define OPMILL_KERNELS_PLAN_KERNEL_CONSTANTS_H_
 
@@ -15,8 +15,8 @@
 
 namespace opmill {
 
-// A copy of one such struct, of whichever kernel. All of them begin with GroupConstants, which a
-// device changes where it cuts a dispatch.
+// A copy of one such struct, of any kernel. All of them begin with GroupConstants, which a device
+// changes when it cuts a dispatch.
 class KernelConstants {
  public:
   static constexpr size_t kMaxBytes = 384;
@@ -53,7 +53,7 @@ class KernelConstants {
     std::memcpy(bytes_.data(), &groups, sizeof(groups));
   }
 
-  // In whole rows, as kernels find them in b0.
+  // In whole rows, as kernels read them from b0.
   absl::Span<const std::byte> bytes() const {
     return absl::MakeConstSpan(bytes_).first(size_bytes_);
   }

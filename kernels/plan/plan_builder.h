@@ -79,15 +79,15 @@ BufferView Records(uint64_t scratch_offset, uint64_t count);
 // The same view with a format of smaller elements.
 BufferView InFormat(BufferView view, ViewFormat format);
 
-// The dimensions that a kernel is to walk, and how many there are.
+// Sets the dimensions that a kernel walks, and their number.
 void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank);
 
-// Deals units to groups that have so many lanes, or sets of lanes that share a unit, `lane_units`
-// to each. The dispatch has its constants.
+// Deals units to groups of `lanes` lanes, or sets of lanes that share a unit, `lane_units` to each.
+// The dispatch must have its constants.
 void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes);
 
 // Deals `count` groups over the two dimensions that a dispatch has, counted from `first_group`.
-// The dispatch has its constants.
+// The dispatch must have its constants.
 void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group = 0);
 
 // Fills an output with zeros if its elements leave gaps.

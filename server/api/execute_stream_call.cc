@@ -62,7 +62,7 @@ void ExecuteStreamCall::Advance(bool reads_ahead) {
 }
 
 // gRPC calls no reaction from within the Start functions and Finish, so they are called under the
-// lock: nothing is started after Finish. Whoever calls this keeps the object alive.
+// lock: nothing is started after Finish. The caller keeps the object alive.
 StreamState::Work ExecuteStreamCall::Step(bool reads_ahead) {
   const absl::MutexLock lock(&mutex_);
   StreamState::Actions actions = state_.Advance(reads_ahead);
@@ -322,7 +322,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
 
 RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id, absl::Time arrived) const {
   RequestOrigin origin = origin_;
-  origin.connection = nullptr;  // the call is one user of it, whatever it has under way
+  origin.connection = nullptr;  // the call as a whole counts as one user
   origin.execution_id = execution_id;
   origin.arrived = arrived;
   return origin;

@@ -28,8 +28,8 @@ struct ExecuteStreamOptions {
 };
 
 // The reactor and the lock around a StreamState, which decides what is done. Reads, writes and ends
-// of executions arrive on different threads. Each thread that tells the state of something then
-// calls Advance, which does what the state answers. The object keeps itself alive until the call is
+// of executions arrive on different threads. A thread that reports an event to the state then calls
+// Advance, which carries out the state's actions. The object keeps itself alive until the call is
 // done and no execution can call it any more.
 class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                 public OpenCalls::Call,

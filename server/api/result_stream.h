@@ -20,7 +20,7 @@ namespace opmill {
 // is done with it.
 class ResultStream {
  public:
-  // Goes on where another has stopped, at its position.
+  // Continues at `position`, where another ResultStream has stopped.
   ResultStream(std::shared_ptr<Execution> execution, uint64_t max_chunk_bytes,
                ResultPosition position = {})
       : execution_(std::move(execution)), max_chunk_bytes_(max_chunk_bytes), next_(position) {}

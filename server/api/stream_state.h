@@ -23,10 +23,10 @@ class Execution;
 // The refusal of a begin on a stream that has as many executions as it may have.
 absl::Status StreamIsFull(uint32_t max_executions);
 
-// Not thread-safe. It does not look into executions; they are handles.
+// Not thread-safe. Executions are opaque handles.
 //
-// One message is handled at a time. At most one read and one write are in flight. Executions that
-// have results take turns, message by message.
+// One message is handled at a time. At most one read and one write are in flight. The messages of
+// executions that have results alternate.
 //
 // A begin without room waits, together with everything behind it, while executions of this stream
 // are being computed or streamed, and for kPatience after that. Then it is refused. A caller that
@@ -56,15 +56,15 @@ class StreamState {
   enum class Work {
     kNone,
     kMessage,       // handle the message that was read
-    kWaitingBegin,  // try the begin that waits once more
-    kHalfClose,     // end what lacks input
+    kWaitingBegin,  // try the waiting begin again
+    kHalfClose,     // end the executions that lack input
   };
 
-  // To be started in this order, before the next event. Other events may come while the work is
-  // done.
+  // To be started in this order, before the next event is reported. Other events may come while the
+  // work is in progress.
   struct Actions {
     std::optional<Reply> write;          // then WriteStarted
-    std::optional<absl::Status> finish;  // there is nothing else to do then
+    std::optional<absl::Status> finish;  // then there is nothing else to do
     Work work = Work::kNone;             // then MessageHandled, MessageWaits or HalfCloseHandled
     bool read = false;                   // then ReadDone
   };
@@ -75,30 +75,31 @@ class StreamState {
   // handled.
   Actions Advance(bool reads_ahead);
 
-  // Not ok: the half-close.
+  // `ok` is false for the half-close.
   void ReadDone(bool ok);
 
   enum class Written {
     kMore,   // a message of results, not the last
     kLast,   // the last
-    kError,  // an error, maybe instead of results that are gone
+    kError,  // an error, possibly instead of results that are gone
   };
   void WriteStarted(Reply reply, Written written, absl::Time now);
-  bool has_replies() const { return !replies_.empty(); }  // beside the one in flight
+  bool has_replies() const { return !replies_.empty(); }  // without the one in flight
   // Returns the execution whose last message it was; null for other messages.
   std::shared_ptr<Execution> WriteDone();
 
   // Ends the stream with the first error that it is given. Returns the executions to cancel.
   Executions Fail(const absl::Status& why);
   void Drain() { draining_ = true; }
-  // After the finish. Lets go of everything; returns the executions to cancel.
+  // To be called after the finish. Releases everything; returns the executions to cancel.
   Executions Close();
 
   // While a message is handled: the execution that has this id, or null.
   std::shared_ptr<Execution> Find(uint64_t id) const;
-  // May input still come for an execution of this id that has ended early?
+  // Whether input may still come for an execution of this id that has ended early.
   bool IsAbandoned(uint64_t id) const { return abandoned_.Contains(id); }
-  // Is there room for an execution of this id, which is not open? It is not abandoned from then on.
+  // Whether there is room for an execution of this id, which must not be open. From then on the id
+  // is not abandoned.
   enum class Room { kFree, kFull, kStreamEnds };
   Room RoomFor(uint64_t id);
   // Whether a begin that was refused for lack of room should wait. `progresses`: an execution of
@@ -113,29 +114,29 @@ class StreamState {
   void Refused(uint64_t id, absl::Status error, bool input_may_follow);
 
   void MessageHandled(absl::Time now);
-  // Its begin waits. True: call RetryLater after kRetryInterval.
+  // The message's begin waits. Returns true if RetryLater must be called after kRetryInterval.
   bool MessageWaits();
   void RetryLater();
   void HalfCloseHandled();
 
-  // On any thread: an execution has results, or ended without.
+  // On any thread: an execution has results, or has ended without any.
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution);
   void Ended(uint64_t id, const Execution& execution, absl::Status error, bool input_may_follow);
 
   Executions open() const;
   enum class Stall {
     kNone,
-    kInput,   // the caller may send, and does not; executions that lack input for so long end
+    kInput,   // the caller may send but does not; executions that lacked input for so long end
     kReader,  // the caller does not read
   };
   Stall StalledFor(absl::Duration timeout, absl::Time now) const;
 
  private:
   enum class Read {
-    kNone,        // not asked for: errors wait to be written, or a message is being handled
+    kNone,        // not requested: errors wait to be written, or a message is being handled
     kStarted,     // the transport reads
-    kArrived,     // a message is there that nobody has taken yet
-    kHalfClosed,  // no more will come, and what lacks input has not been ended
+    kArrived,     // a message has arrived and is not being handled yet
+    kHalfClosed,  // no more will come; executions that lack input have not been ended
     kEnded,
   };
 
@@ -160,20 +161,20 @@ class StreamState {
 
   const uint32_t max_executions_;
   absl::flat_hash_map<uint64_t, std::shared_ptr<Execution>> open_;
-  // Ended, but Ended has not come: another thread may be about to call it.
+  // Have ended, but Ended has not been called: another thread may be about to call it.
   Executions displaced_;
   // Its Ended came before its Begun.
   const Execution* ended_before_begun_ = nullptr;
   // Ids whose executions ended before their input was complete: input that still comes for them is
-  // no mistake of the caller.
+  // not an error.
   RecentIds abandoned_;
 
   Read read_ = Read::kNone;
   bool handling_ = false;
   bool begin_waits_ = false;
-  absl::Time waiting_since_;                        // the patience counts from here
+  absl::Time waiting_since_;                        // kPatience counts from here
   absl::Time waited_until_ = absl::InfinitePast();  // when a begin last got the room it waited for
-  bool retry_ = false;                              // there may be room for what waits
+  bool retry_ = false;                              // there may be room for the waiting begin
   bool retries_later_ = false;                      // RetryLater will come
 
   std::deque<Reply> replies_;

@@ -12,10 +12,10 @@ namespace opmill {
 
 enum class DeviceChoice : uint32_t { kAuto, kHardware, kSoftware, kReference, kCpu };
 
-// Whether a Direct3D 12 device has the processor's beside it. kAuto: one of hardware has.
+// Whether a Direct3D 12 device has the processor as its standby. kAuto: only hardware has.
 enum class StandbyChoice : uint32_t { kAuto, kOn, kOff };
 
-// Which executions the standby computes while the device is there. kAuto: those that take it no
+// Which executions the standby computes while the device is available. kAuto: those that take it no
 // longer than a submission to a GPU; kCpu: all that are not large (4 MiB).
 enum class SmallWork : uint32_t { kAuto, kGpu, kCpu };
 

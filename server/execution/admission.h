@@ -1,4 +1,4 @@
-// Decides whether new work is taken: the limits against what is open, as values.
+// Decides whether new work is accepted, from the limits and the current load.
 #ifndef OPMILL_SERVER_EXECUTION_ADMISSION_H_
 #define OPMILL_SERVER_EXECUTION_ADMISSION_H_
 
@@ -15,36 +15,35 @@ namespace opmill {
 // The error for new work while the server drains.
 absl::Status Draining();
 
-// Refusals are ResourceExhausted, with a retry delay where there may be room later; Unavailable
-// while draining. Immutable.
+// Refusals are ResourceExhausted, with a retry delay if there may be room later; Unavailable while
+// draining. Immutable.
 class Admission {
  public:
-  // What is open.
+  // The work in progress.
   struct Load {
     bool draining = false;
     bool short_of_memory = false;
     uint64_t queued = 0;        // executions that wait for the device
-    uint64_t compilations = 0;  // that CompileOperator calls wait for
+    uint64_t compilations = 0;  // for which CompileOperator calls wait
   };
 
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
-  // May an execution with these tensors begin, which has so much time left? Its memory and its
-  // place among the executions are not taken yet: MemoryBudget and CheckPlace say whether it gets
-  // them.
+  // Whether an execution with these tensors may begin that has `time_left` until its deadline. Does
+  // not check its memory and its place among the executions: MemoryBudget and CheckPlace do.
   absl::Status CheckExecution(const std::vector<TensorDesc>& inputs,
                               const std::vector<TensorDesc>& outputs, absl::Duration time_left,
                               const Load& load) const;
   absl::Status CheckPlace(uint64_t other_executions) const;
 
-  // May one more operator with these tensors be compiled for a CompileOperator call?
+  // Whether one more operator with these tensors may be compiled for a CompileOperator call.
   absl::Status CheckCompilation(const std::vector<TensorDesc>& inputs,
                                 const std::vector<TensorDesc>& outputs, const Load& load) const;
 
-  // The error of an execution for which the device has no memory. If no other execution uses any,
-  // there will not be more of it later.
+  // The error of an execution for which the device has no memory. Without other executions, which
+  // may release some, a retry makes no sense.
   static absl::Status OutOfMemory(absl::Status status, uint64_t other_executions);
-  // The error of an execution whose room went to another one because it got no input.
+  // The error of an execution that gave up its room to another one because it received no input.
   static absl::Status Displaced();
 
  private:

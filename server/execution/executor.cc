@@ -179,7 +179,7 @@ void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::stri
   End(execution, missing);
 }
 
-// Comes once: from whichever of Prepared and the last Receive is the second.
+// Called once, from Prepared or from the last Receive: from the later one.
 void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
   for (size_t i = 0; i < execution->outputs_.size(); ++i) {
     absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =

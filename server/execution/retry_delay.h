@@ -1,4 +1,4 @@
-// Errors after which another try may succeed.
+// Errors after which a retry may succeed.
 #ifndef OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
 #define OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
 
@@ -9,7 +9,7 @@
 
 namespace opmill {
 
-// Another try may go well after the delay. Unavailable says so without it.
+// Marks an error after which a retry may succeed, not before `delay`. Unavailable needs no mark.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 inline bool IsRetryable(const absl::Status& status) { return RetryDelayOf(status).has_value(); }

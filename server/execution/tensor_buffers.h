@@ -22,7 +22,7 @@ struct BudgetedBuffer {
   MemoryBudget::Share share;
 };
 
-// Not thread-safe. Gives everything back that nobody else uses when it is destroyed.
+// Not thread-safe. The destructor releases every buffer and share that has no other user.
 class TensorBuffers {
  public:
   TensorBuffers() = default;
@@ -40,7 +40,7 @@ class TensorBuffers {
   const std::shared_ptr<BudgetedBuffer>& input(size_t index) const { return inputs_[index]; }
   const std::shared_ptr<BudgetedBuffer>& output(size_t index) const { return outputs_[index]; }
 
-  // For a run, which holds them with their shares. The inputs are its alone from then on.
+  // For a run, which holds the buffers with their shares. From then on only it holds the inputs.
   Bindings Bind();
 
  private:

@@ -14,7 +14,7 @@ namespace opmill {
 
 struct Readiness {
   bool is_ready = false;  // for new calls
-  std::string text;       // "ready", with what else there is to say, or why it is not
+  std::string text;       // "ready", possibly with a remark, or why it is not
 };
 
 // `readiness` and the sources must outlive the endpoint.

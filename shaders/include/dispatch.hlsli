@@ -22,7 +22,7 @@ cbuffer Constants : register(b0) {
   Instance instances[OPMILL_MAX_INSTANCES];
 };
 
-// The group's own. Whoever indexes a buffer adds the start of its slot, once.
+// The group's own. Code that indexes a buffer adds the start of its slot, once.
 static Instance instance;
 
 // The first thing that a kernel does: finds its instance and its place in it, the flat group.
@@ -34,7 +34,7 @@ uint EnterGroup(uint3 group) {
   return c.groups.first_group + group.y * c.groups.group_columns + group.x;
 }
 
-// Likewise with lane_units units for each lane, THREADS apart: its first, and where to stop.
+// The same with lane_units units for each lane, THREADS apart: its first, and where to stop.
 uint2 EnterUnits(uint3 group, uint lane) {
   uint flat_group = EnterGroup(group);
   uint group_units = THREADS * c.groups.lane_units;

@@ -106,7 +106,7 @@ uint WordOf(uint4 v, uint word) {
 #define ComponentOf(v, i) (v)
 #endif
 
-// Likewise one element of a vector.
+// The same for one element of a vector.
 #if VECTOR_ELEMENTS == 2
 uint2 ElementOf(uint4 v, uint element) {
   return element == 0 ? v.xy : v.zw;

@@ -37,8 +37,8 @@
 //   WIDTH    columns: slots that words of one vector stand for, 4 or 1 (elements.hlsli)
 //   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
 //            here, they cost nothing; asked at run time, they cost a software device half its speed
-//   ITEMS    likewise how many there are, where they are few and a lane walks all of one: without a
-//            loop, which costs a software device as much as some loads. 0: any number
+//   ITEMS    the same for the number of items, if there are few and a lane walks all of them:
+//            without a loop, which costs a software device as much as some loads. 0: any number
 //   THREADS  lanes of a group
 #include "include/elements.hlsli"
 #include "include/items.hlsli"
@@ -110,7 +110,7 @@ uint ItemOffset(uint item) {
 #endif
 
 // Sums fold blocks, then chains of blocks, then chains of those: with every number that a sum passes
-// on its way through a chain its error may grow by half a unit in the last place, and the law
+// on its way through a chain its error may grow by half a unit in the last place, and the bound
 // (docs/operators.md) allows two units for every doubling of the length, and eight. (SumsThatRoundUp
 // of the conformance test goes that far.)
 #define CHAIN_BLOCKS 32

@@ -40,7 +40,7 @@ UINTS RowOfCode(UINTS code) { return ((code ^ RowFlip()) - 1) & ROW_MASK; }
 INTS SignedWord(INTS word) { return word < 0 ? (int)0x80000000 - word : word; }
 #endif
 
-// An element in the high end of a word, whatever is below it.
+// An element in the high end of a word; the bits below it are ignored.
 RowPart RowPartOf(UINTS word, uint row_code) {
   RowPart p;
   p.code = (ORDERED)(word & ~ROW_MASK);

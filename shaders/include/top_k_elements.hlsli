@@ -9,7 +9,7 @@ uint FirstElement(uint offset) {
   return instance.read0 * VECTOR_ELEMENTS + c.part.input_base + offset;
 }
 
-// Elements before it in its vector, which whoever walks rows by vectors reads as well.
+// Elements before it in its vector, which walks of rows by vectors read as well.
 uint ElementsBefore(uint start) {
 #if LAYOUT == LAYOUT_ROWS
   return start % VECTOR_ELEMENTS;

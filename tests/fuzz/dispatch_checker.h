@@ -119,8 +119,8 @@ class DispatchChecker {
            absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
   }
 
-  // What a group sees to, which has but one turn where 2^lane_bits of its lanes share a unit. As
-  // many groups see to the same units as there are splits.
+  // The number of units that a group processes. If 2^lane_bits of its lanes share a unit, a lane
+  // takes only one. `splits` groups process the same units.
   uint64_t GroupUnits(uint32_t lane_bits = 0, uint32_t splits = 1) {
     Demand(groups_.lane_units == 1 || (groups_.lane_units > 1 && lane_bits == 0),
            "takes another number of turns than its kernel");

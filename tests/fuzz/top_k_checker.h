@@ -31,14 +31,14 @@ class TopKChecker : public DispatchChecker {
     Demand(part.length == 1 || part.element_stride == 1, "takes strides for rows");
   }
 
-  // Sequences side by side, all rows of which start a vector.
+  // Adjacent sequences, each row of which starts at a vector.
   void NeedColumns(const TopKPart& part, absl::Span<const Dim> outer) {
     const uint64_t along = part.length == 1 ? 0 : part.element_stride;
     Demand(AlignmentOf(part.input_base, outer) == vector_ && along % vector_ == 0,
            "takes rows that start inside vectors");
   }
 
-  // Elements of rows before the first of a sequence, in its vector, at most.
+  // Rows: the most elements before the first one of a sequence in its vector.
   uint64_t MostBefore(const TopKPart& part, absl::Span<const Dim> kept) const {
     bool is_same_everywhere = true;
     uint64_t alignment = std::gcd(uint64_t{part.input_base}, vector_);
@@ -50,15 +50,15 @@ class TopKChecker : public DispatchChecker {
     return is_same_everywhere ? part.input_base % vector_ : vector_ - alignment;
   }
 
-  // Blocks of a part reach over its sequences.
+  // The blocks of a part must cover its sequences.
   template <typename T>
   void CoversSequences(const T& c, uint64_t before) {
     Demand(uint64_t{c.block_count} * c.block_length >= c.part.length + before,
            "leaves elements out of its blocks");
   }
 
-  // Where, at most, the key of block 0 of a sequence stands; columns' words stand in any order
-  // within their vector.
+  // The largest position of the key of block 0 of a sequence. The words of columns may be in any
+  // order within their vector.
   uint64_t LastKeyBase(const TopKKeys& keys, uint64_t sequences, uint64_t layout) const {
     if (layout != LAYOUT_COLUMNS) return (sequences - 1) * keys.sequence_stride;
     return (sequences / std::max(1u, keys.columns) - 1) * keys.sequence_stride +

@@ -1,5 +1,5 @@
-// Compiles kernels with the Vulkan driver that the environment names, for a GPU that need not
-// exist: RADV with RADV_FORCE_FAMILY, NVK with a shim for its device node.
+// Compiles kernels with the Vulkan driver that the environment names, for a GPU that need
+// not be present: RADV with RADV_FORCE_FAMILY, NVK with a shim for its device node.
 #ifndef OPMILL_TESTS_GPU_REPORT_GPU_COMPILER_H_
 #define OPMILL_TESTS_GPU_REPORT_GPU_COMPILER_H_
 
@@ -11,13 +11,13 @@
 
 namespace opmill {
 
-// What the driver says of a compiled kernel (VK_KHR_pipeline_executable_properties).
+// What the driver reports about a compiled kernel (VK_KHR_pipeline_executable_properties).
 struct CompiledKernel {
   std::vector<std::pair<std::string, uint64_t>> statistics;  // with the driver's names
   std::string assembly;
 };
 
-// The SPIR-V that vkd3d's device makes of bytecode. Throws std::runtime_error, as GpuCompiler does.
+// The SPIR-V that vkd3d generates from bytecode. Throws std::runtime_error, as GpuCompiler does.
 std::vector<uint32_t> ToSpirv(const std::string& bytecode);
 
 class GpuCompiler {

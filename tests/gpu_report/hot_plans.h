@@ -1,4 +1,4 @@
-// The plans for hardware of the shapes that users bring most.
+// The plans for hardware of the shapes that users need most often.
 #ifndef OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
 #define OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
 

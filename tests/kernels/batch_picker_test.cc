@@ -446,7 +446,7 @@ TEST_F(BatchPickerTest, CompletesTheBatchThatItHasBegunWhenItStops) {
   EXPECT_TRUE(picker_.is_closed());
 }
 
-// Whatever comes in whatever order: every run ends once, its parts are its plan without gaps, and
+// For random events in random order: every run ends once, its parts are its plan without gaps, and
 // nothing is left.
 TEST_F(BatchPickerTest, EndsEveryRunOnce) {
   const Operator operators[] = {Operator(0.0001), Operator(0.03, 30), Operator(0.3, 300, 2),

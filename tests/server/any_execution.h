@@ -1,4 +1,4 @@
-// An execution for parts that do not look into it.
+// An execution for code that does not use its contents.
 #ifndef OPMILL_TESTS_SERVER_ANY_EXECUTION_H_
 #define OPMILL_TESTS_SERVER_ANY_EXECUTION_H_
 

@@ -1,4 +1,4 @@
-// A stream's state under the hand of a test, which carries out the actions as a call does.
+// A stream's state, and a test that carries out its actions as a call does.
 #ifndef OPMILL_TESTS_SERVER_STREAM_STATE_FIXTURE_H_
 #define OPMILL_TESTS_SERVER_STREAM_STATE_FIXTURE_H_
 
@@ -37,7 +37,7 @@ class StreamStateTest : public testing::Test {
     return Next();
   }
 
-  // A message has come and is being handled.
+  // A message has arrived and is being handled.
   void Receive() {
     StartReading();
     state_.ReadDone(true);
@@ -63,7 +63,7 @@ class StreamStateTest : public testing::Test {
     EXPECT_EQ(Next(), "end the inputs");
     state_.HalfCloseHandled();
   }
-  // It has results, of so many messages.
+  // The execution has results, in this many messages.
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution, int messages = 1) {
     messages_[execution.get()] = messages;
     state_.Ready(id, execution);
@@ -76,7 +76,7 @@ class StreamStateTest : public testing::Test {
 
   StreamState state_{3};
   absl::Time now_ = absl::UnixEpoch();
-  std::map<const Execution*, int> messages_;  // that are left of its results; 0: it has ended
+  std::map<const Execution*, int> messages_;  // the rest of its results; 0: it has ended
   std::shared_ptr<Execution> complete_;       // by the last WriteDone
   StreamState::Executions cancelled_;         // by the last Fail
 

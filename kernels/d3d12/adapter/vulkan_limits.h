@@ -1,6 +1,6 @@
 // Hides large descriptor limits of Vulkan from vkd3d.
 //
-// vkd3d makes a heap's Vulkan descriptor set as large as the driver allows, whatever the size of
+// vkd3d makes a heap's Vulkan descriptor set as large as the driver allows, for any size of
 // the heap: a million descriptors on lavapipe, which take 490 MB and 0.3 s. Without such sets it
 // makes new ones for every dispatch, for which lavapipe maps and unmaps memory: a tenth to a fifth
 // of the cost of a small run (docs/notes/transport.md).

@@ -17,7 +17,7 @@ namespace opmill {
 
 inline constexpr uint32_t kTableSlots = 1 + kReadSlots + kWriteSlots;
 
-// In vkd3d's heaps, each descriptor takes memory and time, whatever the size of the heap
+// In vkd3d's heaps, each descriptor takes memory and time, for any size of the heap
 // (vulkan_limits.h).
 inline constexpr uint32_t kMaxHeapDescriptors = 16384;
 

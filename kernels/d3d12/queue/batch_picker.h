@@ -7,7 +7,7 @@
 // - While the device works, small runs wait until they are worth a submission.
 // - A run for which there is no memory waits until a submission completes, and fails if the device
 //   has nothing to complete.
-// - Of an abandoned run nothing more is submitted.
+// - Nothing more of an abandoned run is submitted.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_BATCH_PICKER_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_BATCH_PICKER_H_
 
@@ -27,29 +27,29 @@ namespace opmill {
 // Dispatches of one submission; longer plans take several.
 inline constexpr uint32_t kMaxBatchDispatches = 1024;
 
-// A submission costs the driver much whatever is in it: lavapipe some tens of microseconds of
-// processor time, and threads that wake one another. So while the device works, small
-// runs wait until it is done or as many have come as make another submission worth it; long ones do
-// not wait. (At 64 in flight on a stream, 1.17 of the executions a second;
+// A submission is expensive regardless of its content: on lavapipe it takes some tens of
+// microseconds of processor time and wakes several threads. While the device works, small runs
+// therefore wait until it is done, or until enough of them have come to justify another submission.
+// Long runs do not wait. (64 in flight on a stream: 1.17 times the executions per second;
 // docs/notes/transport.md.)
 inline constexpr uint64_t kWorthwhileRuns = 32;
 inline constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 
-// What one submission takes of whole runs. Drivers give up on a submission after 2 s.
+// How long a submission of whole runs may take. Drivers give up on a submission after 2 s.
 inline constexpr double kBatchSeconds = 0.1;
 
-// What one takes of a run that does not fit into one: others wait for two of them, and so does the
-// device when the run is abandoned. On lavapipe a submission costs 0.3 ms, so that cutting long
-// work costs less than can be measured. It is half of what whole runs may take, because a part
-// shares its submission with no other run, and on a busy host short runs are measured as long ones.
+// How long a part of a run that does not fit into one submission may take. Other runs wait for two
+// parts, and an abandoned run occupies the device for two. A submission costs 0.3 ms on lavapipe,
+// so cutting long work has no measurable cost. Half of kBatchSeconds, because a part shares its
+// submission with no other run, and on a busy host short runs are measured as long ones.
 inline constexpr double kPartSeconds = 0.05;
 
 // The same while a kernel of the part has not been measured. The groups of a plan's first kernel
-// may do most of its work: those of KeepBest in top_k of one sequence take 7 times what all take on
-// average.
+// may do most of its work: those of KeepBest in top_k of one sequence take 7 times the average of
+// all groups.
 inline constexpr double kFirstPartSeconds = 0.005;
 
-// Of a run that is cut: one on the device, and one that it goes on with at once.
+// Parts in flight: one on the device, and one with which the device continues at once.
 inline constexpr uint32_t kMaxCutBatches = 2;
 
 // What goes into one submission; or, without parts, runs that end without one.
@@ -65,7 +65,7 @@ struct Batch {
 
 class BatchPicker {
  public:
-  // One of the two, or neither where there is nothing to do.
+  // One of the two, or neither if there is nothing to do.
   struct Decision {
     std::shared_ptr<PlannedRun> needs_memory;  // to be answered with OnMemory
     Batch batch;  // to be submitted if it has parts; then OnCompleted or OnNotSubmitted
@@ -77,25 +77,25 @@ class BatchPicker {
 
   // A run that has failed already ends with the next batch.
   void OnQueued(std::shared_ptr<PlannedRun> run);
-  // The run that Pick returned last has its memory, or why it has not. ResourceExhausted is worth
-  // another attempt while the device works.
+  // The run that Pick returned last has its memory, or `status` says why it does not. After
+  // ResourceExhausted it is tried again if the device has work to complete.
   void OnMemory(absl::Status status);
   // A batch with a frame has left the device; its frame is free.
   void OnCompleted(const Batch& batch);
   // The last batch that Pick returned could not be submitted: all of its runs end, without a frame.
   void OnNotSubmitted(const absl::Status& status, Batch& batch);
-  // The next batch contains all that is left, failed.
+  // The next batch contains all remaining runs, failed.
   void OnStop() { is_stopping_ = true; }
 
   // Whether Pick has something to do. Cheap: a condition that other threads evaluate.
   bool is_due() const;
-  // `device`: why it can run nothing any more, or OK.
+  // `device`: OK, or why the device can no longer run anything.
   Decision Pick(const absl::Status& device);
-  // Pick has returned all that was left; it is not to be called again.
+  // Pick has returned the last runs and must not be called again.
   bool is_closed() const { return is_closed_; }
 
  private:
-  // A run that is next, and what it would take.
+  // The next run, or part of one, and what it would take.
   struct Offer {
     RunPart part;
     SubmissionRoom room;  // of the batch after it
@@ -124,13 +124,13 @@ class BatchPicker {
   uint32_t frames_in_use_ = 0;
   uint32_t cut_batches_in_flight_ = 0;
   uint64_t completions_ = 0;
-  // Until a batch completes no candidate may go, for want of memory or because enough of the run
-  // that is under way has gone; then others that come may.
+  // No candidate may go until a batch completes: memory is lacking, or enough parts of the run that
+  // is under way are in flight. With a run under way, a newly queued run ends this state.
   bool is_blocked_ = false;
   bool is_stopping_ = false;
   bool is_closed_ = false;
 
-  // Of the batch that is being put together, between the calls that its runs' memory takes.
+  // The batch that is being assembled, kept between Pick and OnMemory.
   bool is_picking_ = false;
   Batch batch_;
   SubmissionRoom room_;

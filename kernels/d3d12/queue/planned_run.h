@@ -1,5 +1,5 @@
-// A run as a plan and its progress: all that decisions about it need. No thread of its own: whoever
-// queued it leaves it to the queue.
+// A run as a plan and its progress: all that decisions about it need. Not thread-safe: once it is
+// queued, only the queue uses it.
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_PLANNED_RUN_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_PLANNED_RUN_H_
 
@@ -21,7 +21,7 @@ struct PlannedRun {
 
   bool has_memory = false;  // nothing has to be allocated before the run can be submitted
   PlanCursor next;          // what has not been submitted yet
-  absl::Status status;      // why the rest will not be
+  absl::Status status;      // OK, or why the rest will not be
 
   bool is_under_way() const { return next != PlanCursor(); }
 };

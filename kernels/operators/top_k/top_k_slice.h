@@ -189,7 +189,7 @@ class TopKSlice {
   TopKKeepConstants Keeping(uint64_t length, uint64_t run, uint64_t kept, const List& into = {},
                             uint64_t base = 0) const;
   void AddKeeping(Dispatch dispatch, Source source, const TopKKeepConstants& constants);
-  // Reads the input's part, and says where it is.
+  // Adds a view of the input's part to the dispatch, and returns where the part is.
   TopKPart ReadPart(Dispatch& dispatch, const IterationSpace& part) const;
 
   List SortElements();
@@ -202,7 +202,7 @@ class TopKSlice {
   List MergeAll(List runs, uint64_t run_count, const List& last);
   // The ranks of a sequence as an iteration space, sliced where the views of the outputs end.
   std::vector<IterationSpace> Ranks() const;
-  // Writes these ranks, and says where.
+  // Adds views of the outputs for these ranks to the dispatch, and returns where they are.
   TopKOutputs WriteRanks(Dispatch& dispatch, const IterationSpace& ranks) const;
   // Whether one dispatch goes from whole sequences to the outputs: views are large enough for it.
   bool FitsWhole() const { return parts_.size() == 1 && Ranks().size() == 1; }

@@ -235,8 +235,9 @@ TEST(ReadOperator, RefusesWithASentence) {
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0"}), "--k: A value is required.");
   EXPECT_EQ(RefusalOf("top_k", {"--axis=0", "--k=-1"}),
             "--k: \"-1\" is not a number from 0 to 4294967295.");
-  EXPECT_EQ(RefusalOf("argmin", {"--axes=0", "--direction=up"}),
-            "--direction: There is no direction \"up\"; the choices are increasing and decreasing.");
+  EXPECT_EQ(
+      RefusalOf("argmin", {"--axes=0", "--direction=up"}),
+      "--direction: There is no direction \"up\"; the choices are increasing and decreasing.");
   EXPECT_THAT(RefusalOf("argmin", {"--axes=0", "--index_type=float64"}),
               HasSubstr("no element type \"float64\""));
   EXPECT_EQ(RefusalOf("reduce", {"--axes=0", "--function=sum", "--index_type=int32"}),

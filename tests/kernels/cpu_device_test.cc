@@ -224,9 +224,10 @@ TEST(CpuDevice, RefusesMemoryAndScratchBeyondItsLimits) {
   EXPECT_EQ(device->Allocate(101, BufferUse::kInput).status().message(),
             "A buffer of 101 bytes does not fit: 900 of 1000 bytes are in use.");
   // Lists of chunks that are merged; the candidates of a task; those of columns side by side.
-  for (const TopKDesc& desc : {TopKDesc{.input = Float32({1, 1 << 24}), .axis = 1, .k = 1 << 20},
-                               TopKDesc{.input = Float32({1, 1 << 18}), .axis = 1, .k = 1 << 18},
-                               TopKDesc{.input = Float32({1 << 18, 64}), .axis = 0, .k = 1 << 14}}) {
+  for (const TopKDesc& desc :
+       {TopKDesc{.input = Float32({1, 1 << 24}), .axis = 1, .k = 1 << 20},
+        TopKDesc{.input = Float32({1, 1 << 18}), .axis = 1, .k = 1 << 18},
+        TopKDesc{.input = Float32({1 << 18, 64}), .axis = 0, .k = 1 << 14}}) {
     EXPECT_THAT(std::string(device->Compile(*Validate(desc)).status().message()),
                 HasSubstr("bytes of scratch, more than max_scratch_bytes (1048576)."));
   }

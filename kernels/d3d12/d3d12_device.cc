@@ -237,7 +237,7 @@ class D3D12Device : public Device {
   // returns.
   absl::StatusOr<std::shared_ptr<Generation>> Rebuild() {
     absl::MutexLock rebuild_lock(&rebuild_mutex_);
-    const std::shared_ptr<Generation> lost = Newest();
+    std::shared_ptr<Generation> lost = Newest();
     if (!lost->health().lost()) return lost;
     if (absl::Now() < searched_at_ + kSearchInterval) return search_result_;
     absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();

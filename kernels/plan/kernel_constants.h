@@ -24,8 +24,8 @@ class KernelConstants {
   KernelConstants() = default;
 
   template <typename T>
-  requires std::is_same_v<decltype(T::groups), GroupConstants> KernelConstants(
-      const T& constants)  // NOLINT(google-explicit-constructor): is what it holds
+  // NOLINTNEXTLINE(google-explicit-constructor): it holds what it is made of
+  requires std::is_same_v<decltype(T::groups), GroupConstants> KernelConstants(const T& constants)
       : type_(typeid(T)), size_bytes_(RoundUp(sizeof(T), kRowBytes)) {
     static_assert(offsetof(T, groups) == 0 && sizeof(GroupConstants) == kRowBytes);
     static_assert(std::is_trivially_copyable_v<T> && RoundUp(sizeof(T), kRowBytes) <= kMaxBytes);

@@ -56,7 +56,8 @@ std::vector<uint32_t> ToSpirv(const std::string& bytecode) {
     throw std::runtime_error("vkd3d-shader does not translate the bytecode.");
   }
   const auto* const words = static_cast<const uint32_t*>(code.code);
-  std::vector<uint32_t> spirv(words, words + code.size / sizeof(uint32_t));
+  const size_t word_count = code.size / sizeof(uint32_t);
+  std::vector<uint32_t> spirv(words, words + word_count);
   vkd3d_shader_free_shader_code(&code);
   return spirv;
 }

@@ -335,7 +335,7 @@ TEST_F(UsageTest, PrintsMeasurementsBeforeAnError) {
       ServerProcess::Start({"--device=reference", "--max_executions=200", "--max_queued=32"});
   ASSERT_TRUE(server.ok()) << server.status();
   const Finished done =
-      Run(absl::StrCat("bench --operator hardmax --shape 9 --axes 0 --rpc execute --duration 200ms "
+      Run(absl::StrCat("bench --operator hardmax --shape 9 --axes 0 --rpc execute --duration 1s "
                        "--concurrency 1,1000 --server ",
                        (*server)->address()));
   EXPECT_EQ(done.exit_code, 1);

@@ -215,8 +215,7 @@ TEST(PairOfSoftwareAndProcessorTest, AnswersEveryRunAroundLosses) {
   const auto available = std::make_shared<std::atomic<bool>>(true);
   auto first = CreateD3D12Device(
       {.choice = AdapterChoice::kSoftware,
-       .on_availability = [available](const absl::Status& status) { *available = status.ok(); },
-       .callers_rebuild = false});
+       .on_availability = [available](const absl::Status& status) { *available = status.ok(); }});
   if (!first.ok() && !RequiresDevices()) GTEST_SKIP() << first.status();
   ASSERT_TRUE(first.ok()) << first.status();
   Device& adapter = **first;

@@ -14,9 +14,7 @@ namespace opmill {
 namespace {
 
 absl::Status CannotWrite(const std::filesystem::path& path, absl::string_view why) {
-  const std::u8string name = path.u8string();
-  return absl::UnknownError(
-      absl::StrCat(std::string(name.begin(), name.end()), " cannot be written: ", why, "."));
+  return absl::UnknownError(absl::StrCat(Utf8Name(path), " cannot be written: ", why, "."));
 }
 
 }  // namespace

@@ -150,8 +150,7 @@ InputArray OpenNpy(const std::string& path, std::shared_ptr<const MappedFile> fi
       return InputBytes{file->bytes().data() + offset, size, file};
     };
   }
-  const std::u8string stem = PathOf(path).stem().u8string();
-  return MakeArray(path, std::string(stem.begin(), stem.end()), header, cast, std::move(load));
+  return MakeArray(path, Utf8Name(PathOf(path).stem()), header, cast, std::move(load));
 }
 
 InputArray OpenMember(const std::string& path, const std::shared_ptr<const MappedFile>& file,

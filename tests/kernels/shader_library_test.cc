@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/base/utf8_path.h"
 #include "kernels/d3d12/shader/embedded_shaders.h"
 #include "tests/support/scratch_directory.h"
 
@@ -65,8 +66,7 @@ Answer AskFreshLibrary(const fs::path& directory, const KernelPermutation& kerne
                        std::string compiler_identity = "spelling 1") {
   SpellingCompiler compiler(std::move(compiler_identity));
   const auto library = ShaderLibrary::Create(
-      {.cache_directory = ScratchDirectory::Utf8(directory), .sources = std::move(sources)},
-      compiler);
+      {.cache_directory = Utf8Name(directory), .sources = std::move(sources)}, compiler);
   const auto bytecode = library->Get(kernel);
   EXPECT_TRUE(bytecode.ok()) << bytecode.status();
   return {bytecode.ok() ? **bytecode : "", library->counters()};
@@ -91,7 +91,7 @@ TEST(EmbeddedShaders, AreTheFilesOfTheSourceTree) {
   size_t file_count = 0;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     if (!entry.is_regular_file()) continue;
-    const std::string path = ScratchDirectory::Utf8(entry.path().lexically_relative(root));
+    const std::string path = Utf8Name(entry.path().lexically_relative(root));
     if (!absl::EndsWith(path, ".hlsl") && !absl::EndsWith(path, ".hlsli") &&
         !absl::EndsWith(path, ".h")) {
       continue;

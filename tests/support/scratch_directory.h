@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include "kernels/base/utf8_path.h"
+
 namespace opmill {
 
 class ScratchDirectory {
@@ -25,12 +27,7 @@ class ScratchDirectory {
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::string utf8() const { return Utf8(path_); }
-
-  static std::string Utf8(const std::filesystem::path& path) {
-    const std::u8string text = path.u8string();
-    return std::string(text.begin(), text.end());
-  }
+  std::string utf8() const { return Utf8Name(path_); }
 
  private:
   std::filesystem::path path_;

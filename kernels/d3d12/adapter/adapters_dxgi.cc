@@ -4,13 +4,13 @@
 // Must follow windows.h.
 #include <dxgi1_4.h>
 
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/utf16.h"
 #include "kernels/d3d12/adapter/adapters.h"
 #include "kernels/d3d12/adapter/adapters_dxgi.h"
 
@@ -21,13 +21,6 @@ constexpr UINT kMicrosoft = 0x1414;
 constexpr UINT kBasicRenderDriver = 0x8C;  // WARP
 constexpr UINT kMesa = 0x10005;            // llvmpipe's vendor id, as reported by Wine
 constexpr char kDefaultAdapter[] = "Default adapter";
-
-std::string Utf8(const wchar_t* text) {
-  std::array<char, 512> bytes = {};  // a description has at most 128 UTF-16 units
-  WideCharToMultiByte(CP_UTF8, 0, text, -1, bytes.data(), static_cast<int>(bytes.size()) - 1,
-                      nullptr, nullptr);
-  return bytes.data();
-}
 
 struct Releaser {
   void operator()(IUnknown* object) const { object->Release(); }

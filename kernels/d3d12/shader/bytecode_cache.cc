@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <system_error>
@@ -13,7 +12,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/base/process.h"
 #include "kernels/base/sha256.h"
+#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {
@@ -29,15 +30,6 @@ constexpr uint64_t kMaxFileBytes = uint64_t{16} << 20;  // compiled kernels have
 
 constexpr absl::string_view kSuffix = ".dxbc";
 constexpr absl::string_view kUnfinishedSuffix = ".unfinished";
-
-fs::path PathFromUtf8(absl::string_view text) {
-  return fs::path(std::u8string(text.begin(), text.end()));
-}
-
-std::string Utf8(const fs::path& path) {
-  const std::u8string text = path.u8string();
-  return std::string(text.begin(), text.end());
-}
 
 // The error of the last call. Streams report it in errno, or not at all.
 std::error_code LastError() {
@@ -73,19 +65,11 @@ std::string UniqueSuffix() {
   return absl::StrFormat(".%08x%08x%s", random(), random(), kUnfinishedSuffix);
 }
 
+fs::path EnvironmentPath(const char* name) { return PathOf(Environment(name).value_or("")); }
+
 #ifdef _WIN32
-fs::path EnvironmentPath(const wchar_t* name) {
-  const wchar_t* value = _wgetenv(name);
-  return value == nullptr ? fs::path() : fs::path(value);
-}
-
-fs::path UserCachePath() { return EnvironmentPath(L"LOCALAPPDATA"); }
+fs::path UserCachePath() { return EnvironmentPath("LOCALAPPDATA"); }
 #else
-fs::path EnvironmentPath(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? fs::path() : fs::path(value);
-}
-
 fs::path UserCachePath() {
   fs::path cache = EnvironmentPath("XDG_CACHE_HOME");
   if (cache.is_absolute()) return cache;  // the XDG specification ignores relative paths
@@ -99,11 +83,11 @@ fs::path UserCachePath() {
 std::string DefaultCacheDirectory() {
   const fs::path user_cache = UserCachePath();
   if (!user_cache.is_absolute()) return {};
-  return Utf8(user_cache / "opmill");
+  return Utf8Name(user_cache / "opmill");
 }
 
 BytecodeCache::BytecodeCache(absl::string_view directory, uint64_t max_bytes, OnProblem on_problem)
-    : directory_(PathFromUtf8(directory)),
+    : directory_(opmill::PathOf(directory)),
       max_bytes_(max_bytes),
       on_problem_(std::move(on_problem)) {}
 
@@ -132,7 +116,7 @@ std::optional<std::string> BytecodeCache::Peek(absl::string_view key) const {
       absl::string_view(*file).substr(std::min(kHeaderBytes, file->size()));
   if (absl::StartsWith(*file, Header(key, payload))) return std::string(payload);
   if (rejected_files_.fetch_add(1, std::memory_order_relaxed) == 0) {
-    Tell(absl::StrCat("A file of the shader cache, ", Utf8(PathOf(key, kSuffix)),
+    Tell(absl::StrCat("A file of the shader cache, ", Utf8Name(PathOf(key, kSuffix)),
                       ", is damaged; its kernel is compiled again. Further damaged files are not "
                       "reported."));
   }
@@ -149,7 +133,7 @@ std::vector<std::string> BytecodeCache::Keys(size_t max_keys) const {
     const std::string name = file.path.stem().string();
     const bool is_key = name.size() == 2 * kSha256Bytes &&
                         std::all_of(name.begin(), name.end(), absl::ascii_isxdigit);
-    if (is_key && file.path.extension() == PathFromUtf8(kSuffix)) {
+    if (is_key && file.path.extension() == opmill::PathOf(kSuffix)) {
       keys.push_back(absl::HexStringToBytes(name));
     }
   }
@@ -162,7 +146,7 @@ void BytecodeCache::Write(absl::string_view key, absl::string_view bytecode) {
   if (!error) {
     RemoveOldest();
   } else if (failed_writes_.fetch_add(1, std::memory_order_relaxed) == 0) {
-    Tell(absl::StrCat("The shader cache, ", Utf8(directory_), ", cannot be written (",
+    Tell(absl::StrCat("The shader cache, ", Utf8Name(directory_), ", cannot be written (",
                       error.message(),
                       "): kernels are compiled again after a restart. Further failures are not "
                       "reported."));
@@ -211,7 +195,7 @@ std::vector<BytecodeCache::File> BytecodeCache::Files() const {
   for (fs::directory_iterator entry(directory_, error), end; !error && entry != end;
        entry.increment(error)) {
     const fs::path extension = entry->path().extension();
-    if (extension != PathFromUtf8(kSuffix) && extension != PathFromUtf8(kUnfinishedSuffix)) {
+    if (extension != opmill::PathOf(kSuffix) && extension != opmill::PathOf(kUnfinishedSuffix)) {
       continue;
     }
     std::error_code gone;  // another process may remove it first

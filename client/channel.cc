@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
-#include "kernels/base/address.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/server_address.h"
 
 namespace opmill {
 namespace {

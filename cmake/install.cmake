@@ -21,7 +21,7 @@ install(TARGETS opmill_base opmill_client opmill_proto EXPORT opmill)
 foreach(header array_text client error execution execution_stream mapped_file names npy npy_writer)
   install(FILES "client/${header}.h" DESTINATION "${root}/client")
 endforeach()
-install(FILES kernels/base/allocator.h proto/payload.h DESTINATION "${root}/proto")
+install(FILES kernels/base/process_memory.h proto/payload.h DESTINATION "${root}/proto")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/opmill/" DESTINATION "${root}"
   FILES_MATCHING PATTERN "*.pb.h")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/google" DESTINATION "${root}"

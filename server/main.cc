@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "grpcpp/grpcpp.h"
-#include "kernels/base/allocator.h"
 #include "kernels/base/process.h"
+#include "kernels/base/process_memory.h"
 #include "kernels/d3d12/adapter/adapters.h"
 #include "server/config/flags.h"
 #include "server/host/stop_signal.h"

@@ -11,9 +11,9 @@
 #include "client/channel.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
-#include "kernels/base/address.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/process.h"
+#include "kernels/base/server_address.h"
 
 namespace opmill {
 namespace {

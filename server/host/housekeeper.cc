@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/time/clock.h"
-#include "kernels/base/allocator.h"
+#include "kernels/base/process_memory.h"
 #include "server/host/process_usage.h"
 #include "server/observe/log.h"
 

@@ -2,7 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/base/address.h"
+#include "kernels/base/server_address.h"
 
 namespace opmill {
 absl::Status CheckAddress(const std::string& address) {

@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "kernels/base/address.h"
+#include "kernels/base/server_address.h"
 #include "server/network/system_socket.h"
 
 namespace opmill {

@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
-#include "kernels/base/allocator.h"
+#include "kernels/base/process_memory.h"
 
 ABSL_FLAG(std::string, address, "127.0.0.1:0", "where to listen");
 ABSL_FLAG(std::string, allocator, "tuned",

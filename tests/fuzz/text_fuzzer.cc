@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "kernels/base/address.h"
+#include "kernels/base/server_address.h"
 #include "server/access/access_tokens.h"
 #include "server/api/trace_context.h"
 #include "server/config/flag_files.h"

@@ -1,8 +1,7 @@
-#include "kernels/base/address.h"
-
 #include <optional>
 
 #include "gtest/gtest.h"
+#include "kernels/base/server_address.h"
 
 namespace opmill {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "kernels/base/address.h"
+#include "kernels/base/server_address.h"
 #include "server/network/system_socket.h"
 
 namespace opmill {

@@ -1,4 +1,4 @@
-#include "kernels/base/allocator.h"
+#include "kernels/base/process_memory.h"
 
 #include <algorithm>
 #include <cstddef>

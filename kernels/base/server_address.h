@@ -1,6 +1,6 @@
 // Addresses of servers: host:port and unix:path.
-#ifndef OPMILL_KERNELS_BASE_ADDRESS_H_
-#define OPMILL_KERNELS_BASE_ADDRESS_H_
+#ifndef OPMILL_KERNELS_BASE_SERVER_ADDRESS_H_
+#define OPMILL_KERNELS_BASE_SERVER_ADDRESS_H_
 
 #include <cstdint>
 #include <optional>
@@ -17,4 +17,4 @@ bool IsLoopback(absl::string_view address);
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_BASE_ADDRESS_H_
+#endif  // OPMILL_KERNELS_BASE_SERVER_ADDRESS_H_

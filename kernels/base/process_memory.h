@@ -1,6 +1,7 @@
-// Tunes glibc's allocator and abseil's locks for a gRPC process.
-#ifndef OPMILL_KERNELS_BASE_ALLOCATOR_H_
-#define OPMILL_KERNELS_BASE_ALLOCATOR_H_
+// The memory of a gRPC process: tunes glibc's allocator (and abseil's locks), and returns free
+// memory to the system.
+#ifndef OPMILL_KERNELS_BASE_PROCESS_MEMORY_H_
+#define OPMILL_KERNELS_BASE_PROCESS_MEMORY_H_
 
 #include <cstdint>
 
@@ -27,4 +28,4 @@ void ReturnFreeMemory();
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_BASE_ALLOCATOR_H_
+#endif  // OPMILL_KERNELS_BASE_PROCESS_MEMORY_H_

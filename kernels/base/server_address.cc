@@ -1,4 +1,4 @@
-#include "kernels/base/address.h"
+#include "kernels/base/server_address.h"
 
 #include <vector>
 

@@ -40,7 +40,7 @@ struct Counters {
   std::atomic<bool> closing = false;
 };
 
-// One run: its phases, then its callback.
+// Computes the phases of one run, then calls its callback.
 class RunJob : public PoolJob {
  public:
   RunJob(Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled, Bindings bindings,
@@ -51,7 +51,7 @@ class RunJob : public PoolJob {
         abandoned_(std::move(abandoned)),
         done_(std::move(done)) {}
 
-  // The first call of the pool comes from Run itself, the next when a thread has a task.
+  // Finds the buffers and allocates scratch. Called before the pool gets the job.
   absl::Status Prepare() {
     absl::StatusOr<RunBuffers> buffers = FindBuffers(compiled_->cpu_operator(), bindings_);
     if (!buffers.ok()) return buffers.status();
@@ -68,7 +68,8 @@ class RunJob : public PoolJob {
     return absl::OkStatus();
   }
 
-  // Where the run ends without its tasks, one task remains, so that the answer comes from a thread.
+  // Ends the run with this error. The pool still gets one (empty) task, so that one of its threads
+  // makes the callback.
   void Refuse(absl::Status status) { refusal_ = std::move(status); }
 
   uint64_t NextPhase() override {
@@ -141,7 +142,7 @@ class RunJob : public PoolJob {
   RunBuffers buffers_;
   std::unique_ptr<Block[]> scratch_;
   absl::Status refusal_;
-  size_t phase_ = 0;  // the pool orders its calls
+  size_t phase_ = 0;  // the pool does not call concurrently
   absl::Time begun_at_ = queued_at_;
   std::atomic<bool> begun_ = false;
   std::atomic<bool> working_ = false;
@@ -149,8 +150,8 @@ class RunJob : public PoolJob {
   std::atomic<bool> closed_ = false;
 };
 
-// Within an inline run, whose callback may call Run: without a bound on that, callbacks that begin
-// the next run would nest as deep as the queue is long.
+// Whether this thread computes a run within Run. If its callback calls Run again, that run goes to
+// the pool; otherwise callbacks would nest as deep as a caller's queue is long.
 thread_local bool runs_inline = false;
 
 class CpuDevice : public Device {
@@ -167,7 +168,7 @@ class CpuDevice : public Device {
     info_.max_scratch_bytes = options.max_scratch_bytes;
   }
 
-  // Runs that have started end; those that wait are answered with Unavailable.
+  // Started runs are completed; waiting runs end with Unavailable.
   ~CpuDevice() override { counters_.closing = true; }
 
   const DeviceInfo& info() const override { return info_; }
@@ -228,7 +229,7 @@ class CpuDevice : public Device {
   const uint32_t threads_;
   DeviceInfo info_;
   Counters counters_;
-  ThreadPool pool_;  // last: its threads use everything above
+  ThreadPool pool_;  // declared last: its threads use the members above
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ CpuFunction FunctionOf(ReduceFunction function) {
   }
 }
 
-// One dimension each, those along `axes` in `reduced`, without sizes of 1.
+// Dimensions along `axes` go to `reduced`, the others to `kept`. Sizes of 1 are dropped.
 void SplitDims(const TensorDesc& input, const TensorDesc& output, const TensorDesc* indices,
                const std::vector<uint32_t>& axes, std::vector<WorkDim>& kept,
                std::vector<WorkDim>& reduced) {
@@ -119,7 +119,7 @@ std::unique_ptr<const CpuProgram> CpuArgMin(const OperatorDesc& operator_desc) {
 }
 
 std::unique_ptr<const CpuProgram> CpuArgMax(const OperatorDesc& operator_desc) {
-  return CpuArgMin(operator_desc);  // which of the two it is, stands in the descriptor
+  return CpuArgMin(operator_desc);  // the descriptor says which of the two it is
 }
 
 std::unique_ptr<const CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {

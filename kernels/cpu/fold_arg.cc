@@ -1,4 +1,4 @@
-// argmin, argmax, and the places of hardmax's ones. All as the greatest of keys.
+// argmin, argmax, and the positions of hardmax's ones: all find the greatest of integer keys.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -16,19 +16,21 @@ HWY_BEFORE_NAMESPACE();
 namespace opmill {
 namespace HWY_NAMESPACE {
 
-// A state is the greatest key and its position, which is below 2^32.
+// A state is the greatest key so far and its position, which is below 2^32.
 template <class Keys, bool kLast>
 struct ArgFold {
   using T = typename Keys::Key;
   using D = hn::ScalableTag<T>;
-  // Elements of 1 or 2 bytes count the rows of one call in as many; the others count all.
+  // For elements of 1 or 2 bytes, Columns numbers the rows of one call, with as many bits as an
+  // element has, and then merges the result into the states. Other elements have positions of
+  // their own size.
   static constexpr bool kLocal = sizeof(T) < 4;
   using P = std::make_unsigned_t<T>;
   using Place = std::conditional_t<kLocal, uint32_t, P>;
   using DP = hn::ScalableTag<P>;
   static constexpr size_t kStateBytes = sizeof(T) + sizeof(Place);
-  static constexpr size_t kBlock = 16384 / sizeof(T);  // stays in the first cache
-  static constexpr size_t kMostRows = 64;              // of one call, see kLocal
+  static constexpr size_t kBlock = 16384 / sizeof(T);  // stays in the L1 cache
+  static constexpr size_t kMostRows = 64;              // in one call of Columns
   static constexpr bool kFoldsFloats =
       std::is_same_v<T, int32_t> && Keys::kIsFloat && !Keys::kNanIsLast;
 
@@ -45,9 +47,9 @@ struct ArgFold {
     std::fill_n(PlacePlane(states, width), PaddedWidth(width), static_cast<Place>(position));
   }
 
-  // By the three extremes of the bits that fold_extreme.cc tells of: one of these elements has the
-  // greatest key of all, unless NaNs have the least, which would hide numbers. It takes three steps
-  // a vector, where making keys takes seven more.
+  // Computes the three extremes of the bits that fold_extreme.cc describes. One of these elements
+  // has the greatest key, unless kNanIsLast, where a NaN would hide numbers. Takes three
+  // instructions per vector; computing keys takes seven more.
   static HWY_INLINE hn::Vec<D> GreatestOfFloats(const T* from, size_t count) {
     const D d;
     const DP dp;
@@ -104,7 +106,7 @@ struct ArgFold {
     return greatest;
   }
 
-  // Of an element that is there.
+  // The index of an element with this key, which must exist.
   static HWY_INLINE size_t Find(const T* from, size_t count, T key) {
     const D d;
     const size_t n = hn::Lanes(d);
@@ -130,7 +132,7 @@ struct ArgFold {
     }
   }
 
-  // Blocks are only compared by their greatest keys; the one that wins is searched at the end.
+  // Compares the greatest keys of blocks, and searches only the block that has the greatest.
   static void Row(const void* elements, size_t count, uint64_t position, void* states, size_t width,
                   size_t at) {
     const T* from = static_cast<const T*>(elements);
@@ -206,8 +208,9 @@ struct ArgFold {
     }
   }
 
-  // FLOAT32 as such: a comparison and two choices an element, where making its key takes six steps
-  // more. Eight rows that have a NaN, or infinities of both signs, are folded by their keys.
+  // Compares floats without converting them to keys, which would take six more instructions per
+  // vector. If eight elements of a column contain a NaN, or infinities of both signs, their keys
+  // are compared.
   static void FoldFloatRows(const void* const* rows, size_t row_count, uint64_t position, T* keys,
                             P* places, size_t width) {
     const hn::ScalableTag<float> d;
@@ -255,7 +258,7 @@ struct ArgFold {
     for (size_t i = 0; i < whole; i += n) {
       hn::Store(Keys::Of(di, hn::BitCast(di, hn::Load(d, best + i))), di, keys + i);
     }
-    // What remains, by keys.
+    // The remaining rows and columns are compared by keys.
     if (whole > 0) FoldRows(rows + r, row_count - r, position + r, keys, places, whole);
     if (whole == width) return;
     const void* rest[kMostRows];
@@ -263,7 +266,7 @@ struct ArgFold {
     FoldRows(rest, row_count, position, keys + whole, places + whole, width - whole);
   }
 
-  // Up to the end of a vector: there are states beyond the width.
+  // Processes whole vectors; states are padded.
   static HWY_INLINE void MergeLocal(const T* local_keys, const P* local_places, uint64_t position,
                                     T* keys, Place* places, size_t width) {
     const hn::ScalableTag<Place> d;

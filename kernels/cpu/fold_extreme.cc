@@ -50,10 +50,11 @@ struct IntegerExtreme {
   }
 };
 
-// A float's bits, as signed numbers, grow with those that are not negative, and fall with the
-// others. So three extremes of the bits alone say all: the signed maximum is the greatest number
-// that is not negative, the signed minimum the least of these, or the negative one nearest to 0,
-// and the unsigned maximum the negative one farthest from it. NaNs lie beyond the infinities.
+// As signed integers, the bits of nonnegative floats are in ascending order, and those of negative
+// floats in descending order. Three extremes of the bits therefore suffice: the signed maximum is
+// the greatest nonnegative number; the signed minimum is the negative number nearest to 0, or else
+// the least nonnegative number; the unsigned maximum is the negative number farthest from 0. NaNs
+// are beyond the infinities.
 template <class TI, bool kMax>
 struct FloatExtreme {
   using T = TI;
@@ -109,7 +110,7 @@ struct FloatExtreme {
   }
   static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
     const DI d;
-    // Up to the end of a vector, for which states and results have room.
+    // Processes whole vectors; states and results are padded.
     for (size_t i = 0; i < width; i += Unit()) {
       const Acc acc = LoadState(states, width, i);
       const auto farthest = hn::BitCast(d, acc.farthest);

@@ -1,6 +1,6 @@
-// log_sum_exp in one pass over memory: a reference, and the sum of e^(x - reference), which is
-// scaled when the reference grows. That is the maximum so far, or less by kSlack at most, so that
-// it seldom grows; infinite and NaN ones are the result.
+// log_sum_exp in one pass over memory. A state is a reference and the sum of e^(x - reference). The
+// reference is the maximum so far or at most kSlack less, so that it seldom grows; when it grows,
+// the sum is scaled. An infinite or NaN reference is the result.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,10 +24,10 @@ using VF = hn::Vec<DF>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowest = std::numeric_limits<float>::lowest();
-constexpr float kSlack = 16;  // 2^32 terms of e^16 are far from the greatest double
+constexpr float kSlack = 16;  // 2^32 terms of e^16 do not overflow a double
 
-// e^x of x <= kSlack, within 2 ulp, but no less than e^-87: beside the term of the reference, which
-// is 1, that is nothing. The polynomial is that of Cephes' expf.
+// e^x for x <= kSlack, within 2 ulp. Results are at least e^-87, which is negligible beside the
+// term of the reference itself, 1. The polynomial is that of Cephes' expf.
 HWY_INLINE VF Exp(VF x) {
   const DF d;
   const hn::RebindToSigned<DF> di;
@@ -49,7 +49,7 @@ HWY_INLINE VF Exp(VF x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
 }
 
-// In double precision, since a sum that is scaled many times is rounded as often.
+// Sums are in double precision, because each scaling rounds them.
 struct SumAndReference {
   double sum;
   float reference;
@@ -159,7 +159,7 @@ struct LogSumExpFold {
     }
   }
 
-  // Makes the maximum of some rows the reference of the columns where it is too far above.
+  // Raises the references to the maximum of some rows, and scales the sums.
   template <class Load>
   static HWY_NOINLINE void Raise(size_t count, Load load, double* sums, float* references) {
     const DF d;
@@ -172,7 +172,7 @@ struct LogSumExpFold {
       nan = hn::Or(nan, hn::VecFromMask(d, hn::IsNaN(x)));
     }
     hn::Store(hn::IfThenElse(hn::IsNaN(nan), nan, greatest), d, references);
-    // Of infinities and NaNs the sum is of no use.
+    // The sum does not matter if the reference is infinite or NaN.
     const auto to = hn::Max(greatest, hn::Set(d, kLowest));
     ScaleAndAdd(Exp(hn::Sub(before, to)), hn::Zero(d), sums);
   }
@@ -185,7 +185,7 @@ struct LogSumExpFold {
     for (size_t j = 0; j < kCount; ++j) x[j] = load(j);
     auto reference = hn::Load(d, references);
     const auto limit = hn::Add(reference, hn::Set(d, kSlack));
-    auto fits = hn::Le(x[0], limit);  // false of a NaN
+    auto fits = hn::Le(x[0], limit);  // false for NaN
     HWY_UNROLL(8)
     for (size_t j = 1; j < kCount; ++j) fits = hn::And(fits, hn::Le(x[j], limit));
     if (HWY_UNLIKELY(!hn::AllTrue(d, fits))) {

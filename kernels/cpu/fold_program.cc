@@ -15,14 +15,15 @@ namespace {
 
 constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
 constexpr uint64_t kMostTaskElements = uint64_t{1} << 20;
-constexpr uint64_t kTasks = 64;     // enough for many processors, few enough for their partials
-constexpr uint64_t kRowBatch = 64;  // rows that `columns` is given at a time
-constexpr uint64_t kStateBytes = 32768;  // of a tile of columns: they stay in the first cache
+constexpr uint64_t kTasks = 64;          // enough for many processors, but few partial results
+constexpr uint64_t kRowBatch = 64;       // rows in one call of `columns`
+constexpr uint64_t kStateBytes = 32768;  // of a tile of columns; stays in the L1 cache
 constexpr uint64_t kPackedWidth = 128;
-constexpr uint64_t kShortWidth = 1024;  // at most, where there are few rows
+constexpr uint64_t kShortWidth = 1024;  // the widest tile, if there are few rows
 constexpr uint64_t kPackedRow = 4096;
-constexpr uint64_t kShortRow = 64;  // rows below it are folded side by side, as columns
-constexpr uint64_t kStreamedBytes = uint64_t{16} << 20;  // outputs that are written past the caches
+constexpr uint64_t kShortRow = 64;  // shorter rows are transposed and folded as columns
+constexpr uint64_t kStreamedBytes = uint64_t{16}
+                                    << 20;  // larger outputs are written past the caches
 
 FoldKernels KernelsFor(const FoldWork& work) {
   switch (work.function) {
@@ -43,8 +44,9 @@ bool FindsPositions(CpuFunction function) {
   return function == CpuFunction::kArgMin || function == CpuFunction::kArgMax;
 }
 
-// Results are in tiles, side by side along the last kept dimension where columns are folded in
-// place; reductions are split. A unit is one split of one tile, a task some units of one split.
+// Results are divided into tiles (of adjacent results along the last kept dimension, if columns are
+// folded in place), and long reductions into splits. A unit is one split of one tile. A task
+// consists of units of one split.
 class FoldProgram : public CpuProgram {
  public:
   explicit FoldProgram(FoldWork work) : work_(std::move(work)), kernels_(KernelsFor(work_)) {
@@ -61,7 +63,7 @@ class FoldProgram : public CpuProgram {
     ChooseMode();
     const uint64_t elements = results_ * count_;
     const uint64_t task = std::clamp(elements / kTasks, kLeastTaskElements, kMostTaskElements);
-    // A tile of rows is as many as one task takes; columns have their width.
+    // A tile of rows has the rows of one task.
     if (mode_ == Mode::kRows || mode_ == Mode::kPackedRows) {
       tile_ = std::clamp<uint64_t>(task / count_, 1, std::min<uint64_t>(results_, 1024));
     }
@@ -122,8 +124,8 @@ class FoldProgram : public CpuProgram {
   }
 
  private:
-  // Rows and columns are read in place where their elements are side by side; what is not is
-  // gathered first, into rows where there are few results, and else into columns.
+  // Rows and columns whose elements are adjacent are read in place. Other layouts are gathered
+  // first: into rows if there are few results, otherwise into columns.
   enum class Mode { kRows, kColumns, kPackedRows, kPackedColumns };
 
   void ChooseMode() {
@@ -145,7 +147,7 @@ class FoldProgram : public CpuProgram {
     }
   }
 
-  // The results that tiles do not cross.
+  // The number of consecutive results that is divided into tiles. No tile crosses such a line.
   uint64_t LineOf(const std::vector<WorkDim>& kept) const {
     return mode_ == Mode::kColumns ? kept.back().size : results_;
   }
@@ -225,7 +227,7 @@ class FoldProgram : public CpuProgram {
     }
   }
 
-  // Whether what a unit folds has its zeros side by side too.
+  // Whether the outputs of the elements that a unit folds are adjacent too (hardmax).
   bool HasZerosSideBySide() const {
     const auto has_unit_step = [](const std::vector<WorkDim>& dims) {
       return !dims.empty() && dims.back().output == 1;

@@ -1,5 +1,5 @@
-// Sums and products. Those of floats are folded in double precision, in which neither the order nor
-// the number of terms matters to the bound of the result.
+// Sums and products. Floats are accumulated in double precision, so that the error stays within the
+// bound for any order and number of terms.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 enum class Term { kItself, kMagnitude, kSquare };
 
-// Highway's own gives the greatest number for infinity where there are no vectors.
+// Highway's own conversion turns infinity into the greatest number on targets without vectors.
 template <class DF, class VD>
 HWY_INLINE hn::Vec<DF> Rounded(DF df, VD values) {
 #if HWY_TARGET == HWY_SCALAR
@@ -36,7 +36,7 @@ struct FloatSum {
   using T = E;
   using DD = hn::ScalableTag<double>;
   using DF = hn::Rebind<float, DD>;
-  // Of FLOAT16, sums of eight terms are exact enough in FLOAT32, and cannot overflow.
+  // Sums of eight FLOAT16 elements are accurate enough in FLOAT32, and cannot overflow.
   static constexpr bool kNarrow = std::is_same_v<E, Half> && !kProduct;
   using Part = std::conditional_t<kNarrow, hn::Vec<DF>, hn::Vec<DD>>;
   using Acc = hn::Vec<DD>;
@@ -93,12 +93,12 @@ struct FloatSum {
     const DF df;
     const auto n = hn::Set(dd, static_cast<double>(count));
     HWY_ALIGN float rounded[kStateStep];
-    // Up to the end of a vector, for which states and results have room.
+    // Processes whole vectors; states and results are padded.
     for (size_t i = 0; i < width; i += Unit()) {
       auto value = LoadState(states, width, i);
       if constexpr (kFunction == CpuFunction::kAverage) value = hn::Div(value, n);
       auto narrow = Rounded(df, value);
-      // What is made of a sum is made of a FLOAT32, which may overflow.
+      // Functions of a sum use the sum as FLOAT32, which may have overflowed.
       if constexpr (kFunction == CpuFunction::kL2) {
         narrow = Rounded(df, hn::Sqrt(hn::PromoteTo(dd, narrow)));
       }
@@ -124,7 +124,7 @@ struct FloatSum {
   }
 };
 
-// Modulo 2^bits, signed elements as unsigned ones: only magnitudes know the sign.
+// Wraps. Signed elements are added as unsigned ones; only magnitudes depend on the sign.
 template <class E, Term kTerm, bool kProduct>
 struct IntegerSum {
   using T = std::make_unsigned_t<E>;
@@ -215,7 +215,7 @@ FoldKernels SumsOf(CpuFunction function, CpuElement element) {
       return OfIntegers<int32_t>(function);
     case CpuElement::kU64:
       return OfIntegers<uint64_t>(function);
-    default:  // no other type has sums
+    default:  // sums support no other type
       return OfIntegers<uint32_t>(function);
   }
 }

@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-// Smaller blocks come from the allocator of the process, which reuses them by itself.
+// Smaller blocks come from operator new, which reuses memory by itself.
 constexpr uint64_t kLeastPages = uint64_t{1} << 20;
 constexpr std::align_val_t kAlignment{64};
 

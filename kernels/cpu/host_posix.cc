@@ -21,8 +21,8 @@ uint32_t ByAffinity() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// The processors of a quota, rounded up; 0 where there is none. Version 2 has "max 100000" or
-// "200000 100000" in one file, version 1 two files.
+// The processors of the container's quota, rounded up; 0 if there is no quota. Version 2 of control
+// groups has one file with "max 100000" or "200000 100000", version 1 has two files.
 uint32_t ByQuota() {
   double quota = 0;
   double period = 0;
@@ -54,7 +54,7 @@ std::string ProcessorName() {
 }
 
 std::byte* MapPages(uint64_t size_bytes) {
-  // One unit more than asked for, of which what lies beside the aligned part is given back.
+  // Maps one unit more, and unmaps what is before and after the aligned part.
   const uint64_t mapped_bytes = size_bytes + kPageUnit;
   void* mapped =
       mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

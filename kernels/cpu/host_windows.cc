@@ -12,8 +12,8 @@
 namespace opmill {
 namespace {
 
-// A mask has the 64 processors of one group. Since Windows 11 and Server 2022 a process may use all
-// groups by default; it has no mask then.
+// A mask covers the 64 processors of one group. Since Windows 11 and Server 2022, a process without
+// a mask may use all groups.
 uint32_t ByAffinity() {
   USHORT groups[64] = {};
   USHORT group_count = std::size(groups);
@@ -30,8 +30,8 @@ uint32_t ByAffinity() {
   return allowed != 0 ? allowed : std::thread::hardware_concurrency();
 }
 
-// The processors of a quota, rounded up; 0 where there is none. A container is a job, and its quota
-// a share of the time of all processors, in hundredths of a percent.
+// The processors of the container's quota, rounded up; 0 if there is no quota. A container is a
+// job, whose quota is a share of the time of all processors, in hundredths of a percent.
 uint32_t ByQuota() {
   JOBOBJECT_CPU_RATE_CONTROL_INFORMATION rate = {};
   constexpr DWORD kCapped =

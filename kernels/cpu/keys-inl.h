@@ -19,7 +19,7 @@ namespace opmill {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of eight vectors.
+// Joins eight vectors, in pairs.
 template <class D, class Function>
 HWY_INLINE hn::Vec<D> JoinEight(D d, const hn::TFromD<D>* from, Function join) {
   const size_t n = hn::Lanes(d);
@@ -84,8 +84,8 @@ struct FloatKeys {
     const auto key = kLeast ? hn::Sub(sign, flipped) : hn::Sub(flipped, sign);
     return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, kInfinity)), hn::Set(d, kNan), key);
   }
-  // The bits of an element with this key. The least key of all stands for no element, and gives the
-  // infinity that no element follows.
+  // The bits of an element with this key. The least key means no element; it becomes the infinity
+  // that is last.
   template <class D, class V>
   static HWY_INLINE V Bits(D d, V key) {
     const auto nan = hn::Eq(key, hn::Set(d, kMagnitude));

@@ -14,8 +14,9 @@ namespace opmill {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Squares of as many rows as 16 bytes have elements, in registers: each step interleaves a row with
-// the one half of the square below it, and so moves one bit of the row's number into the column's.
+// Transposes squares in registers, of as many rows as 16 bytes have elements. Each step interleaves
+// the rows of the upper half with those of the lower half, which moves one bit of the row's number
+// to the column's.
 template <class T>
 void TransposeAs(const T* input, const uint64_t* rows, size_t row_count, size_t count, T* columns,
                  size_t pitch) {
@@ -23,7 +24,7 @@ void TransposeAs(const T* input, const uint64_t* rows, size_t row_count, size_t 
 #if HWY_TARGET != HWY_SCALAR
   constexpr size_t kSide = 16 / sizeof(T);
   const hn::Full128<T> d;
-  // Loads may go beyond the end of a row, but not beyond that of the last.
+  // Loads may exceed the end of a row, but not the end of the last row.
   uint64_t end = 0;
   for (size_t i = 0; i < row_count; ++i) end = std::max(end, rows[i] + count);
   for (; r + kSide <= row_count; r += kSide) {

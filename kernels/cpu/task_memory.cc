@@ -11,8 +11,8 @@ std::byte* Align(std::byte* bytes) {
   return bytes + (kAlignment - reinterpret_cast<uintptr_t>(bytes) % kAlignment) % kAlignment;
 }
 
-// What a thread keeps between its scopes; threads beyond so many share. Not a thread_local with a
-// destructor: mingw-w64 frees those before it destroys them (its bug 527).
+// The block that each thread keeps between its scopes; more threads than slots share them. Not
+// thread_local variables, because mingw-w64 frees those before it destroys them (its bug 527).
 constexpr size_t kSlots = 64;
 std::atomic<std::byte*> slots[kSlots];
 

@@ -26,13 +26,13 @@ inline bool Precedes(const WideCandidate& a, const WideCandidate& b) {
 inline uint64_t PlaceOf(uint64_t candidate) { return static_cast<uint32_t>(~candidate); }
 inline uint64_t PlaceOf(const WideCandidate& candidate) { return ~candidate.place; }
 
-// Few are sorted faster without the call of another library.
+// Up to this many candidates, std::sort is faster than VQSort.
 constexpr size_t kFew = 16;
-// So many are sorted by vectors faster than they are parted without.
+// From this many candidates on, sorting with VQSort is faster than std::nth_element.
 constexpr size_t kMany = 512;
-// Elements beyond k that the first threshold is taken from, where k is small.
+// If k is small, the first threshold is taken from k + kAhead elements.
 constexpr size_t kAhead = 16;
-// A longer sequence's is taken from so many elements at most, in so many groups.
+// The first threshold of a long sequence: from at most kMostSeen elements, in at most kMostGroups.
 constexpr size_t kMostSeen = 16384;
 constexpr size_t kMostGroups = 1024;
 
@@ -61,7 +61,7 @@ struct TopK {
   using Candidate = std::conditional_t<sizeof(T) == 8, WideCandidate, uint64_t>;
 
   static HWY_INLINE Candidate Make(T key, uint64_t position) {
-    // Signed keys as unsigned ones of the same order.
+    // Converts signed keys to unsigned ones of the same order.
     constexpr U kFlip = std::is_signed_v<T> ? static_cast<U>(U{1} << (8 * sizeof(T) - 1)) : U{0};
     const U ordered = static_cast<U>(static_cast<U>(key) ^ kFlip);
     if constexpr (sizeof(T) == 8) {
@@ -102,7 +102,8 @@ struct TopK {
     return n < 64 ? bits & ((uint64_t{1} << n) - 1) : bits;
   }
 
-  // Keeps the first k in front, in any order, and gives the least key of those.
+  // Moves the k greatest candidates to the front, in any order, and returns the least of their
+  // keys.
   static T Shrink(Candidate* candidates, size_t count, size_t k) {
     if (sizeof(T) < 8 && count >= kMany) {
       Sort(candidates, count);
@@ -113,8 +114,8 @@ struct TopK {
     return KeyOf(candidates[k - 1]);
   }
 
-  // A key that at least k elements reach, or the least of all where too few are there to find one:
-  // of the greatest of so many groups of the first elements, the k-th.
+  // A threshold that at least k elements reach: the k-th greatest of the maxima of groups of the
+  // first elements. The least key if there are too few elements.
   static T Seed(const T* from, size_t count, size_t k) {
     size_t groups = kStateStep;
     while (groups < 4 * k && groups < kMostGroups) groups *= 2;
@@ -133,8 +134,8 @@ struct TopK {
     return greatest[k - 1];
   }
 
-  // Elements that are no more than the k-th best so far are skipped: those that equal it come
-  // later. Of random data all but some k * log(count / k) are.
+  // Skips elements that are not greater than the k-th best so far (equal ones come later in the
+  // order). Of random data, about k * log(count / k) elements are not skipped.
   static void Select(const void* elements, size_t count, uint64_t position, size_t k,
                      void* candidates, size_t room) {
     const T* from = static_cast<const T*>(elements);
@@ -186,8 +187,7 @@ struct TopK {
     Sort(found, filled);
   }
 
-  // As Select, for sequences that lie side by side: all of their elements at one position, then
-  // the next.
+  // Like Select, for adjacent sequences. Proceeds position by position over all sequences.
   static void SelectColumns(const void* elements, size_t width, size_t count, size_t stride,
                             size_t k, void* candidates, size_t room) {
     const T* from = static_cast<const T*>(elements);

@@ -12,17 +12,17 @@
 namespace opmill {
 namespace {
 
-constexpr uint64_t kChunk = uint64_t{1} << 20;  // elements of a sequence in one task
+constexpr uint64_t kChunk = uint64_t{1} << 20;  // the most elements of a sequence in one task
 constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
 constexpr uint64_t kTasks = 64;
 constexpr uint64_t kGatheredBytes = uint64_t{1} << 20;
-// Columns are filtered in place where k is so small a part of them: else most elements pass.
+// Columns are filtered in place only if k is at most this part of them; else most elements pass.
 constexpr uint64_t kColumnShare = 16;
-constexpr uint64_t kMostGathered = 16;  // sequences side by side: a line of 4-byte elements
+constexpr uint64_t kMostGathered = 16;  // adjacent sequences: a cache line of 4-byte elements
 
-// Sequences are selected from in one task each, or some; long ones in chunks, whose results are
-// merged in pairs, a phase for each round. The elements of a chunk lie side by side, or some
-// sequences' are gathered so.
+// A task selects from one sequence or from several. Long sequences are split into chunks, whose
+// lists are merged in pairs, one phase per round. If the elements of a sequence are not adjacent,
+// several sequences are gathered together.
 class TopKProgram : public CpuProgram {
  public:
   explicit TopKProgram(TopKWork work)
@@ -120,11 +120,11 @@ class TopKProgram : public CpuProgram {
     }
   }
 
-  // Of sequences that are gathered: not a power of two, which would put all of them into the same
-  // lines of the cache.
+  // The distance of gathered sequences. Not a power of two, which would put all of them into the
+  // same sets of the cache.
   static uint64_t Pitch(uint64_t count) { return CeilDiv(count, 64) * 64 + 16; }
 
-  // `kept` is at the first of them, and stays there.
+  // `kept` is at the first sequence.
   void GatherSequences(const std::byte* input, Walk kept, uint64_t width, uint64_t begin,
                        uint64_t count, std::byte* gathered) const {
     uint64_t rows[kMostGathered];
@@ -139,15 +139,15 @@ class TopKProgram : public CpuProgram {
     }
   }
 
-  // Lists of a sequence stand side by side; rounds read one half of the scratch and write the
-  // other.
+  // The lists of a sequence are adjacent. Rounds alternate between reading one half of the scratch
+  // and writing the other.
   std::byte* List(const RunBuffers& buffers, uint64_t round, uint64_t sequence,
                   uint64_t list) const {
     const uint64_t half = round % 2 * (scratch_bytes_ / 2);
     return buffers.scratch + half + (sequence * chunks_ + list) * list_bytes_;
   }
 
-  // How many candidates list `list` of a round has, which 2^round chunks made.
+  // The number of candidates in a list of this round, which was merged from 2^round chunks.
   uint64_t ListSize(uint64_t round, uint64_t list) const {
     const uint64_t begin = std::min((list << round) * chunk_, work_.axis.size);
     const uint64_t end = std::min(((list + 1) << round) * chunk_, work_.axis.size);
@@ -164,7 +164,7 @@ class TopKProgram : public CpuProgram {
                    work_.k, List(buffers, round, sequence, list));
   }
 
-  // Values keep their own bits, so they are read again.
+  // Reads the values again, because keys do not have all of their bits.
   void Store(const std::byte* candidates, uint64_t sequence, const RunBuffers& buffers) const {
     const Walk kept(work_.kept, sequence);
     for (uint64_t i = 0; i < work_.k; ++i) {
@@ -186,10 +186,10 @@ class TopKProgram : public CpuProgram {
   uint64_t chunk_ = 1;
   uint64_t chunks_ = 1;
   uint64_t group_ = 1;    // sequences of a task
-  bool columns_ = false;  // groups lie side by side, in lines
+  bool columns_ = false;  // whether the sequences of a group are adjacent
   uint64_t groups_per_line_ = 1;
   uint64_t lines_ = 1;
-  uint64_t gathered_ = 0;  // of those, at a time; 0: they are read in place
+  uint64_t gathered_ = 0;  // sequences gathered at a time; 0: they are read in place
   uint64_t list_bytes_ = 0;
 };
 

@@ -18,8 +18,7 @@ void GatherAs(const std::byte* input, std::byte* packed, absl::Span<const uint64
   const auto step = [](absl::Span<const uint64_t> offsets) {
     return offsets.size() < 2 ? uint64_t{0} : offsets[1] - offsets[0];
   };
-  // What lies side by side in the input is read in order, unless it is so short that the loop costs
-  // more.
+  // The inner loop follows the smaller step in the input, unless that loop would be too short.
   if (step(rows) < step(columns) && rows.size() > kShortLoop) {
     for (size_t i = 0; i < columns.size(); ++i) {
       const T* column = from + columns[i];

@@ -27,11 +27,13 @@ _NAMES = {name.replace("_", ""): name for name in OPERATORS}
 
 class Options(TypedDict, total=False):
     """Of one call. `timeout` is in seconds and covers all attempts. `feature_level` is DirectML's,
-    such as "5.0". `progress` is called with the bytes of input that are on their way, and with all
+    such as "5.0". Of a caller's executions that wait for the device, the greatest `priority` runs
+    first. `progress` is called with the bytes of input that are on their way, and with all
     that there are; it may run on a thread of gRPC's. True shows a bar, where tqdm is installed."""
 
     timeout: float | None
     feature_level: str | None
+    priority: int
     progress: Progress | bool | None
 
 

@@ -34,10 +34,11 @@ class Request:
     """The messages of an execution, which may be asked for again where it is tried again."""
 
     def __init__(self, prepared: Prepared, feature_level: str | None,
-                 max_message_bytes: int) -> None:
+                 max_message_bytes: int, priority: int = 0) -> None:
         self._prepared = prepared
         self._inputs = [tensor.data for tensor in prepared.tensors]
         self._fields = {"operator": prepared.desc, **_level(feature_level)}
+        self._priority = _priority(priority)
         self._failure: BaseException | None = None
         self.total_bytes = sum(map(len, self._inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
@@ -46,7 +47,8 @@ class Request:
 
     def message(self) -> bytes:
         """For Execute: everything."""
-        parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
+        request = ExecuteRequest(**self._fields, **self._priority)
+        parts: list[Buffer] = [request.SerializeToString()]
         for data in self._inputs:
             parts += [field_head(len(data)), data]
         return join(parts)
@@ -54,7 +56,8 @@ class Request:
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
         """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
         many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
-        head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
+        begin = {**self._fields, **self._priority}
+        head = ExecuteStreamRequest(execution_id=1, begin=begin).SerializeToString()
         taken = 0
         for index, data in enumerate(self._inputs):
             for offset in range(0, len(data), self._chunk_bytes):
@@ -86,6 +89,13 @@ def _level(feature_level: str | None) -> dict[str, int]:
         raise InvalidArgument(f'"{feature_level}" is no feature level; they are '
                               f'{", ".join(FEATURE_LEVELS.numbers)}.', field="feature_level")
     return {"feature_level": FEATURE_LEVELS.numbers[feature_level]}
+
+
+def _priority(priority: int) -> dict[str, int]:
+    if not -2**31 <= priority < 2**31:
+        raise InvalidArgument(f"priority ({priority}) is not in the range of INT32.",
+                              field="priority")
+    return {"priority": priority} if priority else {}
 
 
 class Receiver:

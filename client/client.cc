@@ -196,6 +196,7 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
   v1::ExecuteRequest request;
   *request.mutable_operator_() = desc;
   if (options.feature_level) request.set_feature_level(*options.feature_level);
+  request.set_priority(options.priority);
   return opmill::ExecuteInOneMessage(connection_->generic, request, inputs, sink,
                                      connection_->TimeoutOf(options), connection_->options.token);
 }

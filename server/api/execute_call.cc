@@ -99,6 +99,7 @@ absl::Status ExecuteCall::Execute() {
   if (!fits.ok()) return refuse(fits, &*desc);
 
   begin.desc = *std::move(desc);
+  begin.priority = header->priority();
   absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
   if (!begun.ok()) return refuse(begun.status(), &begin.desc);
   absl::Status aborted;

@@ -314,6 +314,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
       .origin = OriginOf(id, incoming.arrived),
       .desc = *std::move(desc),
       .deadline = deadline,
+      .priority = begin.priority(),
       .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
         call->Ready(id, execution);
       }};
@@ -321,7 +322,8 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
 
 RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id, absl::Time arrived) const {
   RequestOrigin origin = origin_;
-  origin.connection = nullptr;  // the call as a whole counts as one user
+  origin.connection = nullptr;    // the call as a whole counts as one user
+  origin.stream_place = nullptr;  // the same
   origin.execution_id = execution_id;
   origin.arrived = arrived;
   return origin;

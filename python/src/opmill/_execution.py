@@ -34,10 +34,11 @@ class Request:
     """The requests of an execution. Each attempt encodes them again."""
 
     def __init__(self, prepared: Prepared, feature_level: str | None,
-                 max_message_bytes: int) -> None:
+                 max_message_bytes: int, priority: int = 0) -> None:
         self._prepared = prepared
         self._inputs = [tensor.data for tensor in prepared.tensors]
         self._fields = {"operator": prepared.desc, **_level(feature_level)}
+        self._priority = _priority(priority)
         self._failure: BaseException | None = None
         self.total_bytes = sum(map(len, self._inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
@@ -46,7 +47,8 @@ class Request:
 
     def message(self) -> bytes:
         """The one request of Execute."""
-        parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
+        request = ExecuteRequest(**self._fields, **self._priority)
+        parts: list[Buffer] = [request.SerializeToString()]
         for data in self._inputs:
             parts += [field_head(len(data)), data]
         return join(parts)
@@ -55,7 +57,8 @@ class Request:
         """The requests of ExecuteStream. gRPC takes one after the other; `sent` is called with the
         number of bytes taken so far. `raise_failure` raises the exception of `sent`, which gRPC
         would drop."""
-        head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
+        begin = {**self._fields, **self._priority}
+        head = ExecuteStreamRequest(execution_id=1, begin=begin).SerializeToString()
         taken = 0
         for index, data in enumerate(self._inputs):
             for offset in range(0, len(data), self._chunk_bytes):
@@ -87,6 +90,13 @@ def _level(feature_level: str | None) -> dict[str, int]:
         raise InvalidArgument(f'"{feature_level}" is no feature level; they are '
                               f'{", ".join(FEATURE_LEVELS.numbers)}.', field="feature_level")
     return {"feature_level": FEATURE_LEVELS.numbers[feature_level]}
+
+
+def _priority(priority: int) -> dict[str, int]:
+    if not -2**31 <= priority < 2**31:
+        raise InvalidArgument(f"priority ({priority}) is not in the range of INT32.",
+                              field="priority")
+    return {"priority": priority} if priority else {}
 
 
 class Receiver:

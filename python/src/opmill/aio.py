@@ -97,7 +97,8 @@ class Client(AsyncOperators):
         self._max_message_bytes = info.limits.max_message_bytes
 
     def _request(self, call: Call, options: Options) -> Request:
-        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes)
+        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes,
+                       options.get("priority", 0))
 
     async def _execute(self, call: Call, options: Options) -> Execution:
         request = self._request(call, options)

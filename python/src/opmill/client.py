@@ -93,7 +93,8 @@ class Client(Operators):
         return self._execute(call, options).outputs
 
     def _request(self, call: Call, options: Options) -> Request:
-        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes)
+        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes,
+                       options.get("priority", 0))
 
     def _execute(self, call: Call, options: Options) -> Execution:
         return self._perform(self._request(call, options), options.get("timeout"),

@@ -434,6 +434,78 @@ constexpr NamedCase kTopKPaths[] = {
      "k=2000 "
      "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8 "
      "wide=0"},
+    // A cut that ends among equal elements, in one chunk and in several; lists of lists.
+    {"TopKCutsAmongEqualElements",
+     "top_k input=FLOAT32[2,16001] output_values=FLOAT32[2,1000] "
+     "output_indices=UINT32[2,1000] axis=1 k=1000 axis_direction=DECREASING values=constant "
+     "seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKCutsAmongEqualWideElementsOfManyChunks",
+     "top_k input=INT64[2,50257] output_values=INT64[2,700] output_indices=UINT32[2,700] "
+     "axis=1 k=700 axis_direction=INCREASING values=constant seed=3 view=134217728 groups=512 "
+     "threads=256 wide=1"},
+    {"TopKCutsAmongEqualBytes",
+     "top_k input=UINT8[3,65536] output_values=UINT8[3,2048] output_indices=UINT32[3,2048] "
+     "axis=1 k=2048 axis_direction=DECREASING values=random_bits seed=3 view=134217728 "
+     "groups=512 threads=256 wide=1"},
+    {"TopKOfFourLists",
+     "top_k input=FLOAT32[1,65536] output_values=FLOAT32[1,100] output_indices=UINT32[1,100] "
+     "axis=1 k=100 axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 "
+     "threads=8 wide=0"},
+    {"TopKOfListsOfManySequences",
+     "top_k input=FLOAT16[7,3,9001] output_values=FLOAT16[7,3,50] "
+     "output_indices=UINT64[7,3,50] axis=2 k=50 axis_direction=DECREASING values=rare_nans "
+     "seed=3 view=134217728 groups=64 threads=8 wide=0"},
+    {"TopKOfOneOfManyChunks",
+     "top_k input=UINT32[1,70001] output_values=UINT32[1,1] output_indices=UINT32[1,1] axis=1 "
+     "k=1 axis_direction=INCREASING values=descending seed=3 view=134217728 groups=64 "
+     "threads=8 wide=0"},
+    // Elements that are apart: tiles that are not full, in parts of a view, several slices.
+    {"TopKGathersTilesThatAreNotFull",
+     "top_k input=FLOAT16[301,2,45] output_values=FLOAT16[20,2,45] "
+     "output_indices=UINT32[20,2,45] axis=0 k=20 axis_direction=DECREASING values=specials "
+     "seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKGathersRowsInParts",
+     "top_k input=INT8[20001,2] output_values=INT8[40,2] output_indices=UINT32[40,2] axis=0 "
+     "k=40 axis_direction=INCREASING values=random_bits seed=3 view=1024 groups=64 threads=8 "
+     "wide=0"},
+    {"TopKGathersWideElements",
+     "top_k input=UINT64[3,1300,5] output_values=UINT64[3,64,5] output_indices=UINT32[3,64,5] "
+     "axis=1 k=64 axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 "
+     "threads=256 wide=1"},
+    // All elements sorted by radix: of each width, from rows, from columns, in parts, in views that
+    // do not hold a list, with digits that are all equal, into strides.
+    {"TopKSortsBytesByRadix",
+     "top_k input=INT8[3,5000] output_values=INT8[3,4999] output_indices=UINT32[3,4999] "
+     "axis=1 k=4999 axis_direction=DECREASING values=random_bits seed=3 view=134217728 "
+     "groups=512 threads=256 wide=1"},
+    {"TopKSortsHalvesByRadix",
+     "top_k input=FLOAT16[2,3001] output_values=FLOAT16[2,2100] output_indices=UINT32[2,2100] "
+     "axis=1 k=2100 axis_direction=INCREASING values=specials seed=3 view=134217728 "
+     "groups=512 threads=256 wide=1"},
+    {"TopKSortsNumbersByRadix",
+     "top_k input=FLOAT32[1,70001] output_values=FLOAT32[1,70001] "
+     "output_indices=UINT32[1,70001] axis=1 k=70001 axis_direction=DECREASING "
+     "values=rare_nans seed=3 view=134217728 groups=512 threads=256 wide=1"},
+    {"TopKSortsWideElementsByRadix",
+     "top_k input=INT64[5,2100] output_values=INT64[5,1500] output_indices=UINT64[5,1500] "
+     "axis=1 k=1500 axis_direction=INCREASING values=random_bits seed=3 view=134217728 "
+     "groups=512 threads=256 wide=1"},
+    {"TopKSortsColumnsByRadix",
+     "top_k input=UINT32[2500,7] output_values=UINT32[2300,7] output_indices=UINT32[2300,7] "
+     "axis=0 k=2300 axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 "
+     "threads=256 wide=1"},
+    {"TopKSortsEqualElementsByRadix",
+     "top_k input=UINT16[9001] output_values=UINT16[9001] output_indices=UINT32[9001] axis=0 "
+     "k=9001 axis_direction=INCREASING values=constant seed=3 view=134217728 groups=64 "
+     "threads=8 wide=0"},
+    {"TopKSortsPartsIntoManyViews",
+     "top_k input=FLOAT32[40001] output_values=FLOAT32[40001] output_indices=UINT32[40001] "
+     "axis=0 k=40001 axis_direction=DECREASING values=random_bits seed=3 view=8192 groups=64 "
+     "threads=8 wide=0"},
+    {"TopKSortsByRadixIntoStrides",
+     "top_k input=INT16[2,3,2200] output_values=INT16[2,3,2150]/[6450,1,3] "
+     "output_indices=UINT32[2,3,2150]/[13000,4300,2] axis=2 k=2150 axis_direction=DECREASING "
+     "values=extremes seed=3 view=134217728 groups=64 threads=8 wide=0"},
 };
 
 constexpr NamedCase kSetsOfAxes[] = {

@@ -21,7 +21,9 @@
 #define TOP_K_BINS 2048            // of a histogram of SelectBest: digits of 11 bits
 #define TOP_K_MOST_CHUNK 0x200000  // items of a chunk of SelectBest
 #define TOP_K_DIGITS 256           // of the radix sort
-#define TOP_K_TILE 32              // GatherRows: sequences, and elements of each, of a tile
+#define TOP_K_TILE_BITS 10         // GatherRows: log2 of the elements of a tile
+#define TOP_K_TILE (1 << TOP_K_TILE_BITS)
+#define TOP_K_TILE_ROWS 32  // the most sequences of a tile
 
 OPMILL_SHARED_BEGIN
 
@@ -64,8 +66,7 @@ struct TopKSortConstants {
   uint goes_across;  // 1 if adjacent lanes take adjacent sequences
 };
 
-// GatherRows. A group has a tile of TOP_K_TILE sequences and as many elements of each. Units are
-// tiles.
+// GatherRows. A group has a tile: some elements of each of 2^row_bits sequences. Units are tiles.
 struct TopKGatherConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];  // outermost first
@@ -73,7 +74,8 @@ struct TopKGatherConstants {
   uint sequences;
   uint input_base;
   uint element_stride;
-  uint length;      // elements of the part of a sequence
+  uint length;  // elements of the part of a sequence
+  uint row_bits;
   uint row_tiles;   // tiles along a sequence
   uint row_base;    // offset of the first written element
   uint row_stride;  // from a written sequence to the next

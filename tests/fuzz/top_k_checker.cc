@@ -107,8 +107,11 @@ class TopKChecker final : public DispatchChecker {
     Demand(c.length > 0 && c.sequences > 0, "gathers nothing");
     if (!mistake_.empty()) return;
     NeedPositions(kept, c.sequences, "sequences");
-    Demand(c.row_tiles == CeilDiv(c.length, TOP_K_TILE), "has other tiles in a row");
-    NeedUnits(CeilDiv(c.sequences, TOP_K_TILE) * c.row_tiles);
+    Demand(c.row_bits < 32 && 1u << c.row_bits <= TOP_K_TILE_ROWS, "has more rows than memory");
+    if (!mistake_.empty()) return;
+    const uint64_t rows = uint64_t{1} << c.row_bits;
+    Demand(c.row_tiles == CeilDiv(c.length, TOP_K_TILE / rows), "has other tiles in a row");
+    NeedUnits(CeilDiv(c.sequences, rows) * c.row_tiles);
     Demand(c.sequences == 1 || c.length <= c.row_stride, "has rows that overlap");
     ReadsElement(c.input_base + Span(kept, &Dim::input_stride) +
                  uint64_t{c.length - 1} * c.element_stride);

@@ -94,17 +94,27 @@ TEST(PlanTopK, SelectsFromOneLongSequenceInFewPasses) {
 }
 
 TEST(PlanTopK, ListsTheBestOfChunksInTheOrderOfPositions) {
-  // Two chunks of a sequence; what is left of the second follows what is left of the first.
+  // Seven chunks of a sequence; what is left of each follows what is left of the one before.
   const OperatorPlan plan = PlanOf(Tensor({3, 25000}), 1, 100);
   ASSERT_THAT(Entries(plan), ElementsAre("SelectBest", "SelectBest"));
   const auto first = plan.passes[0].dispatches[0].constants.As<TopKSelectConstants>();
-  EXPECT_EQ(first.chunks, 2u);
-  EXPECT_EQ(first.chunk_length, 12512u);
-  EXPECT_EQ(first.record_stride, 200u);
+  EXPECT_EQ(first.chunks, 7u);
+  EXPECT_EQ(first.chunk_length, 3584u);
+  EXPECT_EQ(first.record_stride, 700u);
   const auto second = plan.passes[1].dispatches[0].constants.As<TopKSelectConstants>();
-  EXPECT_EQ(second.items.length, 200u);
-  EXPECT_EQ(second.items.stride, 200u);
+  EXPECT_EQ(second.items.length, 700u);
+  EXPECT_EQ(second.items.stride, 700u);
   EXPECT_EQ(second.chunks, 1u);
+}
+
+TEST(PlanTopK, HasShorterChunksWhereTheyAreFew) {
+  const auto groups = [](const TensorDesc& input, uint32_t k) {
+    return GroupsOf(PlanOf(input, 1, k).passes[0].dispatches[0]);
+  };
+  EXPECT_EQ(groups(Tensor({1, 1 << 20}), 10), 256u) << "of 4096 elements";
+  EXPECT_EQ(groups(Tensor({1, 1 << 20}), 1024), 128u) << "of eight times k";
+  EXPECT_EQ(groups(Tensor({1, 1 << 22}), 10), 512u) << "which fill the device";
+  EXPECT_EQ(groups(Tensor({1, 1 << 26}), 10), 4096u) << "of 64 KiB";
 }
 
 TEST(PlanTopK, GathersElementsThatAreApart) {

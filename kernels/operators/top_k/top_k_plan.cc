@@ -23,6 +23,9 @@ constexpr uint64_t kMaxAcross = 128;
 // chunk find it in the caches of all current GPUs.
 constexpr uint64_t kLaneItems = 32;
 
+// The same if there would be too few chunks to fill the device otherwise.
+constexpr uint64_t kMinLaneItems = 8;
+
 // A chunk is at least this many times longer than what is kept of it, so that few passes follow.
 constexpr uint64_t kShrink = 8;
 
@@ -70,9 +73,12 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
     }
   }
   if (choice.method == Method::kSelect) {
-    choice.record_chunk = std::max(kLaneItems * choice.threads, kShrink * k);
-    choice.chunk_length = std::max(choice.record_chunk,
-                                   kLaneItems * choice.threads * std::max<uint64_t>(1, 4 / bytes));
+    const uint64_t least = std::max(kMinLaneItems * choice.threads, kShrink * k);
+    const uint64_t filling = space.results() * length / options.parallel_groups;
+    const uint64_t most = kLaneItems * choice.threads;
+    choice.record_chunk = std::max(most, least);
+    choice.chunk_length =
+        std::max(least, std::min(filling, most * std::max<uint64_t>(1, 4 / bytes)));
     while (choice.chunk_length < TOP_K_MOST_CHUNK / 2 &&
            SelectedRecords(length, k, choice.chunk_length, choice.parts) >
                options.max_view_elements) {

@@ -51,6 +51,7 @@ void Slice::Gather(const IterationSpace& piece) {
                                            "GatherRows",
                                            {{"DATA_TYPE", static_cast<uint32_t>(WordType(type_))},
                                             {"THREADS", Narrow(choice_.threads)}}});
+  const uint64_t rows = std::min(std::bit_ceil(sequences_), uint64_t{TOP_K_TILE_ROWS});
   for (const IterationSpace& part : SliceReduced(piece, limits)) {
     const uint64_t length = part.index_count();
     const PlacedView from =
@@ -68,10 +69,11 @@ void Slice::Gather(const IterationSpace& piece) {
     constants.input_base = from.base;
     constants.element_stride = Narrow(Along(part).input_stride);
     constants.length = Narrow(length);
-    constants.row_tiles = Narrow(CeilDiv(length, TOP_K_TILE));
+    constants.row_bits = Narrow(std::bit_width(rows) - 1);
+    constants.row_tiles = Narrow(CeilDiv(length, TOP_K_TILE / rows));
     constants.row_base = to.base;
     constants.row_stride = Narrow(choice_.row_stride);
-    const uint64_t tiles = CeilDiv(sequences_, TOP_K_TILE) * constants.row_tiles;
+    const uint64_t tiles = CeilDiv(sequences_, rows) * constants.row_tiles;
     constants.groups.unit_count = Narrow(tiles);
     dispatch.constants = constants;
     SetGroups(dispatch, tiles);

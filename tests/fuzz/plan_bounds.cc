@@ -232,7 +232,7 @@ uint64_t WorkOf(const OperatorDesc& desc) {
     for (const uint32_t axis : desc.list("axes")) of_result *= desc.inputs[0].sizes[axis];
     return elements + elements / of_result;  // plus the positions found
   }
-  if (desc.schema == &kTopKSchema) return elements * desc.number("k");
+  if (desc.schema == &kTopKSchema) return elements + ElementCount(OutputsOf(desc)[0]);
   return ElementCount(OutputsOf(desc)[0]);
 }
 

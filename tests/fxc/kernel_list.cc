@@ -19,7 +19,6 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "kernels/plan/tuning.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {
@@ -292,17 +291,8 @@ class Collector {
         Add(ListTwin(kernel, options));
       }
       if (ValueOf(kernel, "ALONE") == 1) Add(SharedTwin(kernel));
-      if (ValueOf(kernel, "ITEMS") > 0) AddAllItems(kernel);
     }
     return kernels_.size() > known;
-  }
-
-  // Adds kernels for every small number of items.
-  void AddAllItems(KernelPermutation kernel) {
-    for (uint32_t items = 1; items <= tuning::kMaxFewItems; ++items) {
-      SetValue(kernel, "ITEMS", items);
-      Add(kernel);
-    }
   }
 
   // Adds the variant for views that are too large for words, which is too rare to occur by chance

@@ -204,8 +204,9 @@ absl::Status Server::Initialize() {
                                                *connections_, limits);
   shared_memory_ = std::make_unique<SharedMemory>(AllowsSharedMemory(options_),
                                                   limits.max_shared_memory_regions);
-  service_ = std::make_unique<OperatorService>(OperatorService::Parts{
-      *device_, *cache_, *executor_, statistics_, open_calls_, *access_, *connections_, limits});
+  service_ = std::make_unique<OperatorService>(
+      OperatorService::Parts{*device_, *cache_, *executor_, statistics_, open_calls_, *access_,
+                             *connections_, *shared_memory_, limits});
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,

@@ -13,6 +13,9 @@
 namespace opmill {
 namespace {
 
+// A step of ReceiveFrom takes about a millisecond.
+constexpr uint64_t kStepBytes = uint64_t{4} << 20;
+
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
 uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
   uint64_t bytes = 0;
@@ -131,6 +134,39 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
 
 void Executor::Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                        absl::string_view field) {
+  Receive(execution, chunk, field, [&chunk](std::byte* to) {
+    chunk.data.CopyTo(to);
+    return absl::OkStatus();
+  });
+}
+
+void Executor::ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read) {
+  PostSteps(
+      [this, execution, read = std::move(read), input = size_t{0}, offset = uint64_t{0}]() mutable {
+        const uint64_t bytes = SpannedBytes(execution->desc().inputs[input]);
+        const size_t size = static_cast<size_t>(std::min(kStepBytes, bytes - offset));
+        const IncomingChunk chunk = {.tensor_index = static_cast<uint32_t>(input),
+                                     .offset = offset,
+                                     .data = Payload(nullptr, 0, 0, size)};  // only its size counts
+        Receive(execution, chunk, "",
+                [&](std::byte* to) { return read(input, offset, absl::MakeSpan(to, size)); });
+        offset += size;
+        if (offset == bytes) {
+          ++input;
+          offset = 0;
+        }
+        return input < execution->desc().inputs.size() && execution->status().ok();
+      });
+}
+
+void Executor::PostSteps(std::function<bool()> step) {
+  workers_.Post([this, step = std::move(step)] {
+    if (step()) PostSteps(step);
+  });
+}
+
+void Executor::Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+                       absl::string_view field, CopyBytes copy) {
   std::shared_ptr<BudgetedBuffer> input;
   uint64_t received = 0;
   absl::Status fits;
@@ -148,7 +184,11 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     End(execution, fits);
     return;
   }
-  chunk.data.CopyTo(input->buffer->bytes().data() + received);
+  const absl::Status copied = copy(input->buffer->bytes().data() + received);
+  if (!copied.ok()) {
+    End(execution, copied);
+    return;
+  }
   using Received = ExecutionProgress::Received;
   Received then = Received::kMore;
   {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -56,10 +55,12 @@ class Executor {
                absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Copies all inputs on threads of the executor: `read` fills `to` with the bytes of an input from
-  // `offset` on. An error that it returns ends the execution. Chunks must not be received as well.
+  // `offset` on, for several parts at a time. An error that it returns ends the execution. Chunks
+  // must not be received as well.
   using ReadInput =
       std::function<absl::Status(size_t input, uint64_t offset, absl::Span<std::byte> to)>;
-  void ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read);
+  void ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
   // with other work. A step should take about a millisecond.
@@ -107,9 +108,11 @@ class Executor {
   Admission::Load load() const;
   absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
                                          const std::vector<TensorDesc>& outputs);
-  using CopyBytes = absl::FunctionRef<absl::Status(std::byte* to)>;
-  void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
-               absl::string_view field, CopyBytes copy) ABSL_LOCKS_EXCLUDED(mutex_);
+  struct InputCopy;
+  bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes of `chunk` are in the buffer.
+  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)

@@ -22,7 +22,7 @@ absl::Status EndsAt(uint64_t offset) {
 absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(const std::string& name) {
   const int file = shm_open(absl::StrCat("/", name).c_str(), O_RDWR, 0);
   if (file < 0) return absl::ErrnoToStatus(errno, "shm_open");
-  const std::shared_ptr<const Segment> segment(new Segment(file));
+  std::shared_ptr<const Segment> segment(new Segment(file));
   struct stat status = {};
   if (fstat(file, &status) != 0) return absl::ErrnoToStatus(errno, "fstat");
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError("not a segment");

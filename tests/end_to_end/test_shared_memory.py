@@ -60,7 +60,7 @@ def segments_open_in(pid):
         with contextlib.suppress(OSError):  # has been closed
             links.append(os.readlink(folder / entry))
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-    return [link for link in links if "/dev/shm/" in link] + (["map"] if "/dev/shm/" in maps else [])
+    return [link for link in [*links, *maps.splitlines()] if "/dev/shm/" in link]
 
 
 class SharedMemoryCase(unittest.TestCase):

@@ -2,12 +2,14 @@
 it does not work."""
 
 import asyncio
+import gc
 import os
 import pathlib
 import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -33,23 +35,27 @@ class SharedMemoryCase(unittest.TestCase):
         cls.server = cls.enterClassContext(ServerProcess(*cls.flags, device="cpu"))
 
     def setUp(self):
-        self.c = self.enterContext(opmill.connect(self.server.address))
-        self.plain = self.enterContext(opmill.connect(self.server.address, shared_memory="off"))
         # What else runs on this machine has segments of its own.
-        self.created = []
-        create = shared.Segment.__init__
+        self.paths = set()
+        self.uses = 0
+        self.addCleanup(lambda: self.assertEqual(self.present(), []))  # once clients are closed
+        divide = shared.Segment.divide
 
         def record(segment, sizes):
-            create(segment, sizes)
-            self.created.append(segment._path)
+            divide(segment, sizes)
+            self.paths.add(segment._path)
+            self.uses += 1
 
-        self.enterContext(mock.patch.object(shared.Segment, "__init__", record))
+        self.enterContext(mock.patch.object(shared.Segment, "divide", record))
+        self.c = self.enterContext(opmill.connect(self.server.address))
+        self.plain = self.enterContext(opmill.connect(self.server.address, shared_memory="off"))
+
+    def present(self):
+        return [path for path in self.paths if path.exists()]
 
     def used(self):
-        """How many segments have been made, all of which are gone."""
-        count = len(self.created)
-        self.assertFalse([path for path in self.created if path.exists()])
-        self.created.clear()
+        """How many segments inputs and outputs have been in."""
+        count, self.uses = self.uses, 0
         return count
 
 
@@ -106,6 +112,66 @@ class SharedMemory(SharedMemoryCase):
         np.testing.assert_array_equal(first, expected)
         self.assertEqual(self.used(), 4)
 
+    def test_segments_of_inputs_are_used_again(self):
+        random = np.random.default_rng(10)
+        sizes = [shared.LEAST_BYTES, 2 * shared.LEAST_BYTES, 3 * shared.LEAST_BYTES // 2]
+        for size in sizes:
+            x = random.random(size // 4, np.float32)
+            for _ in range(3):
+                self.assertEqual(self.c.argmax(x), x.argmax())
+        self.assertEqual(len(self.paths), 2)
+        with mock.patch.object(self.c._segments, "_most_idle_bytes", 2 * shared.LEAST_BYTES):
+            self.c.argmax(x)
+            self.assertEqual(len(self.present()), 1)
+        # A forked process leaves them to its parent.
+        if os.fork() == 0:
+            with self.c._segments.borrow([100]) as segment:
+                os._exit(0 if segment.owner == os.getpid() and segment.close() is None else 1)
+        self.assertEqual(os.wait()[1], 0)
+        wrong = []
+
+        def work(seed):
+            y = np.random.default_rng(seed).random(shared.LEAST_BYTES, np.float32)
+            for _ in range(4):
+                if self.c.argmax(y) != y.argmax():
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_arrays_that_are_in_shared_memory(self):
+        x = opmill.shared_empty((2000, 1000))
+        x[:] = np.random.default_rng(11).random(x.shape, np.float32)
+        self.used()
+        views = [x, x[1:], x[:, 8:], x.T, x.reshape(-1, 10), x.view(np.int32),
+                 np.broadcast_to(x[:1100], (2, 1100, 1000))]
+        for view in views:
+            np.testing.assert_array_equal(self.c.argmax(view, -1), view.argmax(-1))
+        self.assertEqual(self.used(), 0)  # but the array's own
+        np.testing.assert_array_equal(self.c.argmax(x[::-1], 1), x[::-1].argmax(1))
+        np.testing.assert_array_equal(self.c.add(x, x.copy()), x + x)
+        self.assertEqual(self.used(), 3)  # a copy; the second input, and the output
+        np.testing.assert_array_equal(self.plain.argmax(x, 1), x.argmax(1))
+        seen = []
+        self.c.sum(x, progress=lambda sent, total: seen.append((sent, total)))
+        self.assertEqual(seen, [(x.nbytes, x.nbytes)])
+        row = x[0]
+        del x, view, views
+        gc.collect()
+        self.assertEqual(len(self.present()), 1 + len(self.c._segments._idle))
+        del row
+        gc.collect()
+        self.assertEqual(len(self.present()), len(self.c._segments._idle))
+        self.assertEqual(opmill.shared_empty(0).shape, (0,))
+        self.assertEqual(opmill.shared_empty(3, "int8").dtype, np.int8)
+        with self.assertRaises(MemoryError):
+            opmill.shared_empty(1 << 60, "int8")
+        gc.collect()
+
     def test_small_arrays_go_in_the_message(self):
         self.c.sum(np.ones(1000, np.float32))
         self.assertEqual(self.used(), 0)
@@ -160,6 +226,7 @@ class SharedMemory(SharedMemoryCase):
         x = np.ones(shared.LEAST_BYTES, np.float32)
         c = pickle.loads(pickle.dumps(self.c))
         self.assertEqual(c.max(x), 1)
+        c.close()
         self.assertEqual(self.used(), 1)
         c = pickle.loads(pickle.dumps(self.plain))
         self.assertEqual(c.max(x), 1)
@@ -181,7 +248,7 @@ class SharedMemory(SharedMemoryCase):
         full = mock.Mock(side_effect=OSError(28, "No space left on device"))
         with mock.patch("os.pwrite", full):
             np.testing.assert_array_equal(self.c.hardmax(x), oracle.hardmax(x))
-        self.assertEqual(self.used(), 2)
+        self.assertEqual(self.used(), 1)
         np.testing.assert_array_equal(self.c.hardmax(x), oracle.hardmax(x))
         self.assertEqual(self.used(), 2)  # tried again
 

@@ -56,7 +56,8 @@ def options_of(target: str | Sequence[str], tls: Tls | bool | None,
                **others: Any) -> ConnectOptions:
     text = target if isinstance(target, str) else ",".join(target)
     if others.get("shared_memory", "auto") not in ("auto", "off"):
-        raise ValueError(f'shared_memory is {others["shared_memory"]!r}; it must be "auto" or "off".')
+        raise ValueError(f'shared_memory is {others["shared_memory"]!r}; it must be "auto" or '
+                         '"off".')
     options = ConnectOptions(text, Tls() if tls is True else tls or None, **others)
     if options.token and not options.tls and not options.insecure and not stays_here(text):
         raise ValueError(f"A token would go to {text} in clear text. Use tls=, or allow it with "

@@ -3,7 +3,7 @@ in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +52,10 @@ class Request:
             parts += [field_head(len(data)), data]
         return join(parts)
 
-    def shared_message(self, source: Segment, target: Segment | None) -> bytes:
-        """For Execute, with the inputs in a segment, and the outputs too if there is one."""
+    def shared_message(self, sources: Sequence[Message | None], target: Segment | None) -> bytes:
+        """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
         outputs = target.ranges if target else ()
-        request = ExecuteRequest(**self._fields, shared_inputs=source.ranges,
+        request = ExecuteRequest(**self._fields, shared_inputs=sources,
                                  shared_outputs=outputs)
         message: bytes = request.SerializeToString()
         return message

@@ -1,6 +1,7 @@
 """Tensors in shared memory, for servers on this machine: the bytes are copied into a segment, and
-the server is told its name. Each execution has segments of its own, which are removed when it has
-ended. An output stays in its segment, whose memory then belongs to the result alone."""
+the server is told its name. An output stays in its segment, whose name is removed when the
+execution has ended: its memory then belongs to the result alone. Segments of inputs are used again
+by the same client, as long as they are small."""
 
 from __future__ import annotations
 
@@ -11,23 +12,27 @@ import functools
 import mmap
 import os
 import pathlib
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ._contract import DATA_TYPES, Message, SharedMemoryRange
 from ._wire import Buffer
 from .errors import OpMillError
 
 # From here on it is faster than a stream (docs/performance.md).
-LEAST_BYTES = 4 << 20
+LEAST_BYTES = 2 << 20
 
 _FOLDER = pathlib.Path("/dev/shm")  # of shm_open, on Linux
 _PREFIX = "opmill-client-"
 _ALIGNMENT = 64
 _STEP_BYTES = 1 << 20
+_MOST_IDLE_BYTES = 256 << 20  # of a client
 _ABANDONED_SECONDS = 60  # without a write; younger ones may not be locked yet
 
 
@@ -57,21 +62,29 @@ class Segment:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         _remove_abandoned()
-        self._offsets = []
-        self._bytes = 0
-        for size in sizes:
-            self._offsets.append(self._bytes)
-            self._bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
-        name = _PREFIX + os.urandom(16).hex()
-        self._path = _FOLDER / name
+        self.owner = os.getpid()
+        self.bytes = sum(map(_aligned, sizes))
+        self._path = _FOLDER / (_PREFIX + os.urandom(16).hex())
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_SH)
-            os.truncate(self._file, self._bytes)
+            os.truncate(self._file, self.bytes)
         except OSError as error:
             raise Unusable(for_good=error.errno != errno.ENOSPC) from error
-        self.ranges = [SharedMemoryRange(key=name, offset=offset, byte_size=size)
-                       for offset, size in zip(self._offsets, sizes)]
+        self.divide(sizes)
+
+    def divide(self, sizes: Sequence[int]) -> None:
+        """Among tensors of these sizes."""
+        self._offsets = [sum(map(_aligned, sizes[:index])) for index in range(len(sizes))]
+        self.ranges = [self.range(offset, size) for offset, size in zip(self._offsets, sizes)]
+
+    def range(self, offset: int, size: int) -> Message:
+        return SharedMemoryRange(key=self._path.name, offset=offset, byte_size=size)
+
+    def map(self) -> mmap.mmap:
+        """Shared with the server. Takes the memory now: to lack it at a write is fatal."""
+        os.posix_fallocate(self._file, 0, self.bytes)
+        return mmap.mmap(self._file, self.bytes)
 
     def write(self, tensors: Sequence[Buffer], sent: Callable[[int], None]) -> None:
         """Raises Unusable if the system has no room; a mapping would be a fatal signal then."""
@@ -91,7 +104,7 @@ class Segment:
     def arrays(self, descs: Sequence[Message]) -> list[np.ndarray[Any, Any]]:
         """The packed tensors in it, as arrays that keep its memory. Like other arrays, a process
         that is forked does not share them: what either writes is a copy of its own."""
-        memory = mmap.mmap(self._file, self._bytes, flags=mmap.MAP_PRIVATE,
+        memory = mmap.mmap(self._file, self.bytes, flags=mmap.MAP_PRIVATE,
                            prot=mmap.PROT_READ | mmap.PROT_WRITE)
         arrays = []
         for desc, offset in zip(descs, self._offsets):
@@ -112,6 +125,98 @@ class Segment:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+# Of the arrays of shared_empty that exist: by their memory, its address and segment.
+_shared_arrays: weakref.WeakKeyDictionary[mmap.mmap, tuple[int, Segment]] = (
+    weakref.WeakKeyDictionary())
+
+
+def find_shared(data: memoryview) -> Message | None:
+    """The range of a segment that a tensor's bytes are, if they are of a shared_empty."""
+    owner: Any = data
+    while owner is not None and not isinstance(owner, mmap.mmap):
+        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
+    address, segment = _shared_arrays.get(owner, (0, None)) if owner is not None else (0, None)
+    if segment is None:
+        return None
+    return segment.range(np.frombuffer(data, np.uint8).ctypes.data - address, len(data))
+
+
+def _remove(segment: Segment) -> None:
+    if segment.owner == os.getpid():
+        segment.close()
+
+
+def shared_empty(shape: int | Sequence[int],
+                 dtype: DTypeLike = np.float32) -> np.ndarray[Any, Any]:
+    """As numpy.empty, in shared memory: a server on this machine reads the array, or a view of it,
+    where it is, without a copy by the client. Of use for large arrays that are computed in place,
+    or passed more than once. Elsewhere, or on systems without /dev/shm, it is an ordinary array."""
+    count = int(np.prod(shape, dtype=np.int64))
+    size = count * np.dtype(dtype).itemsize
+    if size == 0 or not is_possible():
+        return np.empty(shape, dtype)
+    with contextlib.ExitStack() as failure:
+        try:
+            segment = failure.enter_context(Segment([size]))
+            memory = segment.map()
+        except (OSError, Unusable) as error:
+            raise MemoryError(f"{_FOLDER} has no room for an array of {size} bytes.") from error
+        failure.pop_all()
+    array = np.frombuffer(memory, dtype, count)
+    _shared_arrays[memory] = array.ctypes.data, segment
+    weakref.finalize(memory, _remove, segment)
+    return array.reshape(shape)
+
+
+class Segments:
+    """Those of the inputs of one client. Any thread may call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Segment] = []
+        self._most_idle_bytes = _MOST_IDLE_BYTES
+
+    @contextlib.contextmanager
+    def borrow(self, sizes: Sequence[int]) -> Iterator[Segment]:
+        """A segment for tensors of these sizes."""
+        least = sum(map(_aligned, sizes))
+        with self._lock:
+            # A forked process has no part in those of its parent.
+            self._idle = [each for each in self._idle if each.owner == os.getpid()]
+            fitting = [each for each in self._idle if each.bytes >= least]
+            segment = min(fitting, key=lambda each: each.bytes, default=None)
+            if segment:
+                self._idle.remove(segment)
+        if segment:
+            segment.divide(sizes)
+        else:
+            segment = Segment(sizes)
+        try:
+            yield segment
+        except BaseException:
+            segment.close()  # the server may still read it
+            raise
+        with self._lock:
+            self._idle.append(segment)
+            surplus = []
+            while sum(each.bytes for each in self._idle) > self._most_idle_bytes:
+                surplus.append(self._idle.pop(0))
+        for each in surplus:
+            each.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._most_idle_bytes = 0
+        for segment in idle:
+            if segment.owner == os.getpid():
+                segment.close()
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 @functools.lru_cache(maxsize=1)  # once in a process

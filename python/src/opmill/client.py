@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
@@ -21,7 +22,8 @@ from ._execution import Execution, Receiver, Request
 from ._operators import Operators
 from ._progress import reporting
 from ._retry import Attempts
-from ._shared_memory import LEAST_BYTES, Segment, Unusable, is_possible, unusable
+from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
+                             is_possible, unusable)
 from .errors import OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
@@ -60,10 +62,13 @@ class Client(Operators):
         self._stream_call = self._channel.stream_stream(f"/{SERVICE}/ExecuteStream")
         self._max_message_bytes = 0
         self._shares_memory = False
+        self._segments = Segments()
+        weakref.finalize(self, self._segments.close)
         self._output_sizes: dict[bytes, list[int]] = {}  # of operators whose inputs were shared
 
     def close(self) -> None:
         self._channel.close()
+        self._segments.close()
 
     def __enter__(self) -> Client:
         return self
@@ -144,13 +149,18 @@ class Client(Operators):
         """Through shared memory. Raises Unusable where that does not work."""
         sizes = self._sizes_of_outputs(request, clock.remaining())
         with contextlib.ExitStack() as segments:
-            source = segments.enter_context(Segment([len(data) for data in request.inputs]))
+            ranges = [find_shared(data) for data in request.inputs]
+            others = [data for data, known in zip(request.inputs, ranges) if known is None]
+            if others:
+                source = segments.enter_context(self._segments.borrow(list(map(len, others))))
+                source.write(others, sent)
+                written = iter(source.ranges)
+                ranges = [known or next(written) for known in ranges]
             target = None
             if sum(sizes) >= LEAST_BYTES:
                 target = segments.enter_context(Segment(sizes))
-            source.write(request.inputs, sent)
             receiver = Receiver(is_stream=False, segment=target)
-            responses = self._execute_call(request.shared_message(source, target),
+            responses = self._execute_call(request.shared_message(ranges, target),
                                            clock.remaining(), self._options.metadata())
             started(responses)
             try:
@@ -158,6 +168,7 @@ class Client(Operators):
             except grpc.RpcError as error:
                 failure = from_rpc_error(error)
                 raise unusable(failure) or failure from None
+            sent(request.total_bytes)
             return request.finish(receiver)
 
     def _sizes_of_outputs(self, request: Request, timeout: float | None) -> list[int]:

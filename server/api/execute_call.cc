@@ -193,8 +193,14 @@ void ExecuteCall::Ready(const std::shared_ptr<Execution>& execution) {
   }
   results_.emplace(execution, max_chunk_bytes_,
                    ResultPosition{.output = execution->outputs().size()});
-  WriteShared(executor_, execution, std::move(shared_outputs_), kSharedOutputs,
-              [this] { WriteNext(); });
+  WriteShared(executor_, execution, std::move(shared_outputs_), kSharedOutputs, [this] {
+    const absl::Status status = results_->execution()->status();
+    if (status.ok()) {
+      WriteNext();
+    } else {
+      Finish(ToGrpcStatus(status));
+    }
+  });
 }
 
 void ExecuteCall::WriteNext() {

@@ -46,9 +46,8 @@ absl::StatusOr<std::vector<SharedRange>> OpenRanges(const Ranges& ranges, const 
                                                     const OperatorDesc& desc,
                                                     const SharedMemory& memory, CheckRange* check) {
   if (static_cast<size_t>(ranges.size()) != tensors.size()) {
-    return InvalidField(
-        field, absl::StrCat(field, " has ", ranges.size(), " ranges; ", OperatorName(desc), " has ",
-                            tensors.size(), " such tensors."));
+    return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
+                                            OperatorName(desc), " needs ", tensors.size(), "."));
   }
   std::vector<SharedRange> opened;
   for (const TensorDesc& tensor : tensors) {

@@ -12,7 +12,7 @@ ANSWERS = {
     "CompileOperatorResponse": "CompiledOperator",
     "ExecutionStatistics": "ExecutionStatistics",
 }
-_SCALARS = {3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 13: "int"}
+_SCALARS = {1: "float", 3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 13: "int"}
 _DURATION = ".google.protobuf.Duration"
 
 _HEAD = '''"""What servers answer. Written by generate.py from the contract.

@@ -53,6 +53,14 @@ std::string ServerText(const v1::GetServerInfoResponse& info) {
   return TextTable(rows, /*align_right=*/false);
 }
 
+std::string CallerLimitsText(const v1::CallerLimits& limits) {
+  std::vector<std::string> parts;
+  if (limits.executions() != 0) parts.push_back(absl::StrCat(limits.executions(), " executions"));
+  if (limits.bytes() != 0) parts.push_back(BytesText(limits.bytes()));
+  if (limits.rate() != 0) parts.push_back(absl::StrCat(limits.rate(), " executions/s"));
+  return parts.empty() ? "none" : absl::StrJoin(parts, ", ");
+}
+
 std::string LimitsText(const v1::ServerLimits& limits) {
   return TextTable({{"message to the server", BytesText(limits.max_message_bytes())},
                     {"chunk of an output", BytesText(limits.max_response_chunk_bytes())},
@@ -64,6 +72,7 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"queued executions", absl::StrCat(limits.max_queued())},
                     {"executions per stream", absl::StrCat(limits.max_executions_per_stream())},
                     {"streams", absl::StrCat(limits.max_streams())},
+                    {"each caller", CallerLimitsText(limits.caller_limits())},
                     {"connections", absl::StrCat(limits.max_connections())},
                     {"calls per connection", absl::StrCat(limits.max_calls_per_connection())},
                     {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},

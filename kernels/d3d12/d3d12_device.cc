@@ -315,7 +315,8 @@ PlanOptions PlanOptionsFor(DeviceKind kind) {
     plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
     plan.threads = 8;
   } else {
-    plan.parallel_groups = 512;
+    // An H100 has room for 1056 groups of 256 lanes. No interface of Direct3D gives that number.
+    plan.parallel_groups = 1024;
     plan.threads = 256;
     plan.prefers_wide_rows = true;
   }

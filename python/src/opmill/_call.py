@@ -27,12 +27,14 @@ _NAMES = {name.replace("_", ""): name for name in OPERATORS}
 
 class Options(TypedDict, total=False):
     """Options of one call. `timeout` is in seconds and covers all attempts. `feature_level` is
-    DirectML's, such as "5.0". `progress` is called with the number of input bytes that were sent,
-    and with their total; a thread of gRPC may call it. True shows a progress bar, if tqdm is
+    DirectML's, such as "5.0". Of a caller's executions that wait for the device, the one with the
+    greatest `priority` runs first. `progress` is called with the number of input bytes that were
+    sent, and with their total; a thread of gRPC may call it. True shows a progress bar, if tqdm is
     installed."""
 
     timeout: float | None
     feature_level: str | None
+    priority: int
     progress: Progress | bool | None
 
 

@@ -209,11 +209,13 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
   if (options.feature_level) request.set_feature_level(*options.feature_level);
   for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
   for (const v1::SharedMemoryRange& range : tensors.outputs) *request.add_shared_outputs() = range;
-  return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
-               [&](absl::Duration remaining) {
-                 return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink,
-                                                    remaining, connection_->options.token);
-               });
+  return Retry(
+      connection_->options.max_attempts, connection_->TimeoutOf(options),
+      [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
+      [&](absl::Duration remaining) {
+        return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink, remaining,
+                                           connection_->options.token);
+      });
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,

@@ -3,7 +3,7 @@ responses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from ._call import Array, Prepared
 from ._contract import (FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
                         ExecuteStreamRequest, ExecuteStreamResponse, Message)
 from ._convert import to_dataclass
+from ._shared_memory import Segment
 from ._tensors import empty_output, writable_bytes
 from ._wire import Buffer, chunk_parts, field_head, join, split
 from .errors import Internal, InvalidArgument, from_status
@@ -36,11 +37,11 @@ class Request:
     def __init__(self, prepared: Prepared, feature_level: str | None,
                  max_message_bytes: int, priority: int = 0) -> None:
         self._prepared = prepared
-        self._inputs = [tensor.data for tensor in prepared.tensors]
+        self.inputs = [tensor.data for tensor in prepared.tensors]
         self._fields = {"operator": prepared.desc, **_level(feature_level)}
         self._priority = _priority(priority)
         self._failure: BaseException | None = None
-        self.total_bytes = sum(map(len, self._inputs))
+        self.total_bytes = sum(map(len, self.inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
         self._chunk_bytes = min(CHUNK_BYTES, room)
         self.is_small = self.total_bytes <= self._chunk_bytes
@@ -49,9 +50,17 @@ class Request:
         """The one request of Execute."""
         request = ExecuteRequest(**self._fields, **self._priority)
         parts: list[Buffer] = [request.SerializeToString()]
-        for data in self._inputs:
+        for data in self.inputs:
             parts += [field_head(len(data)), data]
         return join(parts)
+
+    def shared_message(self, sources: Sequence[Message | None], target: Segment | None) -> bytes:
+        """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
+        outputs = target.ranges if target else ()
+        request = ExecuteRequest(**self._fields, **self._priority, shared_inputs=sources,
+                                 shared_outputs=outputs)
+        message: bytes = request.SerializeToString()
+        return message
 
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
         """The requests of ExecuteStream. gRPC takes one after the other; `sent` is called with the
@@ -60,7 +69,7 @@ class Request:
         begin = {**self._fields, **self._priority}
         head = ExecuteStreamRequest(execution_id=1, begin=begin).SerializeToString()
         taken = 0
-        for index, data in enumerate(self._inputs):
+        for index, data in enumerate(self.inputs):
             for offset in range(0, len(data), self._chunk_bytes):
                 chunk = data[offset:offset + self._chunk_bytes]
                 yield join((head, *chunk_parts(index, offset, chunk)))
@@ -100,10 +109,11 @@ def _priority(priority: int) -> dict[str, int]:
 
 
 class Receiver:
-    """Assembles the outputs in new arrays. Raises the error that the server reports, or Internal
-    if a response violates the contract."""
+    """Assembles the outputs in new arrays, or takes them from a segment. Raises the error that the
+    server reports, or Internal if a response violates the contract."""
 
-    def __init__(self, *, is_stream: bool) -> None:
+    def __init__(self, *, is_stream: bool, segment: Segment | None = None) -> None:
+        self._segment = segment
         self._response: Any = ExecuteStreamResponse if is_stream else ExecuteResponse
         self._outputs: list[Array] | None = None
         self._targets: list[memoryview] = []
@@ -113,7 +123,9 @@ class Receiver:
     def add(self, message: bytes) -> None:
         header, chunks = split(message)
         response = self._response.FromString(header)
-        if response.HasField("started"):
+        if response.HasField("started") and self._segment:
+            self._outputs = self._segment.arrays(response.started.outputs)
+        elif response.HasField("started"):
             self._outputs = [empty_output(desc) for desc in response.started.outputs]
             self._targets = [writable_bytes(output) for output in self._outputs]
             self._received = [0] * len(self._outputs)

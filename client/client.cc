@@ -208,6 +208,7 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
   *request.mutable_operator_() = desc;
   if (options.feature_level) request.set_feature_level(*options.feature_level);
   for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
+  request.set_priority(options.priority);
   for (const v1::SharedMemoryRange& range : tensors.outputs) *request.add_shared_outputs() = range;
   return Retry(
       connection_->options.max_attempts, connection_->TimeoutOf(options),

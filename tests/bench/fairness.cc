@@ -2,7 +2,7 @@
 // beside a second caller that does all it can. Starts the server itself and prints a line for each
 // kind of second caller.
 //
-//   fairness [--seconds=8] [--server_flag=...] [--kinds=hardmax,uploads,cancels,broadcasts]
+//   fairness [--seconds=8] [--server_flags=--device=cpu] [--kinds=hardmax,broadcasts]
 //
 // Both callers are on this machine and compete with the server for its processors. The second one
 // therefore runs in a process of its own at the lowest priority (--nice). The server's own times
@@ -37,6 +37,7 @@ ABSL_FLAG(int, nice, 19, "The priority of the second caller's process.");
 ABSL_FLAG(uint32_t, streams, 64, "Streams of the second caller.");
 ABSL_FLAG(uint32_t, connections, 1000, "Slow connections of the second caller.");
 ABSL_FLAG(uint64_t, tensor_mib, 64, "The tensor that is streamed.");
+ABSL_FLAG(uint32_t, broadcast_log2, 31, "Elements of a broadcast tensor, as a power of two.");
 ABSL_FLAG(std::vector<std::string>, kinds,
           std::vector<std::string>({"hardmax", "uploads", "cancels", "broadcasts"}),
           "What the second caller does.");
@@ -49,7 +50,7 @@ namespace {
 constexpr char kFirst[] = "first-token-0123456789abcdef";
 constexpr char kSecond[] = "second-token-0123456789abcdef";
 
-// Input of ones, of up to 64 MiB.
+// As much as the largest input.
 const std::vector<std::byte>& Ones() {
   static const std::vector<std::byte>* const bytes =
       new std::vector<std::byte>(absl::GetFlag(FLAGS_tensor_mib) << 20, std::byte{1});
@@ -76,13 +77,14 @@ v1::OperatorDesc Hardmax() {
   return desc;
 }
 
-// 2^31 elements that are one in memory.
+// Many elements that are one in memory.
 v1::OperatorDesc Broadcast() {
   v1::OperatorDesc desc;
   desc.mutable_reduce()->set_function(v1::REDUCE_FUNCTION_SUM);
   v1::TensorDesc& input = *desc.mutable_reduce()->mutable_input();
   input.set_data_type(v1::DATA_TYPE_FLOAT32);
-  for (const uint32_t size : {1u << 16, 1u << 15}) input.add_sizes(size);
+  input.add_sizes(1u << 15);
+  input.add_sizes(1u << (absl::GetFlag(FLAGS_broadcast_log2) - 15));
   for (int i = 0; i < 2; ++i) input.add_strides(0);
   for (const uint32_t axis : {0, 1}) desc.mutable_reduce()->add_axes(axis);
   return desc;
@@ -211,6 +213,7 @@ class SecondProcess {
           absl::StrCat("--streams=", absl::GetFlag(FLAGS_streams)),
           absl::StrCat("--connections=", absl::GetFlag(FLAGS_connections)),
           absl::StrCat("--tensor_mib=", absl::GetFlag(FLAGS_tensor_mib)),
+          absl::StrCat("--broadcast_log2=", absl::GetFlag(FLAGS_broadcast_log2)),
           "second",
           kind,
           address,

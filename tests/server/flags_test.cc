@@ -72,6 +72,9 @@ TEST(Flags, RefusesValuesOutOfRange) {
   ExpectRefusal(Parse("", "--max_calls_per_connection=2147483648"),
                 "--max_calls_per_connection is 2147483648; it must be at least 1 and at most "
                 "2147483647.");
+  EXPECT_EQ(Parse("", "--caller_limits=executions=64,bytes=2GiB,rate=1000/s").code, 0);
+  EXPECT_EQ(Parse("", "--caller_limits=").code, 0);
+  EXPECT_THAT(Parse("", "--caller_limits=rate=0").text, HasSubstr("rate must be a number"));
   ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it must be at least 100ms.");
   EXPECT_EQ(Parse("", "--stall_timeout=inf").code, 0);
   EXPECT_EQ(Parse("", "--memory_limit=1000000").code, 2);

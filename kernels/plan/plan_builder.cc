@@ -59,6 +59,10 @@ void PlanBuilder::NextPass() {
   if (!pass().dispatches.empty() || !pass().fills.empty()) plan_.passes.emplace_back();
 }
 
+void PlanBuilder::NextPassAfterFills() {
+  if (!pass().fills.empty()) NextPass();
+}
+
 void PlanBuilder::Add(Dispatch dispatch) {
   if (full()) return;
   ++dispatches_;

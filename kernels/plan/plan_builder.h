@@ -32,6 +32,8 @@ class PlanBuilder {
 
   // Starts a new pass: later steps see what earlier ones have written.
   void NextPass();
+  // The same if this pass has fills, for steps that write the same output.
+  void NextPassAfterFills();
   void Add(Dispatch dispatch);
   void Add(Fill fill) { pass().fills.push_back(fill); }
 

@@ -19,7 +19,6 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "kernels/plan/tuning.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {
@@ -288,17 +287,8 @@ class Collector {
     const size_t known = kernels_.size();
     for (const KernelPermutation& kernel : plan->kernels) {
       Add(kernel);
-      if (ValueOf(kernel, "ITEMS") > 0) AddAllItems(kernel);
     }
     return kernels_.size() > known;
-  }
-
-  // Adds kernels for every small number of items.
-  void AddAllItems(KernelPermutation kernel) {
-    for (uint32_t items = 1; items <= tuning::kMaxFewItems; ++items) {
-      SetValue(kernel, "ITEMS", items);
-      Add(kernel);
-    }
   }
 
   void Add(KernelPermutation kernel) { kernels_.try_emplace(ToLine(kernel), std::move(kernel)); }

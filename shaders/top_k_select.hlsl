@@ -84,7 +84,7 @@ uint CollectBest(uint lane, Chunk chunk) {
   uint left = chunk.count;
   [loop] while (true) {
     bool collects = left <= c.most;
-    // For counts and for items, since Microsoft's compiler takes no branch in this loop for uniform.
+    // Both are cleared: Microsoft's compiler rejects the barriers if this depends on `collects`.
     [loop] for (uint i = lane; i < TOP_K_BINS; i += THREADS) HISTOGRAM(i) = 0;
     [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) sort_indices[s] = NO_INDEX;
     if (lane == 0) shared_count = 0;

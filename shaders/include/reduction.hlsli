@@ -3,13 +3,13 @@
 //
 // The including shader first defines what is folded, WIDTH elements side by side:
 //   Part, EmptyPart(), Join(Part, Part)        what elements fold into
-//   PartOf(BITS), EMPTY_ELEMENT                an element's part; an element that changes no part
-//   HIGH_ELEMENTS                              1 when PartOf takes elements in the high end of words
+//   Take(inout Part, BITS, BOOLS inside, turn) an element, which counts if it is inside; or, with
+//   TAKES_FOUR 1, Take(inout Part, BITS x 4, BOOLS x 4)
+//   HIGH_ELEMENTS                              1 when Take wants elements in the high end of words
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the output's bits, or the position
-// With OWN_TAKE 1, Take(inout Part, BITS x 4, BOOLS x 4, turn) in place of PartOf takes four elements,
-// of which those count that are inside. With TRACKS_POSITION 1, lanes walk with a Walked in place of
-// a Part, which knows the turn in which an element came (arg_reduce.hlsl).
+// With TRACKS_POSITION 1, lanes walk with a Walked in place of a Part, which knows the turn in which
+// its element came (arg_reduce.hlsl).
 //
 // Macros from the plan:
 //   LOAD, RESULT  reduction_constants.h
@@ -177,32 +177,44 @@ BOOLS Inside(bool before_end, Place place, uint set) {
 #define NOTHING_WALKED EmptyPart()
 #endif
 
-#if !OWN_TAKE
-Part CountedPart(BITS bits, BOOLS inside) { return PartOf(inside ? bits : (BITS)EMPTY_ELEMENT); }
-
-void Take(inout Part p, BITS x0, BITS x1, BITS x2, BITS x3, BOOLS in0, BOOLS in1, BOOLS in2,
-          BOOLS in3, uint turn) {
-  Part first = Join(CountedPart(x0, in0), CountedPart(x1, in1));
-  Part second = Join(CountedPart(x2, in2), CountedPart(x3, in3));
-  p = Join(p, Join(first, second));
-}
+// In rows all sets of slots fold into one part, unless its position tells them apart.
+#if IS_ROW && !TRACKS_POSITION
+#define OF_SET(i) s0
+#define EACH_WALKED(DO) DO(0)
+#else
+#define OF_SET(i) s##i
+#define EACH_WALKED(DO) EACH_SET(DO)
 #endif
 
-// Of each set of the slots.
 struct WalkedSets {
 #define MEMBER(i) WALKED s##i;
-  EACH_SET(MEMBER)
+  EACH_WALKED(MEMBER)
 };
+
+#define ELEMENTS(i, n) SetElements(v##n, p##n, i)
+#define COUNTS(i, n) Inside(in##n, p##n, i)
+#if TAKES_FOUR
+#define TAKE(i)                                                                            \
+  Take(sets.OF_SET(i), ELEMENTS(i, 0), ELEMENTS(i, 1), ELEMENTS(i, 2), ELEMENTS(i, 3),     \
+       COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3));
+#else
+#define TAKE(i)                                                           \
+  Take(sets.OF_SET(i), ELEMENTS(i, 0), COUNTS(i, 0), turn);               \
+  Take(sets.OF_SET(i), ELEMENTS(i, 1), COUNTS(i, 1), turn + 1);           \
+  Take(sets.OF_SET(i), ELEMENTS(i, 2), COUNTS(i, 2), turn + 2);           \
+  Take(sets.OF_SET(i), ELEMENTS(i, 3), COUNTS(i, 3), turn + 3);
+#endif
 
 // Four items at a time, whose loads do not wait for each other.
 WalkedSets Walk(Task task) {
   WalkedSets sets;
 #define BEGIN(i) sets.s##i = NOTHING_WALKED;
-  EACH_SET(BEGIN)
+  EACH_WALKED(BEGIN)
   uint turn = 0;
   uint item = task.first;
   [loop] while (item < task.end) {
     uint left = task.end - item;
+    bool in0 = true;
     bool in1 = left > task.step;
     bool in2 = left > 2 * task.step;
     bool in3 = left > 3 * task.step;
@@ -214,10 +226,6 @@ WalkedSets Walk(Task task) {
     uint4 v1 = LoadItem(p1);
     uint4 v2 = LoadItem(p2);
     uint4 v3 = LoadItem(p3);
-#define TAKE(i)                                                                               \
-  Take(sets.s##i, SetElements(v0, p0, i), SetElements(v1, p1, i), SetElements(v2, p2, i),     \
-       SetElements(v3, p3, i), Inside(true, p0, i), Inside(in1, p1, i), Inside(in2, p2, i),   \
-       Inside(in3, p3, i), turn);
     EACH_SET(TAKE)
     turn += 4;
     item += 4 * task.step;
@@ -399,7 +407,7 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   WalkedSets sets = Walk(task);
   Part part = EmptyPart();
 #define JOIN_SET(i) part = Join(part, PartOfWalked(sets.s##i, task, i));
-  EACH_SET(JOIN_SET)
+  EACH_WALKED(JOIN_SET)
   part = JoinComponents(part);
 #endif
   Share(part, lane, task.part);

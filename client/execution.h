@@ -35,9 +35,18 @@ size_t TotalBytes(absl::Span<const InputBytes> inputs);
 struct ExecutionOptions {
   std::optional<v1::FeatureLevel> feature_level;  // default: the server's newest
   absl::Duration timeout = absl::InfiniteDuration();
+  // Of this caller's executions that wait for the device, the greatest priority runs first.
+  int32_t priority = 0;
   // Called with the number of input bytes that gRPC has accepted so far, until the call or stream
   // ends.
   std::function<void(uint64_t sent_bytes)> progress;
+};
+
+// The tensors of an execution in segments of shared memory, which the caller has created and keeps
+// until the execution has ended (opmill.v1.SharedMemoryRange).
+struct SharedTensors {
+  std::vector<v1::SharedMemoryRange> inputs;   // one for each input
+  std::vector<v1::SharedMemoryRange> outputs;  // one for each output, or none
 };
 
 // Receives the outputs of an execution. Called by one thread at a time. An error that it returns

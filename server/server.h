@@ -26,6 +26,7 @@
 #include "server/network/listener.h"
 #include "server/observe/metrics_endpoint.h"
 #include "server/observe/statistics.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
 
@@ -74,6 +75,7 @@ class Server {
   OpenCalls open_calls_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Housekeeper> housekeeper_;
+  std::unique_ptr<SharedMemory> shared_memory_;
   std::unique_ptr<OperatorService> service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;

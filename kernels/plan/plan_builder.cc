@@ -69,17 +69,6 @@ void PlanBuilder::Add(Dispatch dispatch) {
   pass().dispatches.push_back(std::move(dispatch));
 }
 
-Dispatch PlanBuilder::WritingRecords(KernelPermutation kernel, const BufferView& records) {
-  const BufferView words = InFormat(records, ViewFormat::kUint32);
-  const bool stores_words =
-      !options_.prefers_wide_rows && words.element_count <= options_.max_view_elements;
-  kernel.macros.push_back({"STORES_WORDS", stores_words ? 1u : 0u});
-  Dispatch dispatch;
-  dispatch.kernel = Kernel(std::move(kernel));
-  dispatch.writes[0] = stores_words ? words : records;
-  return dispatch;
-}
-
 uint64_t PlanBuilder::ReserveRecords(uint64_t count) {
   const uint64_t offset = scratch_end_;
   scratch_end_ = RoundUp(offset + count * kVectorBytes, 256);

@@ -41,11 +41,6 @@ class PlanBuilder {
   // and Finish returns an error.
   bool full() const { return dispatches_ >= kMaxSlices; }
 
-  // A dispatch of a kernel whose first write is `records`. Sets the macro that says how records are
-  // written: as words if the device is software (records.hlsli) and a view can hold that many
-  // words.
-  Dispatch WritingRecords(KernelPermutation kernel, const BufferView& records);
-
   // Reserves scratch for records, and returns its byte offset.
   uint64_t ReserveRecords(uint64_t count);
   // Release(mark) frees the scratch that was reserved after Mark, for parts of the work that follow

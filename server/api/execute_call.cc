@@ -13,6 +13,7 @@
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
+#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill {
 namespace {
@@ -34,13 +35,75 @@ absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChu
   return absl::OkStatus();
 }
 
+constexpr char kSharedInputs[] = "shared_inputs";
+constexpr char kSharedOutputs[] = "shared_outputs";
+
+using Ranges = google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>;
+using CheckRange = absl::Status(const TensorDesc&, const SharedRange&, absl::string_view);
+
+absl::StatusOr<std::vector<SharedRange>> OpenRanges(const Ranges& ranges, const std::string& field,
+                                                    const std::vector<TensorDesc>& tensors,
+                                                    const OperatorDesc& desc,
+                                                    const SharedMemory& memory, CheckRange* check) {
+  if (static_cast<size_t>(ranges.size()) != tensors.size()) {
+    return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
+                                            OperatorName(desc), " needs ", tensors.size(), "."));
+  }
+  std::vector<SharedRange> opened;
+  for (const TensorDesc& tensor : tensors) {
+    const std::string path = absl::StrCat(field, "[", opened.size(), "]");
+    const v1::SharedMemoryRange& range = ranges[static_cast<int>(opened.size())];
+    absl::StatusOr<SharedRange> found = memory.Open(range.key(), range.offset(), range.byte_size());
+    if (!found.ok()) return UnderPath(path, found.status());
+    RETURN_IF_ERROR(check(tensor, *found, path));
+    opened.push_back(*std::move(found));
+  }
+  return opened;
+}
+
+// None if the inputs are in the message.
+absl::StatusOr<std::vector<SharedRange>> OpenInputs(const Ranges& ranges,
+                                                    const std::vector<IncomingChunk>& chunks,
+                                                    const OperatorDesc& desc,
+                                                    const SharedMemory& memory) {
+  if (ranges.empty()) {
+    RETURN_IF_ERROR(CheckInputs(desc, chunks));
+    return std::vector<SharedRange>();
+  }
+  if (!chunks.empty()) {
+    return InvalidField(kSharedInputs,
+                        absl::StrCat(kSharedInputs, " has ", ranges.size(), " ranges, and inputs ",
+                                     chunks.size(), " tensors; one of them must be empty."));
+  }
+  return OpenRanges(ranges, kSharedInputs, desc.inputs, desc, memory, &CheckInputRange);
+}
+
+// None if the outputs are to be sent.
+absl::StatusOr<std::vector<SharedRange>> OpenOutputs(const Ranges& ranges, const OperatorDesc& desc,
+                                                     const SharedMemory& memory) {
+  if (ranges.empty()) return std::vector<SharedRange>();
+  ASSIGN_OR_RETURN(
+      std::vector<SharedRange> opened,
+      OpenRanges(ranges, kSharedOutputs, OutputsOf(desc), desc, memory, &CheckOutputRange));
+  for (size_t i = 1; i < opened.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (!opened[i].Overlaps(opened[j])) continue;
+      const std::string path = absl::StrCat(kSharedOutputs, "[", i, "]");
+      return InvalidField(path, absl::StrCat(path, " overlaps ", kSharedOutputs, "[", j, "]."));
+    }
+  }
+  return opened;
+}
+
 }  // namespace
 
 ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin,
-                         Executor& executor, OpenCalls& open_calls, uint64_t max_chunk_bytes)
+                         Executor& executor, OpenCalls& open_calls,
+                         const SharedMemory& shared_memory, uint64_t max_chunk_bytes)
     : context_(context),
       executor_(executor),
       open_calls_(open_calls),
+      shared_memory_(shared_memory),
       max_chunk_bytes_(max_chunk_bytes),
       origin_(std::move(origin)) {
   open_calls_.Add(*this);
@@ -79,26 +142,30 @@ bool ExecuteCall::EndWithoutMessage(const absl::Status& why) {
 // Returns an error if the request did not become an execution.
 absl::Status ExecuteCall::Execute() {
   if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
-  ExecutionRequest begin = {.origin = std::move(origin_),
-                            .deadline = DeadlineOf(context_),
-                            .on_ready = [this](const std::shared_ptr<Execution>& execution) {
-                              results_.emplace(execution, max_chunk_bytes_);
-                              WriteNext();
-                            }};
+  ExecutionRequest begin = {
+      .origin = std::move(origin_),
+      .deadline = DeadlineOf(context_),
+      .on_ready = [this](const std::shared_ptr<Execution>& execution) { Ready(execution); }};
   const auto refuse = [&](const absl::Status& why, const OperatorDesc* desc = nullptr) {
     executor_.Refuse(begin.origin, desc, why);
     return why;
   };
-  const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request_, PayloadKind::kInputs);
+  const absl::StatusOr<SplitMessage> split = SplitMessage::Take(request_, PayloadKind::kInputs);
   if (!split.ok()) return refuse(split.status());
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
   absl::StatusOr<OperatorDesc> desc = DecodeRequest(*header);
   if (!desc.ok()) return refuse(desc.status());
-  const absl::Status fits = CheckInputs(*desc, split->chunks());
-  if (!fits.ok()) return refuse(fits, &*desc);
+  absl::StatusOr<std::vector<SharedRange>> shared_inputs =
+      OpenInputs(header->shared_inputs(), split->chunks(), *desc, shared_memory_);
+  if (!shared_inputs.ok()) return refuse(shared_inputs.status(), &*desc);
+  absl::StatusOr<std::vector<SharedRange>> shared_outputs =
+      OpenOutputs(header->shared_outputs(), *desc, shared_memory_);
+  if (!shared_outputs.ok()) return refuse(shared_outputs.status(), &*desc);
+  shared_outputs_ = *std::move(shared_outputs);
 
   begin.desc = *std::move(desc);
+  begin.priority = header->priority();
   absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
   if (!begun.ok()) return refuse(begun.status(), &begin.desc);
   absl::Status aborted;
@@ -108,11 +175,31 @@ absl::Status ExecuteCall::Execute() {
     aborted = aborted_;
   }
   if (!aborted.ok()) executor_.Cancel(*begun, aborted);
+  if (!shared_inputs->empty()) {
+    ReceiveShared(executor_, *begun, *std::move(shared_inputs), kSharedInputs);
+  }
   for (const IncomingChunk& input : split->chunks()) {
     executor_.Receive(*begun, input, absl::StrCat("inputs[", input.tensor_index, "]"));
   }
-  request_.Clear();
   return absl::OkStatus();
+}
+
+void ExecuteCall::Ready(const std::shared_ptr<Execution>& execution) {
+  if (shared_outputs_.empty() || !execution->status().ok()) {
+    results_.emplace(execution, max_chunk_bytes_);
+    WriteNext();
+    return;
+  }
+  results_.emplace(execution, max_chunk_bytes_,
+                   ResultPosition{.output = execution->outputs().size()});
+  WriteShared(executor_, execution, std::move(shared_outputs_), kSharedOutputs, [this] {
+    const absl::Status status = results_->execution()->status();
+    if (status.ok()) {
+      WriteNext();
+    } else {
+      Finish(ToGrpcStatus(status));
+    }
+  });
 }
 
 void ExecuteCall::WriteNext() {

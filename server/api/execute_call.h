@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -14,6 +15,7 @@
 #include "server/api/result_stream.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
 
@@ -23,7 +25,7 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
                           public OpenCalls::Call {
  public:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-              OpenCalls& open_calls, uint64_t max_chunk_bytes);
+              OpenCalls& open_calls, const SharedMemory& shared_memory, uint64_t max_chunk_bytes);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -38,17 +40,20 @@ class ExecuteCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   absl::Status Execute() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the call if its message has not come yet; false if it has.
   bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Ready(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
 
   grpc::CallbackServerContext& context_;
   Executor& executor_;
   OpenCalls& open_calls_;
+  const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
   RequestOrigin origin_;      // moved into the execution
   grpc::ByteBuffer request_;  // owned by the read, then by its handler
 
-  std::optional<ResultStream> results_;  // gRPC orders the reactions, so one thread at a time
-  grpc::ByteBuffer message_;             // the same
+  std::vector<SharedRange> shared_outputs_;  // empty: the outputs are sent
+  std::optional<ResultStream> results_;      // gRPC orders the reactions, so one thread at a time
+  grpc::ByteBuffer message_;                 // the same
 
   absl::Mutex mutex_;
   std::shared_ptr<Execution> execution_ ABSL_GUARDED_BY(mutex_);

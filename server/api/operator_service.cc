@@ -4,14 +4,12 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "proto/duration.h"
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
 #include "server/api/server_info.h"
-#include "server/execution/retry_delay.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -103,6 +101,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
                                                          const v1::GetServerInfoRequest*,
                                                          v1::GetServerInfoResponse* response) {
   EncodeServerInfo(parts_.device, parts_.limits, *response);
+  response->set_shared_memory(parts_.shared_memory.is_allowed());
   LogAnswer(Begin("GetServerInfo", *context));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
@@ -144,19 +143,15 @@ RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* 
   const absl::Status begun = BeginRaw("Execute", *context, origin);
   if (!begun.ok()) return Refuse(origin, begun);
   return new ExecuteCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                         parts_.limits.max_response_chunk_bytes);
+                         parts_.shared_memory, parts_.limits.max_response_chunk_bytes);
 }
 
 RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
   const absl::Status begun = BeginRaw("ExecuteStream", *context, origin);
   if (!begun.ok()) return Refuse(origin, begun);
-  if (parts_.open_calls.streams() >= parts_.limits.max_streams) {
-    return Refuse(origin, WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                                             "The server has ", parts_.limits.max_streams,
-                                             " ExecuteStream calls (max_streams) open.")),
-                                         absl::Seconds(1)));
-  }
+  const absl::Status has_place = parts_.executor.BeginStream(origin);
+  if (!has_place.ok()) return Refuse(origin, has_place);
   return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
                                   parts_.executor.timer(),
                                   {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,

@@ -14,6 +14,7 @@
 #include "server/execution/open_calls.h"
 #include "server/network/connections.h"
 #include "server/observe/statistics.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
 
@@ -35,6 +36,7 @@ class OperatorService final : public OperatorServiceBase {
     OpenCalls& open_calls;
     const Access& access;
     Connections& connections;
+    const SharedMemory& shared_memory;
     const Limits& limits;
   };
   explicit OperatorService(Parts parts);

@@ -4,6 +4,7 @@
 #define OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,15 +16,18 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
 #include "proto/payload.h"
 #include "server/config/options.h"
 #include "server/execution/admission.h"
+#include "server/execution/caller_account.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
 #include "server/execution/execution_queues.h"
 #include "server/execution/memory_budget.h"
+#include "server/execution/shared_limit.h"
 #include "server/execution/tensor_buffers.h"
 #include "server/execution/worker_pool.h"
 #include "server/observe/statistics.h"
@@ -46,11 +50,27 @@ class Executor {
   absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Gives an ExecuteStream call its place among the streams. Sets the account and the place of the
+  // call's origin, which returns the place.
+  absl::Status BeginStream(RequestOrigin& origin);
+
   // Copies the chunk into the input buffer; the last chunk sends the execution to the device. A
   // chunk that does not fit ends the execution. `field` is the path of the chunk in its message:
   // "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Copies all inputs on threads of the executor: `read` fills `to` with the bytes of an input from
+  // `offset` on, for several parts at a time. An error that it returns ends the execution. Chunks
+  // must not be received as well.
+  using ReadInput =
+      std::function<absl::Status(size_t input, uint64_t offset, absl::Span<std::byte> to)>;
+  void ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
+  // with other work. A step should take about a millisecond.
+  void PostSteps(std::function<bool()> step);
 
   // Ends the execution with an error if input is missing. `what` says why no more chunks follow
   // ("end_of_inputs came").
@@ -80,7 +100,7 @@ class Executor {
   // While true, Begin and Compile refuse. Returns the previous value.
   bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
 
-  uint32_t open_executions() const { return open_; }
+  uint32_t open_executions() const { return static_cast<uint32_t>(executions_.used()); }
   // True if the device still works for an execution that has ended. It finishes the parts of a run
   // that it had when the run was abandoned.
   bool has_runs() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -88,13 +108,22 @@ class Executor {
     return runs_ > 0;
   }
   const MemoryBudget& memory() const { return memory_; }
+  const CallerAccounts& callers() const { return callers_; }
   DeadlineTimer& timer() { return timer_; }
 
  private:
   Admission::Load load() const;
+  const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin);
   absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
-                                         const std::vector<TensorDesc>& outputs);
-  bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+                                         const std::vector<TensorDesc>& outputs,
+                                         const std::shared_ptr<CallerAccount>& caller);
+  bool EndStalled(absl::Time now, const CallerAccount& caller) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LeaveQueue(const Execution& execution);
+  struct InputCopy;
+  bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes of `chunk` are in the buffer.
+  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +131,8 @@ class Executor {
   void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunEnded(const std::shared_ptr<Execution>& execution,
+                const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void Computed(const std::shared_ptr<Execution>& execution,
                 const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void End(const std::shared_ptr<Execution>& execution, const absl::Status& status)
@@ -114,8 +145,11 @@ class Executor {
   MemoryBudget memory_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;
-  std::atomic<uint32_t> open_ = 0;
-  std::atomic<uint32_t> compilations_ = 0;  // requested through Compile
+  CallerAccounts callers_;
+  SharedLimit executions_;
+  SharedLimit queued_;                          // of them, those that wait for the device
+  const std::shared_ptr<SharedLimit> streams_;  // whose places may be returned later
+  std::atomic<uint32_t> compilations_ = 0;      // requested through Compile
 
   absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);
   ExecutionQueues queues_ ABSL_GUARDED_BY(mutex_);

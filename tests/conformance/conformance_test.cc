@@ -243,8 +243,7 @@ constexpr ValuePattern kTileValues[] = {
     ValuePattern::kRareInfinities,
 };
 
-// Columns of top_k: blocks of more rows than are read at a time, and tiles of the maximum width,
-// for elements of four, two and one bytes.
+// Columns of top_k, in many tiles, for elements of four, two and one bytes.
 struct TopKTileShape {
   const char* input;
   const char* output;
@@ -271,8 +270,8 @@ void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
-// Values of k around those at which top_k changes its method, with sequence lengths around the
-// limits, in rows that start within vectors, columns, and elements apart.
+// Few to all results, with sequence lengths around those at which top_k changes its method, in rows
+// that start within vectors, columns, and elements apart.
 void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   struct Place {
     const char* before;
@@ -280,7 +279,7 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
     int axis;
   };
   uint64_t seed = 0;
-  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u, 1300u}) {
+  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u, 2100u}) {
     const uint32_t half = std::min(length / 2, 128u);
     uint64_t ranks = 0;
     for (const uint32_t k : {4u, 17u, 32u, 33u, half, length / 2 + 1, length}) {

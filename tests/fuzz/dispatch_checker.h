@@ -24,7 +24,7 @@ class DispatchChecker {
       : kernel_(plan.kernels[dispatch.kernel]),
         dispatch_(dispatch),
         groups_(dispatch.constants.groups()) {
-    const auto type = static_cast<DataType>(Macro("DATA_TYPE"));
+    const auto type = static_cast<DataType>(Macro("DATA_TYPE", false));
     threads_ = Macro("THREADS");
     vector_ = 16 / std::max(1u, ElementBytes(type));
     wide_ = vector_ == 2;
@@ -61,14 +61,6 @@ class DispatchChecker {
     if (index < view.element_count && index <= kMost) return;
     Demand(false,
            absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
-  }
-
-  // Checks a record that a kernel writes, as a vector or as words.
-  void WithinWritten(uint64_t record, absl::string_view what) {
-    const bool words = Macro("STORES_WORDS", false) != 0;
-    Demand(write(0).format == (words ? ViewFormat::kUint32 : ViewFormat::kVector),
-           "writes records in another format than its view's");
-    Within(words ? 4 * record + 3 : record, write(0), what);
   }
 
   uint64_t Macro(absl::string_view name, bool required = true) {

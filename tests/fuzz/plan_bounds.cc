@@ -191,7 +191,7 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
 uint64_t WorkOf(const OperatorDesc& desc) {
   const uint64_t elements = ElementCount(desc.inputs[0]);
   if (desc.schema == &kHardmaxSchema) return elements;
-  if (desc.schema == &kTopKSchema) return elements * desc.number("k");
+  if (desc.schema == &kTopKSchema) return elements + ElementCount(OutputsOf(desc)[0]);
   return ElementCount(OutputsOf(desc)[0]);
 }
 

@@ -265,7 +265,7 @@ TEST(Plan, RefusesMoreScratchThanAllowed) {
       TryPlan(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20}, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(),
-            "The operator needs 33554432 bytes of scratch memory, more than max_scratch_bytes "
+            "The operator needs 16911360 bytes of scratch memory, more than max_scratch_bytes "
             "(1048576).");
 }
 

@@ -1,4 +1,4 @@
-"""How a client reaches its servers: addresses, TLS, tokens."""
+"""How a client connects to its servers: addresses, TLS, tokens."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import grpc
 
 Pem = Union[str, "os.PathLike[str]", bytes, None]
 Token = Union[str, Callable[[], str], None]
+SharedMemory = Literal["auto", "off"]
 
 _MAX_RECEIVED_MESSAGE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files, or their bytes. Without `ca`, gRPC's own authorities. `cert` and `key`
-    are the caller's, where the server asks for them. `server_name` is the name that its certificate
-    must have, instead of the host."""
+    """Paths of PEM files, or their contents as bytes. Without `ca`, gRPC's default authorities are
+    used. `cert` and `key` identify the caller, if the server requires that. `server_name` is the
+    name that the server's certificate must have; the default is the host of the target."""
 
     ca: Pem = None
     cert: Pem = None
@@ -31,7 +32,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """What `connect` was given; enough to connect again elsewhere."""
+    """The arguments of `connect`. A pickled client connects again with them."""
 
     target: str
     tls: Tls | None = None
@@ -40,6 +41,11 @@ class ConnectOptions:
     connect_timeout: float = 10
     timeout: float | None = None
     max_attempts: int = 5
+    shared_memory: SharedMemory = "auto"
+
+    @property
+    def may_share_memory(self) -> bool:
+        return self.shared_memory == "auto" and stays_here(self.target)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         token = self.token() if callable(self.token) else self.token
@@ -49,26 +55,29 @@ class ConnectOptions:
 def options_of(target: str | Sequence[str], tls: Tls | bool | None,
                **others: Any) -> ConnectOptions:
     text = target if isinstance(target, str) else ",".join(target)
+    if others.get("shared_memory", "auto") not in ("auto", "off"):
+        raise ValueError(f'shared_memory is {others["shared_memory"]!r}; it must be "auto" or '
+                         '"off".')
     options = ConnectOptions(text, Tls() if tls is True else tls or None, **others)
-    if options.token and not options.tls and not options.insecure and not _stays_here(text):
+    if options.token and not options.tls and not options.insecure and not stays_here(text):
         raise ValueError(f"A token would go to {text} in clear text. Use tls=, or allow it with "
                          "insecure=True.")
     return options
 
 
 def uri_and_arguments(options: ConnectOptions) -> tuple[str, list[tuple[str, Any]]]:
-    """What gRPC's channels take. gRPC sends calls to the servers in turn, to those alone that say
-    that they serve; of a single server it would hide what that one says while it drains."""
+    """The target and the arguments of a gRPC channel. gRPC alternates between the servers that
+    report SERVING. With a single server, health checks would hide its errors while it drains."""
     uri, is_group = _uri(options.target)
     config: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
     if is_group:
         config["healthCheckConfig"] = {"serviceName": "opmill.v1.OperatorService"}
     arguments: list[tuple[str, Any]] = [
         ("grpc.service_config", json.dumps(config)),
-        ("grpc.max_send_message_length", -1),  # the server's limit is the one that counts
+        ("grpc.max_send_message_length", -1),  # only the server's limit applies
         ("grpc.max_receive_message_length", _MAX_RECEIVED_MESSAGE_BYTES),
         ("SingleThreadedUnaryStream", 1),  # no thread for each Execute
-        # A server that comes back is found before the attempts of a call are used up.
+        # A server that comes back is connected to before the attempts of a call are used up.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.max_reconnect_backoff_ms", 2000),
     ]
@@ -89,8 +98,8 @@ def _pem(pem: Pem) -> bytes | None:
 
 
 def _uri(target: str) -> tuple[str, bool]:
-    """As gRPC takes it, and whether it names several servers: literal addresses of one family, or a
-    name that resolves to several."""
+    """The target for gRPC, and whether it names several servers: literal addresses of one family,
+    or a name that resolves to several."""
     addresses = target.split(",")
     if len(addresses) == 1:
         return target, target.startswith("dns:")
@@ -103,8 +112,8 @@ def _uri(target: str) -> tuple[str, bool]:
                      "several addresses write dns:///name:port.")
 
 
-def _stays_here(target: str) -> bool:
-    """Are all addresses of this machine?"""
+def stays_here(target: str) -> bool:
+    """Whether all addresses are on this machine."""
     return all(_is_loopback(address) for address in target.split(","))
 
 

@@ -1,9 +1,9 @@
-"""One execution without a connection: the messages that go out, and the result of those that come
-in."""
+"""One execution, without a connection: encodes its requests, and assembles the result from the
+responses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,51 +12,64 @@ from ._call import Array, Prepared
 from ._contract import (FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
                         ExecuteStreamRequest, ExecuteStreamResponse, Message)
 from ._convert import to_dataclass
+from ._shared_memory import Segment
 from ._tensors import empty_output, writable_bytes
 from ._wire import Buffer, chunk_parts, field_head, join, split
 from .errors import Internal, InvalidArgument, from_status
 
 # 256 KiB to 4 MiB are equally fast; a smaller input is sent in one message.
 CHUNK_BYTES = 1 << 20
-# Of a message beyond its tensor bytes; a descriptor takes some hundred bytes.
+# The rest of a message besides tensor bytes; a descriptor takes some hundred bytes.
 _MAX_HEADER_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of an execution."""
+    """The result of an execution."""
 
     outputs: tuple[Array, ...]
     statistics: _messages.ExecutionStatistics
 
 
 class Request:
-    """The messages of an execution, which may be asked for again where it is tried again."""
+    """The requests of an execution. Each attempt encodes them again."""
 
     def __init__(self, prepared: Prepared, feature_level: str | None,
-                 max_message_bytes: int) -> None:
+                 max_message_bytes: int, priority: int = 0) -> None:
         self._prepared = prepared
-        self._inputs = [tensor.data for tensor in prepared.tensors]
+        self.inputs = [tensor.data for tensor in prepared.tensors]
         self._fields = {"operator": prepared.desc, **_level(feature_level)}
+        self._priority = _priority(priority)
         self._failure: BaseException | None = None
-        self.total_bytes = sum(map(len, self._inputs))
+        self.total_bytes = sum(map(len, self.inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
         self._chunk_bytes = min(CHUNK_BYTES, room)
         self.is_small = self.total_bytes <= self._chunk_bytes
 
     def message(self) -> bytes:
-        """For Execute: everything."""
-        parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
-        for data in self._inputs:
+        """The one request of Execute."""
+        request = ExecuteRequest(**self._fields, **self._priority)
+        parts: list[Buffer] = [request.SerializeToString()]
+        for data in self.inputs:
             parts += [field_head(len(data)), data]
         return join(parts)
 
+    def shared_message(self, sources: Sequence[Message | None], target: Segment | None) -> bytes:
+        """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
+        outputs = target.ranges if target else ()
+        request = ExecuteRequest(**self._fields, **self._priority, shared_inputs=sources,
+                                 shared_outputs=outputs)
+        message: bytes = request.SerializeToString()
+        return message
+
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
-        """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
-        many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
-        head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
+        """The requests of ExecuteStream. gRPC takes one after the other; `sent` is called with the
+        number of bytes taken so far. `raise_failure` raises the exception of `sent`, which gRPC
+        would drop."""
+        begin = {**self._fields, **self._priority}
+        head = ExecuteStreamRequest(execution_id=1, begin=begin).SerializeToString()
         taken = 0
-        for index, data in enumerate(self._inputs):
+        for index, data in enumerate(self.inputs):
             for offset in range(0, len(data), self._chunk_bytes):
                 chunk = data[offset:offset + self._chunk_bytes]
                 yield join((head, *chunk_parts(index, offset, chunk)))
@@ -66,7 +79,7 @@ class Request:
                     sent(taken)
                 except BaseException as failure:
                     self._failure = failure
-                    return  # the server refuses the execution that lacks bytes
+                    return  # the server refuses an execution without all of its input
 
     def raise_failure(self) -> None:
         if self._failure is not None:
@@ -88,11 +101,19 @@ def _level(feature_level: str | None) -> dict[str, int]:
     return {"feature_level": FEATURE_LEVELS.numbers[feature_level]}
 
 
-class Receiver:
-    """Assembles the outputs in arrays of their own. Raises what the server or a message of it says
-    that went wrong."""
+def _priority(priority: int) -> dict[str, int]:
+    if not -2**31 <= priority < 2**31:
+        raise InvalidArgument(f"priority ({priority}) is not in the range of INT32.",
+                              field="priority")
+    return {"priority": priority} if priority else {}
 
-    def __init__(self, *, is_stream: bool) -> None:
+
+class Receiver:
+    """Assembles the outputs in new arrays, or takes them from a segment. Raises the error that the
+    server reports, or Internal if a response violates the contract."""
+
+    def __init__(self, *, is_stream: bool, segment: Segment | None = None) -> None:
+        self._segment = segment
         self._response: Any = ExecuteStreamResponse if is_stream else ExecuteResponse
         self._outputs: list[Array] | None = None
         self._targets: list[memoryview] = []
@@ -102,7 +123,9 @@ class Receiver:
     def add(self, message: bytes) -> None:
         header, chunks = split(message)
         response = self._response.FromString(header)
-        if response.HasField("started"):
+        if response.HasField("started") and self._segment:
+            self._outputs = self._segment.arrays(response.started.outputs)
+        elif response.HasField("started"):
             self._outputs = [empty_output(desc) for desc in response.started.outputs]
             self._targets = [writable_bytes(output) for output in self._outputs]
             self._received = [0] * len(self._outputs)

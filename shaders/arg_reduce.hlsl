@@ -43,7 +43,7 @@ Walked NothingWalked() {
   return w;
 }
 
-void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   UINTS code = (CandidateKeyOf(bits) << 16) | ((turn + 1) ^ (~c.position_mask & 0xFFFFu));
   w.code = max(w.code, inside ? code : (UINTS)0);
 }
@@ -64,7 +64,7 @@ Walked NothingWalked() {
   return w;
 }
 
-void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   BITS key = CandidateKeyOf(bits);
   // Of equals the later one if the last is wanted, or if there was none.
   BOOLS open = (w.turn | c.position_mask) == NOWHERE;
@@ -78,16 +78,6 @@ BOOLS HasWalked(Walked w) { return w.turn != NOWHERE; }
 BITS KeyOf(Walked w) { return w.key; }
 #endif
 
-#if LOAD != LOAD_RECORD
-#define OWN_TAKE 1
-void Take(inout Walked w, BITS x0, BITS x1, BITS x2, BITS x3, BOOLS in0, BOOLS in1, BOOLS in2,
-          BOOLS in3, uint turn) {
-  TakeOne(w, x0, in0, turn);
-  TakeOne(w, x1, in1, turn + 1);
-  TakeOne(w, x2, in2, turn + 2);
-  TakeOne(w, x3, in3, turn + 3);
-}
-#endif
 #define HIGH_ELEMENTS 0
 
 #if IS_WIDE

@@ -24,9 +24,8 @@ FLOATS Larger(FLOATS a, FLOATS b) { return b > a ? b : a; }
 
 FLOATS ExpBeside(FLOATS x, FLOATS reference) { return ExpUpToSome(x - reference); }
 
-#define OWN_TAKE 1
 void Take(inout Part p, UINTS b0, UINTS b1, UINTS b2, UINTS b3, BOOLS in0, BOOLS in1, BOOLS in2,
-          BOOLS in3, uint turn) {
+          BOOLS in3) {
   FLOATS x0 = in0 ? FloatOf(b0) : (FLOATS)-FLOAT_INFINITY;
   FLOATS x1 = in1 ? FloatOf(b1) : (FLOATS)-FLOAT_INFINITY;
   FLOATS x2 = in2 ? FloatOf(b2) : (FLOATS)-FLOAT_INFINITY;

@@ -3,6 +3,10 @@
 #define NAN_FIRST 1
 #include "include/extreme.hlsli"
 
+void Take(inout Part p, BITS bits, BOOLS inside, uint turn) {
+  p = Join(p, PartOf(inside ? bits : (BITS)EMPTY_ELEMENT));
+}
+
 #if IS_WIDE
 #define PART_WORDS 2
 #else

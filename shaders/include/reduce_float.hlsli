@@ -2,6 +2,7 @@
 #include "include/float_math.hlsli"
 
 #define HIGH_ELEMENTS 0
+#define TAKES_FOUR 1
 
 // AVERAGE keeps a second sum, scaled by 2^-32, for means whose plain sum overflows.
 #define HAS_SCALED (FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32)
@@ -68,6 +69,14 @@ Part Join(Part a, Part b) {
   a.scaled += b.scaled;
 #endif
   return a;
+}
+
+// Pairs of pairs, since each addition may lose half a unit in the last place.
+void Take(inout Part p, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1, BOOLS in2,
+          BOOLS in3) {
+  Part first = Join(PartOf(in0 ? b0 : (BITS)EMPTY_ELEMENT), PartOf(in1 ? b1 : (BITS)EMPTY_ELEMENT));
+  Part second = Join(PartOf(in2 ? b2 : (BITS)EMPTY_ELEMENT), PartOf(in3 ? b3 : (BITS)EMPTY_ELEMENT));
+  p = Join(p, Join(first, second));
 }
 
 #define PART_WORDS (1 + HAS_SCALED)

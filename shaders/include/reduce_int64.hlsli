@@ -55,6 +55,10 @@ Part Join(Part a, Part b) {
   return a;
 }
 
+void Take(inout Part p, BITS bits, BOOLS inside, uint turn) {
+  p = Join(p, PartOf(inside ? bits : (BITS)EMPTY_ELEMENT));
+}
+
 #define PART_WORDS 2
 #include "include/reduction_words.hlsli"
 

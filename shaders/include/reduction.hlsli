@@ -3,13 +3,13 @@
 //
 // The including shader first defines what is folded, WIDTH elements side by side:
 //   Part, EmptyPart(), Join(Part, Part)        what elements fold into
-//   PartOf(BITS), EMPTY_ELEMENT                an element's part; an element that changes no part
-//   HIGH_ELEMENTS                              1 when PartOf takes elements in the high end of words
+//   Take(inout Part, BITS, BOOLS inside, turn) an element, which counts if it is inside; or, with
+//   TAKES_FOUR 1, Take(inout Part, BITS x 4, BOOLS x 4)
+//   HIGH_ELEMENTS                              1 when Take wants elements in the high end of words
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the output's bits, or the position
-// With OWN_TAKE 1, Take(inout Part, BITS x 4, BOOLS x 4, turn) in place of PartOf takes four elements,
-// of which those count that are inside. With TRACKS_POSITION 1, lanes walk with a Walked in place of
-// a Part, which knows the turn in which an element came (arg_reduce.hlsl).
+// With TRACKS_POSITION 1, lanes walk with a Walked in place of a Part, which knows the turn in which
+// its element came (arg_reduce.hlsl).
 //
 // Macros from the plan:
 //   LOAD, RESULT  reduction_constants.h
@@ -65,109 +65,7 @@ Part Walk(Task task) {
 
 #else
 
-// Position `flat` of the reduced dimensions, or of those outside of a run, row-major.
-uint ReducedOffset(uint flat) {
-#if DIMS == 0
-  return flat * c.reduced[0].input_stride;
-#else
-  uint offset = 0;
-  uint rest = flat;
-  for (uint d = c.reduced_rank; d > 1; --d) {
-    uint size = c.reduced[d - 1].size;
-    offset += (rest % size) * c.reduced[d - 1].input_stride;
-    rest /= size;
-  }
-  return offset + rest * c.reduced[0].input_stride;
-#endif
-}
-
-// Where an item's slot 0 stands: in the view, and in rows also in its run. The latter wraps below zero
-// for the part of a vector that lies before the run, so that one comparison tells what is inside.
-struct Place {
-  uint at;
-  uint in_run;
-};
-
-Place FindItem(uint base, uint item) {
-  Place place;
-#if !IS_ROW
-  place.at = base + ReducedOffset(item);
-  place.in_run = 0;
-#else
-#if DIMS == 0
-  uint start = base;
-  uint vector_in_run = item;
-#else
-  uint run = item / c.run_vectors;
-  uint start = base + ReducedOffset(run);
-  uint vector_in_run = item - run * c.run_vectors;
-#endif
-  place.in_run = vector_in_run * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS;
-  place.at = start + place.in_run;
-#endif
-  return place;
-}
-
-// The vector that starts at any element.
-uint4 LoadShifted(uint at) {
-  uint index = at / VECTOR_ELEMENTS;
-  uint4 a = Input[index];
-  uint4 b = Input[min(index + 1, instance.read0 + c.last_vector)];
-  uint bit = (at % VECTOR_ELEMENTS) * ELEMENT_BITS;
-  bool two = (bit & 64) != 0;
-  bool one = (bit & 32) != 0;
-  a = two ? uint4(a.zw, b.xy) : a;
-  b.xy = two ? b.zw : b.xy;
-  uint4 next = uint4(a.yzw, b.x);
-  b.x = one ? b.y : b.x;
-  a = one ? next : a;
-#if VECTOR_ELEMENTS > 4
-  next = uint4(a.yzw, b.x);
-  // Shifts by 32 would not shift.
-  uint shift = bit & 31;
-  a = (a >> shift) | ((next << 1) << (31 - shift));
-#endif
-  return a;
-}
-
-uint4 LoadItem(Place place) {
-#if LOAD == LOAD_COLUMN_SHIFTED
-  return LoadShifted(place.at);
-#elif LOAD == LOAD_ROW_SHIFTED
-  return Input[min(place.at / VECTOR_ELEMENTS, instance.read0 + c.last_vector)];
-#else
-  return Input[place.at / VECTOR_ELEMENTS];
-#endif
-}
-
-// The elements of one set of an item, one of each word of the vector.
-BITS SetElements(uint4 v, Place place, uint set) {
-#if LOAD == LOAD_SCALAR
-  BITS bits = ElementOf(v, place.at % VECTOR_ELEMENTS);
-#if HIGH_ELEMENTS
-  bits <<= ELEMENT_SHIFT;
-#endif
-  return bits;
-#elif IS_WIDE
-  return uint2(v[2 * set], v[2 * set + 1]);
-#elif HIGH_ELEMENTS
-  return v << (ELEMENT_SHIFT - set * ELEMENT_BITS);
-#else
-  return (v >> (set * ELEMENT_BITS)) & ELEMENT_MASK;
-#endif
-}
-
-// The slot that component `i` of a set stands for.
-#define SLOT_OF(set, i) ((i) * SETS + (set))
-
-// Which elements of a set count, of an item below the end.
-BOOLS Inside(bool before_end, Place place, uint set) {
-#if LOAD == LOAD_ROW_SHIFTED
-  return before_end && place.in_run + SLOT_OF((UINTS)set, COMPONENTS) < c.run_length;
-#else
-  return (BOOLS)before_end;
-#endif
-}
+#include "include/reduction_items.hlsli"
 
 #if TRACKS_POSITION
 #define WALKED Walked
@@ -177,32 +75,44 @@ BOOLS Inside(bool before_end, Place place, uint set) {
 #define NOTHING_WALKED EmptyPart()
 #endif
 
-#if !OWN_TAKE
-Part CountedPart(BITS bits, BOOLS inside) { return PartOf(inside ? bits : (BITS)EMPTY_ELEMENT); }
-
-void Take(inout Part p, BITS x0, BITS x1, BITS x2, BITS x3, BOOLS in0, BOOLS in1, BOOLS in2,
-          BOOLS in3, uint turn) {
-  Part first = Join(CountedPart(x0, in0), CountedPart(x1, in1));
-  Part second = Join(CountedPart(x2, in2), CountedPart(x3, in3));
-  p = Join(p, Join(first, second));
-}
+// In rows all sets of slots fold into one part, unless its position tells them apart.
+#if IS_ROW && !TRACKS_POSITION
+#define OF_SET(i) s0
+#define EACH_WALKED(DO) DO(0)
+#else
+#define OF_SET(i) s##i
+#define EACH_WALKED(DO) EACH_SET(DO)
 #endif
 
-// Of each set of the slots.
 struct WalkedSets {
 #define MEMBER(i) WALKED s##i;
-  EACH_SET(MEMBER)
+  EACH_WALKED(MEMBER)
 };
+
+#define ELEMENTS(i, n) SetElements(v##n, p##n, i)
+#define COUNTS(i, n) Inside(in##n, p##n, i)
+#if TAKES_FOUR
+#define TAKE(i)                                                                            \
+  Take(sets.OF_SET(i), ELEMENTS(i, 0), ELEMENTS(i, 1), ELEMENTS(i, 2), ELEMENTS(i, 3),     \
+       COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3));
+#else
+#define TAKE(i)                                                           \
+  Take(sets.OF_SET(i), ELEMENTS(i, 0), COUNTS(i, 0), turn);               \
+  Take(sets.OF_SET(i), ELEMENTS(i, 1), COUNTS(i, 1), turn + 1);           \
+  Take(sets.OF_SET(i), ELEMENTS(i, 2), COUNTS(i, 2), turn + 2);           \
+  Take(sets.OF_SET(i), ELEMENTS(i, 3), COUNTS(i, 3), turn + 3);
+#endif
 
 // Four items at a time, whose loads do not wait for each other.
 WalkedSets Walk(Task task) {
   WalkedSets sets;
 #define BEGIN(i) sets.s##i = NOTHING_WALKED;
-  EACH_SET(BEGIN)
+  EACH_WALKED(BEGIN)
   uint turn = 0;
   uint item = task.first;
   [loop] while (item < task.end) {
     uint left = task.end - item;
+    bool in0 = true;
     bool in1 = left > task.step;
     bool in2 = left > 2 * task.step;
     bool in3 = left > 3 * task.step;
@@ -214,10 +124,6 @@ WalkedSets Walk(Task task) {
     uint4 v1 = LoadItem(p1);
     uint4 v2 = LoadItem(p2);
     uint4 v3 = LoadItem(p3);
-#define TAKE(i)                                                                               \
-  Take(sets.s##i, SetElements(v0, p0, i), SetElements(v1, p1, i), SetElements(v2, p2, i),     \
-       SetElements(v3, p3, i), Inside(true, p0, i), Inside(in1, p1, i), Inside(in2, p2, i),   \
-       Inside(in3, p3, i), turn);
     EACH_SET(TAKE)
     turn += 4;
     item += 4 * task.step;
@@ -259,60 +165,7 @@ Part PartOfWalked(Walked walked, Task task, uint set) {
 
 // --- what lanes of a group do together ---
 
-// Rows have one part a lane, whose components are all alike; columns have WIDTH.
-#if IS_COLUMN
-#define SHARED UINTS
-#define SHARED_OF(word) word
-#else
-#define SHARED uint
-#define SHARED_OF(word) COMPONENT(word, 0)
-#endif
-
-groupshared SHARED shared_a[THREADS];
-#if PART_WORDS > 1
-groupshared SHARED shared_b[THREADS];
-#endif
-#if PART_WORDS > 2
-groupshared SHARED shared_c[THREADS];
-#endif
-
-void Show(uint lane, Part part) {
-  Words words = WordsOf(part);
-  shared_a[lane] = SHARED_OF(words.a);
-#if PART_WORDS > 1
-  shared_b[lane] = SHARED_OF(words.b);
-#endif
-#if PART_WORDS > 2
-  shared_c[lane] = SHARED_OF(words.c);
-#endif
-}
-
-Part Shown(uint lane) {
-  Words words;
-  words.a = (UINTS)shared_a[lane];
-#if PART_WORDS > 1
-  words.b = (UINTS)shared_b[lane];
-#endif
-#if PART_WORDS > 2
-  words.c = (UINTS)shared_c[lane];
-#endif
-  return PartOfWords(words);
-}
-
-// The first of the lanes that share a unit gets the whole. Each step leaves an eighth of the parts.
-void Share(inout Part mine, uint lane, uint part) {
-  [loop] for (uint parts = 1u << c.lane_bits; parts > 1; parts = (parts + 7) / 8) {
-    uint rest = (parts + 7) / 8;
-    Show(lane, mine);
-    GroupMemoryBarrierWithGroupSync();
-    if (part < rest) {
-      [loop] for (uint other = rest; part + other < parts; other += rest) {
-        mine = Join(mine, Shown(lane + (other << c.part_shift)));
-      }
-    }
-    GroupMemoryBarrierWithGroupSync();
-  }
-}
+#include "include/reduction_share.hlsli"
 
 void Store(Words words, uint result, uint output_offset, uint split, uint component, Part part) {
 #if RESULT == RESULT_RECORD
@@ -399,7 +252,7 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   WalkedSets sets = Walk(task);
   Part part = EmptyPart();
 #define JOIN_SET(i) part = Join(part, PartOfWalked(sets.s##i, task, i));
-  EACH_SET(JOIN_SET)
+  EACH_WALKED(JOIN_SET)
   part = JoinComponents(part);
 #endif
   Share(part, lane, task.part);

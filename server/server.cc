@@ -201,21 +201,27 @@ absl::Status Server::Initialize() {
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_,
                                                *connections_, limits);
-  service_ = std::make_unique<OperatorService>(OperatorService::Parts{
-      *device_, *cache_, *executor_, statistics_, open_calls_, *access_, *connections_, limits});
+  const ServiceParts parts = {*device_,    *cache_,  *executor_,    statistics_,
+                              open_calls_, *access_, *connections_, limits};
+  service_ = std::make_unique<OperatorService>(parts);
+  const auto readiness = [this] {
+    const absl::MutexLock lock(&phase_mutex_);
+    return ReadinessNow();
+  };
+  inference_service_ = std::make_unique<oip::InferenceService>(
+      parts, models_, [readiness] { return readiness().is_ready; });
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
                                                 {*device_, *cache_, *executor_, statistics_,
                                                  open_calls_, *access_, limits, *connections_},
-                                                [this] {
-                                                  const absl::MutexLock lock(&phase_mutex_);
-                                                  return ReadinessNow();
-                                                }));
+                                                readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
-  grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
-                                                          true);
+  for (const char* const name : {v1::OperatorService::service_full_name(),
+                                 inference::GRPCInferenceService::service_full_name()}) {
+    grpc_server_->GetHealthCheckService()->SetServingStatus(name, true);
+  }
   {
     const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kServing;
@@ -246,6 +252,7 @@ absl::Status Server::Listen() {
   grpc::health::v1::HealthCheckRequest::descriptor();  // links the descriptor for reflection
   grpc::ServerBuilder builder;
   builder.RegisterService(service_.get());
+  builder.RegisterService(inference_service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   // Beyond this, gRPC closes idle connections, and ends calls until it has room.

@@ -198,6 +198,21 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
                                      connection_->TimeoutOf(options), connection_->options.token);
 }
 
+absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
+    const v1::OperatorDesc& desc, const SharedTensors& tensors, OutputSink& sink,
+    const ExecutionOptions& options) {
+  v1::ExecuteRequest request;
+  *request.mutable_operator_() = desc;
+  if (options.feature_level) request.set_feature_level(*options.feature_level);
+  for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
+  for (const v1::SharedMemoryRange& range : tensors.outputs) *request.add_shared_outputs() = range;
+  return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
+               [&](absl::Duration remaining) {
+                 return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink,
+                                                    remaining, connection_->options.token);
+               });
+}
+
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,
                                                                 absl::Span<const InputBytes> inputs,
                                                                 OutputSink& sink,

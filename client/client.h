@@ -103,6 +103,13 @@ class Client {
       const ExecutionOptions& options = {}) {
     return ExecuteInOneMessage(desc, absl::MakeConstSpan(&input, 1), sink, options);
   }
+  // For a server on this machine that accepts it (GetServerInfoResponse.shared_memory). The client
+  // copies nothing, except that the sink receives the outputs that are not in shared memory.
+  // Returns InvalidArgument with a field such as "shared_inputs[0].key" if the server cannot use a
+  // range.
+  absl::StatusOr<v1::ExecutionStatistics> ExecuteInSharedMemory(
+      const v1::OperatorDesc& desc, const SharedTensors& tensors, OutputSink& sink,
+      const ExecutionOptions& options = {});
   // For many concurrent executions. Must be destroyed before the client.
   absl::StatusOr<std::unique_ptr<ExecutionStream>> OpenStream(
       absl::Duration timeout = absl::InfiniteDuration());

@@ -63,8 +63,8 @@ class BlockingCall {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
 
-absl::Status Receive(const grpc::ByteBuffer& bytes, OutputReceiver& receiver,
-                     std::optional<v1::ExecutionStatistics>& statistics) {
+absl::Status Receive(const grpc::ByteBuffer& bytes, bool are_outputs_shared,
+                     OutputReceiver& receiver, std::optional<v1::ExecutionStatistics>& statistics) {
   const absl::StatusOr<SplitMessage> message = SplitMessage::Split(bytes, PayloadKind::kChunks);
   v1::ExecuteResponse response;
   if (!message.ok() || !response.ParseFromString(message->header())) {
@@ -76,7 +76,7 @@ absl::Status Receive(const grpc::ByteBuffer& bytes, OutputReceiver& receiver,
   absl::Status status = receiver.Write(message->chunks());
   if (!status.ok() || !response.has_statistics()) return status;
   statistics = std::move(*response.mutable_statistics());
-  return receiver.End();
+  return are_outputs_shared ? absl::OkStatus() : receiver.End();
 }
 
 }  // namespace
@@ -94,7 +94,9 @@ absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
   std::optional<v1::ExecutionStatistics> statistics;
   absl::Status failure;
   grpc::ByteBuffer bytes;
-  while (failure.ok() && call.Read(bytes)) failure = Receive(bytes, receiver, statistics);
+  while (failure.ok() && call.Read(bytes)) {
+    failure = Receive(bytes, request.shared_outputs_size() > 0, receiver, statistics);
+  }
   if (!failure.ok()) call.Cancel();
   absl::Status status = FromGrpcStatus(call.Finish());
   if (!failure.ok()) return failure;

@@ -13,7 +13,7 @@
 
 namespace opmill {
 
-// `request` without its inputs.
+// `request` without its inputs. Outputs in shared memory only start at the sink.
 absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
     grpc::GenericStub& stub, const v1::ExecuteRequest& request, absl::Span<const InputBytes> inputs,
     OutputSink& sink, absl::Duration timeout, const std::string& token);

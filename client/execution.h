@@ -40,6 +40,13 @@ struct ExecutionOptions {
   std::function<void(uint64_t sent_bytes)> progress;
 };
 
+// The tensors of an execution in segments of shared memory, which the caller has created and keeps
+// until the execution has ended (opmill.v1.SharedMemoryRange).
+struct SharedTensors {
+  std::vector<v1::SharedMemoryRange> inputs;   // one for each input
+  std::vector<v1::SharedMemoryRange> outputs;  // one for each output, or none
+};
+
 // Receives the outputs of an execution. Called by one thread at a time. An error that it returns
 // ends the execution with that error.
 class OutputSink {

@@ -19,6 +19,7 @@
 #include "kernels/engine/paired_device.h"
 #include "kernels/reference/reference_device.h"
 #include "server/host/host_memory.h"
+#include "server/network/listen_address.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -201,8 +202,10 @@ absl::Status Server::Initialize() {
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_,
                                                *connections_, limits);
-  const ServiceParts parts = {*device_,    *cache_,  *executor_,    statistics_,
-                              open_calls_, *access_, *connections_, limits};
+  shared_memory_ = std::make_unique<SharedMemory>(AllowsSharedMemory(options_),
+                                                  limits.max_shared_memory_regions);
+  const ServiceParts parts = {*device_, *cache_,       *executor_,      statistics_, open_calls_,
+                              *access_, *connections_, *shared_memory_, limits};
   service_ = std::make_unique<OperatorService>(parts);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);
@@ -233,6 +236,7 @@ absl::Status Server::Initialize() {
   line.Add("address", absl::StrJoin(addresses(), ","));
   if (metrics_ != nullptr) line.Add("metrics_address", metrics_->address());
   line.Add("callers_need", CallersNeed(options_.access))
+      .Add("shared_memory", shared_memory_->is_allowed() ? "on" : "off")
       .Add("adapter", info.name)
       .Add("driver", info.driver);
   if (device_->standby() != nullptr) line.Add("standby", device_->standby()->name);

@@ -28,6 +28,7 @@
 #include "server/observe/statistics.h"
 #include "server/oip/inference_service.h"
 #include "server/oip/model_table.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
 
@@ -76,6 +77,7 @@ class Server {
   OpenCalls open_calls_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Housekeeper> housekeeper_;
+  std::unique_ptr<SharedMemory> shared_memory_;
   std::unique_ptr<OperatorService> service_;
   oip::ModelTable models_;
   std::unique_ptr<oip::InferenceService> inference_service_;

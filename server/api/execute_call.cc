@@ -1,6 +1,7 @@
 #include "server/api/execute_call.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -8,7 +9,9 @@
 #include "opmill/v1/service.pb.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
+#include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
+#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill {
 namespace {
@@ -30,6 +33,67 @@ absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChu
   return absl::OkStatus();
 }
 
+constexpr char kSharedInputs[] = "shared_inputs";
+constexpr char kSharedOutputs[] = "shared_outputs";
+
+using Ranges = google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>;
+using CheckRange = absl::Status(const TensorDesc&, const SharedRange&, absl::string_view);
+
+absl::StatusOr<std::vector<SharedRange>> OpenRanges(const Ranges& ranges, const std::string& field,
+                                                    const std::vector<TensorDesc>& tensors,
+                                                    const OperatorDesc& desc,
+                                                    const SharedMemory& memory, CheckRange* check) {
+  if (static_cast<size_t>(ranges.size()) != tensors.size()) {
+    return InvalidField(
+        field, absl::StrCat(field, " has ", ranges.size(), " ranges; ", OperatorName(desc), " has ",
+                            tensors.size(), " such tensors."));
+  }
+  std::vector<SharedRange> opened;
+  for (const TensorDesc& tensor : tensors) {
+    const std::string path = absl::StrCat(field, "[", opened.size(), "]");
+    const v1::SharedMemoryRange& range = ranges[static_cast<int>(opened.size())];
+    absl::StatusOr<SharedRange> found = memory.Open(range.key(), range.offset(), range.byte_size());
+    if (!found.ok()) return UnderPath(path, found.status());
+    RETURN_IF_ERROR(check(tensor, *found, path));
+    opened.push_back(*std::move(found));
+  }
+  return opened;
+}
+
+// None if the inputs are in the message.
+absl::StatusOr<std::vector<SharedRange>> OpenInputs(const Ranges& ranges,
+                                                    const std::vector<IncomingChunk>& chunks,
+                                                    const OperatorDesc& desc,
+                                                    const SharedMemory& memory) {
+  if (ranges.empty()) {
+    RETURN_IF_ERROR(CheckInputs(desc, chunks));
+    return std::vector<SharedRange>();
+  }
+  if (!chunks.empty()) {
+    return InvalidField(kSharedInputs,
+                        absl::StrCat(kSharedInputs, " has ", ranges.size(), " ranges, and inputs ",
+                                     chunks.size(), " tensors; one of them must be empty."));
+  }
+  return OpenRanges(ranges, kSharedInputs, desc.inputs, desc, memory, &CheckInputRange);
+}
+
+// None if the outputs are to be sent.
+absl::StatusOr<std::vector<SharedRange>> OpenOutputs(const Ranges& ranges, const OperatorDesc& desc,
+                                                     const SharedMemory& memory) {
+  if (ranges.empty()) return std::vector<SharedRange>();
+  ASSIGN_OR_RETURN(
+      std::vector<SharedRange> opened,
+      OpenRanges(ranges, kSharedOutputs, OutputsOf(desc), desc, memory, &CheckOutputRange));
+  for (size_t i = 1; i < opened.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (!opened[i].Overlaps(opened[j])) continue;
+      const std::string path = absl::StrCat(kSharedOutputs, "[", i, "]");
+      return InvalidField(path, absl::StrCat(path, " overlaps ", kSharedOutputs, "[", j, "]."));
+    }
+  }
+  return opened;
+}
+
 }  // namespace
 
 absl::Status ExecuteCall::Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) {
@@ -37,18 +101,38 @@ absl::Status ExecuteCall::Decode(const grpc::ByteBuffer& message, ExecutionReque
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
   ASSIGN_OR_RETURN(begin.desc, DecodeRequest(*header));
-  return CheckInputs(begin.desc, request_->chunks());
+  ASSIGN_OR_RETURN(shared_inputs_, OpenInputs(header->shared_inputs(), request_->chunks(),
+                                              begin.desc, shared_memory_));
+  ASSIGN_OR_RETURN(shared_outputs_,
+                   OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_));
+  return absl::OkStatus();
 }
 
 void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
+  if (!shared_inputs_.empty()) {
+    ReceiveShared(executor, execution, std::move(shared_inputs_), kSharedInputs);
+  }
   for (const IncomingChunk& input : request_->chunks()) {
     executor.Receive(execution, input, absl::StrCat("inputs[", input.tensor_index, "]"));
   }
   request_.reset();
 }
 
+void ExecuteCall::Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
+                          std::function<void()> respond) {
+  if (shared_outputs_.empty() || !execution->status().ok()) {
+    respond();
+    return;
+  }
+  results_.emplace(execution, max_chunk_bytes_,
+                   ResultPosition{.output = execution->outputs().size()});
+  WriteShared(executor, execution, std::move(shared_outputs_), kSharedOutputs, std::move(respond));
+}
+
 ExecuteCall::Written ExecuteCall::WriteResponse(const std::shared_ptr<Execution>& execution,
                                                 grpc::ByteBuffer& message) {
+  // With outputs in shared memory nothing is left to send, which would look like success.
+  if (!execution->status().ok()) return Written::kError;
   if (!results_.has_value()) results_.emplace(execution, max_chunk_bytes_);
   StackMessage<v1::ExecuteResponse> response;
   if (!results_->Next(*response, message)) return Written::kError;

@@ -3,31 +3,41 @@
 #define OPMILL_SERVER_API_EXECUTE_CALL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "proto/payload.h"
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
 
 class ExecuteCall final : public SingleExecutionCall {
  public:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-              OpenCalls& open_calls, uint64_t max_chunk_bytes)
+              OpenCalls& open_calls, const SharedMemory& shared_memory, uint64_t max_chunk_bytes)
       : SingleExecutionCall(context, std::move(origin), executor, open_calls),
+        shared_memory_(shared_memory),
         max_chunk_bytes_(max_chunk_bytes) {}
 
  private:
   absl::string_view message_type() const override { return "ExecuteRequest"; }
   absl::Status Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) override;
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override;
+  void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
+               std::function<void()> respond) override;
   Written WriteResponse(const std::shared_ptr<Execution>& execution,
                         grpc::ByteBuffer& message) override;
 
+  const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
-  std::optional<SplitMessage> request_;  // until the inputs are sent
+  std::optional<SplitMessage> request_;      // until the inputs are sent
+  std::vector<SharedRange> shared_inputs_;   // empty: the inputs are in the message
+  std::vector<SharedRange> shared_outputs_;  // empty: the outputs are sent
   std::optional<ResultStream> results_;
 };
 

@@ -73,6 +73,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
                                                          const v1::GetServerInfoRequest*,
                                                          v1::GetServerInfoResponse* response) {
   EncodeServerInfo(parts_.device, parts_.limits, *response);
+  response->set_shared_memory(parts_.shared_memory.is_allowed());
   LogAnswer(Begin("GetServerInfo", *context));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
@@ -114,7 +115,7 @@ RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* 
   const absl::Status begun = BeginRaw("Execute", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return new ExecuteCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                         parts_.limits.max_response_chunk_bytes);
+                         parts_.shared_memory, parts_.limits.max_response_chunk_bytes);
 }
 
 RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {

@@ -14,6 +14,7 @@
 #include "server/execution/open_calls.h"
 #include "server/network/connections.h"
 #include "server/observe/statistics.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
 
@@ -28,6 +29,7 @@ struct ServiceParts {
   OpenCalls& open_calls;
   const Access& access;
   Connections& connections;
+  const SharedMemory& shared_memory;
   const Limits& limits;
 };
 

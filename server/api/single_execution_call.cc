@@ -51,7 +51,7 @@ absl::Status SingleExecutionCall::Execute() {
                             .deadline = DeadlineOf(context_),
                             .on_ready = [this](const std::shared_ptr<Execution>& execution) {
                               ready_ = execution;
-                              WriteNext();
+                              Prepare(executor_, execution, [this] { WriteNext(); });
                             }};
   const auto refuse = [&](const absl::Status& why) {
     executor_.Refuse(begin.origin, begin.desc.schema == nullptr ? nullptr : &begin.desc, why);

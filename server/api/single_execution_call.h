@@ -3,6 +3,7 @@
 #ifndef OPMILL_SERVER_API_SINGLE_EXECUTION_CALL_H_
 #define OPMILL_SERVER_API_SINGLE_EXECUTION_CALL_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -46,6 +47,12 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   virtual absl::Status Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
   // Passes the tensor bytes of the decoded message to Executor::Receive.
   virtual void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) = 0;
+  // Called when the execution is ready or has failed, before the first response; calls `respond`,
+  // possibly later and on another thread.
+  virtual void Prepare(Executor& /*executor*/, const std::shared_ptr<Execution>& /*execution*/,
+                       std::function<void()> respond) {
+    respond();
+  }
   // Creates the next response of an execution whose results are ready, or of one that has ended in
   // the meantime: then its status says why there is none.
   virtual Written WriteResponse(const std::shared_ptr<Execution>& execution,

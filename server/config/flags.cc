@@ -89,6 +89,11 @@ ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_con
           "Open calls on one connection; further calls wait in the client.");
 ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_capacity,
           "The most compiled operators that are kept.");
+ABSL_FLAG(std::string, shared_memory, "auto",
+          "Whether callers may keep tensors in shared memory, by the names of its segments: auto "
+          "(if only this machine can reach the addresses), on, or off.");
+ABSL_FLAG(uint32_t, max_shared_memory_regions, opmill::Limits().max_shared_memory_regions,
+          "Regions of shared memory that callers have registered.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
           "Memory of ended executions that is kept for later ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
@@ -173,6 +178,7 @@ absl::Status ReadLimits(Limits& limits) {
             .max_connections_per_address = absl::GetFlag(FLAGS_max_connections_per_address),
             .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
+            .max_shared_memory_regions = absl::GetFlag(FLAGS_max_shared_memory_regions),
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
   // An int in gRPC.
@@ -189,6 +195,7 @@ absl::Status ReadLimits(Limits& limits) {
   RETURN_IF_ERROR(CheckCount("max_queued", limits.max_queued, kMost));
   RETURN_IF_ERROR(CheckCount("max_streams", limits.max_streams, kMost));
   RETURN_IF_ERROR(CheckCount("max_connections", limits.max_connections, kMost));
+  RETURN_IF_ERROR(CheckCount("max_shared_memory_regions", limits.max_shared_memory_regions, kMost));
   // A setting of HTTP/2; an int in gRPC.
   RETURN_IF_ERROR(CheckCount("max_calls_per_connection", limits.max_calls_per_connection,
                              std::numeric_limits<int32_t>::max()));
@@ -262,6 +269,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
       ReadWord("small_work", absl::GetFlag(FLAGS_small_work),
                {{"auto", SmallWork::kAuto}, {"gpu", SmallWork::kGpu}, {"cpu", SmallWork::kCpu}},
                line.server.device.small_work));
+  RETURN_IF_ERROR(ReadWord("shared_memory", absl::GetFlag(FLAGS_shared_memory),
+                           {{"auto", SharedMemoryChoice::kAuto},
+                            {"on", SharedMemoryChoice::kOn},
+                            {"off", SharedMemoryChoice::kOff}},
+                           line.server.shared_memory));
   line.server.addresses = absl::GetFlag(FLAGS_address);
   if (line.server.addresses.empty()) {
     return absl::InvalidArgumentError("--address is empty; it must name at least one host:port.");

@@ -19,6 +19,9 @@ enum class StandbyChoice : uint32_t { kAuto, kOn, kOff };
 // longer than a submission to a GPU; kCpu: all that are not large (4 MiB).
 enum class SmallWork : uint32_t { kAuto, kGpu, kCpu };
 
+// Whether tensors may be in shared memory. kAuto: if only this machine can reach the addresses.
+enum class SharedMemoryChoice : uint32_t { kAuto, kOn, kOff };
+
 // A request that exceeds one of these limits is refused with a sentence that names the limit.
 struct Limits {
   // Limit on the resident memory of the process. server/config/memory_plan.h divides it, and sets
@@ -37,6 +40,7 @@ struct Limits {
   uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;
+  uint32_t max_shared_memory_regions = 1024;  // registered by name
   uint64_t max_idle_bytes = uint64_t{2} << 30;  // memory that is kept for reuse
   // How long the server waits for a caller to send missing input or to read results. Infinite: no
   // limit.
@@ -72,6 +76,7 @@ struct ServerOptions {
   std::string metrics_address;  // of the HTTP endpoint; empty: disabled
   bool insecure = false;        // allow clear text at addresses that other machines can reach
   DeviceOptions device;
+  SharedMemoryChoice shared_memory = SharedMemoryChoice::kAuto;
   Limits limits;
   absl::Duration drain_timeout = absl::Seconds(30);
 };

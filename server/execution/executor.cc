@@ -13,6 +13,11 @@
 namespace opmill {
 namespace {
 
+// Takes about a millisecond to copy.
+constexpr size_t kStepBytes = size_t{4} << 20;
+// Of one execution: others want to compile.
+constexpr size_t kMostCopyingThreads = 4;
+
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
 uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
   uint64_t bytes = 0;
@@ -149,6 +154,10 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     return;
   }
   chunk.data.CopyTo(input->buffer->bytes().data() + received);
+  Arrived(execution, chunk);
+}
+
+void Executor::Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk) {
   using Received = ExecutionProgress::Received;
   Received then = Received::kMore;
   {
@@ -167,6 +176,76 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     }
   }
   if (then == Received::kEnqueue) Enqueue(execution);
+}
+
+// Threads copy the pieces in any order. The execution receives its inputs when all are copied.
+struct Executor::InputCopy {
+  struct Piece {
+    size_t input;
+    uint64_t offset;
+    size_t size;
+  };
+  std::shared_ptr<Execution> execution;
+  ReadInput read;
+  std::vector<std::shared_ptr<BudgetedBuffer>> buffers;
+  std::vector<Piece> pieces;
+  std::atomic<size_t> next = 0;
+  std::atomic<size_t> left = 0;
+};
+
+void Executor::ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read) {
+  const auto copy = std::make_shared<InputCopy>();
+  copy->execution = execution;
+  copy->read = std::move(read);
+  {
+    const absl::MutexLock lock(&execution->mutex_);
+    if (execution->progress_.ended()) return;
+    for (size_t i = 0; i < execution->desc().inputs.size(); ++i) {
+      copy->buffers.push_back(execution->buffers_.input(i));
+      const uint64_t bytes = SpannedBytes(execution->desc().inputs[i]);
+      for (uint64_t offset = 0; offset < bytes; offset += kStepBytes) {
+        copy->pieces.push_back({i, offset, std::min<size_t>(kStepBytes, bytes - offset)});
+      }
+    }
+  }
+  copy->left = copy->pieces.size();
+  const size_t threads = std::min<size_t>(copy->pieces.size(), kMostCopyingThreads);
+  for (size_t i = 0; i < threads; ++i) {
+    PostSteps([this, copy] { return CopyPiece(*copy); });
+  }
+}
+
+bool Executor::CopyPiece(InputCopy& copy) {
+  const size_t index = copy.next++;
+  if (index >= copy.pieces.size() || !copy.execution->status().ok()) return false;
+  const auto& [input, offset, size] = copy.pieces[index];
+  const absl::Span<std::byte> to = copy.buffers[input]->buffer->bytes();
+  const absl::Status copied =
+      copy.read(input, offset, to.subspan(static_cast<size_t>(offset), size));
+  if (!copied.ok()) {
+    End(copy.execution, copied);
+    return false;
+  }
+  {
+    const absl::MutexLock lock(&copy.execution->mutex_);
+    if (copy.execution->progress_.ended()) return false;
+    const absl::MutexLock queue_lock(&mutex_);
+    queues_.AwaitInput(*copy.execution, absl::Now());  // it is not stalled
+  }
+  if (--copy.left > 0) return true;
+  copy.buffers.clear();
+  const std::vector<TensorDesc>& inputs = copy.execution->desc().inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Arrived(copy.execution, {.tensor_index = static_cast<uint32_t>(i),
+                             .data = Payload(nullptr, 0, 0, SpannedBytes(inputs[i]))});
+  }
+  return false;
+}
+
+void Executor::PostSteps(std::function<bool()> step) {
+  workers_.Post([this, step = std::move(step)] {
+    if (step()) PostSteps(step);
+  });
 }
 
 void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {

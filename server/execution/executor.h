@@ -4,6 +4,7 @@
 #define OPMILL_SERVER_EXECUTION_EXECUTOR_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
 #include "proto/payload.h"
@@ -51,6 +53,18 @@ class Executor {
   // "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Copies all inputs on threads of the executor: `read` fills `to` with the bytes of an input from
+  // `offset` on, for several parts at a time. An error that it returns ends the execution. Chunks
+  // must not be received as well.
+  using ReadInput =
+      std::function<absl::Status(size_t input, uint64_t offset, absl::Span<std::byte> to)>;
+  void ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
+  // with other work. A step should take about a millisecond.
+  void PostSteps(std::function<bool()> step);
 
   // Ends the execution with an error if input is missing. `what` says why no more chunks follow
   // ("end_of_inputs came").
@@ -94,6 +108,11 @@ class Executor {
   Admission::Load load() const;
   absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
                                          const std::vector<TensorDesc>& outputs);
+  struct InputCopy;
+  bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes of `chunk` are in the buffer.
+  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)

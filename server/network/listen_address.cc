@@ -1,5 +1,7 @@
 #include "server/network/listen_address.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/base/address.h"
@@ -45,6 +47,14 @@ absl::Status CheckExposure(const ServerOptions& options) {
         "--tls_key, or --insecure if everyone on that network may read and send."));
   }
   return absl::OkStatus();
+}
+
+bool AllowsSharedMemory(const ServerOptions& options) {
+  if (options.shared_memory != SharedMemoryChoice::kAuto) {
+    return options.shared_memory == SharedMemoryChoice::kOn;
+  }
+  return std::all_of(options.addresses.begin(), options.addresses.end(),
+                     [](const std::string& address) { return IsLoopback(address); });
 }
 
 }  // namespace opmill

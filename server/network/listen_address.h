@@ -1,4 +1,5 @@
-// Checks listening addresses, and which of them may use clear text.
+// Checks listening addresses, and which of them may use clear text and shared
+// memory.
 #ifndef OPMILL_SERVER_NETWORK_LISTEN_ADDRESS_H_
 #define OPMILL_SERVER_NETWORK_LISTEN_ADDRESS_H_
 
@@ -15,6 +16,9 @@ absl::Status CheckAddress(const std::string& address);
 // Checks that TLS flags are complete, and that every address that other machines can reach uses TLS
 // or `insecure` is set.
 absl::Status CheckExposure(const ServerOptions& options);
+
+// Whether callers may keep tensors in shared memory.
+bool AllowsSharedMemory(const ServerOptions& options);
 
 }  // namespace opmill
 

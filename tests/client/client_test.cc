@@ -1,6 +1,10 @@
 // The client against a real server.
 #include "client/client.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -10,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/error.h"
 #include "gmock/gmock.h"
@@ -133,6 +139,43 @@ TEST_F(ClientTest, ExecutesSmallInputsInOneMessage) {
   ASSERT_EQ(result->outputs.size(), 1u);
   EXPECT_THAT(result->outputs[0].desc.sizes(), ElementsAre(2, 1));
   EXPECT_THAT(IntegersIn(result->outputs[0].bytes), ElementsAre(35, 35));
+}
+
+TEST_F(ClientTest, ExecutesInSharedMemory) {
+  const std::string key = absl::StrCat("/opmill-test-client-", getpid());
+  const int segment = shm_open(key.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(segment, 0);
+  const absl::Cleanup remove = [&] {
+    close(segment);
+    shm_unlink(key.c_str());
+  };
+  const std::vector<std::byte> input = Integers(10, 7);
+  ASSERT_EQ(pwrite(segment, input.data(), input.size(), 0), static_cast<ssize_t>(input.size()));
+  ASSERT_EQ(ftruncate(segment, 48), 0);
+  v1::SharedMemoryRange range;
+  range.set_key(key);
+  range.set_byte_size(40);
+  SharedTensors tensors = {.inputs = {range}};
+  const v1::OperatorDesc sum = Sum(Tensor(v1::DATA_TYPE_UINT32, {2, 5}), 1);
+  Client client = Connect();
+  MemorySink sent;
+  ASSERT_TRUE(client.ExecuteInSharedMemory(sum, tensors, sent).ok());
+  EXPECT_THAT(IntegersIn(sent.outputs()[0].bytes), ElementsAre(35, 35));
+
+  range.set_offset(40);
+  range.set_byte_size(8);
+  tensors.outputs = {range};
+  MemorySink shared;
+  ASSERT_TRUE(client.ExecuteInSharedMemory(sum, tensors, shared).ok());
+  std::vector<std::byte> output(8);
+  ASSERT_EQ(pread(segment, output.data(), output.size(), 40), 8);
+  EXPECT_THAT(IntegersIn(output), ElementsAre(35, 35));
+
+  tensors.outputs[0].set_offset(41);
+  const absl::Status refused = client.ExecuteInSharedMemory(sum, tensors, shared).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(FieldViolationsOf(refused).size(), 1u);
+  EXPECT_EQ(FieldViolationsOf(refused)[0].field, "shared_outputs[0].byte_size");
 }
 
 TEST_F(ClientTest, ExecutesLargeInputsInChunks) {

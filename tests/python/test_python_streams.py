@@ -18,7 +18,7 @@ class Streams(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = cls.enterClassContext(ServerProcess(device="cpu"))
-        cls.c = cls.enterClassContext(opmill.connect(cls.server.address))
+        cls.c = cls.enterClassContext(opmill.connect(cls.server.address, shared_memory="off"))
         cls.x = np.random.default_rng(3).random((3000, 1000), np.float32)  # 12 MB
 
     def test_values(self):
@@ -79,7 +79,7 @@ class Streams(unittest.TestCase):
 
     def test_a_server_that_takes_small_messages(self):
         with ServerProcess("--max_message_bytes=64KiB", device="cpu") as server:
-            with opmill.connect(server.address) as c:
+            with opmill.connect(server.address, shared_memory="off") as c:
                 for rows in (3, 20, 700):
                     x = self.x[:rows]
                     np.testing.assert_array_equal(c.argmax(x, 0), x.argmax(0))

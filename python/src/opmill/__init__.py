@@ -14,6 +14,7 @@ from ._channel import Tls
 from ._execution import Execution
 from ._messages import CompiledOperator, ExecutionStatistics, ServerInfo, Statistics
 from ._operators import AxisDirection, ReduceFunction, TopK
+from ._shared_memory import shared_empty
 from .client import Client, connect
 from .errors import (Cancelled, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument,
                      NotFound, OpMillError, PermissionDenied, ResourceExhausted, Unauthenticated,
@@ -26,5 +27,5 @@ __all__ = [
     "ExecutionStatistics", "FailedPrecondition", "Internal", "InvalidArgument", "NotFound",
     "OpMillError", "PermissionDenied", "ReduceFunction", "ResourceExhausted", "ServerInfo",
     "Statistics", "Tls", "TopK", "Unauthenticated", "Unavailable", "Unimplemented", "aio",
-    "connect",
+    "connect", "shared_empty",
 ]

@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import grpc
 
 Pem = Union[str, "os.PathLike[str]", bytes, None]
 Token = Union[str, Callable[[], str], None]
+SharedMemory = Literal["auto", "off"]
 
 _MAX_RECEIVED_MESSAGE_BYTES = 64 << 20
 
@@ -40,6 +41,11 @@ class ConnectOptions:
     connect_timeout: float = 10
     timeout: float | None = None
     max_attempts: int = 5
+    shared_memory: SharedMemory = "auto"
+
+    @property
+    def may_share_memory(self) -> bool:
+        return self.shared_memory == "auto" and stays_here(self.target)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         token = self.token() if callable(self.token) else self.token
@@ -49,8 +55,11 @@ class ConnectOptions:
 def options_of(target: str | Sequence[str], tls: Tls | bool | None,
                **others: Any) -> ConnectOptions:
     text = target if isinstance(target, str) else ",".join(target)
+    if others.get("shared_memory", "auto") not in ("auto", "off"):
+        raise ValueError(f'shared_memory is {others["shared_memory"]!r}; it must be "auto" or '
+                         '"off".')
     options = ConnectOptions(text, Tls() if tls is True else tls or None, **others)
-    if options.token and not options.tls and not options.insecure and not _stays_here(text):
+    if options.token and not options.tls and not options.insecure and not stays_here(text):
         raise ValueError(f"A token would go to {text} in clear text. Use tls=, or allow it with "
                          "insecure=True.")
     return options
@@ -103,7 +112,7 @@ def _uri(target: str) -> tuple[str, bool]:
                      "several addresses write dns:///name:port.")
 
 
-def _stays_here(target: str) -> bool:
+def stays_here(target: str) -> bool:
     """Are all addresses of this machine?"""
     return all(_is_loopback(address) for address in target.split(","))
 

@@ -3,7 +3,7 @@ in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from ._call import Array, Prepared
 from ._contract import (FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
                         ExecuteStreamRequest, ExecuteStreamResponse, Message)
 from ._convert import to_dataclass
+from ._shared_memory import Segment
 from ._tensors import empty_output, writable_bytes
 from ._wire import Buffer, chunk_parts, field_head, join, split
 from .errors import Internal, InvalidArgument, from_status
@@ -36,10 +37,10 @@ class Request:
     def __init__(self, prepared: Prepared, feature_level: str | None,
                  max_message_bytes: int) -> None:
         self._prepared = prepared
-        self._inputs = [tensor.data for tensor in prepared.tensors]
+        self.inputs = [tensor.data for tensor in prepared.tensors]
         self._fields = {"operator": prepared.desc, **_level(feature_level)}
         self._failure: BaseException | None = None
-        self.total_bytes = sum(map(len, self._inputs))
+        self.total_bytes = sum(map(len, self.inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
         self._chunk_bytes = min(CHUNK_BYTES, room)
         self.is_small = self.total_bytes <= self._chunk_bytes
@@ -47,16 +48,24 @@ class Request:
     def message(self) -> bytes:
         """For Execute: everything."""
         parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
-        for data in self._inputs:
+        for data in self.inputs:
             parts += [field_head(len(data)), data]
         return join(parts)
+
+    def shared_message(self, sources: Sequence[Message | None], target: Segment | None) -> bytes:
+        """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
+        outputs = target.ranges if target else ()
+        request = ExecuteRequest(**self._fields, shared_inputs=sources,
+                                 shared_outputs=outputs)
+        message: bytes = request.SerializeToString()
+        return message
 
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
         """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
         many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
         head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
         taken = 0
-        for index, data in enumerate(self._inputs):
+        for index, data in enumerate(self.inputs):
             for offset in range(0, len(data), self._chunk_bytes):
                 chunk = data[offset:offset + self._chunk_bytes]
                 yield join((head, *chunk_parts(index, offset, chunk)))
@@ -89,10 +98,11 @@ def _level(feature_level: str | None) -> dict[str, int]:
 
 
 class Receiver:
-    """Assembles the outputs in arrays of their own. Raises what the server or a message of it says
-    that went wrong."""
+    """Assembles the outputs in arrays of their own, or takes them from a segment. Raises what the
+    server or a message of it says that went wrong."""
 
-    def __init__(self, *, is_stream: bool) -> None:
+    def __init__(self, *, is_stream: bool, segment: Segment | None = None) -> None:
+        self._segment = segment
         self._response: Any = ExecuteStreamResponse if is_stream else ExecuteResponse
         self._outputs: list[Array] | None = None
         self._targets: list[memoryview] = []
@@ -102,7 +112,9 @@ class Receiver:
     def add(self, message: bytes) -> None:
         header, chunks = split(message)
         response = self._response.FromString(header)
-        if response.HasField("started"):
+        if response.HasField("started") and self._segment:
+            self._outputs = self._segment.arrays(response.started.outputs)
+        elif response.HasField("started"):
             self._outputs = [empty_output(desc) for desc in response.started.outputs]
             self._targets = [writable_bytes(output) for output in self._outputs]
             self._received = [0] * len(self._outputs)

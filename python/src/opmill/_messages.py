@@ -94,6 +94,9 @@ class ServerInfo:
     standby: DeviceInfo
     # now: `device` is lost, and the server answers with its standby
     on_standby: bool
+    # Execute accepts tensors in shared memory. A caller that does not share the server's names of
+    # segments (another machine, container or user) gets an error for the field `key`.
+    shared_memory: bool
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from . import _messages, client
 from ._async_operators import AsyncOperators
 from ._call import Array, Call, Options, Progress
-from ._channel import ConnectOptions, Tls, Token, credentials, options_of, uri_and_arguments
+from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
+                       uri_and_arguments)
 from ._contract import SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
@@ -31,10 +32,12 @@ _MAX_UPLOADS = 8  # of large inputs at a time; others wait
 
 async def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None,
                   token: Token = None, insecure: bool = False, connect_timeout: float = 10,
-                  timeout: float | None = None, max_attempts: int = 5) -> Client:
+                  timeout: float | None = None, max_attempts: int = 5,
+                  shared_memory: SharedMemory = "auto") -> Client:
     """As opmill.connect."""
     connected = Client(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
-                                  connect_timeout=connect_timeout, max_attempts=max_attempts))
+                                  connect_timeout=connect_timeout, max_attempts=max_attempts,
+                                  shared_memory=shared_memory))
     try:
         await connected._ask_limits()
     except BaseException:
@@ -95,6 +98,7 @@ class Client(AsyncOperators):
         info = await self._unary("GetServerInfo", None, self._options.connect_timeout,
                                  max_attempts=1)
         self._max_message_bytes = info.limits.max_message_bytes
+        self._blocking._take_limits(info)
 
     def _request(self, call: Call, options: Options) -> Request:
         return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
@@ -12,32 +14,39 @@ from numpy.typing import ArrayLike
 
 from . import _messages
 from ._call import Array, Call, Options, Progress
-from ._channel import ConnectOptions, Tls, Token, credentials, options_of, uri_and_arguments
+from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
+                       uri_and_arguments)
 from ._contract import SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
 from ._operators import Operators
 from ._progress import reporting
 from ._retry import Attempts
+from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
+                             is_possible, unusable)
 from .errors import OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
 
+_MAX_KNOWN_OPERATORS = 1024
+
 
 def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token: Token = None,
             insecure: bool = False, connect_timeout: float = 10, timeout: float | None = None,
-            max_attempts: int = 5) -> Client:
+            max_attempts: int = 5, shared_memory: SharedMemory = "auto") -> Client:
     """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name
     that resolves to several, "dns:///name:port". They take calls in turn.
 
     `token` is sent with every call: a string, or a function that returns the current one. In clear
     text it goes to this machine only, unless `insecure`. `timeout` (seconds) is for calls without
     one of their own. A call that ends because the server is unavailable, or has no room at the
-    moment, is tried up to `max_attempts` times.
+    moment, is tried up to `max_attempts` times. Large arrays go to a server on this machine through
+    shared memory if it accepts that, unless `shared_memory` is "off".
 
     Raises Unavailable where no server answers within `connect_timeout`."""
     return _connect(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
-                               connect_timeout=connect_timeout, max_attempts=max_attempts))
+                               connect_timeout=connect_timeout, max_attempts=max_attempts,
+                               shared_memory=shared_memory))
 
 
 class Client(Operators):
@@ -52,9 +61,14 @@ class Client(Operators):
         self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
         self._stream_call = self._channel.stream_stream(f"/{SERVICE}/ExecuteStream")
         self._max_message_bytes = 0
+        self._shares_memory = False
+        self._segments = Segments()
+        weakref.finalize(self, self._segments.close)
+        self._output_sizes: dict[bytes, list[int]] = {}  # of operators whose inputs were shared
 
     def close(self) -> None:
         self._channel.close()
+        self._segments.close()
 
     def __enter__(self) -> Client:
         return self
@@ -105,6 +119,13 @@ class Client(Operators):
         with reporting(progress, request.total_bytes) as sent:
 
             def attempt(left: float | None) -> Execution:
+                clock = Attempts(1, left)
+                if self._shares_memory and request.total_bytes >= LEAST_BYTES:
+                    try:
+                        return self._perform_shared(request, clock, sent, started)
+                    except Unusable as problem:
+                        self._shares_memory = not problem.for_good
+                left = clock.remaining()
                 receiver = Receiver(is_stream=not request.is_small)
                 metadata = self._options.metadata()
                 if request.is_small:
@@ -123,9 +144,51 @@ class Client(Operators):
                 sent(request.total_bytes)
             return result
 
+    def _perform_shared(self, request: Request, clock: Attempts, sent: Callable[[int], None],
+                        started: Callable[[Any], None]) -> Execution:
+        """Through shared memory. Raises Unusable where that does not work."""
+        sizes = self._sizes_of_outputs(request, clock.remaining())
+        with contextlib.ExitStack() as segments:
+            ranges = [find_shared(data) for data in request.inputs]
+            others = [data for data, known in zip(request.inputs, ranges) if known is None]
+            if others:
+                source = segments.enter_context(self._segments.borrow(list(map(len, others))))
+                source.write(others, sent)
+                written = iter(source.ranges)
+                ranges = [known or next(written) for known in ranges]
+            target = None
+            if sum(sizes) >= LEAST_BYTES:
+                target = segments.enter_context(Segment(sizes))
+            receiver = Receiver(is_stream=False, segment=target)
+            responses = self._execute_call(request.shared_message(ranges, target),
+                                           clock.remaining(), self._options.metadata())
+            started(responses)
+            try:
+                _receive(responses, receiver)
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error)
+                raise unusable(failure) or failure from None
+            sent(request.total_bytes)
+            return request.finish(receiver)
+
+    def _sizes_of_outputs(self, request: Request, timeout: float | None) -> list[int]:
+        message = request.compile_message()
+        key = message.SerializeToString(deterministic=True)
+        if key not in self._output_sizes:
+            answer = self._unary("CompileOperator", message, timeout, max_attempts=1)
+            if len(self._output_sizes) >= _MAX_KNOWN_OPERATORS:
+                self._output_sizes.clear()
+            self._output_sizes[key] = list(answer.output_bytes)
+        return self._output_sizes[key]
+
     def _ask_limits(self) -> None:
         info = self._unary("GetServerInfo", None, self._options.connect_timeout, max_attempts=1)
+        self._take_limits(info)
+
+    def _take_limits(self, info: Any) -> None:
         self._max_message_bytes = info.limits.max_message_bytes
+        self._shares_memory = (info.shared_memory and self._options.may_share_memory
+                               and is_possible())
 
     def _unary(self, method: str, request: Any, timeout: float | None,
                max_attempts: int | None = None) -> Any:

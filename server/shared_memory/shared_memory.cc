@@ -1,0 +1,164 @@
+#include "server/shared_memory/shared_memory.h"
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "kernels/base/errors.h"
+
+namespace opmill {
+namespace {
+
+constexpr size_t kMostNameBytes = 255;
+
+std::string Quoted(absl::string_view text) {
+  const bool is_long = text.size() > kMostNameBytes;
+  return absl::StrCat("(\"", absl::CHexEscape(text.substr(0, kMostNameBytes)), is_long ? "..." : "",
+                      "\")");
+}
+
+// The key without its slash in front.
+absl::StatusOr<std::string> SegmentName(absl::string_view key) {
+  const absl::string_view name = absl::StripPrefix(key, "/");
+  const bool is_valid = !name.empty() && name.size() < kMostNameBytes && name != "." &&
+                        name != ".." && std::none_of(name.begin(), name.end(), [](char c) {
+                          return c == '/' || c == '\\' || c == '\0';
+                        });
+  if (is_valid) return std::string(name);
+  return InvalidField(
+      "key", absl::StrCat("key ", Quoted(key), " is not the name of a shared memory segment: 1 to ",
+                          kMostNameBytes - 1, " bytes after an optional slash, without slashes."));
+}
+
+// `whole` names what has `size` bytes.
+absl::Status CheckWithin(uint64_t offset, uint64_t byte_size, uint64_t size,
+                         absl::string_view whole) {
+  if (byte_size == 0) return InvalidField("byte_size", "byte_size (0) is not above 0.");
+  if (offset >= size) {
+    return InvalidField("offset", absl::StrCat("offset (", offset, ") is not below the size of ",
+                                               whole, ", ", size, " bytes."));
+  }
+  if (byte_size <= size - offset) return absl::OkStatus();
+  return InvalidField("byte_size",
+                      absl::StrCat("byte_size (", byte_size, ") at offset ", offset, " exceeds ",
+                                   whole, ", which has ", size, " bytes."));
+}
+
+}  // namespace
+
+absl::Status SharedRange::Read(uint64_t offset, absl::Span<std::byte> to) const {
+  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name_);
+  if (!segment.ok()) return Explain(segment.status(), "read");
+  return Explain((*segment)->Read(offset_ + offset, to), "read");
+}
+
+absl::Status SharedRange::Write(uint64_t offset, absl::Span<const std::byte> from) const {
+  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name_);
+  if (!segment.ok()) return Explain(segment.status(), "written");
+  return Explain((*segment)->Write(offset_ + offset, from), "written");
+}
+
+absl::Status SharedRange::Explain(const absl::Status& status, absl::string_view verb) const {
+  if (status.ok()) return status;
+  return InvalidField(
+      "key", absl::StrCat("Bytes ", offset_, " to ", offset_ + bytes_ - 1, " of the segment ",
+                          Quoted(name_), " cannot be ", verb, ": ", status.message(), "."));
+}
+
+bool SharedRange::Overlaps(const SharedRange& other) const {
+  return name_ == other.name_ && offset_ < other.offset_ + other.bytes_ &&
+         other.offset_ < offset_ + bytes_;
+}
+
+absl::Status SharedMemory::CheckAllowed() const {
+  if (is_allowed_) return absl::OkStatus();
+  return InvalidField("key",
+                      "The server does not use shared memory, because --shared_memory is off or "
+                      "other machines can reach its address.");
+}
+
+absl::StatusOr<SharedRange> SharedMemory::Open(const std::string& key, uint64_t offset,
+                                               uint64_t byte_size) const {
+  RETURN_IF_ERROR(CheckAllowed());
+  ASSIGN_OR_RETURN(std::string name, SegmentName(key));
+  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name);
+  if (!segment.ok()) {
+    return InvalidField("key", absl::StrCat("key ", Quoted(key),
+                                            " names no shared memory segment that the server can "
+                                            "open: ",
+                                            segment.status().message(), "."));
+  }
+  ASSIGN_OR_RETURN(const uint64_t size, (*segment)->SizeBytes());
+  RETURN_IF_ERROR(CheckWithin(offset, byte_size, size, absl::StrCat("the segment ", Quoted(key))));
+  return SharedRange(std::move(name), offset, byte_size);
+}
+
+absl::Status SharedMemory::Register(absl::string_view caller, const SharedRegion& region) {
+  if (region.name.empty() || region.name.size() > kMostNameBytes) {
+    return InvalidField("name",
+                        absl::StrCat("name ", Quoted(region.name), " has ", region.name.size(),
+                                     " bytes; it must have 1 to ", kMostNameBytes, "."));
+  }
+  RETURN_IF_ERROR(Open(region.key, region.offset, region.byte_size).status());
+  const Name name(caller, region.name);
+  const absl::MutexLock lock(&mutex_);
+  if (regions_.contains(name)) {
+    return InvalidField("name", absl::StrCat("name ", Quoted(region.name),
+                                             " is registered already; unregister it first."));
+  }
+  if (regions_.size() >= max_regions_ && !MakeRoom()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("There are ", max_regions_,
+                     " registered regions of shared memory (max_shared_memory_regions)."));
+  }
+  regions_.emplace(name, region);
+  return absl::OkStatus();
+}
+
+bool SharedMemory::MakeRoom() {
+  return std::erase_if(regions_, [this](const auto& each) {
+           const SharedRegion& region = each.second;
+           return !Open(region.key, region.offset, region.byte_size).ok();
+         }) > 0;
+}
+
+bool SharedMemory::Unregister(absl::string_view caller, absl::string_view name) {
+  const absl::MutexLock lock(&mutex_);
+  return regions_.erase(Name(caller, name)) > 0;
+}
+
+void SharedMemory::UnregisterAll(absl::string_view caller) {
+  const absl::MutexLock lock(&mutex_);
+  std::erase_if(regions_, [caller](const auto& each) { return each.first.first == caller; });
+}
+
+std::vector<SharedRegion> SharedMemory::Regions(absl::string_view caller) const {
+  std::vector<SharedRegion> regions;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, region] : regions_) {
+    if (name.first == caller) regions.push_back(region);
+  }
+  return regions;
+}
+
+absl::StatusOr<SharedRange> SharedMemory::OpenRegion(absl::string_view caller,
+                                                     absl::string_view name, uint64_t offset,
+                                                     uint64_t byte_size) const {
+  RETURN_IF_ERROR(CheckAllowed());
+  SharedRegion region;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = regions_.find(Name(caller, name));
+    if (found == regions_.end()) {
+      return InvalidField("name", absl::StrCat("name ", Quoted(name),
+                                               " is not a registered region of shared memory."));
+    }
+    region = found->second;
+  }
+  RETURN_IF_ERROR(
+      CheckWithin(offset, byte_size, region.byte_size, absl::StrCat("the region ", Quoted(name))));
+  return Open(region.key, region.offset + offset, byte_size);
+}
+
+}  // namespace opmill

@@ -191,6 +191,7 @@ absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
+  ASSIGN_OR_RETURN(models_, oip::ModelTable::Create(options_.model_repository));
   connections_ = std::make_unique<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
@@ -212,7 +213,7 @@ absl::Status Server::Initialize() {
     return ReadinessNow();
   };
   inference_service_ = std::make_unique<oip::InferenceService>(
-      parts, models_, [readiness] { return readiness().is_ready; });
+      parts, *models_, [readiness] { return readiness().is_ready; });
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,

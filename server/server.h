@@ -79,7 +79,7 @@ class Server {
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<SharedMemory> shared_memory_;
   std::unique_ptr<OperatorService> service_;
-  oip::ModelTable models_;
+  std::unique_ptr<oip::ModelTable> models_;
   std::unique_ptr<oip::InferenceService> inference_service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;

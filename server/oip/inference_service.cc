@@ -150,13 +150,15 @@ grpc::ServerUnaryReactor* InferenceService::ModelStatistics(
 }
 
 grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
-    grpc::CallbackServerContext* context, const inference::RepositoryIndexRequest*,
+    grpc::CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
     inference::RepositoryIndexResponse* response) {
-  for (const std::shared_ptr<const Model>& model : models_.All()) {
+  for (const IndexEntry& entry : models_.Index()) {
+    if (request->ready() && !entry.is_ready) continue;
     inference::RepositoryIndexResponse::ModelIndex& to = *response->add_models();
-    to.set_name(model->name);
-    to.set_version(model->version);
-    to.set_state("READY");
+    to.set_name(entry.name);
+    to.set_version(entry.version);
+    to.set_state(entry.is_ready ? "READY" : "UNAVAILABLE");
+    to.set_reason(entry.reason);
   }
   return Answer("RepositoryIndex", *context, absl::OkStatus());
 }

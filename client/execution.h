@@ -35,6 +35,8 @@ size_t TotalBytes(absl::Span<const InputBytes> inputs);
 struct ExecutionOptions {
   std::optional<v1::FeatureLevel> feature_level;  // default: the server's newest
   absl::Duration timeout = absl::InfiniteDuration();
+  // Of this caller's executions that wait for the device, the greatest priority runs first.
+  int32_t priority = 0;
   // Called with the number of input bytes that gRPC has accepted so far, until the call or stream
   // ends.
   std::function<void(uint64_t sent_bytes)> progress;

@@ -326,6 +326,7 @@ uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, std::vector<InputBytes> i
   v1::BeginExecution& begin = *execution->begin.mutable_begin();
   *begin.mutable_operator_() = std::move(desc);
   if (options.feature_level) begin.set_feature_level(*options.feature_level);
+  begin.set_priority(options.priority);
   if (options.timeout != absl::InfiniteDuration()) {
     EncodeDuration(options.timeout, *begin.mutable_timeout());
   }

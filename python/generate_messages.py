@@ -5,14 +5,14 @@ import textwrap
 import contract_reader
 from contract_reader import ENUM, MESSAGE, PACKAGE, REPEATED, Contract
 
-# What a caller gets, and the names that it has in Python. Messages inside them keep theirs.
+# The messages that callers get, and their names in Python. Nested messages keep their names.
 ANSWERS = {
     "GetServerInfoResponse": "ServerInfo",
     "GetStatisticsResponse": "Statistics",
     "CompileOperatorResponse": "CompiledOperator",
     "ExecutionStatistics": "ExecutionStatistics",
 }
-_SCALARS = {3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 13: "int"}
+_SCALARS = {1: "float", 3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 13: "int"}
 _DURATION = ".google.protobuf.Duration"
 
 _HEAD = '''"""What servers answer. Written by generate.py from the contract.
@@ -46,7 +46,7 @@ def source(descriptors):
     order = []
 
     def visit(name):
-        """Parts before the whole."""
+        """Nested messages first."""
         for field in contract.message(name).field:
             if field.type == MESSAGE and field.type_name != _DURATION:
                 visit(field.type_name.removeprefix(f".{PACKAGE}."))

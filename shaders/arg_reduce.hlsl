@@ -1,91 +1,128 @@
 // argmin and argmax: the position of the extreme element, the first or the last among equals, as
 // c.position_mask says.
-//   LARGEST      1 for argmax
-//   NAN_FIRST    1 when NaN comes before every number
-//   OUTPUT_WIDE  1 for 64-bit indices
-#define SHORT_WALKS (ITEMS > 0)
-#include "reduction_constants.h"
+//   LARGEST  1 for argmax
+#include "include/reduction_width.hlsli"
 #define KERNEL_CONSTANTS ReductionConstants
+#define NAN_FIRST 1
 #include "include/dispatch.hlsli"
-#include "include/extreme.hlsli"
+#include "include/candidate.hlsli"
 
-#define CASCADE 0
-#define TRACKS_POSITION 1
-#define PARTS_HAVE_ROWS (WIDTH == 4 && VECTOR_ELEMENTS > 4)
-
-#if PARTS_HAVE_ROWS
-#include "include/row_part.hlsli"
-#endif
-
-// The walk keeps the best key and the item whose block had it; a second look at that block alone
-// finds the position, so that most elements cost no more than for MAX.
-struct State {
-  BITS key;
-  UINTS item;
-};
-
-State Identity() {
-  State s;
-  s.key = (BITS)0;
-  s.item = (UINTS)NOWHERE;
-  return s;
-}
-
-void Take(inout State s, Part p, uint item) {
-  BITS key = KeyOfPart(p);
-  // Of equals the later one if the last is wanted, or if there was none.
-  BOOLS open = (s.item | c.position_mask) == NOWHERE;
-  BOOLS better = KeyAbove(key, s.key) || (KeyEqual(key, s.key) && open);
-  s.key = better ? key : s.key;
-  s.item = better ? (UINTS)item : s.item;
-}
-
-// A position as records hold it: the smaller comes first.
+// A position as parts hold it: the smaller comes first.
 UINTS Ordered(UINTS position) { return position ^ c.position_mask; }
 
-// The second look: at an element of the block that may be the best one. `found` starts NOWHERE, and
-// `position` is Ordered, or NOWHERE.
-void Look(inout UINTS found, State s, BITS bits, UINTS position) {
-  found = KeyEqual(CandidateKeyOf(bits), s.key) ? min(found, position) : found;
+struct Part {
+  BITS key;
+  UINTS position;
+};
+
+Part EmptyPart() {
+  Part p;
+  p.key = (BITS)0;
+  p.position = (UINTS)NOWHERE;
+  return p;
 }
 
-void Combine(inout State s, State other) {
-  BOOLS before = CandidateBefore(other.key, other.item, s.key, s.item);
-  s.key = before ? other.key : s.key;
-  s.item = before ? other.item : s.item;
+Part Join(Part a, Part b) {
+  BOOLS before = CandidateBefore(b.key, b.position, a.key, a.position);
+  a.key = before ? b.key : a.key;
+  a.position = before ? b.position : a.position;
+  return a;
 }
 
-#define STATE_WORDS 2
-#if IS_WIDE
-uint4 Pack(State s) { return PackCandidate(s.key, s.item); }
+// What a lane knows of its elements, whose items it counts in turns.
+#if LOAD == LOAD_RECORD
+#elif VECTOR_ELEMENTS > 4
+// The key, above the turn plus 1, so that one comparison finds the first or the last of equals.
+struct Walked {
+  UINTS code;
+};
 
-State Unpack(uint4 record) {
-  State s;
-  s.key = RecordKey(record);
-  s.item = record.z;
-  return s;
+Walked NothingWalked() {
+  Walked w;
+  w.code = (UINTS)0;
+  return w;
 }
+
+void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+  UINTS code = (CandidateKeyOf(bits) << 16) | ((turn + 1) ^ (~c.position_mask & 0xFFFFu));
+  w.code = max(w.code, inside ? code : (UINTS)0);
+}
+
+UINTS TurnOf(Walked w) { return ((w.code ^ ~c.position_mask) & 0xFFFFu) - 1; }
+BOOLS HasWalked(Walked w) { return w.code != 0; }
+BITS KeyOf(Walked w) { return w.code >> 16; }
 #else
-UINTS FirstWord(State s) { return s.key; }
-UINTS SecondWord(State s) { return s.item; }
+struct Walked {
+  BITS key;
+  UINTS turn;
+};
 
-State StateOf(UINTS first, UINTS second) {
-  State s;
-  s.key = first;
-  s.item = second;
-  return s;
+Walked NothingWalked() {
+  Walked w;
+  w.key = (BITS)0;
+  w.turn = (UINTS)NOWHERE;
+  return w;
 }
+
+void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+  BITS key = CandidateKeyOf(bits);
+  // Of equals the later one if the last is wanted, or if there was none.
+  BOOLS open = (w.turn | c.position_mask) == NOWHERE;
+  BOOLS better = inside && (KeyAbove(key, w.key) || (KeyEqual(key, w.key) && open));
+  w.key = better ? key : w.key;
+  w.turn = better ? (UINTS)turn : w.turn;
+}
+
+UINTS TurnOf(Walked w) { return w.turn; }
+BOOLS HasWalked(Walked w) { return w.turn != NOWHERE; }
+BITS KeyOf(Walked w) { return w.key; }
 #endif
 
-UINTS Finish(State s) { return Ordered(s.item); }
-
-#if PARTS_HAVE_ROWS
-State StateOfRowPart(RowPart p, uint first_item) {
-  State s;
-  s.key = CandidateKeyOf(BitsOfRowPart(p));
-  s.item = Ordered(c.index_base + first_item + RowOfCode((UINTS)p.code));
-  return s;
+#if LOAD != LOAD_RECORD
+#define OWN_TAKE 1
+void Take(inout Walked w, BITS x0, BITS x1, BITS x2, BITS x3, BOOLS in0, BOOLS in1, BOOLS in2,
+          BOOLS in3, uint turn) {
+  TakeOne(w, x0, in0, turn);
+  TakeOne(w, x1, in1, turn + 1);
+  TakeOne(w, x2, in2, turn + 2);
+  TakeOne(w, x3, in3, turn + 3);
 }
 #endif
+#define HIGH_ELEMENTS 0
 
+#if IS_WIDE
+#define PART_WORDS 3
+#else
+#define PART_WORDS 2
+#endif
+#include "include/reduction_words.hlsli"
+
+Words WordsOf(Part p) {
+  Words w;
+#if IS_WIDE
+  w.a = p.key.x;
+  w.b = p.key.y;
+  w.c = p.position;
+#else
+  w.a = p.key;
+  w.b = p.position;
+#endif
+  return w;
+}
+
+Part PartOfWords(Words w) {
+  Part p;
+#if IS_WIDE
+  p.key = uint2(w.a, w.b);
+  p.position = w.c;
+#else
+  p.key = w.a;
+  p.position = w.b;
+#endif
+  return p;
+}
+
+UINTS Finish(Part p) { return Ordered(p.position); }
+
+#define TRACKS_POSITION 1
 #include "include/reduction.hlsli"

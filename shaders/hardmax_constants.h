@@ -6,17 +6,24 @@
 
 OPMILL_SHARED_BEGIN
 
-// Units are results.
+// Units are results; items are the elements of one, as task.hlsli divides them.
 struct HardmaxConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];     // outermost first
   struct Dim reduced[OPMILL_MAX_DIMS];  // the same; only their output strides count
   uint kept_rank;                       // dimensions in use in kept[]
   uint reduced_rank;                    // and in reduced[]
-  uint positions_base;                  // offset of the first position in the view that is read
+  uint item_count;
+  uint split_items;
+  uint splits;
+  uint tiles;
+  uint lane_bits;
+  uint part_shift;
   uint output_base;
-  uint first_position;  // of this dispatch's part of the reduced dimensions
-  uint position_count;  // and how many that part has
+  uint first_position;    // of item 0 in the complete reduction
+  uint record_count;      // arg_reduce's records of one result
+  uint read_stride;       // records from one result to the next
+  uint read_item_stride;  // and from one record of a result to the next
 };
 
 OPMILL_SHARED_END

@@ -10,13 +10,10 @@
 #define FUNCTION_SUM 10
 #define FUNCTION_SUM_SQUARE 11
 
-#define SHORT_WALKS (ITEMS > 0)
-#include "reduction_constants.h"
+#include "include/reduction_width.hlsli"
 #define KERNEL_CONSTANTS ReductionConstants
 #include "include/dispatch.hlsli"
 #include "include/elements.hlsli"
-
-#define TRACKS_POSITION 0
 
 #if FUNCTION == FUNCTION_MAX || FUNCTION == FUNCTION_MIN
 #include "include/reduce_extreme.hlsli"

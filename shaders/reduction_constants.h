@@ -4,21 +4,26 @@
 
 #include "constants.h"
 
-// LOAD: what a lane's walk takes at a step, an item.
-#define LOAD_ALIGNED 0  // a vector, all of it wanted
-#define LOAD_SHIFTED 1  // rows: the run starts and ends inside vectors; columns: so does each item
-#define LOAD_SCALAR 2   // one element
-#define LOAD_RECORD 3   // a record of an earlier pass
+// LOAD: what a lane reads at a step, an item.
+#define LOAD_ROW_ALIGNED 0     // a vector of one result, all of it wanted
+#define LOAD_ROW_SHIFTED 1     // the same where runs start and end inside vectors
+#define LOAD_SCALAR 2          // one element
+#define LOAD_RECORD 3          // a record of an earlier pass
+#define LOAD_COLUMN_ALIGNED 4  // a vector of neighboring results
+#define LOAD_COLUMN_SHIFTED 5  // the same where it starts inside a vector
 
-// ITEMS: the most items that a kernel with a fixed number of items joins.
-#define MOST_ITEMS 8
+// RESULT: what is stored.
+#define RESULT_RECORD 0  // a state, for a later pass
+#define RESULT_WORD 1    // an output of at most 4 bytes
+#define RESULT_PAIR 2    // an output of 8 bytes
 
-// The most vectors of a tile that a lane walks.
-#define TILE_VECTORS 32
+// arg_reduce counts the items of a lane in 16 bits if elements have 1 or 2 bytes.
+#define MOST_NARROW_TURNS 65533
 
 OPMILL_SHARED_BEGIN
 
-// Units are results (rows), or vectors of neighbouring results (columns).
+// Units are results, or vectors of neighboring results (columns). 2^lane_bits lanes of a group,
+// 2^part_shift apart, share a unit.
 struct ReductionConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];     // outermost first
@@ -26,25 +31,23 @@ struct ReductionConstants {
   uint kept_rank;                       // dimensions in use in kept[]
   uint reduced_rank;                    // and in reduced[]
 
-  uint item_count;   // items of one whole reduction
-  uint split_items;  // of those, how many one split walks
+  uint item_count;   // items of one complete reduction
+  uint split_items;  // of those, the number that one split takes
   uint splits;       // groups that share one result
-  uint lane_bits;    // log2 of the lanes that share one result inside a group
+  uint tiles;        // groups of one split
+  uint lane_bits;
+  uint part_shift;
 
-  uint run_length;   // rows: elements in a run of neighbours
-  uint run_vectors;  // rows: vectors that cover a run, however it is aligned
-  uint lane_items;   // rows: items that each lane takes one after another; 0: lanes take turns
-
-  uint columns;       // columns: elements of the innermost kept dimension
-  uint column_units;  // columns: units that cover it
-  uint column_input_stride;
-  uint column_output_stride;
-  uint tile_rows;  // columns in tiles: rows that a lane walks of one unit before the next
+  uint run_length;            // rows: elements in a run of neighbors
+  uint run_vectors;           // rows: vectors that cover a run, however it is aligned
+  uint columns;               // columns: elements of the innermost kept dimension
+  uint column_units;          // columns: units that cover it
+  uint column_output_stride;  // columns: of that dimension
 
   uint input_base;     // offset of the first element in the view that is read
   uint output_base;    // the same in the output
   uint last_vector;    // the last vector that may be read
-  uint index_base;     // position of this dispatch's first element in the whole reduction
+  uint index_base;     // position of this dispatch's first element in the complete reduction
   uint reduced_count;  // elements reduced into one result, over all dispatches
   uint position_mask;  // arg_reduce: ~0 for the last of equals, 0 for the first
   uint opaque_zero;    // always 0, opaque to the optimizer

@@ -1,230 +1,128 @@
-// top_k by a cut that the best blocks lie above, and, where the elements above it (top_k_collect.hlsl)
-// are many more than k, fewer of them.
-//   LAYOUT               how sequences lie in memory: LAYOUT_*
-//   ALONE, STORES_WORDS  see top_k_selection.hlsli
+// top_k by radix selection: a group finds the k best items of its chunk of a sequence.
+//   SOURCE, RESULT  top_k_constants.h
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKSelectConstants
-#include "include/top_k_key.hlsli"
-#include "include/top_k_selection.hlsli"
-#include "include/top_k_work.hlsli"
-
-Buffer<uint4> Input : register(t0);  // candidates
-Buffer<uint4> Keys : register(t1);
-#define BLOCK_KEYS Keys
-#include "include/top_k_block_keys.hlsli"
-
-#if IS_WIDE
-#define ORDER_BITS 96
+#include "include/top_k_items.hlsli"
+#if RESULT != RESULT_RECORDS
+#include "include/top_k_outputs.hlsli"
 #else
-#define ORDER_BITS 64
+RWBuffer<RECORD> Records : register(u0);
+#endif
+#define SORT_KEY BITS
+#define SORT_WORDS KEY_WORDS
+#define SORT_CAPACITY CAPACITY
+#define SORTS_BEFORE CandidateBefore
+#include "include/bitonic_sort.hlsli"
+// The memory of a later sort.
+#define HISTOGRAM(bin) sort_words[bin]
+#include "include/top_k_cut.hlsli"
+
+// Loads of a lane in flight at a time, and the items of each.
+#if SOURCE == SOURCE_RECORDS
+#define LOADED RECORD
+#define LOADS 4
+#define LOAD_ITEMS 1
+#else
+#define LOADED uint4
+#define LOADS 2
+#define LOAD_ITEMS VECTOR_ELEMENTS
 #endif
 
-Cut Raise(Cut cut, uint digit, uint shift) {
-  if (shift < 32) {
-    cut.tail += digit << shift;
-  } else {
-#if IS_WIDE
-    if (shift < 64) {
-      cut.key.x += digit << (shift - 32);
-    } else {
-      cut.key.y += digit << (shift - 64);
-    }
-#else
-    cut.key += digit << (shift - 32);
-#endif
-  }
-  return cut;
-}
-
-// Three cuts at a time.
-struct Cuts {
-  Cut low;
-  Cut middle;
-  Cut high;
+struct Chunk {
+  uint first;  // the first item, in the view of t0
+  uint count;  // items
 };
 
-uint3 CountOne(BITS key, uint position, Cuts cuts) {
-  return uint3((uint)IsAbove(key, position, cuts.low), (uint)IsAbove(key, position, cuts.middle),
-               (uint)IsAbove(key, position, cuts.high));
+groupshared uint shared_count;
+
+// Counts the next digit of an item at the cut, or collects one at or above it.
+void Take(Cut cut, Digit digit, bool collects, BITS key, uint index) {
+  if (!IsAtOrAbove(cut, key, index)) return;
+  if (collects) {
+    uint place;
+    InterlockedAdd(shared_count, 1, place);
+#if RESULT == RESULT_RECORDS
+    key = (BITS)0;  // they are sorted by their indices
+#endif
+    StoreSortKey(place, key);
+    sort_indices[place] = index;
+  } else if (IsAt(cut, key, index)) {
+    InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, key, index)), 1);
+  }
 }
 
-#if ALONE
-#define SEARCHERS 1
-#else
-#define SEARCHERS THREADS
-groupshared uint shared_counts[3];
-#endif
-
-// Who searches what.
-struct Search {
-  uint sequence;
-  uint lane;     // below SEARCHERS
-  bool is_real;  // false: only goes along
-};
-
-Search EnterSearch(uint3 group, uint lane) {
-  Search search;
-#if ALONE
-  uint unit = EnterGroup(group) * THREADS + lane;
-  search.is_real = unit < c.sequences;
-  search.sequence = min(unit, c.sequences - 1);
-  search.lane = 0;
-#else
-  search.sequence = EnterSequence(group, search.is_real);
-  search.lane = lane;
-#endif
-  return search;
-}
-
-uint3 CountKeys(uint lane, uint base, Cuts cuts) {
-  uint3 counts = (uint3)0;
-  [loop] for (uint block = lane * KEY_STEP; block < c.keys.length; block += SEARCHERS * KEY_STEP) {
-    uint4 v = LoadKeys(base, block);
-    [unroll] for (uint i = 0; i < KEY_STEP; ++i) {
-      counts += CountOne(KeyOfStep(v, i), block + i, cuts);
+void Walk(uint lane, Chunk chunk, Cut cut, Digit digit, bool collects) {
+  uint before = chunk.first % LOAD_ITEMS;
+  uint first = chunk.first / LOAD_ITEMS;
+  uint loads = (before + chunk.count + LOAD_ITEMS - 1) / LOAD_ITEMS;
+  [loop] for (uint at = lane; at < loads; at += LOADS * THREADS) {
+    LOADED loaded[LOADS];
+    [unroll] for (uint u = 0; u < LOADS; ++u) {
+      loaded[u] = Input[first + min(at + u * THREADS, loads - 1)];
     }
-  }
-  return counts;
-}
-
-uint3 CountCandidates(uint lane, uint base, uint count, Cuts cuts) {
-  uint3 counts = (uint3)0;
-#if ALONE
-  [loop] for (uint i = 0; i < count; i += 4) {
-    Quad quad;
-    LOAD_QUAD(quad, Input, base, i)
-    [unroll] for (uint u = 0; u < 4; ++u) {
-      uint3 counted = CountOne(QuadKey(quad, u), quad.position[u], cuts);
-      counts += i + u < count ? counted : (uint3)0;
-    }
-  }
+    [unroll] for (uint w = 0; w < LOADS; ++w) {
+      BITS bits[LOAD_ITEMS];
+#if SOURCE == SOURCE_RECORDS
+      bits[0] = FromRecord(loaded[w]).bits;
 #else
-  [loop] for (uint i = lane; i < count; i += SEARCHERS) {
-    uint4 record = Input[base + i];
-    counts += CountOne(RecordKey(record), record.z, cuts);
-  }
+      UnpackVector(loaded[w], bits);
 #endif
-  return counts;
-}
-
-// Of all searchers. Through the group's memory, so that all compilers see lanes agree.
-uint3 SumCounts(uint lane, uint3 counts) {
-#if !ALONE
-  if (lane < 3) shared_counts[lane] = 0;
-  GroupMemoryBarrierWithGroupSync();
-  InterlockedAdd(shared_counts[0], counts.x);
-  InterlockedAdd(shared_counts[1], counts.y);
-  InterlockedAdd(shared_counts[2], counts.z);
-  GroupMemoryBarrierWithGroupSync();
-  counts = uint3(shared_counts[0], shared_counts[1], shared_counts[2]);
-  GroupMemoryBarrierWithGroupSync();
-#endif
-  return counts;
-}
-
-// A cut with `wanted` to `most` of `count` items above it, blocks or candidates; none where they are
-// no more. Two binary digits a round; every searcher finds the same.
-Cut FindCutOf(bool blocks, uint lane, uint base, uint count, uint wanted, uint most) {
-  Cut cut;
-  cut.key = (BITS)0;
-  cut.tail = 0;
-  uint above = SumCounts(lane, uint3(lane == 0 ? count : 0, 0, 0)).x;
-  uint shift = ORDER_BITS;
-  [loop] while (shift > 0 && above > most) {
-    shift -= 2;
-    Cuts cuts;
-    cuts.low = Raise(cut, 1, shift);
-    cuts.middle = Raise(cut, 2, shift);
-    cuts.high = Raise(cut, 3, shift);
-    uint3 counts;
-    if (blocks) {
-      counts = CountKeys(lane, base, cuts);
-    } else {
-      counts = CountCandidates(lane, base, count, cuts);
-    }
-    counts = SumCounts(lane, counts);
-    uint digit = 0;
-    [unroll] for (uint i = 0; i < 3; ++i) {
-      if (counts[i] >= wanted) {
-        digit = i + 1;
-        above = counts[i];
-      }
-    }
-    cut = Raise(cut, digit, shift);
-  }
-  return cut;
-}
-
-// Of a sequence: k best blocks, or a few more where that ends the search early.
-[numthreads(THREADS, 1, 1)]
-void FindCut(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  Search search = EnterSearch(group, lane);
-  uint base = KeyBase(search.sequence);
-  Cut cut = FindCutOf(true, search.lane, base, c.keys.length, c.k, c.most);
-  if (search.is_real && search.lane == 0) {
-    uint at = HeaderOf(search.sequence);
-    Headers[at + COUNT_AT] = 0;
-    Headers[at + IS_TAKEN_AT] = 0;
-    Headers[at + IS_SPREAD_AT] = 0;
-    Headers[at + TAIL_AT] = cut.tail;
-#if IS_WIDE
-    Headers[at + KEY_AT] = cut.key.x;
-    Headers[at + KEY_AT + 1] = cut.key.y;
-#else
-    Headers[at + KEY_AT] = cut.key;
-#endif
-  }
-}
-
-#if !ALONE
-groupshared uint shared_taken;
-#endif
-
-// Stores the candidates above the cut, and returns how many there are.
-uint Take(uint lane, uint base, uint count, Cut cut, uint list) {
-  uint taken = 0;
-#if ALONE
-  [loop] for (uint i = 0; i < count; i += 4) {
-    Quad quad;
-    LOAD_QUAD(quad, Input, base, i)
-    [unroll] for (uint u = 0; u < 4; ++u) {
-      BITS key = QuadKey(quad, u);
-      uint position = quad.position[u];
-      if (i + u < count && IsAbove(key, position, cut)) {
-        StoreCandidate(list, taken, key, position);
-        ++taken;
+      [unroll] for (uint e = 0; e < LOAD_ITEMS; ++e) {
+        uint index = (at + w * THREADS) * LOAD_ITEMS + e - before;
+        if (index < chunk.count) Take(cut, digit, collects, CandidateKeyOf(bits[e]), index);
       }
     }
   }
-#else
-  if (lane == 0) shared_taken = 0;
-  GroupMemoryBarrierWithGroupSync();
-  [loop] for (uint i = lane; i < count; i += SEARCHERS) {
-    uint4 record = Input[base + i];
-    if (IsAbove(RecordKey(record), record.z, cut)) {
-      uint place;
-      InterlockedAdd(shared_taken, 1, place);
-      StoreCandidate(list, place, RecordKey(record), record.z);
-    }
-  }
-  GroupMemoryBarrierWithGroupSync();
-  taken = shared_taken;
-#endif
-  return taken;
 }
 
-// Of a sequence with more than c.most candidates, k to c.most of the best. Fewer stay where they are.
-[numthreads(THREADS, 1, 1)]
-void TakeBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  Search search = EnterSearch(group, lane);
-  uint header = HeaderOf(search.sequence);
-  uint count = Headers[header + COUNT_AT];
-  uint base = instance.read0 + search.sequence * c.candidate_stride;
-  Cut cut = FindCutOf(false, search.lane, base, count, c.k, c.most);
-  bool takes = search.is_real && count > c.most;
-  uint taken = Take(search.lane, base, takes ? count : 0, cut, search.sequence * c.taken_stride);
-  if (takes && search.lane == 0) {
-    Headers[header + COUNT_AT] = taken;
-    Headers[header + IS_TAKEN_AT] = 1;
+// Finds a cut that leaves from k to c.most items of the chunk, and collects these for a sort; returns
+// how many. Each round of the loop walks over the chunk, the last one to collect.
+uint CollectBest(uint lane, Chunk chunk) {
+  Cut cut = NoCut();
+  Digit digit = {0, FIRST_SHIFT};
+  uint above = 0;
+  uint left = chunk.count;
+  [loop] while (true) {
+    bool collects = left <= c.most;
+    // For counts and for items, since Microsoft's compiler takes no branch in this loop for uniform.
+    [loop] for (uint i = lane; i < TOP_K_BINS; i += THREADS) HISTOGRAM(i) = 0;
+    [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) sort_indices[s] = NO_INDEX;
+    if (lane == 0) shared_count = 0;
+    GroupMemoryBarrierWithGroupSync();
+    Walk(lane, chunk, cut, digit, collects);
+    GroupMemoryBarrierWithGroupSync();
+    if (collects) break;
+    uint3 value = FindDigit(lane, c.ranks.k - above);
+    left = above + value.y + value.z;
+    cut = Deepen(cut, digit, value.x);
+    digit = Next(digit);
+    above += value.y;
   }
+  return left;
+}
+
+[numthreads(THREADS, 1, 1)]
+void SelectBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint flat = EnterGroup(group);
+  if (flat >= c.groups.unit_count) return;
+  uint sequence = flat / c.chunks;
+  uint number = flat % c.chunks;
+  uint begin = number * c.chunk_length;
+  Chunk chunk = {FirstItem(sequence) + begin, min(c.chunk_length, c.items.length - begin)};
+  uint left = CollectBest(lane, chunk);
+  uint bits = SegmentBits(left);
+  SortSegments(lane, 1u << bits, bits);
+
+#if RESULT == RESULT_RECORDS
+  uint to = instance.write0 + c.first_record + sequence * c.record_stride + number * c.ranks.k;
+  [loop] for (uint r = lane; r < left; r += THREADS) {
+    Records[to + r] = ToRecord(LoadItem(FirstItem(sequence), begin + sort_indices[r]));
+  }
+#else
+  Offsets at = KeptOffsets(sequence);
+  [loop] for (uint r = lane; r < c.ranks.count; r += THREADS) {
+    Candidate candidate = LoadItem(FirstItem(sequence), begin + sort_indices[c.ranks.first + r]);
+    StoreResult(at.output, at.index, r, candidate);
+  }
+#endif
 }

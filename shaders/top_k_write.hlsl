@@ -1,24 +1,22 @@
-// top_k: sorted lists into the operator's two outputs.
-//   INDEX_WIDE  1 for 64-bit indices
+// top_k: sorted records into the operator's two outputs.
+//   RESULT  top_k_constants.h
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKWriteConstants
-#define SHORT_WALKS 1
-#include "include/top_k_candidates.hlsli"
-#include "include/top_k_results.hlsli"
+#include "include/top_k_records.hlsli"
+#include "include/top_k_outputs.hlsli"
 
-void WriteResult(uint unit) {
-  uint rank = unit % c.rank_count;
-  uint sequence = unit / c.rank_count;
-  uint record = instance.read1 + c.list_stride * sequence + c.first_rank + rank;
-  Candidate candidate = FromRecord(List[record]);
-  // Of several parts, that which has the element.
-  if (candidate.position - c.part.first_position < c.part.length) {
-    StoreResult(KeptOffsets(sequence), rank, candidate.key, candidate.position);
-  }
-}
+Buffer<RECORD> Records : register(t0);
 
 [numthreads(THREADS, 1, 1)]
 void WriteResults(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint2 units = EnterUnits(group, lane);
-  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) WriteResult(unit);
+  uint flat = EnterGroup(group);
+  if (flat >= c.groups.unit_count) return;
+  uint sequence = flat / c.blocks;
+  uint begin = flat % c.blocks * c.block_length;
+  uint end = min(begin + c.block_length, c.rank_count);
+  Offsets at = KeptOffsets(sequence);
+  uint from = instance.read0 + c.first_record + sequence * c.list_stride;
+  [loop] for (uint rank = begin + lane; rank < end; rank += THREADS) {
+    StoreResult(at.output, at.index, rank, FromRecord(Records[from + rank]));
+  }
 }

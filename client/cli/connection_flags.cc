@@ -1,11 +1,13 @@
 #include "client/cli/connection_flags.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/channel.h"
@@ -107,6 +109,15 @@ std::vector<Flag> WithCommonFlags(std::vector<Flag> own) {
   };
   own.insert(own.end(), std::begin(common), std::end(common));
   return own;
+}
+
+int32_t ReadPriority(FlagReader& flags) {
+  const std::optional<std::string> text = flags.line().Get("priority");
+  int32_t priority = 0;
+  if (text.has_value() && !absl::SimpleAtoi(*text, &priority)) {
+    flags.Fail("priority", "It must be an integer.");
+  }
+  return priority;
 }
 
 std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags) {

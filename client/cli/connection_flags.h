@@ -2,6 +2,7 @@
 #ifndef OPMILL_CLIENT_CLI_CONNECTION_FLAGS_H_
 #define OPMILL_CLIENT_CLI_CONNECTION_FLAGS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ namespace opmill {
 
 // `own`, followed by the flags of every verb.
 std::vector<Flag> WithCommonFlags(std::vector<Flag> own);
+
+// --priority; 0 if it is not given.
+int32_t ReadPriority(FlagReader& flags);
 
 // --feature_level.
 std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags);

@@ -31,6 +31,13 @@ std::string KindText(v1::DeviceInfo::Kind kind) {
   }
 }
 
+std::string StandbyText(const v1::GetServerInfoResponse& info) {
+  if (!info.has_standby()) return "none";
+  const v1::DeviceInfo& standby = info.standby();
+  return absl::StrCat(standby.adapter(), " (", KindText(standby.kind()), ")",
+                      info.on_standby() ? ", in use: the adapter is lost" : "");
+}
+
 std::string ServerText(const v1::GetServerInfoResponse& info) {
   const v1::DeviceInfo& device = info.device();
   Rows rows = {
@@ -41,8 +48,17 @@ std::string ServerText(const v1::GetServerInfoResponse& info) {
       {"shader model", device.shader_model().empty() ? "-" : device.shader_model()},
       {"memory", device.memory_bytes() == 0 ? "unknown" : BytesText(device.memory_bytes())},
       {"unified memory", device.unified_memory() ? "yes" : "no"},
+      {"standby", StandbyText(info)},
       {"feature level", NameOf(info.feature_level())}};
   return TextTable(rows, /*align_right=*/false);
+}
+
+std::string CallerLimitsText(const v1::CallerLimits& limits) {
+  std::vector<std::string> parts;
+  if (limits.executions() != 0) parts.push_back(absl::StrCat(limits.executions(), " executions"));
+  if (limits.bytes() != 0) parts.push_back(BytesText(limits.bytes()));
+  if (limits.rate() != 0) parts.push_back(absl::StrCat(limits.rate(), " executions/s"));
+  return parts.empty() ? "none" : absl::StrJoin(parts, ", ");
 }
 
 std::string LimitsText(const v1::ServerLimits& limits) {
@@ -56,6 +72,7 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"queued executions", absl::StrCat(limits.max_queued())},
                     {"executions per stream", absl::StrCat(limits.max_executions_per_stream())},
                     {"streams", absl::StrCat(limits.max_streams())},
+                    {"each caller", CallerLimitsText(limits.caller_limits())},
                     {"connections", absl::StrCat(limits.max_connections())},
                     {"calls per connection", absl::StrCat(limits.max_calls_per_connection())},
                     {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},

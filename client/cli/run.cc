@@ -106,6 +106,7 @@ RunFlags ReadRunFlags(FlagReader& flags) {
   run.inputs = ReadInputWords(*schema, flags);
   run.choice = ReadOperatorChoice(*schema, flags);
   run.execution.feature_level = ReadFeatureLevel(flags);
+  run.execution.priority = ReadPriority(flags);
   run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
   run.keepdims = line.Get("keepdims") != "false";
   if (line.Get("keepdims") && !Reduces(*schema)) {
@@ -332,6 +333,7 @@ const Verb& RunVerb() {
            {"keepdims", "",
             absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
                          ": keep reduced axes, with size 1 (default); =false drops them")},
+           {"priority", "NUMBER", "of your executions that wait, the greatest runs first; 0"},
            {"output", "FILE", "where the result is written; for top_k, the values"},
            {"indices", "FILE", "top_k: where the indices are written"}})),
       .run = &Run};

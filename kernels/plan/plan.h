@@ -30,7 +30,7 @@ struct ShaderMacro {
 
 struct KernelPermutation {
   std::string shader;  // "reduce": the file shaders/reduce.hlsl
-  std::string entry;   // "ReduceRows"
+  std::string entry;   // "Reduce"
   std::vector<ShaderMacro> macros;
   friend bool operator==(const KernelPermutation&, const KernelPermutation&) = default;
   template <typename H>

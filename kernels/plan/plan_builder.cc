@@ -59,21 +59,14 @@ void PlanBuilder::NextPass() {
   if (!pass().dispatches.empty() || !pass().fills.empty()) plan_.passes.emplace_back();
 }
 
+void PlanBuilder::NextPassAfterFills() {
+  if (!pass().fills.empty()) NextPass();
+}
+
 void PlanBuilder::Add(Dispatch dispatch) {
   if (full()) return;
   ++dispatches_;
   pass().dispatches.push_back(std::move(dispatch));
-}
-
-Dispatch PlanBuilder::WritingRecords(KernelPermutation kernel, const BufferView& records) {
-  const BufferView words = InFormat(records, ViewFormat::kUint32);
-  const bool stores_words =
-      !options_.prefers_wide_rows && words.element_count <= options_.max_view_elements;
-  kernel.macros.push_back({"STORES_WORDS", stores_words ? 1u : 0u});
-  Dispatch dispatch;
-  dispatch.kernel = Kernel(std::move(kernel));
-  dispatch.writes[0] = stores_words ? words : records;
-  return dispatch;
 }
 
 uint64_t PlanBuilder::ReserveRecords(uint64_t count) {

@@ -32,17 +32,14 @@ class PlanBuilder {
 
   // Starts a new pass: later steps see what earlier ones have written.
   void NextPass();
+  // The same if this pass has fills, for steps that write the same output.
+  void NextPassAfterFills();
   void Add(Dispatch dispatch);
   void Add(Fill fill) { pass().fills.push_back(fill); }
 
   // True once the plan has reached its maximum number of dispatches. Later dispatches are dropped,
   // and Finish returns an error.
   bool full() const { return dispatches_ >= kMaxSlices; }
-
-  // A dispatch of a kernel whose first write is `records`. Sets the macro that says how records are
-  // written: as words if the device is software (records.hlsli) and a view can hold that many
-  // words.
-  Dispatch WritingRecords(KernelPermutation kernel, const BufferView& records);
 
   // Reserves scratch for records, and returns its byte offset.
   uint64_t ReserveRecords(uint64_t count);

@@ -44,9 +44,8 @@ absl::StatusOr<std::vector<SharedRange>> OpenRanges(const Ranges& ranges, const 
                                                     const OperatorDesc& desc,
                                                     const SharedMemory& memory, CheckRange* check) {
   if (static_cast<size_t>(ranges.size()) != tensors.size()) {
-    return InvalidField(
-        field, absl::StrCat(field, " has ", ranges.size(), " ranges; ", OperatorName(desc), " has ",
-                            tensors.size(), " such tensors."));
+    return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
+                                            OperatorName(desc), " needs ", tensors.size(), "."));
   }
   std::vector<SharedRange> opened;
   for (const TensorDesc& tensor : tensors) {
@@ -96,11 +95,12 @@ absl::StatusOr<std::vector<SharedRange>> OpenOutputs(const Ranges& ranges, const
 
 }  // namespace
 
-absl::Status ExecuteCall::Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) {
-  ASSIGN_OR_RETURN(request_, SplitMessage::Split(message, PayloadKind::kInputs));
+absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) {
+  ASSIGN_OR_RETURN(request_, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
   ASSIGN_OR_RETURN(begin.desc, DecodeRequest(*header));
+  begin.priority = header->priority();
   ASSIGN_OR_RETURN(shared_inputs_, OpenInputs(header->shared_inputs(), request_->chunks(),
                                               begin.desc, shared_memory_));
   ASSIGN_OR_RETURN(shared_outputs_,

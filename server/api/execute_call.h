@@ -26,7 +26,7 @@ class ExecuteCall final : public SingleExecutionCall {
 
  private:
   absl::string_view message_type() const override { return "ExecuteRequest"; }
-  absl::Status Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) override;
+  absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override;
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override;
   void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
                std::function<void()> respond) override;

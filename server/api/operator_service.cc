@@ -121,7 +121,7 @@ RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* 
 RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
   absl::Status begun = BeginRaw("ExecuteStream", parts_, *context, origin);
-  if (begun.ok()) begun = CheckStreams("ExecuteStream", parts_);
+  if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
                                   parts_.executor.timer(),

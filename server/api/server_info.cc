@@ -87,6 +87,12 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_connections(limits.max_connections);
   encoded.set_max_connections_per_address(limits.connections_per_address());
   encoded.set_max_calls_per_connection(limits.max_calls_per_connection);
+  const CallerLimits& caller = limits.caller;
+  if (caller.executions != 0 || caller.bytes != 0 || caller.rate != 0) {
+    encoded.mutable_caller_limits()->set_executions(caller.executions);
+    encoded.mutable_caller_limits()->set_bytes(caller.bytes);
+    encoded.mutable_caller_limits()->set_rate(caller.rate);
+  }
   if (limits.stall_timeout < absl::InfiniteDuration()) {
     EncodeDuration(limits.stall_timeout, *encoded.mutable_stall_timeout());
   }
@@ -108,6 +114,17 @@ void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& t
     EncodeSum(of.queue, *encoded.mutable_queue());
     EncodeSum(of.compute, *encoded.mutable_compute());
     EncodeSum(of.download, *encoded.mutable_download());
+  }
+  for (const CallerCounters* const of : statistics.callers()) {
+    if (SumOf(of->ends) == 0) continue;
+    v1::CallerStatistics& encoded = *to.add_callers();
+    encoded.set_caller(of->name);
+    encoded.set_succeeded(of->succeeded());
+    encoded.set_failed(of->failed());
+    encoded.set_cancelled(of->cancelled());
+    encoded.set_work_bytes(of->work_bytes);
+    EncodeSum(of->queue, *encoded.mutable_queue());
+    EncodeSum(of->compute, *encoded.mutable_compute());
   }
   v1::InFlight& in_flight = *to.mutable_in_flight();
   in_flight.set_uploading(statistics.in_stage(Stage::kUploading));
@@ -135,6 +152,7 @@ void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to) 
   to.set_resets(from.resets);
   to.set_small_runs(from.small_runs);
   to.set_standby_runs(from.standby_runs);
+  to.set_no_memory_runs(from.no_memory_runs);
   to.set_buffer_bytes_in_use(from.buffer_bytes_in_use);
   to.set_buffer_bytes_pooled(from.buffer_bytes_pooled);
   EncodeDuration(from.longest_submission, *to.mutable_longest_submission());

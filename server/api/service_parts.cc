@@ -1,9 +1,7 @@
 #include "server/api/service_parts.h"
 
-#include "absl/strings/str_cat.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
-#include "server/execution/retry_delay.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -25,14 +23,6 @@ absl::Status BeginRaw(absl::string_view rpc, const ServiceParts& parts,
   }
   origin = BeginCall(rpc, context, parts.access, parts.connections);
   return CheckMetadata(context);
-}
-
-absl::Status CheckStreams(absl::string_view rpc, const ServiceParts& parts) {
-  if (parts.open_calls.streams() < parts.limits.max_streams) return absl::OkStatus();
-  return WithRetryDelay(
-      absl::ResourceExhaustedError(absl::StrCat("The server has ", parts.limits.max_streams, " ",
-                                                rpc, " calls (max_streams) open.")),
-      absl::Seconds(1));
 }
 
 RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin,

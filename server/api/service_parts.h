@@ -37,9 +37,6 @@ struct ServiceParts {
 absl::Status BeginRaw(absl::string_view rpc, const ServiceParts& parts,
                       grpc::CallbackServerContext& context, RequestOrigin& origin);
 
-// Refuses a stream that `rpc` opens beyond the limit.
-absl::Status CheckStreams(absl::string_view rpc, const ServiceParts& parts);
-
 // A call that ends before its first message is read.
 RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin, const absl::Status& why);
 

@@ -44,7 +44,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   virtual absl::string_view message_type() const = 0;
   // Decodes the message, which stays valid until SendInputs returns. Sets the descriptor of `begin`
   // if it is valid, even if it refuses the request, and may advance its deadline.
-  virtual absl::Status Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
+  virtual absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
   // Passes the tensor bytes of the decoded message to Executor::Receive.
   virtual void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) = 0;
   // Called when the execution is ready or has failed, before the first response; calls `respond`,

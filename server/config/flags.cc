@@ -22,6 +22,7 @@
 #include "kernels/d3d12/shader/bytecode_cache.h"
 #include "server/api/server_info.h"
 #include "server/config/byte_size.h"
+#include "server/config/caller_limits.h"
 #include "server/config/flag_files.h"
 #include "server/config/memory_plan.h"
 #include "server/host/host_memory.h"
@@ -83,6 +84,11 @@ ABSL_FLAG(uint32_t, max_queued, opmill::Limits().max_queued,
 ABSL_FLAG(uint32_t, max_executions_per_stream, opmill::Limits().max_executions_per_stream,
           "Executions in progress on one ExecuteStream call.");
 ABSL_FLAG(uint32_t, max_streams, opmill::Limits().max_streams, "Open ExecuteStream calls.");
+ABSL_FLAG(opmill::CallerLimits, caller_limits, {},
+          "Limits on each caller, such as executions=64,bytes=2GiB,rate=1000/s: executions in "
+          "progress, their inputs and outputs, and executions that begin per second. A caller is "
+          "the holder of a token or certificate, else an address. Empty: a caller alone may have "
+          "all that the server has.");
 ABSL_FLAG(uint32_t, max_connections, opmill::Limits().max_connections,
           "Connections of callers. At this limit, a new connection replaces one that has made no "
           "call or is idle; if all are in use, it is refused.");
@@ -177,6 +183,7 @@ absl::Status ReadLimits(Limits& limits) {
             .max_queued = absl::GetFlag(FLAGS_max_queued),
             .max_executions_per_stream = absl::GetFlag(FLAGS_max_executions_per_stream),
             .max_streams = absl::GetFlag(FLAGS_max_streams),
+            .caller = absl::GetFlag(FLAGS_caller_limits),
             .max_connections = absl::GetFlag(FLAGS_max_connections),
             .max_connections_per_address = absl::GetFlag(FLAGS_max_connections_per_address),
             .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),

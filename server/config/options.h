@@ -19,6 +19,13 @@ enum class StandbyChoice : uint32_t { kAuto, kOn, kOff };
 // longer than a submission to a GPU; kCpu: all that are not large (4 MiB).
 enum class SmallWork : uint32_t { kAuto, kGpu, kCpu };
 
+// Limits on each caller: the holder of a token or certificate, else an address. 0: no limit.
+struct CallerLimits {
+  uint32_t executions = 0;  // in progress
+  uint64_t bytes = 0;       // inputs and outputs of these executions
+  double rate = 0;          // executions that begin, per second
+};
+
 // Whether tensors may be in shared memory. kAuto: if only this machine can reach the addresses.
 enum class SharedMemoryChoice : uint32_t { kAuto, kOn, kOff };
 
@@ -36,11 +43,12 @@ struct Limits {
   uint32_t max_queued = 8192;  // executions that wait for the device; included in max_executions
   uint32_t max_executions_per_stream = 1024;
   uint32_t max_streams = 1024;
+  CallerLimits caller;
   uint32_t max_connections = 1024;
   uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;
-  uint32_t max_shared_memory_regions = 1024;  // registered by name
+  uint32_t max_shared_memory_regions = 1024;    // registered by name
   uint64_t max_idle_bytes = uint64_t{2} << 30;  // memory that is kept for reuse
   // How long the server waits for a caller to send missing input or to read results. Infinite: no
   // limit.

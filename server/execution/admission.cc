@@ -18,6 +18,12 @@ absl::Status Later(const std::string& sentence) {
   return WithRetryDelay(absl::ResourceExhaustedError(sentence), kRetryDelay);
 }
 
+// The end of a sentence about a limit of which this caller has only a part.
+std::string ForOthers(uint64_t limit, uint64_t up_to) {
+  if (up_to >= limit) return "";
+  return absl::StrCat(", or has the last ", limit - up_to, " free for other callers");
+}
+
 }  // namespace
 
 absl::Status Draining() {
@@ -34,15 +40,55 @@ absl::Status Admission::CheckExecution(const std::vector<TensorDesc>& inputs,
   }
   RETURN_IF_ERROR(CheckSizes(inputs, outputs));
   RETURN_IF_ERROR(CheckMemory(load));
-  if (load.queued < limits_.max_queued) return absl::OkStatus();
+  const uint64_t max_queued = load.max_queued.value_or(limits_.max_queued);
+  if (load.queued < max_queued) return absl::OkStatus();
   return Later(absl::StrCat("The server has ", limits_.max_queued,
-                            " executions (max_queued) waiting for the device."));
+                            " executions (max_queued) waiting for the device",
+                            ForOthers(limits_.max_queued, max_queued), "."));
 }
 
-absl::Status Admission::CheckPlace(uint64_t other_executions) const {
-  if (other_executions < limits_.max_executions) return absl::OkStatus();
+absl::Status Admission::CheckCaller(const std::vector<TensorDesc>& inputs,
+                                    const std::vector<TensorDesc>& outputs, uint64_t executions,
+                                    uint64_t bytes) const {
+  const CallerLimits& caller = limits_.caller;
+  if (caller.executions != 0 && executions >= caller.executions) {
+    return Later(absl::StrCat("The caller has ", executions, " executions under way, of ",
+                              caller.executions, " (caller_limits, executions)."));
+  }
+  if (caller.bytes == 0) return absl::OkStatus();
+  uint64_t wanted = 0;
+  for (const TensorDesc& input : inputs) wanted += RequiredBytes(input);
+  for (const TensorDesc& output : outputs) wanted += RequiredBytes(output);
+  if (wanted > caller.bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "The execution needs ", wanted, " bytes for its inputs and outputs, more than ",
+        caller.bytes, " (caller_limits, bytes)."));
+  }
+  if (bytes <= caller.bytes - wanted) return absl::OkStatus();
+  return Later(absl::StrCat("The execution needs ", wanted,
+                            " bytes for its inputs and outputs, and the caller has ", bytes, " of ",
+                            caller.bytes, " (caller_limits, bytes) in use."));
+}
+
+absl::Status Admission::NoPlaceForExecution(uint64_t up_to) const {
   return Later(absl::StrCat("The server has ", limits_.max_executions,
-                            " executions (max_executions) under way."));
+                            " executions (max_executions) under way",
+                            ForOthers(limits_.max_executions, up_to), "."));
+}
+
+absl::Status Admission::NoPlaceForStream(uint64_t up_to) const {
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("The server has ", limits_.max_streams,
+                                                " ExecuteStream calls (max_streams) open",
+                                                ForOthers(limits_.max_streams, up_to), ".")),
+      absl::Seconds(1));
+}
+
+absl::Status Admission::TooFast(absl::Duration wait) const {
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat("The caller begins more than ", limits_.caller.rate,
+                                                " executions per second (caller_limits, rate).")),
+      std::max(wait, absl::Milliseconds(1)));
 }
 
 absl::Status Admission::CheckCompilation(const std::vector<TensorDesc>& inputs,

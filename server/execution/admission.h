@@ -3,6 +3,7 @@
 #define OPMILL_SERVER_EXECUTION_ADMISSION_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,18 +24,31 @@ class Admission {
   struct Load {
     bool draining = false;
     bool short_of_memory = false;
-    uint64_t queued = 0;        // executions that wait for the device
+    uint64_t queued = 0;  // executions that wait for the device
+    // How many of these there may be, if not max_queued: the caller's SharedLimit::LimitFor.
+    std::optional<uint64_t> max_queued;
     uint64_t compilations = 0;  // for which CompileOperator calls wait
   };
 
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
   // Whether an execution with these tensors may begin that has `time_left` until its deadline. Does
-  // not check its memory and its place among the executions: MemoryBudget and CheckPlace do.
+  // not check its memory and its place among the executions: MemoryBudget and SharedLimit do.
   absl::Status CheckExecution(const std::vector<TensorDesc>& inputs,
                               const std::vector<TensorDesc>& outputs, absl::Duration time_left,
                               const Load& load) const;
-  absl::Status CheckPlace(uint64_t other_executions) const;
+  // Whether the limits on each caller allow an execution with these tensors, in addition to what
+  // the caller has in progress. Does not check the rate.
+  absl::Status CheckCaller(const std::vector<TensorDesc>& inputs,
+                           const std::vector<TensorDesc>& outputs, uint64_t executions,
+                           uint64_t bytes) const;
+  // The errors for an execution or stream without a place: the caller may not go beyond `up_to`,
+  // the limit or less.
+  absl::Status NoPlaceForExecution(uint64_t up_to) const;
+  absl::Status NoPlaceForStream(uint64_t up_to) const;
+  // The error for a caller that begins executions too fast, and may begin the next one after
+  // `wait`.
+  absl::Status TooFast(absl::Duration wait) const;
 
   // Whether one more operator with these tensors may be compiled for a CompileOperator call.
   absl::Status CheckCompilation(const std::vector<TensorDesc>& inputs,

@@ -6,8 +6,16 @@
 #include "server/observe/log.h"
 
 namespace opmill {
+namespace {
+
+CallerCounters* CountersOf(const RequestOrigin& origin) {
+  return origin.account == nullptr ? nullptr : &origin.account->counters();
+}
+
+}  // namespace
 
 void ReportEnd(const Execution& execution, const absl::Status& status, Statistics& statistics) {
+  const RequestOrigin& origin = execution.request().origin;
   const Execution::Report report = execution.report();
   uint64_t output_bytes = 0;
   if (status.ok()) {
@@ -19,8 +27,9 @@ void ReportEnd(const Execution& execution, const absl::Status& status, Statistic
                      .total = report.total,
                      .batch_size = report.batch_size,
                      .input_bytes = report.input_bytes,
-                     .output_bytes = output_bytes});
-  const RequestOrigin& origin = execution.request().origin;
+                     .output_bytes = output_bytes,
+                     .work_bytes = execution.work_bytes(),
+                     .caller = CountersOf(origin)});
   LogLine line(LogLevel::kInfo, "execute");
   origin.AddTo(line);
   line.Add("execution_id", origin.execution_id)
@@ -41,7 +50,7 @@ void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const 
   if (desc == nullptr) {
     statistics.AddRefusal(why);
   } else {
-    statistics.AddEnd({.desc = *desc, .status = why});
+    statistics.AddEnd({.desc = *desc, .status = why, .caller = CountersOf(origin)});
   }
   const absl::Duration held = absl::Now() - origin.arrived;
   statistics.AddRefusalTime(origin.rpc, held);

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
+#include "server/execution/caller_account.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution_progress.h"
 #include "server/execution/execution_queues.h"
@@ -38,6 +39,9 @@ struct RequestOrigin {
   std::string caller;                      // from token or certificate; empty if neither is used
   std::string traceparent;                 // empty if the caller sent none
   std::shared_ptr<Connection> connection;  // counts as in use; null if untracked
+  // Of the caller. Null until the executor has set it, in Begin or BeginStream.
+  std::shared_ptr<CallerAccount> account;
+  std::shared_ptr<void> stream_place;  // among the streams; only the stream's own origin has it
   uint64_t execution_id = 0;
   absl::Time arrived = absl::Now();  // arrival of the request message, or of the call before that
 
@@ -49,6 +53,7 @@ struct ExecutionRequest {
   RequestOrigin origin;
   OperatorDesc desc;  // validated
   absl::Time deadline = absl::InfiniteFuture();
+  int32_t priority = 0;  // among the executions of its caller that wait for the device
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
@@ -91,6 +96,12 @@ class Execution {
     const absl::MutexLock lock(&mutex_);
     return progress_.report(absl::Now());
   }
+  // What the device reads and writes for it, weighted by the amount of computation; 0 until it is
+  // ready for the device.
+  uint64_t work_bytes() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return work_bytes_;
+  }
   // Null until the results are ready, and after the execution has ended.
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -110,6 +121,7 @@ class Execution {
   ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
   TensorBuffers buffers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
+  uint64_t work_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace opmill

@@ -1,5 +1,7 @@
 #include "server/execution/execution_queues.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "server/execution/execution.h"
@@ -7,13 +9,23 @@
 namespace opmill {
 namespace {
 
-// The device runs executions in order, and allocates scratch for each of them. It therefore gets
-// large executions only up to a total size, or a single one, so that small ones never wait for more
-// than that; and it gets enough small ones to fill several submissions. All others wait here, where
-// cancelling them costs the device nothing.
+// The device runs executions in order, and allocates scratch for each of them. With at most
+// kMaxRunningLargeBytes of large ones, or one huge one, small ones wait for no more than that.
+// kMaxRunningSmall fill several submissions.
 constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
 constexpr uint32_t kMaxRunningSmall = 192;
+
+// Of one caller, while several use the device: two milliseconds of work on a processor. A run of
+// another caller waits for that, whatever is queued here.
+constexpr uint64_t kMaxRunningSmallBytesBesideOthers = uint64_t{16} << 20;
+
+// What a caller may send before the others have their turns. Small compared with a large execution,
+// and large compared with a small one, so that several of these share a submission.
+constexpr uint64_t kSmallQuantum = uint64_t{256} << 10;
+constexpr uint64_t kLargeQuantum = uint64_t{4} << 20;
+// An execution takes time however few its bytes are: as long as these take.
+constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 
 // How long an execution without input keeps its memory when others need it. The first value is
 // shorter than the time for which a begin waits on its stream, because everything behind the begin
@@ -23,14 +35,24 @@ constexpr absl::Duration kUploadPatience = absl::Seconds(5);
 constexpr size_t kMostStalledAtOnce = 64;
 
 bool IsLarge(const QueuePlace& place) { return place.work_bytes >= kLargeBytes; }
+bool IsHuge(const QueuePlace& place) { return place.work_bytes > kMaxRunningLargeBytes; }
+
+const CallerAccount* CallerOf(const Execution& execution) {
+  return execution.request().origin.account.get();
+}
 
 }  // namespace
+
+ExecutionQueues::ExecutionQueues() : small_(kSmallQuantum), large_(kLargeQuantum) {}
 
 QueuePlace& ExecutionQueues::PlaceOf(Execution& execution) { return execution.place_; }
 const QueuePlace& ExecutionQueues::PlaceOf(const Execution& execution) { return execution.place_; }
 
 void ExecutionQueues::Enter(const std::shared_ptr<Execution>& execution, absl::Time now) {
-  PlaceOf(*execution) = {&silent_, silent_.insert(silent_.end(), execution), now};
+  QueuePlace& place = PlaceOf(*execution);
+  place.queue = &silent_;
+  place.position = silent_.insert(silent_.end(), execution);
+  place.since = now;
 }
 
 void ExecutionQueues::AwaitInput(Execution& execution, absl::Time now) {
@@ -41,9 +63,18 @@ void ExecutionQueues::AwaitOperator(Execution& execution, absl::Time now) {
   MoveTo(preparing_, execution, now);
 }
 
-void ExecutionQueues::AwaitDevice(Execution& execution, uint64_t work_bytes, absl::Time now) {
-  PlaceOf(execution).work_bytes = work_bytes;
-  MoveTo(IsLarge(PlaceOf(execution)) ? large_ : small_, execution, now);
+void ExecutionQueues::AwaitDevice(Execution& execution, uint64_t work_bytes, absl::Time now,
+                                  uint64_t run_bytes) {
+  QueuePlace& place = PlaceOf(execution);
+  if (place.queue == nullptr) return;
+  now_ = std::max(now_, now);
+  place.work_bytes = work_bytes;
+  place.ready = IsLarge(place) ? &large_ : &small_;
+  place.ready_position = place.ready->Push(CallerOf(execution), execution.request().priority,
+                                           std::max(work_bytes, run_bytes) + kBytesLikeARun,
+                                           std::move(*place.position));
+  place.queue->erase(place.position);
+  place.queue = nullptr;
 }
 
 void ExecutionQueues::MoveTo(Queue& queue, Execution& execution, absl::Time now) {
@@ -56,17 +87,19 @@ void ExecutionQueues::MoveTo(Queue& queue, Execution& execution, absl::Time now)
 
 void ExecutionQueues::Remove(Execution& execution) {
   QueuePlace& place = PlaceOf(execution);
+  if (place.ready != nullptr) std::exchange(place.ready, nullptr)->Remove(place.ready_position);
   if (place.queue == nullptr) return;
   place.queue->erase(place.position);
   place.queue = nullptr;
 }
 
-std::vector<std::shared_ptr<Execution>> ExecutionQueues::Stalled(absl::Time now) const {
+std::vector<std::shared_ptr<Execution>> ExecutionQueues::Stalled(
+    absl::Time now, const std::function<bool(const Execution&)>& may_end) const {
   std::vector<std::shared_ptr<Execution>> stalled;
   const auto take = [&](const Queue& queue, absl::Time until) {
     for (const std::shared_ptr<Execution>& execution : queue) {
       if (PlaceOf(*execution).since > until || stalled.size() == kMostStalledAtOnce) break;
-      stalled.push_back(execution);
+      if (may_end(*execution)) stalled.push_back(execution);
     }
   };
   take(silent_, now - kSilentPatience);
@@ -74,32 +107,84 @@ std::vector<std::shared_ptr<Execution>> ExecutionQueues::Stalled(absl::Time now)
   return stalled;
 }
 
+ExecutionQueues::Use ExecutionQueues::UseOf(const CallerAccount* caller) const {
+  const auto found = uses_.find(caller);
+  return found == uses_.end() ? Use() : found->second;
+}
+
+bool ExecutionQueues::MaySendSmall(const CallerAccount* caller, const Execution& execution) const {
+  const Use use = UseOf(caller);
+  const size_t callers = uses_.size() + (uses_.contains(caller) ? 0 : 1);
+  if (callers == 1 || use.small == 0) return true;
+  return use.small < kMaxRunningSmall / callers &&
+         use.small_bytes + PlaceOf(execution).work_bytes <= kMaxRunningSmallBytesBesideOthers;
+}
+
+bool ExecutionQueues::MaySendLarge(const CallerAccount* caller, const Execution& execution) const {
+  const QueuePlace& place = PlaceOf(execution);
+  const uint64_t own_bytes = UseOf(caller).large_bytes;
+  if (IsHuge(place)) return own_bytes == 0 && running_huge_ == 0;
+  return own_bytes + place.work_bytes <= kMaxRunningLargeBytes &&
+         running_large_bytes_ + place.work_bytes <= kMaxRunningLargeBytes;
+}
+
 std::shared_ptr<Execution> ExecutionQueues::NextForDevice() {
-  Queue* queue = nullptr;
-  if (!small_.empty() && running_small_ < kMaxRunningSmall) {
-    queue = &small_;
-    ++running_small_;
-  } else if (!large_.empty() && (running_large_bytes_ == 0 ||
-                                 running_large_bytes_ + PlaceOf(*large_.front()).work_bytes <=
-                                     kMaxRunningLargeBytes)) {
-    queue = &large_;
-    running_large_bytes_ += PlaceOf(*large_.front()).work_bytes;
-  } else {
-    return nullptr;
+  ForgetUses();
+  std::optional<std::shared_ptr<Execution>> next;
+  if (running_small_ < kMaxRunningSmall && !small_.empty()) {
+    next = small_.Take([this](const CallerAccount* caller, const auto& execution) {
+      return MaySendSmall(caller, *execution);
+    });
   }
-  std::shared_ptr<Execution> next = std::move(queue->front());
-  queue->pop_front();
-  PlaceOf(*next).queue = nullptr;
-  return next;
+  if (!next.has_value() && !large_.empty()) {
+    next = large_.Take([this](const CallerAccount* caller, const auto& execution) {
+      return MaySendLarge(caller, *execution);
+    });
+  }
+  if (!next.has_value()) return nullptr;
+  QueuePlace& place = PlaceOf(**next);
+  place.ready = nullptr;
+  Use& use = uses_[CallerOf(**next)];
+  use.last = now_;
+  if (!IsLarge(place)) {
+    ++running_small_;
+    ++use.small;
+    use.small_bytes += place.work_bytes;
+  } else {
+    use.large_bytes += place.work_bytes;
+    if (IsHuge(place)) {
+      ++running_huge_;
+    } else {
+      running_large_bytes_ += place.work_bytes;
+    }
+  }
+  return *std::move(next);
 }
 
 void ExecutionQueues::RunEnded(const Execution& execution) {
   const QueuePlace& place = PlaceOf(execution);
-  if (IsLarge(place)) {
-    running_large_bytes_ -= place.work_bytes;
-  } else {
+  Use& use = uses_[CallerOf(execution)];
+  if (!IsLarge(place)) {
     --running_small_;
+    --use.small;
+    use.small_bytes -= place.work_bytes;
+  } else {
+    use.large_bytes -= place.work_bytes;
+    if (IsHuge(place)) {
+      --running_huge_;
+    } else {
+      running_large_bytes_ -= place.work_bytes;
+    }
   }
+}
+
+void ExecutionQueues::ForgetUses() {
+  if (uses_.size() < 2 || now_ < next_forgetting_) return;
+  next_forgetting_ = now_ + kUses / 8;
+  std::erase_if(uses_, [this](const auto& caller_and_use) {
+    const Use& use = caller_and_use.second;
+    return use.small == 0 && use.large_bytes == 0 && now_ - use.last >= kUses;
+  });
 }
 
 }  // namespace opmill

@@ -4,40 +4,67 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/execution/fair_queue.h"
 
 namespace opmill {
 
+class CallerAccount;
 class Execution;
+
+// The executions that are ready for the device, by caller.
+using ReadyQueue = FairQueue<const CallerAccount*, std::shared_ptr<Execution>>;
 
 // The position of an execution in its queue. Used only by ExecutionQueues.
 struct QueuePlace {
-  std::list<std::shared_ptr<Execution>>* queue = nullptr;  // null if it is in no queue
+  std::list<std::shared_ptr<Execution>>* queue = nullptr;  // null if it is in none of these
   std::list<std::shared_ptr<Execution>>::iterator position;
+  ReadyQueue* ready = nullptr;  // the same
+  ReadyQueue::Place ready_position;
   absl::Time since;
   uint64_t work_bytes = 0;
 };
 
 // Not thread-safe. An execution that was removed or given to the device is in no queue and does not
 // return to one.
+//
+// The device gets small executions (less than 4 MiB of memory), large ones, and huge ones (more
+// than 32 MiB), each in an order that gives all callers the same share of its work. It gets no more
+// than keeps it busy; all others wait here, where a cancelled execution costs it nothing:
+// - 192 small ones. While several callers use the device, each caller has an equal part of them,
+// and
+//   of one caller they take at most 16 MiB.
+// - large ones that together take 32 MiB, or one that is huge. A huge execution of one caller does
+//   not keep large ones of others from the device.
 class ExecutionQueues {
  public:
+  // How long a caller counts as one that uses the device, after its last execution there.
+  static constexpr absl::Duration kUses = absl::Seconds(10);
+
+  ExecutionQueues();
+
   // Adds an execution, which waits for its first input.
   void Enter(const std::shared_ptr<Execution>& execution, absl::Time now);
   // It waits for more input.
   void AwaitInput(Execution& execution, absl::Time now);
   // It waits for its operator to be compiled.
   void AwaitOperator(Execution& execution, absl::Time now);
-  // It waits for the device. `work_bytes` is its memory on the device: inputs, outputs and scratch.
-  void AwaitDevice(Execution& execution, uint64_t work_bytes, absl::Time now);
+  // It waits for the device. `work_bytes` is its memory on the device: inputs, outputs and scratch;
+  // `run_bytes` what it reads and writes there, weighted by the amount of computation, if known.
+  void AwaitDevice(Execution& execution, uint64_t work_bytes, absl::Time now,
+                   uint64_t run_bytes = 0);
   void Remove(Execution& execution);
 
-  // Executions that have waited too long for input and should give up their memory.
-  std::vector<std::shared_ptr<Execution>> Stalled(absl::Time now) const;
+  // Executions that have waited too long for input and should give up their memory; of those that
+  // `may_end` accepts.
+  std::vector<std::shared_ptr<Execution>> Stalled(
+      absl::Time now, const std::function<bool(const Execution&)>& may_end) const;
 
   // Returns the next execution for the device, removes it from its queue, and counts it as running.
   // Null if the device has enough work.
@@ -47,18 +74,33 @@ class ExecutionQueues {
 
  private:
   using Queue = std::list<std::shared_ptr<Execution>>;
+  // What the device has of one caller.
+  struct Use {
+    uint32_t small = 0;
+    uint64_t small_bytes = 0;
+    uint64_t large_bytes = 0;  // including huge ones
+    absl::Time last;
+  };
 
   static QueuePlace& PlaceOf(Execution& execution);
   static const QueuePlace& PlaceOf(const Execution& execution);
   void MoveTo(Queue& queue, Execution& execution, absl::Time now);
+  bool MaySendSmall(const CallerAccount* caller, const Execution& execution) const;
+  bool MaySendLarge(const CallerAccount* caller, const Execution& execution) const;
+  Use UseOf(const CallerAccount* caller) const;
+  void ForgetUses();
 
   Queue silent_;     // no input yet; oldest first
   Queue uploading_;  // partial input; the longest wait for more first
   Queue preparing_;  // complete input; the operator is being compiled
-  Queue small_;      // ready for the device, in order
-  Queue large_;
+  ReadyQueue small_;
+  ReadyQueue large_;
   uint32_t running_small_ = 0;
-  uint64_t running_large_bytes_ = 0;
+  uint64_t running_large_bytes_ = 0;  // without huge ones
+  uint32_t running_huge_ = 0;
+  std::unordered_map<const CallerAccount*, Use> uses_;
+  absl::Time now_ = absl::InfinitePast();  // the latest time that was passed
+  absl::Time next_forgetting_ = absl::InfinitePast();
 };
 
 }  // namespace opmill

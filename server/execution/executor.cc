@@ -37,6 +37,10 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       statistics_(statistics),
       admission_(limits),
       memory_(limits.max_bytes_in_flight),
+      callers_(TokenBucket(limits.caller.rate), statistics),
+      executions_(limits.max_executions),
+      queued_(limits.max_queued),
+      streams_(std::make_shared<SharedLimit>(limits.max_streams)),
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
 Executor::~Executor() {
@@ -48,13 +52,22 @@ Executor::~Executor() {
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   std::vector<TensorDesc> outputs = OutputsOf(request.desc);
   const std::vector<TensorDesc>& inputs = request.desc.inputs;
+  const std::shared_ptr<CallerAccount>& caller = AccountOf(request.origin);
+  Admission::Load now = load();
+  now.max_queued = queued_.LimitFor(caller->queued, 1, callers_.several());
+  RETURN_IF_ERROR(admission_.CheckExecution(inputs, outputs, request.deadline - absl::Now(), now));
   RETURN_IF_ERROR(
-      admission_.CheckExecution(inputs, outputs, request.deadline - absl::Now(), load()));
-  absl::StatusOr<TensorBuffers> buffers = TakeRoom(inputs, outputs);
-  while (absl::IsResourceExhausted(buffers.status()) && EndStalled(absl::Now())) {
-    buffers = TakeRoom(inputs, outputs);
+      admission_.CheckCaller(inputs, outputs, caller->executions.amount, caller->bytes.amount));
+  absl::StatusOr<TensorBuffers> buffers = TakeRoom(inputs, outputs, caller);
+  while (absl::IsResourceExhausted(buffers.status()) && EndStalled(absl::Now(), *caller)) {
+    buffers = TakeRoom(inputs, outputs, caller);
   }
   if (!buffers.ok()) return buffers.status();
+  const absl::Duration wait = caller->CountBegin(absl::Now());
+  if (wait > absl::ZeroDuration()) {
+    executions_.Return(caller->executions, 1);
+    return admission_.TooFast(wait);
+  }
   auto execution = std::make_shared<Execution>(std::move(request), std::move(outputs));
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
@@ -78,30 +91,59 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   return execution;
 }
 
+absl::Status Executor::BeginStream(RequestOrigin& origin) {
+  const std::shared_ptr<CallerAccount> caller = AccountOf(origin);
+  const uint64_t up_to = streams_->LimitFor(caller->streams, 1, callers_.several());
+  if (!streams_->TryTake(caller->streams, 1, up_to)) return admission_.NoPlaceForStream(up_to);
+  origin.stream_place = std::shared_ptr<void>(
+      caller.get(), [caller, streams = streams_](void*) { streams->Return(caller->streams, 1); });
+  return absl::OkStatus();
+}
+
+const std::shared_ptr<CallerAccount>& Executor::AccountOf(RequestOrigin& origin) {
+  if (origin.account == nullptr) {
+    origin.account = callers_.Find(origin.caller, origin.peer, absl::Now());
+  }
+  return origin.account;
+}
+
 Admission::Load Executor::load() const {
   return {.draining = draining_,
           .short_of_memory = short_of_memory_,
-          .queued = statistics_.in_stage(Stage::kQueued),
+          .queued = queued_.used(),
+          .max_queued = {},
           .compilations = compilations_};
 }
 
 absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& inputs,
-                                                 const std::vector<TensorDesc>& outputs) {
-  ASSIGN_OR_RETURN(TensorBuffers buffers, TensorBuffers::Reserve(memory_, inputs, outputs));
+                                                 const std::vector<TensorDesc>& outputs,
+                                                 const std::shared_ptr<CallerAccount>& caller) {
+  const bool has_others = callers_.several();
+  ASSIGN_OR_RETURN(
+      TensorBuffers buffers,
+      TensorBuffers::Reserve(memory_, inputs, outputs,
+                             std::shared_ptr<Holding>(caller, &caller->bytes), has_others));
   const absl::Status allocated = buffers.AllocateInputs(device_, inputs);
-  if (!allocated.ok()) return Admission::OutOfMemory(allocated, open_);
-  absl::Status has_place = admission_.CheckPlace(open_.fetch_add(1));
-  if (has_place.ok()) return buffers;
-  --open_;
-  return has_place;
+  if (!allocated.ok()) return Admission::OutOfMemory(allocated, open_executions());
+  const uint64_t up_to = executions_.LimitFor(caller->executions, 1, has_others);
+  if (!executions_.TryTake(caller->executions, 1, up_to)) {
+    return admission_.NoPlaceForExecution(up_to);
+  }
+  return buffers;
 }
 
-// Ends some that hold room and get no input; false where none has waited long enough.
-bool Executor::EndStalled(absl::Time now) {
+// Ends some that hold room and get no input: of `caller` itself, or of callers with more than their
+// shares. False where none has waited long enough.
+bool Executor::EndStalled(absl::Time now, const CallerAccount& caller) {
+  const auto may_end = [this, &caller](const Execution& execution) {
+    const CallerAccount& owner = *execution.request().origin.account;
+    return &owner == &caller || executions_.ExceedsShare(owner.executions, caller.executions) ||
+           memory_.shared().ExceedsShare(owner.bytes, caller.bytes);
+  };
   std::vector<std::shared_ptr<Execution>> stalled;
   {
     const absl::MutexLock lock(&mutex_);
-    stalled = queues_.Stalled(now);
+    stalled = queues_.Stalled(now, may_end);
   }
   for (const auto& execution : stalled) End(execution, Admission::Displaced());
   return !stalled.empty();
@@ -167,6 +209,7 @@ void Executor::Arrived(const std::shared_ptr<Execution>& execution, const Incomi
     if (then != Received::kMore) {
       statistics_.Leave(Stage::kUploading);
       statistics_.Enter(Stage::kQueued);
+      queued_.Take(execution->request().origin.account->queued, 1);
     }
     const absl::MutexLock queue_lock(&mutex_);
     if (then == Received::kMore) {
@@ -264,7 +307,7 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
         device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
     if (!allocated.ok()) {
-      End(execution, Admission::OutOfMemory(allocated.status(), open_ - 1));
+      End(execution, Admission::OutOfMemory(allocated.status(), open_executions() - 1));
       return;
     }
     const absl::MutexLock lock(&execution->mutex_);
@@ -273,10 +316,13 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
   }
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    if (!execution->progress_.Enqueue(absl::Now())) return;
+    const absl::Time now = absl::Now();
+    if (!execution->progress_.Enqueue(now)) return;
+    const OperatorCost& cost = execution->compiled_->cost();
+    const uint64_t memory_bytes = WorkBytes(*execution, cost);
+    execution->work_bytes_ = std::max(memory_bytes, cost.run_bytes);
     const absl::MutexLock lock(&mutex_);
-    queues_.AwaitDevice(*execution, WorkBytes(*execution, execution->compiled_->cost()),
-                        absl::Now());
+    queues_.AwaitDevice(*execution, memory_bytes, now, cost.run_bytes);
   }
   SubmitReady();
 }
@@ -306,6 +352,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
       bindings = execution->buffers_.Bind();
       statistics_.Leave(Stage::kQueued);
       statistics_.Enter(Stage::kRunning);
+      LeaveQueue(*execution);
     }
   }
   const bool ended = compiled == nullptr;
@@ -320,24 +367,35 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   if (ended) return;
   device_.Run(std::move(compiled), std::move(bindings), execution->abandon_run_.get_token(),
               [this, execution](const absl::StatusOr<RunStatistics>& result) {
-                Computed(execution, result);
+                RunEnded(execution, result);
                 const absl::MutexLock lock(&mutex_);
                 --runs_;
               });
 }
 
-void Executor::Computed(const std::shared_ptr<Execution>& execution,
+void Executor::LeaveQueue(const Execution& execution) {
+  queued_.Return(execution.request().origin.account->queued, 1);
+}
+
+void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   {
     const absl::MutexLock lock(&mutex_);
     queues_.RunEnded(*execution);
   }
+  // Its caller first: the device may compute small executions within SubmitReady.
+  Computed(execution, result);
   SubmitReady();
+}
+
+void Executor::Computed(const std::shared_ptr<Execution>& execution,
+                        const absl::StatusOr<RunStatistics>& result) {
   if (!result.ok()) {
     // What was compiled for a lost device is of no use to the next.
     if (absl::IsUnavailable(result.status())) workers_.Post([this] { cache_.Invalidate(); });
     const bool is_short = absl::IsResourceExhausted(result.status());
-    End(execution, is_short ? Admission::OutOfMemory(result.status(), open_ - 1) : result.status());
+    End(execution, is_short ? Admission::OutOfMemory(result.status(), open_executions() - 1)
+                            : result.status());
     return;
   }
   {
@@ -372,6 +430,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     std::swap(buffers, execution->buffers_);
     compiled.swap(execution->compiled_);
     statistics_.Leave(stage);
+    if (stage == Stage::kQueued) LeaveQueue(*execution);
     const absl::MutexLock lock(&mutex_);
     queues_.Remove(*execution);
   }
@@ -380,7 +439,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   buffers = {};
   ReportEnd(*execution, status, statistics_);
   if (stage != Stage::kStreaming) execution->request().on_ready(execution);
-  --open_;
+  executions_.Return(execution->request().origin.account->executions, 1);
 }
 
 absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
@@ -393,8 +452,8 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
     --compilations_;
     return admitted;
   }
-  workers_.PostPatient([this, desc = std::move(desc), deadline, cancelled = std::move(cancelled),
-                        done = std::move(done)] {
+  workers_.PostLowPriority([this, desc = std::move(desc), deadline,
+                            cancelled = std::move(cancelled), done = std::move(done)] {
     if (*cancelled) {
       done(absl::CancelledError("The caller cancelled the call or is gone."));
     } else {

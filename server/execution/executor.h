@@ -22,10 +22,12 @@
 #include "proto/payload.h"
 #include "server/config/options.h"
 #include "server/execution/admission.h"
+#include "server/execution/caller_account.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
 #include "server/execution/execution_queues.h"
 #include "server/execution/memory_budget.h"
+#include "server/execution/shared_limit.h"
 #include "server/execution/tensor_buffers.h"
 #include "server/execution/worker_pool.h"
 #include "server/observe/statistics.h"
@@ -47,6 +49,10 @@ class Executor {
   // retry may succeed. Returns Unavailable while draining. Takes the request only on success.
   absl::StatusOr<std::shared_ptr<Execution>> Begin(ExecutionRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives an ExecuteStream call its place among the streams. Sets the account and the place of the
+  // call's origin, which returns the place.
+  absl::Status BeginStream(RequestOrigin& origin);
 
   // Copies the chunk into the input buffer; the last chunk sends the execution to the device. A
   // chunk that does not fit ends the execution. `field` is the path of the chunk in its message:
@@ -94,7 +100,7 @@ class Executor {
   // While true, Begin and Compile refuse. Returns the previous value.
   bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
 
-  uint32_t open_executions() const { return open_; }
+  uint32_t open_executions() const { return static_cast<uint32_t>(executions_.used()); }
   // True if the device still works for an execution that has ended. It finishes the parts of a run
   // that it had when the run was abandoned.
   bool has_runs() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -102,18 +108,22 @@ class Executor {
     return runs_ > 0;
   }
   const MemoryBudget& memory() const { return memory_; }
+  const CallerAccounts& callers() const { return callers_; }
   DeadlineTimer& timer() { return timer_; }
 
  private:
   Admission::Load load() const;
+  const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin);
   absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
-                                         const std::vector<TensorDesc>& outputs);
+                                         const std::vector<TensorDesc>& outputs,
+                                         const std::shared_ptr<CallerAccount>& caller);
+  bool EndStalled(absl::Time now, const CallerAccount& caller) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LeaveQueue(const Execution& execution);
   struct InputCopy;
   bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
   // The bytes of `chunk` are in the buffer.
   void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool EndStalled(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -121,6 +131,8 @@ class Executor {
   void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunEnded(const std::shared_ptr<Execution>& execution,
+                const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void Computed(const std::shared_ptr<Execution>& execution,
                 const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void End(const std::shared_ptr<Execution>& execution, const absl::Status& status)
@@ -133,8 +145,11 @@ class Executor {
   MemoryBudget memory_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;
-  std::atomic<uint32_t> open_ = 0;
-  std::atomic<uint32_t> compilations_ = 0;  // requested through Compile
+  CallerAccounts callers_;
+  SharedLimit executions_;
+  SharedLimit queued_;                          // of them, those that wait for the device
+  const std::shared_ptr<SharedLimit> streams_;  // whose places may be returned later
+  std::atomic<uint32_t> compilations_ = 0;      // requested through Compile
 
   absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);
   ExecutionQueues queues_ ABSL_GUARDED_BY(mutex_);

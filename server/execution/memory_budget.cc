@@ -1,5 +1,8 @@
 #include "server/execution/memory_budget.h"
 
+#include <string>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -7,17 +10,18 @@
 
 namespace opmill {
 
-absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes) {
-  uint64_t used = used_->load();
-  do {
-    if (bytes > limit_ - used) {
-      return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
-                                "There is no room for a tensor of ", bytes, " bytes now: ", used,
-                                " of ", limit_, " bytes (max_bytes_in_flight) are in use.")),
-                            absl::Milliseconds(500));
-    }
-  } while (!used_->compare_exchange_weak(used, used + bytes));
-  return Share(used_, bytes);
+absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes,
+                                                       std::shared_ptr<Holding> holding,
+                                                       uint64_t up_to) {
+  if (limit_->TryTake(*holding, bytes, up_to)) return Share(limit_, std::move(holding), bytes);
+  std::string sentence =
+      absl::StrCat("There is no room for a tensor of ", bytes, " bytes now: ", used(), " of ",
+                   limit(), " bytes (max_bytes_in_flight) are in use");
+  if (up_to < limit()) {
+    absl::StrAppend(&sentence, ", and the last ", limit() - up_to, " are for other callers");
+  }
+  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(sentence, ".")),
+                        absl::Milliseconds(500));
 }
 
 }  // namespace opmill

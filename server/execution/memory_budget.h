@@ -2,12 +2,12 @@
 #ifndef OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_
 #define OPMILL_SERVER_EXECUTION_MEMORY_BUDGET_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/execution/shared_limit.h"
 
 namespace opmill {
 
@@ -19,34 +19,41 @@ class MemoryBudget {
   class Share {
    public:
     Share() = default;
-    Share(std::shared_ptr<std::atomic<uint64_t>> used, uint64_t bytes)
-        : used_(std::move(used)), bytes_(bytes) {}
+    Share(std::shared_ptr<SharedLimit> limit, std::shared_ptr<Holding> holding, uint64_t bytes)
+        : limit_(std::move(limit)), holding_(std::move(holding)), bytes_(bytes) {}
     Share(Share&& other) noexcept { *this = std::move(other); }
     Share& operator=(Share&& other) noexcept {
-      std::swap(used_, other.used_);
+      std::swap(limit_, other.limit_);
+      std::swap(holding_, other.holding_);
       std::swap(bytes_, other.bytes_);
       return *this;
     }
     ~Share() {
-      if (used_ != nullptr) *used_ -= bytes_;
+      if (limit_ != nullptr) limit_->Return(*holding_, bytes_);
     }
 
    private:
-    std::shared_ptr<std::atomic<uint64_t>> used_;
+    std::shared_ptr<SharedLimit> limit_;
+    std::shared_ptr<Holding> holding_;
     uint64_t bytes_ = 0;
   };
 
-  explicit MemoryBudget(uint64_t limit) : limit_(limit) {}
+  explicit MemoryBudget(uint64_t limit) : limit_(std::make_shared<SharedLimit>(limit)) {}
 
+  // For the caller whose bytes `holding` counts, if then no more than `up_to` bytes are in use.
   // Returns ResourceExhausted with a retry delay if they do not fit now.
-  absl::StatusOr<Share> Take(uint64_t bytes);
+  absl::StatusOr<Share> Take(uint64_t bytes, std::shared_ptr<Holding> holding, uint64_t up_to);
+  // For nobody in particular.
+  absl::StatusOr<Share> Take(uint64_t bytes) {
+    return Take(bytes, std::make_shared<Holding>(), limit());
+  }
 
-  uint64_t limit() const { return limit_; }
-  uint64_t used() const { return *used_; }
+  const SharedLimit& shared() const { return *limit_; }
+  uint64_t limit() const { return limit_->limit(); }
+  uint64_t used() const { return limit_->used(); }
 
  private:
-  const uint64_t limit_;
-  const std::shared_ptr<std::atomic<uint64_t>> used_ = std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<SharedLimit> limit_;
 };
 
 }  // namespace opmill

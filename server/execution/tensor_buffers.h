@@ -27,10 +27,13 @@ class TensorBuffers {
  public:
   TensorBuffers() = default;
 
-  // The shares for all of the tensors. Their buffers are null at first.
+  // The shares for all of the tensors, on the account of the caller whose bytes `holding` counts.
+  // Their buffers are null at first. `has_others` as for SharedLimit.
   static absl::StatusOr<TensorBuffers> Reserve(MemoryBudget& budget,
                                                const std::vector<TensorDesc>& inputs,
-                                               const std::vector<TensorDesc>& outputs);
+                                               const std::vector<TensorDesc>& outputs,
+                                               const std::shared_ptr<Holding>& holding,
+                                               bool has_others);
   // `inputs` as for Reserve.
   absl::Status AllocateInputs(Device& device, const std::vector<TensorDesc>& inputs);
   void SetOutput(size_t index, std::shared_ptr<HostBuffer> buffer) {

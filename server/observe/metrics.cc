@@ -86,6 +86,23 @@ void AddExecutions(const Statistics& statistics, Families& to) {
   to.Begin("opmill_executions_total", "Executions that have ended, including refused ones.",
            MetricType::Counter);
   each([&](const OperatorStatistics& of, const Labels& labels) { AddCodes(of.ends, labels, to); });
+  to.Begin("opmill_caller_executions_total",
+           "Executions that have ended, by the name of the caller's token or certificate.",
+           MetricType::Counter);
+  for (const CallerCounters* const of : statistics.callers()) {
+    AddCodes(of->ends, {{"caller", of->name}}, to);
+  }
+  to.Begin("opmill_caller_work_bytes_total",
+           "Bytes that the device has read and written, weighted by the amount of computation.",
+           MetricType::Counter);
+  for (const CallerCounters* const of : statistics.callers()) {
+    to.Add(Value(of->work_bytes), {{"caller", of->name}});
+  }
+  to.Begin("opmill_caller_queue_duration_seconds",
+           "From ready to submitted, of successful executions.", MetricType::Histogram);
+  for (const CallerCounters* const of : statistics.callers()) {
+    to.Add(of->queue, kNanosecond, {{"caller", of->name}});
+  }
   to.Begin("opmill_refused_requests_total",
            "Requests without a valid descriptor, or without room "
            "for a stream.",
@@ -148,6 +165,8 @@ void AddInFlight(const MetricsSources& from, Families& to) {
   gauge("opmill_queued_limit", "The most executions that wait for the device.",
         from.limits.max_queued);
   gauge("opmill_streams_open", "ExecuteStream calls.", from.open_calls.streams());
+  gauge("opmill_callers", "Callers that have called in the last minute.",
+        from.executor.callers().count());
   gauge("opmill_connections_open",
         "Connections of callers; 0 on Windows, where only gRPC counts them.",
         from.connections.open(absl::Now()));
@@ -207,7 +226,8 @@ void AddDevice(const Device& device, Families& to) {
   to.Begin("opmill_device_standby_runs_total", "Of the runs, those that the standby computed.",
            MetricType::Counter)
       .Add(Value(counters.small_runs), {{"reason", "small"}})
-      .Add(Value(counters.standby_runs), {{"reason", "device_lost"}});
+      .Add(Value(counters.standby_runs), {{"reason", "device_lost"}})
+      .Add(Value(counters.no_memory_runs), {{"reason", "no_memory"}});
   to.Begin("opmill_device_on_standby", "1 where the device is lost and its standby answers.",
            MetricType::Gauge)
       .Add(counters.on_standby ? 1 : 0);

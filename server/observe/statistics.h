@@ -7,10 +7,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
+#include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/descriptor/operator_schema.h"
@@ -34,6 +38,8 @@ struct StageTimes {
 inline constexpr std::array<absl::string_view, 5> kRefusingRpcs = {
     "CompileOperator", "Execute", "ExecuteStream", "ModelInfer", "ModelStreamInfer"};
 
+struct CallerCounters;
+
 // The end of an execution whose descriptor was valid.
 struct ExecutionEnd {
   const OperatorDesc& desc;
@@ -43,6 +49,8 @@ struct ExecutionEnd {
   uint32_t batch_size = 0;
   uint64_t input_bytes = 0;
   uint64_t output_bytes = 0;
+  uint64_t work_bytes = 0;           // that the device has read and written
+  CallerCounters* caller = nullptr;  // null if the caller is not known
 };
 
 inline constexpr size_t kStatusCodes = 17;
@@ -76,14 +84,38 @@ struct OperatorStatistics {
   uint64_t failed() const;     // all others
 };
 
+// Of the holders of one token or certificate; of all callers without either ("address"); or of
+// those for whose names there is no more room ("other").
+struct CallerCounters {
+  explicit CallerCounters(absl::string_view its_name) : name(its_name) {}
+
+  const std::string name;
+  StatusCounts ends = {};
+  // Of executions that succeeded.
+  std::atomic<uint64_t> work_bytes = 0;
+  DurationHistogram queue;
+  DurationHistogram compute;
+
+  uint64_t succeeded() const { return ends[0]; }
+  uint64_t cancelled() const;
+  uint64_t failed() const;
+};
+
 // Thread-safe.
 class Statistics {
  public:
+  static constexpr size_t kMostCallerNames = 64;
+
   void AddEnd(const ExecutionEnd& end);
   // Counts a request without a valid descriptor.
   void AddRefusal(const absl::Status& status);
   // The time from the arrival of a request on one of kRefusingRpcs to its refusal.
   void AddRefusalTime(absl::string_view rpc, absl::Duration duration);
+
+  // The counters of a caller; `name` is empty for one that has no name. They stay in place.
+  CallerCounters& OfCaller(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // All of them, "address" and "other" first.
+  std::vector<const CallerCounters*> callers() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
   void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
@@ -104,6 +136,10 @@ class Statistics {
   StatusCounts refusals_ = {};
   std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;
   std::vector<OperatorStatistics> operators_ = std::vector<OperatorStatistics>(Operators().size());
+  CallerCounters addresses_{"address"};
+  CallerCounters others_{"other"};
+  mutable absl::Mutex mutex_;
+  std::list<CallerCounters> named_ ABSL_GUARDED_BY(mutex_);  // by the holders of a name
 };
 
 uint64_t SumOf(const StatusCounts& counts);

@@ -110,9 +110,9 @@ size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) 
 
 }  // namespace
 
-absl::Status InferRequest::Decode(const grpc::ByteBuffer& message, const ModelTable& models,
+absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
                                   ExecutionRequest& begin) {
-  ASSIGN_OR_RETURN(message_, SplitMessage::Split(message, PayloadKind::kInference));
+  ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
   id_ = header->id();

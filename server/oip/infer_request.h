@@ -23,8 +23,7 @@ class InferRequest {
  public:
   // Sets the descriptor of `begin`, if it is valid, and advances its deadline if the request says
   // so. The model and the id are set as far as they are known, even if the request is refused.
-  absl::Status Decode(const grpc::ByteBuffer& message, const ModelTable& models,
-                      ExecutionRequest& begin);
+  absl::Status Decode(grpc::ByteBuffer& message, const ModelTable& models, ExecutionRequest& begin);
 
   // Null if the request names none.
   const std::shared_ptr<const Model>& model() const { return model_; }

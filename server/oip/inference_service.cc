@@ -67,7 +67,7 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
   absl::Status begun = BeginRaw("ModelStreamInfer", parts_, *context, origin);
-  if (begun.ok()) begun = CheckStreams("ModelStreamInfer", parts_);
+  if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
                                      parts_.open_calls, models_,

@@ -20,7 +20,7 @@ class ModelInferCall final : public SingleExecutionCall {
 
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
-  absl::Status Decode(const grpc::ByteBuffer& message, ExecutionRequest& begin) override {
+  absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
     arrived_ = begin.origin.arrived;
     return request_.Decode(message, models_, begin);
   }

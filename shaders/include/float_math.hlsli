@@ -23,12 +23,7 @@ FLOATS ExpUpToSome(FLOATS x) {
   FLOATS biased = t + 12583039.0f;
   FLOATS n = biased - asfloat(0x4B40007Fu + c.opaque_zero);
   FLOATS f = t - n;
-  FLOATS p = 1.326472731e-03f * f + 9.671513923e-03f;
-  p = p * f + 5.550733581e-02f;
-  p = p * f + 2.402224243e-01f;
-  p = p * f + 6.931470037e-01f;
-  p = p * f + 1.0f;
-  return p * asfloat(asuint(biased) << 23);
+  return exp2(f) * asfloat(asuint(biased) << 23);
 }
 
 // ln x, within 2 ulp, denormals included.

@@ -3,54 +3,42 @@
 #define NAN_FIRST 1
 #include "include/extreme.hlsli"
 
-#define CASCADE 0
-#define PARTS_ARE_ELEMENTS !IS_WIDE
-
-struct State {
-  Part part;
-};
-
-State Identity() {
-  State s;
-  s.part = EmptyPart();
-  return s;
-}
-
-void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
-
-void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
-
-#define STATE_WORDS 1
 #if IS_WIDE
-uint4 Pack(State s) { return uint4(s.part.key, 0, 0); }
-
-State Unpack(uint4 record) {
-  State s;
-  s.part.key = record.xy;
-  return s;
-}
-#elif IS_FLOAT
-UINTS FirstWord(State s) { return (UINTS)s.part.key; }
-
-State StateOf(UINTS first, UINTS second) {
-  State s;
-  s.part.key = (INTS)first;
-  return s;
-}
+#define PART_WORDS 2
 #else
-UINTS FirstWord(State s) { return (UINTS)s.part.best; }
-
-State StateOf(UINTS first, UINTS second) {
-  State s;
-  s.part.best = (ORDERED)first;
-  return s;
-}
+#define PART_WORDS 1
 #endif
+#include "include/reduction_words.hlsli"
 
-BITS Finish(State s) {
+Words WordsOf(Part p) {
+  Words w;
 #if IS_WIDE
-  return NumberOfKey(LARGEST ? s.part.key : Flip(s.part.key));
+  w.a = p.key.x;
+  w.b = p.key.y;
+#elif IS_FLOAT
+  w.a = (UINTS)p.key;
 #else
-  return BitsOfPart(s.part);
+  w.a = (UINTS)p.best;
+#endif
+  return w;
+}
+
+Part PartOfWords(Words w) {
+  Part p;
+#if IS_WIDE
+  p.key = uint2(w.a, w.b);
+#elif IS_FLOAT
+  p.key = (INTS)w.a;
+#else
+  p.best = (ORDERED)w.a;
+#endif
+  return p;
+}
+
+BITS Finish(Part p) {
+#if IS_WIDE
+  return NumberOfKey(LARGEST ? p.key : Flip(p.key));
+#else
+  return BitsOfPart(p);
 #endif
 }

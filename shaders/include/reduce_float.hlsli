@@ -1,9 +1,7 @@
 // Float functions accumulate in 32 bits, FLOAT16 too, and round once at the store.
 #include "include/float_math.hlsli"
 
-#define CASCADE 1
 #define HIGH_ELEMENTS 0
-#define FOLDS_GROUPS (FUNCTION == FUNCTION_LOG_SUM_EXP)
 
 // AVERAGE keeps a second sum, scaled by 2^-32, for means whose plain sum overflows.
 #define HAS_SCALED (FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32)
@@ -72,56 +70,48 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-struct State {
-  Part part;
-};
+#define PART_WORDS (1 + HAS_SCALED)
+#include "include/reduction_words.hlsli"
 
-State Identity() {
-  State s;
-  s.part = EmptyPart();
-  return s;
+Words WordsOf(Part p) {
+  Words w;
+  w.a = asuint(p.value);
+#if HAS_SCALED
+  w.b = asuint(p.scaled);
+#endif
+  return w;
 }
 
-void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
-
-void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
-
-#define STATE_WORDS (1 + HAS_SCALED)
-UINTS FirstWord(State s) { return asuint(s.part.value); }
+Part PartOfWords(Words w) {
+  Part p;
+  p.value = asfloat(w.a);
 #if HAS_SCALED
-UINTS SecondWord(State s) { return asuint(s.part.scaled); }
+  p.scaled = asfloat(w.b);
 #endif
-
-State StateOf(UINTS first, UINTS second) {
-  State s;
-  s.part.value = asfloat(first);
-#if HAS_SCALED
-  s.part.scaled = asfloat(second);
-#endif
-  return s;
+  return p;
 }
 
-FLOATS FinishFloat(State s) {
+FLOATS FinishFloat(Part p) {
 #if FUNCTION == FUNCTION_AVERAGE
   float count = (float)c.reduced_count;
-  FLOATS mean = s.part.value / count;
+  FLOATS mean = p.value / count;
 #if HAS_SCALED
-  mean = IsFiniteFloat(s.part.value) ? mean : s.part.scaled / (count * AVERAGE_SCALE);
+  mean = IsFiniteFloat(p.value) ? mean : p.scaled / (count * AVERAGE_SCALE);
 #endif
   return mean;
 #elif FUNCTION == FUNCTION_L2
-  return sqrt(s.part.value);
+  return sqrt(p.value);
 #elif FUNCTION == FUNCTION_LOG_SUM
-  return Log(s.part.value);
+  return Log(p.value);
 #else
-  return s.part.value;
+  return p.value;
 #endif
 }
 
 #endif
 
-UINTS Finish(State s) {
-  FLOATS result = FinishFloat(s);
+UINTS Finish(Part p) {
+  FLOATS result = FinishFloat(p);
 #if FUNCTION != FUNCTION_MULTIPLY
   // A sum that is zero is +0. Compilers may leave out the addition of a first zero that makes it so.
   result = asuint(result) == 0x80000000u ? (FLOATS)0.0f : result;

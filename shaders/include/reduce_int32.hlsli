@@ -1,5 +1,4 @@
 // SUM, MULTIPLY, L1 and SUM_SQUARE of 32-bit integers wrap.
-#define CASCADE 0
 #define HIGH_ELEMENTS 0
 
 struct Part {
@@ -34,27 +33,19 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-struct State {
-  Part part;
-};
+#define PART_WORDS 1
+#include "include/reduction_words.hlsli"
 
-State Identity() {
-  State s;
-  s.part = EmptyPart();
-  return s;
+Words WordsOf(Part p) {
+  Words w;
+  w.a = p.value;
+  return w;
 }
 
-void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
-
-void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
-
-#define STATE_WORDS 1
-UINTS FirstWord(State s) { return s.part.value; }
-
-State StateOf(UINTS first, UINTS second) {
-  State s;
-  s.part.value = first;
-  return s;
+Part PartOfWords(Words w) {
+  Part p;
+  p.value = w.a;
+  return p;
 }
 
-UINTS Finish(State s) { return s.part.value; }
+UINTS Finish(Part p) { return p.value; }

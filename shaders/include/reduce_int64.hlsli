@@ -1,5 +1,4 @@
 // SUM, MULTIPLY, L1 and SUM_SQUARE of 64-bit integers, as pairs of words, wrap.
-#define CASCADE 0
 #define HIGH_ELEMENTS 0
 
 #define EMPTY_ELEMENT uint2(FUNCTION == FUNCTION_MULTIPLY ? 1u : 0u, 0u)
@@ -56,27 +55,20 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-struct State {
-  Part part;
-};
+#define PART_WORDS 2
+#include "include/reduction_words.hlsli"
 
-State Identity() {
-  State s;
-  s.part = EmptyPart();
-  return s;
+Words WordsOf(Part p) {
+  Words w;
+  w.a = p.value.x;
+  w.b = p.value.y;
+  return w;
 }
 
-void Take(inout State s, Part p, uint item) { s.part = Join(s.part, p); }
-
-void Combine(inout State s, State other) { s.part = Join(s.part, other.part); }
-
-#define STATE_WORDS 1
-uint4 Pack(State s) { return uint4(s.part.value, 0, 0); }
-
-State Unpack(uint4 record) {
-  State s;
-  s.part.value = record.xy;
-  return s;
+Part PartOfWords(Words w) {
+  Part p;
+  p.value = uint2(w.a, w.b);
+  return p;
 }
 
-uint2 Finish(State s) { return s.part.value; }
+uint2 Finish(Part p) { return p.value; }

@@ -1,483 +1,408 @@
-// The skeleton of every reduction. A lane walks items of one result (rows) or of a vector of
-// neighbouring results (columns), the lanes that share a result combine, one of them stores.
+// The skeleton of every reduction. Lanes walk items of a unit, which is a result or a vector of
+// neighboring results; the lanes that share a unit join what they found; one of them stores.
 //
-// The including shader first defines what is folded. Elements become parts, the parts of a block of
-// items join, and only then does the state of the walk change. In columns all of it is of WIDTH
-// elements side by side (elements.hlsli), and compilers have a quarter as much to do:
-//   Part, Join(Part, Part)                     what elements fold into
-//   PartOf(BITS)                               an element
-//   EMPTY_ELEMENT                              an element whose part changes no other
-//   HIGH_ELEMENTS                              1 when PartOf takes UnpackVectorHigh's words
-//   State                                      what a lane carries
-//   Identity()                                 a state that has seen nothing
-//   Take(inout State, Part, item)              a block that starts with this item
-//   Combine(inout State, State)                two walks
-//   STATE_WORDS                                1 or 2: words that a state is kept and shown in
-//   FirstWord(State), SecondWord(State), StateOf(UINTS, UINTS)   those, and back
-//   Pack(State) / Unpack(uint4)                in their place where elements are wide: a record
-//   Finish(State)                              the output's bits, or the position
-//   PARTS_ARE_ELEMENTS                         1 when State has but a Part, and that is an element,
-//                                              whose bits BitsOfPart(Part) has
-//   CASCADE                                    1 when the order of additions costs accuracy
-//   TRACKS_POSITION                            1 when State remembers its item; then also
-//   Ordered(position)                          as records hold it
-//   Look(inout UINTS found, State, BITS, position)   finds the position in the item's block
-//   PARTS_HAVE_ROWS                            1 when tiles fold row_part.hlsli's RowPart, which needs
-//                                              no such look; then also
-//   StateOfRowPart(RowPart, first item)        with the position already found
-// or, with FOLDS_GROUPS 1, in place of parts, Take and Look:
-//   TakeGroup(inout State, float[GROUP])       rows: elements, -inf where there is none
-//   TakeFour(inout State, FLOATS x 4)          columns: four items
-//   TakeOne(inout State, FLOATS)               one item
+// The including shader first defines what is folded, WIDTH elements side by side:
+//   Part, EmptyPart(), Join(Part, Part)        what elements fold into
+//   PartOf(BITS), EMPTY_ELEMENT                an element's part; an element that changes no part
+//   HIGH_ELEMENTS                              1 when PartOf takes elements in the high end of words
+//   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
+//   Finish(Part)                               the output's bits, or the position
+// With OWN_TAKE 1, Take(inout Part, BITS x 4, BOOLS x 4, turn) in place of PartOf takes four elements,
+// of which those count that are inside. With TRACKS_POSITION 1, lanes walk with a Walked in place of
+// a Part, which knows the turn in which an element came (arg_reduce.hlsl).
 //
 // Macros from the plan:
-//   LOAD     how an item is read: LOAD_* of reduction_constants.h
-//   RESULT   RESULT_FINAL stores outputs, RESULT_RECORD stores states for a later pass
-//   SHARE    1 when several lanes of a group share a result
-//   WIDTH    columns: slots that words of one vector stand for, 4 or 1 (elements.hlsli)
-//   DIMS     reduced dimensions that an item's offset is made of: 0, 1, or 2 for any number. Known
-//            here, they cost nothing; asked at run time, they cost a software device half its speed
-//   ITEMS    the same for the number of items, if there are few and a lane walks all of them:
-//            without a loop, which costs a software device as much as some loads. 0: any number
-//   THREADS  lanes of a group
-#include "include/elements.hlsli"
-#include "include/items.hlsli"
+//   LOAD, RESULT  reduction_constants.h
+//   DIMS          1 when a division finds an item: in rows of several runs, and where there are
+//                 several reduced dimensions
+//   THREADS       lanes of a group
 #include "include/kept_dims.hlsli"
-
-#define RESULT_FINAL 0
-#define RESULT_RECORD 1
-
-#ifndef FOLDS_GROUPS
-#define FOLDS_GROUPS 0
-#endif
-
-#ifndef PARTS_ARE_ELEMENTS
-#define PARTS_ARE_ELEMENTS 0
-#endif
-
-#ifndef PARTS_HAVE_ROWS
-#define PARTS_HAVE_ROWS 0
-#endif
-
-#if OUTPUT_WIDE
-#define OUTPUT_BITS uint2
-#else
-#define OUTPUT_BITS uint
-#endif
+#include "include/each_set.hlsli"
+#include "include/task.hlsli"
 
 Buffer<uint4> Input : register(t0);
 #if RESULT == RESULT_RECORD
 RWBuffer<uint4> Records : register(u0);
+#elif RESULT == RESULT_PAIR
+RWBuffer<uint2> Output : register(u0);
 #else
-RWBuffer<OUTPUT_BITS> Output : register(u0);
+RWBuffer<uint> Output : register(u0);
 #endif
 
-// Position `flat` of the reduced dimensions, row-major.
-uint ReducedInputOffset(uint flat) {
+// --- the walk ---
+
+#if LOAD == LOAD_RECORD
+
+Part PartOfRecord(uint4 record) {
+  Words words;
+  words.a = record.x;
+#if PART_WORDS > 1
+  words.b = record.y;
+#endif
+#if PART_WORDS > 2
+  words.c = record.z;
+#endif
+  return PartOfWords(words);
+}
+
+// In chains, since a sum may lose half a unit in the last place with each record of one.
+#define CHAIN 16
+
+Part Walk(Task task) {
+  Part total = EmptyPart();
+  uint base = instance.read0 + task.unit * c.read_stride;
+  uint item = task.first;
+  [loop] while (item < task.end) {
+    Part chain = EmptyPart();
+    uint stop = min(task.end, item + CHAIN * task.step);
+    [loop] for (; item < stop; item += task.step) {
+      chain = Join(chain, PartOfRecord(Input[base + item * c.read_item_stride]));
+    }
+    total = Join(total, chain);
+  }
+  return total;
+}
+
+#else
+
+// Position `flat` of the reduced dimensions, or of those outside of a run, row-major.
+uint ReducedOffset(uint flat) {
+#if DIMS == 0
+  return flat * c.reduced[0].input_stride;
+#else
   uint offset = 0;
   uint rest = flat;
   for (uint d = c.reduced_rank; d > 1; --d) {
-    uint size = CONSTANTS.reduced[d - 1].size;
-    offset += (rest % size) * CONSTANTS.reduced[d - 1].input_stride;
+    uint size = c.reduced[d - 1].size;
+    offset += (rest % size) * c.reduced[d - 1].input_stride;
     rest /= size;
   }
   return offset + rest * c.reduced[0].input_stride;
-}
-
-uint ItemOffset(uint item) {
-#if DIMS == 0
-  return 0;
-#elif DIMS == 1
-  return item * c.reduced[0].input_stride;
-#else
-  return ReducedInputOffset(item);
 #endif
 }
 
-// Lanes that share a result.
-#if SHARE
-#define LANES (1u << c.lane_bits)
-#else
-#define LANES 1u
-#endif
-
-// Rows: items whose elements are folded in registers before the walk's state changes. More than two
-// are only spilled and read again.
-#if FOLDS_GROUPS
-#define ROW_BLOCK GROUP_ITEMS
-#else
-#define ROW_BLOCK 2
-#endif
-
-// Sums fold blocks, then chains of blocks, then chains of those: with every number that a sum passes
-// on its way through a chain its error may grow by half a unit in the last place, and the bound
-// (docs/operators.md) allows two units for every doubling of the length, and eight. (SumsThatRoundUp
-// of the conformance test goes that far.)
-#define CHAIN_BLOCKS 32
-#define CHAIN_RECORDS 16
-#define COLUMN_CHAIN 64  // items
-#if FOLDS_GROUPS
-#define TILE_CHAIN 128  // items, which four at a time are folded into a state
-#else
-#define TILE_CHAIN 256  // c.tile_rows at a time
-#endif
-
-uint StopAfter(uint item, uint count, uint end) { return end - item > count ? item + count : end; }
-
-#if LOAD != LOAD_RECORD && WIDTH == 1
-
-// The elements of an item as PartOf wants them.
-void ItemElements(uint4 v, uint at, out BITS elements[SLOTS]) {
-#if LOAD == LOAD_SCALAR
-  elements[0] = ElementOf(v, at % VECTOR_ELEMENTS);
-#if HIGH_ELEMENTS
-  elements[0] <<= ELEMENT_SHIFT;
-#endif
-#elif HIGH_ELEMENTS
-  UnpackVectorHigh(v, elements);
-#else
-  UnpackVector(v, elements);
-#endif
-}
-
-#endif
-
-// Where a record, which stands between passes, has the second word.
-#if TRACKS_POSITION
-#define SECOND z
-#else
-#define SECOND y
-#endif
-
-#if STATE_WORDS == 1
-#define SECOND_WORD(s) (UINTS)0
-#else
-#define SECOND_WORD(s) SecondWord(s)
-#endif
-
-#if !IS_WIDE
-uint4 RecordOf(State s, uint component) {
-  uint4 record = uint4(COMPONENT(FirstWord(s), component), 0, 0, 0);
-  record.SECOND = COMPONENT(SECOND_WORD(s), component);
-  return record;
-}
-
-#if WIDTH == 1
-uint4 Pack(State s) { return RecordOf(s, 0); }
-State Unpack(uint4 record) { return StateOf(record.x, record.SECOND); }
-#endif
-#else
-#define RecordOf(state, component) Pack(state)
-#endif
-
-// A state, or WIDTH of them, as words.
-struct Words {
-  uint4 first;
-#if WIDTH == 4 && STATE_WORDS == 2
-  uint4 second;
-#endif
+// Where an item's slot 0 stands: in the view, and in rows also in its run. The latter wraps below zero
+// for the part of a vector that lies before the run, so that one comparison tells what is inside.
+struct Place {
+  uint at;
+  uint in_run;
 };
 
-Words WordsOf(State s) {
-  Words words;
-#if WIDTH == 1
-  words.first = Pack(s);
+Place FindItem(uint base, uint item) {
+  Place place;
+#if !IS_ROW
+  place.at = base + ReducedOffset(item);
+  place.in_run = 0;
 #else
-  words.first = FirstWord(s);
-#if STATE_WORDS == 2
-  words.second = SecondWord(s);
+#if DIMS == 0
+  uint start = base;
+  uint vector_in_run = item;
+#else
+  uint run = item / c.run_vectors;
+  uint start = base + ReducedOffset(run);
+  uint vector_in_run = item - run * c.run_vectors;
 #endif
+  place.in_run = vector_in_run * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS;
+  place.at = start + place.in_run;
 #endif
-  return words;
+  return place;
 }
 
-State StateOfWords(Words words) {
-#if WIDTH == 1
-  return Unpack(words.first);
-#elif STATE_WORDS == 2
-  return StateOf(words.first, words.second);
+// The vector that starts at any element.
+uint4 LoadShifted(uint at) {
+  uint index = at / VECTOR_ELEMENTS;
+  uint4 a = Input[index];
+  uint4 b = Input[min(index + 1, instance.read0 + c.last_vector)];
+  uint bit = (at % VECTOR_ELEMENTS) * ELEMENT_BITS;
+  bool two = (bit & 64) != 0;
+  bool one = (bit & 32) != 0;
+  a = two ? uint4(a.zw, b.xy) : a;
+  b.xy = two ? b.zw : b.xy;
+  uint4 next = uint4(a.yzw, b.x);
+  b.x = one ? b.y : b.x;
+  a = one ? next : a;
+#if VECTOR_ELEMENTS > 4
+  next = uint4(a.yzw, b.x);
+  // Shifts by 32 would not shift.
+  uint shift = bit & 31;
+  a = (a >> shift) | ((next << 1) << (31 - shift));
+#endif
+  return a;
+}
+
+uint4 LoadItem(Place place) {
+#if LOAD == LOAD_COLUMN_SHIFTED
+  return LoadShifted(place.at);
+#elif LOAD == LOAD_ROW_SHIFTED
+  return Input[min(place.at / VECTOR_ELEMENTS, instance.read0 + c.last_vector)];
 #else
-  return StateOf(words.first, words.first);
+  return Input[place.at / VECTOR_ELEMENTS];
 #endif
 }
 
-#if WIDTH == 1
-#include "include/reduce_rows.hlsli"
+// The elements of one set of an item, one of each word of the vector.
+BITS SetElements(uint4 v, Place place, uint set) {
+#if LOAD == LOAD_SCALAR
+  BITS bits = ElementOf(v, place.at % VECTOR_ELEMENTS);
+#if HIGH_ELEMENTS
+  bits <<= ELEMENT_SHIFT;
+#endif
+  return bits;
+#elif IS_WIDE
+  return uint2(v[2 * set], v[2 * set + 1]);
+#elif HIGH_ELEMENTS
+  return v << (ELEMENT_SHIFT - set * ELEMENT_BITS);
+#else
+  return (v >> (set * ELEMENT_BITS)) & ELEMENT_MASK;
+#endif
+}
+
+// The slot that component `i` of a set stands for.
+#define SLOT_OF(set, i) ((i) * SETS + (set))
+
+// Which elements of a set count, of an item below the end.
+BOOLS Inside(bool before_end, Place place, uint set) {
+#if LOAD == LOAD_ROW_SHIFTED
+  return before_end && place.in_run + SLOT_OF((UINTS)set, COMPONENTS) < c.run_length;
+#else
+  return (BOOLS)before_end;
+#endif
+}
+
+#if TRACKS_POSITION
+#define WALKED Walked
+#define NOTHING_WALKED NothingWalked()
+#else
+#define WALKED Part
+#define NOTHING_WALKED EmptyPart()
 #endif
 
-// Of vectors of elements that are not wide, rows or columns, by WIDTH.
-#define FOR_COLUMNS (LOAD != LOAD_RECORD && (WIDTH == 4 || SLOTS <= 2))
-#if FOR_COLUMNS
-#include "include/reduce_columns.hlsli"
-#if !SHARE
-#include "include/reduce_tiles.hlsli"
+#if !OWN_TAKE
+Part CountedPart(BITS bits, BOOLS inside) { return PartOf(inside ? bits : (BITS)EMPTY_ELEMENT); }
+
+void Take(inout Part p, BITS x0, BITS x1, BITS x2, BITS x3, BOOLS in0, BOOLS in1, BOOLS in2,
+          BOOLS in3, uint turn) {
+  Part first = Join(CountedPart(x0, in0), CountedPart(x1, in1));
+  Part second = Join(CountedPart(x2, in2), CountedPart(x3, in3));
+  p = Join(p, Join(first, second));
+}
 #endif
+
+// Of each set of the slots.
+struct WalkedSets {
+#define MEMBER(i) WALKED s##i;
+  EACH_SET(MEMBER)
+};
+
+// Four items at a time, whose loads do not wait for each other.
+WalkedSets Walk(Task task) {
+  WalkedSets sets;
+#define BEGIN(i) sets.s##i = NOTHING_WALKED;
+  EACH_SET(BEGIN)
+  uint turn = 0;
+  uint item = task.first;
+  [loop] while (item < task.end) {
+    uint left = task.end - item;
+    bool in1 = left > task.step;
+    bool in2 = left > 2 * task.step;
+    bool in3 = left > 3 * task.step;
+    Place p0 = FindItem(task.base, item);
+    Place p1 = FindItem(task.base, in1 ? item + task.step : item);
+    Place p2 = FindItem(task.base, in2 ? item + 2 * task.step : item);
+    Place p3 = FindItem(task.base, in3 ? item + 3 * task.step : item);
+    uint4 v0 = LoadItem(p0);
+    uint4 v1 = LoadItem(p1);
+    uint4 v2 = LoadItem(p2);
+    uint4 v3 = LoadItem(p3);
+#define TAKE(i)                                                                               \
+  Take(sets.s##i, SetElements(v0, p0, i), SetElements(v1, p1, i), SetElements(v2, p2, i),     \
+       SetElements(v3, p3, i), Inside(true, p0, i), Inside(in1, p1, i), Inside(in2, p2, i),   \
+       Inside(in3, p3, i), turn);
+    EACH_SET(TAKE)
+    turn += 4;
+    item += 4 * task.step;
+  }
+  return sets;
+}
+
+#if TRACKS_POSITION
+Part PartOfWalked(Walked walked, Task task, uint set) {
+  UINTS item = task.first + TurnOf(walked) * task.step;
+#if !IS_ROW
+  UINTS position = item;
+#else
+#if DIMS == 0
+  UINTS before = (UINTS)0;
+  UINTS start = (UINTS)task.base;
+#else
+  UINTS run = item / c.run_vectors;
+  item -= run * c.run_vectors;
+  UINTS before = run * c.run_length;
+  UINTS start = (UINTS)task.base;
+  [unroll] for (uint i = 0; i < WIDTH; ++i) {
+    COMPONENT(start, i) += ReducedOffset(COMPONENT(run, i));
+  }
 #endif
+  UINTS position =
+      before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF((UINTS)set, COMPONENTS);
+#endif
+  Part part;
+  part.key = KeyOf(walked);
+  part.position = HasWalked(walked) ? Ordered(c.index_base + position) : (UINTS)NOWHERE;
+  return part;
+}
+#else
+#define PartOfWalked(walked, task, set) walked
+#endif
+
+#endif  // LOAD
 
 // --- what lanes of a group do together ---
 
-#if SHARE
-groupshared uint4 shared_first[THREADS];
-#if WIDTH == 4 && STATE_WORDS == 2
-groupshared uint4 shared_second[THREADS];
+// Rows have one part a lane, whose components are all alike; columns have WIDTH.
+#if IS_COLUMN
+#define SHARED UINTS
+#define SHARED_OF(word) word
+#else
+#define SHARED uint
+#define SHARED_OF(word) COMPONENT(word, 0)
 #endif
 
-void Show(uint lane, State state) {
-  Words words = WordsOf(state);
-  shared_first[lane] = words.first;
-#if WIDTH == 4 && STATE_WORDS == 2
-  shared_second[lane] = words.second;
+groupshared SHARED shared_a[THREADS];
+#if PART_WORDS > 1
+groupshared SHARED shared_b[THREADS];
+#endif
+#if PART_WORDS > 2
+groupshared SHARED shared_c[THREADS];
+#endif
+
+void Show(uint lane, Part part) {
+  Words words = WordsOf(part);
+  shared_a[lane] = SHARED_OF(words.a);
+#if PART_WORDS > 1
+  shared_b[lane] = SHARED_OF(words.b);
+#endif
+#if PART_WORDS > 2
+  shared_c[lane] = SHARED_OF(words.c);
 #endif
 }
 
-State Shown(uint lane) {
+Part Shown(uint lane) {
   Words words;
-  words.first = shared_first[lane];
-#if WIDTH == 4 && STATE_WORDS == 2
-  words.second = shared_second[lane];
+  words.a = (UINTS)shared_a[lane];
+#if PART_WORDS > 1
+  words.b = (UINTS)shared_b[lane];
 #endif
-  return StateOfWords(words);
+#if PART_WORDS > 2
+  words.c = (UINTS)shared_c[lane];
+#endif
+  return PartOfWords(words);
 }
 
-// Lanes `stride` apart hold parts of one result; the first of them gets the whole.
-void ShareAcrossLanes(inout State state, uint lane, uint part, uint stride) {
-  Show(lane, state);
-  [loop] for (uint parts = (1u << c.lane_bits) / 2; parts > 0; parts /= 2) {
+// The first of the lanes that share a unit gets the whole. Each step leaves an eighth of the parts.
+void Share(inout Part mine, uint lane, uint part) {
+  [loop] for (uint parts = 1u << c.lane_bits; parts > 1; parts = (parts + 7) / 8) {
+    uint rest = (parts + 7) / 8;
+    Show(lane, mine);
     GroupMemoryBarrierWithGroupSync();
-    if (part < parts) {
-      Combine(state, Shown(lane + parts * stride));
-      Show(lane, state);
+    if (part < rest) {
+      [loop] for (uint other = rest; part + other < parts; other += rest) {
+        mine = Join(mine, Shown(lane + (other << c.part_shift)));
+      }
     }
+    GroupMemoryBarrierWithGroupSync();
   }
-  GroupMemoryBarrierWithGroupSync();
 }
-#endif
 
+void Store(Words words, uint result, uint output_offset, uint split, uint component, Part part) {
 #if RESULT == RESULT_RECORD
-void StoreRecord(uint4 record, uint result, uint split) {
+  uint4 record = uint4(COMPONENT(words.a, component), 0, 0, 0);
+#if PART_WORDS > 1
+  record.y = COMPONENT(words.b, component);
+#endif
+#if PART_WORDS > 2
+  record.z = COMPONENT(words.c, component);
+#endif
   uint at = c.record_base + result * c.record_stride + split * c.split_stride;
   Records[instance.write0 + at] = record;
-}
 #else
-void StoreOutput(OUTPUT_BITS bits, uint output_offset) {
-  Output[instance.write0 + c.output_base + output_offset] = bits;
-}
-#endif
-
+  uint at = instance.write0 + c.output_base + output_offset;
 #if TRACKS_POSITION
-#define FINISHED UINTS
+  uint position = COMPONENT(Finish(part), component);
+#if RESULT == RESULT_PAIR
+  Output[at] = uint2(position, 0);
 #else
-#define FINISHED BITS
+  Output[at] = position;
 #endif
-
-#if OUTPUT_WIDE && TRACKS_POSITION
-#define OUTPUT_OF(finished) uint2(finished, 0)
+#elif IS_WIDE
+  Output[at] = Finish(part);
 #else
-#define OUTPUT_OF(finished) finished
+  Output[at] = COMPONENT(Finish(part), component);
 #endif
-
-#if WIDTH == 1
-void StoreResult(State state, uint result, uint output_offset, uint split) {
-#if RESULT == RESULT_RECORD
-  StoreRecord(Pack(state), result, split);
-#else
-  StoreOutput(OUTPUT_OF(Finish(state)), output_offset);
 #endif
 }
-#endif
 
-// Units that a group's lanes take at a time. Lanes that share a result do so once.
-#define TURN (THREADS / LANES)
+#if IS_COLUMN
 
-#if WIDTH == 1
-State ReduceRow(uint result, uint input_offset, uint split, uint part) {
-  uint begin = split * c.split_items;
-  uint end = min(begin + c.split_items, c.item_count);
-  uint first = begin + part;
-  uint step = LANES;
-#if SHARE
-  if (c.lane_items != 0) {
-    first = begin + part * c.lane_items;
-    end = min(first + c.lane_items, end);
-    step = 1;
-  }
-#endif
-#if LOAD == LOAD_RECORD
-  uint base = instance.read0 + result * c.read_stride;
-#else
-  uint base = instance.read0 * VECTOR_ELEMENTS + c.input_base + input_offset;
-#endif
-  return WalkRow(base, first, end, step);
-}
-
-[numthreads(THREADS, 1, 1)]
-void ReduceRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  uint split = flat_group % c.splits;
-#if SHARE
-  uint part = lane & (LANES - 1);
-  uint result = (flat_group / c.splits) * TURN + lane / LANES;
-  State state = Identity();
-  Offsets at = KeptOffsets(min(result, c.groups.unit_count - 1));
-  if (result < c.groups.unit_count) state = ReduceRow(result, at.input, split, part);
-  ShareAcrossLanes(state, lane, part, 1);
-  if (result < c.groups.unit_count && part == 0) StoreResult(state, result, at.output, split);
-#else
-  uint first = (flat_group / c.splits) * c.groups.lane_units * TURN;
-  uint end = min(first + c.groups.lane_units * TURN, c.groups.unit_count);
-  [loop] for (uint result = first + lane; result < end; result += TURN) {
-    Offsets at = KeptOffsets(result);
-    StoreResult(ReduceRow(result, at.input, split, 0), result, at.output, split);
-  }
-#endif
-}
-#endif
-
-#if FOR_COLUMNS
-// A unit's place in the outer kept dimensions, and along the innermost one.
-struct ColumnUnit {
-  uint outer;
-  uint inner;
-};
-
-ColumnUnit FindColumnUnit(uint unit) {
-  ColumnUnit at;
-  at.outer = 0;
-#if SHORT_WALKS  // a division costs a software device as much as some loads
-  [branch] if (c.groups.unit_count > c.column_units)
-#endif
-  at.outer = unit / c.column_units;
-  at.inner = unit - at.outer * c.column_units;
-  return at;
-}
-
-// Where item 0 of a unit starts.
-uint ColumnBase(uint unit) {
-  ColumnUnit at = FindColumnUnit(unit);
-  return instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(at.outer).input +
-         at.inner * SLOTS * c.column_input_stride;
-}
-
-void StoreColumns(State state, uint outer, uint column, uint set, uint split) {
-#if RESULT == RESULT_FINAL
-  uint output_offset = KeptOffsets(outer).output;
-  FINISHED finished = Finish(state);
-#endif
-  [unroll] for (uint i = 0; i < WIDTH; ++i) {
-    uint at = column + SlotOf(set, i);
-    if (at < c.columns) {
-#if RESULT == RESULT_FINAL
-      StoreOutput(OUTPUT_OF(COMPONENT(finished, i)), output_offset + at * c.column_output_stride);
-#else
-      StoreRecord(RecordOf(state, i), outer * c.columns + at, split);
-#endif
+void Settle(Task task, Part part, uint lane, uint outer, uint column, uint set) {
+  Share(part, lane, task.part);
+  if (task.exists && task.part == 0) {
+    uint output_offset = KeptOffsets(outer).output;
+    [unroll] for (uint i = 0; i < WIDTH; ++i) {
+      uint at = column + SLOT_OF(set, i);
+      if (at < c.columns) {
+        Store(WordsOf(part), outer * c.columns + at, output_offset + at * c.column_output_stride,
+              task.split, i, part);
+      }
     }
   }
 }
 
-// What lanes have found of a set of `unit`.
-void SettleSet(Words words, uint base, uint unit, uint set, uint end, uint lane, uint split) {
-  State state = StateOfWords(words);
-  uint part = lane / TURN;
-#if TRACKS_POSITION
-  if (SEARCHES_BLOCKS) {
-    SettleColumns(state, base, set, ROWS, end, LANES);
-  } else {
-    state.item = state.item == NOWHERE ? state.item : Ordered(c.index_base + state.item);
-  }
+#elif WIDTH == 4
+
+#if PART_WORDS > 1
+#define TURN_WORDS(words, order) words.a = words.a.order; words.b = words.b.order;
+#else
+#define TURN_WORDS(words, order) words.a = words.a.order;
 #endif
-#if SHARE
-  ShareAcrossLanes(state, lane, part, TURN);
-#endif
-  if (unit < c.groups.unit_count && part == 0) {
-    ColumnUnit at = FindColumnUnit(unit);
-    StoreColumns(state, at.outer, at.inner * SLOTS, set, split);
-  }
+
+// All components get the whole.
+Part JoinComponents(Part part) {
+  Words words = WordsOf(part);
+  TURN_WORDS(words, zwxy)
+  part = Join(part, PartOfWords(words));
+  words = WordsOf(part);
+  TURN_WORDS(words, yxwz)
+  return Join(part, PartOfWords(words));
 }
 
-// Units from `first` on, one of each lane, or of lanes that share it.
-void ReduceUnits(uint first, uint split, uint lane) {
-  uint unit = first + lane % TURN;
-  // Lanes beyond the last unit walk it as well, and store nothing.
-  uint base = ColumnBase(min(unit, c.groups.unit_count - 1));
-  uint begin = split * c.split_items;
-  uint end = min(begin + c.split_items, c.item_count);
-  States states = WalkColumns(base, begin + lane / TURN, end, LANES);
+#else
+#define JoinComponents(part) part
+#endif
 
-#if WIDTH == 1
-  // Two at most. Reached by number, both were the second by vkd3d's compiler.
-#define SETTLE(i) SettleSet(WordsOf(states.s##i), base, unit, i, end, lane, split);
+[numthreads(THREADS, 1, 1)]
+void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  Task task = FindTask(EnterGroup(group), lane);
+#if IS_COLUMN
+  uint outer = task.unit / c.column_units;
+  uint column = (task.unit - outer * c.column_units) * SLOTS;
+  task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input + column;
+  WalkedSets sets = Walk(task);
+#define SETTLE(i) Settle(task, PartOfWalked(sets.s##i, task, i), lane, outer, column, i);
   EACH_SET(SETTLE)
-#elif SETS == 1
-  SettleSet(WordsOf(states.s0), base, unit, 0, end, lane, split);
 #else
-  // One place for all sets, which are reached by number here alone.
-  Words sets[SETS];
-#define KEEP(i) sets[i] = WordsOf(states.s##i);
-  EACH_SET(KEEP)
-  [loop] for (uint set = 0; set < SETS; ++set) {
-    SettleSet(sets[set], base, unit, set, end, lane, split);
-  }
+  Offsets at = KeptOffsets(task.unit);
+#if LOAD == LOAD_RECORD
+  Part part = Walk(task);
+#else
+  task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
+  WalkedSets sets = Walk(task);
+  Part part = EmptyPart();
+#define JOIN_SET(i) part = Join(part, PartOfWalked(sets.s##i, task, i));
+  EACH_SET(JOIN_SET)
+  part = JoinComponents(part);
+#endif
+  Share(part, lane, task.part);
+  if (task.exists && task.part == 0) Store(WordsOf(part), task.unit, at.output, task.split, 0, part);
 #endif
 }
-
-[numthreads(THREADS, 1, 1)]
-void ReduceColumns(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  uint wide = c.groups.lane_units * TURN;
-  // Neighbouring columns of the same items come one after another: they share pages.
-  uint unit_groups = (c.groups.unit_count + wide - 1) / wide;
-  uint split = flat_group / unit_groups;
-  // Groups that only fill the grid up stand behind the last unit.
-  uint first = split < c.splits ? flat_group % unit_groups * wide : c.groups.unit_count;
-#if SHARE
-  ReduceUnits(first, split, lane);
-#else
-  uint end = min(first + wide, c.groups.unit_count);
-  [loop] for (; first < end; first += TURN) ReduceUnits(first, split, lane);
-#endif
-}
-
-#if !SHARE
-// Groups of a split follow one another: tiles of the innermost kept dimension, then the next ones.
-[numthreads(THREADS, 1, 1)]
-void ReduceTiles(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint flat_group = EnterGroup(group);
-  uint wide = c.groups.lane_units * THREADS;
-  uint tiles = (c.column_units + wide - 1) / wide;
-  uint groups = c.groups.unit_count / c.column_units * tiles;
-  uint split = flat_group / groups;
-  // Groups that only fill the grid up.
-  if (split >= c.splits) return;
-  uint outer = flat_group % groups / tiles;
-  uint first = flat_group % tiles * wide;
-  TileColumns columns;
-  columns.first = first + lane;
-  columns.count = min(c.groups.lane_units, (c.column_units - first + THREADS - 1) / THREADS);
-  columns.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input;
-  columns.begin = split * c.split_items;
-  uint end = min(columns.begin + c.split_items, c.item_count);
-  WalkTile(columns, end);
-
-  [loop] for (uint t = 0; t < columns.count; ++t) {
-    uint unit = columns.first + t * THREADS;
-#if TRACKS_POSITION && !PARTS_HAVE_ROWS
-#define SETTLE_TILE(state, i) SettleColumns(state, TileBase(columns, t), i, c.tile_rows, end, 1);
-#else
-#define SETTLE_TILE(state, i)
-#endif
-#define STORE_TILE(i)                                                              \
-  {                                                                                \
-    State state = TileState(t, i, columns.begin);                                  \
-    SETTLE_TILE(state, i)                                                          \
-    if (unit < c.column_units) StoreColumns(state, outer, unit * SLOTS, i, split); \
-  }
-#if WIDTH == 1 || SETS == 1
-    EACH_SET(STORE_TILE)
-#else
-    [loop] for (uint set = 0; set < SETS; ++set) STORE_TILE(set)
-#endif
-  }
-}
-#endif
-#endif

@@ -242,6 +242,28 @@ TEST_P(BigTest, TakesTheTopTenOfSixtyFourMillion) {
   }
 }
 
+TEST_P(BigTest, SortsAllOfSixteenMillion) {
+  constexpr uint32_t kCount = 1u << 24;
+  TopKDesc desc;
+  desc.input = Packed(DataType::kFloat32, {kCount});
+  desc.k = kCount;
+  if (!Prepare(desc)) return;
+  // Only 2^20 different values, so that all elements have equals.
+  Fill<float>([](uint64_t i) { return static_cast<float>(Noise(i) >> 12); });
+  Run(1);
+  const float* const input = Input<float>();
+  const float* const values = Output<float>(0);
+  const uint32_t* const indices = Output<uint32_t>(1);
+  // Indices that are strictly in order are all different, and so every index is there once.
+  uint64_t wrong = 0;
+  for (uint64_t rank = 0; rank < kCount; ++rank) {
+    const bool is_after = rank == 0 || values[rank] < values[rank - 1] ||
+                          (values[rank] == values[rank - 1] && indices[rank] > indices[rank - 1]);
+    wrong += !is_after || indices[rank] >= kCount || values[rank] != input[indices[rank]];
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
 TEST_P(BigTest, PutsOneOneAmongSixtyFourMillion) {
   constexpr uint32_t kCount = 1u << 26;
   HardmaxDesc desc;

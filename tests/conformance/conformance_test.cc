@@ -200,38 +200,27 @@ void RegisterTogether() {
   });
 }
 
-// Columns in tiles, with more rows and vectors than in the table: one tile of the maximum length,
-// two, and many that fill the device; across vectors, along two dimensions, rows that end within a
-// round, and so few rows that only wide ones, or positions of narrow elements, use tiles.
-struct TileShape {
-  const char* text;
-  int groups;
+// Columns with more rows than in the table, which lanes share, and groups; across vectors, along
+// two dimensions, and rows that end within a round.
+constexpr const char* kLongColumns[] = {
+    "[2051,176] output={}[1,176] axes=0",   "[2051,300] output={}[1,300] axes=0",
+    "[3,99,333] output={}[3,1,333] axes=1", "[9,2,13,160] output={}[1,2,1,160] axes=0,2",
+    "[49,1027] output={}[1,1027] axes=0",
 };
-constexpr TileShape kTileShapes[] = {
-    {"[2048,176] output={}[1,176] axes=0", 1},
-    {"[2051,176] output={}[1,176] axes=0", 1},
-    {"[2051,300] output={}[1,300] axes=0", 64},
-    {"[3,99,333] output={}[3,1,333] axes=1", 64},
-    {"[9,2,13,160] output={}[1,2,1,160] axes=0,2", 64},
-    {"[49,1027] output={}[1,1027] axes=0", 1},
-    {"[7,2,333] output={}[1,2,333] axes=0", 1},
-};
-constexpr ValuePattern kTileValues[] = {
-    ValuePattern::kTies,           ValuePattern::kRandomBits, ValuePattern::kSpecials,
-    ValuePattern::kZeros,          ValuePattern::kExtremes,   ValuePattern::kRareNans,
-    ValuePattern::kAscending,      ValuePattern::kDescending, ValuePattern::kNegativeInfinity,
-    ValuePattern::kRareInfinities,
+constexpr ValuePattern kColumnValues[] = {
+    ValuePattern::kTies,     ValuePattern::kRandomBits,     ValuePattern::kSpecials,
+    ValuePattern::kRareNans, ValuePattern::kRareInfinities,
 };
 
-void RunTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+void RunLongColumns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   uint64_t seed = 0;
-  for (const TileShape& shape : kTileShapes) {
-    for (const ValuePattern values : kTileValues) {
+  for (const char* shape : kLongColumns) {
+    for (const ValuePattern values : kColumnValues) {
       const auto run = [&](const char* name, absl::string_view output, const char* rest) {
         RunLine(runner, absl::StrCat(name, " input=", ToString(type),
-                                     absl::StrReplaceAll(shape.text, {{"{}", output}}), rest,
+                                     absl::StrReplaceAll(shape, {{"{}", output}}), rest,
                                      " values=", ToString(values), " seed=", ++seed,
-                                     " view=134217728 groups=", shape.groups, " threads=8 wide=0"));
+                                     " view=134217728 groups=64 threads=256 wide=1"));
       };
       for (const char* name : {"argmin", "argmax"}) {
         run(name, "UINT32", " axis_direction=INCREASING");
@@ -247,8 +236,14 @@ void RunTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
-// The same for columns of top_k: blocks of more rows than are read at a time, and tiles of the
-// maximum width, for elements of four, two and one bytes.
+constexpr ValuePattern kTileValues[] = {
+    ValuePattern::kTies,           ValuePattern::kRandomBits, ValuePattern::kSpecials,
+    ValuePattern::kZeros,          ValuePattern::kExtremes,   ValuePattern::kRareNans,
+    ValuePattern::kAscending,      ValuePattern::kDescending, ValuePattern::kNegativeInfinity,
+    ValuePattern::kRareInfinities,
+};
+
+// Columns of top_k, in many tiles, for elements of four, two and one bytes.
 struct TopKTileShape {
   const char* input;
   const char* output;
@@ -275,8 +270,8 @@ void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
-// Values of k around those at which top_k changes its method, with sequence lengths around the
-// limits, in rows that start within vectors, columns, and elements apart.
+// Few to all results, with sequence lengths around those at which top_k changes its method, in rows
+// that start within vectors, columns, and elements apart.
 void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   struct Place {
     const char* before;
@@ -284,7 +279,7 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
     int axis;
   };
   uint64_t seed = 0;
-  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u, 1300u}) {
+  for (const uint32_t length : {128u, 129u, 257u, 1024u, 1025u, 2100u}) {
     const uint32_t half = std::min(length / 2, 128u);
     uint64_t ranks = 0;
     for (const uint32_t k : {4u, 17u, 32u, 33u, half, length / 2 + 1, length}) {
@@ -308,16 +303,16 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   }
 }
 
-// Results of few elements, of which a lane computes several: rows that are vectors, rows that start
-// within them, single elements of rows and columns, columns within and across vectors, combined
-// records, and more results than one view can hold.
-struct TurnShape {
+// Many results of few elements: rows that are vectors, rows that start within them, single elements
+// of rows and columns, columns within and across vectors, combined records, and more results than
+// one view can hold.
+struct ResultShape {
   const char* input;
   const char* output;
   const char* axes;
   int view;
 };
-constexpr TurnShape kTurnShapes[] = {
+constexpr ResultShape kResultShapes[] = {
     {"[2051,4]", "[2051,1]", "1", 134217728},
     {"[2051,3]", "[2051,1]", "1", 134217728},
     {"[37,5,9,7]/[315,63,7,1]", "[37,1,9,1]", "1,3", 134217728},
@@ -329,10 +324,10 @@ constexpr TurnShape kTurnShapes[] = {
     {"[5003,2]", "[5003,1]", "1", 1024},
 };
 
-void RunTurns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+void RunManyResults(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   uint64_t seed = 0;
   uint64_t shapes = 0;
-  for (const TurnShape& shape : kTurnShapes) {
+  for (const ResultShape& shape : kResultShapes) {
     ++shapes;
     for (const ValuePattern values : {ValuePattern::kTies, ValuePattern::kRandomBits}) {
       uint64_t kernel = shapes;
@@ -357,9 +352,9 @@ void RunTurns(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   }
 }
 
-// Results of so few items that kernels with a fixed number are used: vectors of rows, rows that
-// start within them, elements apart, and columns within and across vectors.
-void RunFewItems(ConformanceRunner& runner, Device& /*device*/, DataType type) {
+// Results of up to two rounds of items: vectors of rows, rows that start within them, elements
+// apart, and columns within and across vectors.
+void RunShortResults(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   const uint32_t vector = 16 / ElementBytes(type);
   uint64_t seed = 0;
   uint64_t shapes = 0;
@@ -434,8 +429,7 @@ void RunAdd(ConformanceRunner& runner, Device& /*device*/, DataType type) {
 }
 
 // Sums of a large number and small ones, each of which, or each few of which, adds the maximal
-// error: if these are within the bound, all sums are. Covers the walk of a single lane of a
-// software device, of lanes that share, and of hardware.
+// error: if these are within the bound, all sums are. With few and with many lanes in a group.
 constexpr const char* kSumShapes[] = {
     "[16,512] output=FLOAT32[16,1] axes=1",          "[16,515] output=FLOAT32[16,1] axes=1",
     "[16,4096] output=FLOAT32[16,1] axes=1",         "[16,8192] output=FLOAT32[16,1] axes=1",
@@ -524,11 +518,11 @@ void RegisterTests() {
     RegisterCases(SetsOfAxes());
     RegisterCases(Additions());
     RegisterCases(TopKPaths());
-    RegisterTypes("TilesOf", RunTiles);
+    RegisterTypes("LongColumnsOf", RunLongColumns);
     RegisterTypes("TopKTilesOf", RunTopKTiles);
     RegisterTypes("TopKRanksOf", RunTopKRanks);
-    RegisterTypes("TurnsOf", RunTurns);
-    RegisterTypes("FewItemsOf", RunFewItems);
+    RegisterTypes("ManyResultsOf", RunManyResults);
+    RegisterTypes("ShortResultsOf", RunShortResults);
     RegisterTypes("AddOf", RunAdd);
     RegisterSums();
   }

@@ -292,6 +292,30 @@ class SharedMemory(SharedMemoryCase):
                                    shared_inputs=[source.range(1 << 14)])
             self.assertEqual(refusal.fields, ["shared_inputs[0].key"])
 
+    def test_an_output_that_shrinks_during_the_run(self):
+        array = arrays.awkward("float32", (1100, 4096), seed=11)  # 17 MiB, slow on this device
+        data = arrays.data_of(array)
+        for _ in range(10):
+            with Segment(len(data)) as target:
+                call = self.stub.Execute(
+                    sv.ExecuteRequest(operator=arrays.hardmax(array, [1]), inputs=[data],
+                                      shared_outputs=[target.range(len(data))]),
+                    timeout=api.TIMEOUT_SECONDS)
+                while (not self.stub.GetStatistics(sv.GetStatisticsRequest()).in_flight.running
+                       and call.is_active()):
+                    pass
+                target.resize(len(data) - 1)
+                try:
+                    list(call)
+                except grpc.RpcError as error:
+                    refusal = Refusal.of_error(error)
+                    self.assertEqual(refusal.fields, ["shared_outputs[0].key"])
+                    self.assertIn(f"it ends at byte {len(data) - 1}", refusal.sentence)
+                    break  # else the run was faster than this test
+        else:
+            self.fail("no run was slow enough")
+        api.wait_until_idle(self.stub)
+
     def test_a_killed_client_leaves_nothing_open(self):
         program = f"""
 import os, sys

@@ -24,7 +24,7 @@ class DispatchChecker {
       : kernel_(plan.kernels[dispatch.kernel]),
         dispatch_(dispatch),
         groups_(dispatch.constants.groups()) {
-    const auto type = static_cast<DataType>(Macro("DATA_TYPE"));
+    const auto type = static_cast<DataType>(Macro("DATA_TYPE", false));
     threads_ = Macro("THREADS");
     vector_ = 16 / std::max(1u, ElementBytes(type));
     wide_ = vector_ == 2;
@@ -61,14 +61,6 @@ class DispatchChecker {
     if (index < view.element_count && index <= kMost) return;
     Demand(false,
            absl::StrCat("goes to ", index, " of ", what, ", which has ", view.element_count));
-  }
-
-  // Checks a record that a kernel writes, as a vector or as words.
-  void WithinWritten(uint64_t record, absl::string_view what) {
-    const bool words = Macro("STORES_WORDS", false) != 0;
-    Demand(write(0).format == (words ? ViewFormat::kUint32 : ViewFormat::kVector),
-           "writes records in another format than its view's");
-    Within(words ? 4 * record + 3 : record, write(0), what);
   }
 
   uint64_t Macro(absl::string_view name, bool required = true) {
@@ -127,6 +119,23 @@ class DispatchChecker {
     const uint64_t units = std::max<uint64_t>(1, groups_.lane_units * (threads_ >> lane_bits));
     Demand(CeilDiv(groups(), std::max(1u, splits)) * units <= kMost, "counts units past 32 bits");
     return units;
+  }
+
+  // Checks that lanes and groups divide units and items as task.hlsli does, and leave out none.
+  template <typename T>
+  void NeedSharing(const T& c) {
+    const uint64_t lanes = uint64_t{1} << c.lane_bits;
+    Demand(lanes <= threads_, "shares a unit among more lanes than a group has");
+    Demand(c.part_shift == 0 || lanes << c.part_shift == threads_, "leaves lanes of a group idle");
+    Demand(uint64_t{c.splits} * c.split_items >= c.item_count &&
+               uint64_t{c.splits - 1} * c.split_items < c.item_count,
+           "splits its items into others than it has");
+    if (!mistake_.empty()) return;
+    Demand(c.tiles == CeilDiv(groups_.unit_count, threads_ / lanes), "has other tiles than units");
+    Demand(groups() * c.split_items <= uint64_t{kMost} * c.tiles + kMost,
+           "counts items past 32 bits");
+    Demand(c.item_count + 4 * lanes <= kMost, "counts items past 32 bits");
+    NeedGroups(uint64_t{c.tiles} * c.splits);
   }
 
   // The largest power of two, up to a vector, that divides offset and strides of dimensions.

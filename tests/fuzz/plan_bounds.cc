@@ -15,9 +15,6 @@
 namespace opmill {
 namespace {
 
-constexpr uint32_t kMostTileRowsAtATime = 32;  // more would cost a sum too many bits
-constexpr uint32_t kMostTileRows = 0xFFFE;
-
 class ReductionChecker final : public DispatchChecker {
  public:
   ReductionChecker(const OperatorPlan& plan, const Dispatch& dispatch)
@@ -25,12 +22,22 @@ class ReductionChecker final : public DispatchChecker {
 
  private:
   void CheckKernel() override {
-    if (kernel_.entry == "ReduceRows") {
-      Macro("LOAD") == LOAD_RECORD ? Combine() : ReduceRows();
-    } else if (kernel_.entry == "ReduceColumns" || kernel_.entry == "ReduceTiles") {
-      ReduceColumns();
-    } else {
-      Demand(false, "is of no known kernel");
+    Demand(kernel_.entry == "Reduce", "is of no known kernel");
+    Demand(c_.opaque_zero == 0, "has a zero that is none");
+    NeedSharing(c_);
+    switch (Macro("LOAD")) {
+      case LOAD_ROW_ALIGNED:
+      case LOAD_ROW_SHIFTED:
+        return Rows();
+      case LOAD_SCALAR:
+        return Scalars();
+      case LOAD_RECORD:
+        return Combine();
+      case LOAD_COLUMN_ALIGNED:
+      case LOAD_COLUMN_SHIFTED:
+        return Columns();
+      default:
+        Demand(false, "loads in no known way");
     }
   }
 
@@ -40,14 +47,8 @@ class ReductionChecker final : public DispatchChecker {
   // What every first element of a walk is a multiple of, within a vector.
   uint64_t Alignment() { return AlignmentOf(AlignmentOf(c_.input_base, kept()), reduced()); }
 
-  void Splits() {
-    Demand(uint64_t{c_.splits} * c_.split_items >= c_.item_count &&
-               uint64_t{c_.splits - 1} * c_.split_items < c_.item_count,
-           "splits its items into others than it has");
-  }
-
   void StoresResults(uint64_t results, uint64_t output_span) {
-    if (Macro("RESULT") == 0) {
+    if (Macro("RESULT") != RESULT_RECORD) {
       Demand(c_.splits == 1, "writes an output of which it knows a part");
       Within(c_.output_base + output_span, write(0), "the output");
       written_ = results;
@@ -58,119 +59,78 @@ class ReductionChecker final : public DispatchChecker {
     }
   }
 
-  void CheckLanes() {
-    const uint64_t lanes = uint64_t{1} << c_.lane_bits;
-    Demand(lanes <= threads_, "shares a result among more lanes than a group has");
-    Demand(Macro("SHARE") == (lanes > 1 ? 1 : 0), "shares without SHARE");
-  }
-
-  // A kernel with a fixed number of items has no loop over them.
-  void CheckItems(bool walks_runs) {
-    if (Macro("ITEMS") == 0) return;
-    Demand(Macro("ITEMS") == c_.item_count && c_.split_items == c_.item_count,
-           "knows another number of items");
-    Demand(Macro("ITEMS") <= MOST_ITEMS, "knows more items than kernels join");
-    Demand(c_.splits == 1 && c_.lane_bits == 0, "shares its items");
-    Demand(kernel_.entry != "ReduceTiles", "walks tiles of few items");
-    Demand(c_.reduced_rank <= (walks_runs ? 0 : 1), "divides for an item");
-  }
-
-  // A walk over runs may have no other dimension; other walks have at least one, possibly of size
-  // 1.
-  void CheckDims(bool walks_runs) {
-    const uint64_t dims = std::max<uint64_t>(c_.reduced_rank, walks_runs ? 0 : 1);
-    Demand(Macro("DIMS") == std::min<uint64_t>(dims, 2), "has other dimensions");
+  // Without a division there is one dimension, or, in rows, none but the run.
+  void CheckWalk() {
+    const bool is_row = Macro("LOAD") <= LOAD_ROW_SHIFTED;
+    Demand(c_.reduced_rank <= (is_row ? 0 : 1) || Macro("DIMS") == 1, "does not divide");
     Demand(c_.reduced_rank > 0 || c_.reduced[0].input_stride == 0,
            "steps where nothing is reduced");
-    Demand(c_.opaque_zero == 0, "has a zero that is none");
+    Demand(kernel_.shader != "arg_reduce" || vector_ <= 4 ||
+               c_.split_items >> c_.lane_bits < MOST_NARROW_TURNS,
+           "has more turns than its kernel counts");
   }
 
-  void ReduceRows() {
-    const uint64_t load = Macro("LOAD");
-    CheckLanes();
-    Splits();
+  uint64_t Farthest() {
+    return c_.input_base + Span(kept(), &Dim::input_stride) + Span(reduced(), &Dim::input_stride);
+  }
+
+  void CheckLastVector() {
+    Demand(uint64_t{c_.last_vector} + 1 == read(0).element_count, "has another last vector");
+  }
+
+  void Rows() {
+    CheckWalk();
     NeedPositions(kept(), groups_.unit_count, "results");
-    CheckDims(load != LOAD_SCALAR);
-    CheckItems(load != LOAD_SCALAR);
-    const uint64_t run_length = load == LOAD_SCALAR ? 1 : c_.run_length;
-    const uint64_t run_vectors = load == LOAD_SCALAR ? 1 : c_.run_vectors;
-    Demand(run_length > 0 && run_vectors > 0, "has empty runs");
+    Demand(c_.run_length > 0 && c_.run_vectors > 0, "has empty runs");
     if (!mistake_.empty()) return;
-    NeedPositions(reduced(), c_.item_count / run_vectors, "runs");
-    Demand(c_.item_count % run_vectors == 0, "ends inside a run");
-    Demand(c_.reduced_count == Product(reduced()) * run_length, "has another reduced_count");
-    const uint64_t farthest =
-        c_.input_base + Span(kept(), &Dim::input_stride) + Span(reduced(), &Dim::input_stride);
-    ReadsElement(farthest + run_length - 1);
-    if (load == LOAD_ALIGNED) {
-      Demand(Alignment() == vector_ && run_length % vector_ == 0, "is aligned and is not");
-      Demand(run_vectors * vector_ == run_length, "has other vectors than its run");
-    } else if (load == LOAD_SHIFTED) {
-      Demand(run_vectors * vector_ >= run_length + vector_ - Alignment(), "leaves out elements");
-      Demand(uint64_t{c_.last_vector} + 1 == read(0).element_count, "has another last vector");
+    NeedPositions(reduced(), c_.item_count / c_.run_vectors, "runs");
+    Demand(c_.item_count % c_.run_vectors == 0, "ends inside a run");
+    Demand(c_.reduced_count == Product(reduced()) * c_.run_length, "has another reduced_count");
+    ReadsElement(Farthest() + c_.run_length - 1);
+    if (Macro("LOAD") == LOAD_ROW_ALIGNED) {
+      Demand(Alignment() == vector_ && c_.run_length % vector_ == 0, "is aligned and is not");
+      Demand(c_.run_vectors * vector_ == c_.run_length, "has other vectors than its run");
+    } else {
+      Demand(c_.run_vectors * vector_ >= c_.run_length + vector_ - Alignment(),
+             "leaves out elements");
+      CheckLastVector();
     }
-    const uint64_t lanes = uint64_t{1} << c_.lane_bits;
-    Demand(c_.lane_items == 0 || c_.lane_items * lanes >= c_.split_items, "leaves out steps");
-    Demand(c_.item_count + c_.lane_items * lanes <= kMost, "counts steps past 32 bits");
-    NeedGroups(CeilDiv(groups_.unit_count, GroupUnits(c_.lane_bits, c_.splits)) * c_.splits);
+    StoresResults(groups_.unit_count, Span(kept(), &Dim::output_stride));
+  }
+
+  void Scalars() {
+    CheckWalk();
+    NeedPositions(kept(), groups_.unit_count, "results");
+    NeedPositions(reduced(), c_.item_count, "items");
+    ReadsElement(Farthest());
     StoresResults(groups_.unit_count, Span(kept(), &Dim::output_stride));
   }
 
   void Combine() {
-    Demand(Macro("RESULT") == 0, "combines records into records");
-    CheckLanes();
-    Splits();
+    Demand(Macro("RESULT") != RESULT_RECORD, "combines records into records");
     NeedPositions(kept(), groups_.unit_count, "results");
     Within(uint64_t{groups_.unit_count - 1} * c_.read_stride +
                uint64_t{c_.item_count - 1} * c_.read_item_stride,
            read(0), "the records");
-    NeedGroups(CeilDiv(groups_.unit_count, GroupUnits(c_.lane_bits, c_.splits)) * c_.splits);
     StoresResults(groups_.unit_count, Span(kept(), &Dim::output_stride));
   }
 
-  void ReduceColumns() {
-    const uint64_t load = Macro("LOAD");
-    const uint64_t slots = load == LOAD_SCALAR ? 1 : vector_;
-    CheckLanes();
-    Splits();
-    Demand(c_.column_units == CeilDiv(c_.columns, slots), "has other units than columns");
+  void Columns() {
+    CheckWalk();
+    Demand(c_.column_units == CeilDiv(c_.columns, vector_), "has other units than columns");
     if (!mistake_.empty() || c_.column_units == 0) return;
     const uint64_t outer = groups_.unit_count / c_.column_units;
     Demand(outer * c_.column_units == groups_.unit_count, "ends inside a row");
     NeedPositions(kept(), outer, "rows of results");
     NeedPositions(reduced(), c_.item_count, "items");
-    CheckDims(false);
-    CheckItems(false);
-    Demand(Macro("WIDTH") == (load == LOAD_SCALAR || wide_ ? 1 : 4),
-           "folds another number of columns");
-    const uint64_t farthest =
-        c_.input_base + Span(kept(), &Dim::input_stride) + Span(reduced(), &Dim::input_stride);
-    if (load == LOAD_SCALAR) {
-      ReadsElement(farthest + uint64_t{c_.columns - 1} * c_.column_input_stride);
+    ReadsElement(Farthest() + c_.columns - 1);
+    if (Macro("LOAD") == LOAD_COLUMN_ALIGNED) {
+      Demand(Alignment() == vector_, "is aligned and is not");
     } else {
-      Demand(c_.column_input_stride == 1, "reads columns that are no neighbours");
-      ReadsElement(farthest + c_.columns - 1);
-      if (load == LOAD_ALIGNED) Demand(Alignment() == vector_, "is aligned and is not");
-      if (load == LOAD_SHIFTED) {
-        Demand(uint64_t{c_.last_vector} + 1 == read(0).element_count, "has another last vector");
-      }
+      CheckLastVector();
     }
-    NeedGroups(ColumnGroups(outer) * c_.splits);
     StoresResults(outer * c_.columns, Span(kept(), &Dim::output_stride) +
                                           uint64_t{c_.columns - 1} * c_.column_output_stride);
-  }
-
-  // Of one split.
-  uint64_t ColumnGroups(uint64_t outer) {
-    if (kernel_.entry == "ReduceColumns")
-      return CeilDiv(groups_.unit_count, GroupUnits(c_.lane_bits, c_.splits));
-    Demand(groups_.lane_units >= 1 && groups_.lane_units <= TILE_VECTORS,
-           "has tiles of another size than its kernel");
-    Demand(c_.tile_rows >= 1 && c_.tile_rows <= kMostTileRowsAtATime,
-           "walks another number of rows at a time");
-    Demand(c_.lane_bits == 0, "shares tiles");
-    Demand(c_.split_items <= kMostTileRows, "has more rows in a tile than its kernel counts");
-    return outer * CeilDiv(c_.column_units, uint64_t{std::max(1u, groups_.lane_units)} * threads_);
   }
 
   const ReductionConstants c_;
@@ -182,17 +142,20 @@ class HardmaxChecker final : public DispatchChecker {
 
  private:
   void CheckKernel() override {
-    Demand(kernel_.entry == "ScatterOnes", "is of no known kernel");
+    Demand(kernel_.entry == "WriteOnes", "is of no known kernel");
     const auto c = Constants<HardmaxConstants>();
     const absl::Span<const Dim> kept = DimsOf(c.kept, c.kept_rank);
     const absl::Span<const Dim> reduced = DimsOf(c.reduced, c.reduced_rank);
+    NeedSharing(c);
     NeedPositions(kept, groups_.unit_count, "results");
-    NeedPositions(reduced, c.position_count, "positions");
-    Within((c.positions_base + Span(kept, &Dim::index_stride)) / 4, read(0), "the positions");
+    NeedPositions(reduced, c.item_count, "positions");
+    Demand(c.record_count > 0, "reads no records");
+    Within(uint64_t{groups_.unit_count - 1} * c.read_stride +
+               uint64_t{c.record_count - 1} * c.read_item_stride,
+           read(0), "the records");
     Within(c.output_base + Span(kept, &Dim::output_stride) + Span(reduced, &Dim::output_stride),
            write(0), "the output");
-    NeedGroups(CeilDiv(groups_.unit_count, GroupUnits()));
-    written_ = uint64_t{groups_.unit_count} * c.position_count;
+    written_ = uint64_t{groups_.unit_count} * c.item_count;
   }
 };
 
@@ -227,12 +190,8 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
 // The limit of checked result positions, over all dispatches.
 uint64_t WorkOf(const OperatorDesc& desc) {
   const uint64_t elements = ElementCount(desc.inputs[0]);
-  if (desc.schema == &kHardmaxSchema) {
-    uint64_t of_result = 1;
-    for (const uint32_t axis : desc.list("axes")) of_result *= desc.inputs[0].sizes[axis];
-    return elements + elements / of_result;  // plus the positions found
-  }
-  if (desc.schema == &kTopKSchema) return elements * desc.number("k");
+  if (desc.schema == &kHardmaxSchema) return elements;
+  if (desc.schema == &kTopKSchema) return elements + ElementCount(OutputsOf(desc)[0]);
   return ElementCount(OutputsOf(desc)[0]);
 }
 

@@ -19,7 +19,6 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "kernels/plan/tuning.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {
@@ -288,46 +287,11 @@ class Collector {
     const size_t known = kernels_.size();
     for (const KernelPermutation& kernel : plan->kernels) {
       Add(kernel);
-      if (kernel.entry == "KeepBest" && ValueOf(kernel, "WRITES_RESULTS") == 1) {
-        Add(ListTwin(kernel, options));
-      }
-      if (ValueOf(kernel, "ALONE") == 1) Add(SharedTwin(kernel));
-      if (ValueOf(kernel, "ITEMS") > 0) AddAllItems(kernel);
     }
     return kernels_.size() > known;
   }
 
-  // Adds kernels for every small number of items.
-  void AddAllItems(KernelPermutation kernel) {
-    for (uint32_t items = 1; items <= tuning::kMaxFewItems; ++items) {
-      SetValue(kernel, "ITEMS", items);
-      Add(kernel);
-    }
-  }
-
-  // Adds the variant for views that are too large for words, which is too rare to occur by chance
-  // in all combinations.
-  void Add(KernelPermutation kernel) {
-    kernels_.try_emplace(ToLine(kernel), kernel);
-    SetValue(kernel, "STORES_WORDS", 0);
-    kernels_.try_emplace(ToLine(kernel), kernel);
-  }
-
-  // Adds the variant for views that are too small for kernels that write results of whole
-  // sequences; they write lists.
-  static KernelPermutation ListTwin(KernelPermutation kernel, const PlanOptions& options) {
-    std::erase_if(kernel.macros, [](const ShaderMacro& m) { return m.name == "INDEX_WIDE"; });
-    SetValue(kernel, "WRITES_RESULTS", 0);
-    kernel.macros.push_back({"STORES_WORDS", options.prefers_wide_rows ? 0u : 1u});
-    return kernel;
-  }
-
-  // Adds the variant for k so large that no lane selects alone; groups do.
-  static KernelPermutation SharedTwin(KernelPermutation kernel) {
-    SetValue(kernel, "ALONE", 0);
-    if (kernel.entry != "FindCut") kernel.macros.push_back({"STORES_WORDS", 1});
-    return kernel;
-  }
+  void Add(KernelPermutation kernel) { kernels_.try_emplace(ToLine(kernel), std::move(kernel)); }
 
   std::map<std::string, KernelPermutation> kernels_;
   uint64_t plans_ = 0;

@@ -29,8 +29,8 @@ std::set<std::string> Lines() {
 }
 
 TEST(KernelList, NamesAKernelByOneLine) {
-  EXPECT_EQ(ToLine({"reduce", "ReduceRows", {{"DATA_TYPE", 1}, {"THREADS", 8}}}),
-            "reduce ReduceRows DATA_TYPE=1 THREADS=8");
+  EXPECT_EQ(ToLine({"reduce", "Reduce", {{"DATA_TYPE", 1}, {"THREADS", 8}}}),
+            "reduce Reduce DATA_TYPE=1 THREADS=8");
 }
 
 // The cases of the conformance test come from a separate generator.

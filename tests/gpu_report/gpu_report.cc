@@ -65,7 +65,7 @@ void PrintKernels(bool all) {
     const uint32_t threads = PlanOptionsFor(DeviceKind::kHardware).threads;
     for (const KernelPermutation& kernel : ListKernels().kernels) {
       for (const ShaderMacro& macro : kernel.macros) {
-        if (macro.name == "THREADS" && macro.value == threads) lines.insert(ToLine(kernel));
+        if (macro.name == "THREADS" && macro.value >= threads) lines.insert(ToLine(kernel));
       }
     }
   } else {

@@ -48,4 +48,12 @@ PlanOptions Software() {
   return options;
 }
 
+PlanOptions Hardware() {
+  PlanOptions options;
+  options.threads = 256;
+  options.parallel_groups = 1024;
+  options.prefers_wide_rows = true;
+  return options;
+}
+
 }  // namespace opmill

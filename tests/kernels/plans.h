@@ -28,6 +28,9 @@ std::vector<std::string> Entries(const OperatorPlan& plan);
 // Options of a small software device: 64 groups of 8 lanes.
 PlanOptions Software();
 
+// Those of a large GPU: 1024 groups of 256 lanes.
+PlanOptions Hardware();
+
 }  // namespace opmill
 
 #endif  // OPMILL_TESTS_KERNELS_PLANS_H_

@@ -13,288 +13,222 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-TEST(PlanTopK, SearchesTheBlocksOfTheBestKeysForFewOfMany) {
-  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({1000, 8192}), .axis = 1, .k = 10})),
-              ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"));
+PlanOptions Hardware() {
+  PlanOptions options;
+  options.threads = 256;
+  options.parallel_groups = 512;
+  return options;
 }
 
-TEST(PlanTopK, PicksTheLayoutThatMemoryWants) {
-  constexpr uint32_t kRows = 0, kColumns = 1, kStrided = 2;
-  struct LayoutCase {
-    TensorDesc input;
-    uint32_t axis;
-    uint32_t layout;
+OperatorPlan PlanOf(const TensorDesc& input, uint32_t axis, uint32_t k,
+                    const PlanOptions& options = Hardware()) {
+  return Plan(TopKDesc{.input = input, .axis = axis, .k = k}, options);
+}
+
+std::vector<std::string> EntriesOf(const TensorDesc& input, uint32_t axis, uint32_t k,
+                                   const PlanOptions& options = Hardware()) {
+  return Entries(PlanOf(input, axis, k, options));
+}
+
+uint64_t GroupsOf(const Dispatch& dispatch) {
+  return uint64_t{dispatch.groups[0]} * dispatch.groups[1];
+}
+
+TEST(PlanTopK, SortsShortSequencesAtOnce) {
+  EXPECT_THAT(EntriesOf(Tensor({999, 16}), 1, 10), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({1 << 20, 8}), 1, 8), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({64, 1 << 20}), 0, 10), ElementsAre("SortSequences")) << "columns";
+  EXPECT_THAT(EntriesOf(Tensor({999, 256}), 1, 1), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 2048), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 513), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 512), ElementsAre("SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({999, 1024}, DataType::kInt64), 1, 1024),
+              ElementsAre("SortSequences"));
+  EXPECT_EQ(EntriesOf(Tensor({999, 1025}, DataType::kInt64), 1, 1025)[0], "CountDigits") << "wide";
+}
+
+TEST(PlanTopK, GivesAGroupSeveralShortSequencesWhereTheyAreMany) {
+  const auto sort = [](const TensorDesc& input, uint32_t axis) {
+    return PlanOf(input, axis, 4).passes[0].dispatches[0];
   };
-  const std::vector<LayoutCase> cases = {
-      {Tensor({64, 4096}), 1, kRows},
-      {Tensor({63, 4095}), 1, kRows},
-      {Tensor({4096, 64}), 0, kColumns},
-      {Tensor({2, 4096, 64}), 1, kColumns},
-      {Tensor({4096, 63}), 0, kStrided},
-      {Tensor({4096, 2}), 0, kStrided},
-      {Tensor({4096, 64}, DataType::kInt64), 0, kStrided},
-      {Tensor({64, 4096}, DataType::kFloat32, {8192, 2}), 1, kStrided},
-      {Tensor({4096, 64}, DataType::kFloat32, {1, 4096}), 0, kRows},
+  const auto rows = [&](const TensorDesc& input) {
+    return 1u << sort(input, 1).constants.As<TopKSortConstants>().row_bits;
   };
-  for (const LayoutCase& c : cases) {
-    const OperatorPlan plan = Plan(TopKDesc{.input = c.input, .axis = c.axis, .k = 10});
-    SCOPED_TRACE(ToString(c.input));
-    EXPECT_EQ(plan.kernels[0].entry, "BestOfBlocks");
-    EXPECT_EQ(Macro(plan.kernels[0], "LAYOUT"), c.layout);
+  EXPECT_EQ(rows(Tensor({1 << 20, 16})), 128u);
+  EXPECT_EQ(rows(Tensor({1 << 20, 17})), 64u);
+  EXPECT_EQ(rows(Tensor({1 << 20, 4})), 256u);
+  EXPECT_EQ(rows(Tensor({1 << 20, 16}, DataType::kInt64)), 64u);
+  EXPECT_EQ(rows(Tensor({1024, 16})), 2u) << "enough groups come first";
+  EXPECT_EQ(rows(Tensor({100, 16})), 1u);
+  EXPECT_EQ(GroupsOf(sort(Tensor({1000000, 16}), 1)), (1000000u + 127) / 128);
+  EXPECT_EQ(sort(Tensor({1000, 16}), 1).constants.As<TopKSortConstants>().goes_across, 0u);
+  EXPECT_EQ(sort(Tensor({16, 1000}), 0).constants.As<TopKSortConstants>().goes_across, 1u);
+}
+
+TEST(PlanTopK, SelectsFromRowsInOnePassWithoutScratch) {
+  for (const DataType type :
+       {DataType::kFloat32, DataType::kFloat16, DataType::kInt8, DataType::kInt64}) {
+    for (const uint32_t k : {10u, 100u, 1000u}) {
+      const OperatorPlan plan = PlanOf(Tensor({8192, 4096}, type), 1, k);
+      EXPECT_THAT(Entries(plan), ElementsAre("SelectBest")) << ToString(type) << " k=" << k;
+      EXPECT_EQ(plan.scratch_bytes, 0u);
+    }
   }
 }
 
-TEST(PlanTopK, ReadsEveryElementOnceInATournament) {
-  const OperatorPlan plan = Plan(TopKDesc{.input = Tensor({1 << 24}), .axis = 0, .k = 1000});
-  const uint64_t scratch_records = plan.scratch_bytes / kVectorBytes;
-  EXPECT_LT(scratch_records, uint64_t{1} << 21) << "far fewer candidates than elements";
+TEST(PlanTopK, SelectsFromOneLongSequenceInFewPasses) {
+  for (const DataType type :
+       {DataType::kFloat32, DataType::kFloat16, DataType::kInt8, DataType::kInt64}) {
+    for (const uint32_t k : {1u, 10u, 100u, 1000u}) {
+      const OperatorPlan plan = PlanOf(Tensor({1, 1 << 26}, type), 1, k);
+      SCOPED_TRACE(testing::Message() << ToString(type) << " k=" << k);
+      EXPECT_LE(plan.passes.size(), 5u) << "one of them may fill the end of an output";
+      EXPECT_THAT(Entries(plan), Each("SelectBest"));
+      const size_t first = plan.passes[0].dispatches.empty() ? 1 : 0;
+      EXPECT_GE(GroupsOf(plan.passes[first].dispatches[0]), 512u) << "too few to fill a GPU";
+      EXPECT_LE(plan.scratch_bytes, uint64_t{128} << 20);
+    }
+  }
+  EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 10).passes.size(), 3u);
+  EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 1000).passes.size(), 4u);
 }
 
-TEST(PlanTopK, KeepsUpToThirtyTwoInLanes) {
-  const auto second = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
-    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}))[1];
-  };
-  const TensorDesc rows = Tensor({64, 8192}), columns = Tensor({8192, 64});
-  EXPECT_EQ(second(rows, 1, 16), "KeepBest");
-  EXPECT_EQ(second(rows, 1, 17), "FindCut") << "which is faster in long rows";
-  EXPECT_EQ(second(Tensor({8, 8192}), 1, 32), "KeepBest") << "of which there must be enough";
-  EXPECT_EQ(second(Tensor({8, 8192}), 1, 33), "FindCut");
-  EXPECT_EQ(second(columns, 0, 32), "KeepBest");
-  EXPECT_EQ(second(columns, 0, 33), "FindCut");
+TEST(PlanTopK, ListsTheBestOfChunksInTheOrderOfPositions) {
+  // Seven chunks of a sequence; what is left of each follows what is left of the one before.
+  const OperatorPlan plan = PlanOf(Tensor({3, 25000}), 1, 100);
+  ASSERT_THAT(Entries(plan), ElementsAre("SelectBest", "SelectBest"));
+  const auto first = plan.passes[0].dispatches[0].constants.As<TopKSelectConstants>();
+  EXPECT_EQ(first.chunks, 7u);
+  EXPECT_EQ(first.chunk_length, 3584u);
+  EXPECT_EQ(first.record_stride, 700u);
+  const auto second = plan.passes[1].dispatches[0].constants.As<TopKSelectConstants>();
+  EXPECT_EQ(second.items.length, 700u);
+  EXPECT_EQ(second.items.stride, 700u);
+  EXPECT_EQ(second.chunks, 1u);
 }
 
-TEST(PlanTopK, WritesWhatALaneFindsInAWholeSequenceAtOnce) {
-  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k,
-                          PlanOptions options = Software()) {
-    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, options));
+TEST(PlanTopK, HasShorterChunksWhereTheyAreFew) {
+  const auto groups = [](const TensorDesc& input, uint32_t k) {
+    return GroupsOf(PlanOf(input, 1, k).passes[0].dispatches[0]);
   };
-  EXPECT_THAT(entries(Tensor({999, 16}), 1, 10), ElementsAre("KeepBest"));
-  EXPECT_THAT(entries(Tensor({1 << 20, 8}), 1, 8, {}), ElementsAre("KeepBest"));
-  EXPECT_THAT(entries(Tensor({999, 1024}), 1, 32), ElementsAre("KeepBest"));
-  EXPECT_THAT(entries(Tensor({128, 999}), 0, 4), ElementsAre("KeepBest"));
-  EXPECT_THAT(entries(Tensor({999, 1025}), 1, 16),
-              ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"));
-  EXPECT_THAT(entries(Tensor({136, 1000}), 0, 4),
-              ElementsAre("BestOfBlocks", "KeepBest", "KeepBest", "WriteResults"))
-      << "columns";
-  EXPECT_THAT(entries(Tensor({999, 128}), 1, 33), ElementsAre("RankElements"))
-      << "more than a lane keeps";
-  EXPECT_THAT(entries(Tensor({1, 1000}), 1, 5), ElementsAre("KeepBest"));
-  PlanOptions hardware = Software();
-  hardware.prefers_wide_rows = true;
-  EXPECT_THAT(entries(Tensor({999, 64}), 1, 32, hardware), ElementsAre("KeepBest"));
-  EXPECT_EQ(entries(Tensor({999, 1024}), 1, 4, hardware)[0], "BestOfBlocks") << "read side by side";
-  PlanOptions small = Software();
-  small.max_view_elements = 1024;
-  EXPECT_THAT(entries(Tensor({1, 900}, DataType::kFloat32, {16384, 16}), 1, 3, small),
-              Contains("WriteResults"))
-      << "in parts";
+  EXPECT_EQ(groups(Tensor({1, 1 << 20}), 10), 256u) << "of 4096 elements";
+  EXPECT_EQ(groups(Tensor({1, 1 << 20}), 1024), 128u) << "of eight times k";
+  EXPECT_EQ(groups(Tensor({1, 1 << 22}), 10), 512u) << "which fill the device";
+  EXPECT_EQ(groups(Tensor({1, 1 << 26}), 10), 4096u) << "of 64 KiB";
 }
 
-TEST(PlanTopK, GivesLanesSeveralShortSequencesWhereTheyAreMany) {
-  const auto walk = [](const TensorDesc& input) {
-    return Plan(TopKDesc{.input = input, .axis = 1, .k = 4}, Software()).passes[0].dispatches[0];
-  };
-  const Dispatch many = walk(Tensor({1048576, 16}));
-  EXPECT_EQ(many.constants.groups().lane_units, 64u);
-  EXPECT_EQ(uint64_t{many.groups[0]} * many.groups[1], 1048576u / 8 / 64);
-  EXPECT_EQ(walk(Tensor({1048576, 64})).constants.groups().lane_units, 16u);
-  EXPECT_EQ(walk(Tensor({1024, 16})).constants.groups().lane_units, 2u);
-  EXPECT_EQ(walk(Tensor({512, 16})).constants.groups().lane_units, 1u);
+TEST(PlanTopK, GathersElementsThatAreApart) {
+  EXPECT_THAT(EntriesOf(Tensor({8192, 2048}), 0, 10), ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({16, 4096, 256}), 1, 1000), ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({64, 4096}, DataType::kFloat32, {8192, 2}), 1, 10),
+              ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({4096, 64}, DataType::kFloat32, {1, 4096}), 0, 10),
+              ElementsAre("SelectBest"))
+      << "rows, transposed";
+  EXPECT_THAT(EntriesOf(Tensor({63, 4095}), 1, 10), ElementsAre("SelectBest"))
+      << "rows that start inside vectors";
+  EXPECT_LE(PlanOf(Tensor({8192, 1 << 16}), 0, 10).scratch_bytes, uint64_t{64} << 20)
+      << "in slices";
 }
 
-TEST(PlanTopK, CutsUpToHalfOfASequence) {
-  const auto first = [](uint32_t length, uint32_t k) {
-    return Entries(Plan(TopKDesc{.input = Tensor({64, length}), .axis = 1, .k = k}))[0];
-  };
-  EXPECT_EQ(first(2048, 1024), "BestOfBlocks");
-  EXPECT_EQ(first(2048, 1025), "KeepBest");
-  EXPECT_EQ(first(128, 64), "RankElements") << "too short";
-  EXPECT_EQ(first(1 << 20, 1 << 19), "BestOfBlocks");
-  EXPECT_EQ(first(1 << 21, 1 << 20), "KeepBest") << "too long";
+TEST(PlanTopK, GathersALongSequencePieceByPiece) {
+  const OperatorPlan plan = PlanOf(Tensor({1, 1u << 31}, DataType::kFloat32, {0, 0}), 1, 100);
+  EXPECT_LE(plan.scratch_bytes, uint64_t{256} << 20);
+  uint64_t elements = 0;
+  for (const Pass& pass : plan.passes) {
+    for (const Dispatch& dispatch : pass.dispatches) {
+      if (Macro(plan.kernels[dispatch.kernel], "DATA_TYPE") != 1) continue;  // gathers words
+      if (Macro(plan.kernels[dispatch.kernel], "SOURCE") != SOURCE_ELEMENTS) continue;
+      const auto select = dispatch.constants.As<TopKSelectConstants>();
+      EXPECT_EQ(select.items.first_position, elements);
+      elements += select.items.length;
+    }
+  }
+  EXPECT_EQ(elements, uint64_t{1} << 31);
+}
+
+TEST(PlanTopK, SortsByRadixWhatNoGroupCanSort) {
+  EXPECT_THAT(EntriesOf(Tensor({3, 5000}, DataType::kInt16), 1, 2049),
+              ElementsAre("CountDigits", "ScanCounts", "ScatterItems", "CountDigits", "ScanCounts",
+                          "ScatterItems", "WriteResults"));
+  EXPECT_THAT(EntriesOf(Tensor({3, 5000}), 1, 2048), ElementsAre("SelectBest"));
+  EXPECT_EQ(PlanOf(Tensor({5000}, DataType::kUint8), 0, 5000).passes.size(), 4u);
+  EXPECT_EQ(PlanOf(Tensor({5000}), 0, 5000).passes.size(), 13u);
+  EXPECT_EQ(PlanOf(Tensor({5000}, DataType::kInt64), 0, 5000).passes.size(), 25u);
+  EXPECT_EQ(EntriesOf(Tensor({5000, 3}), 0, 5000)[0], "GatherRows");
+}
+
+TEST(PlanTopK, SortsInTwoListsOfAllElements) {
+  const uint64_t lists = uint64_t{2} * (1 << 20) * 8;
+  const uint64_t scratch = PlanOf(Tensor({1 << 20}), 0, 1 << 20).scratch_bytes;
+  EXPECT_GE(scratch, lists);
+  EXPECT_LE(scratch, lists + lists / 50) << "the counts";
 }
 
 TEST(PlanTopK, SortsInNoMoreScratchThanItsShare) {
   for (const uint32_t k : {17u, 100u, 1000u, 4096u, 8192u}) {
-    const OperatorPlan plan = Plan(TopKDesc{.input = Tensor({4096, 8192}), .axis = 1, .k = k});
+    const OperatorPlan plan = PlanOf(Tensor({4096, 8192}), 1, k);
     EXPECT_LE(plan.scratch_bytes, uint64_t{160} << 20) << "k=" << k;
   }
 }
 
-TEST(PlanTopK, CollectsWithoutIdleLanes) {
-  for (const TopKDesc& desc : {TopKDesc{.input = Tensor({1000, 8192}), .axis = 1, .k = 100},
-                               TopKDesc{.input = Tensor({8192, 1000}), .axis = 0, .k = 100}}) {
-    const OperatorPlan plan = Plan(desc, Software());
-    uint64_t tested = 0, lanes = 0;
-    for (const Pass& pass : plan.passes) {
-      for (const Dispatch& dispatch : pass.dispatches) {
-        if (plan.kernels[dispatch.kernel].entry != "CollectAbove") continue;
-        const uint64_t window = desc.axis == 1 ? 128 : 32;
-        lanes += uint64_t{dispatch.groups[0]} * dispatch.groups[1] * Software().threads;
-        tested += dispatch.constants.groups().unit_count;
-        const auto collect = dispatch.constants.As<TopKCollectConstants>();
-        EXPECT_GE(collect.sequence_lanes * collect.lane_windows * window, 8192u);
-      }
+TEST(PlanTopK, SortsSequencesOfAnyLength) {
+  for (const uint32_t bits : {27u, 28u, 29u}) {
+    const uint32_t length = 1u << bits;
+    const OperatorPlan plan = PlanOf(Tensor({length}), 0, length);
+    EXPECT_LE(plan.scratch_bytes, uint64_t{17} << bits) << "two records of 8 bytes an element";
+    EXPECT_EQ(plan.passes.size(), 13u);
+    uint64_t ranks = 0;
+    for (const Dispatch& write : plan.passes.back().dispatches) {
+      ranks += write.constants.As<TopKWriteConstants>().rank_count;
     }
-    EXPECT_GT(tested, 0u);
-    EXPECT_LT(lanes, tested + tested / 8);
+    EXPECT_EQ(ranks, length);
   }
 }
 
-TEST(PlanTopK, MakesRoomForTheRunsOfEveryPart) {
-  // Rows are too far apart for one view: each is a part with its own run.
-  PlanOptions options;
+TEST(PlanTopK, MovesItemsIntoEachViewOfALongList) {
+  PlanOptions options = Hardware();
+  options.max_view_elements = 16384;
+  const OperatorPlan plan = PlanOf(Tensor({40000}), 0, 40000, options);
+  uint64_t moved = 0;
+  for (const Dispatch& scatter : plan.passes[2].dispatches) {
+    EXPECT_EQ(plan.kernels[scatter.kernel].entry, "ScatterItems");
+    EXPECT_LE(scatter.writes[0].element_count, options.max_view_elements);
+    const auto c = scatter.constants.As<TopKRadixConstants>();
+    moved += uint64_t{c.items.length} * c.record_count;
+  }
+  EXPECT_EQ(moved, uint64_t{40000} * 40000);
+}
+
+TEST(PlanTopK, MakesRoomForTheBestOfEveryPart) {
+  // Rows are too far apart for one view: each is a part of its own.
+  PlanOptions options = Hardware();
   options.max_view_elements = 4096;
-  options.threads = 256;
-  options.parallel_groups = 512;
   const TopKDesc desc = {.input = Tensor({3, 70001}, DataType::kInt16), .axis = 0, .k = 3};
-  for (const Pass& pass : Plan(desc, options).passes) {
+  const OperatorPlan plan = Plan(desc, options);
+  EXPECT_THAT(Entries(plan), Contains("GatherRows"));
+  for (const Pass& pass : plan.passes) {
     for (const Dispatch& dispatch : pass.dispatches) {
       EXPECT_LE(dispatch.writes[0].element_count, options.max_view_elements);
     }
   }
 }
 
-TEST(PlanTopK, MergesRunsUntilOneIsLeft) {
-  EXPECT_THAT(Entries(Plan(TopKDesc{.input = Tensor({3700}), .axis = 0, .k = 3700})),
-              ElementsAre("KeepBest", "MergeRuns", "MergeRuns", "MergeRuns", "MergeRuns",
-                          "MergeRuns", "MergeRuns", "MergeRuns", "WriteResults"));
+TEST(PlanTopK, HasShortChunksForSmallGroups) {
+  EXPECT_THAT(EntriesOf(Tensor({5000}), 0, 7, Software()), ElementsAre("SelectBest", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({1 << 16}), 0, 100, Software()),
+              ElementsAre("SelectBest", "SelectBest", "SelectBest", "SelectBest"));
 }
 
-TEST(PlanTopK, RanksShortSequencesOfWhichManyAreWanted) {
-  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
-    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, Software()));
-  };
-  EXPECT_THAT(entries(Tensor({999, 512}), 1, 180), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({999, 512}), 1, 170)[0], "BestOfBlocks") << "a cut is faster";
-  EXPECT_THAT(entries(Tensor({3500}), 0, 3500), ElementsAre("RankElements"));
-  EXPECT_THAT(entries(Tensor({262144, 64}), 1, 64), Each("RankElements")) << "in slices";
-  EXPECT_EQ(entries(Tensor({3501}), 0, 3501)[0], "KeepBest") << "merges are faster";
-  EXPECT_THAT(entries(Tensor({99, 256}, DataType::kInt64), 1, 113), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({99, 256}, DataType::kInt64), 1, 112)[0], "BestOfBlocks") << "wide";
-  EXPECT_THAT(entries(Tensor({128, 99}), 0, 37), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({128, 99}), 0, 36)[0], "BestOfBlocks") << "elements apart";
-}
-
-TEST(PlanTopK, RanksWhereFewElementsStandBesideOneAnother) {
-  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
-    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, Software()));
-  };
-  EXPECT_THAT(entries(Tensor({1448}), 0, 33), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({1449}), 0, 33)[0], "BestOfBlocks") << "a cut is faster";
-  EXPECT_THAT(entries(Tensor({32, 256}), 1, 33), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({33, 256}), 1, 33)[0], "BestOfBlocks") << "of all sequences";
-  EXPECT_EQ(entries(Tensor({1448}), 0, 32)[0], "BestOfBlocks") << "lanes keep them";
-  EXPECT_THAT(entries(Tensor({724}, DataType::kInt64), 0, 33), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({725}, DataType::kInt64), 0, 33)[0], "BestOfBlocks") << "wide";
-  EXPECT_THAT(entries(Tensor({256, 16}), 0, 33), ElementsAre("RankElements"));
-  EXPECT_EQ(entries(Tensor({256, 17}), 0, 33)[0], "BestOfBlocks") << "elements apart";
-}
-
-TEST(PlanTopK, SelectsByLanesAloneWhereTheyAreEnoughOrHaveLittleToSearch) {
-  const auto entries = [](const TensorDesc& input, uint32_t axis, uint32_t k,
-                          const PlanOptions& options = Software()) {
-    return Entries(Plan(TopKDesc{.input = input, .axis = axis, .k = k}, options));
-  };
-  const auto alone =
-      ElementsAre("BestOfBlocks", "FindCut", "CollectAbove", "TakeBest", "RankElements");
-  const auto shared = Contains("SpreadCandidates");
-  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 100), alone);
-  EXPECT_THAT(entries(Tensor({4, 1024, 64}), 1, 100), alone) << "columns";
-  EXPECT_THAT(entries(Tensor({1, 50257}), 1, 100), alone) << "little to search";
-  EXPECT_THAT(entries(Tensor({1, 1 << 26}), 1, 100), shared) << "much to search";
-  EXPECT_THAT(entries(Tensor({16, 1 << 22}), 1, 100), alone) << "by lanes enough";
-  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 1024), alone);
-  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 1025), shared) << "too many to rank";
-  EXPECT_THAT(entries(Tensor({256, 8192}, DataType::kUint64), 1, 320), alone);
-  EXPECT_THAT(entries(Tensor({256, 8192}, DataType::kUint64), 1, 321), shared) << "wide";
-  PlanOptions other = Software();
-  other.prefers_wide_rows = true;
-  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 100, other), shared) << "hardware";
-  other = Software();
-  other.max_view_elements = 1 << 17;
-  EXPECT_THAT(entries(Tensor({256, 8192}), 1, 100, other), shared) << "too many words for a view";
-  other.max_view_elements = 2400;
-  EXPECT_THAT(entries(Tensor({2, 5001}, DataType::kInt64), 1, 33, other), Contains("WriteResults"))
-      << "in parts";
-}
-
-TEST(PlanTopK, TakesFourColumnsALaneWhereItSelectsAlone) {
-  const auto collect = [](DataType type) {
-    const TensorDesc input = Tensor({3, 2000, 40}, type, {96000, 48, 1});
-    const OperatorPlan plan = Plan(TopKDesc{.input = input, .axis = 1, .k = 50}, Software());
-    return plan.passes[2].dispatches[0].constants.groups().unit_count;
-  };
-  EXPECT_EQ(collect(DataType::kFloat32), 3u * 10);
-  EXPECT_EQ(collect(DataType::kFloat16), 3u * 10);
-  EXPECT_EQ(collect(DataType::kInt8), 3u * 12) << "of which the last vector has eight";
-  EXPECT_EQ(collect(DataType::kInt64), 3u * 40) << "elements apart";
-}
-
-TEST(PlanTopK, StoresSecondBestKeysOfColumnsForLanesThatKeep) {
-  const auto runners = [](uint32_t k) {
-    const OperatorPlan plan =
-        Plan(TopKDesc{.input = Tensor({3, 2000, 40}), .axis = 1, .k = k}, Software());
-    const Dispatch& keys = plan.passes[0].dispatches[0];
-    EXPECT_EQ(Macro(plan.kernels[keys.kernel], "RUNNERS"), keys.writes[1].element_count > 0);
-    return keys.writes[1].element_count;
-  };
-  EXPECT_GT(runners(32), 0u);
-  EXPECT_EQ(runners(33), 0u);
-}
-
-TEST(PlanTopK, RanksSequencesSideBySide) {
-  const auto walk = [](const TensorDesc& input) {
-    return Plan(TopKDesc{.input = input, .axis = 1, .k = 40}, Software()).passes[0].dispatches[0];
-  };
-  // Of 16 slots each, of which up to 3 are before the row: 8 lanes, or as many as sequences.
-  EXPECT_EQ(walk(Tensor({20, 64})).constants.groups().unit_count, 24u * 4);
-  EXPECT_EQ(walk(Tensor({20, 63})).constants.groups().unit_count, 24u * 5);
-  EXPECT_EQ(walk(Tensor({3, 64})).constants.groups().unit_count, 3u * 4);
-  EXPECT_EQ(walk(Tensor({3, 64})).constants.As<TopKRankConstants>().side_by_side, 3u);
-  EXPECT_EQ(walk(Tensor({262144, 64})).constants.groups().lane_units, 16u);
-}
-
-TEST(PlanTopK, MergesInTwoListsHoweverManyPasses) {
-  // 2^15 runs of 32, halved 15 times: two lists of 2^20 records, not one per pass.
-  EXPECT_EQ(Plan(TopKDesc{.input = Tensor({1 << 20}), .axis = 0, .k = 1 << 20}).scratch_bytes,
-            uint64_t{2} * (1 << 20) * 16);
-}
-
-TEST(PlanTopK, WritesListsWordByWordWhereTheDeviceIsAProcessor) {
-  const auto written = [](const PlanOptions& options) {
-    const OperatorPlan plan = Plan(TopKDesc{.input = Tensor({5000}), .axis = 0, .k = 7}, options);
-    const Dispatch& keep = plan.passes[1].dispatches[0];
-    EXPECT_EQ(plan.kernels[keep.kernel].entry, "KeepBest");
-    EXPECT_EQ(Macro(plan.kernels[keep.kernel], "STORES_WORDS"),
-              keep.writes[0].format == ViewFormat::kUint32 ? 1u : 0u);
-    EXPECT_EQ(plan.passes[2].dispatches[0].reads[1].format, ViewFormat::kVector);
-    return keep.writes[0];
-  };
-  PlanOptions options = Software();
-  EXPECT_EQ(written(options).format, ViewFormat::kUint32);
-  options.prefers_wide_rows = true;
-  EXPECT_EQ(written(options).format, ViewFormat::kVector);
-
-  // Too many words for a view, but not too many records.
-  const OperatorDesc long_lists = TopKDesc{.input = Tensor({5000}), .axis = 0, .k = 3000};
-  options = Software();
-  options.max_view_elements = 8192;
-  const OperatorPlan plan = Plan(long_lists, options);
-  const Dispatch& runs = plan.passes[0].dispatches[0];
-  EXPECT_EQ(runs.writes[0].format, ViewFormat::kVector);
-  EXPECT_EQ(Macro(plan.kernels[runs.kernel], "STORES_WORDS"), 0u);
-}
-
-TEST(PlanTopK, RefusesMoreCandidatesThanOneViewHolds) {
-  PlanOptions options;
-  options.max_view_elements = 4096;
+TEST(PlanTopK, RefusesListsThatViewsDoNotHold) {
+  PlanOptions options = Hardware();
+  options.max_view_elements = 1024;
   const absl::Status status =
       TryPlan(TopKDesc{.input = Tensor({10000}), .axis = 0, .k = 10000}, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(),
-            "top_k with k (10000) of 10000 elements sorts 10080 candidates at once; the limit is "
-            "4096.");
+            "top_k with k (10000) of 10000 elements has lists that do not fit into views of 1024 "
+            "elements.");
 }
 
 }  // namespace

@@ -278,6 +278,22 @@ sys.stdin.read()
         young.unlink()
 
 
+class OtherSystems(unittest.TestCase):
+    def test_without_the_calls_of_linux(self):
+        program = """
+import sys, asyncio, grpc.aio, numpy
+import google.protobuf.descriptor_pool, google.protobuf.message_factory
+sys.modules["fcntl"] = None
+sys.platform = "win32"
+import opmill
+x = opmill.shared_empty((2, 3))
+print(opmill._shared_memory.is_possible(), x.shape)
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual((done.stdout, done.stderr), ("False (2, 3)\n", ""))
+
+
 class SharedMemoryRefused(SharedMemoryCase):
     flags = ["--shared_memory=off"]
 

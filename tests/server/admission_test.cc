@@ -54,7 +54,6 @@ class AdmissionTest : public testing::Test {
 TEST_F(AdmissionTest, TakesWhatIsWithinEveryLimit) {
   EXPECT_EQ(CheckExecution(20, 5, {.queued = 2, .compilations = 256}), absl::OkStatus());
   EXPECT_EQ(CheckCompilation(20, 5, {.queued = 3, .compilations = 255}), absl::OkStatus());
-  EXPECT_EQ(admission_.CheckPlace(1), absl::OkStatus());
 }
 
 TEST_F(AdmissionTest, RefusesForEverWhatNeverFits) {
@@ -77,7 +76,36 @@ TEST_F(AdmissionTest, RefusesForNowWhatHasNoRoom) {
   ExpectLater(CheckCompilation(1, 1, {.short_of_memory = true}), kShort);
   ExpectLater(CheckCompilation(1, 1, {.compilations = 256}),
               "256 CompileOperator calls wait already.");
-  ExpectLater(admission_.CheckPlace(2), "The server has 2 executions (max_executions) under way.");
+  ExpectLater(admission_.NoPlaceForExecution(2),
+              "The server has 2 executions (max_executions) under way.");
+}
+
+TEST_F(AdmissionTest, SaysWhatIsFreeForOtherCallers) {
+  ExpectLater(CheckExecution(1, 1, {.queued = 2, .max_queued = 2}),
+              "The server has 3 executions (max_queued) waiting for the device, or has the last 1 "
+              "free for other callers.");
+  EXPECT_EQ(CheckExecution(1, 1, {.queued = 3, .max_queued = 4}), absl::OkStatus());
+  ExpectLater(admission_.NoPlaceForExecution(1),
+              "The server has 2 executions (max_executions) under way, or has the last 1 free for "
+              "other callers.");
+}
+
+TEST_F(AdmissionTest, RefusesACallerBeyondItsLimits) {
+  const Admission admission({.caller = {.executions = 2, .bytes = 100, .rate = 1.5}});
+  EXPECT_EQ(admission.CheckCaller(Floats(10), Floats(5), 1, 40), absl::OkStatus());
+  ExpectLater(admission.CheckCaller(Floats(1), Floats(1), 2, 8),
+              "The caller has 2 executions under way, of 2 (caller_limits, executions).");
+  ExpectLater(
+      admission.CheckCaller(Floats(10), Floats(5), 1, 41),
+      "The execution needs 60 bytes for its inputs and outputs, and the caller has 41 of 100 "
+      "(caller_limits, bytes) in use.");
+  ExpectNever(admission.CheckCaller(Floats(20), Floats(6), 0, 0),
+              "The execution needs 104 bytes for its inputs and outputs, more than 100 "
+              "(caller_limits, bytes).");
+  const absl::Status too_fast = admission.TooFast(absl::Milliseconds(80));
+  EXPECT_EQ(std::string(too_fast.message()),
+            "The caller begins more than 1.5 executions per second (caller_limits, rate).");
+  EXPECT_EQ(RetryDelayOf(too_fast), absl::Milliseconds(80));
 }
 
 TEST_F(AdmissionTest, RefusesWhatHasNoTimeLeft) {

@@ -11,8 +11,11 @@
 
 namespace opmill {
 
-inline std::shared_ptr<Execution> AnyExecution() {
+inline std::shared_ptr<Execution> AnyExecution(std::shared_ptr<CallerAccount> caller = nullptr,
+                                               int32_t priority = 0) {
   ExecutionRequest request;
+  request.origin.account = std::move(caller);
+  request.priority = priority;
   request.desc = ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}};
   return std::make_shared<Execution>(std::move(request), std::vector<TensorDesc>());
 }

@@ -19,8 +19,9 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 
 class ExecutionQueuesTest : public testing::Test {
  protected:
-  std::shared_ptr<Execution> Enter(int at = 0) {
-    std::shared_ptr<Execution> execution = AnyExecution();
+  std::shared_ptr<Execution> Enter(int at = 0, std::shared_ptr<CallerAccount> caller = nullptr,
+                                   int32_t priority = 0) {
+    std::shared_ptr<Execution> execution = AnyExecution(std::move(caller), priority);
     queues_.Enter(execution, At(at));
     return execution;
   }
@@ -30,7 +31,31 @@ class ExecutionQueuesTest : public testing::Test {
     return execution;
   }
 
+  std::shared_ptr<Execution> EnterForDevice(const std::shared_ptr<CallerAccount>& caller,
+                                            uint64_t work_bytes, int at = 0, int32_t priority = 0) {
+    std::shared_ptr<Execution> execution = Enter(at, caller, priority);
+    queues_.AwaitDevice(*execution, work_bytes, At(at));
+    return execution;
+  }
+  std::vector<std::shared_ptr<Execution>> Stalled(int at) {
+    return queues_.Stalled(At(at), [](const Execution&) { return true; });
+  }
+  // Gives the device all that it gets; returns how many of them are of `caller`.
+  size_t Send(const std::shared_ptr<CallerAccount>& caller) {
+    size_t count = 0;
+    while (const auto next = queues_.NextForDevice()) {
+      if (next->request().origin.account == caller) ++count;
+      sent_.push_back(next);
+    }
+    return count;
+  }
+
+  Statistics statistics_;
+  CallerAccounts accounts_{TokenBucket(), statistics_};
+  const std::shared_ptr<CallerAccount> ann_ = accounts_.Find("ann", "", At(0));
+  const std::shared_ptr<CallerAccount> bob_ = accounts_.Find("bob", "", At(0));
   ExecutionQueues queues_;
+  std::vector<std::shared_ptr<Execution>> sent_;
 };
 
 TEST_F(ExecutionQueuesTest, GivesTheDeviceSmallOnesInOrderAndNoMoreThanItNeeds) {
@@ -72,14 +97,72 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceAnyOneLargeExecution) {
 TEST_F(ExecutionQueuesTest, SilentExecutionsStallBeforePartialUploads) {
   const auto uploading = Enter(0);
   queues_.AwaitInput(*uploading, At(0));
-  EXPECT_THAT(queues_.Stalled(At(4'999)), IsEmpty());
-  EXPECT_THAT(queues_.Stalled(At(5'000)), ElementsAre(uploading));
+  EXPECT_THAT(Stalled(4'999), IsEmpty());
+  EXPECT_THAT(Stalled(5'000), ElementsAre(uploading));
   const auto silent = Enter(5'000);
-  EXPECT_THAT(queues_.Stalled(At(5'099)), ElementsAre(uploading));
-  EXPECT_THAT(queues_.Stalled(At(5'100)), ElementsAre(silent));
+  EXPECT_THAT(Stalled(5'099), ElementsAre(uploading));
+  EXPECT_THAT(Stalled(5'100), ElementsAre(silent));
   queues_.AwaitInput(*uploading, At(5'050));  // more input arrived
   queues_.AwaitOperator(*silent, At(5'200));  // all input arrived
-  EXPECT_THAT(queues_.Stalled(At(10'049)), IsEmpty());
+  EXPECT_THAT(Stalled(10'049), IsEmpty());
+}
+
+TEST_F(ExecutionQueuesTest, StalledOnesAreOfTheCallersThatMayLoseThem) {
+  const auto of_ann = Enter(0, ann_);
+  const auto of_bob = Enter(0, bob_);
+  const auto stalled = queues_.Stalled(At(100), [this](const Execution& execution) {
+    return execution.request().origin.account == bob_;
+  });
+  EXPECT_THAT(stalled, ElementsAre(of_bob));
+}
+
+TEST_F(ExecutionQueuesTest, CallersTakeTurns) {
+  for (int i = 0; i < 300; ++i) EnterForDevice(ann_, 100);
+  EXPECT_EQ(Send(ann_), 192u) << "a caller alone has the device";
+  for (int i = 0; i < 300; ++i) EnterForDevice(bob_, 100);
+  for (int i = 0; i < 150; ++i) queues_.RunEnded(*sent_[static_cast<size_t>(i)]);
+  EXPECT_EQ(Send(bob_), 96u) << "half of what the device gets";
+}
+
+TEST_F(ExecutionQueuesTest, ASmallOneWaitsForFewBytesOfAnother) {
+  EnterForDevice(bob_, 100);
+  EXPECT_EQ(Send(bob_), 1u);
+  for (int i = 0; i < 100; ++i) EnterForDevice(ann_, kMebibyte);
+  EXPECT_EQ(Send(ann_), 16u) << "as bob has used the device just now";
+  const auto next = EnterForDevice(bob_, 100);
+  EXPECT_EQ(queues_.NextForDevice(), next);
+  queues_.RunEnded(*sent_[0]);
+  queues_.RunEnded(*next);
+  EnterForDevice(ann_, kMebibyte, /*at=*/10'000);
+  EXPECT_EQ(Send(ann_), 85u) << "ann is alone again";
+}
+
+TEST_F(ExecutionQueuesTest, AHugeOneDoesNotKeepOthersFromTheDevice) {
+  const auto huge = EnterForDevice(ann_, 8192 * kMebibyte);
+  EXPECT_EQ(queues_.NextForDevice(), huge);
+  EnterForDevice(ann_, 8192 * kMebibyte);
+  EXPECT_EQ(queues_.NextForDevice(), nullptr);
+  const auto large = EnterForDevice(bob_, 20 * kMebibyte);
+  const auto also_huge = EnterForDevice(bob_, 33 * kMebibyte);
+  EXPECT_EQ(queues_.NextForDevice(), large);
+  EXPECT_EQ(queues_.NextForDevice(), nullptr) << "one huge one at a time";
+  queues_.RunEnded(*large);
+  queues_.RunEnded(*huge);
+  EXPECT_EQ(queues_.NextForDevice(), also_huge) << "ann has had her turn";
+}
+
+TEST_F(ExecutionQueuesTest, APriorityCountsAmongTheOnesOfItsCaller) {
+  const auto huge = EnterForDevice(ann_, 64 * kMebibyte);
+  EXPECT_EQ(queues_.NextForDevice(), huge);
+  const auto low = EnterForDevice(ann_, 64 * kMebibyte, 0, /*priority=*/-1);
+  const auto high = EnterForDevice(ann_, 64 * kMebibyte, 0, /*priority=*/1);
+  const auto of_bob = EnterForDevice(bob_, 64 * kMebibyte);
+  std::vector<std::shared_ptr<Execution>> order = {huge};
+  for (int i = 0; i < 3; ++i) {
+    queues_.RunEnded(*order.back());
+    order.push_back(queues_.NextForDevice());
+  }
+  EXPECT_THAT(order, ElementsAre(huge, high, of_bob, low));
 }
 
 TEST_F(ExecutionQueuesTest, ForgetsWhatWasRemoved) {

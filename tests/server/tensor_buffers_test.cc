@@ -15,7 +15,8 @@ namespace {
 class TensorBuffersTest : public testing::Test {
  protected:
   absl::StatusOr<TensorBuffers> Reserve() {
-    return TensorBuffers::Reserve(budget_, inputs_, outputs_);
+    return TensorBuffers::Reserve(budget_, inputs_, outputs_, std::make_shared<Holding>(),
+                                  /*has_others=*/false);
   }
 
   MemoryBudget budget_{100};

@@ -45,8 +45,7 @@ inline constexpr double kBatchSeconds = 0.1;
 inline constexpr double kPartSeconds = 0.05;
 
 // The same while a kernel of the part has not been measured. The groups of a plan's first kernel
-// may do most of its work: those of KeepBest in top_k of one sequence take 7 times the average of
-// all groups.
+// may do most of its work.
 inline constexpr double kFirstPartSeconds = 0.005;
 
 // Parts in flight: one on the device, and one with which the device continues at once.

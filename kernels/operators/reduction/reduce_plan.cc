@@ -6,8 +6,7 @@ namespace opmill {
 Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection direction) {
   return {.shader = "arg_reduce",
           .input_type = input,
-          .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u}, {"NAN_FIRST", 1}},
-          .finds_positions = true,
+          .macros = {{"LARGEST", extreme == Extreme::kMax ? 1u : 0u}},
           .from_last = direction == AxisDirection::kDecreasing};
 }
 
@@ -15,7 +14,6 @@ namespace {
 
 absl::Status PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
   FillGaps(builder, BufferRole::Output(), *desc.output);
-  builder.NextPass();
   const IterationSpace space =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kRowMajor);
   AddReduction(builder, ArgReduceFolding(desc.input.data_type, desc.extreme, desc.axis_direction),
@@ -37,12 +35,14 @@ absl::Status PlanReduce(PlanBuilder& builder, const OperatorDesc& operator_desc)
   const ReduceDesc desc = ReduceDesc::From(operator_desc);
   if (GivesIndices(desc.function)) return PlanArgReduce(builder, desc.AsArgReduce());
   FillGaps(builder, BufferRole::Output(), *desc.output);
-  builder.NextPass();
   const IterationSpace space =
       MakeIterationSpace(desc.input, desc.axes, *desc.output, nullptr, ReducedOrder::kAny);
   const Folding folding = {.shader = "reduce",
                            .input_type = desc.input.data_type,
-                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}}};
+                           .macros = {{"FUNCTION", static_cast<uint32_t>(desc.function)}},
+                           .adds_floats = IsFloat(desc.input.data_type) &&
+                                          desc.function != ReduceFunction::kMax &&
+                                          desc.function != ReduceFunction::kMin};
   AddReduction(builder, folding, space, {.type = desc.output->data_type});
   return absl::OkStatus();
 }

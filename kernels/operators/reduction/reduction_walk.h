@@ -1,13 +1,13 @@
-// Plans how a reduction reads memory: by rows or columns, in which steps, split over how many
-// groups. Shared by reduce, arg-reduce, hardmax and the first pass of top_k.
+// Plans how a reduction reads memory: by rows or columns, in which steps, shared by how many lanes
+// and groups. Used by reduce, arg-reduce and hardmax.
 #ifndef OPMILL_KERNELS_OPERATORS_REDUCTION_REDUCTION_WALK_H_
 #define OPMILL_KERNELS_OPERATORS_REDUCTION_REDUCTION_WALK_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/plan/iteration_space.h"
 #include "kernels/plan/plan_builder.h"
@@ -20,42 +20,43 @@ struct Folding {
   std::string shader;
   DataType input_type = DataType::kUnknown;
   std::vector<ShaderMacro> macros;  // in addition to those listed in reduction.hlsli
-  bool finds_positions = false;
-  bool from_last = false;  // the last of equal elements wins
+  bool from_last = false;           // the last of equal elements wins
+  bool adds_floats = false;         // rounding errors limit the steps of a lane
 };
 
-// How the items of one kept and reduced slice are read.
-enum class Load : uint32_t {
-  kAligned = LOAD_ALIGNED,
-  kShifted = LOAD_SHIFTED,
-  kScalar = LOAD_SCALAR,
-  kRecord = LOAD_RECORD,
+// Units, and the items of each, that lanes and groups divide among each other (task.hlsli).
+struct Work {
+  uint64_t units = 0;
+  uint64_t items = 0;
+  // Adjacent lanes take adjacent units. Otherwise they share a unit, and take adjacent items.
+  bool side_by_side = false;
+  uint64_t most_lane_items = 0;
+  bool in_one_group = false;  // the items of a unit are not split over groups
 };
 
-struct Walk {
-  bool columns = false;
-  Load load = Load::kAligned;
-  uint32_t vector_elements = 0;
-  uint64_t units = 0;         // results, or vectors of adjacent results
-  uint64_t column_units = 1;  // units along the innermost kept dimension
-  uint32_t width = 1;         // results that a lane folds at once, in the words of a vector
-  uint64_t items = 0;         // steps of one complete reduction
-  uint64_t run_length = 0;    // rows: elements in a run
-  uint64_t run_vectors = 0;   // rows: vectors that cover a run
-  uint64_t tile_vectors = 0;  // columns in tiles: units per lane; 0: no tiles
-  uint64_t tile_rows = 0;     // columns in tiles: rows of one unit before the next unit
-
-  bool narrow() const { return vector_elements > 4; }
-};
-Walk ChooseWalk(const IterationSpace& space, const Folding& folding, const PlanOptions& options);
-
-// The number of lanes and groups that share one result.
 struct Sharing {
-  uint32_t lane_bits = 0;
-  uint64_t splits = 1;
+  uint32_t lane_bits = 0;   // 2^lane_bits lanes of a group share a unit,
+  uint32_t part_shift = 0;  // 2^part_shift apart
+  uint64_t tiles = 1;       // groups that take all units
+  uint64_t splits = 1;      // groups that share a unit
   uint64_t split_items = 0;
 };
-Sharing ChooseSharing(const Walk& walk, const PlanOptions& options);
+Sharing ChooseSharing(const Work& work, const PlanOptions& options);
+
+// Sets what task.hlsli reads, and the number of groups.
+template <typename Constants>
+void SetSharing(Dispatch& dispatch, Constants constants, const Work& work, const Sharing& sharing) {
+  constants.groups.unit_count = static_cast<uint32_t>(work.units);
+  constants.groups.lane_units = 1;
+  constants.item_count = static_cast<uint32_t>(work.items);
+  constants.split_items = static_cast<uint32_t>(sharing.split_items);
+  constants.splits = static_cast<uint32_t>(sharing.splits);
+  constants.tiles = static_cast<uint32_t>(sharing.tiles);
+  constants.lane_bits = sharing.lane_bits;
+  constants.part_shift = sharing.part_shift;
+  dispatch.constants = constants;
+  SetGroups(dispatch, sharing.tiles * sharing.splits);
+}
 
 // The number of units that each lane processes one after another, used if a unit has so few steps
 // that starting a group would cost more.
@@ -73,6 +74,20 @@ struct ReductionOutput {
 // Adds a complete reduction to the plan: all slices, and a second pass if groups share results.
 void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
                   const ReductionOutput& output);
+
+// Records that passes leave for each other: `count` of each result.
+struct RecordSet {
+  BufferView view;
+  uint64_t count = 0;
+  uint64_t result_stride = 0;
+  uint64_t split_stride = 0;
+};
+
+// Adds a reduction that leaves records. `use` adds, for a kept slice of the space, the dispatches
+// that read them.
+void AddReductionToRecords(
+    PlanBuilder& builder, const Folding& folding, const IterationSpace& space, DataType output,
+    absl::FunctionRef<void(const IterationSpace& slice, const RecordSet& records)> use);
 
 // The folding that finds extremes, for arg-reduce and hardmax.
 Folding ArgReduceFolding(DataType input, Extreme extreme, AxisDirection direction);

@@ -1,169 +1,190 @@
-// Selects the k best elements from the keys of blocks: in registers, or by a cut.
+// Selection: of rows, or of elements that are gathered first, chunk by chunk and list by list.
+#include <algorithm>
 #include <bit>
 
-#include "kernels/base/rounding.h"
+#include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/operators/top_k/top_k_slice.h"
 
 namespace opmill::top_k {
+namespace {
 
-List TopKSlice::KeepOfKeys(const Keys& keys) {
-  const uint64_t run = CeilDiv(RunLength(keys.length), TOP_K_KEY_STEP) * TOP_K_KEY_STEP;
-  const uint64_t kept = std::min(run, k_);
-  const List runs = NewList(CeilDiv(keys.length, run) * kept);
-  Dispatch dispatch = KeepDispatch(Source::kKeys, keys.layout, kept, runs);
-  dispatch.reads[1] = keys.view;
-  TopKKeepConstants constants = Keeping(keys.length, run, kept, runs);
-  constants.keys = keys.constants();
-  AddKeeping(std::move(dispatch), Source::kKeys, constants);
-  builder_.NextPass();
-  return runs.length == kept ? runs : SortList(runs);
+// The most candidates that a cut leaves of those that a group sorts; a sort of so few costs no more
+// than to look at another digit.
+constexpr uint64_t kFewCandidates = 256;
+
+// Of the same width, for kernels that only move elements.
+DataType WordType(DataType type) {
+  static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
+                                        DataType::kUint64};
+  return kTypes[std::bit_width(ElementBytes(type)) - 1];
 }
 
-List TopKSlice::KeepOfBlocks(const List& winners, const Keys& keys, uint64_t block) {
-  const uint64_t length = k_ * block;
-  uint64_t run = RunLength(length);
-  // Dispatches over several parts share the runs; each run is in the part of its block.
-  run = run >= block && parts_.size() == 1 ? CeilDiv(run, block) * block : std::bit_floor(run);
-  run = std::max(run, VectorElements());
-  if (parts_.size() > 1) run = std::min(run, block);
-  const uint64_t kept = std::min(run, k_);
-  const List runs = NewList(CeilDiv(length, run) * kept);
-  uint64_t first_block = 0;
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    const IterationSpace& part = parts_[p];
-    Dispatch dispatch = KeepDispatch(Source::kBlocks, keys.layout, kept, runs);
-    dispatch.reads[1] = winners.view;
-    dispatch.writes[1] = InFormat(keys.runners, ViewFormat::kUint32);
-    TopKKeepConstants constants = Keeping(length, run, kept, runs);
-    constants.part = ReadPart(dispatch, part);
-    constants.keys = keys.constants();
+}  // namespace
+
+std::vector<IterationSpace> Slice::Pieces() const {
+  if (!choice_.gathers) return {space_};
+  SliceLimits limits = {.input_elements = kNoLimit,
+                        .output_elements = kNoLimit,
+                        .reduced_elements = choice_.piece_length};
+  return SliceReduced(space_, limits);
+}
+
+Slice::Elements Slice::ElementsOf(const IterationSpace& piece) const {
+  if (!choice_.gathers) return {.space = piece};
+  Elements rows = {.role = BufferRole::Scratch(), .offset_bytes = gathered_at_, .space = piece};
+  rows.space.input_base = 0;
+  uint64_t stride = choice_.row_stride;
+  for (auto dim = rows.space.kept.rbegin(); dim != rows.space.kept.rend(); ++dim) {
+    dim->input_stride = stride;
+    stride *= dim->size;
+  }
+  for (SpaceDim& dim : rows.space.reduced) dim.input_stride = 1;
+  return rows;
+}
+
+void Slice::Gather(const IterationSpace& piece) {
+  if (!choice_.gathers) return;
+  SliceLimits limits = LimitsFor(type_, type_, builder_.options());
+  limits.output_elements = kNoLimit;
+  limits.reduced_elements = builder_.options().max_view_elements - kVectorBytes;
+  const uint32_t kernel = builder_.Kernel({"top_k_gather",
+                                           "GatherRows",
+                                           {{"DATA_TYPE", static_cast<uint32_t>(WordType(type_))},
+                                            {"THREADS", Narrow(choice_.threads)}}});
+  const uint64_t rows = std::min(std::bit_ceil(sequences_), uint64_t{TOP_K_TILE_ROWS});
+  for (const IterationSpace& part : SliceReduced(piece, limits)) {
+    const uint64_t length = part.index_count();
+    const PlacedView from =
+        ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
+    PlacedView to = WriteElements(BufferRole::Scratch(), type_, part.index_base - piece.index_base,
+                                  (sequences_ - 1) * choice_.row_stride + length - 1);
+    to.view.offset_bytes += gathered_at_;
+    Dispatch dispatch;
+    dispatch.kernel = kernel;
+    dispatch.reads[0] = from.view;
+    dispatch.writes[0] = to.view;
+    TopKGatherConstants constants = {};
     SetDims(part.kept, constants.kept, constants.kept_rank);
-    constants.list_stride = static_cast<uint32_t>(winners.sequence_stride);
-    constants.winners = static_cast<uint32_t>(winners.length);
-    constants.block_length = static_cast<uint32_t>(block);
-    constants.block_count = static_cast<uint32_t>(keys.part_lengths[p]);
-    constants.first_block = static_cast<uint32_t>(first_block);
-    first_block += keys.part_lengths[p];
-    AddKeeping(std::move(dispatch), Source::kBlocks, constants);
+    constants.sequences = Narrow(sequences_);
+    constants.input_base = from.base;
+    constants.element_stride = Narrow(Along(part).input_stride);
+    constants.length = Narrow(length);
+    constants.row_bits = Narrow(std::bit_width(rows) - 1);
+    constants.row_tiles = Narrow(CeilDiv(length, TOP_K_TILE / rows));
+    constants.row_base = to.base;
+    constants.row_stride = Narrow(choice_.row_stride);
+    const uint64_t tiles = CeilDiv(sequences_, rows) * constants.row_tiles;
+    constants.groups.unit_count = Narrow(tiles);
+    dispatch.constants = constants;
+    SetGroups(dispatch, tiles);
+    builder_.Add(std::move(dispatch));
   }
   builder_.NextPass();
-  return runs.length == kept ? runs : SortList(runs);
 }
 
-Selection TopKSlice::NewSelection(uint64_t block, bool alone) {
-  const uint64_t candidates = MostCandidates(length_, k_, block);
-  const uint64_t taken = MostTaken(k_);
-  const uint64_t headers_records = sequences_ * kHeaderRecords;
-  const uint64_t candidates_records = sequences_ * ListRecords(candidates, alone);
-  const uint64_t taken_records = sequences_ * ListRecords(taken, alone);
-  const uint64_t records = headers_records + candidates_records + taken_records;
-  const uint64_t at = builder_.ReserveRecords(records);
-  const uint64_t candidates_at = at + headers_records * kVectorBytes;
-  const uint64_t taken_at = candidates_at + candidates_records * kVectorBytes;
-  return {.alone = alone,
-          .view = Records(at, records),
-          .candidates = {.view = Records(candidates_at, candidates_records),
-                         .length = candidates,
-                         .sequence_stride = ListRecords(candidates, alone)},
-          .taken = {.view = Records(taken_at, taken_records),
-                    .headers = InFormat(Records(at, headers_records), ViewFormat::kUint32),
-                    .length = taken,
-                    .sequence_stride = ListRecords(taken, alone)}};
-}
-
-bool TopKSlice::SelectsAlone(const Keys& keys, uint64_t block) const {
-  const PlanOptions& options = builder_.options();
-  const bool worth = keys.length <= tuning::kMaxLoneKeys ||
-                     sequences_ >= options.parallel_lanes() / tuning::kLoneLanes;
-  const uint64_t windows = CeilDiv(keys.length * block, Window(keys.layout, VectorElements()));
-  const uint64_t most =
-      VectorElements() == 2 ? tuning::kMaxWideRankedSelection : tuning::kMaxRankedSelection;
-  const uint64_t records = kHeaderRecords + ListRecords(MostCandidates(length_, k_, block), true) +
-                           ListRecords(MostTaken(k_), true);
-  return worth && !options.prefers_wide_rows && k_ <= most && windows <= tuning::kMaxLoneWindows &&
-         4 * sequences_ * records <= options.max_view_elements && FitsWhole();
-}
-
-Selection TopKSlice::SelectFromBlocks(const Keys& keys, uint64_t block) {
-  const PlanOptions& options = builder_.options();
-  const bool alone = SelectsAlone(keys, block);
-  const Selection selection = NewSelection(block, alone);
-  const List& candidates = selection.candidates;
-  const List& taken = selection.taken;
-  std::vector<ShaderMacro> macros = Macros(false);
-  macros.push_back({"LAYOUT", static_cast<uint32_t>(keys.layout)});
-  macros.push_back({"ALONE", alone ? 1u : 0u});
-  const uint64_t search_groups = alone ? CeilDiv(sequences_, options.threads) : sequences_;
-  const auto writing = [&](const char* shader, const char* entry, const List& list) {
-    const KernelPermutation kernel = {shader, entry, macros};
-    if (!alone) return builder_.WritingRecords(kernel, list.view);
-    Dispatch dispatch = {.kernel = builder_.Kernel(kernel)};
-    dispatch.writes[0] = InFormat(list.view, ViewFormat::kUint32);
-    return dispatch;
-  };
-  TopKSelectConstants search = {};
-  search.keys = keys.constants();
-  search.sequences = static_cast<uint32_t>(sequences_);
-  search.k = static_cast<uint32_t>(k_);
-  search.most = static_cast<uint32_t>(MostBlocks(k_));
-  Dispatch find = {.kernel = builder_.Kernel({"top_k_select", "FindCut", macros})};
-  find.reads[1] = keys.view;
-  find.writes[1] = taken.headers;
-  find.constants = search;
-  SetGroups(find, search_groups);
-  builder_.Add(std::move(find));
-  builder_.NextPass();
-
-  const uint64_t window = Window(keys.layout, VectorElements());
-  uint64_t first_block = 0;
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    Dispatch collect = writing("top_k_collect", "CollectAbove", candidates);
-    collect.reads[1] = keys.view;
-    collect.writes[1] = taken.headers;
-    TopKCollectConstants constants = {};
-    constants.part = ReadPart(collect, parts_[p]);
-    constants.keys = keys.constants();
-    SetDims(parts_[p].kept, constants.kept, constants.kept_rank);
-    constants.sequences = static_cast<uint32_t>(sequences_);
-    constants.block_length = static_cast<uint32_t>(block);
-    constants.block_count = static_cast<uint32_t>(keys.part_lengths[p]);
-    constants.first_block = static_cast<uint32_t>(first_block);
-    constants.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
-    if (block >= window) {
-      constants.skips_blocks = 1;
-      constants.block_window_bits = static_cast<uint32_t>(std::bit_width(block / window) - 1);
-    }
-    const uint64_t windows = CeilDiv(keys.part_lengths[p] * block, window);
-    // An odd number, so that lanes do not share a cache set.
-    const uint64_t turns =
-        alone ? windows : options.turns(sequences_ * windows, tuning::kMaxLaneWindows) | 1;
-    const uint64_t lanes = CeilDiv(windows, turns);
-    const bool side_by_side = options.prefers_wide_rows && keys.layout == Layout::kRows;
-    constants.sequence_lanes = static_cast<uint32_t>(lanes);
-    constants.lane_windows = static_cast<uint32_t>(turns);
-    constants.lane_stride = static_cast<uint32_t>(side_by_side ? 1 : turns);
-    constants.window_stride = static_cast<uint32_t>(side_by_side ? lanes : 1);
-    collect.constants = constants;
-    const bool takes_sets = alone && keys.layout == Layout::kColumns;
-    DealUnits(collect,
-              takes_sets ? sequences_ / keys.columns * keys.item_stride / 4 : sequences_ * lanes, 1,
-              options.threads);
-    builder_.Add(std::move(collect));
-    first_block += keys.part_lengths[p];
+void Slice::Select() {
+  const std::vector<IterationSpace> pieces = Pieces();
+  if (choice_.gathers) {
+    const uint64_t bytes = sequences_ * choice_.row_stride * ElementBytes(type_);
+    gathered_at_ = builder_.ReserveRecords(bytes / kVectorBytes);
   }
-  builder_.NextPass();
+  uint64_t records = 0;
+  size_t parts = 0;
+  for (const IterationSpace& piece : pieces) {
+    const std::vector<Part> of_piece = ElementParts(ElementsOf(piece));
+    records += SelectedRecords(of_piece, choice_.chunk_length);
+    parts += of_piece.size();
+  }
+  if (parts == 1 && length_ <= choice_.chunk_length) {
+    Gather(pieces[0]);
+    return SelectResults(ElementParts(ElementsOf(pieces[0]))[0], false);
+  }
+  List list = NewList(records);
+  uint64_t first_record = 0;
+  for (const IterationSpace& piece : pieces) {
+    Gather(piece);
+    const std::vector<Part> of_piece = ElementParts(ElementsOf(piece));
+    SelectInto(list, first_record, of_piece, false, choice_.chunk_length);
+    first_record += SelectedRecords(of_piece, choice_.chunk_length);
+    builder_.NextPass();
+  }
+  while (list.length > choice_.record_chunk) {
+    const std::vector<Part> of_list = ListParts(list);
+    const List shorter = NewList(SelectedRecords(of_list, choice_.record_chunk));
+    SelectInto(shorter, 0, of_list, true, choice_.record_chunk);
+    builder_.NextPass();
+    list = shorter;
+  }
+  SelectResults(ListParts(list)[0], true);
+}
 
-  Dispatch take = writing("top_k_select", "TakeBest", taken);
-  take.reads[0] = candidates.view;
-  take.writes[1] = taken.headers;
-  search.most = static_cast<uint32_t>(taken.length);
-  search.candidate_stride = static_cast<uint32_t>(candidates.sequence_stride);
-  search.taken_stride = static_cast<uint32_t>(taken.sequence_stride);
-  take.constants = search;
-  SetGroups(take, search_groups);
-  builder_.Add(std::move(take));
-  builder_.NextPass();
-  return selection;
+std::pair<uint64_t, uint64_t> Slice::Chunks(uint64_t length, uint64_t most) {
+  const uint64_t chunk = RoundUp(EvenPart(length, most), kVectorBytes);
+  return {CeilDiv(length, chunk), chunk};
+}
+
+uint64_t Slice::SelectedRecords(const std::vector<Part>& parts, uint64_t chunk_length) const {
+  uint64_t records = 0;
+  for (const Part& part : parts) {
+    const auto [chunks, chunk] = Chunks(part.items.length, chunk_length);
+    records += (chunks - 1) * k_ + std::min(k_, part.items.length - (chunks - 1) * chunk);
+  }
+  return records;
+}
+
+KernelPermutation Slice::SelectKernel(bool of_records, ShaderMacro result) const {
+  KernelPermutation kernel = Kernel("top_k_select", "SelectBest");
+  kernel.macros.push_back(SourceMacro(of_records));
+  kernel.macros.push_back(std::move(result));
+  return kernel;
+}
+
+TopKSelectConstants Slice::SelectConstants(const Part& part, uint64_t chunk_length) const {
+  const auto [chunks, chunk] = Chunks(part.items.length, chunk_length);
+  TopKSelectConstants constants = {};
+  SetDims(part.space.kept, constants.kept, constants.kept_rank);
+  constants.groups.unit_count = Narrow(sequences_ * chunks);
+  constants.items = part.items;
+  constants.ranks = {.first = 0, .count = 0, .k = Narrow(k_), .unused = 0};
+  constants.chunks = Narrow(chunks);
+  constants.chunk_length = Narrow(chunk);
+  return constants;
+}
+
+void Slice::SelectInto(const List& to, uint64_t first_record, const std::vector<Part>& parts,
+                       bool of_records, uint64_t chunk_length) {
+  for (const Part& part : parts) {
+    Dispatch dispatch;
+    dispatch.kernel =
+        builder_.Kernel(SelectKernel(of_records, {"RESULT", uint32_t{RESULT_RECORDS}}));
+    dispatch.reads[0] = part.view;
+    dispatch.writes[0] = ListView(to, 0, sequences_ * to.length);
+    TopKSelectConstants constants = SelectConstants(part, chunk_length);
+    constants.most = Narrow(k_);
+    constants.first_record = Narrow(first_record);
+    constants.record_stride = Narrow(to.length);
+    first_record += SelectedRecords({part}, chunk_length);
+    dispatch.constants = constants;
+    SetGroups(dispatch, constants.groups.unit_count);
+    builder_.Add(std::move(dispatch));
+  }
+}
+
+void Slice::SelectResults(const Part& part, bool of_records) {
+  const uint64_t capacity = Capacity(type_);
+  TopKSelectConstants constants = SelectConstants(part, part.items.length);
+  constants.most = Narrow(std::min(capacity, std::max(std::bit_ceil(k_), kFewCandidates)));
+  for (const IterationSpace& ranks : RankParts()) {
+    Dispatch dispatch;
+    dispatch.kernel = builder_.Kernel(SelectKernel(of_records, ResultMacro()));
+    dispatch.reads[0] = part.view;
+    constants.outputs = WriteRanks(dispatch, ranks);
+    constants.ranks.first = Narrow(ranks.index_base);
+    constants.ranks.count = Narrow(ranks.index_count());
+    dispatch.constants = constants;
+    SetGroups(dispatch, sequences_);
+    builder_.Add(std::move(dispatch));
+  }
 }
 
 }  // namespace opmill::top_k

@@ -1,5 +1,5 @@
-"""One execution without a connection: the messages that go out, and the result of those that come
-in."""
+"""One execution, without a connection: encodes its requests, and assembles the result from the
+responses."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from .errors import Internal, InvalidArgument, from_status
 
 # 256 KiB to 4 MiB are equally fast; a smaller input is sent in one message.
 CHUNK_BYTES = 1 << 20
-# Of a message beyond its tensor bytes; a descriptor takes some hundred bytes.
+# The rest of a message besides tensor bytes; a descriptor takes some hundred bytes.
 _MAX_HEADER_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of an execution."""
+    """The result of an execution."""
 
     outputs: tuple[Array, ...]
     statistics: _messages.ExecutionStatistics
 
 
 class Request:
-    """The messages of an execution, which may be asked for again where it is tried again."""
+    """The requests of an execution. Each attempt encodes them again."""
 
     def __init__(self, prepared: Prepared, feature_level: str | None,
-                 max_message_bytes: int) -> None:
+                 max_message_bytes: int, priority: int = 0) -> None:
         self._prepared = prepared
         self.inputs = [tensor.data for tensor in prepared.tensors]
         self._fields = {"operator": prepared.desc, **_level(feature_level)}
+        self._priority = _priority(priority)
         self._failure: BaseException | None = None
         self.total_bytes = sum(map(len, self.inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
@@ -46,8 +47,9 @@ class Request:
         self.is_small = self.total_bytes <= self._chunk_bytes
 
     def message(self) -> bytes:
-        """For Execute: everything."""
-        parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
+        """The one request of Execute."""
+        request = ExecuteRequest(**self._fields, **self._priority)
+        parts: list[Buffer] = [request.SerializeToString()]
         for data in self.inputs:
             parts += [field_head(len(data)), data]
         return join(parts)
@@ -55,15 +57,17 @@ class Request:
     def shared_message(self, sources: Sequence[Message | None], target: Segment | None) -> bytes:
         """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
         outputs = target.ranges if target else ()
-        request = ExecuteRequest(**self._fields, shared_inputs=sources,
+        request = ExecuteRequest(**self._fields, **self._priority, shared_inputs=sources,
                                  shared_outputs=outputs)
         message: bytes = request.SerializeToString()
         return message
 
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
-        """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
-        many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
-        head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
+        """The requests of ExecuteStream. gRPC takes one after the other; `sent` is called with the
+        number of bytes taken so far. `raise_failure` raises the exception of `sent`, which gRPC
+        would drop."""
+        begin = {**self._fields, **self._priority}
+        head = ExecuteStreamRequest(execution_id=1, begin=begin).SerializeToString()
         taken = 0
         for index, data in enumerate(self.inputs):
             for offset in range(0, len(data), self._chunk_bytes):
@@ -75,7 +79,7 @@ class Request:
                     sent(taken)
                 except BaseException as failure:
                     self._failure = failure
-                    return  # the server refuses the execution that lacks bytes
+                    return  # the server refuses an execution without all of its input
 
     def raise_failure(self) -> None:
         if self._failure is not None:
@@ -97,9 +101,16 @@ def _level(feature_level: str | None) -> dict[str, int]:
     return {"feature_level": FEATURE_LEVELS.numbers[feature_level]}
 
 
+def _priority(priority: int) -> dict[str, int]:
+    if not -2**31 <= priority < 2**31:
+        raise InvalidArgument(f"priority ({priority}) is not in the range of INT32.",
+                              field="priority")
+    return {"priority": priority} if priority else {}
+
+
 class Receiver:
-    """Assembles the outputs in arrays of their own, or takes them from a segment. Raises what the
-    server or a message of it says that went wrong."""
+    """Assembles the outputs in new arrays, or takes them from a segment. Raises the error that the
+    server reports, or Internal if a response violates the contract."""
 
     def __init__(self, *, is_stream: bool, segment: Segment | None = None) -> None:
         self._segment = segment

@@ -47,6 +47,18 @@ class OperatorSupport:
 
 
 @dataclass(frozen=True)
+class CallerLimits:
+    """Of one caller: the holder of a token or certificate, else an address. 0: no limit."""
+
+    # in progress
+    executions: int
+    # inputs and outputs of these executions
+    bytes: int
+    # executions that begin, per second
+    rate: float
+
+
+@dataclass(frozen=True)
 class ServerLimits:
     """All limits in effect. A request beyond one is refused with a message that names the
     limit."""
@@ -76,6 +88,8 @@ class ServerLimits:
     stall_timeout: timedelta
     # connections from one IP address
     max_connections_per_address: int
+    # of each caller; absent: only its fair share
+    caller_limits: CallerLimits
 
 
 @dataclass(frozen=True)
@@ -165,10 +179,28 @@ class DeviceStatistics:
     longest_submission: timedelta
     # pipelines that the device has now
     live_kernels: int
-    # Runs that the standby computed, because they are small or because the device was lost. They
-    # are included in `runs`.
+    # Runs that the standby computed: because they are small, because the device was lost, or
+    # because it had no memory for them. They are included in `runs`.
     small_runs: int
     standby_runs: int
+    no_memory_runs: int
+
+
+@dataclass(frozen=True)
+class CallerStatistics:
+    """Executions by caller. The times are sums over successful ones."""
+
+    # The name of the token or certificate; "address" for all callers without one, "other" for the
+    # names beyond the first 64.
+    caller: str
+    succeeded: int
+    # including refused ones
+    failed: int
+    cancelled: int
+    # that the device has read and written for it, weighted by computation
+    work_bytes: int
+    queue: timedelta
+    compute: timedelta
 
 
 @dataclass(frozen=True)
@@ -183,6 +215,8 @@ class Statistics:
     device: DeviceStatistics
     # without a valid descriptor, or without room for a stream
     refused_requests: int
+    # those that have had an execution
+    callers: tuple[CallerStatistics, ...]
 
 
 @dataclass(frozen=True)
@@ -237,12 +271,14 @@ class ExecutionStatistics:
 MESSAGES = {
     "opmill.v1.DeviceInfo": DeviceInfo,
     "opmill.v1.OperatorSupport": OperatorSupport,
+    "opmill.v1.CallerLimits": CallerLimits,
     "opmill.v1.ServerLimits": ServerLimits,
     "opmill.v1.GetServerInfoResponse": ServerInfo,
     "opmill.v1.OperatorStatistics": OperatorStatistics,
     "opmill.v1.CacheStatistics": CacheStatistics,
     "opmill.v1.InFlight": InFlight,
     "opmill.v1.DeviceStatistics": DeviceStatistics,
+    "opmill.v1.CallerStatistics": CallerStatistics,
     "opmill.v1.GetStatisticsResponse": Statistics,
     "opmill.v1.TensorDesc": TensorDesc,
     "opmill.v1.CompileOperatorResponse": CompiledOperator,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import functools
 import mmap
 import os
 import pathlib
+import sys
 import threading
 import time
 import weakref
@@ -24,6 +24,9 @@ from numpy.typing import DTypeLike
 from ._contract import DATA_TYPES, Message, SharedMemoryRange
 from ._wire import Buffer
 from .errors import OpMillError
+
+if sys.platform != "win32":
+    import fcntl
 
 # From here on it is faster than a stream (docs/performance.md).
 LEAST_BYTES = 2 << 20
@@ -45,7 +48,7 @@ class Unusable(Exception):
 
 
 def is_possible() -> bool:
-    return _FOLDER.is_dir() and hasattr(os, "pwrite")
+    return sys.platform == "linux" and _FOLDER.is_dir()
 
 
 def unusable(error: OpMillError) -> Unusable | None:
@@ -67,10 +70,14 @@ class Segment:
         self._path = _FOLDER / (_PREFIX + os.urandom(16).hex())
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise Unusable(for_good=error.errno != errno.ENOSPC) from error
+        try:
             fcntl.flock(self._file, fcntl.LOCK_SH)
             os.truncate(self._file, self.bytes)
         except OSError as error:
-            raise Unusable(for_good=error.errno != errno.ENOSPC) from error
+            self.close()
+            raise Unusable(for_good=False) from error
         self.divide(sizes)
 
     def divide(self, sizes: Sequence[int]) -> None:

@@ -1,0 +1,40 @@
+// Limits how often something happens.
+#ifndef OPMILL_SERVER_EXECUTION_TOKEN_BUCKET_H_
+#define OPMILL_SERVER_EXECUTION_TOKEN_BUCKET_H_
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+
+namespace opmill {
+
+// At most `per_second` times per second on average; after a pause, as often in a row as in a
+// second, and at least once. Not thread-safe.
+class TokenBucket {
+ public:
+  // 0: no limit.
+  explicit TokenBucket(double per_second = 0)
+      : per_second_(per_second), most_(std::max(1.0, per_second)), left_(most_) {}
+
+  // Zero if it may happen, which then counts; else how long to wait until it may.
+  absl::Duration Take(absl::Time now) {
+    if (per_second_ <= 0) return absl::ZeroDuration();
+    if (now > filled_at_) {
+      left_ = std::min(most_, left_ + absl::ToDoubleSeconds(now - filled_at_) * per_second_);
+      filled_at_ = now;
+    }
+    if (left_ < 1) return absl::Seconds((1 - left_) / per_second_);
+    left_ -= 1;
+    return absl::ZeroDuration();
+  }
+
+ private:
+  double per_second_;
+  double most_;
+  double left_;
+  absl::Time filled_at_ = absl::InfinitePast();
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_TOKEN_BUCKET_H_

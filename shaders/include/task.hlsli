@@ -1,0 +1,35 @@
+// What a lane has to do where lanes and groups share units, as the constants of the kernel say:
+// item_count, split_items, splits, tiles, lane_bits, part_shift.
+#include "include/dispatch.hlsli"
+
+// Items first, first + step, ... of one unit, below end.
+struct Task {
+  uint unit;
+  uint split;
+  uint part;  // of the lanes that share the unit
+  bool exists;  // false in lanes that only fill a group or the grid
+  uint base;    // where item 0 of the unit starts
+  uint first;
+  uint step;
+  uint end;
+};
+
+// Units of a group follow one another. Lanes that share a unit are 2^part_shift apart: neighbors in
+// rows, and in columns so far apart that neighbors read neighboring vectors.
+Task FindTask(uint flat_group, uint lane) {
+  Task task;
+  task.split = flat_group / c.tiles;
+  uint tile = flat_group - task.split * c.tiles;
+  uint low = lane & ((1u << c.part_shift) - 1);
+  uint high = (lane >> c.part_shift) >> c.lane_bits;
+  task.step = 1u << c.lane_bits;
+  task.part = (lane >> c.part_shift) & (task.step - 1);
+  task.unit = tile * ((uint)THREADS >> c.lane_bits) + ((high << c.part_shift) | low);
+  // Groups that only fill the grid stand behind the last split.
+  task.exists = task.unit < c.groups.unit_count && task.split < c.splits;
+  task.unit = min(task.unit, c.groups.unit_count - 1);
+  task.first = task.split * c.split_items + task.part;
+  task.end = min(task.split * c.split_items + c.split_items, c.item_count);
+  task.base = 0;
+  return task;
+}

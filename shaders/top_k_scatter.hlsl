@@ -1,0 +1,91 @@
+// top_k by a radix sort of all items: moves each to its place by a digit, the largest first. Items of
+// equal digits stay in their order.
+//   SOURCE  top_k_constants.h
+#include "top_k_constants.h"
+#define KERNEL_CONSTANTS TopKRadixConstants
+#include "include/top_k_items.hlsli"
+#include "include/top_k_digit.hlsli"
+
+Buffer<uint> Counts : register(t1);  // top_k_count.hlsl
+RWBuffer<RECORD> Records : register(u0);
+
+bool DigitBefore(uint a, uint a_index, uint b, uint b_index) {
+  return a > b || (a == b && a_index < b_index);
+}
+
+#define SORT_KEY uint
+#define SORT_WORDS 1
+#define SORT_CAPACITY TOP_K_NARROW_CAPACITY
+#define SORTS_BEFORE DigitBefore
+#include "include/bitonic_sort.hlsli"
+
+groupshared uint places[TOP_K_DIGITS];  // of the next item with a digit, in the sorted sequence
+groupshared uint starts[TOP_K_DIGITS];  // of the items with a digit, in the tile
+
+// Where the chunk's items of each digit go.
+void FindPlaces(uint lane, uint sequence, uint chunk) {
+  uint digits = c.sequences * TOP_K_DIGITS;
+  uint of_sequence = sequence * TOP_K_DIGITS;
+  uint counts = instance.read1 + of_sequence * c.all_chunks + c.first_chunk + chunk;
+  uint totals = instance.read1 + digits * c.all_chunks + of_sequence;
+  [loop] for (uint d = lane; d < TOP_K_DIGITS; d += THREADS) starts[d] = Counts[totals + d];
+  GroupMemoryBarrierWithGroupSync();
+  // Each sum of the totals of larger digits in two steps: of 16 digits, and of all before those.
+  [loop] for (uint s = lane; s < 16; s += THREADS) {
+    uint sum = 0;
+    [loop] for (uint i = 0; i < 16; ++i) sum += starts[s * 16 + i];
+    sort_indices[s] = sum;
+  }
+  GroupMemoryBarrierWithGroupSync();
+  [loop] for (uint p = lane; p < TOP_K_DIGITS; p += THREADS) {
+    uint place = Counts[counts + p * c.all_chunks];
+    [loop] for (uint h = p / 16 + 1; h < 16; ++h) place += sort_indices[h];
+    [loop] for (uint l = p + 1; l % 16 != 0; ++l) place += starts[l];
+    places[p] = place;
+  }
+  GroupMemoryBarrierWithGroupSync();
+}
+
+[numthreads(THREADS, 1, 1)]
+void ScatterItems(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint flat = EnterGroup(group);
+  if (flat >= c.groups.unit_count) return;
+  uint sequence = flat / c.chunks;
+  uint chunk = flat % c.chunks;
+  uint first = FirstItem(sequence);
+  uint begin = chunk * c.chunk_length;
+  uint end = min(begin + c.chunk_length, c.items.length);
+  uint to = instance.write0 + sequence * c.list_stride;
+  FindPlaces(lane, sequence, chunk);
+  [loop] for (uint tile = begin; tile < end; tile += SORT_CAPACITY) {
+    uint count = min(SORT_CAPACITY, end - tile);
+    uint bits = SegmentBits(count);
+    [loop] for (uint i = lane; i < 1u << bits; i += THREADS) {
+      bool is_item = i < count;
+      uint digit = DigitOf(LoadItem(first, min(tile + i, end - 1)));
+      StoreSortKey(i, is_item ? digit : 0);
+      sort_indices[i] = is_item ? i : NO_INDEX;
+    }
+    SortSegments(lane, 1u << bits, bits);
+    [loop] for (uint s = lane; s < count; s += THREADS) {
+      uint digit = SortKey(s);
+      if (s == 0 || SortKey(max(s, 1) - 1) != digit) starts[digit] = s;
+    }
+    GroupMemoryBarrierWithGroupSync();
+    [loop] for (uint j = lane; j < count; j += THREADS) {
+      uint digit = SortKey(j);
+      uint place = places[digit] + j - starts[digit] - c.first_record;
+      if (place < c.record_count) {
+        Records[to + place] = ToRecord(LoadItem(first, tile + sort_indices[j]));
+      }
+    }
+    GroupMemoryBarrierWithGroupSync();
+    [loop] for (uint e = lane; e < count; e += THREADS) {
+      uint digit = SortKey(e);
+      if (e + 1 == count || SortKey(min(e + 1, count - 1)) != digit) {
+        places[digit] += e + 1 - starts[digit];
+      }
+    }
+    GroupMemoryBarrierWithGroupSync();
+  }
+}

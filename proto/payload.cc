@@ -8,144 +8,25 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/wire_reader.h"
 
 namespace opmill {
 namespace {
 
-enum WireType : uint32_t {
-  kVarint = 0,
-  kFixed64 = 1,
-  kLengthDelimited = 2,
-  kStartGroup = 3,
-  kEndGroup = 4,
-  kFixed32 = 5,
-};
-
 constexpr uint32_t kChunkTensorIndexField = 1;
 constexpr uint32_t kChunkOffsetField = 2;
-constexpr int kMaxGroupDepth = 32;
-
-struct Tag {
-  uint32_t field = 0;
-  uint32_t type = 0;
-};
-
-// Reads forward through slices as if they were one string. What it returns is empty or false where
-// the bytes end too early or are malformed.
-class Reader {
- public:
-  explicit Reader(const std::vector<grpc::Slice>& slices) : slices_(slices) {
-    for (const grpc::Slice& slice : slices) remaining_ += slice.size();
-    SkipEmptySlices();
-  }
-
-  size_t remaining() const { return remaining_; }
-  size_t position() const { return position_; }
-
-  std::optional<uint64_t> ReadVarint(int max_bytes = 10) {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 7 * max_bytes; shift += 7) {
-      if (remaining_ == 0) return std::nullopt;
-      const uint8_t byte = slices_[slice_].begin()[offset_];
-      Advance(1);
-      if (shift < 64) value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    return std::nullopt;
-  }
-
-  // Takes what protobuf takes: five bytes, of which it drops the bits past 32.
-  std::optional<Tag> ReadTag() {
-    const std::optional<uint64_t> varint = ReadVarint(5);
-    if (!varint) return std::nullopt;
-    const uint32_t tag = static_cast<uint32_t>(*varint);
-    if (tag < 8) return std::nullopt;
-    return Tag{tag >> 3, tag & 7};
-  }
-
-  // Of a length-delimited field: no more than what remains.
-  std::optional<uint64_t> ReadSize() {
-    const std::optional<uint64_t> size = ReadVarint(5);
-    if (!size || *size > remaining_) return std::nullopt;
-    return size;
-  }
-
-  // The bytes of a length-delimited field, whose tag has been read. Stands behind them after.
-  std::optional<Payload> ReadBytes() {
-    const std::optional<uint64_t> size = ReadSize();
-    if (!size) return std::nullopt;
-    const Payload payload(&slices_, slice_, offset_, static_cast<size_t>(*size));
-    Advance(static_cast<size_t>(*size));
-    return payload;
-  }
-
-  bool Skip(Tag tag, int depth = 0) {
-    switch (tag.type) {
-      case kVarint:
-        return ReadVarint().has_value();
-      case kFixed64:
-        return Consume(8);
-      case kFixed32:
-        return Consume(4);
-      case kLengthDelimited:
-        return ReadBytes().has_value();
-      case kStartGroup:
-        if (depth == kMaxGroupDepth) return false;
-        while (const std::optional<Tag> inner = ReadTag()) {
-          if (inner->type == kEndGroup) return inner->field == tag.field;
-          if (!Skip(*inner, depth + 1)) return false;
-        }
-        return false;
-      default:
-        return false;
-    }
-  }
-
-  Payload From(size_t start_slice, size_t start_offset, size_t start_position) const {
-    return Payload(&slices_, start_slice, start_offset, position_ - start_position);
-  }
-  size_t slice() const { return slice_; }
-  size_t offset() const { return offset_; }
-
- private:
-  bool Consume(size_t count) {
-    if (count > remaining_) return false;
-    Advance(count);
-    return true;
-  }
-
-  void Advance(size_t count) {
-    position_ += count;
-    remaining_ -= count;
-    while (count > 0) {
-      const size_t step = std::min(count, slices_[slice_].size() - offset_);
-      offset_ += step;
-      count -= step;
-      SkipEmptySlices();
-    }
-  }
-
-  void SkipEmptySlices() {
-    while (slice_ < slices_.size() && offset_ == slices_[slice_].size()) {
-      ++slice_;
-      offset_ = 0;
-    }
-  }
-
-  const std::vector<grpc::Slice>& slices_;
-  size_t slice_ = 0;
-  size_t offset_ = 0;
-  size_t position_ = 0;
-  size_t remaining_ = 0;
-};
+// Of inference.ModelInferRequest, and of its inputs.
+constexpr uint32_t kRawInputContentsField = 7;
+constexpr uint32_t kInferInputsField = 5;
+constexpr uint32_t kContentsField = 5;
 
 // As protobuf does: of a field given twice the last counts, unknown ones are passed over.
-bool ReadChunk(Reader& reader, IncomingChunk& chunk) {
+bool ReadChunk(WireReader& reader, IncomingChunk& chunk) {
   const std::optional<uint64_t> size = reader.ReadSize();
   if (!size) return false;
   const size_t end = reader.position() + static_cast<size_t>(*size);
   while (reader.position() < end) {
-    const std::optional<Tag> tag = reader.ReadTag();
+    const std::optional<WireTag> tag = reader.ReadTag();
     if (!tag) return false;
     if (tag->field == kPayloadField && tag->type == kLengthDelimited) {
       const std::optional<Payload> data = reader.ReadBytes();
@@ -167,9 +48,13 @@ bool ReadChunk(Reader& reader, IncomingChunk& chunk) {
   return reader.position() == end;
 }
 
-absl::Status Malformed(size_t position) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "The message is not a protobuf message: its field at byte ", position, " cannot be read."));
+// Appends the bytes from there to the reader's position.
+void AppendFrom(const WireReader& reader, size_t slice, size_t offset, size_t position,
+                std::string& to) {
+  const Payload field = reader.From(slice, offset, position);
+  const size_t size = to.size();
+  to.resize(size + field.size());
+  field.CopyTo(reinterpret_cast<std::byte*>(to.data() + size));
 }
 
 void AppendVarint(std::string& to, uint64_t value) {
@@ -181,10 +66,59 @@ void AppendTag(std::string& to, uint32_t field, WireType type) {
   AppendVarint(to, uint64_t{field} << 3 | type);
 }
 
+absl::Status HeaderTooLong() {
+  return absl::InvalidArgumentError(
+      absl::StrCat("The fields of the message that are not tensor bytes take more than ",
+                   kMaxHeaderBytes, " bytes."));
+}
+
+absl::Status TooManyParts() {
+  return absl::InvalidArgumentError(
+      absl::StrCat("The message holds more than ", kMaxChunksPerMessage, " runs of tensor bytes."));
+}
+
+absl::Status Malformed(size_t position) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "The message is not a protobuf message: its field at byte ", position, " cannot be read."));
+}
+
+// Reads an InferInputTensor: its contents, and its other fields, which become a field of `header`.
+absl::Status ReadInferInput(WireReader& reader, std::vector<Payload>& contents,
+                            std::string& header) {
+  const size_t start = reader.position();
+  const std::optional<uint64_t> size = reader.ReadSize();
+  if (!size) return Malformed(start);
+  const size_t end = reader.position() + static_cast<size_t>(*size);
+  std::string rest;
+  while (reader.position() < end) {
+    const size_t slice = reader.slice();
+    const size_t offset = reader.offset();
+    const size_t position = reader.position();
+    const std::optional<WireTag> tag = reader.ReadTag();
+    if (!tag) return Malformed(position);
+    if (tag->field == kContentsField && tag->type == kLengthDelimited) {
+      const std::optional<Payload> data = reader.ReadBytes();
+      if (!data) return Malformed(position);
+      if (contents.size() == kMaxChunksPerMessage) return TooManyParts();
+      contents.push_back(*data);
+      continue;
+    }
+    if (!reader.Skip(*tag)) return Malformed(position);
+    if (reader.position() - position > kMaxHeaderBytes - rest.size()) return HeaderTooLong();
+    AppendFrom(reader, slice, offset, position, rest);
+  }
+  if (reader.position() != end) return Malformed(start);
+  AppendTag(header, kInferInputsField, kLengthDelimited);
+  AppendVarint(header, rest.size());
+  header += rest;
+  return absl::OkStatus();
+}
+
 // Slices in the order of the wire. Short runs of bytes gather in one slice.
 class Joiner {
  public:
-  explicit Joiner(const google::protobuf::MessageLite& header) {
+  explicit Joiner(const google::protobuf::MessageLite& header, std::string before = {})
+      : pending_(std::move(before)) {
     pending_.reserve(kPendingBytes);
     header.AppendToString(&pending_);
   }
@@ -251,14 +185,16 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
     return absl::InternalError("The message's bytes cannot be read.");
   }
   SplitMessage split(std::move(bytes));
-  Reader reader(split.bytes_->slices);
+  const uint32_t payload_field =
+      kind == PayloadKind::kInference ? kRawInputContentsField : kPayloadField;
+  WireReader reader(split.bytes_->slices);
   while (reader.remaining() > 0) {
     const size_t slice = reader.slice();
     const size_t offset = reader.offset();
     const size_t position = reader.position();
-    const std::optional<Tag> tag = reader.ReadTag();
+    const std::optional<WireTag> tag = reader.ReadTag();
     if (!tag) return Malformed(position);
-    if (tag->field == kPayloadField && tag->type == kLengthDelimited) {
+    if (tag->field == payload_field && tag->type == kLengthDelimited) {
       IncomingChunk chunk;
       if (kind == PayloadKind::kChunks) {
         if (!ReadChunk(reader, chunk)) return Malformed(position);
@@ -268,23 +204,24 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
         chunk.tensor_index = static_cast<uint32_t>(split.chunks_.size());
         chunk.data = *data;
       }
-      if (split.chunks_.size() == kMaxChunksPerMessage) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "The message holds more than ", kMaxChunksPerMessage, " runs of tensor bytes."));
-      }
+      if (split.chunks_.size() == kMaxChunksPerMessage) return TooManyParts();
       split.chunks_.push_back(chunk);
       continue;
     }
-    if (!reader.Skip(*tag)) return Malformed(position);
-    const Payload field = reader.From(slice, offset, position);
-    const size_t header_bytes = split.header_.size();
-    if (field.size() > kMaxHeaderBytes - header_bytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("The fields of the message that are not tensor bytes take more than ",
-                       kMaxHeaderBytes, " bytes."));
+    if (kind == PayloadKind::kInference && tag->field == kInferInputsField &&
+        tag->type == kLengthDelimited) {
+      if (split.contents_.size() == kMaxChunksPerMessage) return TooManyParts();
+      const absl::Status read =
+          ReadInferInput(reader, split.contents_.emplace_back(), split.header_);
+      if (!read.ok()) return read;
+    } else {
+      if (!reader.Skip(*tag)) return Malformed(position);
+      if (reader.position() - position > kMaxHeaderBytes - split.header_.size()) {
+        return HeaderTooLong();
+      }
+      AppendFrom(reader, slice, offset, position, split.header_);
     }
-    split.header_.resize(header_bytes + field.size());
-    field.CopyTo(reinterpret_cast<std::byte*>(split.header_.data() + header_bytes));
+    if (split.header_.size() > kMaxHeaderBytes) return HeaderTooLong();
   }
   return split;
 }
@@ -313,13 +250,25 @@ grpc::ByteBuffer JoinChunks(const google::protobuf::MessageLite& header,
   return joiner.Finish();
 }
 
-grpc::ByteBuffer JoinInputs(const google::protobuf::MessageLite& header,
-                            std::vector<grpc::Slice> inputs) {
-  Joiner joiner(header);
-  for (grpc::Slice& input : inputs) {
-    AppendTag(joiner.pending(), kPayloadField, kLengthDelimited);
-    AppendVarint(joiner.pending(), input.size());
-    joiner.Append(std::move(input));
+grpc::ByteBuffer JoinBytes(const google::protobuf::MessageLite& header, uint32_t field,
+                           std::vector<grpc::Slice> contents, uint32_t outer_field) {
+  std::string tag;
+  AppendTag(tag, field, kLengthDelimited);
+  std::vector<std::string> prefixes(contents.size(), tag);
+  uint64_t bytes = header.ByteSizeLong();
+  for (size_t i = 0; i < contents.size(); ++i) {
+    AppendVarint(prefixes[i], contents[i].size());
+    bytes += prefixes[i].size() + contents[i].size();
+  }
+  std::string outer;
+  if (outer_field != 0) {
+    AppendTag(outer, outer_field, kLengthDelimited);
+    AppendVarint(outer, bytes);
+  }
+  Joiner joiner(header, std::move(outer));
+  for (size_t i = 0; i < contents.size(); ++i) {
+    joiner.pending() += prefixes[i];
+    joiner.Append(std::move(contents[i]));
   }
   return joiner.Finish();
 }

@@ -1,5 +1,5 @@
-// Messages whose tensor bytes protobuf never touches. Field 100 of a message contains them, either
-// as TensorChunks or as plain bytes; all other fields are small and handled by protobuf. An
+// Messages whose tensor bytes protobuf never touches. Field 100 of our messages contains them,
+// either as TensorChunks or as plain bytes; all other fields are small and handled by protobuf. An
 // incoming message is split into the small fields, which protobuf parses, and views of the tensor
 // bytes in place. An outgoing message consists of the small fields, and slices of memory that is
 // not copied.
@@ -26,8 +26,9 @@ inline constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 // Views take memory too, and empty chunks cost their sender nothing.
 inline constexpr size_t kMaxChunksPerMessage = 4096;
 
-// The type of field 100: `repeated TensorChunk chunks` or `repeated bytes inputs`.
-enum class PayloadKind { kChunks, kInputs };
+// The type of field 100: `repeated TensorChunk chunks` or `repeated bytes inputs`. kInference: not
+// field 100, but those of an inference.ModelInferRequest.
+enum class PayloadKind { kChunks, kInputs, kInference };
 
 // Bytes within the slices of a SplitMessage; valid as long as the message.
 class Payload {
@@ -40,6 +41,8 @@ class Payload {
   void CopyTo(std::byte* target) const;
 
  private:
+  friend class WireReader;
+
   const std::vector<grpc::Slice>* slices_ = nullptr;
   size_t slice_ = 0;   // the first slice
   size_t offset_ = 0;  // offset in the first slice
@@ -60,7 +63,11 @@ class SplitMessage {
   static absl::StatusOr<SplitMessage> Take(grpc::ByteBuffer& message, PayloadKind kind);
 
   const std::string& header() const { return header_; }  // for ParseFromString
+  // kInference: raw_input_contents.
   const std::vector<IncomingChunk>& chunks() const { return chunks_; }
+  // kInference: the `contents` messages of each of `inputs`; the header has the inputs without
+  // them.
+  const std::vector<std::vector<Payload>>& contents() const { return contents_; }
 
  private:
   // The last reference to memory that gRPC has received frees it. In gRPC 1.51 that may dereference
@@ -77,6 +84,7 @@ class SplitMessage {
   std::unique_ptr<Bytes> bytes_;  // its address does not change when this is moved
   std::string header_;
   std::vector<IncomingChunk> chunks_;
+  std::vector<std::vector<Payload>> contents_;
 };
 
 struct OutgoingChunk {
@@ -88,9 +96,15 @@ struct OutgoingChunk {
 // The wire form of `header` with these chunks in its field 100.
 grpc::ByteBuffer JoinChunks(const google::protobuf::MessageLite& header,
                             std::vector<OutgoingChunk> chunks);
+// The wire form of `header` with `contents` in `field`, a field of bytes. If `outer_field` is not
+// 0, the result is a message that contains this one in that field.
+grpc::ByteBuffer JoinBytes(const google::protobuf::MessageLite& header, uint32_t field,
+                           std::vector<grpc::Slice> contents, uint32_t outer_field = 0);
 // The same for a message whose field 100 is plain bytes.
-grpc::ByteBuffer JoinInputs(const google::protobuf::MessageLite& header,
-                            std::vector<grpc::Slice> inputs);
+inline grpc::ByteBuffer JoinInputs(const google::protobuf::MessageLite& header,
+                                   std::vector<grpc::Slice> inputs) {
+  return JoinBytes(header, kPayloadField, std::move(inputs));
+}
 
 }  // namespace opmill
 

@@ -189,6 +189,7 @@ absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
+  ASSIGN_OR_RETURN(models_, oip::ModelTable::Create(options_.model_repository));
   connections_ = std::make_unique<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
@@ -202,22 +203,27 @@ absl::Status Server::Initialize() {
                                                *connections_, limits);
   shared_memory_ = std::make_unique<SharedMemory>(AllowsSharedMemory(options_),
                                                   limits.max_shared_memory_regions);
-  service_ = std::make_unique<OperatorService>(
-      OperatorService::Parts{*device_, *cache_, *executor_, statistics_, open_calls_, *access_,
-                             *connections_, *shared_memory_, limits});
+  const ServiceParts parts = {*device_, *cache_,       *executor_,      statistics_, open_calls_,
+                              *access_, *connections_, *shared_memory_, limits};
+  service_ = std::make_unique<OperatorService>(parts);
+  const auto readiness = [this] {
+    const absl::MutexLock lock(&phase_mutex_);
+    return ReadinessNow();
+  };
+  inference_service_ = std::make_unique<oip::InferenceService>(
+      parts, *models_, [readiness] { return readiness().is_ready; });
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
                                                 {*device_, *cache_, *executor_, statistics_,
                                                  open_calls_, *access_, limits, *connections_},
-                                                [this] {
-                                                  const absl::MutexLock lock(&phase_mutex_);
-                                                  return ReadinessNow();
-                                                }));
+                                                readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
-  grpc_server_->GetHealthCheckService()->SetServingStatus(v1::OperatorService::service_full_name(),
-                                                          true);
+  for (const char* const name : {v1::OperatorService::service_full_name(),
+                                 inference::GRPCInferenceService::service_full_name()}) {
+    grpc_server_->GetHealthCheckService()->SetServingStatus(name, true);
+  }
   {
     const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kServing;
@@ -249,6 +255,7 @@ absl::Status Server::Listen() {
   grpc::health::v1::HealthCheckRequest::descriptor();  // links the descriptor for reflection
   grpc::ServerBuilder builder;
   builder.RegisterService(service_.get());
+  builder.RegisterService(inference_service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   // Beyond this, gRPC closes idle connections, and ends calls until it has room.

@@ -26,6 +26,8 @@
 #include "server/network/listener.h"
 #include "server/observe/metrics_endpoint.h"
 #include "server/observe/statistics.h"
+#include "server/oip/inference_service.h"
+#include "server/oip/model_table.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
@@ -77,6 +79,8 @@ class Server {
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<SharedMemory> shared_memory_;
   std::unique_ptr<OperatorService> service_;
+  std::unique_ptr<oip::ModelTable> models_;
+  std::unique_ptr<oip::InferenceService> inference_service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;
   std::atomic<uint32_t> cut_executions_ = 0;  // ended by AbortInFlight

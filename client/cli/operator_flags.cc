@@ -40,17 +40,6 @@ constexpr FlagText kFlagTexts[] = {
     {"k", "k", "N", "top_k: the number of elements"},
 };
 
-// Default values of choices; the first matching row counts. Other choices are required.
-struct DefaultChoice {
-  absl::string_view op;  // empty: any
-  absl::string_view attribute;
-  absl::string_view choice;
-};
-constexpr DefaultChoice kDefaultChoices[] = {
-    {"top_k", "axis_direction", "DECREASING"},
-    {"", "axis_direction", "INCREASING"},
-};
-
 // Names that other libraries use.
 struct Synonym {
   absl::string_view attribute;
@@ -151,13 +140,10 @@ void ReadAxes(const AttributeSchema& attribute, FlagReader& flags, OperatorChoic
 uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
                     FlagReader& flags) {
   const std::string flag = FlagOf(attribute);
-  const auto* const absent = absl::c_find_if(kDefaultChoices, [&](const DefaultChoice& choice) {
-    return (choice.op.empty() || choice.op == schema.name) && choice.attribute == attribute.name;
-  });
-  const bool has_default = absent != std::end(kDefaultChoices);
-  const std::string name = has_default
-                               ? flags.line().Get(flag).value_or(std::string(absent->choice))
-                               : flags.Required(flag);
+  const std::string name =
+      attribute.default_choice.empty()
+          ? flags.Required(flag)
+          : flags.line().Get(flag).value_or(std::string(attribute.default_choice));
   const absl::StatusOr<uint32_t> value = ParseChoice(schema, attribute, name);
   if (!value.ok()) flags.Fail(flag, value.status().message());
   return value.value_or(0);

@@ -32,6 +32,9 @@ struct AttributeSchema {
   absl::string_view name;
   AttributeKind kind = AttributeKind::kNumber;
   absl::Span<const absl::string_view> choices = {};  // kChoice: DirectML's names, in its order
+  // kChoice: what the command line and the Open Inference Protocol use if it is not given; empty:
+  // it must be given. The contract in proto/ has no defaults.
+  absl::string_view default_choice = {};
 };
 
 struct TensorSchema {

@@ -42,6 +42,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                            absl::Duration interval)
+    : WatchedFiles([paths = std::move(paths)] { return paths; }, std::move(changed), interval) {}
+
+WatchedFiles::WatchedFiles(std::function<std::vector<std::string>()> paths,
+                           std::function<void()> changed, absl::Duration interval)
     : paths_(std::move(paths)),
       changed_(std::move(changed)),
       interval_(interval),
@@ -63,9 +67,9 @@ void WatchedFiles::CallBack() {
 
 std::string WatchedFiles::Fingerprint() const {
   std::string all;
-  for (const std::string& path : paths_) {
+  for (const std::string& path : paths_()) {
     const absl::StatusOr<std::string> text = ReadFile(path);
-    absl::StrAppend(&all, text.ok() ? Sha256(*text) : "-");
+    absl::StrAppend(&all, path, "\n", text.ok() ? Sha256(*text) : "-", "\n");
   }
   return all;
 }

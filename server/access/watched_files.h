@@ -33,6 +33,9 @@ class WatchedFiles {
   // `changed` is called on a thread of this object.
   WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                absl::Duration interval = kInterval);
+  // `paths`, which is called on the same thread, may return other files than before.
+  WatchedFiles(std::function<std::vector<std::string>()> paths, std::function<void()> changed,
+               absl::Duration interval = kInterval);
   ~WatchedFiles();
 
   // Requests a call back even if nothing has changed.
@@ -42,7 +45,7 @@ class WatchedFiles {
   std::string Fingerprint() const;
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::vector<std::string> paths_;
+  const std::function<std::vector<std::string>()> paths_;
   const std::function<void()> changed_;
   const absl::Duration interval_;
   std::string acted_on_;  // the last reported fingerprint; used by the thread alone

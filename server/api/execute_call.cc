@@ -5,10 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
 #include "opmill/v1/service.pb.h"
-#include "proto/payload.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
@@ -97,174 +95,48 @@ absl::StatusOr<std::vector<SharedRange>> OpenOutputs(const Ranges& ranges, const
 
 }  // namespace
 
-ExecuteCall::ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin,
-                         Executor& executor, OpenCalls& open_calls,
-                         const SharedMemory& shared_memory, uint64_t max_chunk_bytes)
-    : context_(context),
-      executor_(executor),
-      open_calls_(open_calls),
-      shared_memory_(shared_memory),
-      max_chunk_bytes_(max_chunk_bytes),
-      origin_(std::move(origin)) {
-  open_calls_.Add(*this);
-  StartRead(&request_);
-}
-
-void ExecuteCall::OnReadDone(bool ok) {
-  if (!ok) {
-    EndWithoutMessage(context_.IsCancelled() ? CallerIsGone(context_)
-                                             : NotAProtobuf("ExecuteRequest"));
-    return;
-  }
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (!waits_for_message_) return;
-    waits_for_message_ = false;
-    waits_since_ = absl::InfiniteFuture();
-  }
-  origin_.arrived = absl::Now();
-  const absl::Status begun = Execute();
-  if (!begun.ok()) Finish(ToGrpcStatus(begun));
-}
-
-bool ExecuteCall::EndWithoutMessage(const absl::Status& why) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (!waits_for_message_) return false;
-    waits_for_message_ = false;
-    waits_since_ = absl::InfiniteFuture();
-  }
-  executor_.Refuse(origin_, nullptr, why);
-  Finish(ToGrpcStatus(why));
-  return true;
-}
-
-// Returns an error if the request did not become an execution.
-absl::Status ExecuteCall::Execute() {
-  if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
-  ExecutionRequest begin = {
-      .origin = std::move(origin_),
-      .deadline = DeadlineOf(context_),
-      .on_ready = [this](const std::shared_ptr<Execution>& execution) { Ready(execution); }};
-  const auto refuse = [&](const absl::Status& why, const OperatorDesc* desc = nullptr) {
-    executor_.Refuse(begin.origin, desc, why);
-    return why;
-  };
-  const absl::StatusOr<SplitMessage> split = SplitMessage::Take(request_, PayloadKind::kInputs);
-  if (!split.ok()) return refuse(split.status());
+absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) {
+  ASSIGN_OR_RETURN(request_, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::ExecuteRequest> header;
-  if (!header->ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
-  absl::StatusOr<OperatorDesc> desc = DecodeRequest(*header);
-  if (!desc.ok()) return refuse(desc.status());
-  absl::StatusOr<std::vector<SharedRange>> shared_inputs =
-      OpenInputs(header->shared_inputs(), split->chunks(), *desc, shared_memory_);
-  if (!shared_inputs.ok()) return refuse(shared_inputs.status(), &*desc);
-  absl::StatusOr<std::vector<SharedRange>> shared_outputs =
-      OpenOutputs(header->shared_outputs(), *desc, shared_memory_);
-  if (!shared_outputs.ok()) return refuse(shared_outputs.status(), &*desc);
-  shared_outputs_ = *std::move(shared_outputs);
-
-  begin.desc = *std::move(desc);
+  if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
+  ASSIGN_OR_RETURN(begin.desc, DecodeRequest(*header));
   begin.priority = header->priority();
-  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
-  if (!begun.ok()) return refuse(begun.status(), &begin.desc);
-  absl::Status aborted;
-  {
-    const absl::MutexLock lock(&mutex_);
-    execution_ = *begun;
-    aborted = aborted_;
-  }
-  if (!aborted.ok()) executor_.Cancel(*begun, aborted);
-  if (!shared_inputs->empty()) {
-    ReceiveShared(executor_, *begun, *std::move(shared_inputs), kSharedInputs);
-  }
-  for (const IncomingChunk& input : split->chunks()) {
-    executor_.Receive(*begun, input, absl::StrCat("inputs[", input.tensor_index, "]"));
-  }
+  ASSIGN_OR_RETURN(shared_inputs_, OpenInputs(header->shared_inputs(), request_->chunks(),
+                                              begin.desc, shared_memory_));
+  ASSIGN_OR_RETURN(shared_outputs_,
+                   OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_));
   return absl::OkStatus();
 }
 
-void ExecuteCall::Ready(const std::shared_ptr<Execution>& execution) {
+void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
+  if (!shared_inputs_.empty()) {
+    ReceiveShared(executor, execution, std::move(shared_inputs_), kSharedInputs);
+  }
+  for (const IncomingChunk& input : request_->chunks()) {
+    executor.Receive(execution, input, absl::StrCat("inputs[", input.tensor_index, "]"));
+  }
+  request_.reset();
+}
+
+void ExecuteCall::Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
+                          std::function<void()> respond) {
   if (shared_outputs_.empty() || !execution->status().ok()) {
-    results_.emplace(execution, max_chunk_bytes_);
-    WriteNext();
+    respond();
     return;
   }
   results_.emplace(execution, max_chunk_bytes_,
                    ResultPosition{.output = execution->outputs().size()});
-  WriteShared(executor_, execution, std::move(shared_outputs_), kSharedOutputs, [this] {
-    const absl::Status status = results_->execution()->status();
-    if (status.ok()) {
-      WriteNext();
-    } else {
-      Finish(ToGrpcStatus(status));
-    }
-  });
+  WriteShared(executor, execution, std::move(shared_outputs_), kSharedOutputs, std::move(respond));
 }
 
-void ExecuteCall::WriteNext() {
+ExecuteCall::Written ExecuteCall::WriteResponse(const std::shared_ptr<Execution>& execution,
+                                                grpc::ByteBuffer& message) {
+  // With outputs in shared memory nothing is left to send, which would look like success.
+  if (!execution->status().ok()) return Written::kError;
+  if (!results_.has_value()) results_.emplace(execution, max_chunk_bytes_);
   StackMessage<v1::ExecuteResponse> response;
-  if (!results_->Next(*response, message_)) {
-    Finish(ToGrpcStatus(results_->execution()->status()));
-    return;
-  }
-  {
-    const absl::MutexLock lock(&mutex_);
-    waits_since_ = absl::Now();
-  }
-  if (results_->done()) {
-    StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
-  } else {
-    StartWrite(&message_);
-  }
-}
-
-void ExecuteCall::OnWriteDone(bool ok) {
-  message_.Clear();
-  {
-    const absl::MutexLock lock(&mutex_);
-    waits_since_ = absl::InfiniteFuture();
-  }
-  if (!ok) executor_.Cancel(results_->execution(), CallerIsGone(context_));
-  WriteNext();
-}
-
-void ExecuteCall::Drain() { EndWithoutMessage(Draining()); }
-
-void ExecuteCall::OnCancel() { Abort(CallerIsGone(context_)); }
-
-void ExecuteCall::Abort(const absl::Status& why) {
-  if (EndWithoutMessage(why)) return;
-  std::shared_ptr<Execution> execution;
-  {
-    const absl::MutexLock lock(&mutex_);
-    execution = execution_;
-    if (aborted_.ok()) aborted_ = why;
-  }
-  if (execution != nullptr) executor_.Cancel(execution, why);
-}
-
-void ExecuteCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (now - waits_since_ < timeout) return;
-    // A large message on a slow network takes long. Where the server can see them, arriving bytes
-    // count as progress.
-    if (waits_for_message_ &&
-        (origin_.connection == nullptr || now - origin_.connection->last_received_at() < timeout)) {
-      return;
-    }
-  }
-  if (EndWithoutMessage(NoMessage(timeout))) return;
-  Abort(ResultsAreNotRead(timeout));
-  context_.TryCancel();  // nothing else ends the write in flight
-}
-
-void ExecuteCall::OnDone() {
-  message_.Clear();
-  if (results_.has_value()) executor_.Finish(results_->execution());
-  open_calls_.Remove(*this);
-  delete this;
+  if (!results_->Next(*response, message)) return Written::kError;
+  return results_->done() ? Written::kLast : Written::kMore;
 }
 
 }  // namespace opmill

@@ -18,6 +18,10 @@ const char* ReasonOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
       return "INVALID_REQUEST";
+    case absl::StatusCode::kNotFound:
+      return "UNKNOWN_MODEL";
+    case absl::StatusCode::kUnimplemented:
+      return "NOT_SUPPORTED";
     case absl::StatusCode::kFailedPrecondition:
       return "UNSUPPORTED_AT_FEATURE_LEVEL";
     case absl::StatusCode::kResourceExhausted:

@@ -15,13 +15,6 @@
 namespace opmill {
 namespace {
 
-// A call that is refused before its first message is read.
-class RefusedCall final : public RawReactor {
- public:
-  explicit RefusedCall(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
-  void OnDone() override { delete this; }
-};
-
 // A CompileOperator call. A compilation that has started runs to its end, and a draining server
 // waits for it; one that is still queued is dropped if its caller is gone. Deletes itself when the
 // call is done.
@@ -43,12 +36,6 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-void LogAnswer(const RequestOrigin& origin) {
-  LogLine line(LogLevel::kInfo, "answer");
-  origin.AddTo(line);
-  line.Add(absl::OkStatus());
-}
-
 void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
                     v1::CompileOperatorResponse& to) {
   to.set_key(OperatorKey(desc));
@@ -69,7 +56,7 @@ void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
 
 }  // namespace
 
-OperatorService::OperatorService(Parts parts) : parts_(parts) {
+OperatorService::OperatorService(const ServiceParts& parts) : parts_(parts) {
   const int execute = v1::ExecuteRequest::descriptor()
                           ->file()
                           ->FindServiceByName("OperatorService")
@@ -80,21 +67,6 @@ OperatorService::OperatorService(Parts parts) : parts_(parts) {
       execute,
       new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
           [this](grpc::CallbackServerContext* context) { return ExecuteFromItsHeaders(context); }));
-}
-
-absl::Status OperatorService::BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
-                                       RequestOrigin& origin) {
-  if (context.IsCancelled()) {  // also true if the headers arrived incompletely
-    origin = {.rpc = rpc, .peer = context.peer()};
-    return CallerIsGone(context);
-  }
-  origin = Begin(rpc, context);
-  return CheckMetadata(context);
-}
-
-RawReactor* OperatorService::Refuse(const RequestOrigin& origin, const absl::Status& why) {
-  parts_.executor.Refuse(origin, nullptr, why);
-  return new RefusedCall(why);
 }
 
 grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerContext* context,
@@ -140,18 +112,17 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
 
 RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
-  const absl::Status begun = BeginRaw("Execute", *context, origin);
-  if (!begun.ok()) return Refuse(origin, begun);
+  const absl::Status begun = BeginRaw("Execute", parts_, *context, origin);
+  if (!begun.ok()) return Refuse(parts_, origin, begun);
   return new ExecuteCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
                          parts_.shared_memory, parts_.limits.max_response_chunk_bytes);
 }
 
 RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
-  const absl::Status begun = BeginRaw("ExecuteStream", *context, origin);
-  if (!begun.ok()) return Refuse(origin, begun);
-  const absl::Status has_place = parts_.executor.BeginStream(origin);
-  if (!has_place.ok()) return Refuse(origin, has_place);
+  absl::Status begun = BeginRaw("ExecuteStream", parts_, *context, origin);
+  if (begun.ok()) begun = parts_.executor.BeginStream(origin);
+  if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
                                   parts_.executor.timer(),
                                   {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,

@@ -4,17 +4,9 @@
 
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "kernels/engine/device.h"
-#include "kernels/engine/operator_cache.h"
 #include "opmill/v1/service.grpc.pb.h"
-#include "server/access/access.h"
 #include "server/api/call_context.h"
-#include "server/config/options.h"
-#include "server/execution/executor.h"
-#include "server/execution/open_calls.h"
-#include "server/network/connections.h"
-#include "server/observe/statistics.h"
-#include "server/shared_memory/shared_memory.h"
+#include "server/api/service_parts.h"
 
 namespace opmill {
 
@@ -23,23 +15,10 @@ using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteSt
     v1::OperatorService::WithCallbackMethod_GetServerInfo<
         v1::OperatorService::WithCallbackMethod_CompileOperator<
             v1::OperatorService::WithCallbackMethod_GetStatistics<v1::OperatorService::Service>>>>;
-using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
-  // All parts must outlive the service.
-  struct Parts {
-    Device& device;
-    OperatorCache& cache;
-    Executor& executor;
-    Statistics& statistics;
-    OpenCalls& open_calls;
-    const Access& access;
-    Connections& connections;
-    const SharedMemory& shared_memory;
-    const Limits& limits;
-  };
-  explicit OperatorService(Parts parts);
+  explicit OperatorService(const ServiceParts& parts);
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
@@ -58,17 +37,12 @@ class OperatorService final : public OperatorServiceBase {
     return BeginCall(rpc, context, parts_.access, parts_.connections);
   }
 
-  // Sets `origin` even if it refuses the call.
-  absl::Status BeginRaw(absl::string_view rpc, grpc::CallbackServerContext& context,
-                        RequestOrigin& origin);
-
   // For a method with a single request, gRPC waits for the message and reports nothing about the
   // call before it arrives. Execute is therefore registered as a bidirectional stream, which is the
   // same on the wire.
   RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
-  RawReactor* Refuse(const RequestOrigin& origin, const absl::Status& why);
 
-  const Parts parts_;
+  const ServiceParts parts_;
 };
 
 }  // namespace opmill

@@ -11,6 +11,8 @@ namespace {
 // Copying a small chunk is cheaper than holding a reference to its buffer.
 constexpr uint64_t kCopyBelow = 1024;
 
+}  // namespace
+
 grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset,
                     uint64_t bytes) {
   std::byte* const data = output->buffer->bytes().data() + offset;
@@ -20,8 +22,6 @@ grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offs
       [](void* holder) { delete static_cast<std::shared_ptr<BudgetedBuffer>*>(holder); },
       new std::shared_ptr<BudgetedBuffer>(output));
 }
-
-}  // namespace
 
 std::optional<std::vector<OutgoingChunk>> ResultStream::NextChunks() {
   std::vector<OutgoingChunk> chunks;

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
 #include "server/api/result_position.h"
 #include "server/execution/execution.h"
 
 namespace opmill {
+
+// Bytes of an output, without a copy unless they are few.
+grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset, uint64_t bytes);
 
 // Not thread-safe. The bytes are not copied: a message keeps the buffers alive until the transport
 // is done with it.

@@ -45,6 +45,9 @@ ABSL_FLAG(std::string, tls_client_ca, "",
 ABSL_FLAG(std::string, token_file, "",
           "The file with a name and a bearer token on each line. Every call must present one of "
           "the tokens. Empty: no token is needed.");
+ABSL_FLAG(std::string, model_repository, "",
+          "The folder with models for the Open Inference Protocol: one folder for each model, with "
+          "a config.pbtxt. Changed files are read again. Empty: only the built-in models.");
 ABSL_FLAG(std::string, device, "auto",
           "What computes: auto (hardware, or cpu without hardware), hardware, software (the code "
           "for hardware, on a driver that computes on the processor), cpu (the vector instructions "
@@ -293,6 +296,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                         .tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca),
                         .token_file = absl::GetFlag(FLAGS_token_file)};
   line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
+  line.server.model_repository = absl::GetFlag(FLAGS_model_repository);
   line.server.insecure = absl::GetFlag(FLAGS_insecure);
   RETURN_IF_ERROR(CheckExposure(line.server));
   line.server.device.adapter = absl::GetFlag(FLAGS_adapter);

@@ -81,8 +81,9 @@ struct AccessOptions {
 struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1:50051"};
   AccessOptions access;
-  std::string metrics_address;  // of the HTTP endpoint; empty: disabled
-  bool insecure = false;        // allow clear text at addresses that other machines can reach
+  std::string metrics_address;   // of the HTTP endpoint; empty: disabled
+  std::string model_repository;  // UTF-8; empty: built-in models only
+  bool insecure = false;         // allow clear text at addresses that other machines can reach
   DeviceOptions device;
   SharedMemoryChoice shared_memory = SharedMemoryChoice::kAuto;
   Limits limits;

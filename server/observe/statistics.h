@@ -35,8 +35,8 @@ struct StageTimes {
 };
 
 // The RPCs that refuse requests beyond a limit.
-inline constexpr std::array<absl::string_view, 3> kRefusingRpcs = {"CompileOperator", "Execute",
-                                                                   "ExecuteStream"};
+inline constexpr std::array<absl::string_view, 5> kRefusingRpcs = {
+    "CompileOperator", "Execute", "ExecuteStream", "ModelInfer", "ModelStreamInfer"};
 
 struct CallerCounters;
 

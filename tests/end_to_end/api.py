@@ -17,12 +17,13 @@ from grpc_tools import protoc
 from server_process import ROOT
 
 
-def _generate():
+def generate_stubs(pattern):
+    """Makes the stubs of the sources in proto/ that match the pattern importable."""
     directory = tempfile.mkdtemp(prefix="opmill-stubs-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
     # Of google.rpc the Python package of googleapis is used, not the copy in proto/.
-    sources = [str(path) for path in sorted((ROOT / "proto" / "opmill" / "v1").glob("*.proto"))]
+    sources = [str(path) for path in sorted((ROOT / "proto").glob(pattern))]
     arguments = ["protoc", f"-I{ROOT / 'proto'}", f"-I{well_known}", f"--python_out={directory}",
                  f"--grpc_python_out={directory}", *sources]
     if protoc.main(arguments) != 0:
@@ -30,7 +31,7 @@ def _generate():
     sys.path.insert(0, directory)
 
 
-_generate()
+generate_stubs("opmill/v1/*.proto")
 
 # pylint: disable=wrong-import-position,import-error
 from google.rpc import error_details_pb2  # noqa: E402

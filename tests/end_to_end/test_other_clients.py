@@ -15,7 +15,7 @@ import arrays
 from server_process import ROOT, ServerProcess
 
 GRPCURL = str(ROOT / "build" / "gotools" / "grpcurl")
-NAMES = ["", api.SERVICE]
+NAMES = ["", api.SERVICE, "inference.GRPCInferenceService"]
 
 
 class Grpcurl(unittest.TestCase):
@@ -44,7 +44,7 @@ class Grpcurl(unittest.TestCase):
         done = self.grpcurl("list")
         self.assertEqual(sorted(done.stdout.split()),
                          ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection",
-                          api.SERVICE], done.stderr)
+                          "inference.GRPCInferenceService", api.SERVICE], done.stderr)
 
     def test_describes_service_and_messages(self):
         done = self.grpcurl("describe", api.SERVICE)

@@ -8,7 +8,10 @@ constexpr TensorSchema kInputs[] = {{.name = "input"}};
 constexpr TensorSchema kOutputs[] = {{.name = "output"}};
 constexpr AttributeSchema kAttributes[] = {
     {.name = "axis", .kind = AttributeKind::kAxis},
-    {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections},
+    {.name = "axis_direction",
+     .kind = AttributeKind::kChoice,
+     .choices = kAxisDirections,
+     .default_choice = "INCREASING"},
     {.name = "has_exclusive_sum", .kind = AttributeKind::kFlag}};
 
 absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {

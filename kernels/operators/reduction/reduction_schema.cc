@@ -15,9 +15,11 @@ static_assert(std::size(kFunctions) == kReduceFunctionCount);
 
 constexpr TensorSchema kInputs[] = {{.name = "input"}};
 constexpr TensorSchema kOutputs[] = {{.name = "output", .holds_indices = true}};
-constexpr AttributeSchema kArgAttributes[] = {
-    {.name = "axes", .kind = AttributeKind::kAxes},
-    {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections}};
+constexpr AttributeSchema kArgAttributes[] = {{.name = "axes", .kind = AttributeKind::kAxes},
+                                              {.name = "axis_direction",
+                                               .kind = AttributeKind::kChoice,
+                                               .choices = kAxisDirections,
+                                               .default_choice = "INCREASING"}};
 constexpr AttributeSchema kReduceAttributes[] = {
     {.name = "function", .kind = AttributeKind::kChoice, .choices = kFunctions},
     {.name = "axes", .kind = AttributeKind::kAxes}};

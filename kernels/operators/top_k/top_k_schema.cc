@@ -11,10 +11,12 @@ using enum DataType;
 constexpr TensorSchema kInputs[] = {{.name = "input"}};
 constexpr TensorSchema kOutputs[] = {{.name = "output_values"},
                                      {.name = "output_indices", .holds_indices = true}};
-constexpr AttributeSchema kAttributes[] = {
-    {.name = "axis", .kind = AttributeKind::kAxis},
-    {.name = "k"},
-    {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections}};
+constexpr AttributeSchema kAttributes[] = {{.name = "axis", .kind = AttributeKind::kAxis},
+                                           {.name = "k"},
+                                           {.name = "axis_direction",
+                                            .kind = AttributeKind::kChoice,
+                                            .choices = kAxisDirections,
+                                            .default_choice = "DECREASING"}};
 
 absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
   const uint32_t axis = desc.number("axis");

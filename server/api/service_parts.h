@@ -1,0 +1,48 @@
+// What the services share: the parts of the server that their calls use, and how a call begins.
+#ifndef OPMILL_SERVER_API_SERVICE_PARTS_H_
+#define OPMILL_SERVER_API_SERVICE_PARTS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "server/access/access.h"
+#include "server/config/options.h"
+#include "server/execution/executor.h"
+#include "server/execution/open_calls.h"
+#include "server/network/connections.h"
+#include "server/observe/statistics.h"
+#include "server/shared_memory/shared_memory.h"
+
+namespace opmill {
+
+using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// All parts must outlive the services.
+struct ServiceParts {
+  Device& device;
+  OperatorCache& cache;
+  Executor& executor;
+  Statistics& statistics;
+  OpenCalls& open_calls;
+  const Access& access;
+  Connections& connections;
+  const SharedMemory& shared_memory;
+  const Limits& limits;
+};
+
+// Sets `origin` even if it refuses the call.
+absl::Status BeginRaw(absl::string_view rpc, const ServiceParts& parts,
+                      grpc::CallbackServerContext& context, RequestOrigin& origin);
+
+// A call that ends before its first message is read.
+RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin, const absl::Status& why);
+
+// Logs a call that has been answered.
+void LogAnswer(const RequestOrigin& origin);
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_API_SERVICE_PARTS_H_

@@ -1,0 +1,143 @@
+#include "server/api/single_execution_call.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/api/call_context.h"
+#include "server/api/grpc_status.h"
+
+namespace opmill {
+
+SingleExecutionCall::SingleExecutionCall(grpc::CallbackServerContext& context, RequestOrigin origin,
+                                         Executor& executor, OpenCalls& open_calls)
+    : context_(context), executor_(executor), open_calls_(open_calls), origin_(std::move(origin)) {
+  open_calls_.Add(*this);
+  StartRead(&request_);
+}
+
+void SingleExecutionCall::OnReadDone(bool ok) {
+  if (!ok) {
+    EndWithoutMessage(context_.IsCancelled() ? CallerIsGone(context_)
+                                             : NotAProtobuf(message_type()));
+    return;
+  }
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!waits_for_message_) return;
+    waits_for_message_ = false;
+    waits_since_ = absl::InfiniteFuture();
+  }
+  origin_.arrived = absl::Now();
+  const absl::Status begun = Execute();
+  if (!begun.ok()) Finish(ToGrpcStatus(begun));
+}
+
+bool SingleExecutionCall::EndWithoutMessage(const absl::Status& why) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!waits_for_message_) return false;
+    waits_for_message_ = false;
+    waits_since_ = absl::InfiniteFuture();
+  }
+  executor_.Refuse(origin_, nullptr, why);
+  Finish(ToGrpcStatus(why));
+  return true;
+}
+
+// Returns an error if the request did not become an execution.
+absl::Status SingleExecutionCall::Execute() {
+  if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
+  ExecutionRequest begin = {.origin = std::move(origin_),
+                            .deadline = DeadlineOf(context_),
+                            .on_ready = [this](const std::shared_ptr<Execution>& execution) {
+                              ready_ = execution;
+                              Prepare(executor_, execution, [this] { WriteNext(); });
+                            }};
+  const auto refuse = [&](const absl::Status& why) {
+    executor_.Refuse(begin.origin, begin.desc.schema == nullptr ? nullptr : &begin.desc, why);
+    Failed();
+    return why;
+  };
+  const absl::Status decoded = Decode(request_, begin);
+  if (!decoded.ok()) return refuse(decoded);
+  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
+  if (!begun.ok()) return refuse(begun.status());
+  absl::Status aborted;
+  {
+    const absl::MutexLock lock(&mutex_);
+    execution_ = *begun;
+    aborted = aborted_;
+  }
+  if (!aborted.ok()) executor_.Cancel(*begun, aborted);
+  SendInputs(executor_, *begun);
+  request_.Clear();
+  return absl::OkStatus();
+}
+
+void SingleExecutionCall::WriteNext() {
+  const Written written = WriteResponse(ready_, message_);
+  if (written == Written::kError) {
+    Failed();
+    Finish(ToGrpcStatus(ready_->status()));
+    return;
+  }
+  {
+    const absl::MutexLock lock(&mutex_);
+    waits_since_ = absl::Now();
+  }
+  if (written == Written::kLast) {
+    StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
+  } else {
+    StartWrite(&message_);
+  }
+}
+
+void SingleExecutionCall::OnWriteDone(bool ok) {
+  message_.Clear();
+  {
+    const absl::MutexLock lock(&mutex_);
+    waits_since_ = absl::InfiniteFuture();
+  }
+  if (!ok) executor_.Cancel(ready_, CallerIsGone(context_));
+  WriteNext();
+}
+
+void SingleExecutionCall::Drain() { EndWithoutMessage(Draining()); }
+
+void SingleExecutionCall::OnCancel() { Abort(CallerIsGone(context_)); }
+
+void SingleExecutionCall::Abort(const absl::Status& why) {
+  if (EndWithoutMessage(why)) return;
+  std::shared_ptr<Execution> execution;
+  {
+    const absl::MutexLock lock(&mutex_);
+    execution = execution_;
+    if (aborted_.ok()) aborted_ = why;
+  }
+  if (execution != nullptr) executor_.Cancel(execution, why);
+}
+
+void SingleExecutionCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (now - waits_since_ < timeout) return;
+    // A large message on a slow network takes long. Where the server can see them, arriving bytes
+    // count as progress.
+    if (waits_for_message_ &&
+        (origin_.connection == nullptr || now - origin_.connection->last_received_at() < timeout)) {
+      return;
+    }
+  }
+  if (EndWithoutMessage(NoMessage(timeout))) return;
+  Abort(ResultsAreNotRead(timeout));
+  context_.TryCancel();  // nothing else ends the write in flight
+}
+
+void SingleExecutionCall::OnDone() {
+  message_.Clear();
+  if (ready_ != nullptr) executor_.Finish(ready_);
+  open_calls_.Remove(*this);
+  delete this;
+}
+
+}  // namespace opmill

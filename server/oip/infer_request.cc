@@ -1,0 +1,301 @@
+#include "server/oip/infer_request.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "kernels/base/errors.h"
+#include "proto/stack_message.h"
+#include "server/api/call_context.h"
+#include "server/api/result_stream.h"
+#include "server/oip/data_types.h"
+#include "server/oip/typed_contents.h"
+
+namespace opmill::oip {
+namespace {
+
+using inference::InferParameter;
+using inference::ModelInferRequest;
+
+// What protobuf, and with it most clients, can read.
+constexpr uint64_t kMostResponseBytes = uint64_t{2047} << 20;
+
+std::string InputPath(size_t position) { return absl::StrCat("inputs[", position, "]"); }
+
+std::string ShapeTextOf(const TensorDesc& tensor) {
+  return absl::StrCat(NameOf(tensor.data_type), "[", absl::StrJoin(tensor.sizes, ","), "]");
+}
+
+absl::StatusOr<TensorDesc> DecodeTensor(const ModelInferRequest::InferInputTensor& from,
+                                        const std::string& path) {
+  TensorDesc to;
+  ASSIGN_OR_RETURN(to.data_type, DataTypeFrom(from.datatype(), absl::StrCat(path, ".datatype")));
+  for (int i = 0; i < from.shape_size(); ++i) {
+    const int64_t size = from.shape(i);
+    if (size < 1 || size > int64_t{std::numeric_limits<uint32_t>::max()}) {
+      const std::string field = absl::StrCat(path, ".shape[", i, "]");
+      return InvalidField(field, absl::StrCat(field, " (", size, ") is not at least 1 and at most ",
+                                              std::numeric_limits<uint32_t>::max(), "."));
+    }
+    to.sizes.push_back(static_cast<uint32_t>(size));
+    if (to.sizes.size() > kMaxRank) break;  // refused by the operator
+  }
+  return to;
+}
+
+template <typename Tensors>
+absl::Status RefuseParameters(const Tensors& tensors, absl::string_view field) {
+  for (int i = 0; i < tensors.size(); ++i) {
+    for (const auto& [name, value] : tensors[i].parameters()) {
+      const std::string path = absl::StrCat(field, "[", i, "].parameters.", name);
+      return InvalidField(path, absl::StrCat(path, " (\"", TextOf(value),
+                                             "\") is not a parameter that this server knows."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Parameters of the protocol itself; all others are the model's.
+absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferParameter& value,
+                                        ExecutionRequest& begin) {
+  if (absl::StartsWith(name, "triton_")) return true;  // wishes that other servers grant
+  if (name == "priority") return true;                 // all calls have the same
+  if (name != "timeout") return false;
+  const int64_t microseconds = value.parameter_choice_case() == InferParameter::kUint64Param
+                                   ? static_cast<int64_t>(value.uint64_param())
+                                   : value.int64_param();
+  if (microseconds <= 0) {
+    return InvalidField("parameters.timeout",
+                        absl::StrCat("parameters.timeout (\"", TextOf(value),
+                                     "\") is not a positive number of microseconds."));
+  }
+  begin.deadline =
+      std::min(begin.deadline, begin.origin.arrived + absl::Microseconds(microseconds));
+  return true;
+}
+
+// Renames "input.sizes[1]" to "inputs[0].shape[1]".
+absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t>& positions,
+                          absl::Status status) {
+  const std::optional<std::string> field = FieldOf(status);
+  if (!field.has_value()) return status;
+  const size_t end = std::min(field->find_first_of(".["), field->size());
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    if (absl::string_view(*field).substr(0, end) != schema.inputs[i].name) continue;
+    return WithField(
+        std::move(status),
+        absl::StrCat(InputPath(positions[i]),
+                     absl::StrReplaceAll(absl::string_view(*field).substr(end),
+                                         {{".sizes", ".shape"}, {".data_type", ".datatype"}})));
+  }
+  return status;
+}
+
+std::string NamesOf(const std::vector<ModelTensor>& tensors) {
+  return absl::StrJoin(tensors, ", ", [](std::string* out, const ModelTensor& tensor) {
+    absl::StrAppend(out, tensor.name);
+  });
+}
+
+size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) {
+  const auto found = absl::c_find_if(tensors, [&](const auto& t) { return t.name == name; });
+  return static_cast<size_t>(found - tensors.begin());
+}
+
+}  // namespace
+
+absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
+                                  ExecutionRequest& begin) {
+  ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
+  StackMessage<ModelInferRequest> header;
+  if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
+  id_ = header->id();
+  ASSIGN_OR_RETURN(model_, models.Find(header->model_name(), header->model_version()));
+  return DecodeHeader(*header, begin);
+}
+
+absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, ExecutionRequest& begin) {
+  RETURN_IF_ERROR(RefuseParameters(header.inputs(), "inputs"));
+  RETURN_IF_ERROR(RefuseParameters(header.outputs(), "outputs"));
+  Parameters parameters;
+  for (const auto& [name, value] : header.parameters()) {
+    ASSIGN_OR_RETURN(const bool is_own, DecodeOwnParameter(name, value, begin));
+    if (!is_own) parameters.emplace(name, TextOf(value));
+  }
+  std::vector<TensorDesc> inputs;
+  RETURN_IF_ERROR(DecodeInputs(header, inputs));
+  absl::StatusOr<OperatorDesc> desc = DescribeRequest(*model_, std::move(inputs), parameters);
+  if (!desc.ok()) {
+    std::vector<size_t> positions;
+    for (const Source& source : sources_) positions.push_back(source.position);
+    return NamingInputs(*model_->schema, positions, desc.status());
+  }
+  begin.desc = *std::move(desc);
+  RETURN_IF_ERROR(CheckSources(begin.desc));
+  return DecodeOutputs(header, begin.desc);
+}
+
+absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header,
+                                        std::vector<TensorDesc>& inputs) {
+  const std::vector<ModelTensor>& expected = model_->inputs;
+  if (static_cast<size_t>(header.inputs_size()) != expected.size()) {
+    return InvalidField(
+        "inputs", absl::StrCat("inputs has ", header.inputs_size(), " tensors; ", model_->name,
+                               " takes ", expected.size(), ": ", NamesOf(expected), "."));
+  }
+  inputs.resize(expected.size());
+  sources_.resize(expected.size());
+  std::vector<bool> given(expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto& input = header.inputs(static_cast<int>(i));
+    const std::string name_path = absl::StrCat(InputPath(i), ".name");
+    const size_t index = IndexOf(expected, input.name());
+    if (index == expected.size()) {
+      return InvalidField(name_path,
+                          absl::StrCat(name_path, " (\"", input.name(), "\") is not an input of ",
+                                       model_->name, ", which takes ", NamesOf(expected), "."));
+    }
+    if (given[index]) {
+      return InvalidField(name_path,
+                          absl::StrCat(name_path, " (\"", input.name(), "\") is given twice."));
+    }
+    given[index] = true;
+    sources_[index].position = i;
+    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, InputPath(i)));
+    RETURN_IF_ERROR(FindSource(i, sources_[index]));
+  }
+  if (const size_t raw = message_->chunks().size(); raw > expected.size()) {
+    return InvalidField("raw_input_contents",
+                        absl::StrCat("raw_input_contents has ", raw, " tensors, but inputs has ",
+                                     expected.size(), "."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferRequest::FindSource(size_t position, Source& source) const {
+  const std::vector<IncomingChunk>& raw = message_->chunks();
+  const std::vector<Payload>& contents = message_->contents()[position];
+  const bool is_typed = absl::c_any_of(contents, [](const Payload& p) { return p.size() > 0; });
+  if (is_typed && !raw.empty()) {
+    const std::string path = absl::StrCat(InputPath(position), ".contents");
+    return InvalidField(path, absl::StrCat(path,
+                                           " is given beside raw_input_contents; a request has "
+                                           "one or the other."));
+  }
+  if (position < raw.size()) {
+    source.raw = &raw[position].data;
+  } else if (is_typed) {
+    source.contents = &contents;
+  } else {
+    const std::string path = InputPath(position);
+    return InvalidField(path,
+                        absl::StrCat(path, " has no elements: raw_input_contents has ", raw.size(),
+                                     " tensors, and ", path, ".contents is empty."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferRequest::CheckSources(const OperatorDesc& desc) const {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const Source& source = sources_[i];
+    const TensorDesc& tensor = desc.inputs[i];
+    if (source.raw == nullptr) {
+      RETURN_IF_ERROR(CheckContents(*source.contents, tensor,
+                                    absl::StrCat(InputPath(source.position), ".contents")));
+      continue;
+    }
+    const uint64_t bytes = SpannedBytes(tensor);
+    if (source.raw->size() == bytes) continue;
+    const std::string path = absl::StrCat("raw_input_contents[", source.position, "]");
+    return InvalidField(path, absl::StrCat(path, " has ", source.raw->size(), " bytes; ",
+                                           ShapeTextOf(tensor), " takes ", bytes, "."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header,
+                                         const OperatorDesc& desc) {
+  const std::vector<ModelTensor>& known = model_->outputs;
+  for (int i = 0; i < header.outputs_size(); ++i) {
+    const std::string& name = header.outputs(i).name();
+    const std::string path = absl::StrCat("outputs[", i, "].name");
+    const size_t index = IndexOf(known, name);
+    if (index == known.size()) {
+      return InvalidField(path, absl::StrCat(path, " (\"", name, "\") is not an output of ",
+                                             model_->name, ", which gives ", NamesOf(known), "."));
+    }
+    if (absl::c_linear_search(outputs_, index)) {
+      return InvalidField(path, absl::StrCat(path, " (\"", name, "\") is given twice."));
+    }
+    outputs_.push_back(index);
+  }
+  if (outputs_.empty()) {
+    for (size_t i = 0; i < known.size(); ++i) outputs_.push_back(i);
+  }
+  uint64_t bytes = 0;
+  for (const size_t index : outputs_) bytes += SpannedBytes(*desc.outputs[index]);
+  if (bytes <= kMostResponseBytes) return absl::OkStatus();
+  return InvalidField(
+      "outputs", absl::StrCat("The outputs have ", bytes, " bytes; one response holds at most ",
+                              kMostResponseBytes, "."));
+}
+
+void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
+  const std::vector<TensorDesc>& inputs = execution->desc().inputs;
+  for (uint32_t i = 0; i < sources_.size(); ++i) {
+    const std::string path = InputPath(sources_[i].position);
+    if (sources_[i].raw != nullptr) {
+      executor.Receive(execution, {.tensor_index = i, .data = *sources_[i].raw}, path);
+      continue;
+    }
+    uint64_t offset = 0;
+    ConvertContents(*sources_[i].contents, inputs[i], [&](absl::Span<const std::byte> bytes) {
+      const std::vector<grpc::Slice> slices = {
+          grpc::Slice(bytes.data(), bytes.size(), grpc::Slice::STATIC_SLICE)};
+      executor.Receive(
+          execution,
+          {.tensor_index = i, .offset = offset, .data = Payload(&slices, 0, 0, bytes.size())},
+          path);
+      offset += bytes.size();
+    });
+  }
+  sources_.clear();
+  message_.reset();
+}
+
+bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t outer_field,
+                          grpc::ByteBuffer& message) const {
+  StackMessage<inference::ModelInferResponse> header;
+  header->set_model_name(model_->name);
+  header->set_model_version(model_->version);
+  header->set_id(id_);
+  std::vector<grpc::Slice> contents;
+  for (const size_t index : outputs_) {
+    const std::shared_ptr<BudgetedBuffer> output = execution->output(index);
+    if (output == nullptr) return false;
+    const TensorDesc& tensor = execution->outputs()[index];
+    inference::ModelInferResponse::InferOutputTensor& to = *header->add_outputs();
+    to.set_name(model_->outputs[index].name);
+    to.set_datatype(std::string(NameOf(tensor.data_type)));
+    to.mutable_shape()->Add(tensor.sizes.begin(), tensor.sizes.end());
+    contents.push_back(SliceOf(output, 0, execution->output_bytes()[index]));
+  }
+  model_->statistics->AddSuccess(execution->report());
+  grpc::ByteBuffer joined =
+      JoinBytes(*header, inference::ModelInferResponse::kRawOutputContentsFieldNumber,
+                std::move(contents), outer_field);
+  message.Swap(&joined);
+  return true;
+}
+
+void InferRequest::CountFailure(absl::Time arrived) const {
+  if (model_ != nullptr) model_->statistics->AddFailure(absl::Now() - arrived);
+}
+
+}  // namespace opmill::oip

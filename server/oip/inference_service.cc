@@ -1,0 +1,203 @@
+#include "server/oip/inference_service.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/call_context.h"
+#include "server/api/grpc_status.h"
+#include "server/api/server_info.h"
+#include "server/oip/model_infer_call.h"
+#include "server/oip/model_stream_infer_call.h"
+
+namespace opmill::oip {
+namespace {
+
+constexpr const char* kExtensions[] = {"model_configuration", "model_repository", "parameters",
+                                       "statistics"};
+
+absl::Status NoCudaSharedMemory() {
+  return absl::UnimplementedError("This server has no CUDA shared memory.");
+}
+
+absl::Status NoSystemSharedMemory() {
+  return absl::UnimplementedError("This server has no system shared memory.");
+}
+
+// The models that a request means: all of them if it names none.
+absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTable& models,
+                                                                 const std::string& name,
+                                                                 const std::string& version) {
+  if (name.empty()) return models.All();
+  absl::StatusOr<std::shared_ptr<const Model>> model = models.Find(name, version);
+  if (!model.ok()) return model.status();
+  return std::vector{*std::move(model)};
+}
+
+}  // namespace
+
+InferenceService::InferenceService(const ServiceParts& parts, const ModelTable& models,
+                                   std::function<bool()> is_ready)
+    : parts_(parts), models_(models), is_ready_(std::move(is_ready)) {
+  RegisterRaw("ModelInfer", [this](auto* context) { return BeginInfer(context); });
+  RegisterRaw("ModelStreamInfer", [this](auto* context) { return BeginStreamInfer(context); });
+}
+
+template <typename Handler>
+void InferenceService::RegisterRaw(const char* method, Handler handler) {
+  const int index = inference::ModelInferRequest::descriptor()
+                        ->file()
+                        ->FindServiceByName("GRPCInferenceService")
+                        ->FindMethodByName(method)
+                        ->index();
+  MarkMethodStreamed(index, nullptr);
+  MarkMethodRawCallback(
+      index, new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(handler));
+}
+
+RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
+  RequestOrigin origin;
+  const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
+  if (!begun.ok()) return Refuse(parts_, origin, begun);
+  return new ModelInferCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
+                            models_);
+}
+
+RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {
+  RequestOrigin origin;
+  absl::Status begun = BeginRaw("ModelStreamInfer", parts_, *context, origin);
+  if (begun.ok()) begun = parts_.executor.BeginStream(origin);
+  if (!begun.ok()) return Refuse(parts_, origin, begun);
+  return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
+                                     parts_.open_calls, models_,
+                                     parts_.limits.max_executions_per_stream);
+}
+
+grpc::ServerUnaryReactor* InferenceService::Answer(absl::string_view rpc,
+                                                   grpc::CallbackServerContext& context,
+                                                   const absl::Status& status) const {
+  const RequestOrigin origin = BeginCall(rpc, context, parts_.access, parts_.connections);
+  if (status.ok()) {
+    LogAnswer(origin);
+  } else {
+    parts_.executor.Refuse(origin, nullptr, status);
+  }
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerContext* context,
+                                                       const inference::ServerLiveRequest*,
+                                                       inference::ServerLiveResponse* response) {
+  response->set_live(true);
+  return Answer("ServerLive", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerContext* context,
+                                                        const inference::ServerReadyRequest*,
+                                                        inference::ServerReadyResponse* response) {
+  response->set_ready(is_ready_());
+  return Answer("ServerReady", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
+                                                       const inference::ModelReadyRequest* request,
+                                                       inference::ModelReadyResponse* response) {
+  response->set_ready(is_ready_() && models_.Find(request->name(), request->version()).ok());
+  return Answer("ModelReady", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::ServerMetadata(
+    grpc::CallbackServerContext* context, const inference::ServerMetadataRequest*,
+    inference::ServerMetadataResponse* response) {
+  response->set_name("opmill");
+  response->set_version(kVersion);
+  for (const char* const extension : kExtensions) response->add_extensions(extension);
+  return Answer("ServerMetadata", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::ModelMetadata(
+    grpc::CallbackServerContext* context, const inference::ModelMetadataRequest* request,
+    inference::ModelMetadataResponse* response) {
+  const auto model = models_.Find(request->name(), request->version());
+  if (model.ok()) EncodeMetadata(**model, *response);
+  return Answer("ModelMetadata", *context, model.status());
+}
+
+grpc::ServerUnaryReactor* InferenceService::ModelConfig(
+    grpc::CallbackServerContext* context, const inference::ModelConfigRequest* request,
+    inference::ModelConfigResponse* response) {
+  const auto model = models_.Find(request->name(), request->version());
+  if (model.ok()) EncodeConfig(**model, *response->mutable_config());
+  return Answer("ModelConfig", *context, model.status());
+}
+
+grpc::ServerUnaryReactor* InferenceService::ModelStatistics(
+    grpc::CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
+    inference::ModelStatisticsResponse* response) {
+  const auto models = Select(models_, request->name(), request->version());
+  if (models.ok()) {
+    for (const std::shared_ptr<const Model>& model : *models) {
+      inference::ModelStatistics& to = *response->add_model_stats();
+      model->statistics->Encode(to);
+      to.set_name(model->name);
+      to.set_version(model->version);
+    }
+  }
+  return Answer("ModelStatistics", *context, models.status());
+}
+
+grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
+    grpc::CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
+    inference::RepositoryIndexResponse* response) {
+  for (const IndexEntry& entry : models_.Index()) {
+    if (request->ready() && !entry.is_ready) continue;
+    inference::RepositoryIndexResponse::ModelIndex& to = *response->add_models();
+    to.set_name(entry.name);
+    to.set_version(entry.version);
+    to.set_state(entry.is_ready ? "READY" : "UNAVAILABLE");
+    to.set_reason(entry.reason);
+  }
+  return Answer("RepositoryIndex", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
+    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryStatusRequest*,
+    inference::SystemSharedMemoryStatusResponse*) {
+  return Answer("SystemSharedMemoryStatus", *context, NoSystemSharedMemory());
+}
+
+grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
+    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryRegisterRequest*,
+    inference::SystemSharedMemoryRegisterResponse*) {
+  return Answer("SystemSharedMemoryRegister", *context, NoSystemSharedMemory());
+}
+
+grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(
+    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryUnregisterRequest*,
+    inference::SystemSharedMemoryUnregisterResponse*) {
+  return Answer("SystemSharedMemoryUnregister", *context, NoSystemSharedMemory());
+}
+
+grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(
+    grpc::CallbackServerContext* context, const inference::CudaSharedMemoryStatusRequest*,
+    inference::CudaSharedMemoryStatusResponse*) {
+  return Answer("CudaSharedMemoryStatus", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryRegister(
+    grpc::CallbackServerContext* context, const inference::CudaSharedMemoryRegisterRequest*,
+    inference::CudaSharedMemoryRegisterResponse*) {
+  return Answer("CudaSharedMemoryRegister", *context, NoCudaSharedMemory());
+}
+
+// perf_analyzer unregisters all regions before it starts; none is registered.
+grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
+    grpc::CallbackServerContext* context, const inference::CudaSharedMemoryUnregisterRequest*,
+    inference::CudaSharedMemoryUnregisterResponse*) {
+  return Answer("CudaSharedMemoryUnregister", *context, absl::OkStatus());
+}
+
+}  // namespace opmill::oip

@@ -1,0 +1,136 @@
+#include "server/oip/model.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/base/errors.h"
+#include "server/oip/data_types.h"
+
+namespace opmill::oip {
+namespace {
+
+constexpr int64_t kAnySize = -1;
+
+// Of an example: FLOAT32 tensors with two dimensions.
+std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t function) {
+  auto model = std::make_shared<Model>();
+  model->name = std::string(schema.name);
+  model->schema = &schema;
+  OperatorDesc example = {.schema = &schema};
+  example.inputs.assign(schema.inputs.size(), {.data_type = DataType::kFloat32, .sizes = {1, 1}});
+  example.outputs.resize(schema.outputs.size());
+  for (const AttributeSchema& attribute : schema.attributes) {
+    example.attributes.push_back({attribute.kind == AttributeKind::kNumber ? 1u : 0u});
+  }
+  if (schema.has_functions()) {
+    const AttributeSchema& attribute = schema.attributes[schema.function_attribute];
+    const std::string choice(attribute.choices[function]);
+    absl::StrAppend(&model->name, "_", absl::AsciiStrToLower(choice));
+    model->parameters.emplace(attribute.name, choice);
+    example.attributes[schema.function_attribute] = {function};
+  }
+  std::vector<InferredOutput> outputs(schema.outputs.size());
+  static_cast<void>(schema.infer(example, outputs));
+  const std::vector<int64_t> shape = {kAnySize, kAnySize};
+  for (const TensorSchema& input : schema.inputs) {
+    model->inputs.push_back({std::string(input.name), DataType::kFloat32, shape});
+  }
+  for (size_t i = 0; i < schema.outputs.size(); ++i) {
+    model->outputs.push_back({std::string(schema.outputs[i].name), outputs[i].data_type, shape});
+  }
+  return model;
+}
+
+absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input) {
+  const ModelTensor& tensor = model.inputs[index];
+  const absl::string_view field = model.schema->inputs[index].name;
+  if (input.data_type != tensor.data_type) {
+    return InvalidField(
+        absl::StrCat(field, ".data_type"),
+        absl::StrCat("The input ", tensor.name, " of ", model.name, " is ",
+                     NameOf(tensor.data_type), ", not ", NameOf(input.data_type), "."));
+  }
+  bool fits = input.sizes.size() == tensor.shape.size();
+  for (size_t i = 0; fits && i < tensor.shape.size(); ++i) {
+    fits = tensor.shape[i] == kAnySize || tensor.shape[i] == int64_t{input.sizes[i]};
+  }
+  if (fits) return absl::OkStatus();
+  return InvalidField(absl::StrCat(field, ".sizes"),
+                      absl::StrCat("The input ", tensor.name, " of ", model.name,
+                                   " has the shape [", absl::StrJoin(tensor.shape, ","), "], not [",
+                                   absl::StrJoin(input.sizes, ","), "]."));
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Model>> BuiltInModels() {
+  std::vector<std::shared_ptr<const Model>> models;
+  for (const OperatorSchema* const schema : Operators()) {
+    const size_t functions =
+        schema->has_functions() ? schema->attributes[schema->function_attribute].choices.size() : 1;
+    for (uint32_t i = 0; i < functions; ++i) models.push_back(MakeBuiltIn(*schema, i));
+  }
+  return models;
+}
+
+absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<TensorDesc> inputs,
+                                             const Parameters& parameters) {
+  Parameters all = model.parameters;
+  for (const auto& [name, text] : parameters) {
+    const std::optional<std::string> parameter = ParameterOf(*model.schema, name);
+    const std::string path = absl::StrCat("parameters.", name);
+    if (!model.is_built_in || !parameter.has_value() || model.parameters.contains(*parameter)) {
+      return InvalidField(
+          path, absl::StrCat(path, " (\"", text, "\") is not a parameter of ", model.name,
+                             model.is_built_in
+                                 ? absl::StrCat("; its parameters are ",
+                                                ParameterNames(*model.schema, model.parameters))
+                                 : ", whose configuration sets all of them",
+                             "."));
+    }
+    if (!all.emplace(*parameter, text).second) {
+      return InvalidField(path,
+                          absl::StrCat(path, " (\"", text, "\") is given under another name, ",
+                                       "with the value \"", all[*parameter], "\"."));
+    }
+  }
+  if (!model.is_built_in) {
+    for (size_t i = 0; i < inputs.size(); ++i) RETURN_IF_ERROR(CheckInput(model, i, inputs[i]));
+  }
+  return DescribeOperator(*model.schema, std::move(inputs), all);
+}
+
+void EncodeMetadata(const Model& model, inference::ModelMetadataResponse& to) {
+  to.set_name(model.name);
+  to.add_versions(model.version);
+  to.set_platform(std::string(kPlatform));
+  const auto encode = [](const ModelTensor& from,
+                         inference::ModelMetadataResponse::TensorMetadata& tensor) {
+    tensor.set_name(from.name);
+    tensor.set_datatype(std::string(NameOf(from.data_type)));
+    tensor.mutable_shape()->Add(from.shape.begin(), from.shape.end());
+  };
+  for (const ModelTensor& input : model.inputs) encode(input, *to.add_inputs());
+  for (const ModelTensor& output : model.outputs) encode(output, *to.add_outputs());
+}
+
+void EncodeConfig(const Model& model, inference::ModelConfig& to) {
+  to.set_name(model.name);
+  to.set_platform(std::string(kPlatform));
+  to.set_backend(std::string(kPlatform));
+  const auto encode = [](const ModelTensor& from, auto& tensor) {
+    tensor.set_name(from.name);
+    tensor.set_data_type(EncodeDataType(from.data_type));
+    tensor.mutable_dims()->Add(from.shape.begin(), from.shape.end());
+  };
+  for (const ModelTensor& input : model.inputs) encode(input, *to.add_input());
+  for (const ModelTensor& output : model.outputs) encode(output, *to.add_output());
+  auto& parameters = *to.mutable_parameters();
+  parameters["operator"].set_string_value(std::string(model.schema->name));
+  for (const auto& [name, text] : model.parameters) parameters[name].set_string_value(text);
+}
+
+}  // namespace opmill::oip

@@ -1,0 +1,55 @@
+// Models: the names by which callers of the Open Inference Protocol choose operators.
+#ifndef OPMILL_SERVER_OIP_MODEL_H_
+#define OPMILL_SERVER_OIP_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "inference/grpc_service.pb.h"
+#include "inference/model_config.pb.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "server/oip/model_statistics.h"
+#include "server/oip/parameters.h"
+
+namespace opmill::oip {
+
+struct ModelTensor {
+  std::string name;
+  DataType data_type = DataType::kUnknown;
+  std::vector<int64_t> shape;  // -1: any size
+};
+
+// Immutable except for its statistics.
+struct Model {
+  std::string name;
+  std::string version = "1";
+  const OperatorSchema* schema = nullptr;
+  Parameters parameters;  // set by the model; requests may set others if it is built in
+  // A built-in model takes every type and rank of its operator; its tensors are only examples, for
+  // clients that need some. A configured model takes what its tensors say.
+  bool is_built_in = true;
+  std::vector<ModelTensor> inputs;
+  std::vector<ModelTensor> outputs;
+  std::shared_ptr<ModelStatistics> statistics = std::make_shared<ModelStatistics>();
+};
+
+// One for each operator, or for each function of an operator: "argmax", "reduce_sum", ...
+std::vector<std::shared_ptr<const Model>> BuiltInModels();
+
+// The descriptor of a request with these inputs, in the order of the model, and parameters.
+absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<TensorDesc> inputs,
+                                             const Parameters& parameters);
+
+void EncodeMetadata(const Model& model, inference::ModelMetadataResponse& to);
+void EncodeConfig(const Model& model, inference::ModelConfig& to);
+
+inline constexpr absl::string_view kPlatform = "opmill";
+
+}  // namespace opmill::oip
+
+#endif  // OPMILL_SERVER_OIP_MODEL_H_

@@ -1,0 +1,250 @@
+#include "server/oip/model_config.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "inference/model_config.pb.h"
+#include "kernels/base/errors.h"
+#include "server/oip/data_types.h"
+
+namespace opmill::oip {
+namespace {
+
+constexpr int64_t kAnySize = -1;
+constexpr absl::string_view kOperator = "operator";
+
+// Keeps the first error.
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text_.empty())
+      text_ = absl::StrCat("Line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::Status CheckWord(absl::string_view field, const std::string& value,
+                       absl::string_view expected) {
+  if (value.empty() || value == expected) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat(field, " (\"", value, "\") is not \"", expected, "\"."));
+}
+
+// Sets the operator and its parameters.
+absl::Status ReadParameters(const inference::ModelConfig& config, Model& model) {
+  const auto named = config.parameters().find(std::string(kOperator));
+  if (named == config.parameters().end()) {
+    return InvalidField("parameters.operator", "parameters.operator is not given.");
+  }
+  const std::string& wanted = named->second.string_value();
+  for (const std::shared_ptr<const Model>& built_in : BuiltInModels()) {
+    if (wanted == built_in->name || wanted == built_in->schema->name) {
+      model.schema = built_in->schema;
+      if (wanted == built_in->name) model.parameters = built_in->parameters;
+      break;
+    }
+  }
+  if (model.schema == nullptr) {
+    return InvalidField("parameters.operator",
+                        absl::StrCat("parameters.operator (\"", wanted,
+                                     "\") is none of the built-in models of this server."));
+  }
+  for (const auto& [key, value] : config.parameters()) {
+    if (key == kOperator) continue;
+    const std::optional<std::string> parameter = ParameterOf(*model.schema, key);
+    const std::string path = absl::StrCat("parameters.", key);
+    if (!parameter.has_value() ||
+        !model.parameters.emplace(*parameter, value.string_value()).second) {
+      return InvalidField(
+          path, absl::StrCat(path, " (\"", value.string_value(), "\") is not a parameter of ",
+                             wanted, ", or given twice; its parameters are ",
+                             ParameterNames(*model.schema, {}), "."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadInputs(const inference::ModelConfig& config, Model& model) {
+  const auto& expected = model.schema->inputs;
+  if (static_cast<size_t>(config.input_size()) != expected.size()) {
+    return InvalidField("input", absl::StrCat("input has ", config.input_size(), " tensors; ",
+                                              model.schema->name, " takes ", expected.size(), "."));
+  }
+  for (int i = 0; i < config.input_size(); ++i) {
+    const inference::ModelInput& from = config.input(i);
+    const std::string path = absl::StrCat("input[", i, "]");
+    ModelTensor& to = model.inputs.emplace_back();
+    to.name =
+        from.name().empty() ? std::string(expected[static_cast<size_t>(i)].name) : from.name();
+    ASSIGN_OR_RETURN(to.data_type,
+                     DecodeDataType(from.data_type(), absl::StrCat(path, ".data_type")));
+    to.shape.assign(from.dims().begin(), from.dims().end());
+    for (size_t d = 0; d < to.shape.size(); ++d) {
+      const int64_t size = to.shape[d];
+      constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
+      if (size == kAnySize || (size >= 1 && size <= kMost)) continue;
+      const std::string field = absl::StrCat(path, ".dims[", d, "]");
+      return InvalidField(field, absl::StrCat(field, " (", size, ") is neither -1, for any size, ",
+                                              "nor at least 1 and at most ", kMost, "."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+using Sizes = std::array<uint32_t, kMaxRank>;
+
+// The inputs, with these sizes for dimensions of any size.
+std::vector<TensorDesc> Sample(const Model& model, const Sizes& sizes) {
+  std::vector<TensorDesc> inputs;
+  for (const ModelTensor& tensor : model.inputs) {
+    TensorDesc& input = inputs.emplace_back();
+    input.data_type = tensor.data_type;
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      const bool is_any = tensor.shape[d] == kAnySize && d < kMaxRank;
+      input.sizes.push_back(is_any ? sizes[d] : static_cast<uint32_t>(tensor.shape[d]));
+    }
+  }
+  return inputs;
+}
+
+// Infers the outputs from samples of the inputs: a dimension of an output that changes with a
+// dimension of any size has any size too.
+absl::Status InferOutputs(Model& model) {
+  const auto describe = [&](const Sizes& sizes) {
+    return DescribeOperator(*model.schema, Sample(model, sizes), model.parameters);
+  };
+  Sizes sizes;
+  sizes.fill(1);
+  absl::StatusOr<OperatorDesc> base = describe(sizes);
+  // Some attributes need larger sizes, such as k.
+  for (uint32_t larger = 2; !base.ok() && larger <= 1u << 30; larger *= 2) {
+    for (size_t d = 0; d < kMaxRank && !base.ok(); ++d) {
+      Sizes tried = sizes;
+      tried[d] = larger;
+      absl::StatusOr<OperatorDesc> desc = describe(tried);
+      if (!desc.ok()) continue;
+      base = std::move(desc);
+      sizes = tried;
+    }
+  }
+  if (!base.ok()) return base.status();
+  model.outputs.clear();
+  for (size_t i = 0; i < model.schema->outputs.size(); ++i) {
+    ModelTensor& to = model.outputs.emplace_back();
+    to.name = std::string(model.schema->outputs[i].name);
+    to.data_type = base->outputs[i]->data_type;
+    to.shape.assign(base->outputs[i]->sizes.begin(), base->outputs[i]->sizes.end());
+  }
+  for (size_t d = 0; d < kMaxRank; ++d) {
+    Sizes varied = sizes;
+    ++varied[d];
+    const absl::StatusOr<OperatorDesc> other = describe(varied);
+    if (!other.ok()) continue;
+    for (size_t i = 0; i < model.outputs.size(); ++i) {
+      for (size_t o = 0; o < model.outputs[i].shape.size(); ++o) {
+        if (other->outputs[i]->sizes[o] != base->outputs[i]->sizes[o]) {
+          model.outputs[i].shape[o] = kAnySize;
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Names and types of outputs are the configuration's; sizes are inferred, and checked if given.
+absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
+  const size_t count = model.schema->outputs.size();
+  if (config.output_size() > 0 && static_cast<size_t>(config.output_size()) != count) {
+    return InvalidField("output", absl::StrCat("output has ", config.output_size(), " tensors; ",
+                                               model.schema->name, " gives ", count, "."));
+  }
+  RETURN_IF_ERROR(InferOutputs(model));
+  for (int i = 0; i < config.output_size(); ++i) {
+    const inference::ModelOutput& from = config.output(i);
+    const size_t index = static_cast<size_t>(i);
+    if (!model.schema->outputs[index].holds_indices ||
+        from.data_type() == inference::TYPE_INVALID ||
+        from.data_type() == EncodeDataType(model.outputs[index].data_type)) {
+      continue;
+    }
+    ASSIGN_OR_RETURN(const DataType type,
+                     DecodeDataType(from.data_type(), absl::StrCat("output[", i, "].data_type")));
+    Model other = model;
+    other.parameters["index_type"] = std::string(NameOf(type));
+    if (InferOutputs(other).ok()) model = std::move(other);
+  }
+  for (int i = 0; i < config.output_size(); ++i) {
+    const inference::ModelOutput& from = config.output(i);
+    ModelTensor& to = model.outputs[static_cast<size_t>(i)];
+    const std::string path = absl::StrCat("output[", i, "]");
+    if (!from.name().empty()) to.name = from.name();
+    if (from.data_type() != inference::TYPE_INVALID &&
+        from.data_type() != EncodeDataType(to.data_type)) {
+      return InvalidField(
+          absl::StrCat(path, ".data_type"),
+          absl::StrCat(path, ".data_type is ", inference::DataType_Name(from.data_type()),
+                       "; the operator gives ", NameOf(to.data_type), "."));
+    }
+    const std::vector<int64_t> dims(from.dims().begin(), from.dims().end());
+    if (!dims.empty() && dims != to.shape) {
+      return InvalidField(
+          absl::StrCat(path, ".dims"),
+          absl::StrCat(path, ".dims is [", absl::StrJoin(dims, ","), "]; the operator gives [",
+                       absl::StrJoin(to.shape, ","), "]."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadVersion(const inference::ModelConfig& config, Model& model) {
+  const auto& versions = config.version_policy().specific().versions();
+  if (versions.empty()) return absl::OkStatus();
+  const std::string field = "version_policy.specific.versions";
+  if (versions.size() > 1 || versions[0] < 1) {
+    return InvalidField(field, absl::StrCat(field, " is not one positive number."));
+  }
+  model.version = absl::StrCat(versions[0]);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
+                                                        const std::string& text) {
+  inference::ModelConfig config;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text, &config)) {
+    return absl::InvalidArgumentError(absl::StrCat(error.text()));
+  }
+  auto model = std::make_shared<Model>();
+  model->name = name;
+  model->is_built_in = false;
+  RETURN_IF_ERROR(CheckWord("name", config.name(), name));
+  RETURN_IF_ERROR(CheckWord("backend", config.backend(), kPlatform));
+  RETURN_IF_ERROR(CheckWord("platform", config.platform(), kPlatform));
+  if (config.max_batch_size() != 0) {
+    return InvalidField("max_batch_size",
+                        absl::StrCat("max_batch_size (", config.max_batch_size(), ") is not 0."));
+  }
+  RETURN_IF_ERROR(ReadVersion(config, *model));
+  RETURN_IF_ERROR(ReadParameters(config, *model));
+  RETURN_IF_ERROR(ReadInputs(config, *model));
+  RETURN_IF_ERROR(ReadOutputs(config, *model));
+  return model;
+}
+
+}  // namespace opmill::oip

@@ -1,0 +1,43 @@
+// One ModelInfer call.
+#ifndef OPMILL_SERVER_OIP_MODEL_INFER_CALL_H_
+#define OPMILL_SERVER_OIP_MODEL_INFER_CALL_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/api/single_execution_call.h"
+#include "server/oip/infer_request.h"
+
+namespace opmill::oip {
+
+class ModelInferCall final : public SingleExecutionCall {
+ public:
+  // `models` must outlive the call.
+  ModelInferCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
+                 OpenCalls& open_calls, const ModelTable& models)
+      : SingleExecutionCall(context, std::move(origin), executor, open_calls), models_(models) {}
+
+ private:
+  absl::string_view message_type() const override { return "ModelInferRequest"; }
+  absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
+    arrived_ = begin.origin.arrived;
+    return request_.Decode(message, models_, begin);
+  }
+  void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
+    request_.SendInputs(executor, execution);
+  }
+  Written WriteResponse(const std::shared_ptr<Execution>& execution,
+                        grpc::ByteBuffer& message) override {
+    return request_.Encode(execution, 0, message) ? Written::kLast : Written::kError;
+  }
+  void Failed() override { request_.CountFailure(arrived_); }
+
+  const ModelTable& models_;
+  InferRequest request_;
+  absl::Time arrived_ = absl::Now();
+};
+
+}  // namespace opmill::oip
+
+#endif  // OPMILL_SERVER_OIP_MODEL_INFER_CALL_H_

@@ -1,0 +1,42 @@
+#include "server/oip/model_statistics.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/clock.h"
+
+namespace opmill::oip {
+namespace {
+
+void Add(absl::Duration duration, inference::StatisticDuration& to) {
+  to.set_count(to.count() + 1);
+  to.set_ns(to.ns() +
+            static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(duration))));
+}
+
+}  // namespace
+
+void ModelStatistics::AddSuccess(const Execution::Report& report) {
+  const absl::MutexLock lock(&mutex_);
+  inference::InferStatistics& stats = *counts_.mutable_inference_stats();
+  Add(report.total, *stats.mutable_success());
+  Add(report.times.compile + report.times.queue, *stats.mutable_queue());
+  Add(report.times.upload, *stats.mutable_compute_input());
+  Add(report.times.compute, *stats.mutable_compute_infer());
+  Add(report.times.download, *stats.mutable_compute_output());
+  counts_.set_inference_count(counts_.inference_count() + 1);
+  counts_.set_execution_count(counts_.execution_count() + 1);
+  counts_.set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())));
+}
+
+void ModelStatistics::AddFailure(absl::Duration duration) {
+  const absl::MutexLock lock(&mutex_);
+  Add(duration, *counts_.mutable_inference_stats()->mutable_fail());
+}
+
+void ModelStatistics::Encode(inference::ModelStatistics& to) const {
+  const absl::MutexLock lock(&mutex_);
+  to = counts_;
+}
+
+}  // namespace opmill::oip

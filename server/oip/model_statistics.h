@@ -1,0 +1,29 @@
+// What ModelStatistics reports of one model.
+#ifndef OPMILL_SERVER_OIP_MODEL_STATISTICS_H_
+#define OPMILL_SERVER_OIP_MODEL_STATISTICS_H_
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "inference/grpc_service.pb.h"
+#include "server/execution/execution.h"
+
+namespace opmill::oip {
+
+// Thread-safe. An inference counts in all parts at once, before its response is sent.
+class ModelStatistics {
+ public:
+  void AddSuccess(const Execution::Report& report) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddFailure(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Everything but name and version.
+  void Encode(inference::ModelStatistics& to) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  inference::ModelStatistics counts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opmill::oip
+
+#endif  // OPMILL_SERVER_OIP_MODEL_STATISTICS_H_

@@ -1,0 +1,203 @@
+#include "server/oip/parameters.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "kernels/base/errors.h"
+#include "kernels/descriptor/validate.h"
+#include "server/oip/data_types.h"
+
+namespace opmill::oip {
+namespace {
+
+constexpr absl::string_view kIndexType = "index_type";
+constexpr absl::string_view kFeatureLevel = "feature_level";
+
+bool IsAxes(const AttributeSchema& attribute) {
+  return attribute.kind == AttributeKind::kAxis || attribute.kind == AttributeKind::kAxes;
+}
+
+// "direction" for axis_direction.
+absl::string_view ShortName(const AttributeSchema& attribute) {
+  return absl::StripPrefix(attribute.name, "axis_");
+}
+
+bool HasIndices(const OperatorSchema& schema) {
+  return absl::c_any_of(schema.outputs, [](const TensorSchema& o) { return o.holds_indices; });
+}
+
+std::string PathOf(absl::string_view parameter) { return absl::StrCat("parameters.", parameter); }
+
+absl::Status InvalidParameter(absl::string_view parameter, absl::string_view text,
+                              absl::string_view sentence) {
+  const std::string path = PathOf(parameter);
+  return InvalidField(path, absl::StrCat(path, " (\"", text, "\") ", sentence, "."));
+}
+
+absl::StatusOr<AttributeValues> ReadAxes(const AttributeSchema& attribute, const std::string& text,
+                                         int64_t rank) {
+  AttributeValues axes;
+  if (absl::StripAsciiWhitespace(text).empty()) return axes;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t axis = 0;
+    if (!absl::SimpleAtoi(part, &axis)) {
+      return InvalidParameter(attribute.name, text, "is not a list of integers such as 0,2");
+    }
+    if (axis < -rank || axis >= rank) {
+      return InvalidParameter(attribute.name, text,
+                              absl::StrCat("has axis ", axis, ", but the first input has ", rank,
+                                           rank == 1 ? " dimension" : " dimensions", ": axes are ",
+                                           -rank, " to ", rank - 1));
+    }
+    axes.push_back(static_cast<uint32_t>(axis < 0 ? axis + rank : axis));
+  }
+  return axes;
+}
+
+absl::StatusOr<AttributeValues> ReadAttribute(const AttributeSchema& attribute,
+                                              const std::string& text, size_t rank) {
+  switch (attribute.kind) {
+    case AttributeKind::kAxes:
+      return ReadAxes(attribute, text, static_cast<int64_t>(rank));
+    case AttributeKind::kAxis: {
+      ASSIGN_OR_RETURN(AttributeValues axes, ReadAxes(attribute, text, static_cast<int64_t>(rank)));
+      if (axes.size() == 1) return axes;
+      return InvalidParameter(attribute.name, text, "is not one axis");
+    }
+    case AttributeKind::kFlag: {
+      bool flag = false;
+      if (absl::SimpleAtob(text, &flag)) return AttributeValues{flag ? 1u : 0u};
+      return InvalidParameter(attribute.name, text, "is neither true nor false");
+    }
+    case AttributeKind::kChoice: {
+      const auto found = absl::c_find(attribute.choices, absl::AsciiStrToUpper(text));
+      if (found != attribute.choices.end()) {
+        return AttributeValues{static_cast<uint32_t>(found - attribute.choices.begin())};
+      }
+      return InvalidParameter(attribute.name, text,
+                              absl::StrCat("is none of ", absl::AsciiStrToLower(absl::StrJoin(
+                                                              attribute.choices, ", "))));
+    }
+    case AttributeKind::kNumber:
+      break;
+  }
+  uint32_t number = 0;
+  if (absl::SimpleAtoi(text, &number)) return AttributeValues{number};
+  return InvalidParameter(attribute.name, text, "is not an integer from 0 to 4294967295");
+}
+
+absl::StatusOr<AttributeValues> AttributeFrom(const AttributeSchema& attribute,
+                                              const Parameters& parameters, size_t rank) {
+  const auto given = parameters.find(attribute.name);
+  if (given != parameters.end()) return ReadAttribute(attribute, given->second, rank);
+  if (attribute.kind == AttributeKind::kFlag) return AttributeValues{0};
+  if (!attribute.default_choice.empty()) {
+    return ReadAttribute(attribute, std::string(attribute.default_choice), rank);
+  }
+  const std::string path = PathOf(attribute.name);
+  return InvalidField(path, absl::StrCat(path, " is not given."));
+}
+
+absl::StatusOr<FeatureLevel> LevelFrom(const Parameters& parameters) {
+  const auto given = parameters.find(kFeatureLevel);
+  if (given == parameters.end()) return kNewestFeatureLevel;
+  const absl::StatusOr<FeatureLevel> level = FeatureLevelFrom(given->second);
+  if (level.ok()) return level;
+  return InvalidParameter(kFeatureLevel, given->second, "is not a feature level such as 5.0");
+}
+
+// Gives the outputs of indices the type that the parameter names.
+absl::StatusOr<OperatorDesc> WithIndexType(OperatorDesc desc, const std::string& text,
+                                           FeatureLevel level) {
+  ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(text, PathOf(kIndexType)));
+  std::vector<InferredOutput> inferred;
+  RETURN_IF_ERROR(desc.schema->infer(desc, inferred));
+  bool has_indices = false;
+  for (size_t i = 0; i < inferred.size(); ++i) {
+    if (!inferred[i].holds_indices) continue;
+    desc.outputs[i]->data_type = type;
+    has_indices = true;
+  }
+  if (has_indices) return Validate(std::move(desc), level);
+  return InvalidParameter(kIndexType, text,
+                          absl::StrCat("is given, but ", FullName(desc), " has no indices"));
+}
+
+// "axes[1]" becomes "parameters.axes".
+absl::Status NamingParameters(const OperatorSchema& schema, absl::Status status) {
+  const std::optional<std::string> field = FieldOf(status);
+  if (!field.has_value()) return status;
+  const std::string name = field->substr(0, field->find_first_of(".["));
+  if (!ParameterOf(schema, name).has_value()) return status;
+  return WithField(std::move(status), PathOf(name));
+}
+
+}  // namespace
+
+std::string TextOf(const inference::InferParameter& value) {
+  switch (value.parameter_choice_case()) {
+    case inference::InferParameter::kBoolParam:
+      return value.bool_param() ? "true" : "false";
+    case inference::InferParameter::kInt64Param:
+      return absl::StrCat(value.int64_param());
+    case inference::InferParameter::kUint64Param:
+      return absl::StrCat(value.uint64_param());
+    case inference::InferParameter::kDoubleParam:
+      return absl::StrCat(value.double_param());
+    case inference::InferParameter::kStringParam:
+      return value.string_param();
+    case inference::InferParameter::PARAMETER_CHOICE_NOT_SET:
+      break;
+  }
+  return "";
+}
+
+std::optional<std::string> ParameterOf(const OperatorSchema& schema, absl::string_view name) {
+  for (const AttributeSchema& attribute : schema.attributes) {
+    if (name == attribute.name || name == ShortName(attribute) ||
+        (IsAxes(attribute) && (name == "axis" || name == "axes"))) {
+      return std::string(attribute.name);
+    }
+  }
+  if (name == kFeatureLevel || (name == kIndexType && HasIndices(schema))) return std::string(name);
+  return std::nullopt;
+}
+
+std::string ParameterNames(const OperatorSchema& schema, const Parameters& given) {
+  std::vector<absl::string_view> names;
+  for (const AttributeSchema& attribute : schema.attributes) {
+    if (given.find(attribute.name) == given.end()) names.push_back(ShortName(attribute));
+  }
+  if (HasIndices(schema)) names.push_back(kIndexType);
+  names.push_back(kFeatureLevel);
+  return absl::StrJoin(names, ", ");
+}
+
+absl::StatusOr<OperatorDesc> DescribeOperator(const OperatorSchema& schema,
+                                              std::vector<TensorDesc> inputs,
+                                              const Parameters& parameters) {
+  OperatorDesc desc = {.schema = &schema, .inputs = std::move(inputs)};
+  desc.outputs.resize(schema.outputs.size());
+  const size_t rank = desc.inputs[0].sizes.size();
+  for (const AttributeSchema& attribute : schema.attributes) {
+    ASSIGN_OR_RETURN(desc.attributes.emplace_back(), AttributeFrom(attribute, parameters, rank));
+  }
+  ASSIGN_OR_RETURN(const FeatureLevel level, LevelFrom(parameters));
+  absl::StatusOr<OperatorDesc> valid = Validate(std::move(desc), level);
+  const auto index_type = parameters.find(kIndexType);
+  if (valid.ok() && index_type != parameters.end()) {
+    valid = WithIndexType(*std::move(valid), index_type->second, level);
+  }
+  if (valid.ok()) return valid;
+  return NamingParameters(schema, valid.status());
+}
+
+}  // namespace opmill::oip

@@ -1,0 +1,127 @@
+"""Models from --model_repository: exact metadata, inference, errors in a configuration, reload."""
+
+import pathlib
+import shutil
+import tempfile
+import time
+import unittest
+
+import numpy as np
+import tritonclient.grpc as triton
+
+from server_process import ROOT, ServerProcess
+
+CONFIG = """
+input {{ name: "x" data_type: TYPE_INT32 dims: [ 2, 3 ] }}
+parameters {{ key: "operator" value {{ string_value: "{operator}" }} }}
+parameters {{ key: "axes" value {{ string_value: "1" }} }}
+"""
+SECONDS = 60
+
+
+def infer(client, model, name, array, datatype):
+    tensor = triton.InferInput(name, array.shape, datatype)
+    tensor.set_data_from_numpy(array)
+    return client.infer(model, [tensor], client_timeout=SECONDS)
+
+
+class ModelRepository(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "models"
+        shutil.copytree(ROOT / "deploy" / "models", self.folder)
+
+    def write(self, model, text):
+        (self.folder / model).mkdir(exist_ok=True)
+        (self.folder / model / "config.pbtxt").write_text(text, encoding="utf-8")
+
+    def start(self):
+        server = self.enterContext(ServerProcess(f"--model_repository={self.folder}",
+                                                 device="reference"))
+        return server, self.enterContext(triton.InferenceServerClient(server.address))
+
+    @staticmethod
+    def wait_until(is_true):
+        until = time.monotonic() + SECONDS
+        while not is_true():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+    def index(self, client):
+        return {model.name: (model.state, model.reason)
+                for model in client.get_model_repository_index().models}
+
+    def test_the_examples(self):
+        _, client = self.start()
+        metadata = client.get_model_metadata("row_argmax")
+        self.assertEqual([(t.name, t.datatype, list(t.shape)) for t in
+                          (*metadata.inputs, *metadata.outputs)],
+                         [("rows", "FP32", [-1, 1000]), ("best", "INT64", [-1, 1])])
+        metadata = client.get_model_metadata("top_5")
+        self.assertEqual([(t.name, t.datatype, list(t.shape)) for t in
+                          (*metadata.inputs, *metadata.outputs)],
+                         [("input", "FP16", [-1, -1]), ("output_values", "FP16", [-1, 5]),
+                          ("output_indices", "UINT32", [-1, 5])])
+        array = np.random.default_rng(1).random((7, 1000)).astype("float32")
+        result = infer(client, "row_argmax", "rows", array, "FP32").as_numpy("best")
+        self.assertEqual(result.dtype, np.int64)
+        np.testing.assert_array_equal(result.ravel(), array.argmax(1))
+        with self.assertRaises(triton.InferenceServerException) as raised:
+            infer(client, "row_argmax", "rows", array[:, :9], "FP32")
+        self.assertEqual(raised.exception.message(), "The input rows of row_argmax has the shape "
+                         "[-1,1000], not [7,9].")
+
+    def test_errors_name_file_and_field_and_leave_the_others(self):
+        cases = {
+            "unknown_operator": (CONFIG.format(operator="argh"), "parameters.operator",
+                                 'parameters.operator ("argh") is none of the built-in models of '
+                                 "this server."),
+            "no_input": ('parameters { key: "operator" value { string_value: "argmax" } }',
+                         "input", "input has 0 tensors; argmax takes 1."),
+            "bad_axis": (CONFIG.format(operator="argmax").replace('"1"', '"2"'), "parameters.axes",
+                         'parameters.axes ("2") has axis 2, but the first input has 2 dimensions: '
+                         "axes are -2 to 1."),
+            "bad_size": (CONFIG.format(operator="argmax").replace("3 ]", "0 ]"), "input[0].dims[1]",
+                         "input[0].dims[1] (0) is neither -1, for any size, nor at least 1 and at "
+                         "most 4294967295."),
+            "bad_output": (CONFIG.format(operator="reduce_sum") +
+                           "output { data_type: TYPE_INT64 }", "output[0].data_type",
+                           "output[0].data_type is TYPE_INT64; the operator gives INT32."),
+            "no_text": ("input [", "", None),
+            "reduce_sum": (CONFIG.format(operator="reduce_sum"), "",
+                           "reduce_sum is the name of a built-in model."),
+        }
+        for model, (text, _, _) in cases.items():
+            self.write(model, text)
+        server, client = self.start()
+        index = self.index(client)
+        for model, (_, field, sentence) in cases.items():
+            with self.subTest(model):
+                line = next(line for line in server.lines("model") if line["model"] == model)
+                self.assertTrue(line["file"].endswith(f"{model}/config.pbtxt"), line)
+                self.assertEqual(line.get("field", ""), field)
+                if sentence is not None:
+                    self.assertEqual(line["error"], sentence)
+                if model != "reduce_sum":
+                    self.assertEqual(index[model], ("UNAVAILABLE", line["error"]))
+                    self.assertFalse(client.is_model_ready(model))
+        self.assertTrue(client.is_model_ready("row_argmax"))
+
+    def test_reads_it_again(self):
+        server, client = self.start()
+        array = np.array([[3, 1, 2], [5, 5, 4]], "int32")
+        self.write("model", CONFIG.format(operator="argmax"))
+        self.wait_until(lambda: client.is_model_ready("model"))
+        result = infer(client, "model", "x", array, "INT32").as_numpy("output")
+        np.testing.assert_array_equal(result, [[0], [0]])
+        # An invalid configuration leaves the model as it was.
+        self.write("model", CONFIG.format(operator="argmoss"))
+        server.wait_for(lambda line: line.get("event") == "model" and "argmoss" in line["error"])
+        self.wait_until(lambda: self.index(client)["model"][1] != "")
+        infer(client, "model", "x", array, "INT32")
+        self.write("model", CONFIG.format(operator="argmin"))
+        self.wait_until(lambda: self.index(client)["model"] == ("READY", ""))
+        result = infer(client, "model", "x", array, "INT32").as_numpy("output")
+        np.testing.assert_array_equal(result, [[1], [2]])
+        shutil.rmtree(self.folder / "model")
+        self.wait_until(lambda: not client.is_model_ready("model"))
+        self.assertTrue(client.is_model_ready("top_5"))

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/address.h"
 #include "kernels/base/errors.h"
@@ -82,6 +83,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ta
       std::min<size_t>(options.max_received_message_bytes, std::numeric_limits<int>::max());
   arguments.SetMaxReceiveMessageSize(static_cast<int>(max_bytes));
   arguments.SetMaxSendMessageSize(-1);  // only the server's limit applies
+  // A server that comes back is connected to before the attempts of a call are used up.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetServiceConfigJSON(
       absl::StrCat(kServiceConfig, servers.is_group ? kHealthChecks : "", "}"));
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
@@ -96,6 +100,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ta
     }
   }
   return grpc::CreateCustomChannel(servers.uri, credentials, arguments);
+}
+
+void SleepUntilConnected(grpc::Channel& channel, absl::Duration time) {
+  const auto deadline = absl::ToChronoTime(absl::Now() + time);
+  while (channel.WaitForStateChange(channel.GetState(/*try_to_connect=*/true), deadline)) {
+    if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return;
+  }
 }
 
 }  // namespace opmill

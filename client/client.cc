@@ -179,13 +179,15 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& 
   ASSIGN_OR_RETURN(const size_t max_message_bytes, MaxMessageBytes(options.timeout));
   const bool is_small =
       TotalBytes(inputs) <= std::min(kMaxInlineBytes, max_message_bytes - kHeaderBytes);
-  return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
-               [&](absl::Duration remaining) {
-                 ExecutionOptions bounded = options;
-                 bounded.timeout = remaining;
-                 return is_small ? ExecuteInOneMessage(desc, inputs, sink, bounded)
-                                 : ExecuteInChunks(desc, inputs, sink, bounded);
-               });
+  return Retry(
+      connection_->options.max_attempts, connection_->TimeoutOf(options),
+      [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
+      [&](absl::Duration remaining) {
+        ExecutionOptions bounded = options;
+        bounded.timeout = remaining;
+        return is_small ? ExecuteInOneMessage(desc, inputs, sink, bounded)
+                        : ExecuteInChunks(desc, inputs, sink, bounded);
+      });
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
@@ -206,11 +208,13 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
   if (options.feature_level) request.set_feature_level(*options.feature_level);
   for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
   for (const v1::SharedMemoryRange& range : tensors.outputs) *request.add_shared_outputs() = range;
-  return Retry(connection_->options.max_attempts, connection_->TimeoutOf(options),
-               [&](absl::Duration remaining) {
-                 return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink,
-                                                    remaining, connection_->options.token);
-               });
+  return Retry(
+      connection_->options.max_attempts, connection_->TimeoutOf(options),
+      [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
+      [&](absl::Duration remaining) {
+        return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink, remaining,
+                                           connection_->options.token);
+      });
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,

@@ -15,7 +15,7 @@ constexpr absl::Duration kMaxDelay = absl::Seconds(2);
 }  // namespace
 
 absl::StatusOr<v1::ExecutionStatistics> Retry(
-    int max_attempts, absl::Duration timeout,
+    int max_attempts, absl::Duration timeout, absl::FunctionRef<void(absl::Duration)> sleep,
     absl::FunctionRef<absl::StatusOr<v1::ExecutionStatistics>(absl::Duration remaining)> attempt) {
   const absl::Time deadline = absl::Now() + timeout;
   absl::Duration delay = kFirstDelay;
@@ -29,7 +29,7 @@ absl::StatusOr<v1::ExecutionStatistics> Retry(
     const absl::Duration wait =
         RetryDelayOf(result.status()).value_or(delay) * absl::Uniform(random, 0.8, 1.2);
     if (absl::Now() + wait >= deadline) return result;
-    absl::SleepFor(wait);
+    sleep(wait);
     delay = std::min(2 * delay, kMaxDelay);
   }
 }

@@ -10,10 +10,10 @@
 namespace opmill {
 
 // Runs `attempt` until it ends with another status than Unavailable, at most `max_attempts` times
-// and within `timeout`; each attempt gets the remaining time. Waits between attempts as long as the
-// server requests, else with exponential backoff.
+// and within `timeout`; each attempt gets the remaining time. Between attempts it calls `sleep`
+// with the delay that the server requests, else with exponential backoff.
 absl::StatusOr<v1::ExecutionStatistics> Retry(
-    int max_attempts, absl::Duration timeout,
+    int max_attempts, absl::Duration timeout, absl::FunctionRef<void(absl::Duration)> sleep,
     absl::FunctionRef<absl::StatusOr<v1::ExecutionStatistics>(absl::Duration remaining)> attempt);
 
 }  // namespace opmill

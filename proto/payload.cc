@@ -235,8 +235,19 @@ void Payload::CopyTo(std::byte* target) const {
 
 absl::StatusOr<SplitMessage> SplitMessage::Split(const grpc::ByteBuffer& message,
                                                  PayloadKind kind) {
-  auto bytes = std::make_unique<Bytes>(Bytes{.message = message, .slices = {}});
-  if (!message.Dump(&bytes->slices).ok()) {
+  auto bytes = std::make_unique<Bytes>();
+  bytes->message = message;
+  return Split(std::move(bytes), kind);
+}
+
+absl::StatusOr<SplitMessage> SplitMessage::Take(grpc::ByteBuffer& message, PayloadKind kind) {
+  auto bytes = std::make_unique<Bytes>();
+  bytes->message.Swap(&message);
+  return Split(std::move(bytes), kind);
+}
+
+absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, PayloadKind kind) {
+  if (!bytes->message.Dump(&bytes->slices).ok()) {
     return absl::InternalError("The message's bytes cannot be read.");
   }
   SplitMessage split(std::move(bytes));

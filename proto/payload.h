@@ -56,6 +56,8 @@ class SplitMessage {
  public:
   // Returns InvalidArgument if the bytes are not a protobuf message.
   static absl::StatusOr<SplitMessage> Split(const grpc::ByteBuffer& message, PayloadKind kind);
+  // The same, but takes the bytes: `message` is empty afterwards. Saves references to slices.
+  static absl::StatusOr<SplitMessage> Take(grpc::ByteBuffer& message, PayloadKind kind);
 
   const std::string& header() const { return header_; }  // for ParseFromString
   const std::vector<IncomingChunk>& chunks() const { return chunks_; }
@@ -70,6 +72,7 @@ class SplitMessage {
   };
 
   explicit SplitMessage(std::unique_ptr<Bytes> bytes) : bytes_(std::move(bytes)) {}
+  static absl::StatusOr<SplitMessage> Split(std::unique_ptr<Bytes> bytes, PayloadKind kind);
 
   std::unique_ptr<Bytes> bytes_;  // its address does not change when this is moved
   std::string header_;

@@ -1,4 +1,4 @@
-// Protobuf messages that live on the stack.
+// Protobuf messages without allocations, on the stack or inside another object.
 #ifndef OPMILL_PROTO_STACK_MESSAGE_H_
 #define OPMILL_PROTO_STACK_MESSAGE_H_
 
@@ -16,7 +16,9 @@ class StackMessage {
   StackMessage& operator=(const StackMessage&) = delete;
 
   Message& operator*() { return *message_; }
+  const Message& operator*() const { return *message_; }
   Message* operator->() { return message_; }
+  const Message* operator->() const { return message_; }
 
  private:
   alignas(8) char space_[1024];

@@ -33,11 +33,11 @@ class Contract:
         return self.messages[f"{PACKAGE}.{name}"]
 
     def comment(self, name):
-        """As one line."""
+        """The comment, joined to one line."""
         return " ".join(self._comments[f"{PACKAGE}.{name}"].split())
 
     def choices(self, type_name):
-        """The values of an enumeration as the package writes them: "log_sum_exp"."""
+        """The values of an enumeration in the spelling of the package: "log_sum_exp"."""
         enum = self.enums[type_name.lstrip(".")]
         prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", enum.name).upper() + "_"
         return [value.name.removeprefix(prefix).lower() for value in enum.value if value.number]

@@ -1,13 +1,13 @@
-"""Writes what the package takes from the contract, proto/opmill/v1:
+"""Generates the files of the package that follow from the contract, proto/opmill/v1:
 
     build/venv/bin/python python/generate.py [--check]
 
-contract.binpb    the descriptors, from which the messages are made at import
+contract.binpb    the descriptors, from which the message classes are created at import
 _operators.py, _async_operators.py
                   a method for each operator, blocking and asynchronous
-_messages.py      a dataclass for each message that a server answers with
+_messages.py      a dataclass for each message that callers get from a server
 
-With --check it writes nothing, and fails where a file is not what it would write.
+With --check it writes nothing, and fails if a file is not up to date.
 """
 
 import pathlib
@@ -27,7 +27,7 @@ SOURCES = ("google/rpc/error_details.proto", "opmill/v1/service.proto")
 
 
 def read_contract():
-    """A FileDescriptorSet with the comments of the sources."""
+    """The contract as a FileDescriptorSet, with comments."""
     well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "contract.binpb"
@@ -39,7 +39,7 @@ def read_contract():
 
 
 def without_comments(contract):
-    """What the package needs of it; options are for other languages, and depend on protoc."""
+    """Without comments and options. Options are for other languages, and depend on protoc."""
     stripped = descriptor_pb2.FileDescriptorSet()
     stripped.CopyFrom(contract)
     for file in stripped.file:
@@ -60,7 +60,7 @@ def main():
              if not (TARGET / name).is_file() or (TARGET / name).read_bytes() != text]
     if "--check" in sys.argv[1:]:
         if stale:
-            raise SystemExit(f"{', '.join(stale)}: not what proto/ says; run python/generate.py")
+            raise SystemExit(f"{', '.join(stale)}: outdated; run python/generate.py")
         return
     for name in stale:
         (TARGET / name).write_bytes(files[name])

@@ -5,7 +5,7 @@ import textwrap
 import contract_reader
 from contract_reader import ENUM, MESSAGE, PACKAGE, REPEATED, Contract
 
-# What a caller gets, and the names that it has in Python. Messages inside them keep theirs.
+# The messages that callers get, and their names in Python. Nested messages keep their names.
 ANSWERS = {
     "GetServerInfoResponse": "ServerInfo",
     "GetStatisticsResponse": "Statistics",
@@ -46,7 +46,7 @@ def source(descriptors):
     order = []
 
     def visit(name):
-        """Parts before the whole."""
+        """Nested messages first."""
         for field in contract.message(name).field:
             if field.type == MESSAGE and field.type_name != _DURATION:
                 visit(field.type_name.removeprefix(f".{PACKAGE}."))

@@ -1,7 +1,7 @@
 """The sources of _operators.py and _async_operators.py.
 
-An operator that has nothing in the tables below gets a method of its own name, whose parameters are
-the fields of its message: inputs, then attributes.
+By default, an operator becomes a method of the same name, whose parameters are the fields of its
+message: inputs, then attributes. The tables below list the exceptions.
 """
 
 import dataclasses
@@ -9,15 +9,15 @@ import textwrap
 
 from contract_reader import ENUM, MESSAGE, PACKAGE, REPEATED, Contract
 
-# Python's names of operators, where they are not those of the contract less "element_wise_".
+# Python's names of operators, if they are not the contract's without "element_wise_".
 NAMES = {"arg_min": "argmin", "arg_max": "argmax", "cumulative_summation": "cumulative_sum"}
 # Operators whose axes have size 1 in the output, so that keepdims=False removes them.
 REDUCES = ("arg_min", "arg_max", "reduce")
-# The output that may have a type of indices; uint32 where the caller asks for none.
+# The output of indices, whose type the caller may choose; uint32 by default.
 INDEX_OUTPUT = {"arg_min": 0, "arg_max": 0, "reduce": 0, "top_k": 1}
-# Defaults of attributes, as source, where they are not those of _parameter.
+# Defaults of attributes, as source text, if they are not those of _parameter.
 DEFAULTS = {"hardmax.axes": "-1"}
-# Parameters that stand for another attribute: name, type, default, and the attribute from it.
+# Parameters that replace an attribute: name, type, default, and the expression of the attribute.
 REPLACED = {"top_k.axis_direction": ("largest", "bool", "True",
                                      '"decreasing" if largest else "increasing"')}
 # NumPy's names of reduce's functions.
@@ -96,7 +96,7 @@ class Operator:
         self.attributes = [_parameter(field.name, f) for f in fields if f not in tensors]
 
     def parameters(self):
-        """Required ones and axes by position, the others by name."""
+        """Required parameters and axes are positional, the others are keywords."""
         by_position = [Parameter(name, "ArrayLike") for name in self.inputs]
         by_position += [p for p in self.attributes if not p.default]
         by_position += [p for p in self.attributes if p.default and p.name == "axis"]
@@ -171,14 +171,14 @@ def _class(name, contract, keyword, wait):
 
 
 def _with_head(head, text):
-    """Imports Sequence where an attribute is a list."""
+    """Adds the import of Sequence if an attribute is a list."""
     lists = "Sequence[" in text
     head = head.replace("COLLECTIONS", "Mapping, Sequence" if lists else "Mapping")
     return head.replace("LISTS", "from collections.abc import Sequence\n" if lists else "") + text
 
 
 def source(descriptors):
-    """Of _operators.py."""
+    """The text of _operators.py."""
     contract = Contract(descriptors)
     operators, _ = _operators(contract)
     text = ""
@@ -197,7 +197,7 @@ def source(descriptors):
 
 
 def async_source(descriptors):
-    """Of _async_operators.py."""
+    """The text of _async_operators.py."""
     contract = Contract(descriptors)
     operators, _ = _operators(contract)
     names = ["AxisDirection", "ReduceFunction",

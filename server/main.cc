@@ -60,13 +60,13 @@ End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
     (*server)->ReloadAccess();
   };
   stop.Wait(reload);
-  std::thread impatience([&] {
+  std::thread second_signal_thread([&] {
     stop.Wait(reload);
     (*server)->AbortInFlight();
   });
   const absl::Status drained = (*server)->Drain();
   stop.Release();
-  impatience.join();
+  second_signal_thread.join();
   End end = {drained.ok() ? EXIT_SUCCESS : EXIT_FAILURE,
              !drained.ok() || (*server)->device_is_busy()};
   if (end.at_once) {

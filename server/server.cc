@@ -117,8 +117,6 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
                                is_available->store(status.ok());
                                on_availability(status);
                              },
-                         // Callbacks allocate for executions that wait.
-                         .callers_rebuild = false,
                          .shader_cache_directory = options.device.shader_cache_directory,
                          .on_cache_problem = &LogCacheProblem,
                          .max_host_bytes = memory.buffer_bytes,

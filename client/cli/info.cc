@@ -31,6 +31,13 @@ std::string KindText(v1::DeviceInfo::Kind kind) {
   }
 }
 
+std::string StandbyText(const v1::GetServerInfoResponse& info) {
+  if (!info.has_standby()) return "none";
+  const v1::DeviceInfo& standby = info.standby();
+  return absl::StrCat(standby.adapter(), " (", KindText(standby.kind()), ")",
+                      info.on_standby() ? ", in use: the adapter is lost" : "");
+}
+
 std::string ServerText(const v1::GetServerInfoResponse& info) {
   const v1::DeviceInfo& device = info.device();
   Rows rows = {
@@ -41,6 +48,7 @@ std::string ServerText(const v1::GetServerInfoResponse& info) {
       {"shader model", device.shader_model().empty() ? "-" : device.shader_model()},
       {"memory", device.memory_bytes() == 0 ? "unknown" : BytesText(device.memory_bytes())},
       {"unified memory", device.unified_memory() ? "yes" : "no"},
+      {"standby", StandbyText(info)},
       {"feature level", NameOf(info.feature_level())}};
   return TextTable(rows, /*align_right=*/false);
 }

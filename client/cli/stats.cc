@@ -51,6 +51,9 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
        absl::StrCat(device.runs(), " runs in ", device.submissions(), " submissions, ",
                     device.pipelines_created(), " pipelines (", device.live_kernels(), " live), ",
                     device.shaders_compiled(), " shaders compiled, ", device.resets(), " resets")},
+      {"on the standby", absl::StrCat(device.small_runs(), " small runs, ", device.standby_runs(),
+                                      " runs of a lost device, ", device.no_memory_runs(),
+                                      " runs for which the device had no memory")},
       {"device memory", absl::StrCat(BytesText(device.buffer_bytes_in_use()), " in use, ",
                                      BytesText(device.buffer_bytes_pooled()), " pooled")},
       {"refused requests", absl::StrCat(statistics.refused_requests())}};

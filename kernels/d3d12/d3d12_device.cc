@@ -23,9 +23,8 @@
 namespace opmill {
 namespace {
 
-// How often a lost device is searched for, and how long after a failed search callers get its error
-// without a new search.
-constexpr absl::Duration kSearchInterval = absl::Milliseconds(500);
+// How often it is tried to rebuild a lost device.
+constexpr absl::Duration kRebuildInterval = absl::Milliseconds(500);
 // Runs detect a device loss at once. Without runs, it is checked at this interval.
 constexpr absl::Duration kIdleCheckInterval = absl::Seconds(1);
 // The time for recreating the lost device's kernels before the new one is reported as available.
@@ -224,33 +223,22 @@ class D3D12Device : public Device {
                               });
   }
 
-  // Returns the newest generation. If it is lost, callers replace it first or get Unavailable,
-  // depending on callers_rebuild.
-  absl::StatusOr<std::shared_ptr<Generation>> Living() {
+  absl::StatusOr<std::shared_ptr<Generation>> Living() const {
     std::shared_ptr<Generation> newest = Newest();
-    if (!newest->health().lost()) return newest;
-    if (!options_.callers_rebuild) return DeviceLostError();
-    return Rebuild();
+    if (newest->health().lost()) return DeviceLostError();
+    return newest;
   }
 
-  // Replaces the newest generation if it is lost. Runs of the old one are called back before this
-  // returns.
-  absl::StatusOr<std::shared_ptr<Generation>> Rebuild() {
-    absl::MutexLock rebuild_lock(&rebuild_mutex_);
-    std::shared_ptr<Generation> lost = Newest();
-    if (!lost->health().lost()) return lost;
-    if (absl::Now() < searched_at_ + kSearchInterval) return search_result_;
-    absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
-    if (!next.ok()) {
-      searched_at_ = absl::Now();
-      search_result_ = absl::UnavailableError(
-          absl::StrCat("The device was lost and cannot be reopened: ", next.status().message()));
-      return search_result_;
-    }
-    counters_.resets.fetch_add(1, std::memory_order_relaxed);
+  // Replaces the lost generation; null if there is no device now. Runs of the old generation are
+  // called back before this returns.
+  std::shared_ptr<Generation> Rebuild() {
+    const absl::StatusOr<std::shared_ptr<Generation>> next = NewGeneration();
+    if (!next.ok()) return nullptr;
+    const std::shared_ptr<Generation> lost = Newest();
     SetNewest(*next);
+    counters_.resets.fetch_add(1, std::memory_order_relaxed);
     lost->submission().Stop();
-    return next;
+    return *next;
   }
 
   // Uses all cores: drivers take milliseconds per pipeline.
@@ -269,31 +257,29 @@ class D3D12Device : public Device {
     for (std::thread& helper : helpers) helper.join();
   }
 
-  // Rebuilds a lost device, and reports losses and recoveries, even if a caller's request has
-  // already rebuilt it.
+  // Rebuilds a lost device, and reports losses and recoveries.
   void Watch() {
-    const auto is_needed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
-      return losses_->is_lost || losses_->is_closing;
+    bool is_available = true;
+    const auto is_needed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
+      return losses_->is_closing || (is_available && losses_->is_lost);
     };
-    uint64_t known = Newest()->number();
-    for (bool is_available = true;;) {
+    for (;;) {
       {
         absl::MutexLock lock(&losses_->mutex);
         losses_->mutex.AwaitWithTimeout(absl::Condition(&is_needed),
-                                        is_available ? kIdleCheckInterval : kSearchInterval);
+                                        is_available ? kIdleCheckInterval : kRebuildInterval);
         if (losses_->is_closing) return;
         losses_->is_lost = false;
       }
-      if (is_available && Newest()->number() == known && !Newest()->health().IsRemoved() &&
-          !Newest()->health().lost()) {
-        continue;
+      if (is_available) {
+        const std::shared_ptr<Generation> newest = Newest();
+        if (!newest->health().IsRemoved() && !newest->health().lost()) continue;
+        Tell(DeviceLostError());
       }
-      if (is_available) Tell(DeviceLostError());
-      const absl::StatusOr<std::shared_ptr<Generation>> living = Rebuild();
-      is_available = living.ok();
+      const std::shared_ptr<Generation> next = Rebuild();
+      is_available = next != nullptr;
       if (!is_available) continue;
-      Preload(**living, absl::Now() + kPreload);
-      known = (*living)->number();
+      Preload(*next, absl::Now() + kPreload);
       Tell(absl::OkStatus());
     }
   }
@@ -310,11 +296,7 @@ class D3D12Device : public Device {
   std::unique_ptr<ShaderLibrary> shaders_;
   Counters counters_;
 
-  absl::Mutex rebuild_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  // Used by the constructing thread, later under rebuild_mutex_.
-  uint64_t last_number_ = 0;
-  absl::Time searched_at_ = absl::InfinitePast();  // the last failed search
-  absl::Status search_result_;
+  uint64_t last_number_ = 0;  // used by the constructing thread, later by watch_
   mutable absl::Mutex mutex_;
   std::shared_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);
 

@@ -26,12 +26,10 @@ struct D3D12DeviceOptions {
   // memory.
   bool allow_unified_memory = true;
 
-  // Called with Unavailable when the device is lost, and with OK when it has been rebuilt, which
-  // happens automatically as soon as possible. The calls come in order, from one thread.
+  // Called with Unavailable when the device is lost, and with OK when it has been rebuilt. The
+  // calls come in order, from the thread that rebuilds the device, which starts when the first of
+  // them has returned. Until then callers of the device get Unavailable.
   std::function<void(const absl::Status& status)> on_availability;
-  // Whether callers who meet the loss rebuild the device and wait for it. Otherwise they are told
-  // Unavailable until the device has been rebuilt, and callbacks may call Allocate.
-  bool callers_rebuild = true;
 
   std::string shader_cache_directory;  // UTF-8; empty: bytecode is not kept on disk
   std::function<void(const std::string& sentence)> on_cache_problem;  // see ShaderLibraryOptions
@@ -56,8 +54,7 @@ struct D3D12DeviceOptions {
 };
 
 // Returns NotFound if no adapter matches the options, or the error of the last adapter if none can
-// be opened. Run callbacks may call Run and, unless callers_rebuild, Allocate,
-// but no other method of the device.
+// be opened. Run callbacks may call Run and Allocate, but no other method of the device.
 absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options);
 
 // The plan options for an adapter of this kind, before its memory is taken into account. Every

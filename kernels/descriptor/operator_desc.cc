@@ -3,24 +3,26 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
 namespace {
 
-std::string AttributeText(const AttributeSchema& attribute, const AttributeValues& values) {
+void AppendValues(const AttributeSchema& attribute, const AttributeValues& values,
+                  std::string& out) {
   switch (attribute.kind) {
     case AttributeKind::kAxes:
-      return absl::StrCat(attribute.name, "=[", absl::StrJoin(values, ","), "]");
+      AppendList(values, out);
+      return;
     case AttributeKind::kChoice:
-      return absl::StrCat(attribute.name, "=", ChoiceName(attribute, values.front()));
+      absl::StrAppend(&out, ChoiceName(attribute, values.front()));
+      return;
     case AttributeKind::kFlag:
     case AttributeKind::kNumber:
     case AttributeKind::kAxis:
       break;
   }
-  return absl::StrCat(attribute.name, "=", values.front());
+  absl::StrAppend(&out, values.front());
 }
 
 }  // namespace
@@ -43,22 +45,31 @@ std::vector<TensorDesc> OutputsOf(const OperatorDesc& desc) {
 std::string ToString(const OperatorDesc& desc) {
   if (desc.schema == nullptr) return "none()";
   const OperatorSchema& schema = *desc.schema;
-  std::vector<std::string> parts;
+  std::string text;
+  text.reserve(160);  // most descriptors' text
+  absl::StrAppend(&text, schema.name, "(");
+  const auto begin_part = [&](absl::string_view name) {
+    absl::StrAppend(&text, text.back() == '(' ? "" : ", ", name, "=");
+  };
   const auto add_attribute = [&](size_t i) {
-    parts.push_back(AttributeText(schema.attributes[i], desc.attributes[i]));
+    begin_part(schema.attributes[i].name);
+    AppendValues(schema.attributes[i], desc.attributes[i], text);
   };
   if (schema.has_functions()) add_attribute(schema.function_attribute);
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
-    parts.push_back(absl::StrCat(schema.inputs[i].name, "=", ToString(desc.inputs[i])));
+    begin_part(schema.inputs[i].name);
+    AppendText(desc.inputs[i], text);
   }
   for (size_t i = 0; i < desc.outputs.size(); ++i) {
     if (!desc.outputs[i].has_value()) continue;
-    parts.push_back(absl::StrCat(schema.outputs[i].name, "=", ToString(*desc.outputs[i])));
+    begin_part(schema.outputs[i].name);
+    AppendText(*desc.outputs[i], text);
   }
   for (size_t i = 0; i < desc.attributes.size(); ++i) {
     if (i != schema.function_attribute) add_attribute(i);
   }
-  return absl::StrCat(schema.name, "(", absl::StrJoin(parts, ", "), ")");
+  text.push_back(')');
+  return text;
 }
 
 }  // namespace opmill

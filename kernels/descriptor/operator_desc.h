@@ -43,8 +43,10 @@ struct OperatorDesc {
   friend H AbslHashValue(H h, const OperatorDesc& d) {
     h = H::combine(std::move(h), d.schema, d.inputs, d.attributes);
     // Abseil cannot hash std::optional if it was built for C++14.
-    for (const auto& output : d.outputs)
-      h = H::combine(std::move(h), output.value_or(TensorDesc()));
+    for (const auto& output : d.outputs) {
+      h = H::combine(std::move(h), output.has_value());
+      if (output.has_value()) h = H::combine(std::move(h), *output);
+    }
     return h;
   }
 };

@@ -61,8 +61,8 @@ const FeatureLevelRow* RowAt(const SupportTable& table, FeatureLevel level) {
   return nullptr;
 }
 
-std::vector<const FeatureLevelRow*> RowsFor(const OperatorDesc& desc) {
-  std::vector<const FeatureLevelRow*> rows;
+absl::InlinedVector<const FeatureLevelRow*, 8> RowsFor(const OperatorDesc& desc) {
+  absl::InlinedVector<const FeatureLevelRow*, 8> rows;
   for (const SupportTable& table : desc.schema->support) {
     if (!IsAbout(table, desc)) continue;
     if (table.find_breach != nullptr && table.find_breach(desc).has_value()) continue;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -104,7 +105,7 @@ const FeatureLevelRow& NewestRow(const OperatorDesc& desc);
 // The newest row of the table at `level`; null if the operator does not exist at that level.
 const FeatureLevelRow* RowAt(const SupportTable& table, FeatureLevel level);
 // The rows that support the valid `desc` at some level, newest first.
-std::vector<const FeatureLevelRow*> RowsFor(const OperatorDesc& desc);
+absl::InlinedVector<const FeatureLevelRow*, 8> RowsFor(const OperatorDesc& desc);
 
 }  // namespace opmill
 

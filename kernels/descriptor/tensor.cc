@@ -286,12 +286,23 @@ uint64_t SpannedBytes(const TensorDesc& desc) { return CheckedSpannedBytes(desc)
 
 uint64_t RequiredBytes(const TensorDesc& desc) { return CheckedRequiredBytes(desc).value_or(0); }
 
+void AppendList(absl::Span<const uint32_t> values, std::string& text) {
+  text.push_back('[');
+  for (size_t i = 0; i < values.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ",", values[i]);
+  text.push_back(']');
+}
+
+void AppendText(const TensorDesc& desc, std::string& text) {
+  absl::StrAppend(&text, ToString(desc.data_type));
+  AppendList(desc.sizes, text);
+  if (desc.strides.empty()) return;
+  absl::StrAppend(&text, " strides ");
+  AppendList(desc.strides, text);
+}
+
 std::string ToString(const TensorDesc& desc) {
-  std::string text =
-      absl::StrCat(ToString(desc.data_type), "[", absl::StrJoin(desc.sizes, ","), "]");
-  if (!desc.strides.empty()) {
-    absl::StrAppend(&text, " strides [", absl::StrJoin(desc.strides, ","), "]");
-  }
+  std::string text;
+  AppendText(desc, text);
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace opmill {
 
@@ -74,6 +75,9 @@ uint64_t SpannedBytes(const TensorDesc& desc);  // (last element index + 1) * el
 uint64_t RequiredBytes(const TensorDesc& desc);
 
 std::string ToString(const TensorDesc& desc);  // "FLOAT32[2,3] strides [4,1]"
+// The same at the end of `text`, without further strings.
+void AppendText(const TensorDesc& desc, std::string& text);
+void AppendList(absl::Span<const uint32_t> values, std::string& text);  // "[2,3]"
 
 }  // namespace opmill
 

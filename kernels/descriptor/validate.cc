@@ -142,8 +142,8 @@ std::optional<Breach> FindBreach(const OperatorDesc& desc, const FeatureLevelRow
   }
   if (!row.index_types.empty()) {  // applies to the last output
     const DataType index_type = desc.outputs.back()->data_type;
-    const std::string field = absl::StrCat(desc.schema->outputs.back().name, ".data_type");
     if (!row.index_types.Contains(index_type)) {
+      const std::string field = absl::StrCat(desc.schema->outputs.back().name, ".data_type");
       return Breach{field, absl::StrCat("writes indices as ", row.index_types.ToString(), ", but ",
                                         field, " is ", ToString(index_type))};
     }
@@ -162,7 +162,7 @@ Breach FindAbsence(const OperatorDesc& desc, FeatureLevel level) {
 }
 
 absl::Status CheckLevel(const OperatorDesc& desc, FeatureLevel level) {
-  const std::vector<const FeatureLevelRow*> rows = RowsFor(desc);
+  const auto rows = RowsFor(desc);
   if (std::optional<Breach> breach = FindBreach(desc, *rows.front()); breach.has_value()) {
     return InvalidField(breach->field, absl::StrCat(FullName(desc), " ", breach->sentence, "."));
   }

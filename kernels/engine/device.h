@@ -91,10 +91,11 @@ struct DeviceCounters {
   absl::Duration longest_submission;  // the longest time a command list occupied the device
   uint64_t buffer_bytes_in_use = 0;   // allocated now
   uint64_t buffer_bytes_pooled = 0;   // held for reuse
-  // Of the runs of a device with a standby, those that the standby computed: for their size, or in
-  // place of the lost device.
+  // Of the runs of a device with a standby, those that the standby computed: for their size,
+  // because the device was lost, or because the device had no memory for them.
   uint64_t small_runs = 0;
   uint64_t standby_runs = 0;
+  uint64_t no_memory_runs = 0;
   bool on_standby = false;  // now: the device is lost, and its standby computes
 };
 

@@ -132,8 +132,12 @@ class PairedDevice : public Device {
       return;
     }
     Bindings on_first;
-    if (ours->on_first() == nullptr || !first_is_available() || !BindFirst(bindings, on_first)) {
-      standby_runs_.fetch_add(1, std::memory_order_relaxed);
+    const absl::Status bound = ours->on_first() == nullptr || !first_is_available()
+                                   ? FirstIsLost()
+                                   : BindFirst(bindings, on_first);
+    if (!bound.ok()) {
+      (absl::IsUnavailable(bound) ? standby_runs_ : no_memory_runs_)
+          .fetch_add(1, std::memory_order_relaxed);
       RunOnStandby(*ours, bindings, std::move(abandoned), std::move(done));
       return;
     }
@@ -160,6 +164,7 @@ class PairedDevice : public Device {
     counters.buffer_bytes_pooled += standby.buffer_bytes_pooled;
     counters.small_runs = small_runs_.load(std::memory_order_relaxed);
     counters.standby_runs = standby_runs_.load(std::memory_order_relaxed);
+    counters.no_memory_runs = no_memory_runs_.load(std::memory_order_relaxed);
     counters.on_standby = !first_is_available();
     return counters;
   }
@@ -193,27 +198,30 @@ class PairedDevice : public Device {
     return options_.first_is_available->load(std::memory_order_acquire);
   }
 
-  // False where the first device cannot have the run: it has no memory for it, or the run has large
-  // buffers of a time when the device was lost.
-  bool BindFirst(const Bindings& bindings, Bindings& on_first) {
+  static absl::Status FirstIsLost() {
+    return absl::UnavailableError("The first device is, or was, lost.");
+  }
+
+  // Unavailable if the first device is lost, or was lost when large buffers of the run were
+  // allocated. Another error if it has no memory for the run.
+  absl::Status BindFirst(const Bindings& bindings, Bindings& on_first) {
     const auto bind = [this](const std::vector<std::shared_ptr<HostBuffer>>& from, BufferUse use,
-                             std::vector<std::shared_ptr<HostBuffer>>& to) {
+                             std::vector<std::shared_ptr<HostBuffer>>& to) -> absl::Status {
       for (const std::shared_ptr<HostBuffer>& buffer : from) {
         if (PairOf(buffer).is_of_first()) {
           to.push_back(MemoryOf(buffer));
           continue;
         }
         const uint64_t size_bytes = buffer->bytes().size();
-        if (size_bytes > options_.small_bytes) return false;
-        absl::StatusOr<std::shared_ptr<HostBuffer>> copy = first_->Allocate(size_bytes, use);
-        if (!copy.ok()) return false;
-        if (use == BufferUse::kInput) Copy(*buffer, **copy);
-        to.push_back(*std::move(copy));
+        if (size_bytes > options_.small_bytes) return FirstIsLost();
+        ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> copy, first_->Allocate(size_bytes, use));
+        if (use == BufferUse::kInput) Copy(*buffer, *copy);
+        to.push_back(std::move(copy));
       }
-      return true;
+      return absl::OkStatus();
     };
-    return bind(bindings.inputs, BufferUse::kInput, on_first.inputs) &&
-           bind(bindings.outputs, BufferUse::kOutput, on_first.outputs);
+    RETURN_IF_ERROR(bind(bindings.inputs, BufferUse::kInput, on_first.inputs));
+    return bind(bindings.outputs, BufferUse::kOutput, on_first.outputs);
   }
 
   void RunOnStandby(const PairedOperator& compiled, const Bindings& bindings,
@@ -246,6 +254,7 @@ class PairedDevice : public Device {
   const PairedDeviceOptions options_;
   std::atomic<uint64_t> small_runs_ = 0;
   std::atomic<uint64_t> standby_runs_ = 0;
+  std::atomic<uint64_t> no_memory_runs_ = 0;
   const std::unique_ptr<Device> standby_;
   const std::unique_ptr<Device> first_;  // last: its callbacks use everything above
 };

@@ -150,7 +150,7 @@ absl::Status ExecuteCall::Execute() {
     executor_.Refuse(begin.origin, desc, why);
     return why;
   };
-  const absl::StatusOr<SplitMessage> split = SplitMessage::Split(request_, PayloadKind::kInputs);
+  const absl::StatusOr<SplitMessage> split = SplitMessage::Take(request_, PayloadKind::kInputs);
   if (!split.ok()) return refuse(split.status());
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(split->header())) return refuse(NotAProtobuf("ExecuteRequest"));
@@ -180,7 +180,6 @@ absl::Status ExecuteCall::Execute() {
   for (const IncomingChunk& input : split->chunks()) {
     executor_.Receive(*begun, input, absl::StrCat("inputs[", input.tensor_index, "]"));
   }
-  request_.Clear();
   return absl::OkStatus();
 }
 

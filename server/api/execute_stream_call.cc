@@ -204,17 +204,15 @@ void ExecuteStreamCall::HandleMessage() {
 
 bool ExecuteStreamCall::TryHandleMessage() {
   if (!incoming_.has_value()) {
-    absl::StatusOr<Incoming> incoming = Parse();
-    message_.Clear();
-    if (!incoming.ok()) {
-      executor_.Refuse(OriginOf(0, absl::Now()), nullptr, incoming.status());
-      Abort(incoming.status());
+    const absl::Status parsed = Parse();
+    if (!parsed.ok()) {
+      executor_.Refuse(OriginOf(0, absl::Now()), nullptr, parsed);
+      Abort(parsed);
       return true;
     }
-    incoming_ = *std::move(incoming);
-    if (incoming_->header.has_begin()) ++begins_;
+    if (incoming_->header->has_begin()) ++begins_;
   }
-  if (incoming_->header.has_begin() && !HandleBegin(*incoming_)) return false;
+  if (incoming_->header->has_begin() && !HandleBegin(*incoming_)) return false;
   HandleRest(*incoming_);
   incoming_.reset();
   return true;
@@ -246,16 +244,17 @@ void ExecuteStreamCall::RetryLater() {
   });
 }
 
-absl::StatusOr<ExecuteStreamCall::Incoming> ExecuteStreamCall::Parse() const {
+absl::Status ExecuteStreamCall::Parse() {
   if (origin_.connection != nullptr) origin_.connection->AddPayload(message_.Length());
-  ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Split(message_, PayloadKind::kChunks));
-  v1::ExecuteStreamRequest header;
-  if (!header.ParseFromString(message.header())) return NotAProtobuf("ExecuteStreamRequest");
-  return Incoming{std::move(header), std::move(message), absl::Now()};
+  ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Take(message_, PayloadKind::kChunks));
+  Incoming& incoming = incoming_.emplace(std::move(message));
+  if (incoming.header->ParseFromString(incoming.message.header())) return absl::OkStatus();
+  incoming_.reset();
+  return NotAProtobuf("ExecuteStreamRequest");
 }
 
 bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
-  const uint64_t id = incoming.header.execution_id();
+  const uint64_t id = incoming.header->execution_id();
   if (const std::shared_ptr<Execution> twin = Find(id)) {
     executor_.Cancel(twin, InvalidField("execution_id",
                                         absl::StrCat("execution_id (", id,
@@ -296,8 +295,8 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
 }
 
 absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& incoming) {
-  const v1::BeginExecution& begin = incoming.header.begin();
-  const uint64_t id = incoming.header.execution_id();
+  const v1::BeginExecution& begin = incoming.header->begin();
+  const uint64_t id = incoming.header->execution_id();
   absl::StatusOr<OperatorDesc> desc = DecodeRequest(begin);
   if (!desc.ok()) return UnderPath("begin", desc.status());
   absl::Time deadline = DeadlineOf(context_);
@@ -338,7 +337,7 @@ bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
 }
 
 void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
-  const v1::ExecuteStreamRequest& header = incoming.header;
+  const v1::ExecuteStreamRequest& header = *incoming.header;
   const std::shared_ptr<Execution> execution = Find(header.execution_id());
   if (execution == nullptr) {
     // It has ended, and so been answered; what says nothing new is no mistake then.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
+#include "proto/stack_message.h"
 #include "server/api/stream_state.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
@@ -52,9 +54,11 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
 
  private:
   struct Incoming {
-    v1::ExecuteStreamRequest header;
+    explicit Incoming(SplitMessage split) : message(std::move(split)) {}
+
+    StackMessage<v1::ExecuteStreamRequest> header;
     SplitMessage message;
-    absl::Time arrived;
+    absl::Time arrived = absl::Now();
   };
 
   ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
@@ -72,7 +76,7 @@ class ExecuteStreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer,
   void HandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TryHandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);  // false: its begin waits for room
   void HandleHalfClose() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<Incoming> Parse() const;
+  absl::Status Parse();  // message_ into incoming_
   bool HandleBegin(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);  // as TryHandleMessage
   void HandleRest(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);

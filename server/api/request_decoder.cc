@@ -111,8 +111,11 @@ absl::StatusOr<AttributeValues> DecodeAttribute(const Message& from, const Field
       return AttributeValues{choice};
     }
     case AttributeKind::kAxes: {
-      const auto& axes = reflection.GetRepeatedFieldRef<uint32_t>(from, field);
-      return AttributeValues(axes.begin(), axes.end());
+      AttributeValues axes(static_cast<size_t>(reflection.FieldSize(from, field)));
+      for (size_t i = 0; i < axes.size(); ++i) {
+        axes[i] = reflection.GetRepeatedUInt32(from, field, static_cast<int>(i));
+      }
+      return axes;
     }
     case AttributeKind::kFlag:
       return AttributeValues{reflection.GetBool(from, field) ? 1u : 0u};
@@ -151,9 +154,15 @@ absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFiel
   return to;
 }
 
+// The descriptor, and the path of its message below the request.
 struct Decoded {
-  std::string path;
+  absl::string_view wire_name;  // empty if the request names no operator
   absl::StatusOr<OperatorDesc> desc;
+
+  absl::Status UnderItsPath(const absl::Status& status) const {
+    if (wire_name.empty()) return UnderPath("operator", status);
+    return UnderPath(absl::StrCat("operator.", wire_name), status);
+  }
 };
 
 Decoded DecodeOneof(const v1::OperatorDesc& from) {
@@ -162,16 +171,15 @@ Decoded DecodeOneof(const v1::OperatorDesc& from) {
     const WireFields& fields = AllWireFields()[i];
     if (fields.message->number() != static_cast<int>(from.desc_case())) continue;
     const Message& message = from.GetReflection()->GetMessage(from, fields.message);
-    return {absl::StrCat("operator.", operators[i]->wire_name),
-            Decode(*operators[i], fields, message)};
+    return {operators[i]->wire_name, Decode(*operators[i], fields, message)};
   }
   const auto name = [](std::string* out, const OperatorSchema* schema) {
     absl::StrAppend(out, schema->wire_name);
   };
-  return {"operator", WithField(absl::InvalidArgumentError(absl::StrCat(
-                                    "operator names none of the operators of this server: ",
-                                    absl::StrJoin(operators, ", ", name), ".")),
-                                "desc")};
+  return {"", WithField(absl::InvalidArgumentError(
+                            absl::StrCat("operator names none of the operators of this server: ",
+                                         absl::StrJoin(operators, ", ", name), ".")),
+                        "desc")};
 }
 
 absl::StatusOr<FeatureLevel> DecodeFeatureLevel(std::optional<v1::FeatureLevel> level) {
@@ -195,11 +203,11 @@ absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
                                             std::optional<v1::FeatureLevel> feature_level) {
   ASSIGN_OR_RETURN(const FeatureLevel level, DecodeFeatureLevel(feature_level));
   Decoded decoded = DecodeOneof(desc);
-  if (!decoded.desc.ok()) return UnderPath(decoded.path, decoded.desc.status());
+  if (!decoded.desc.ok()) return decoded.UnderItsPath(decoded.desc.status());
   absl::StatusOr<OperatorDesc> valid = Validate(*std::move(decoded.desc), level);
   // The level is a field next to the operator, not inside it.
   if (valid.ok() || FieldOf(valid.status()) == "feature_level") return valid;
-  return UnderPath(decoded.path, valid.status());
+  return decoded.UnderItsPath(valid.status());
 }
 
 void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to) {

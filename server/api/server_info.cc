@@ -135,6 +135,7 @@ void EncodeDeviceCounters(const DeviceCounters& from, v1::DeviceStatistics& to) 
   to.set_resets(from.resets);
   to.set_small_runs(from.small_runs);
   to.set_standby_runs(from.standby_runs);
+  to.set_no_memory_runs(from.no_memory_runs);
   to.set_buffer_bytes_in_use(from.buffer_bytes_in_use);
   to.set_buffer_bytes_pooled(from.buffer_bytes_pooled);
   EncodeDuration(from.longest_submission, *to.mutable_longest_submission());

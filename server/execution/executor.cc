@@ -320,19 +320,25 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   if (ended) return;
   device_.Run(std::move(compiled), std::move(bindings), execution->abandon_run_.get_token(),
               [this, execution](const absl::StatusOr<RunStatistics>& result) {
-                Computed(execution, result);
+                RunEnded(execution, result);
                 const absl::MutexLock lock(&mutex_);
                 --runs_;
               });
 }
 
-void Executor::Computed(const std::shared_ptr<Execution>& execution,
+void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   {
     const absl::MutexLock lock(&mutex_);
     queues_.RunEnded(*execution);
   }
+  // Its caller first: the device may compute small executions within SubmitReady.
+  Computed(execution, result);
   SubmitReady();
+}
+
+void Executor::Computed(const std::shared_ptr<Execution>& execution,
+                        const absl::StatusOr<RunStatistics>& result) {
   if (!result.ok()) {
     // What was compiled for a lost device is of no use to the next.
     if (absl::IsUnavailable(result.status())) workers_.Post([this] { cache_.Invalidate(); });
@@ -393,8 +399,8 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
     --compilations_;
     return admitted;
   }
-  workers_.PostPatient([this, desc = std::move(desc), deadline, cancelled = std::move(cancelled),
-                        done = std::move(done)] {
+  workers_.PostLowPriority([this, desc = std::move(desc), deadline,
+                            cancelled = std::move(cancelled), done = std::move(done)] {
     if (*cancelled) {
       done(absl::CancelledError("The caller cancelled the call or is gone."));
     } else {

@@ -121,6 +121,8 @@ class Executor {
   void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunEnded(const std::shared_ptr<Execution>& execution,
+                const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void Computed(const std::shared_ptr<Execution>& execution,
                 const absl::StatusOr<RunStatistics>& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void End(const std::shared_ptr<Execution>& execution, const absl::Status& status)

@@ -21,9 +21,9 @@ void WorkerPool::Post(std::function<void()> work) {
   posted_.push_back(std::move(work));
 }
 
-void WorkerPool::PostPatient(std::function<void()> work) {
+void WorkerPool::PostLowPriority(std::function<void()> work) {
   const absl::MutexLock lock(&mutex_);
-  patient_.push_back(std::move(work));
+  low_priority_.push_back(std::move(work));
 }
 
 void WorkerPool::Run() {
@@ -32,11 +32,11 @@ void WorkerPool::Run() {
 
 std::function<void()> WorkerPool::Next() {
   const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !posted_.empty() || !patient_.empty();
+    return stopping_ || !posted_.empty() || !low_priority_.empty();
   };
   const absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&changed));
-  std::deque<std::function<void()>>& queue = posted_.empty() ? patient_ : posted_;
+  std::deque<std::function<void()>>& queue = posted_.empty() ? low_priority_ : posted_;
   if (queue.empty()) return nullptr;
   std::function<void()> work = std::move(queue.front());
   queue.pop_front();

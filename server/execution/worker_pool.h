@@ -21,7 +21,7 @@ class WorkerPool {
 
   void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
   // Low priority: runs when no work of Post is waiting.
-  void PostPatient(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+  void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();
@@ -30,7 +30,7 @@ class WorkerPool {
 
   absl::Mutex mutex_;
   std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::function<void()>> patient_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> low_priority_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -207,7 +207,8 @@ void AddDevice(const Device& device, Families& to) {
   to.Begin("opmill_device_standby_runs_total", "Of the runs, those that the standby computed.",
            MetricType::Counter)
       .Add(Value(counters.small_runs), {{"reason", "small"}})
-      .Add(Value(counters.standby_runs), {{"reason", "device_lost"}});
+      .Add(Value(counters.standby_runs), {{"reason", "device_lost"}})
+      .Add(Value(counters.no_memory_runs), {{"reason", "no_memory"}});
   to.Begin("opmill_device_on_standby", "1 where the device is lost and its standby answers.",
            MetricType::Gauge)
       .Add(counters.on_standby ? 1 : 0);

@@ -23,12 +23,13 @@ Result GoneFor(absl::Duration delay) {
 
 TEST(RetryTest, RetriesWhileTheServerIsUnavailable) {
   int attempts = 0;
-  const Result result = Retry(5, absl::InfiniteDuration(), [&](absl::Duration) -> Result {
-    if (++attempts < 4) return GoneFor(absl::Milliseconds(1));
-    v1::ExecutionStatistics statistics;
-    statistics.set_batch_size(7);
-    return statistics;
-  });
+  const Result result =
+      Retry(5, absl::InfiniteDuration(), absl::SleepFor, [&](absl::Duration) -> Result {
+        if (++attempts < 4) return GoneFor(absl::Milliseconds(1));
+        v1::ExecutionStatistics statistics;
+        statistics.set_batch_size(7);
+        return statistics;
+      });
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->batch_size(), 7u);
   EXPECT_EQ(attempts, 4);
@@ -36,7 +37,7 @@ TEST(RetryTest, RetriesWhileTheServerIsUnavailable) {
 
 TEST(RetryTest, GivesUpAfterMaxAttempts) {
   int attempts = 0;
-  const Result result = Retry(3, absl::InfiniteDuration(), [&](absl::Duration) {
+  const Result result = Retry(3, absl::InfiniteDuration(), absl::SleepFor, [&](absl::Duration) {
     ++attempts;
     return GoneFor(absl::Milliseconds(1));
   });
@@ -46,19 +47,40 @@ TEST(RetryTest, GivesUpAfterMaxAttempts) {
 
 TEST(RetryTest, LeavesOtherFailuresAlone) {
   int attempts = 0;
-  const Result result = Retry(3, absl::InfiniteDuration(), [&](absl::Duration) -> Result {
-    ++attempts;
-    return absl::InvalidArgumentError("k is 0.");
-  });
+  const Result result =
+      Retry(3, absl::InfiniteDuration(), absl::SleepFor, [&](absl::Duration) -> Result {
+        ++attempts;
+        return absl::InvalidArgumentError("k is 0.");
+      });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(attempts, 1);
+}
+
+TEST(RetryTest, WaitsLongerEachTimeUnlessTheServerSaysHowLong) {
+  for (const bool server_says : {false, true}) {
+    std::vector<absl::Duration> delays;
+    const Result result = Retry(
+        6, absl::InfiniteDuration(), [&](absl::Duration delay) { delays.push_back(delay); },
+        [&](absl::Duration) -> Result {
+          if (server_says) return GoneFor(absl::Milliseconds(100));
+          return absl::UnavailableError("The connection broke.");
+        });
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
+    ASSERT_EQ(delays.size(), 5u);
+    constexpr int kMilliseconds[] = {250, 500, 1000, 2000, 2000};
+    for (size_t i = 0; i < delays.size(); ++i) {
+      const absl::Duration middle = absl::Milliseconds(server_says ? 100 : kMilliseconds[i]);
+      EXPECT_GE(delays[i], 0.8 * middle);
+      EXPECT_LE(delays[i], 1.2 * middle);
+    }
+  }
 }
 
 TEST(RetryTest, StaysWithinTheTimeoutAndPassesTheRest) {
   constexpr absl::Duration kTimeout = absl::Milliseconds(300);
   std::vector<absl::Duration> remaining;
   const absl::Time begun = absl::Now();
-  const Result result = Retry(100, kTimeout, [&](absl::Duration left) {
+  const Result result = Retry(100, kTimeout, absl::SleepFor, [&](absl::Duration left) {
     remaining.push_back(left);
     return GoneFor(absl::Milliseconds(100));
   });

@@ -1,4 +1,4 @@
-"""The service through grpcio, with stubs generated from proto/ as this module is imported."""
+"""The service through grpcio, with stubs that are generated from proto/ when this module is imported."""
 
 import atexit
 import dataclasses
@@ -44,7 +44,7 @@ TIMEOUT_SECONDS = 60
 
 
 def connect(address):
-    """A channel that leaves the limits on messages to the server."""
+    """A channel without own limits on messages, so that only those of the server apply."""
     return grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1),
                                                    ("grpc.max_receive_message_length", -1)])
 
@@ -55,7 +55,7 @@ def stub_of(channel):
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of one execution: its outputs as bytes, and how it ended."""
+    """The result of one execution: its outputs as bytes, and its status."""
 
     started: object = None
     outputs: dict = dataclasses.field(default_factory=dict)
@@ -83,7 +83,7 @@ class Outcome:
 
 
 def execute(stub, operator, data, timeout=TIMEOUT_SECONDS, **fields):
-    """Execute, whole; raises grpc.RpcError."""
+    """Calls Execute with one message; raises grpc.RpcError."""
     outcome = Outcome()
     request = sv.ExecuteRequest(operator=operator, inputs=[data], **fields)
     for message in stub.Execute(request, timeout=timeout):
@@ -106,7 +106,7 @@ def wait_until_idle(stub, buffer_bytes_in_use=None, seconds=30):
 
 
 class Stream:
-    """An ExecuteStream. Messages go out as they are sent; outcomes are read when asked for."""
+    """An ExecuteStream call. Messages are sent at once; outcomes are read on request."""
 
     def __init__(self, stub, timeout=TIMEOUT_SECONDS):
         self._requests = queue.SimpleQueue()
@@ -129,7 +129,7 @@ class Stream:
         self._requests.put(None)
 
     def next_end(self):
-        """The id and the outcome of the next execution to end; None at the stream's good end."""
+        """The id and the outcome of the next execution that ends; None if the stream ended with OK."""
         for message in self.call:
             outcome = self._open.setdefault(message.execution_id, Outcome())
             outcome.add(message)
@@ -143,7 +143,7 @@ class Stream:
         return None
 
     def rest(self):
-        """Half-closes; the outcomes by id of all that end from here on, each once."""
+        """Half-closes the stream, and returns the outcomes of all further executions by id."""
         self.half_close()
         ends = {}
         while (end := self.next_end()) is not None:
@@ -154,7 +154,7 @@ class Stream:
 
 @dataclasses.dataclass
 class Refusal:
-    """A google.rpc.Status, from a call or from an execution on a stream, taken apart."""
+    """The parts of a google.rpc.Status of a call or of an execution on a stream."""
 
     code: grpc.StatusCode
     sentence: str

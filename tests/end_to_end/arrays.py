@@ -15,7 +15,7 @@ FLOATS = ("float32", "float16")
 FLOATS_AND_WIDE_INTEGERS = (*FLOATS, "int64", "int32", "uint64", "uint32")
 ALL_TYPES = tuple(DATA_TYPES)
 
-# What each reduce function takes, at the newest feature level.
+# The types of each reduce function at the newest feature level.
 FUNCTION_TYPES = {
     "argmax": ALL_TYPES, "argmin": ALL_TYPES, "max": ALL_TYPES, "min": ALL_TYPES,
     "average": FLOATS, "l2": FLOATS, "log_sum": FLOATS, "log_sum_exp": FLOATS,
@@ -27,7 +27,7 @@ DIRECTIONS = {"increasing": op.AXIS_DIRECTION_INCREASING,
 
 
 def tensor(array):
-    """Its descriptor; with strides where it is not packed in row-major order."""
+    """The descriptor of an array; with strides if it is not packed in row-major order."""
     strides = []
     if not array.flags.c_contiguous:
         strides = [stride // array.itemsize for stride in array.strides]
@@ -36,7 +36,7 @@ def tensor(array):
 
 
 def data_of(array):
-    """The bytes as `tensor` describes them."""
+    """The bytes that belong to the descriptor of `tensor`."""
     return array.tobytes(order="A")
 
 
@@ -71,7 +71,7 @@ def hardmax(array, axes):
 
 
 def awkward(dtype, shape, seed):
-    """Few distinct values, so that there are ties, and of integers the extremes; order C."""
+    """An array of few distinct values, so that there are ties, with the extremes of integers."""
     random = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
@@ -84,7 +84,7 @@ def awkward(dtype, shape, seed):
 
 
 def _rows(array, axes):
-    """The reduced axes last and as one, in the order of dimensions; and the kept shape."""
+    """Moves the reduced axes to the end and merges them; also returns the remaining shape."""
     axes = sorted(axis % array.ndim for axis in axes)
     kept = [axis for axis in range(array.ndim) if axis not in axes]
     shape = [1 if axis in axes else size for axis, size in enumerate(array.shape)]
@@ -103,7 +103,7 @@ def expect_arg(array, axes, extreme, direction="increasing", dtype="uint32"):
 
 
 def expect_reduce(array, function, axes):
-    """Floats in float64; integers wrap as the type does."""
+    """Expected results: floats in float64; integers wrap."""
     if function in ("argmax", "argmin"):
         return expect_arg(array, axes, function[3:])
     axes = tuple(axes)
@@ -132,7 +132,7 @@ def expect_reduce(array, function, axes):
 
 
 def expect_top_k(array, axis, k, direction="increasing"):
-    """Values and indices; of equals the lower index first, in both directions."""
+    """Expected values and indices. Of equal values the lower index is first, in both directions."""
     if direction == "increasing":
         order = np.argsort(array, axis=axis, kind="stable")
     else:

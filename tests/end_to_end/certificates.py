@@ -1,4 +1,4 @@
-"""Certificates for tests: authorities, and what they sign."""
+"""Authorities and certificates for tests."""
 
 import dataclasses
 import datetime
@@ -21,7 +21,7 @@ class Pair:
     key: bytes
 
     def write(self, directory, name):
-        """As the files name.crt and name.key; each appears whole."""
+        """Writes the files name.crt and name.key, each atomically."""
         for suffix, text in ((".crt", self.certificate), (".key", self.key)):
             write(pathlib.Path(directory) / (name + suffix), text)
 
@@ -55,7 +55,7 @@ class Authority:
         self.certificate = self._sign(certificate)
 
     def issue(self, name, hosts=(), begins=-_HOUR, ends=24 * _HOUR):
-        """A certificate that is valid from and to times counted from now."""
+        """A certificate; its validity is relative to the present time."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(_name(name), key, begins, ends)
         if hosts:

@@ -1,6 +1,6 @@
-"""dying_clients.py ADDRESS COUNT AT_A_TIME: clients that are killed with SIGKILL in the midst of an
-execution. A third dies with half of its input sent, a third with one chunk of its output read and
-the rest in flight, a third at a random moment. Prints how many of each died, as JSON.
+"""dying_clients.py ADDRESS COUNT AT_A_TIME: starts clients and kills them with SIGKILL during an
+execution: a third when half of the input is sent, a third when one chunk of the output is read and
+the rest is in flight, and a third at a random moment. Prints how many of each died, as JSON.
 
 This process never opens a channel, so that it can fork."""
 
@@ -17,9 +17,9 @@ import api
 import arrays
 
 MOMENTS = ("upload", "download", "random")
-_ARRAY = np.zeros((256, 4096), np.float32)  # hardmax gives back as much
+_ARRAY = np.zeros((256, 4096), np.float32)  # the output of hardmax is as large
 _DATA = arrays.data_of(_ARRAY)
-# One row, repeated: 32 KiB that become 32 MiB, which no buffer on the way holds.
+# A repeated row: 32 KiB of input, 32 MiB of output, which exceeds all buffers in between.
 _ROW = np.zeros(8192, np.float32)
 _ROW_REPEATED = np.lib.stride_tricks.as_strided(_ROW, (1024, 8192), (0, 4))
 _CHUNK = 256 << 10
@@ -38,7 +38,7 @@ def _client(address, moment, ready):
         small = np.zeros(1, np.float32)
         _upload(stream, len(_DATA) // 2)
         stream.begin(2, arrays.argmax(small, [0]), [(0, 0, arrays.data_of(small))])
-        # Its answer shows that what was sent before it has arrived.
+        # Its response shows that everything sent before has arrived.
         assert stream.next_end()[0] == 2
     elif moment == "download":
         stream.begin(1, arrays.hardmax(_ROW_REPEATED, [1]), [(0, 0, arrays.data_of(_ROW))])
@@ -65,7 +65,7 @@ def _start(address, moment):
 
 def _kill(child):
     pid, ready, moment = child
-    # Nothing to read means that the client ended before it was killed.
+    # If there is nothing to read, the client ended before it was killed.
     if os.read(ready, 1) != b".":
         raise SystemExit(f"a client that was to die in its {moment} ended before")
     os.close(ready)

@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, for callers who do not keep to it: frames over a socket, in clear text or TLS."""
+"""HTTP/2 frames over a socket, in clear text or TLS, for callers that violate the protocol."""
 
 import socket
 import ssl
@@ -35,8 +35,8 @@ def request_fields(path, authority="localhost", extra=()):
 
 
 class Connection:
-    """A connection past its preface and, with `greets`, its SETTINGS. `ssl_context` makes it TLS;
-    `source` is the address that it comes from."""
+    """A connection that has sent its preface and, with `greets`, its SETTINGS. With `ssl_context` it
+    uses TLS. `source` is its local address."""
 
     def __init__(self, address, ssl_context=None, greets=True, source="127.0.0.1", timeout=10):
         host, port = address.rsplit(":", 1)
@@ -51,7 +51,7 @@ class Connection:
         self.socket.sendall(data)
 
     def is_closed(self, seconds=0.0):
-        """Whether the server closes the connection within that time; drops what it sends."""
+        """Whether the server closes the connection within this time. Ignores what the server sends."""
         self.socket.settimeout(max(seconds, 0.001))
         try:
             while self.socket.recv(1 << 16):

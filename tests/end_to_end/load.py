@@ -1,4 +1,4 @@
-"""Callers under load, whose answers are checked."""
+"""Callers that make load, and check every result."""
 
 import threading
 import time
@@ -15,12 +15,12 @@ _AT_ONCE = 8  # executions on a stream
 
 
 class Load:
-    """Callers of both kinds. A refused call with a retry delay is retried, until `stop`; or, with
-    `until_refused`, the caller ends. Other failures are in `wrong`."""
+    """Callers of both RPCs. They run until `stop`, and retry calls that are refused with a retry
+    delay; with `until_refused`, a refusal ends the caller. `wrong` has all other failures."""
 
     def __init__(self, address, array, callers, streams, until_refused=False):
         self.good = 0
-        self.refused = {"call": 0, "stream": 0}  # UNAVAILABLE, with the time to come back
+        self.refused = {"call": 0, "stream": 0}  # UNAVAILABLE with a retry delay
         self.wrong = []
         self._address = address
         self._operator = arrays.hardmax(array, [1])
@@ -82,7 +82,7 @@ class Load:
                 goes_on = self._note("call", api.execute(stub, self._operator, self._data), None)
             except grpc.RpcError as error:
                 status = rpc_status.from_call(error)
-                # What arrives in the moment that a server closes, gRPC cancels by itself.
+                # gRPC itself cancels calls that arrive while the server closes.
                 if status is None and self._until_refused and error.code() in (
                         grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
                     return
@@ -105,6 +105,6 @@ class Load:
             if stream.rest():
                 self.wrong.append("an execution ended twice")
         except grpc.RpcError as error:
-            # It ends so when it had nothing under way; what was sent after that was not accepted.
+            # The stream was idle when it closed; later messages were not accepted.
             if not self._until_refused or error.code() != grpc.StatusCode.UNAVAILABLE:
                 raise

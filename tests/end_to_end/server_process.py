@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 _RELEASE = ROOT / "build" / "release"
 SERVER = os.environ.get("OPMILL_SERVER_BINARY", str(_RELEASE / "server" / "opmill-server"))
 CLI = os.environ.get("OPMILL_CLI_BINARY", str(_RELEASE / "client" / "opmill"))
-# One for all servers of a test run, where their compiler is slow; else each starts without one.
+# Shared by all servers of a test run if compiling is slow; by default each server starts without one.
 _SHADER_CACHE = os.environ.get("OPMILL_TEST_SHADER_CACHE", "")
 _FAULT_LAYER = os.environ.get("OPMILL_FAULT_LAYER",
                               str(_RELEASE / "tests" / "support" / "fault_layer"))
@@ -22,7 +22,7 @@ _STOP_SECONDS = 60
 
 
 def plain_environment():
-    """The environment without OPMILL_*, where both programs look for values of their flags."""
+    """The environment without OPMILL_*, where both programs read values of their flags."""
     return {name: value for name, value in os.environ.items() if not name.startswith("OPMILL_")}
 
 
@@ -43,8 +43,8 @@ class DriverFaults:
 
 
 class ServerProcess:
-    """Serves on a free port from its construction on. Use it in `with`: leaving it sends SIGTERM
-    and expects exit status 0, unless the process has been waited for by then."""
+    """A server on a free port, which serves once it is constructed. Use it in `with`: the end of the
+    block sends SIGTERM and expects exit status 0, unless `wait` was called before."""
 
     def __init__(self, *flags, device="software", environment=None, **popen):
         self._changed = threading.Condition()
@@ -74,12 +74,12 @@ class ServerProcess:
         return self._process.pid
 
     def lines(self, event=None):
-        """The log so far, one dictionary a line; what was no JSON is under "text"."""
+        """The log so far, one dictionary per line. Lines that are not JSON are under "text"."""
         with self._changed:
             return [line for line in self._lines if event in (None, line.get("event"))]
 
     def wait_for(self, accepts, seconds=_START_SECONDS):
-        """The first line of the log, past or to come, that `accepts` returns true for."""
+        """Waits for a line that `accepts` returns true for, and returns the first one."""
         seen = 0
         found = []
 
@@ -99,7 +99,7 @@ class ServerProcess:
         self._process.send_signal(number)
 
     def wait(self, seconds=_STOP_SECONDS):
-        """The exit status; negative for a signal that ended it."""
+        """Waits for the exit status; minus the number of the signal that ended the process."""
         status = self._process.wait(seconds)
         self._reader.join(seconds)
         self._waited_for = True

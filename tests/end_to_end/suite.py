@@ -1,5 +1,5 @@
-"""Runs the cases of one file: suite.py test_execute [CASE...]. One line a case in the form of
-GoogleTest, which ./dev counts, and the counts at the end."""
+"""Runs the cases of one file: suite.py test_execute [CASE...]. Prints one line per case in the format
+of GoogleTest, which ./dev counts, and the counts at the end."""
 
 import os
 import sys
@@ -58,7 +58,7 @@ def main():
     result = _Result()
     suite.run(result)
     failed = result.testsRun - result.passed
-    # What a fixture does before or after the cases fails under no case's name.
+    # Failures of fixtures outside of cases belong to no case.
     outside = len(result.errors) + len(result.failures) if failed == 0 else 0
     print(f"{result.passed} passed, {failed + outside} failed, in "
           f"{time.monotonic() - started:.1f} s", flush=True)

@@ -17,12 +17,12 @@ ONE = np.ones((1, 1), "float32")
 
 
 def repeated(array, shape):
-    """Few bytes and much work."""
+    """An input of few bytes that takes much work."""
     strides = [0, array.itemsize if array.size > 1 else 0]
     return np.lib.stride_tricks.as_strided(array, shape, strides)
 
 
-# Each takes seconds on an idle device, and all of them together some tens of seconds.
+# Each takes seconds on an idle device; all of them take tens of seconds.
 BOMBS = {
     "a sort of rows": (arrays.top_k(repeated(ROW, (512, 65536)), 1, 49152), ROW),
     "top_k of one sequence": (arrays.top_k(repeated(ONE, (1, 1 << 31)), 1, 100), ONE),
@@ -30,7 +30,7 @@ BOMBS = {
     "sums of columns": (arrays.reduce(repeated(ROW, (65535, 65536)), "log_sum_exp", [0]), ROW),
 }
 BOMB, BOMB_DATA = BOMBS["one sum"]
-# Large enough to wait until a bomb has given back its place.
+# So large that it waits until a bomb has left the device.
 OTHER = repeated(ROW, (64, 65536))
 ROUNDS = 3
 FREE_SECONDS = 0.3

@@ -49,7 +49,7 @@ class AccessTest(unittest.TestCase):
         return self.serve_tls(f"--tls_client_ca={self.path('callers.crt')}")
 
     def refuse_to_start(self, *flags):
-        """The sentence."""
+        """Starts a server that must refuse its flags, and returns its error message."""
         ended = subprocess.run([SERVER, "--device=reference", "--address=127.0.0.1:0", *flags],
                                capture_output=True, text=True, timeout=60, check=False,
                                env=plain_environment())
@@ -75,7 +75,7 @@ class AccessTest(unittest.TestCase):
         self.assertIn(sentence, raised.exception.details())
 
     def opmill(self, server, *arguments, code=0, **environment):
-        """What `opmill` says."""
+        """Runs `opmill`, and returns what it prints."""
         ended = subprocess.run([CLI, *arguments, "--server", server.address], capture_output=True,
                                text=True, timeout=60, check=False,
                                env=plain_environment() | environment)
@@ -159,7 +159,7 @@ class Tls(AccessTest):
         fresh = {"grpc.use_local_subchannel_pool": 1}
         self.assertTrue(ask(self.channel(server, renewed, **fresh)).version)
         self.assert_unavailable(self.channel(server, self.authority, **fresh))
-        self.assertTrue(ask(before).version)  # its connection stands
+        self.assertTrue(ask(before).version)  # its connection stays open
 
         # Unusable files change nothing.
         write(self.files / "server.key", self.authority.issue("server", HOSTS).key)

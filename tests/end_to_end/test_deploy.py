@@ -1,4 +1,4 @@
-"""The Kubernetes manifests under deploy/: valid, at one with themselves, and at one with the server."""
+"""The Kubernetes manifests under deploy/: valid, and consistent with each other and with the server."""
 
 import functools
 import pathlib
@@ -15,7 +15,7 @@ from server_process import ROOT, SERVER, ServerProcess, plain_environment
 MANIFESTS = ROOT / "deploy" / "kubernetes"
 KUSTOMIZE = str(ROOT / "build" / "gotools" / "kustomize")
 OVERLAYS = ("linux", "linux-gpu", "windows", "windows-gpu")
-# What they are written for; the preStop's sleep came with 1.30.
+# The version that the manifests require: 1.30 introduced the sleep of preStop.
 KUBERNETES = "1.31"
 SPARE_SECONDS = 5
 
@@ -30,7 +30,7 @@ def rendered(folder):
 
 
 def render(folder):
-    """The objects of an overlay, by kind."""
+    """Returns the objects of an overlay, by kind."""
     objects = list(yaml.safe_load_all(rendered(folder)))
     kinds = [each["kind"] for each in objects]
     assert len(set(kinds)) == len(kinds), kinds
@@ -42,7 +42,7 @@ def seconds(text):
 
 
 def in_each_overlay(test):
-    """The test once for each; a failure names it."""
+    """Runs the test for each overlay; failures name the overlay."""
     @functools.wraps(test)
     def test_each(self):
         for folder in OVERLAYS:
@@ -99,7 +99,7 @@ class DeployTest(unittest.TestCase):
         drain = seconds(environment["OPMILL_DRAIN_TIMEOUT"])
         self.assertGreaterEqual(pod["spec"]["terminationGracePeriodSeconds"],
                                 stop + drain + SPARE_SECONDS)
-        # Balancers have dropped the pod when it begins to refuse.
+        # Load balancers have removed the pod before it begins to refuse.
         ready = container["readinessProbe"]
         self.assertGreaterEqual(stop, ready["periodSeconds"] * ready["failureThreshold"])
 

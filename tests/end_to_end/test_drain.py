@@ -17,7 +17,7 @@ from server_process import ServerProcess
 ARRAY = arrays.awkward("float32", (64, 256), seed=1)
 DATA = arrays.data_of(ARRAY)
 EXPECTED = arrays.expect_hardmax(ARRAY, [1])
-# One row, repeated: 16 KiB that become 20 MiB.
+# A repeated row: 16 KiB of input, 20 MiB of output.
 ROW = np.zeros(4096, np.float32)
 ROW_DATA = arrays.data_of(ROW)
 LARGE_RESULT = arrays.hardmax(np.lib.stride_tricks.as_strided(ROW, (1280, 4096), (0, 4)), [1])
@@ -42,14 +42,14 @@ class Drain(unittest.TestCase):
         self.assertLess(seconds, 15)
 
     def hanging_upload(self, *flags):
-        """A server with an execution whose input never comes to its end."""
+        """A server with an execution whose input is never complete."""
         server = self.enterContext(ServerProcess(*flags, device="reference"))
         channel = self.enterContext(api.connect(server.address))
         stream = api.Stream(api.stub_of(channel))
         stream.begin(1, arrays.hardmax(ARRAY, [1]), [(0, 0, DATA[:100])])
         small = np.ones(3, np.float32)
         stream.begin(2, arrays.argmax(small, [0]), [(0, 0, arrays.data_of(small))])
-        self.assertEqual(stream.next_end()[0], 2)  # so the first has begun
+        self.assertEqual(stream.next_end()[0], 2)  # so the first one has begun
         return server, channel, stream
 
     def test_new_work_is_refused_while_accepted_work_continues(self):
@@ -124,7 +124,7 @@ class Drain(unittest.TestCase):
         self.assertEqual(server.wait(), 0)
 
     def test_a_large_result_just_before_does_not_delay_the_end(self):
-        # Writes that fill the socket leave a poller of gRPC's behind, which sleeps up to 10 s.
+        # After writes that fill the socket, one of gRPC's pollers sleeps for up to 10 s.
         for _ in range(4):
             server = self.enterContext(ServerProcess(device="reference"))
             channel = self.enterContext(api.connect(server.address))
@@ -142,7 +142,7 @@ class Drain(unittest.TestCase):
         self.assertEqual(server.wait(20), 0)
 
     def expect_unavailable(self, stream):
-        """Of the execution on it, or of the stream with it."""
+        """Expects that the execution, or the whole stream, ends with UNAVAILABLE."""
         try:
             _, outcome = stream.next_end()
             self.assertEqual(outcome.status.code, grpc.StatusCode.UNAVAILABLE.value[0])

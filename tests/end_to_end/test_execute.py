@@ -208,13 +208,13 @@ class ExecuteErrors(UnaryCase):
         sentence = raised.exception.details()
         print(sentence)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
-        # gRPC's own sentence; its limit leaves room for the message's fields beside the tensor.
+        # gRPC's own message; its limit leaves room for the fields besides the tensor.
         limits = [int(number) for number in re.findall(r"\d+", sentence)]
         self.assertGreater(limits[0], array.nbytes)
         self.assertTrue(MAX_MESSAGE_BYTES <= limits[1] <= MAX_MESSAGE_BYTES + (1 << 20), limits)
 
     def test_a_passed_deadline_ends_a_call(self):
-        # Half of the largest message, and many times the deadline to sort.
+        # Half of the largest message; sorting it takes many times the deadline.
         array = np.random.default_rng(7).random(1 << 20, np.float32)
         with self.assertRaises(grpc.RpcError) as raised:
             self.execute(arrays.top_k(array, 0, 1 << 19), arrays.data_of(array), timeout=0.02)
@@ -232,7 +232,7 @@ class ExecuteErrors(UnaryCase):
 
 
 class UnknownFields(UnaryCase):
-    """What a newer caller adds, an older server passes over."""
+    """The server ignores unknown fields of newer callers."""
 
     device = "reference"
     # Field 1000 as varint, fixed64, bytes, group around a fixed32, fixed32; and field 99 as bytes.

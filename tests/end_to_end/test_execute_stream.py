@@ -92,7 +92,7 @@ class ChunksOnSoftware(StreamCase):
 
 
 class StreamErrors(StreamCase):
-    """One misuse a case, between two executions that must not notice."""
+    """Each case is one misuse between two executions, which must not be affected."""
 
     array = np.arange(24, dtype=np.float32).reshape(4, 6)  # 96 bytes
     data = arrays.data_of(array)
@@ -103,7 +103,7 @@ class StreamErrors(StreamCase):
         self.stream.begin(1, self.operator, [(0, 0, self.data[:10])])
 
     def expect(self, key, code, fields, *words, ends=None):
-        """The others end well, and `key` with this error; its sentence holds each of `words`."""
+        """Expects that `key` ends with this error, whose message contains `words`, and the others with OK."""
         if ends is None:
             self.stream.send(1, [(0, 10, self.data[10:])])
             self.stream.begin(2, self.operator, [(0, 0, self.data)])
@@ -143,7 +143,7 @@ class StreamErrors(StreamCase):
         stray.send(1, [(0, 10, self.data[10:])])
         stray.begin(2, self.operator, [(0, 0, self.data)])
         ends = stray.rest()
-        # The execution may have been computed before its superfluous chunk was looked at.
+        # The execution may have been computed before the server read the superfluous chunk.
         if ends[7].status is not None:
             self.expect(7, grpc.StatusCode.INVALID_ARGUMENT, ["chunks[1]"], "96 bytes", ends=ends)
 

@@ -1,5 +1,5 @@
 """Callers that attack the server before it knows of a call: endless header blocks, silent connections,
-streams that begin executions and send no input. Other callers must not notice."""
+streams that begin executions and send no input. Other callers must not be affected."""
 
 import pathlib
 import random
@@ -19,17 +19,17 @@ import http2
 from certificates import Authority, write
 from server_process import SANITIZED, ServerProcess
 
-# A sanitizer delays the release of memory, which counts as the server's.
+# A sanitizer delays the release of memory, which then counts as used.
 MEMORY_LIMIT = 4 << 30 if SANITIZED else 800 << 20
 TOKEN = "alice-token-0123456789"
 EXECUTE = "/opmill.v1.OperatorService/Execute"
-# Enters the table of the connection, where the byte 0xBE stands for it from then on.
+# Enters the header table of the connection; from then on the byte 0xBE refers to it.
 INDEXED_FIELD = b"\x40\x01a\x00"
 TINY_FIELDS = http2.literal(b"a", b"b") * 1500  # below gRPC's limit of 8 KiB for one frame
 
 
 class Neighbour:
-    """Another caller, with calls of 4 KiB one after the other while it is in `with`."""
+    """Another caller, which makes calls of 4 KiB one after the other, in `with`."""
 
     def __init__(self, channel, metadata=()):
         self.stub = api.stub_of(channel)
@@ -71,7 +71,7 @@ class Neighbour:
         return sorted(self.seconds)[int(share * (len(self.seconds) - 1))]
 
     def check(self, test):
-        """Each of its calls succeeded."""
+        """Expects that each of its calls succeeded."""
         test.assertEqual(self.failures, [])
         test.assertGreater(len(self.seconds), 0)
         print(f"the neighbour: {len(self.seconds)} calls, p50 {self.percentile(0.5) * 1e3:.1f} ms, "
@@ -79,7 +79,7 @@ class Neighbour:
 
 
 class HostileConnections(unittest.TestCase):
-    """In clear text; Tls, below, is the same over TLS."""
+    """In clear text. The class Tls below repeats the cases over TLS."""
 
     def setUp(self):
         self.authority = Authority("tests")
@@ -169,7 +169,7 @@ class HostileConnections(unittest.TestCase):
     def assert_memory(self, server, before, most=MEMORY_LIMIT):
         seen = server.status_bytes("VmHWM")
         print(f"resident: {before >> 20} MiB before, {seen >> 20} MiB at most")
-        if not SANITIZED:  # which keeps what has been freed
+        if not SANITIZED:  # whose allocator keeps freed memory
             self.assertLess(seen, most)
 
     def test_long_metadata_is_refused(self):
@@ -196,7 +196,7 @@ class HostileConnections(unittest.TestCase):
         seconds = time.monotonic() - begun
         print(f"connected and called within {seconds:.3f} s")
         self.assertLess(seconds, 10 if SANITIZED else 1)
-        # As many as are left do not take the slot of one that has called, however many come.
+        # No number of new connections takes the slot of one that has made a call.
         silent += [self.enterContext(self.connection(server)) for _ in range(300)]
         with neighbour:
             time.sleep(0.5)
@@ -228,7 +228,7 @@ class HostileConnections(unittest.TestCase):
         try:
             with self.connection(server) as fourth:
                 self.assertTrue(fourth.is_closed(5))
-        except OSError:  # in the middle of TLS's handshake
+        except OSError:  # during the TLS handshake
             pass
         server.wait_for(lambda line: line.get("event") == "refuse_connections", 5)
         for stream in streams:
@@ -324,7 +324,7 @@ class HostileConnections(unittest.TestCase):
         self.check_neighbour_of_silence(server)
 
     def test_reserved_bytes_without_input_yield(self):
-        """Two begins that reserve all of the memory for tensors."""
+        """Two begins reserve all of the memory for tensors."""
         server = self.serve()
         stub = api.stub_of(self.channel(server))
         limits = stub.GetServerInfo(api.sv.GetServerInfoRequest()).limits
@@ -342,7 +342,7 @@ class HostileConnections(unittest.TestCase):
         stream.call.cancel()
 
     def own_channel(self, server):
-        """One with a connection of its own."""
+        """A channel with its own connection."""
         return self.enterContext(grpc.insecure_channel(
             server.address, [("grpc.use_local_subchannel_pool", 1)]))
 
@@ -359,7 +359,7 @@ class HostileConnections(unittest.TestCase):
                     for _ in range(chance.randrange(1, 12)):
                         attacker.send(random_frames(chance))
                 except OSError:
-                    pass  # closed for what it sent
+                    pass  # closed because of what it sent
                 if chance.random() < 0.5:
                     attacker.is_closed(0.01)
             neighbour.call()
@@ -389,7 +389,7 @@ def random_frames(chance):
                            chance.choice((1, 0, 0x7FFFFFFF)).to_bytes(4, "big")) * count
     if kind == 5:
         return headers + http2.frame(http2.CONTINUATION, 0, stream, TINY_FIELDS) * min(count, 100)
-    if kind == 6:  # calls that are reset as soon as they have begun
+    if kind == 6:  # calls that are reset immediately
         return b"".join(
             http2.frame(http2.HEADERS, http2.END_HEADERS, 2 * i + 1, fields) +
             http2.frame(http2.RST_STREAM, 0, 2 * i + 1, (8).to_bytes(4, "big"))
@@ -399,7 +399,7 @@ def random_frames(chance):
                            chance.randbytes(chance.randrange(4096))) * min(count, 20)
     if kind == 8:
         return http2.frame(http2.GOAWAY, 0, 0, bytes(8)) * count
-    if kind == 9:  # indices and sizes of a header block that are none
+    if kind == 9:  # invalid indices and sizes in a header block
         return http2.frame(http2.HEADERS, http2.END_HEADERS, stream,
                            chance.randbytes(chance.randrange(200)))
     if kind == 10:
@@ -413,7 +413,7 @@ class Tls(HostileConnections):
         return (f"--tls_cert={self.files / 'server.crt'}", f"--tls_key={self.files / 'server.key'}")
 
     def connection(self, server, greets=True, **options):
-        # Its handshake is done; it may say nothing after.
+        # Its handshake is done; it may send nothing afterwards.
         return http2.Connection(server.address, http2.tls_context(self.authority.certificate),
                                 greets=greets, **options)
 

@@ -26,20 +26,20 @@ class HttpEndpoint(unittest.TestCase):
         return self.enterContext(socket.create_connection(self.at, timeout=10, **options))
 
     def ask(self, request):
-        """Status line, header fields and body."""
+        """Returns the status line, the header fields and the body."""
         with socket.create_connection(self.at, timeout=10) as connection:
             connection.sendall(request)
             return answer_of(connection)
 
     def probe(self, page=b"/readyz"):
-        """Seconds until its answer was there."""
+        """Seconds until the response arrived."""
         began = time.monotonic()
         status, _, body = self.ask(REQUEST % page)
         self.assertEqual((status, body), ("HTTP/1.1 200 OK", b"ready\n"))
         return time.monotonic() - began
 
     def probe_for(self, seconds):
-        """The longest."""
+        """The longest time of a probe."""
         until = time.monotonic() + seconds
         longest, count = 0, 0
         while time.monotonic() < until:
@@ -58,7 +58,7 @@ class HttpEndpoint(unittest.TestCase):
                     connections = [held.enter_context(socket.create_connection(self.at))
                                    for _ in range(300)]
                     for each in connections:
-                        with contextlib.suppress(OSError):  # it has made room for another
+                        with contextlib.suppress(OSError):  # closed to make room for another one
                             each.sendall(b"GET /readyz HTTP/1.1\r\nHost: ")
                     stop.wait(1)
                     held.close()
@@ -82,7 +82,7 @@ class HttpEndpoint(unittest.TestCase):
         gone = select.select(held[1:], [], [], 0)[0]
         self.assertEqual(len(gone), 0)
         self.assertLessEqual(self.server.open_descriptors(), before + MOST_CONNECTIONS_OF_A_PEER)
-        # The others have their time and are told so.
+        # The other connections time out, with a response that says so.
         status, _, _ = answer_of(held[-1])
         self.assertEqual(status, "HTTP/1.1 408 Request Timeout")
 
@@ -147,7 +147,7 @@ class HttpEndpoint(unittest.TestCase):
             status, fields, body = self.ask(REQUEST % b"/readyz?verbose" + rest)
             self.assertEqual((status, body), ("HTTP/1.1 200 OK", b"ready\n"))
             self.assertEqual(fields["connection"], "close")
-        # A request with a body that never ends is answered, and cut off in time.
+        # A request with an endless body is answered, and its connection is closed in time.
         connection = self.connect()
         connection.sendall(b"POST /readyz HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n")
         self.assertEqual(answer_of(connection)[0], "HTTP/1.1 405 Method Not Allowed")
@@ -210,7 +210,7 @@ def fields_of(header):
 
 
 def ended(connection):
-    """Whether the server has closed it. Bytes that it has not read turn its close into a reset."""
+    """Whether the server has closed the connection. Unread bytes turn the close into a reset."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
@@ -218,7 +218,7 @@ def ended(connection):
 
 
 def answer_of(connection):
-    """Status line, fields and body of what comes until its end."""
+    """Reads until the end; returns the status line, the header fields and the body."""
     received = b""
     while chunk := connection.recv(65536):
         received += chunk

@@ -1,4 +1,4 @@
-"""Memory goes back to the system within seconds of idleness, whatever took it."""
+"""An idle server returns all kinds of memory to the system within seconds."""
 
 import concurrent.futures
 import time
@@ -29,7 +29,7 @@ class IdleMemory(unittest.TestCase):
         return self.server.status_bytes("VmRSS")
 
     def flood(self, code, request):
-        """CALLS times the request, which is bytes, by CALLERS callers; all end with `code`."""
+        """CALLERS callers send the request (bytes) CALLS times; all calls end with `code`."""
         def call(_):
             with api.connect(self.server.address) as channel:
                 execute = channel.unary_stream(f"/{api.SERVICE}/Execute")

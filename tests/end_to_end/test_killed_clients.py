@@ -1,4 +1,4 @@
-"""Clients that vanish leave nothing behind."""
+"""Clients that are killed leave nothing behind on the server."""
 
 import json
 import pathlib
@@ -42,11 +42,11 @@ class KilledClients(unittest.TestCase):
         after = self.server.status_bytes("VmRSS")
         print(f"killed {died}; resident {before >> 20} MiB before, {after >> 20} MiB after")
         hardmax = next(each for each in statistics.operators if each.operator == "hardmax")
-        # To disappear is to cancel. All that died in the upload; of the others many, as what is in
-        # gRPC's hands may count as sent.
+        # Killing a client cancels its execution: certainly during the upload. Of the others many, because
+        # what gRPC has taken counts as sent.
         self.assertGreaterEqual(hardmax.cancelled, (WARM_UP + REST) // 2)
         self.assertEqual(hardmax.failed, 0)
-        if not SANITIZED:  # which keep what is freed
+        if not SANITIZED:  # whose allocators keep freed memory
             self.assertLess(after - before, MAX_GROWTH_BYTES)
 
         array = arrays.awkward("float32", (64, 64), seed=3)

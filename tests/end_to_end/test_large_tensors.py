@@ -16,7 +16,7 @@ ALLOWANCE_BYTES = 256 << 20
 
 
 def blocks():
-    """The input, some rows at a time; small integers, whose sums are exact in FLOAT32."""
+    """Yields the input, some rows at a time: small integers, whose sums are exact in FLOAT32."""
     random = np.random.default_rng(7)
     block = random.integers(0, 100, (BLOCK, COLUMNS)).astype(np.float32)
     for start in range(0, ROWS, BLOCK):
@@ -39,7 +39,7 @@ class LargeTensors(unittest.TestCase):
         cls.folder.cleanup()
 
     def run_cli(self, output_bytes, *arguments):
-        """The output array. A fresh server, so that the peak is this execution's alone."""
+        """Returns the output array. Uses a new server, so that the peak is that of this execution."""
         output = self.path / "y.npy"
         with ServerProcess() as server:
             idle = server.status_bytes("VmHWM")

@@ -26,7 +26,7 @@ class Limits(unittest.TestCase):
             f"--max_bytes_in_flight={MAX_BYTES_IN_FLIGHT}", f"--max_streams={MAX_STREAMS}",
             f"--max_tensor_bytes={MAX_TENSOR_BYTES}", device="reference"))
         self.stub = api.stub_of(self.enterContext(api.connect(self.server.address)))
-        # One row, repeated: of its 16 KiB hardmax makes as many times 16 KiB.
+        # A repeated row: hardmax turns its 16 KiB into 16 KiB for each repetition.
         self.row = np.zeros(4096, np.float32)
         self.data = arrays.data_of(self.row)
 
@@ -60,7 +60,7 @@ class Limits(unittest.TestCase):
         stream = api.Stream(self.stub)
         stream.begin(1, self.operator(rows=1280), [(0, 0, self.data[:8])])  # 20 MiB
         stream.begin(2, self.operator(rows=1), [(0, 0, self.data)])
-        self.assertEqual(stream.next_end()[0], 2)  # so the first has begun
+        self.assertEqual(stream.next_end()[0], 2)  # so the first one has begun
         refusal = self.refused(self.operator(rows=1280))
         self.assertGreater(refusal.retry_seconds, 0)
         self.assertIn(str(MAX_BYTES_IN_FLIGHT), refusal.sentence)
@@ -104,8 +104,8 @@ class Limits(unittest.TestCase):
             while len(os.listdir(f"/proc/{self.server.pid}/fd")) < before + 20:
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)
-            api.execute(self.stub, self.operator(rows=1), self.data)  # on a connection that is there
-        alone = [("grpc.use_local_subchannel_pool", 1)]  # not over the connection that is there
+            api.execute(self.stub, self.operator(rows=1), self.data)  # on an open connection
+        alone = [("grpc.use_local_subchannel_pool", 1)]  # not over the open connection
         with grpc.insecure_channel(self.server.address, options=alone) as channel:
             grpc.channel_ready_future(channel).result(timeout=30)
             api.execute(api.stub_of(channel), self.operator(rows=1), self.data)

@@ -15,7 +15,7 @@ from api import Refusal
 from server_process import SANITIZED, DriverFaults, ServerProcess
 
 SMALL = arrays.awkward("float32", (16, 64), seed=9)
-# Rows that are all the same: few bytes and much work.
+# Equal rows: few bytes and much work.
 ROW = arrays.awkward("float32", (1, 65536), seed=11)
 
 
@@ -24,7 +24,7 @@ def repeated(row, rows):
 
 
 class Small:
-    """One caller of small executions, and how long each took."""
+    """A caller of small executions, which measures how long each takes."""
 
     def __init__(self, address):
         self.seconds = []
@@ -60,7 +60,7 @@ class LongWork(unittest.TestCase):
     def serve(self, **popen):
         server = self.enterContext(ServerProcess(**popen))
         stub = api.stub_of(self.enterContext(api.connect(server.address)))
-        # Their kernels are compiled before anything is measured.
+        # Compiles the kernels before anything is measured.
         api.execute(stub, arrays.hardmax(SMALL, [1]), arrays.data_of(SMALL))
         return server, stub
 
@@ -83,7 +83,7 @@ class LongWork(unittest.TestCase):
               f"executions; the longest submission took {longest:.3f} s, the longest of the small "
               f"{max(small.seconds):.3f} s")
         compute = outcome.statistics.compute.ToNanoseconds() / 1e9
-        self.assertGreater(compute, 1)  # it was long
+        self.assertGreater(compute, 1)  # the work was long
         self.assertGreater(submissions - len(small.seconds), 5)
         self.assertGreater(len(small.seconds), 5)
         if not SANITIZED:
@@ -101,7 +101,7 @@ class LongWork(unittest.TestCase):
         self.run_beside_small_ones(arrays.reduce(repeated(ROW, rows), "log_sum_exp", [1]), check)
 
     def test_a_long_top_k_is_cut(self):
-        rows, k = 192, 49152  # more than half of a row: all of it is sorted
+        rows, k = 192, 49152  # more than half of a row, so all of it is sorted
         def check(outcome):
             values, indices = arrays.expect_top_k(ROW, 1, k)
             np.testing.assert_array_equal(arrays.array_of(outcome), np.repeat(values, rows, 0))

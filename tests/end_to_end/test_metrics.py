@@ -1,4 +1,4 @@
-"""The metrics endpoint: its values are those of GetStatistics, and tools can parse them."""
+"""The metrics endpoint: its values are those of GetStatistics, and tools can parse the text."""
 
 import json
 import os
@@ -26,7 +26,7 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 def get(address, page, method="GET"):
-    """Status, content type and text."""
+    """Returns status, content type and text."""
     request = urllib.request.Request(f"http://{address}{page}", method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
@@ -63,7 +63,7 @@ class Metrics(unittest.TestCase):
         return server, server.lines("serving")[0]["metrics_address"]
 
     def work(self, server):
-        """Executions of every operator, and some that fail."""
+        """Runs executions of every operator, and some that fail."""
         stub = api.stub_of(self.enterContext(api.connect(server.address)))
         data = arrays.data_of(VALUES)
         for operator in (arrays.hardmax(VALUES, [1]), arrays.top_k(VALUES, 1, 5),
@@ -102,7 +102,7 @@ class Metrics(unittest.TestCase):
                 seconds = scrape.value("opmill_stage_duration_seconds_sum", operator=name,
                                        stage=stage)
                 self.assertAlmostEqual(seconds, getattr(each, stage).ToNanoseconds() / 1e9,
-                                       delta=1e-4)  # as the text rounds them
+                                       delta=1e-4)  # rounded as in the text
                 total += seconds
             self.assertGreaterEqual(
                 scrape.value("opmill_execution_duration_seconds_sum", operator=name) + 1e-4,
@@ -127,7 +127,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(scrape.value("opmill_in_flight_bytes"), 0)
         self.assertEqual(scrape.value("opmill_ready"), 1)
 
-        # Ranges of a histogram ascend, and the last one holds all.
+        # The buckets of a histogram ascend, and the last one counts everything.
         ranges = sorted((float(dict(labels)["le"]), value)
                         for (name, labels), value in scrape.samples.items()
                         if name == "opmill_execution_duration_seconds_bucket"
@@ -162,7 +162,7 @@ class Metrics(unittest.TestCase):
     def test_have_every_name_of_the_dashboard(self):
         server, address = self.serve(device="reference")
         self.work(server)
-        # The one that is not there without TLS.
+        # The metric that only servers with TLS have.
         names = Scrape(address).names() | {"opmill_certificate_expiry_timestamp_seconds"}
         dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
         asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
@@ -187,7 +187,7 @@ class Metrics(unittest.TestCase):
         for method in ("POST", "PUT", "DELETE"):
             self.assertEqual(get(address, "/metrics", method=method)[0], 405, method)
 
-        # An upload that is not over keeps it draining: alive, and not ready.
+        # An incomplete upload keeps the server draining: alive, but not ready.
         stub = api.stub_of(self.enterContext(api.connect(server.address)))
         data = arrays.data_of(VALUES)
         stream = api.Stream(stub)
@@ -254,7 +254,7 @@ class Traceparent(unittest.TestCase):
                                     operator=good.operator))):
             _, call = method.with_call(request, metadata=metadata, timeout=30)
             self.assertEqual(self.echo(call), self.GOOD)
-        # A line may follow the answer; all are there once the server has stopped.
+        # A log line may follow the response; all lines exist once the server has stopped.
         self.server.signal(signal.SIGTERM)
         self.assertEqual(self.server.wait(), 0)
         for event, count in (("execute", 2), ("refuse", 1), ("stream", 1), ("answer", 2),

@@ -41,7 +41,7 @@ class NumpyFiles(unittest.TestCase):
                               check=False)
 
     def run_file(self, array, *arguments, server=None):
-        """What it prints for the array, in a file of its order."""
+        """Writes the array to a file in its memory order, and returns what `opmill run` prints."""
         path = self.path("input")
         np.save(path, array)
         done = self.opmill(*arguments, "--input", path, server=server)

@@ -19,7 +19,7 @@ NAMES = ["", api.SERVICE]
 
 
 class Grpcurl(unittest.TestCase):
-    """Knows nothing of the service but what reflection tells."""
+    """Knows only what reflection says about the service."""
 
     @classmethod
     def setUpClass(cls):
@@ -117,7 +117,7 @@ class Health(unittest.TestCase):
             with self.assertRaises(grpc.RpcError) as raised:
                 stub.Check(health_pb2.HealthCheckRequest(service="other"), timeout=10)
             self.assertEqual(raised.exception.code(), grpc.StatusCode.NOT_FOUND)
-            # An upload that is not over keeps the server from ending.
+            # An incomplete upload keeps the server from ending.
             array = arrays.awkward("int32", (64,), seed=1)
             data = arrays.data_of(array)
             stream = api.Stream(api.stub_of(channel))

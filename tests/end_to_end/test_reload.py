@@ -37,7 +37,7 @@ class Reload(unittest.TestCase):
                                                device="reference"))
 
     def reload(self, server, event, count):
-        """Seconds until the log has `count` lines of the event."""
+        """Returns the seconds until the log has `count` lines of the event."""
         began = time.monotonic()
         server.signal(signal.SIGHUP)
         while len(server.lines(event)) < count:
@@ -51,12 +51,12 @@ class Reload(unittest.TestCase):
         ask(channel, ALICE)
         self.tokens.write_text(f"bob {BOB}\n", encoding="utf-8")
         seconds = self.reload(server, "reloaded", 1)
-        self.assertLess(seconds, 0.7)  # who only watches the file takes a second at least
+        self.assertLess(seconds, 0.7)  # watching the file would take at least a second
         ask(channel, BOB)
         with self.assertRaises(grpc.RpcError) as raised:
             ask(channel, ALICE)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
-        time.sleep(3)  # the watcher does not read them once more
+        time.sleep(3)  # the watcher does not read them again
         self.assertEqual([line["what"] for line in server.lines("reloaded")], ["tokens"])
         self.assertEqual([line["code"] for line in server.lines("reload")], ["OK"])
 
@@ -139,7 +139,7 @@ class LogFile(unittest.TestCase):
         self.wait_for(self.log, "answer")
         rotated = self.folder / "opmill.log.1"
         self.log.rename(rotated)
-        self.answer()  # what comes before the signal goes where it went
+        self.answer()  # lines before the signal go to the old file
         self.server.send_signal(signal.SIGHUP)
         self.assertEqual(self.wait_for(self.log, "reload")["code"], "OK")
         self.answer()

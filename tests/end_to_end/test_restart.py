@@ -1,4 +1,4 @@
-"""A server that has served before compiles nothing once it serves again."""
+"""A restarted server compiles nothing that it has compiled before."""
 
 import tempfile
 import time

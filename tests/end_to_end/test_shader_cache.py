@@ -112,7 +112,7 @@ class ShaderCache(unittest.TestCase):
         warnings, device = self.serve(preexec_fn=give_up_privileges_over_files)
         self.expect_one_warning(warnings, str(self.cache), "cannot be written",
                                 "Permission denied")
-        self.assertEqual(device.shaders_compiled, 1)  # what is there is read
+        self.assertEqual(device.shaders_compiled, 1)  # existing entries are read
         self.assertEqual(device.pipelines_created, cold.pipelines_created)
         self.assertEqual(self.files(), kept[1:])
 
@@ -139,5 +139,5 @@ class ShaderCache(unittest.TestCase):
         warnings, device = self.serve()
         self.expect_one_warning(warnings, str(self.cache), "damaged")
         self.assertEqual(device.shaders_compiled, cold.shaders_compiled)
-        warnings, device = self.serve()  # they were written again
+        warnings, device = self.serve()  # the entries were written again
         self.assertEqual((warnings, device.shaders_compiled), ([], 0))

@@ -1,6 +1,7 @@
-"""The processor stands by for the adapter: no call fails while the driver loses the device over and
-over, and small executions go to the processor where the flags say so."""
+"""The cpu device as the standby of an adapter: no call fails while the driver loses the device again
+and again, and small executions go to the standby if the flags say so."""
 
+import subprocess
 import tempfile
 import time
 import unittest
@@ -12,7 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 import api
 import arrays
 from load import Load
-from server_process import DriverFaults, ServerProcess
+from server_process import CLI, DriverFaults, ServerProcess, plain_environment
 from test_metrics import Scrape
 
 LOSSES = 8
@@ -39,6 +40,10 @@ class Standby(unittest.TestCase):
     def info(self):
         return self.stub.GetServerInfo(api.sv.GetServerInfoRequest(), timeout=60)
 
+    def opmill(self, verb):
+        return subprocess.run([CLI, verb, "--server", self.server.address], check=True, text=True,
+                              stdout=subprocess.PIPE, timeout=60, env=plain_environment()).stdout
+
     def readyz(self):
         with urllib.request.urlopen(f"http://{self.metrics}/readyz", timeout=60) as answer:
             return answer.status, answer.read().decode()
@@ -59,7 +64,7 @@ class Standby(unittest.TestCase):
         for load in loads:
             load.wait_for_good(10)
 
-        # It does not come back at once.
+        # The device does not come back at once.
         self.faults.begin("no_device")
         self.faults.begin("lose_device")
         lost = self.server.wait_for(lambda line: line.get("event") == "device_lost")
@@ -69,6 +74,7 @@ class Standby(unittest.TestCase):
         self.assertEqual((self.readyz(), self.serving()),
                          ((200, "ready, on standby: device lost\n"), SERVING))
         self.assertTrue(self.info().on_standby)
+        self.assertRegex(self.opmill("info"), r"(?m)^standby +.+ \(cpu\), in use: ")
         scrape = Scrape(self.metrics)
         self.assertEqual(scrape.value("opmill_device_on_standby"), 1)
         self.assertEqual(scrape.value("opmill_ready"), 1)
@@ -110,13 +116,14 @@ class Standby(unittest.TestCase):
         self.assertEqual(int(arrays.array_of(outcome)[0]), array.size - 1)
 
     def runs(self):
-        """All of them, and those that the standby took because they are small."""
+        """The number of all runs, and of those that the standby computed because they are small."""
         device = self.device()
         self.assertEqual(device.standby_runs, 0)
         scrape = Scrape(self.metrics)
         self.assertEqual(scrape.value("opmill_device_standby_runs_total", reason="small"),
                          device.small_runs)
-        self.assertEqual(scrape.value("opmill_device_standby_runs_total", reason="device_lost"), 0)
+        for reason in ("device_lost", "no_memory"):
+            self.assertEqual(scrape.value("opmill_device_standby_runs_total", reason=reason), 0)
         return device.runs, device.small_runs
 
     def test_takes_small_work_only(self):
@@ -129,6 +136,8 @@ class Standby(unittest.TestCase):
         self.run_on(MEDIUM)
         self.run_on(LARGE)
         self.assertEqual(self.runs(), (3, 1))
+        self.assertRegex(self.opmill("info"), r"(?m)^standby +.+ \(cpu\)$")
+        self.assertRegex(self.opmill("stats"), r"(?m)^on the standby +1 small runs, 0 ")
 
     def test_takes_what_is_not_large_where_told_so(self):
         self.serve("--small_work=cpu")
@@ -143,9 +152,11 @@ class Standby(unittest.TestCase):
         self.assertEqual(self.runs(), (1, 0))
 
     def test_is_there_only_where_asked_for_with_a_software_adapter(self):
-        with ServerProcess() as server, api.connect(server.address) as channel:
-            info = api.stub_of(channel).GetServerInfo(api.sv.GetServerInfoRequest(), timeout=60)
-            self.assertFalse(info.HasField("standby"))
+        self.server = self.enterContext(ServerProcess())
+        with api.connect(self.server.address) as channel:
+            self.stub = api.stub_of(channel)
+            self.assertFalse(self.info().HasField("standby"))
+        self.assertRegex(self.opmill("info"), r"(?m)^standby +none$")
 
 
 if __name__ == "__main__":

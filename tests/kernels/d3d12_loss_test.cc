@@ -3,6 +3,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "tests/kernels/d3d12_fixture.h"
@@ -10,7 +12,44 @@
 namespace opmill {
 namespace {
 
-TEST_F(D3D12DeviceTest, SurvivesItsLoss) {
+class D3D12LossTest : public D3D12DeviceTest {
+ protected:
+  void AwaitResets(uint64_t count) {
+    while (device_->counters().resets < count) std::this_thread::yield();
+  }
+};
+
+// The device is rebuilt only when the callback for the loss has returned.
+TEST_F(D3D12LossTest, AnswersUnavailableUntilItIsRebuilt) {
+  absl::Notification is_lost;
+  absl::Notification may_rebuild;
+  absl::Notification is_back;
+  D3D12DeviceOptions options = TestOptions();
+  options.on_availability = [&](const absl::Status& status) {
+    if (status.ok()) return is_back.Notify();
+    is_lost.Notify();
+    may_rebuild.WaitForNotification();
+  };
+  Open(options);
+  if (IsSkipped() || HasFailure()) return;
+  InjectDeviceLossForTest(*device_);
+  is_lost.WaitForNotification();
+  const OperatorPlan plan = ShiftPlan(1000, 3);
+  EXPECT_EQ(CompilePlanForTest(*device_, OperatorDesc(), plan).status().code(),
+            absl::StatusCode::kUnavailable);
+  for (const BufferUse use : {BufferUse::kInput, BufferUse::kOutput}) {
+    EXPECT_EQ(device_->Allocate(16, use).status().code(), absl::StatusCode::kUnavailable);
+  }
+  EXPECT_EQ(device_->counters().resets, 0);
+  may_rebuild.Notify();
+  is_back.WaitForNotification();
+  EXPECT_EQ(device_->counters().resets, 1);
+  const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 12);
+  ExpectOutput(plan, input, Shifted(input, 3));
+  device_.reset();  // before the notifications that its callback uses
+}
+
+TEST_F(D3D12LossTest, SurvivesItsLoss) {
   const OperatorPlan plan = ShiftPlan(1000, 3);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 8);
   const std::vector<uint8_t> expected = Shifted(input, 3);
@@ -21,6 +60,7 @@ TEST_F(D3D12DeviceTest, SurvivesItsLoss) {
   InjectDeviceLossForTest(*device_);
   const absl::Status lost = device_->RunAndWait(old_operator, old_bindings).status();
   EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable) << lost;
+  AwaitResets(1);
   ExpectOutput(plan, input, expected);
   EXPECT_EQ(device_->counters().resets, 1);
 
@@ -33,7 +73,7 @@ TEST_F(D3D12DeviceTest, SurvivesItsLoss) {
   EXPECT_TRUE(BytesOf(*old_bindings.inputs[0]) == input);
 }
 
-TEST_F(D3D12DeviceTest, CallsBackForEveryRunAroundALoss) {
+TEST_F(D3D12LossTest, CallsBackForEveryRunAroundALoss) {
   constexpr int kThreads = 8;
   const OperatorPlan plan = ShiftPlan(5000, 6);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 9);
@@ -59,7 +99,7 @@ TEST_F(D3D12DeviceTest, CallsBackForEveryRunAroundALoss) {
     const int before = right;
     while (right < before + 20 && wrong == 0) std::this_thread::yield();
     InjectDeviceLossForTest(*device_);
-    while (device_->counters().resets < loss) std::this_thread::yield();
+    AwaitResets(loss);
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -67,7 +107,7 @@ TEST_F(D3D12DeviceTest, CallsBackForEveryRunAroundALoss) {
   ExpectOutput(plan, input, expected);
 }
 
-TEST_F(D3D12DeviceTest, CallsBackForEveryRunWhenItCloses) {
+TEST_F(D3D12LossTest, CallsBackForEveryRunWhenItCloses) {
   const OperatorPlan plan = ShiftPlan(40000, 8);
   const auto compiled = Compiled(plan);
   const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 11);

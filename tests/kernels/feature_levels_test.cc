@@ -96,7 +96,7 @@ std::set<std::string> ParseTypes(absl::string_view text) {
   return types;
 }
 
-struct LawRow {
+struct TableRow {
   std::string level;  // single digits: compares as text
   size_t min_rank;
   size_t max_rank;
@@ -111,23 +111,23 @@ struct LawRow {
 };
 
 // Per operator, newest first.
-std::map<std::string, std::vector<LawRow>> ParseLaw() {
-  std::map<std::string, std::vector<LawRow>> law;
+std::map<std::string, std::vector<TableRow>> ParseTable() {
+  std::map<std::string, std::vector<TableRow>> table;
   std::vector<std::string> operators;
   for (const absl::string_view line : absl::StrSplit(kTable, '\n', absl::SkipWhitespace())) {
     const std::vector<std::string> cells = absl::StrSplit(line, '|');
     const std::vector<std::string> names = absl::StrSplit(cells[0], ' ', absl::SkipWhitespace());
     if (!names.empty()) operators = names;
     const std::string ranks(absl::StripAsciiWhitespace(cells[2]));
-    LawRow row;
+    TableRow row;
     row.level = std::string(absl::StripAsciiWhitespace(cells[1]));
     row.min_rank = ranks.front() - '0';
     row.max_rank = ranks.back() - '0';
     row.types = ParseTypes(cells[3]);
     row.index_types = ParseTypes(cells[4]);
-    for (const std::string& name : operators) law[name].push_back(row);
+    for (const std::string& name : operators) table[name].push_back(row);
   }
-  return law;
+  return table;
 }
 
 bool GivesIndices(const std::string& name) {
@@ -169,21 +169,21 @@ OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
 }
 
 // The expected result for one cell: the level that allows it, or nullopt for none.
-std::optional<std::string> AllowedFrom(const std::vector<LawRow>& rows, size_t rank,
+std::optional<std::string> AllowedFrom(const std::vector<TableRow>& rows, size_t rank,
                                        const std::string& type,
                                        const std::optional<std::string>& index_type) {
   std::optional<std::string> level;
-  for (const LawRow& row : rows) {
+  for (const TableRow& row : rows) {
     if (row.Allows(rank, type, index_type)) level = row.level;
   }
   return level;
 }
 
 TEST(FeatureLevels, MatchEveryCellOfTheTable) {
-  const std::map<std::string, std::vector<LawRow>> law = ParseLaw();
-  EXPECT_EQ(law.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
+  const std::map<std::string, std::vector<TableRow>> table = ParseTable();
+  EXPECT_EQ(table.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
   std::map<absl::StatusCode, int> counts;
-  for (const auto& [name, rows] : law) {
+  for (const auto& [name, rows] : table) {
     std::vector<std::optional<std::string>> index_types = {std::nullopt};
     if (GivesIndices(name)) {
       for (const auto& [index_type, unused] : Types()) index_types.push_back(index_type);
@@ -194,7 +194,7 @@ TEST(FeatureLevels, MatchEveryCellOfTheTable) {
           // For rank 1, all axes and the last axis are the same.
           const bool is_plain = name == "HARDMAX_ANY_AXES" && rank == 1;
           const std::optional<std::string> from =
-              AllowedFrom(is_plain ? law.at("HARDMAX_LAST_AXIS") : rows, rank, type, index_type);
+              AllowedFrom(is_plain ? table.at("HARDMAX_LAST_AXIS") : rows, rank, type, index_type);
           std::optional<DataType> index;
           if (index_type.has_value()) index = Types().at(*index_type);
           const OperatorDesc desc = MakeDesc(name, rank, data_type, index);

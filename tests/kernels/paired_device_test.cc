@@ -153,6 +153,7 @@ TEST_F(PairedDeviceTest, LeavesTheFirstAloneWhileItIsLost) {
   EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
   EXPECT_EQ(first_->compiled(), 0);
   EXPECT_EQ(pair_->counters().standby_runs, 1);
+  EXPECT_EQ(pair_->counters().no_memory_runs, 0);
 }
 
 TEST_F(PairedDeviceTest, KeepsRunsWithMemoryOfALossOnTheStandby) {
@@ -200,6 +201,17 @@ TEST_F(PairedDeviceWithSmallWorkTest, CopiesSmallBuffersOfLargeRuns) {
   for (const std::byte byte : bindings.outputs[0]->bytes()) ASSERT_EQ(byte, std::byte{1});
 }
 
+TEST_F(PairedDeviceWithSmallWorkTest, ComputesOnTheStandbyIfTheFirstHasNoMemory) {
+  const Bindings bindings = Bind(*pair_, kRows);
+  const auto compiled = *pair_->Compile(MaxOfRows(kRows));
+  first_->RefuseBuffers(BufferUse::kOutput);
+  Start(compiled, bindings);
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  EXPECT_EQ(Floats(*bindings.outputs[0]), MaximaOfRows(kRows));
+  EXPECT_EQ(pair_->counters().no_memory_runs, 1);
+  EXPECT_EQ(pair_->counters().standby_runs, 0);
+}
+
 TEST_F(PairedDeviceWithSmallWorkTest, RunsAgainWithSmallBuffers) {
   const Bindings bindings = Bind(*pair_, kRows);
   Start(*pair_->Compile(MaxOfRows(kRows)), bindings);
@@ -215,8 +227,7 @@ TEST(PairOfSoftwareAndProcessorTest, AnswersEveryRunAroundLosses) {
   const auto available = std::make_shared<std::atomic<bool>>(true);
   auto first = CreateD3D12Device(
       {.choice = AdapterChoice::kSoftware,
-       .on_availability = [available](const absl::Status& status) { *available = status.ok(); },
-       .callers_rebuild = false});
+       .on_availability = [available](const absl::Status& status) { *available = status.ok(); }});
   if (!first.ok() && !RequiresDevices()) GTEST_SKIP() << first.status();
   ASSERT_TRUE(first.ok()) << first.status();
   Device& adapter = **first;

@@ -209,6 +209,7 @@ TEST_F(WarmStart, CompilesNothingAfterTheLossOfTheDevice) {
   ExpectSums(4, 9);
   const DeviceCounters before = device_->counters();
   InjectDeviceLossForTest(*device_);
+  while (device_->counters().resets == before.resets) std::this_thread::yield();
   cache_->Invalidate();
   ExpectSums(4, 9);
   EXPECT_EQ(device_->counters().resets, before.resets + 1);

@@ -1,4 +1,4 @@
-"""A program with types, which mypy checks and tests run: example.py HOST:PORT"""
+"""A typed program, which mypy checks and tests run: example.py HOST:PORT"""
 
 import asyncio
 import sys

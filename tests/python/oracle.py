@@ -1,4 +1,4 @@
-"""What NumPy says of the operators: selections exactly, sums in float64."""
+"""Expected results, computed with NumPy: selections exactly, sums in float64."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ FUNCTIONS = {
 
 
 def awkward(dtype, shape, seed=0, nans=0.0):
-    """Few distinct values, so that there are ties; with -0 and NaN, or extremes."""
+    """An array of few distinct values, so that there are ties, with -0 and NaN, or extremes."""
     random = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
@@ -42,7 +42,7 @@ def reduce(x, function, axis=None, keepdims=False):
 
 
 def assert_close(actual, x, function, axis=None, keepdims=False, msg=""):
-    """Within the bound of docs/operators.md, and a step of float16."""
+    """Expects values within the bound of docs/operators.md, plus one step of float16."""
     expected = reduce(x, function, axis, keepdims)
     assert actual.shape == expected.shape and actual.dtype == x.dtype, msg
     if x.dtype.kind != "f" or function in ("max", "min"):
@@ -68,7 +68,7 @@ def assert_close(actual, x, function, axis=None, keepdims=False, msg=""):
 
 
 def _rows(x, axes):
-    """The reduced axes last and as one."""
+    """Moves the reduced axes to the end and merges them."""
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     shape = [x.shape[axis] for axis in kept]
     return x.transpose(*kept, *axes).reshape(*shape, -1)

@@ -1,4 +1,4 @@
-"""opmill.aio: as the blocking client, in one event loop."""
+"""opmill.aio: the behavior of the blocking client, in one event loop."""
 
 import asyncio
 import unittest

@@ -50,7 +50,7 @@ class Values(unittest.TestCase):
         self.assertTrue(np.signbit(od.min(self.c, d).compute()))
 
     def test_range(self):
-        """Partial results are no narrower than the server's own."""
+        """Partial results have at least the range of the server's."""
         half = da.from_array(np.array([60000, 60000, -60000, 32], np.float16), chunks=2)
         self.assertEqual(od.sum(self.c, half).compute(), 60032)
         large = da.from_array(np.full(64, 3e38, np.float32), chunks=9)

@@ -1,5 +1,5 @@
-"""The examples in Python of README.md and docs/python.md run, in the order of the page, and print
-what they say: a line `x  # y` of a block prints y."""
+"""Runs the Python examples of README.md and docs/python.md in the order of the page. A line `x  # y`
+must print y."""
 
 import contextlib
 import io

@@ -123,14 +123,14 @@ class Values(ServedCase):
 
 
 class Contract(ServedCase):
-    """An operator that is added to the contract is complete here."""
+    """The package supports every operator of the contract completely."""
 
     def methods(self):
         for field, descriptor in _contract.OPERATORS.items():
             yield field, descriptor, getattr(self.c, _operators.METHODS[field])
 
     def arguments(self, descriptor, method, dtype="float32", rank=2):
-        """Of the simplest call: what has no default."""
+        """The arguments of the simplest call: those without a default."""
         arguments = {}
         for name, parameter in inspect.signature(method).parameters.items():
             if parameter.default is parameter.empty and parameter.kind != parameter.VAR_KEYWORD:
@@ -147,7 +147,7 @@ class Contract(ServedCase):
                          {name.replace("_", "") for name in _contract.OPERATORS})
         for name in served:
             x = np.ones((2, 2), np.float32)
-            # The server's name is known to `execute`; what is missing is refused, and not unknown.
+            # `execute` knows the server's name: it refuses the missing arguments, not the name.
             with self.assertRaises(opmill.InvalidArgument) as raised:
                 self.c.execute(name, [])
             self.assertIn("inputs", raised.exception.sentence)
@@ -190,7 +190,7 @@ class Contract(ServedCase):
                     self.assertEqual(index.dtype, index_dtype)
 
     def test_what_removes_an_axis_can_keep_it(self):
-        """An output that has size 1 along its axes is that of a reduction, and has keepdims."""
+        """Operators whose output has size 1 along the axes have the parameter keepdims."""
         for field, descriptor, method in self.methods():
             if "axes" not in descriptor.fields_by_name:
                 continue

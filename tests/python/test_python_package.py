@@ -1,4 +1,4 @@
-"""The package as it is built: generated files are current, types hold, the wheel is complete."""
+"""The built package: generated files are up to date, types are right, the wheel is complete."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "tests" / "python" / "example.py"
 
 
 def run(*command, **options):
-    """What it printed."""
+    """Runs the command, and returns what it prints."""
     ended = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False,
                            timeout=300, **options)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -40,7 +40,7 @@ class Package(unittest.TestCase):
                 cwd=PYTHON, env={**os.environ, "MYPYPATH": str(PYTHON / "src")})
 
     def test_the_wheel(self):
-        """Built as pip builds it, and used from a folder that holds nothing else of the project."""
+        """Builds the wheel with pip, and uses it from a folder without other files of the project."""
         with tempfile.TemporaryDirectory() as folder:
             run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
                 "--disable-pip-version-check", f"--wheel-dir={folder}", str(PYTHON))

@@ -1,4 +1,4 @@
-"""Servers that go, come back, or have no room: calls are tried again. Several servers."""
+"""Retries when servers stop, come back, or have no room; several servers."""
 
 import pathlib
 import pickle
@@ -64,7 +64,7 @@ class Servers(unittest.TestCase):
                     self.assertEqual(c.sum(big), big.size)
 
     def test_no_room(self):
-        """One execution at a time, and eight callers: those that are refused come again."""
+        """The server allows one execution at a time; refused calls of eight callers are retried."""
         with ServerProcess("--max_executions=1", device="reference") as server:
             with opmill.connect(server.address, max_attempts=1000) as c:
                 results = []

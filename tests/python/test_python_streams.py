@@ -1,4 +1,4 @@
-"""Large inputs, by ExecuteStream: values, progress, deadlines, and limits of the server."""
+"""Large inputs, which use ExecuteStream: values, progress, deadlines, and limits."""
 
 import io
 import contextlib

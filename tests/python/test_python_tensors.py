@@ -1,4 +1,4 @@
-"""Arrays as bytes of the contract: what is sent as it lies, and what is copied."""
+"""The conversion of arrays to bytes: which arrays are sent unchanged, and which are copied."""
 
 import unittest
 

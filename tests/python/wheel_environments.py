@@ -16,9 +16,9 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 TESTS = ROOT / "tests" / "python"
-# What needs the package alone, and not the repository's tools.
+# Tests that need only the package, not the repository's tools.
 SUITES = ("access", "aio", "dask", "docs", "operators", "retry", "streams", "tensors")
-# Of the tests themselves.
+# Packages that the tests need.
 TOOLS = ("cryptography",)
 
 
@@ -29,7 +29,7 @@ def oldest_versions():
 
 
 def pythons():
-    """The interpreters on this machine from 3.11 on, in order."""
+    """The Python interpreters of this machine, from 3.11 on, oldest first."""
     found = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
     works = [python for python in found if python and subprocess.run(
         [python, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0]

@@ -249,6 +249,29 @@ TEST_F(EndAtStage, TheNextLargeOneGoesWhenTheDeviceHasLetGoOfTheOneBefore) {
   ExpectIdle();
 }
 
+// The device may compute the next one on this thread.
+TEST_F(EndAtStage, TellsTheCallerBeforeItSubmitsTheNextOne) {
+  Warm(Large());
+  size_t submitted_before = 0;
+  Caller callers[2];
+  ExecutionRequest request = callers[0].Ask(Large());
+  request.on_ready = [&](const std::shared_ptr<Execution>& /*execution*/) {
+    ++callers[0].ready;
+    submitted_before = device_.pending_runs();
+  };
+  const std::shared_ptr<Execution> executions[] = {*TryBegin(std::move(request)),
+                                                   Begin(callers[1], Large())};
+  for (const auto& execution : executions) SendAll(execution);
+  device_.Complete();
+  EXPECT_EQ(callers[0].ready, 1);
+  EXPECT_EQ(submitted_before, 0u);
+  EXPECT_EQ(device_.pending_runs(), 1u);
+  device_.Complete();
+  EXPECT_EQ(callers[1].ready, 1);
+  for (const auto& execution : executions) executor_->Finish(execution);
+  ExpectIdle();
+}
+
 TEST_F(ExecutorTest, RefusesADeadlineThatHasPassed) {
   Caller caller;
   const absl::Status status = TryBegin(caller.Ask(SumOf(5), absl::Now())).status();

@@ -350,6 +350,16 @@ TEST(Payload, StaysReadableWhereTheSplitMessageMoves) {
   EXPECT_EQ(ToChunk(moved.chunks()[0]).data(), "0123456789");
 }
 
+TEST(Payload, IsTakenOutOfTheMessage) {
+  Random random(6);
+  grpc::ByteBuffer message =
+      Sliced(random, Delimited(kPayloadField, Delimited(kPayloadField, "0123456789")));
+  const auto split = SplitMessage::Take(message, PayloadKind::kChunks);
+  ASSERT_TRUE(split.ok());
+  EXPECT_EQ(message.Length(), 0u);
+  EXPECT_EQ(ToChunk(split->chunks()[0]).data(), "0123456789");
+}
+
 TEST(Payload, AcceptsAHeaderOfUpToOneMebibyte) {
   Random random(7);
   const auto split = [&random](size_t header_bytes) {

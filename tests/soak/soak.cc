@@ -63,6 +63,9 @@ constexpr int kSteadyCallers = 4;
 constexpr int kMortalCallers = 2;
 constexpr int kLosingCallers = 2;
 constexpr absl::Duration kPatience = absl::Seconds(300);
+// Of rest. Servers return memory that they keep for reuse after 5 s, and check what the allocator
+// has kept every 3 s.
+constexpr absl::Duration kUntilMemoryIsReturned = absl::Seconds(9);
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& address,
                                                            const ScratchDirectory& cache,
@@ -276,6 +279,8 @@ class Soak {
   void Watch(absl::Duration length) {
     const absl::Time start = absl::Now();
     const absl::Duration turn = std::clamp(length / 30, absl::Seconds(2), absl::Seconds(20));
+    const absl::Duration rest =
+        std::clamp(length / 30, absl::Milliseconds(300), kUntilMemoryIsReturned);
     std::vector<Client> clients;
     for (const ServerProcess* server : {steady_.get(), losing_.get()}) {
       if (server == nullptr) continue;
@@ -287,7 +292,7 @@ class Soak {
       SleepUntil(absl::Now() + turn, over_);
       gate_.Rest();
       for (Client& client : clients) AwaitIdle(client);
-      absl::SleepFor(absl::Milliseconds(300));  // lets ended work release threads and handles
+      absl::SleepFor(rest);
       const Vitals vitals = TakeVitals(steady_->pid(), absl::ToDoubleMinutes(absl::Now() - start));
       vitals_.push_back(vitals);
       absl::PrintF("%6.1f min: %d actions, %d failures; %s", vitals.at, ledger_.total(),

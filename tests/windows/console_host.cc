@@ -22,21 +22,21 @@ wchar_t* Rest(wchar_t* line) {
   return line;
 }
 
-struct Wishes {
+struct Child {
   HANDLE input;
   PROCESS_INFORMATION process;
 };
 
 DWORD WINAPI PassOn(void* argument) {
-  const Wishes& wishes = *static_cast<Wishes*>(argument);
+  const Child& child = *static_cast<Child*>(argument);
   char byte = 0;
   DWORD count = 0;
-  while (ReadFile(wishes.input, &byte, 1, &count, nullptr) && count == 1) {
-    if (byte == '\n' && !GenerateConsoleCtrlEvent(CTRL_C_EVENT, wishes.process.dwProcessId)) {
+  while (ReadFile(child.input, &byte, 1, &count, nullptr) && count == 1) {
+    if (byte == '\n' && !GenerateConsoleCtrlEvent(CTRL_C_EVENT, child.process.dwProcessId)) {
       Fail("GenerateConsoleCtrlEvent");
     }
   }
-  TerminateProcess(wishes.process.hProcess, 126);
+  TerminateProcess(child.process.hProcess, 126);
   return 0;
 }
 
@@ -48,17 +48,17 @@ int main() {
   startup.dwFlags = STARTF_USESTDHANDLES;
   startup.hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE);
   startup.hStdError = GetStdHandle(STD_ERROR_HANDLE);
-  Wishes wishes = {};
-  wishes.input = GetStdHandle(STD_INPUT_HANDLE);
+  Child child = {};
+  child.input = GetStdHandle(STD_INPUT_HANDLE);
   FreeConsole();  // of Wine: none that takes events
   if (!AllocConsole()) Fail("AllocConsole");
   if (!CreateProcessW(nullptr, Rest(GetCommandLineW()), nullptr, nullptr, TRUE,
-                      CREATE_NEW_PROCESS_GROUP, nullptr, nullptr, &startup, &wishes.process)) {
+                      CREATE_NEW_PROCESS_GROUP, nullptr, nullptr, &startup, &child.process)) {
     Fail("CreateProcess");
   }
-  CreateThread(nullptr, 0, &PassOn, &wishes, 0, nullptr);
-  WaitForSingleObject(wishes.process.hProcess, INFINITE);
+  CreateThread(nullptr, 0, &PassOn, &child, 0, nullptr);
+  WaitForSingleObject(child.process.hProcess, INFINITE);
   DWORD exit_code = 0;
-  GetExitCodeProcess(wishes.process.hProcess, &exit_code);
+  GetExitCodeProcess(child.process.hProcess, &exit_code);
   ExitProcess(exit_code);
 }

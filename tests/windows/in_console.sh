@@ -5,9 +5,9 @@ set -u
 
 export IN_CONSOLE=$$  # by which a test finds the program's own process
 exec {out}>&1
-exec {wishes}> >(exec "$@" >&"$out" {out}>&-)
+exec {ctrl_c}> >(exec "$@" >&"$out" {out}>&-)
 program=$!
-trap 'signalled=1; echo >&"$wishes"' TERM INT
+trap 'signalled=1; echo >&"$ctrl_c"' TERM INT
 # A trap ends a wait early.
 while true; do
   signalled=

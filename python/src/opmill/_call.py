@@ -1,4 +1,4 @@
-"""A call of an operator as a descriptor of the contract, and its inputs as bytes."""
+"""Converts a call of an operator to a descriptor of the contract and the bytes of its inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 Axes = Union[int, Sequence[int], None]
 Progress = Callable[[int, int], None]
 
-# Names of NumPy and of `opmill` for functions of reduce.
+# NumPy's names, and those of the command line, for the functions of reduce.
 _ALIASES = {"mean": "average", "prod": "multiply", "logsumexp": "log_sum_exp", "lse": "log_sum_exp"}
 
 # "argmax" for "arg_max", too.
@@ -26,9 +26,10 @@ _NAMES = {name.replace("_", ""): name for name in OPERATORS}
 
 
 class Options(TypedDict, total=False):
-    """Of one call. `timeout` is in seconds and covers all attempts. `feature_level` is DirectML's,
-    such as "5.0". `progress` is called with the bytes of input that are on their way, and with all
-    that there are; it may run on a thread of gRPC's. True shows a bar, where tqdm is installed."""
+    """Options of one call. `timeout` is in seconds and covers all attempts. `feature_level` is
+    DirectML's, such as "5.0". `progress` is called with the number of input bytes that were sent,
+    and with their total; a thread of gRPC may call it. True shows a progress bar, if tqdm is
+    installed."""
 
     timeout: float | None
     feature_level: str | None
@@ -126,7 +127,7 @@ def _number(value: Any, path: str) -> int:
 
 
 def _axis(value: Any, rank: int, path: str) -> int:
-    """Negative ones count from the end; what is too large is the server's to refuse."""
+    """A negative axis counts from the end. The server refuses an axis that is too large."""
     axis = operator.index(value)
     if axis < -rank:
         raise InvalidArgument(f"axis ({axis}) is below -{rank}: the array has {rank} dimensions.",
@@ -144,7 +145,7 @@ def _choice(choices: Choices, value: Any, path: str) -> int:
 
 
 def _output_sizes(message: Message, shape: tuple[int, ...]) -> list[int]:
-    """Of an output of indices: of size 1 along `axes`, or k along `axis`."""
+    """The sizes of an output of indices: 1 along `axes`, or k along `axis`."""
     sizes = list(shape)
     if hasattr(message, "axes"):
         for axis in message.axes:

@@ -1,4 +1,4 @@
-"""How a client reaches its servers: addresses, TLS, tokens."""
+"""How a client connects to its servers: addresses, TLS, tokens."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MAX_RECEIVED_MESSAGE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files, or their bytes. Without `ca`, gRPC's own authorities. `cert` and `key`
-    are the caller's, where the server asks for them. `server_name` is the name that its certificate
-    must have, instead of the host."""
+    """Paths of PEM files, or their contents as bytes. Without `ca`, gRPC's default authorities are
+    used. `cert` and `key` identify the caller, if the server requires that. `server_name` is the
+    name that the server's certificate must have; the default is the host of the target."""
 
     ca: Pem = None
     cert: Pem = None
@@ -32,7 +32,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """What `connect` was given; enough to connect again elsewhere."""
+    """The arguments of `connect`. A pickled client connects again with them."""
 
     target: str
     tls: Tls | None = None
@@ -66,18 +66,18 @@ def options_of(target: str | Sequence[str], tls: Tls | bool | None,
 
 
 def uri_and_arguments(options: ConnectOptions) -> tuple[str, list[tuple[str, Any]]]:
-    """What gRPC's channels take. gRPC sends calls to the servers in turn, to those alone that say
-    that they serve; of a single server it would hide what that one says while it drains."""
+    """The target and the arguments of a gRPC channel. gRPC alternates between the servers that
+    report SERVING. With a single server, health checks would hide its errors while it drains."""
     uri, is_group = _uri(options.target)
     config: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
     if is_group:
         config["healthCheckConfig"] = {"serviceName": "opmill.v1.OperatorService"}
     arguments: list[tuple[str, Any]] = [
         ("grpc.service_config", json.dumps(config)),
-        ("grpc.max_send_message_length", -1),  # the server's limit is the one that counts
+        ("grpc.max_send_message_length", -1),  # only the server's limit applies
         ("grpc.max_receive_message_length", _MAX_RECEIVED_MESSAGE_BYTES),
         ("SingleThreadedUnaryStream", 1),  # no thread for each Execute
-        # A server that comes back is found before the attempts of a call are used up.
+        # A server that comes back is connected to before the attempts of a call are used up.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.max_reconnect_backoff_ms", 2000),
     ]
@@ -98,8 +98,8 @@ def _pem(pem: Pem) -> bytes | None:
 
 
 def _uri(target: str) -> tuple[str, bool]:
-    """As gRPC takes it, and whether it names several servers: literal addresses of one family, or a
-    name that resolves to several."""
+    """The target for gRPC, and whether it names several servers: literal addresses of one family,
+    or a name that resolves to several."""
     addresses = target.split(",")
     if len(addresses) == 1:
         return target, target.startswith("dns:")
@@ -113,7 +113,7 @@ def _uri(target: str) -> tuple[str, bool]:
 
 
 def stays_here(target: str) -> bool:
-    """Are all addresses of this machine?"""
+    """Whether all addresses are on this machine."""
     return all(_is_loopback(address) for address in target.split(","))
 
 

@@ -1,6 +1,6 @@
-"""The messages of the contract, made from its descriptors in a pool of their own. Stubs that a
-program has generated from the same protos, or google.rpc of another package, do not collide with
-them."""
+"""The message classes of the contract, created from its descriptors in a separate pool. So they do
+not conflict with stubs that a program has generated from the same protos, or with google.rpc of
+another package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-Message = Any  # made at import, so that no checker of types knows its fields
+Message = Any  # created at import, so type checkers do not know their fields
 
 _POOL = descriptor_pool.DescriptorPool()
 
@@ -28,13 +28,13 @@ def _class_of(descriptor: Any) -> Any:
 
 
 def message(name: str) -> Any:
-    """The class of a message: message("opmill.v1.TensorDesc")."""
+    """The class of the message of this name: message("opmill.v1.TensorDesc")."""
     return _class_of(_POOL.FindMessageTypeByName(name))
 
 
 class Choices:
-    """An enumeration as the package writes it: "log_sum_exp" for REDUCE_FUNCTION_LOG_SUM_EXP, "5.0"
-    for FEATURE_LEVEL_5_0."""
+    """The values of an enumeration, as strings: "log_sum_exp" for REDUCE_FUNCTION_LOG_SUM_EXP,
+    "5.0" for FEATURE_LEVEL_5_0."""
 
     def __init__(self, descriptor: Any) -> None:
         prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", descriptor.name).upper() + "_"

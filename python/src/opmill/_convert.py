@@ -1,4 +1,4 @@
-"""Messages as the dataclasses of _messages.py."""
+"""Converts messages to the dataclasses of _messages.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 def to_dataclass(message: Message, kind: type[_T]) -> _T:
-    """`kind` is the dataclass of the message."""
+    """Converts the message to `kind`, its dataclass."""
     return kind(**{field.name: _value(message, field) for field in message.DESCRIPTOR.fields})
 
 

@@ -1,5 +1,5 @@
-"""One execution without a connection: the messages that go out, and the result of those that come
-in."""
+"""One execution, without a connection: encodes its requests, and assembles the result from the
+responses."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .errors import Internal, InvalidArgument, from_status
 
 # 256 KiB to 4 MiB are equally fast; a smaller input is sent in one message.
 CHUNK_BYTES = 1 << 20
-# Of a message beyond its tensor bytes; a descriptor takes some hundred bytes.
+# The rest of a message besides tensor bytes; a descriptor takes some hundred bytes.
 _MAX_HEADER_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of an execution."""
+    """The result of an execution."""
 
     outputs: tuple[Array, ...]
     statistics: _messages.ExecutionStatistics
 
 
 class Request:
-    """The messages of an execution, which may be asked for again where it is tried again."""
+    """The requests of an execution. Each attempt encodes them again."""
 
     def __init__(self, prepared: Prepared, feature_level: str | None,
                  max_message_bytes: int) -> None:
@@ -46,7 +46,7 @@ class Request:
         self.is_small = self.total_bytes <= self._chunk_bytes
 
     def message(self) -> bytes:
-        """For Execute: everything."""
+        """The one request of Execute."""
         parts: list[Buffer] = [ExecuteRequest(**self._fields).SerializeToString()]
         for data in self.inputs:
             parts += [field_head(len(data)), data]
@@ -61,8 +61,9 @@ class Request:
         return message
 
     def messages(self, sent: Callable[[int], None]) -> Iterator[bytes]:
-        """For ExecuteStream. gRPC asks for the next when it has taken one, and `sent` is told how
-        many bytes it has taken. `raise_failure` raises what `sent` raised; gRPC would drop it."""
+        """The requests of ExecuteStream. gRPC takes one after the other; `sent` is called with the
+        number of bytes taken so far. `raise_failure` raises the exception of `sent`, which gRPC
+        would drop."""
         head = ExecuteStreamRequest(execution_id=1, begin=self._fields).SerializeToString()
         taken = 0
         for index, data in enumerate(self.inputs):
@@ -75,7 +76,7 @@ class Request:
                     sent(taken)
                 except BaseException as failure:
                     self._failure = failure
-                    return  # the server refuses the execution that lacks bytes
+                    return  # the server refuses an execution without all of its input
 
     def raise_failure(self) -> None:
         if self._failure is not None:
@@ -98,8 +99,8 @@ def _level(feature_level: str | None) -> dict[str, int]:
 
 
 class Receiver:
-    """Assembles the outputs in arrays of their own, or takes them from a segment. Raises what the
-    server or a message of it says that went wrong."""
+    """Assembles the outputs in new arrays, or takes them from a segment. Raises the error that the
+    server reports, or Internal if a response violates the contract."""
 
     def __init__(self, *, is_stream: bool, segment: Segment | None = None) -> None:
         self._segment = segment

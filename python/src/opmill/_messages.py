@@ -165,10 +165,11 @@ class DeviceStatistics:
     longest_submission: timedelta
     # pipelines that the device has now
     live_kernels: int
-    # Runs that the standby computed, because they are small or because the device was lost. They
-    # are included in `runs`.
+    # Runs that the standby computed: because they are small, because the device was lost, or
+    # because it had no memory for them. They are included in `runs`.
     small_runs: int
     standby_runs: int
+    no_memory_runs: int
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The progress of an upload, as a caller wants to hear of it."""
+"""Reports the progress of an upload."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._call import Progress
 
 @contextlib.contextmanager
 def reporting(progress: Progress | bool | None, total: int) -> Iterator[Callable[[int], None]]:
-    """What is to be told the bytes sent so far."""
+    """The function to call with the number of bytes sent so far."""
     if not progress:
         yield lambda sent: None
     elif callable(progress):

@@ -1,5 +1,4 @@
-"""Executions are pure: one that a server could not end, another may compute anew, or the same one
-when it is back."""
+"""Retries of executions. They have no side effects, so any server may compute them again."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ _MAX_DELAY = 2.0
 
 
 class Attempts:
-    """Of one call. Counts them, and says how long to wait before the next."""
+    """Counts the attempts of one call, and decides how long to wait before the next one."""
 
     def __init__(self, max_attempts: int, timeout: float | None) -> None:
         self._left = max_attempts
@@ -21,16 +20,16 @@ class Attempts:
         self._delay = _FIRST_DELAY
 
     def remaining(self) -> float | None:
-        """Seconds until the deadline."""
+        """Seconds until the deadline; None if there is none."""
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0)
 
     def delay_after(self, error: OpMillError) -> float:
-        """Seconds; raises the error where another attempt makes no sense."""
+        """Seconds to wait; raises the error if there is no further attempt."""
         self._left -= 1
         worth_it = isinstance(error, Unavailable) or (
             isinstance(error, ResourceExhausted) and error.retry_after is not None)
         delay = self._delay if error.retry_after is None else error.retry_after
-        delay *= random.uniform(0.8, 1.2)  # callers that failed together do not come back together
+        delay *= random.uniform(0.8, 1.2)  # callers that failed together do not retry together
         self._delay = min(2 * self._delay, _MAX_DELAY)
         remaining = self.remaining()
         if not worth_it or self._left <= 0 or (remaining is not None and delay >= remaining):

@@ -1,4 +1,4 @@
-"""NumPy arrays as tensors of the contract, and the reverse."""
+"""Converts NumPy arrays to tensors of the contract, and back."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .errors import InvalidArgument
 
 Array = NDArray[Any]
 
-# An array with gaps is sent as it lies if they are at most this part of its elements, else packed.
+# An array with gaps is sent unchanged if the gaps are at most this part of it, else packed.
 _MAX_GAPS = 1 / 8
 
-# Of the contract's types; DirectML names it.
+# A type of the contract, because DirectML has it, that no operator supports.
 _TAKEN_BY_NONE = "float64"
 
 _MAX_STRIDE = 2**32 - 1
@@ -28,12 +28,12 @@ _MAX_STRIDE = 2**32 - 1
 @dataclass(frozen=True)
 class Tensor:
     desc: Message
-    data: memoryview  # the bytes of the array itself, wherever possible
+    data: memoryview  # a view of the array, if possible
 
 
 def tensors_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Tensor]:
-    """Several inputs are broadcast as NumPy does, by strides of 0; numbers of Python take the type
-    of the first array."""
+    """Several inputs are broadcast by NumPy's rules, with strides of 0. Python numbers take the
+    type of the first array."""
     dtype = next((value.dtype for value in inputs if isinstance(value, np.ndarray)), None)
     arrays = [np.asarray(value, dtype if isinstance(value, (int, float)) else None)
               for value in inputs]
@@ -72,17 +72,17 @@ def empty_output(desc: Message) -> Array:
 
 
 def writable_bytes(array: Array) -> memoryview:
-    """Of a packed array."""
+    """The memory of a packed array."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def _strides_to_send(array: Array) -> tuple[int, ...] | None:
-    """In elements; () where packed in row-major order. None where the array cannot be sent as it
-    lies, or its gaps are too large."""
+    """Strides in elements; () if the array is packed in row-major order. None if the array must be
+    copied: it cannot be described by strides, or its gaps are too large."""
     if array.flags.c_contiguous:
         return ()
     strides = []
-    distinct = 1  # elements, where the strides do not overlap
+    distinct = 1  # the number of elements, if they do not overlap
     for size, step in zip(array.shape, array.strides):
         stride, rest = divmod(step, array.itemsize) if size > 1 else (0, 0)
         if rest or not 0 <= stride <= _MAX_STRIDE:
@@ -95,13 +95,13 @@ def _strides_to_send(array: Array) -> tuple[int, ...] | None:
 
 
 def _packed(array: Array) -> Array:
-    """A copy without gaps, in which repeated dimensions are still repeated."""
+    """A copy without gaps. Dimensions of stride 0 keep it."""
     first = tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)
     return np.broadcast_to(np.ascontiguousarray(array[first]), array.shape)
 
 
 def _span(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the last."""
+    """The number of elements from the first to the last, with gaps."""
     return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))
 
 

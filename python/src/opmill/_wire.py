@@ -1,7 +1,7 @@
-"""Messages whose tensor bytes protobuf does not touch. They are in field 100, after all other
-fields: an outgoing message is the small fields and a view of the array, joined once; an incoming
-one is split into the small fields and views of the tensor bytes where they arrived. proto/payload.h
-does the same in C++."""
+"""Encodes and splits messages without passing tensor bytes through protobuf. Tensor bytes are in
+field 100, after all other fields. A request is the small fields and a view of the array, joined
+once. A response is split into the small fields and views of the received tensor bytes.
+proto/payload.h does the same in C++."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _TAG = _varint(_PAYLOAD_FIELD << 3 | _BYTES)
 
 
 def field_head(size: int) -> bytes:
-    """What precedes the bytes of field 100."""
+    """The tag and the length of field 100."""
     return _TAG + _varint(size)
 
 
 def chunk_parts(tensor_index: int, offset: int, data: Buffer) -> tuple[bytes, Buffer]:
-    """A TensorChunk in field 100, as what precedes its data, and the data."""
+    """A TensorChunk in field 100: the bytes before its data, and the data."""
     fields: bytes = TensorChunk(tensor_index=tensor_index, offset=offset).SerializeToString()
     head = fields + field_head(len(data))
     return field_head(len(head) + len(data)) + head, data
@@ -57,8 +57,8 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview, int]]:
-    """Of each field of a message: number, where it begins, its bytes (none of a varint), and the
-    value of a varint."""
+    """Yields for each field of a message: its number, the position where it begins, its bytes
+    (empty for a varint), and the value of a varint."""
     at = 0
     while at < len(data):
         begin = at
@@ -84,7 +84,7 @@ Chunk = tuple[int, int, memoryview]  # tensor_index, offset, data
 
 
 def split(message: bytes) -> tuple[bytes, list[Chunk]]:
-    """The small fields, and the chunks in field 100."""
+    """Splits a message into the small fields and the chunks in field 100."""
     data = memoryview(message)
     header: list[memoryview] = []
     chunks: list[Chunk] = []

@@ -1,4 +1,4 @@
-"""A connection to servers, for asyncio."""
+"""The client for asyncio."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from .errors import OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
 
-_MAX_UPLOADS = 8  # of large inputs at a time; others wait
+_MAX_UPLOADS = 8  # uploads of large inputs at a time; others wait
 
 
 async def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None,
                   token: Token = None, insecure: bool = False, connect_timeout: float = 10,
                   timeout: float | None = None, max_attempts: int = 5,
                   shared_memory: SharedMemory = "auto") -> Client:
-    """As opmill.connect."""
+    """Like opmill.connect."""
     connected = Client(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
                                   connect_timeout=connect_timeout, max_attempts=max_attempts,
                                   shared_memory=shared_memory))
@@ -47,7 +47,7 @@ async def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None,
 
 
 class Client(AsyncOperators):
-    """As opmill.Client, of one event loop. Cancelling a task cancels its call."""
+    """Like opmill.Client, for one event loop. Cancelling a task cancels its call."""
 
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
@@ -56,7 +56,7 @@ class Client(AsyncOperators):
                          if options.tls else grpc.aio.insecure_channel(uri, arguments))
         self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
         self._max_message_bytes = 0
-        self._blocking = client.Client(options)  # of large inputs; connects when there is one
+        self._blocking = client.Client(options)  # for large inputs; connects lazily
         self._threads = ThreadPoolExecutor(_MAX_UPLOADS, "opmill")
 
     async def close(self) -> None:
@@ -124,8 +124,8 @@ class Client(AsyncOperators):
 
     async def _execute_in_thread(self, request: Request, timeout: float | None,
                                  progress: Progress | bool | None) -> Execution:
-        """A thread copies the bytes, so that the loop is free. Besides, if a call ends while
-        grpc.aio writes, it reports the failed write, and not how the call has ended."""
+        """A thread copies the bytes, so that the loop is not blocked. Besides, grpc.aio reports a
+        failed write instead of the status of the call if the call ends during a write."""
         attempts = Attempts(1, timeout)
         cancellation = _Cancellation()
 
@@ -168,7 +168,7 @@ class Client(AsyncOperators):
             await self._wait(delay)
 
     async def _wait(self, seconds: float) -> None:
-        """As opmill.Client's: somebody has to wait for the channel."""
+        """Like that of opmill.Client: the channel progresses only while it is watched."""
 
         async def watch() -> None:
             while True:
@@ -180,7 +180,7 @@ class Client(AsyncOperators):
 
 
 class _Cancellation:
-    """Of a call that a thread makes."""
+    """Cancels a call that another thread makes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""A connection to servers, for threads."""
+"""The blocking client."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token
             insecure: bool = False, connect_timeout: float = 10, timeout: float | None = None,
             max_attempts: int = 5, shared_memory: SharedMemory = "auto") -> Client:
     """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name
-    that resolves to several, "dns:///name:port". They take calls in turn.
+    that resolves to several, "dns:///name:port". Calls alternate between several servers.
 
-    `token` is sent with every call: a string, or a function that returns the current one. In clear
-    text it goes to this machine only, unless `insecure`. `timeout` (seconds) is for calls without
-    one of their own. A call that ends because the server is unavailable, or has no room at the
-    moment, is tried up to `max_attempts` times. Large arrays go to a server on this machine through
-    shared memory if it accepts that, unless `shared_memory` is "off".
+    `token` is sent with every call: a string, or a function that returns the current one. Without
+    TLS it is sent to this machine only, unless `insecure`. `timeout` (seconds) is the default of
+    all calls. A call that fails because the server is unavailable or has no room at the moment is
+    tried up to `max_attempts` times. Large arrays go to a server on this machine through shared
+    memory if it accepts that, unless `shared_memory` is "off".
 
-    Raises Unavailable where no server answers within `connect_timeout`."""
+    Raises Unavailable if no server answers within `connect_timeout`."""
     return _connect(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
                                connect_timeout=connect_timeout, max_attempts=max_attempts,
                                shared_memory=shared_memory))
 
 
 class Client(Operators):
-    """Any thread may call. It can be pickled: what it becomes in another process connects anew, and
-    shares its connection there with its like."""
+    """Thread-safe. A client can be pickled: its copy in another process opens a new connection,
+    which all copies there share."""
 
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
@@ -90,8 +90,8 @@ class Client(Operators):
     def compile(self, operator: str, inputs: Sequence[ArrayLike],
                 attributes: Mapping[str, Any] | None = None,
                 **options: Unpack[Options]) -> _messages.CompiledOperator:
-        """Checks a call as `execute` takes it, and compiles it, so that the first execution need
-        not. Of the inputs only shape, strides and type count."""
+        """Validates and compiles an operator, so that its first execution does not wait for that.
+        The arguments are those of `execute`; the elements of the inputs do not matter."""
         request = self._request(Call(operator, inputs, attributes or {}), options)
         answer = self._unary("CompileOperator", request.compile_message(), options.get("timeout"))
         return to_dataclass(answer, _messages.CompiledOperator)
@@ -99,7 +99,7 @@ class Client(Operators):
     def execute(self, operator: str, inputs: Sequence[ArrayLike],
                 attributes: Mapping[str, Any] | None = None,
                 **options: Unpack[Options]) -> Execution:
-        """Any operator of the contract, by the names of its OperatorDesc:
+        """Executes any operator, with the names of its message in OperatorDesc:
         execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
         return self._execute(Call(operator, inputs, attributes or {}), options)
 
@@ -115,7 +115,7 @@ class Client(Operators):
 
     def _perform(self, request: Request, timeout: float | None, progress: Progress | bool | None,
                  started: Callable[[Any], None] = lambda call: None) -> Execution:
-        """`started` gets the call of each attempt, which it may cancel."""
+        """`started` is called with the call of each attempt, which it may cancel."""
         with reporting(progress, request.total_bytes) as sent:
 
             def attempt(left: float | None) -> Execution:
@@ -214,7 +214,7 @@ class Client(Operators):
             self._wait(delay)
 
     def _wait(self, seconds: float) -> None:
-        """Without a call or a subscriber, gRPC connects to a server that is back only after 5 s."""
+        """Watches the channel meanwhile: otherwise gRPC would take up to 5 s to connect."""
 
         def ignore(state: grpc.ChannelConnectivity) -> None:
             pass
@@ -227,7 +227,7 @@ class Client(Operators):
 
 
 def _receive(responses: Any, receiver: Receiver) -> None:
-    """Reads to the end. What ends it sooner cancels the call."""
+    """Reads all responses. Cancels the call if that fails."""
     try:
         for response in responses:
             receiver.add(response)

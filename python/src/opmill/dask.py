@@ -1,12 +1,12 @@
-"""Reductions, argmin, argmax and top_k of arrays of Dask:
+"""Reductions, argmin, argmax and top_k of Dask arrays:
 
     import opmill.dask as od
     c = opmill.connect("10.0.0.1:50051,10.0.0.2:50051")
     od.argmax(c, x, axis=1).compute()
 
-The servers compute each chunk, Dask combines. Selections are exact: ties, NaN and indices are as if
-one server had the whole array. Float sums of chunks are added in float64, so that they stay within
-the bound of the operator. The client is pickled if Dask's workers are other processes."""
+The servers compute the chunks, and Dask combines the results. Selections are exact: ties, NaN and
+indices are those of the whole array. Float sums of chunks are added in float64, so that they stay
+within the bound of the operator. The client is pickled if Dask's workers are other processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopK(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """How the results of chunks become one. `merge` is a ufunc, or None: the function itself."""
+    """How the results of chunks are combined. `merge` is a ufunc; None: the function itself."""
 
     chunk: ReduceFunction
     merge: Any
@@ -54,7 +54,7 @@ _ALIASES = {"mean": "average", "prod": "multiply", "logsumexp": "log_sum_exp"}
 
 def reduce(client: Client, x: da.Array, function: ReduceFunction, axis: Axes = None, *,
            keepdims: bool = False, split_every: int | None = None) -> da.Array:
-    """As Client.reduce. `split_every` is dask.array.reduction's."""
+    """Like Client.reduce. `split_every` is that of dask.array.reduction."""
     name = _ALIASES.get(function, function)
     if name in ("argmax", "argmin"):
         return _arg_reduce(client, x, name, axis, "increasing", keepdims, split_every)
@@ -96,19 +96,19 @@ sum_square = _named("sum_square")
 
 def argmax(client: Client, x: da.Array, axis: Axes = None, *, axis_direction: str = "increasing",
            keepdims: bool = False, split_every: int | None = None) -> da.Array:
-    """As Client.argmax, with int64 indices."""
+    """Like Client.argmax, with int64 indices."""
     return _arg_reduce(client, x, "argmax", axis, axis_direction, keepdims, split_every)
 
 
 def argmin(client: Client, x: da.Array, axis: Axes = None, *, axis_direction: str = "increasing",
            keepdims: bool = False, split_every: int | None = None) -> da.Array:
-    """As Client.argmin, with int64 indices."""
+    """Like Client.argmin, with int64 indices."""
     return _arg_reduce(client, x, "argmin", axis, axis_direction, keepdims, split_every)
 
 
 def top_k(client: Client, x: da.Array, k: int, axis: int = -1, *, largest: bool = True,
           split_every: int | None = None) -> TopK:
-    """As Client.top_k, with int64 indices."""
+    """Like Client.top_k, with int64 indices."""
     (axis,) = _axes(x, axis)
     _require_known(x.shape[axis])
     if not 1 <= k <= x.shape[axis]:
@@ -122,14 +122,14 @@ def top_k(client: Client, x: da.Array, k: int, axis: int = -1, *, largest: bool 
     return TopK(best["value"], best["index"])
 
 
-# Sums. The results of chunks are float64, or integers that wrap as the operator's do.
+# Sums. The results of chunks are float64, or integers, which wrap like those of the operator.
 
 
 def _reduce_chunk(block: Array, axis: tuple[int, ...], keepdims: bool, *, client: Client,
                   name: str, element: np.dtype[Any]) -> Array:
     rule = _RULES[name]
     kind = element if element.kind in "iu" or rule.merge is None else np.dtype(np.float64)
-    if block.size == 0:  # an empty chunk, or Dask that asks what comes out
+    if block.size == 0:  # an empty chunk, or Dask that determines the type of the result
         return np.empty(_reduced(block.shape, axis), kind)
     if rule.merge is not None and element == np.float16:
         block = block.astype(np.float32)  # rounded to float16 once, at the end
@@ -203,7 +203,7 @@ def _arg_merge(state: Array, axis: tuple[int, ...], keepdims: bool, *, operator:
     value, index = state["value"], state["index"]
     best = (np.max if operator == "argmax" else np.min)(value, axis=axis, keepdims=True)
     is_best = value == best
-    if value.dtype.kind == "f":  # NumPy's extreme is NaN if there is one, and so is the operator's
+    if value.dtype.kind == "f":  # a NaN is the extreme of both NumPy and the operator
         is_best |= np.isnan(value) & np.isnan(best)
     if last:
         index = np.where(is_best, index, -1).max(axis=axis, keepdims=True)
@@ -228,8 +228,9 @@ def _top_k_chunk(block: Array, *, client: Client, k: int, largest: bool, axes: t
 
 def _top_k_merge(state: Array, axis: tuple[int, ...], keepdims: bool, *, client: Client, k: int,
                  largest: bool) -> Array:
-    """Along the axis, equal values are in ascending order of index: in a chunk because top_k says
-    so, over chunks because they come in order. So positions have the order of indices here."""
+    """Along the axis, equal values are in ascending order of their index: within a chunk because
+    top_k returns them so, and across chunks because chunks are in order. Therefore comparing
+    positions is comparing indices."""
     (along,) = axis
     kept = k if k < state.shape[along] else state.shape[along]
     if state.size == 0:
@@ -255,7 +256,7 @@ def _state_of(x: da.Array, chunk: Callable[..., Array], axes: tuple[int, ...],
 
 
 def _axes(x: da.Array, axis: Axes) -> tuple[int, ...]:
-    """In the order of dimensions."""
+    """The axes in ascending order."""
     given = range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
     for i in given:
         if not -x.ndim <= i < x.ndim:
@@ -270,7 +271,7 @@ def _require_known(size: float) -> None:
 
 
 def _reduced(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool = True) -> list[int]:
-    """An empty dimension stays empty: what has no elements has no part of the result."""
+    """An empty dimension stays empty: a chunk without elements contributes nothing."""
     return [(1 if size and i in axes else size) for i, size in enumerate(shape)
             if keepdims or i not in axes]
 

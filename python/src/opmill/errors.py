@@ -1,5 +1,5 @@
-"""Errors of calls. Each has the server's sentence and, if one field of the request is the cause,
-the field's path."""
+"""Errors of calls. Each has the server's message and, if one field of the request is the cause, the
+path of that field."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ._contract import BadRequest, ErrorInfo, Message, RetryInfo, Status
 
 
 class OpMillError(Exception):
-    """`code` is gRPC's ("INVALID_ARGUMENT"), `field` a path such as "operator.top_k.k" or None,
-    `reason` OpMill's ("LIMIT_REACHED"), and `retry_after` seconds where a retry may succeed."""
+    """`code` is gRPC's ("INVALID_ARGUMENT"), `field` is a path such as "operator.top_k.k" or None,
+    `reason` is OpMill's ("LIMIT_REACHED"). `retry_after` is the number of seconds after which a
+    retry may succeed, or None."""
 
     code = "UNKNOWN"
 
@@ -43,7 +44,7 @@ class FailedPrecondition(OpMillError):
 
 
 class ResourceExhausted(OpMillError):
-    """Too large, or with `retry_after` too much at once."""
+    """The request is too large; with `retry_after`, the server has no room at the moment."""
 
     code = "RESOURCE_EXHAUSTED"
 
@@ -61,7 +62,7 @@ class PermissionDenied(OpMillError, PermissionError):
 
 
 class Unavailable(OpMillError, ConnectionError):
-    """No server at that address, or one that is draining or has lost its device."""
+    """There is no server at that address, or it is draining or has lost its device."""
 
     code = "UNAVAILABLE"
 
@@ -79,7 +80,7 @@ class Unimplemented(OpMillError, NotImplementedError):
 
 
 class Internal(OpMillError):
-    """A fault of the server's, or an answer that is not of the contract."""
+    """A bug of the server, or a response that violates the contract."""
 
     code = "INTERNAL"
 
@@ -98,13 +99,13 @@ def _rebuild(kind: type[OpMillError], sentence: str, state: dict[str, Any]) -> O
 
 
 def from_status(status: Message) -> OpMillError:
-    """Of a google.rpc.Status."""
+    """The error of a google.rpc.Status."""
     field = reason = retry_after = None
     for detail in status.details:
         name = detail.type_url.rpartition("/")[2]
         if name == "google.rpc.BadRequest":
             violations = BadRequest.FromString(detail.value).field_violations
-            # The same request has the same paths, in whichever way it was sent.
+            # Paths do not depend on whether the request was sent in one message or in chunks.
             field = violations[0].field.removeprefix("begin.") if violations else None
         elif name == "google.rpc.ErrorInfo":
             reason = ErrorInfo.FromString(detail.value).reason
@@ -117,7 +118,7 @@ def from_status(status: Message) -> OpMillError:
 
 
 def from_rpc_error(error: Any) -> OpMillError:
-    """Of a grpc.RpcError of a call, blocking or asynchronous."""
+    """The error of a grpc.RpcError, blocking or asynchronous."""
     for key, value in error.trailing_metadata() or ():
         if key == _DETAILS:
             return from_status(Status.FromString(value))

@@ -54,6 +54,8 @@ def is_possible() -> bool:
 def unusable(error: OpMillError) -> Unusable | None:
     """What an error of an execution says about shared memory, if anything."""
     field = error.field or ""
+    if field == "inputs":  # of an older server, beside one that accepts shared memory
+        return Unusable(for_good=True)
     if not field.startswith(("shared_inputs", "shared_outputs")):
         return None
     return Unusable(for_good=" names no " in error.sentence or "--shared_memory" in error.sentence)

@@ -195,20 +195,6 @@ std::vector<Function> FunctionsOf(DataType type) {
   return functions;
 }
 
-uint32_t ValueOf(const KernelPermutation& kernel, std::string_view name) {
-  for (const ShaderMacro& macro : kernel.macros) {
-    if (macro.name == name) return macro.value;
-  }
-  return 0;
-}
-
-// Sets a macro that the kernel has; others are not added.
-void SetValue(KernelPermutation& kernel, std::string_view name, uint32_t value) {
-  for (ShaderMacro& macro : kernel.macros) {
-    if (macro.name == name) macro.value = value;
-  }
-}
-
 class Collector {
  public:
   // Complete rounds over orders and spacings, with random lengths, functions and types. A shape
@@ -286,12 +272,10 @@ class Collector {
     ++plans_;
     const size_t known = kernels_.size();
     for (const KernelPermutation& kernel : plan->kernels) {
-      Add(kernel);
+      kernels_.try_emplace(ToLine(kernel), kernel);
     }
     return kernels_.size() > known;
   }
-
-  void Add(KernelPermutation kernel) { kernels_.try_emplace(ToLine(kernel), std::move(kernel)); }
 
   std::map<std::string, KernelPermutation> kernels_;
   uint64_t plans_ = 0;

@@ -214,6 +214,22 @@ TEST(PlanTopK, MakesRoomForTheBestOfEveryPart) {
   }
 }
 
+TEST(PlanTopK, MakesRoomForElementsThatTheInputRepeats) {
+  // A sequence of one element takes no part of a view before it is gathered.
+  PlanOptions options = Hardware();
+  options.max_view_elements = 256;
+  const TensorDesc repeated = {DataType::kInt8, {1, 70001}, {1, 0}};
+  EXPECT_EQ(TryPlan(TopKDesc{.input = repeated, .axis = 1, .k = 31}, options).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  options.max_view_elements = 1 << 14;
+  const OperatorPlan plan = Plan(TopKDesc{.input = repeated, .axis = 1, .k = 31}, options);
+  for (const Pass& pass : plan.passes) {
+    for (const Dispatch& dispatch : pass.dispatches) {
+      EXPECT_LE(dispatch.writes[0].element_count, options.max_view_elements);
+    }
+  }
+}
+
 TEST(PlanTopK, HasShortChunksForSmallGroups) {
   EXPECT_THAT(EntriesOf(Tensor({5000}), 0, 7, Software()), ElementsAre("SelectBest", "SelectBest"));
   EXPECT_THAT(EntriesOf(Tensor({1 << 16}), 0, 100, Software()),

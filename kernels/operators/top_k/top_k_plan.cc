@@ -37,9 +37,12 @@ constexpr uint64_t kMaxGatheredBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
 
 uint64_t ViewParts(const IterationSpace& space, const TopKDesc& desc, const PlanOptions& options) {
-  // Repeated halving leaves parts of at least a quarter of the limit.
+  // Repeated halving leaves parts of at least a quarter of the limit. An input that repeats its
+  // elements (stride 0) spans fewer of them than are gathered.
   const DataType type = desc.input.data_type;
-  return CeilDiv(InputSpan(space.reduced) + 1, LimitsFor(type, type, options).input_elements / 4);
+  const uint64_t span =
+      std::max<uint64_t>(InputSpan(space.reduced) + 1, desc.input.sizes[desc.axis]);
+  return CeilDiv(span, LimitsFor(type, type, options).input_elements / 4);
 }
 
 // Records of the first list.

@@ -53,7 +53,7 @@ class ExecutionQueues {
   void Enter(const std::shared_ptr<Execution>& execution, absl::Time now);
   // It waits for more input.
   void AwaitInput(Execution& execution, absl::Time now);
-  // It waits for its operator to be compiled.
+  // It waits for its operator to be compiled, or for the server to copy its input.
   void AwaitOperator(Execution& execution, absl::Time now);
   // It waits for the device. `work_bytes` is its memory on the device: inputs, outputs and scratch;
   // `run_bytes` what it reads and writes there, weighted by the amount of computation, if known.
@@ -93,7 +93,7 @@ class ExecutionQueues {
 
   Queue silent_;     // no input yet; oldest first
   Queue uploading_;  // partial input; the longest wait for more first
-  Queue preparing_;  // complete input; the operator is being compiled
+  Queue preparing_;  // the input is there; it is being copied, or the operator is being compiled
   ReadyQueue small_;
   ReadyQueue large_;
   uint32_t running_small_ = 0;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/channel.h"
 #include "client/connect_failure.h"
@@ -29,6 +30,20 @@ constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr size_t kHeaderBytes = 4096;
 // The server's own timeout has the better message, so it gets the time to send it.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(500);
+
+bool Overlap(const v1::SharedMemoryRange& a, const v1::SharedMemoryRange& b) {
+  return absl::StripPrefix(a.key(), "/") == absl::StripPrefix(b.key(), "/") &&
+         a.offset() < b.offset() + b.byte_size() && b.offset() < a.offset() + a.byte_size();
+}
+
+bool OverwritesInputs(const SharedTensors& tensors) {
+  for (const v1::SharedMemoryRange& output : tensors.outputs) {
+    for (const v1::SharedMemoryRange& input : tensors.inputs) {
+      if (Overlap(output, input)) return true;
+    }
+  }
+  return false;
+}
 
 // Signals when gRPC has released all references to the caller's memory.
 class BorrowedInput {
@@ -210,8 +225,9 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
   for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
   request.set_priority(options.priority);
   for (const v1::SharedMemoryRange& range : tensors.outputs) *request.add_shared_outputs() = range;
+  const int max_attempts = OverwritesInputs(tensors) ? 1 : connection_->options.max_attempts;
   return Retry(
-      connection_->options.max_attempts, connection_->TimeoutOf(options),
+      max_attempts, connection_->TimeoutOf(options),
       [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
       [&](absl::Duration remaining) {
         return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink, remaining,

@@ -106,7 +106,8 @@ class Client {
   // For a server on this machine that accepts it (GetServerInfoResponse.shared_memory). The client
   // copies nothing, except that the sink receives the outputs that are not in shared memory.
   // Returns InvalidArgument with a field such as "shared_inputs[0].key" if the server cannot use a
-  // range.
+  // range. Makes one attempt if an output overlaps an input, which a failed attempt may have
+  // overwritten.
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInSharedMemory(
       const v1::OperatorDesc& desc, const SharedTensors& tensors, OutputSink& sink,
       const ExecutionOptions& options = {});

@@ -83,7 +83,8 @@ absl::Status Malformed(size_t position) {
 }
 
 // Reads an InferInputTensor: its contents, and its other fields, which become a field of `header`.
-absl::Status ReadInferInput(WireReader& reader, std::vector<Payload>& contents,
+// `parts` counts the contents of all inputs.
+absl::Status ReadInferInput(WireReader& reader, std::vector<Payload>& contents, size_t& parts,
                             std::string& header) {
   const size_t start = reader.position();
   const std::optional<uint64_t> size = reader.ReadSize();
@@ -99,7 +100,7 @@ absl::Status ReadInferInput(WireReader& reader, std::vector<Payload>& contents,
     if (tag->field == kContentsField && tag->type == kLengthDelimited) {
       const std::optional<Payload> data = reader.ReadBytes();
       if (!data) return Malformed(position);
-      if (contents.size() == kMaxChunksPerMessage) return TooManyParts();
+      if (parts++ == kMaxChunksPerMessage) return TooManyParts();
       contents.push_back(*data);
       continue;
     }
@@ -187,6 +188,7 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
   SplitMessage split(std::move(bytes));
   const uint32_t payload_field =
       kind == PayloadKind::kInference ? kRawInputContentsField : kPayloadField;
+  size_t contents_parts = 0;
   WireReader reader(split.bytes_->slices);
   while (reader.remaining() > 0) {
     const size_t slice = reader.slice();
@@ -212,7 +214,7 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
         tag->type == kLengthDelimited) {
       if (split.contents_.size() == kMaxChunksPerMessage) return TooManyParts();
       const absl::Status read =
-          ReadInferInput(reader, split.contents_.emplace_back(), split.header_);
+          ReadInferInput(reader, split.contents_.emplace_back(), contents_parts, split.header_);
       if (!read.ok()) return read;
     } else {
       if (!reader.Skip(*tag)) return Malformed(position);

@@ -124,8 +124,12 @@ bool ExecutionQueues::MaySendLarge(const CallerAccount* caller, const Execution&
   const QueuePlace& place = PlaceOf(execution);
   const uint64_t own_bytes = UseOf(caller).large_bytes;
   if (IsHuge(place)) return own_bytes == 0 && running_huge_ == 0;
-  return own_bytes + place.work_bytes <= kMaxRunningLargeBytes &&
-         running_large_bytes_ + place.work_bytes <= kMaxRunningLargeBytes;
+  return own_bytes + place.work_bytes <= kMaxRunningLargeBytes;
+}
+
+bool ExecutionQueues::HasRoomForLarge(const Execution& execution) const {
+  const QueuePlace& place = PlaceOf(execution);
+  return IsHuge(place) || running_large_bytes_ + place.work_bytes <= kMaxRunningLargeBytes;
 }
 
 std::shared_ptr<Execution> ExecutionQueues::NextForDevice() {
@@ -137,9 +141,9 @@ std::shared_ptr<Execution> ExecutionQueues::NextForDevice() {
     });
   }
   if (!next.has_value() && !large_.empty()) {
-    next = large_.Take([this](const CallerAccount* caller, const auto& execution) {
-      return MaySendLarge(caller, *execution);
-    });
+    next = large_.Take([this](const CallerAccount* caller,
+                              const auto& execution) { return MaySendLarge(caller, *execution); },
+                       [this](const auto& execution) { return HasRoomForLarge(*execution); });
   }
   if (!next.has_value()) return nullptr;
   QueuePlace& place = PlaceOf(**next);

@@ -38,10 +38,10 @@ struct QueuePlace {
 // than 32 MiB), each in an order that gives all callers the same share of its work. It gets no more
 // than keeps it busy; all others wait here, where a cancelled execution costs it nothing:
 // - 192 small ones. While several callers use the device, each caller has an equal part of them,
-// and
-//   of one caller they take at most 16 MiB.
-// - large ones that together take 32 MiB, or one that is huge. A huge execution of one caller does
-//   not keep large ones of others from the device.
+//   and of one caller they take at most 16 MiB.
+// - large ones that together take 32 MiB, or one that is huge. The next one waits until there is
+//   room for it, and others do not pass it. A huge execution of one caller does not keep large ones
+//   of others from the device.
 class ExecutionQueues {
  public:
   // How long a caller counts as one that uses the device, after its last execution there.
@@ -53,7 +53,7 @@ class ExecutionQueues {
   void Enter(const std::shared_ptr<Execution>& execution, absl::Time now);
   // It waits for more input.
   void AwaitInput(Execution& execution, absl::Time now);
-  // It waits for its operator to be compiled.
+  // It waits for its operator to be compiled, or for the server to copy its input.
   void AwaitOperator(Execution& execution, absl::Time now);
   // It waits for the device. `work_bytes` is its memory on the device: inputs, outputs and scratch;
   // `run_bytes` what it reads and writes there, weighted by the amount of computation, if known.
@@ -87,12 +87,13 @@ class ExecutionQueues {
   void MoveTo(Queue& queue, Execution& execution, absl::Time now);
   bool MaySendSmall(const CallerAccount* caller, const Execution& execution) const;
   bool MaySendLarge(const CallerAccount* caller, const Execution& execution) const;
+  bool HasRoomForLarge(const Execution& execution) const;
   Use UseOf(const CallerAccount* caller) const;
   void ForgetUses();
 
   Queue silent_;     // no input yet; oldest first
   Queue uploading_;  // partial input; the longest wait for more first
-  Queue preparing_;  // complete input; the operator is being compiled
+  Queue preparing_;  // the input is there; it is being copied, or the operator is being compiled
   ReadyQueue small_;
   ReadyQueue large_;
   uint32_t running_small_ = 0;

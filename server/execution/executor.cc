@@ -250,6 +250,8 @@ void Executor::ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInpu
         copy->pieces.push_back({i, offset, std::min<size_t>(kStepBytes, bytes - offset)});
       }
     }
+    const absl::MutexLock queue_lock(&mutex_);
+    queues_.AwaitOperator(*execution, absl::Now());  // it does not wait for its caller
   }
   copy->left = copy->pieces.size();
   const size_t threads = std::min<size_t>(copy->pieces.size(), kMostCopyingThreads);
@@ -268,12 +270,6 @@ bool Executor::CopyPiece(InputCopy& copy) {
   if (!copied.ok()) {
     End(copy.execution, copied);
     return false;
-  }
-  {
-    const absl::MutexLock lock(&copy.execution->mutex_);
-    if (copy.execution->progress_.ended()) return false;
-    const absl::MutexLock queue_lock(&mutex_);
-    queues_.AwaitInput(*copy.execution, absl::Now());  // it is not stalled
   }
   if (--copy.left > 0) return true;
   copy.buffers.clear();

@@ -71,9 +71,11 @@ class FairQueue {
   void Remove(const Place& place) { Erase(place.turn, place.line, place.entry); }
 
   // Removes and returns the next item. `may_go(flow, item)` says whether the first item of a flow
-  // may be taken; a flow whose item may not is passed over and keeps its place.
-  template <typename MayGo>
-  std::optional<Item> Take(const MayGo& may_go) {
+  // may be taken; a flow whose item may not is passed over and keeps its place. `has_room(item)`
+  // says whether there is room for the next item. If there is none, nothing is taken, so that
+  // smaller items do not take the room again and again for which a larger one waits.
+  template <typename MayGo, typename HasRoom>
+  std::optional<Item> Take(const MayGo& may_go, const HasRoom& has_room) {
     // The flow that can afford its item after the fewest rounds.
     auto next = turns_.end();
     uint64_t rounds = 0;
@@ -88,6 +90,7 @@ class FairQueue {
       if (rounds == 0) break;
     }
     if (next == turns_.end()) return std::nullopt;
+    if (!has_room(next->lines.begin()->second.front().item)) return std::nullopt;
     if (rounds > 0) {
       for (Turn& turn : turns_) {
         if (may_go(turn.flow, turn.lines.begin()->second.front().item)) {
@@ -104,6 +107,10 @@ class FairQueue {
       turns_.splice(turns_.end(), turns_, next);
     }
     return item;
+  }
+  template <typename MayGo>
+  std::optional<Item> Take(const MayGo& may_go) {
+    return Take(may_go, [](const Item&) { return true; });
   }
 
  private:

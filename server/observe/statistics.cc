@@ -66,7 +66,9 @@ void Statistics::AddEnd(const ExecutionEnd& end) {
 }
 
 CallerCounters& Statistics::OfCaller(absl::string_view name) {
-  if (name.empty()) return addresses_;
+  // A second caller with one of these names would be the same metric twice.
+  if (name.empty() || name == addresses_.name) return addresses_;
+  if (name == others_.name) return others_;
   const absl::MutexLock lock(&mutex_);
   for (CallerCounters& caller : named_) {
     if (caller.name == name) return caller;

@@ -232,5 +232,25 @@ TEST_F(InputsOnTheWire, ARetrySendsAllOfThemAgain) {
               ElementsAre(large, "second"));
 }
 
+TEST_F(InputsOnTheWire, InputsThatMayBeOverwrittenAreSentOnce) {
+  v1::SharedMemoryRange range;
+  range.set_key("/inputs");
+  range.set_byte_size(8);
+  SharedTensors tensors = {.inputs = {range, range}, .outputs = {range}};
+  tensors.outputs[0].set_key("inputs");
+  tensors.outputs[0].set_offset(7);
+  Client client = Connect();
+  MemorySink sink;
+  recorder_.FailTheNext(1);
+  EXPECT_EQ(client.ExecuteInSharedMemory(Add(), tensors, sink).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(recorder_.unary().size(), 1u);
+
+  tensors.outputs[0].set_offset(8);
+  recorder_.FailTheNext(1);
+  EXPECT_TRUE(client.ExecuteInSharedMemory(Add(), tensors, sink).ok());
+  EXPECT_EQ(recorder_.unary().size(), 3u);
+}
+
 }  // namespace
 }  // namespace opmill

@@ -170,7 +170,10 @@ class SharedMemory(SharedMemoryCase):
         self.assertEqual(opmill.shared_empty(3, "int8").dtype, np.int8)
         with self.assertRaises(MemoryError):
             opmill.shared_empty(1 << 60, "int8")
+        with self.assertRaises(ValueError):
+            opmill.shared_empty(3, object)
         gc.collect()
+        self.assertEqual(len(self.present()), len(self.c._segments._idle))
 
     def test_small_arrays_go_in_the_message(self):
         self.c.sum(np.ones(1000, np.float32))

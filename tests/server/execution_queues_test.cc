@@ -151,6 +151,21 @@ TEST_F(ExecutionQueuesTest, AHugeOneDoesNotKeepOthersFromTheDevice) {
   EXPECT_EQ(queues_.NextForDevice(), also_huge) << "ann has had her turn";
 }
 
+TEST_F(ExecutionQueuesTest, ALargeOneIsNotStarvedByEndlessSmallerOnesOfOthers) {
+  for (int i = 0; i < 8; ++i) EnterForDevice(bob_, 4 * kMebibyte);
+  EXPECT_EQ(Send(bob_), 8u);
+  const auto large = EnterForDevice(ann_, 30 * kMebibyte);
+  size_t before = 0;
+  for (size_t ended = 0; ended < sent_.size() && sent_.back() != large; ++ended) {
+    ASSERT_LT(before, 32u) << "bob always has a next one";
+    EnterForDevice(bob_, 4 * kMebibyte);
+    queues_.RunEnded(*sent_[ended]);
+    before += Send(bob_);
+  }
+  EXPECT_EQ(sent_.back(), large);
+  EXPECT_GT(before, 0u) << "bob has his share meanwhile";
+}
+
 TEST_F(ExecutionQueuesTest, APriorityCountsAmongTheOnesOfItsCaller) {
   const auto huge = EnterForDevice(ann_, 64 * kMebibyte);
   EXPECT_EQ(queues_.NextForDevice(), huge);

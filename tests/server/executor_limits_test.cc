@@ -1,10 +1,14 @@
 // What the executor takes at a time, in which order, and how it ends.
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
@@ -119,6 +123,28 @@ TEST_F(ExecutorLimits, RefusesMoreExecutionsThanItsLimit) {
   executor_->Cancel(first, absl::CancelledError("Room."));
   executor_->Cancel(second, absl::CancelledError("Room."));
   ExpectNextOneWorks();
+}
+
+TEST_F(ExecutorLimits, AnInputThatTheServerIsSlowToCopyIsNotStalled) {
+  Restart({.max_executions = 1});
+  Warm(SumOf(5));
+  Caller caller;
+  const auto execution = Begin(caller, SumOf(5));
+  absl::Notification copy;
+  executor_->ReceiveFrom(execution, [&copy](size_t, uint64_t, absl::Span<std::byte>) {
+    copy.WaitForNotification();
+    return absl::OkStatus();
+  });
+  absl::SleepFor(absl::Milliseconds(150));  // longer than one without input keeps its place
+  Caller refused;
+  const bool is_refused = !TryBegin(refused.Ask(SumOf(5))).ok();
+  copy.Notify();
+  ASSERT_TRUE(is_refused);
+  device_.Complete();
+  EXPECT_EQ(caller.ready, 1);
+  EXPECT_TRUE(caller.status.ok()) << caller.status;
+  executor_->Finish(execution);
+  ExpectIdle();
 }
 
 TEST_F(ExecutorLimits, BeginsNoneWhileTheQueueIsFull) {

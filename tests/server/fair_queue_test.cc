@@ -85,6 +85,15 @@ TEST(FairQueue, PassesOverAFlowThatMayNotGo) {
   EXPECT_EQ(queue.Take(Any), "a");
 }
 
+TEST(FairQueue, TheNextItemWaitsForRoom) {
+  Queue queue(4);
+  queue.Push('a', 0, 4, "large");
+  queue.Push('b', 0, 4, "small");
+  const auto has_room = [](const std::string& item) { return item != "large"; };
+  EXPECT_EQ(queue.Take(Any, has_room), std::nullopt) << "b does not pass a";
+  EXPECT_THAT(TakeAll(queue), ElementsAre("large", "small"));
+}
+
 TEST(FairQueue, RemovesFromAnyPlace) {
   Queue queue(4);
   const Queue::Place first = queue.Push('a', 0, 1, "a1");

@@ -393,6 +393,24 @@ TEST(Payload, LimitsTheNumberOfChunks) {
   }
 }
 
+// The contents of all inputs together.
+TEST(Payload, LimitsTheNumberOfContents) {
+  Random random(10);
+  constexpr size_t kInputs = 64;
+  const std::string contents = Delimited(5, "");
+  std::string input;
+  for (size_t i = 0; i < kMaxChunksPerMessage / kInputs; ++i) input += contents;
+  std::string most;
+  for (size_t i = 0; i < kInputs; ++i) most += Delimited(5, input);
+  const auto split = SplitMessage::Split(Sliced(random, most), PayloadKind::kInference);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_EQ(split->contents().size(), kInputs);
+  EXPECT_EQ(
+      SplitMessage::Split(Sliced(random, most + Delimited(5, contents)), PayloadKind::kInference)
+          .status(),
+      absl::InvalidArgumentError("The message holds more than 4096 runs of tensor bytes."));
+}
+
 TEST(Payload, NamesTheByteWhereAMessageIsInvalid) {
   Random random(8);
   const auto status = SplitMessage::Split(Sliced(random, "\x08\x07\xFF"), PayloadKind::kChunks);

@@ -1,9 +1,11 @@
 #include "server/observe/statistics.h"
 
 #include <array>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
@@ -85,6 +87,14 @@ TEST(Statistics, MeasureSuccessfulExecutions) {
   EXPECT_EQ(of.total.snapshot().sum, 9'000'000u);
   EXPECT_EQ(of.batch_size.snapshot().sum, 4u);
   EXPECT_EQ(of.compile.snapshot().count(), 1u);
+}
+
+TEST(Statistics, HaveOneCallerOfEachName) {
+  Statistics statistics;
+  for (const char* const name : {"", "ann", "address", "other", "ann"}) statistics.OfCaller(name);
+  std::vector<std::string> names;
+  for (const CallerCounters* const of : statistics.callers()) names.push_back(of->name);
+  EXPECT_THAT(names, testing::ElementsAre("address", "other", "ann"));
 }
 
 TEST(Statistics, AreThreadSafe) {

@@ -172,11 +172,11 @@ def shared_empty(shape: int | Sequence[int],
             memory = segment.map()
         except (OSError, Unusable) as error:
             raise MemoryError(f"{_FOLDER} has no room for an array of {size} bytes.") from error
+        array = np.frombuffer(memory, dtype, count).reshape(shape)
         failure.pop_all()
-    array = np.frombuffer(memory, dtype, count)
     _shared_arrays[memory] = array.ctypes.data, segment
     weakref.finalize(memory, _remove, segment)
-    return array.reshape(shape)
+    return array
 
 
 class Segments:

@@ -175,12 +175,14 @@ class Client(Operators):
     def _sizes_of_outputs(self, request: Request, timeout: float | None) -> list[int]:
         message = request.compile_message()
         key = message.SerializeToString(deterministic=True)
-        if key not in self._output_sizes:
+        sizes = self._output_sizes.get(key)  # another thread may clear them at any time
+        if sizes is None:
             answer = self._unary("CompileOperator", message, timeout, max_attempts=1)
+            sizes = list(answer.output_bytes)
             if len(self._output_sizes) >= _MAX_KNOWN_OPERATORS:
                 self._output_sizes.clear()
-            self._output_sizes[key] = list(answer.output_bytes)
-        return self._output_sizes[key]
+            self._output_sizes[key] = sizes
+        return sizes
 
     def _ask_limits(self) -> None:
         info = self._unary("GetServerInfo", None, self._options.connect_timeout, max_attempts=1)

@@ -37,9 +37,8 @@ struct QueuePlace {
 // The device gets small executions (less than 4 MiB of memory), large ones, and huge ones (more
 // than 32 MiB), each in an order that gives all callers the same share of its work. It gets no more
 // than keeps it busy; all others wait here, where a cancelled execution costs it nothing:
-// - 192 small ones. While several callers use the device, each caller has an equal part of them,
-// and
-//   of one caller they take at most 16 MiB.
+// - 192 small ones. While several callers use the device, each caller has an equal part of them, of
+//   at most 16 MiB.
 // - large ones that together take 32 MiB, or one that is huge. A huge execution of one caller does
 //   not keep large ones of others from the device.
 class ExecutionQueues {

@@ -13,7 +13,8 @@
 
 namespace opmill {
 
-// `request` without its inputs. Outputs in shared memory only start at the sink.
+// `request` must not contain the inputs. The sink learns of outputs in shared memory, but does not
+// receive their bytes.
 absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
     grpc::GenericStub& stub, const v1::ExecuteRequest& request, absl::Span<const InputBytes> inputs,
     OutputSink& sink, absl::Duration timeout, const std::string& token);

@@ -1,5 +1,5 @@
-// argmin and argmax: the position of the extreme element, the first or the last among equals, as
-// c.position_mask says.
+// argmin and argmax: the position of the extreme element. c.position_mask selects the first or the
+// last of equal ones.
 //   LARGEST  1 for argmax
 #include "include/reduction_width.hlsli"
 #define KERNEL_CONSTANTS ReductionConstants
@@ -7,7 +7,7 @@
 #include "include/dispatch.hlsli"
 #include "include/candidate.hlsli"
 
-// A position as parts hold it: the smaller comes first.
+// A position as it is kept in parts, where the smaller one always wins.
 UINTS Ordered(UINTS position) { return position ^ c.position_mask; }
 
 struct Part {
@@ -29,10 +29,11 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-// What a lane knows of its elements, whose items it counts in turns.
+// The best element that a lane has read. A turn is the number of an item among those of the lane.
 #if LOAD == LOAD_RECORD
 #elif VECTOR_ELEMENTS > 4
-// The key, above the turn plus 1, so that one comparison finds the first or the last of equals.
+// The key in the high bits and the turn plus 1 in the low bits, so that one comparison also decides
+// between equal keys.
 struct Walked {
   UINTS code;
 };
@@ -66,7 +67,7 @@ Walked NothingWalked() {
 
 void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   BITS key = CandidateKeyOf(bits);
-  // Of equals the later one if the last is wanted, or if there was none.
+  // An equal key replaces the previous one only if the last is wanted, or if there was none.
   BOOLS open = (w.turn | c.position_mask) == NOWHERE;
   BOOLS better = inside && (KeyAbove(key, w.key) || (KeyEqual(key, w.key) && open));
   w.key = better ? key : w.key;

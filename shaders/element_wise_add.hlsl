@@ -1,4 +1,5 @@
-// a + b, element by element. Integers wrap, so that DATA_TYPE is an unsigned type for signed ones too.
+// a + b, element by element. Integers wrap; DATA_TYPE is therefore an unsigned type for signed ones
+// too.
 //   WIDTH      4: a lane adds the vectors of a row; 1: elements
 //   SPREADS_A  of vectors: 1 where all elements of a row add the same element of a
 //   SPREADS_B  the same for b

@@ -21,7 +21,7 @@ groupshared uint2 shared_best[THREADS];
 
 uint2 Better(uint2 a, uint2 b) { return CandidateBefore(b.x, b.y, a.x, a.y) ? b : a; }
 
-// Position `item` of the reduced dimensions, row-major.
+// The offset of position `item` (row-major) of the reduced dimensions.
 uint ReducedOutputOffset(uint item) {
   uint offset = 0;
   uint rest = item;
@@ -35,7 +35,7 @@ uint ReducedOutputOffset(uint item) {
   return offset + rest * c.reduced[0].output_stride;
 }
 
-// The lanes that share a result also share its records, and each of them learns the best.
+// The lanes that share a result also share its records; the best one is returned to each of them.
 uint FindPosition(Task task, uint lane) {
   uint base = instance.read0 + task.unit * c.read_stride;
   uint2 best = Records[base].xy;

@@ -1,6 +1,5 @@
-// Constants that determine performance, in addition to those of the device (PlanOptions). Each has
-// one line of evidence. "Read" is the speed of a kernel that only reads the input; times are of
-// lavapipe. docs/notes/tuning.md has all measurements, and docs/notes/ also what did not help.
+// Constants that determine performance, in addition to those of the device (PlanOptions), each with
+// its evidence. No GPU has been measured; docs/notes/gpu-reductions.md says what decided instead.
 #ifndef OPMILL_KERNELS_PLAN_TUNING_H_
 #define OPMILL_KERNELS_PLAN_TUNING_H_
 
@@ -32,21 +31,22 @@ static_assert(kMaxLaneItems < MOST_NARROW_TURNS);
 // bound of any length (docs/operators.md; SumsThatRoundUp of the conformance test).
 inline constexpr uint64_t kMaxSummedItems = 128;
 
-// The most records of splits that one lane combines, if there are other lanes in its group: a chain
-// of the kernel.
+// The most records of splits that one lane combines, if there are other lanes in its group: the
+// kernel adds as many one after another.
 inline constexpr uint64_t kMaxLaneRecords = 16;
 
 // The fewest items of a lane before other groups share its result, which needs a second pass.
 // A pass costs a few microseconds, as much as a few rounds of loads. Not measured.
 inline constexpr uint64_t kMinSplitItems = 16;
 
-// Software devices: a lane takes several units with few steps, up to this many steps in all,
-// because a group costs half a microsecond.
-// None, 64, 256, 1024: SUM over axis 1 of [4194304,4] 58.6, 22.5, 21.8, 21.2 ms.
+// Software devices, element-wise operators and cumulative_summation: a lane takes several units
+// with few steps, up to this many steps in all, because a group costs half a microsecond.
+// None, 64, 256, 1024: 58.6, 22.5, 21.8, 21.2 ms (lavapipe, an earlier kernel: SUM over axis 1 of
+// [4194304,4]).
 inline constexpr uint64_t kMinTurnItems = 1024;
 
-// The most records in scratch at a time: partial results of splits.
-// Not measured; limits scratch to 256 MiB.
+// The most records in scratch at a time: partial results of splits. Limits scratch to 256 MiB.
+// Not measured.
 inline constexpr uint64_t kMaxListRecords = uint64_t{1} << 24;
 
 }  // namespace opmill::tuning

@@ -21,8 +21,9 @@
 
 namespace opmill {
 
-// The identity of a caller: `name`, of its token or certificate, or else the address in `peer`,
-// gRPC's name of it ("ipv4:10.0.0.7:51342"), without the port. All Unix sockets are one address.
+// The identity of a caller: the `name` of its token or certificate, or else the address in `peer`
+// without the port. `peer` has gRPC's form ("ipv4:10.0.0.7:51342"). All Unix sockets are one
+// address.
 std::string CallerIdentity(absl::string_view name, absl::string_view peer);
 
 // Thread-safe.
@@ -35,7 +36,7 @@ class CallerAccount {
   CallerCounters& counters() const { return counters_; }
 
   Holding executions;
-  Holding queued;  // of them, those that wait for the device
+  Holding queued;  // those of the executions that wait for the device
   Holding bytes;
   Holding streams;
 
@@ -56,13 +57,13 @@ class CallerAccounts {
   static constexpr absl::Duration kRemembered = absl::Minutes(1);
   static constexpr size_t kMostIdle = 1024;
 
-  // `rate`: of each caller. `statistics` must outlive the accounts.
+  // `rate` applies to each caller. `statistics` must outlive the accounts.
   CallerAccounts(TokenBucket rate, Statistics& statistics) : rate_(rate), statistics_(statistics) {}
 
-  // Whoever holds the account has something in progress.
+  // A caller has something in progress as long as a reference to its account exists.
   std::shared_ptr<CallerAccount> Find(absl::string_view name, absl::string_view peer,
                                       absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether there are at least two.
+  // Whether there are at least two callers.
   bool several() const { return count_.load(std::memory_order_relaxed) > 1; }
   size_t count() const { return count_; }
 

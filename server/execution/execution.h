@@ -41,7 +41,8 @@ struct RequestOrigin {
   std::shared_ptr<Connection> connection;  // counts as in use; null if untracked
   // Of the caller. Null until the executor has set it, in Begin or BeginStream.
   std::shared_ptr<CallerAccount> account;
-  std::shared_ptr<void> stream_place;  // among the streams; only the stream's own origin has it
+  // The place among the open streams. Null except in the origin of the stream itself.
+  std::shared_ptr<void> stream_place;
   uint64_t execution_id = 0;
   absl::Time arrived = absl::Now();  // arrival of the request message, or of the call before that
 

@@ -16,15 +16,15 @@ constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
 constexpr uint32_t kMaxRunningSmall = 192;
 
-// Of one caller, while several use the device: two milliseconds of work on a processor. A run of
-// another caller waits for that, whatever is queued here.
+// The limit for one caller while several use the device: two milliseconds of work on a processor. A
+// run of another caller waits no longer than that, however much is queued here.
 constexpr uint64_t kMaxRunningSmallBytesBesideOthers = uint64_t{16} << 20;
 
-// What a caller may send before the others have their turns. Small compared with a large execution,
-// and large compared with a small one, so that several of these share a submission.
+// What a caller may send in one round, before the others get their turns. It is no more than a
+// large execution, and much more than a small one, so that several small ones share a submission.
 constexpr uint64_t kSmallQuantum = uint64_t{256} << 10;
 constexpr uint64_t kLargeQuantum = uint64_t{4} << 20;
-// An execution takes time however few its bytes are: as long as these take.
+// Added to the cost of each execution, which takes time even if it has few bytes.
 constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 
 // How long an execution without input keeps its memory when others need it. The first value is

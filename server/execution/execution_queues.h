@@ -44,7 +44,7 @@ struct QueuePlace {
 //   of others from the device.
 class ExecutionQueues {
  public:
-  // How long a caller counts as one that uses the device, after its last execution there.
+  // How long a caller counts as using the device after its last execution there.
   static constexpr absl::Duration kUses = absl::Seconds(10);
 
   ExecutionQueues();
@@ -61,8 +61,8 @@ class ExecutionQueues {
                    uint64_t run_bytes = 0);
   void Remove(Execution& execution);
 
-  // Executions that have waited too long for input and should give up their memory; of those that
-  // `may_end` accepts.
+  // The executions that have waited too long for input and should give up their memory, as far as
+  // `may_end` accepts them.
   std::vector<std::shared_ptr<Execution>> Stalled(
       absl::Time now, const std::function<bool(const Execution&)>& may_end) const;
 

@@ -132,8 +132,8 @@ absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& 
   return buffers;
 }
 
-// Ends some that hold room and get no input: of `caller` itself, or of callers with more than their
-// shares. False where none has waited long enough.
+// Ends some executions that hold memory and receive no input: those of `caller` itself, and those
+// of callers with more than their shares. Returns false if none has waited long enough.
 bool Executor::EndStalled(absl::Time now, const CallerAccount& caller) {
   const auto may_end = [this, &caller](const Execution& execution) {
     const CallerAccount& owner = *execution.request().origin.account;

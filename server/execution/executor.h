@@ -147,8 +147,8 @@ class Executor {
   std::atomic<bool> short_of_memory_ = false;
   CallerAccounts callers_;
   SharedLimit executions_;
-  SharedLimit queued_;                          // of them, those that wait for the device
-  const std::shared_ptr<SharedLimit> streams_;  // whose places may be returned later
+  SharedLimit queued_;                          // executions that wait for the device
+  const std::shared_ptr<SharedLimit> streams_;  // shared with the places that it has given
   std::atomic<uint32_t> compilations_ = 0;      // requested through Compile
 
   absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);

@@ -13,14 +13,14 @@
 
 namespace opmill {
 
-// In each round, a flow with items may take items whose costs together are `quantum`. What it does
-// not use it keeps for the next round, as long as it has items. All flows therefore get the same
-// cost per time, whatever the costs of their items; and a flow that uses less than its share waits
-// for at most one quantum of each other flow. Within a flow, the order is by priority, the greatest
-// first, then by time.
+// In each round, a flow may take items with a total cost of `quantum`. While it has items, it keeps
+// what it does not use for the next round. All flows therefore get the same cost per time, whatever
+// the costs of their items, and a flow that uses less than its share waits for at most one quantum
+// of each other flow. Within a flow, items are ordered by priority, the greatest first, and then by
+// time.
 //
-// Not thread-safe. Push and Remove take constant time apart from the search of the priority; Take
-// looks at each flow once at most.
+// Not thread-safe. Push and Remove take constant time, apart from the search for the priority. Take
+// is O(flows).
 template <typename Flow, typename Item>
 class FairQueue {
  public:

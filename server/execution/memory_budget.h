@@ -40,10 +40,10 @@ class MemoryBudget {
 
   explicit MemoryBudget(uint64_t limit) : limit_(std::make_shared<SharedLimit>(limit)) {}
 
-  // For the caller whose bytes `holding` counts, if then no more than `up_to` bytes are in use.
-  // Returns ResourceExhausted with a retry delay if they do not fit now.
+  // Takes bytes for the caller whose bytes `holding` counts, if at most `up_to` bytes are in use
+  // afterwards. Otherwise returns ResourceExhausted with a retry delay.
   absl::StatusOr<Share> Take(uint64_t bytes, std::shared_ptr<Holding> holding, uint64_t up_to);
-  // For nobody in particular.
+  // Takes bytes that count for no caller.
   absl::StatusOr<Share> Take(uint64_t bytes) {
     return Take(bytes, std::make_shared<Holding>(), limit());
   }

@@ -12,11 +12,12 @@ struct Holding {
   std::atomic<uint64_t> amount = 0;
 };
 
-// Who may take more, of what several callers hold together:
+// Decides which caller may take more of a limit:
 // - A caller alone may take all of it.
-// - With other callers, one that holds more than its share (the limit divided by those that hold
-//   some of it, at least two) leaves an eighth free, so that others get it, up to their shares.
-// - Beyond the limit there is one part in 64 for callers that hold no more than that. Others who
+// - With other callers, one that holds more than its share must leave an eighth of the limit free,
+//   so that others get it, up to their shares. A share is the limit divided by the number of
+//   callers that hold some of it, at least two.
+// - Callers that hold at most a 64th of the limit may exceed it by as much in total. Callers that
 //   arrived first and return nothing can therefore not keep them out.
 // Thread-safe, without locks. The decision may be based on numbers that are about to change; the
 // limit itself is exact.
@@ -31,7 +32,7 @@ class SharedLimit {
   // has other callers now.
   uint64_t LimitFor(const Holding& by, uint64_t amount, bool has_others) const;
 
-  // Whether `of` has more than its share, where `asking` wants some.
+  // Whether `of` has more than its share, if `asking` counts as a holder too.
   bool ExceedsShare(const Holding& of, const Holding& asking) const;
 
   // False, with no effect, if more than `up_to` would then be in use.

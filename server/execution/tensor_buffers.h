@@ -27,8 +27,8 @@ class TensorBuffers {
  public:
   TensorBuffers() = default;
 
-  // The shares for all of the tensors, on the account of the caller whose bytes `holding` counts.
-  // Their buffers are null at first. `has_others` as for SharedLimit.
+  // Reserves shares for all tensors, for the caller whose bytes `holding` counts. Their buffers are
+  // null at first. `has_others` as in SharedLimit::LimitFor.
   static absl::StatusOr<TensorBuffers> Reserve(MemoryBudget& budget,
                                                const std::vector<TensorDesc>& inputs,
                                                const std::vector<TensorDesc>& outputs,

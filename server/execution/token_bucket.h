@@ -8,15 +8,15 @@
 
 namespace opmill {
 
-// At most `per_second` times per second on average; after a pause, as often in a row as in a
-// second, and at least once. Not thread-safe.
+// Allows `per_second` events per second on average. After a pause it allows as many at once as in a
+// second, and at least one. Not thread-safe.
 class TokenBucket {
  public:
   // 0: no limit.
   explicit TokenBucket(double per_second = 0)
       : per_second_(per_second), most_(std::max(1.0, per_second)), left_(most_) {}
 
-  // Zero if it may happen, which then counts; else how long to wait until it may.
+  // Counts an event and returns zero if it may happen now; else returns how long to wait.
   absl::Duration Take(absl::Time now) {
     if (per_second_ <= 0) return absl::ZeroDuration();
     if (now > filled_at_) {

@@ -84,14 +84,14 @@ struct OperatorStatistics {
   uint64_t failed() const;     // all others
 };
 
-// Of the holders of one token or certificate; of all callers without either ("address"); or of
-// those for whose names there is no more room ("other").
+// The counters of one caller, named by its token or certificate. "address" counts all callers
+// without either, "other" all whose names exceed kMostCallerNames.
 struct CallerCounters {
   explicit CallerCounters(absl::string_view its_name) : name(its_name) {}
 
   const std::string name;
   StatusCounts ends = {};
-  // Of executions that succeeded.
+  // These count executions that succeeded.
   std::atomic<uint64_t> work_bytes = 0;
   DurationHistogram queue;
   DurationHistogram compute;
@@ -112,7 +112,7 @@ class Statistics {
   // The time from the arrival of a request on one of kRefusingRpcs to its refusal.
   void AddRefusalTime(absl::string_view rpc, absl::Duration duration);
 
-  // The counters of a caller; `name` is empty for one that has no name. They stay in place.
+  // The counters of a caller; `name` is empty if it has none. The reference stays valid.
   CallerCounters& OfCaller(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   // All of them, "address" and "other" first.
   std::vector<const CallerCounters*> callers() const ABSL_LOCKS_EXCLUDED(mutex_);

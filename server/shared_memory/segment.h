@@ -16,7 +16,7 @@ namespace opmill {
 
 // Thread-safe. Other processes may write the segment, shrink it and remove its name at any time.
 // The bytes are therefore copied by the system (pread, pwrite, ReadProcessMemory), which reports
-// missing bytes; access through a mapping would be a fatal signal.
+// missing bytes as an error. Direct access through a mapping would be a fatal signal.
 class Segment {
  public:
   // `name` must be a valid name of a segment, without a slash. Errors contain the system's reason.

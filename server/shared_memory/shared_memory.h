@@ -57,9 +57,9 @@ struct SharedRegion {
 // A key names a segment as for shm_open: one optional slash in front, none within. Thus no other
 // files can be reached.
 //
-// A segment belongs to the process that created it. The server has it open only while it copies,
-// and never maps it; a region is no more than its four values. Thus nothing has to be released when
-// the owner of a segment goes.
+// A segment belongs to the process that created it. The server has it open only while it copies; a
+// region consists of its four values alone. Thus nothing has to be released when the owner of a
+// segment goes away.
 class SharedMemory {
  public:
   SharedMemory(bool is_allowed, uint32_t max_regions)

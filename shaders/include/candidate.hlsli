@@ -1,5 +1,5 @@
-// The one order of arg-reduce, top-k and hardmax. A candidate is a key, the larger the better, and a
-// position, the smaller the better; direction, NaN and -0 are folded in where the key is made.
+// The order of candidates in arg-reduce, top-k and hardmax. A candidate has a key (the larger the
+// better) and a position (the smaller the better). Direction, NaN and -0 are part of the key.
 #include "include/elements.hlsli"
 
 #define NOWHERE 0xFFFFFFFFu  // the position of no element: loses against every other

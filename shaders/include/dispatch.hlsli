@@ -1,15 +1,15 @@
-// What every kernel is handed: its constants, its instance and its flat group.
+// What every kernel receives: its constants, its instance and its flat group.
 //   KERNEL_CONSTANTS  the struct of its constants, which begins with GroupConstants `groups`
 #include "constants.h"
 
-// 1 where a lane takes many units of few steps each. What is around a walk counts then, and a software
-// device looks each constant up where it stands in the source, and pays for a loop that it does not
-// enter. In long loops it has no room to keep constants.
+// 1 if a lane takes many units of few steps each. Then the code around the steps matters: software
+// devices load a constant wherever the source names it, and pay for loops that they do not enter.
+// In long loops they have no registers to keep constants in.
 #ifndef SHORT_WALKS
 #define SHORT_WALKS 0
 #endif
 
-// A dimension by a number that is known only at run time is not kept.
+// Copies the constants once. Does not help for dimensions whose index is known only at run time.
 #if SHORT_WALKS
 #define CONSTANTS constants
 static KERNEL_CONSTANTS c;
@@ -25,7 +25,7 @@ cbuffer Constants : register(b0) {
 // The group's own. Code that indexes a buffer adds the start of its slot, once.
 static Instance instance;
 
-// The first thing that a kernel does: finds its instance and its place in it, the flat group.
+// Finds the instance, and returns the flat group within it. A kernel calls this first.
 uint EnterGroup(uint3 group) {
 #if SHORT_WALKS
   c = constants;

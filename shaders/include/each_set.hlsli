@@ -1,6 +1,7 @@
-// What is said once of each set of a vector's elements. The including shader says how many SETS there are.
-// Sets are members of a struct, and not an array: Microsoft's compiler makes memory of an array that
-// changes in a loop, and takes ten times as long for it; vkd3d's loses what functions change of one.
+// Repeats code for each set of a vector's elements. The including shader defines
+// SETS, their number.
+// Sets are members of a struct, not an array. Microsoft's compiler puts an array that changes in a
+// loop into memory, and takes ten times as long; vkd3d's loses changes that functions make to one.
 
 #if SETS == 1
 #define EACH_SET(DO) DO(0)

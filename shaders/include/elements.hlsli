@@ -81,8 +81,8 @@ void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
 #endif
 
 #if !IS_WIDE
-// Each element in the high end of a word, with others' bits below it: enough to tell which of two is
-// larger, and half the steps of UnpackVector.
+// Each element in the high bits of a word, with bits of others below it. This suffices to compare
+// two elements, and takes half the steps of UnpackVector.
 #define ELEMENT_SHIFT (32 - 128 / VECTOR_ELEMENTS)
 #if WIDTH == 1
 void UnpackVectorHigh(uint4 v, out uint words[VECTOR_ELEMENTS]) {

@@ -1,9 +1,9 @@
-// LOG_SUM_EXP: the sum of e^(x - reference), where the reference is one of the elements, which no
-// other one is far above. Elements come in fours, for which the sum is rescaled at most once.
+// LOG_SUM_EXP: the sum of e^(x - reference). The reference is one of the elements; no other element
+// is more than HEADROOM above it. The sum is rescaled at most once for four elements.
 #include "include/float_math.hlsli"
 
-// `reference` is finite, so that infinities need no case of their own: beside it +inf adds inf to the
-// sum and -inf adds nothing. NaN shows in the sum.
+// `reference` is finite. Infinities therefore need no special case: +inf adds inf to the sum, -inf
+// adds nothing. A NaN makes the sum NaN.
 struct Part {
   FLOATS reference;
   FLOATS sum;
@@ -16,10 +16,11 @@ Part EmptyPart() {
   return p;
 }
 
-// `a`, which is no NaN, where `b` is one.
+// `a` if `b` is NaN. `a` must not be NaN.
 FLOATS Larger(FLOATS a, FLOATS b) { return b > a ? b : a; }
 
-// How far elements may be above the reference: little, or the logarithm of the sum loses bits.
+// How far elements may be above the reference. A larger value would cost accuracy: the logarithm of
+// a large sum loses bits.
 #define HEADROOM 2.0f
 
 FLOATS ExpBeside(FLOATS x, FLOATS reference) { return ExpUpToSome(x - reference); }

@@ -1,4 +1,4 @@
-// MIN and MAX: every driver agrees on NaN, denormals and -0 (below +0).
+// MIN and MAX. All drivers give the same result for NaN, denormals and -0 (which is below +0).
 #define LARGEST (FUNCTION == FUNCTION_MAX)
 #define NAN_FIRST 1
 #include "include/extreme.hlsli"

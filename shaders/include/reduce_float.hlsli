@@ -53,7 +53,7 @@ Part PartOf(UINTS bits) {
   p.value *= p.value;
 #endif
 #if HAS_SCALED
-  // The zero keeps them from adding before they scale.
+  // The opaque zero keeps compilers from adding before scaling.
   p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.opaque_zero);
 #endif
   return p;
@@ -71,11 +71,12 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-// Pairs of pairs, since each addition may lose half a unit in the last place.
+// Adds in pairs: each addition may lose half a unit in the last place.
 void Take(inout Part p, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1, BOOLS in2,
           BOOLS in3) {
   Part first = Join(PartOf(in0 ? b0 : (BITS)EMPTY_ELEMENT), PartOf(in1 ? b1 : (BITS)EMPTY_ELEMENT));
-  Part second = Join(PartOf(in2 ? b2 : (BITS)EMPTY_ELEMENT), PartOf(in3 ? b3 : (BITS)EMPTY_ELEMENT));
+  Part second =
+      Join(PartOf(in2 ? b2 : (BITS)EMPTY_ELEMENT), PartOf(in3 ? b3 : (BITS)EMPTY_ELEMENT));
   p = Join(p, Join(first, second));
 }
 
@@ -122,7 +123,8 @@ FLOATS FinishFloat(Part p) {
 UINTS Finish(Part p) {
   FLOATS result = FinishFloat(p);
 #if FUNCTION != FUNCTION_MULTIPLY
-  // A sum that is zero is +0. Compilers may leave out the addition of a first zero that makes it so.
+  // A sum that is zero is +0. Starting the sum with +0 does not ensure this, because compilers may
+  // omit that addition.
   result = asuint(result) == 0x80000000u ? (FLOATS)0.0f : result;
 #endif
 #if DATA_TYPE == TYPE_FLOAT16

@@ -1,20 +1,21 @@
-// The skeleton of every reduction. Lanes walk items of a unit, which is a result or a vector of
-// neighboring results; the lanes that share a unit join what they found; one of them stores.
+// The skeleton of every reduction. Each lane reads items of a unit, which is a result or a vector
+// of adjacent results. The lanes that share a unit join their parts, and one of them stores the
+// result.
 //
-// The including shader first defines what is folded, WIDTH elements side by side:
-//   Part, EmptyPart(), Join(Part, Part)        what elements fold into
-//   Take(inout Part, BITS, BOOLS inside, turn) an element, which counts if it is inside; or, with
-//   TAKES_FOUR 1, Take(inout Part, BITS x 4, BOOLS x 4)
-//   HIGH_ELEMENTS                              1 when Take wants elements in the high end of words
+// The including shader first defines how elements are folded, WIDTH of them side by side:
+//   Part, EmptyPart(), Join(Part, Part)        the state that elements are folded into
+//   Take(inout Part, BITS, BOOLS inside, turn) folds an element, if it is inside; with TAKES_FOUR 1
+//                                              instead Take(inout Part, BITS x 4, BOOLS x 4)
+//   HIGH_ELEMENTS                              1 if Take needs elements in the high bits of words
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
-//   Finish(Part)                               the output's bits, or the position
-// With TRACKS_POSITION 1, lanes walk with a Walked in place of a Part, which knows the turn in which
-// its element came (arg_reduce.hlsl).
+//   Finish(Part)                               the bits of the output, or the position
+// With TRACKS_POSITION 1, a lane folds into a Walked instead of a Part; it holds the turn in which
+// its element was read (arg_reduce.hlsl).
 //
 // Macros from the plan:
 //   LOAD, RESULT  reduction_constants.h
-//   DIMS          1 when a division finds an item: in rows of several runs, and where there are
-//                 several reduced dimensions
+//   DIMS          1 if items are found by division: in rows of several runs, and with several
+//                 reduced dimensions
 //   THREADS       lanes of a group
 #include "include/kept_dims.hlsli"
 #include "include/each_set.hlsli"
@@ -45,7 +46,8 @@ Part PartOfRecord(uint4 record) {
   return PartOfWords(words);
 }
 
-// In chains, since a sum may lose half a unit in the last place with each record of one.
+// Adds at most this many records one after another: each addition may lose half a unit in the last
+// place.
 #define CHAIN 16
 
 Part Walk(Task task) {
@@ -75,7 +77,7 @@ Part Walk(Task task) {
 #define NOTHING_WALKED EmptyPart()
 #endif
 
-// In rows all sets of slots fold into one part, unless its position tells them apart.
+// In rows all sets of slots are folded into one part, unless positions matter.
 #if IS_ROW && !TRACKS_POSITION
 #define OF_SET(i) s0
 #define EACH_WALKED(DO) DO(0)
@@ -103,7 +105,7 @@ struct WalkedSets {
   Take(sets.OF_SET(i), ELEMENTS(i, 3), COUNTS(i, 3), turn + 3);
 #endif
 
-// Four items at a time, whose loads do not wait for each other.
+// Reads four items at a time, so that their loads are in flight together.
 WalkedSets Walk(Task task) {
   WalkedSets sets;
 #define BEGIN(i) sets.s##i = NOTHING_WALKED;
@@ -219,7 +221,7 @@ void Settle(Task task, Part part, uint lane, uint outer, uint column, uint set) 
 #define TURN_WORDS(words, order) words.a = words.a.order;
 #endif
 
-// All components get the whole.
+// Joins the components of a part; each component of the result holds the whole.
 Part JoinComponents(Part part) {
   Words words = WordsOf(part);
   TURN_WORDS(words, zwxy)
@@ -256,6 +258,8 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   part = JoinComponents(part);
 #endif
   Share(part, lane, task.part);
-  if (task.exists && task.part == 0) Store(WordsOf(part), task.unit, at.output, task.split, 0, part);
+  if (task.exists && task.part == 0) {
+    Store(WordsOf(part), task.unit, at.output, task.split, 0, part);
+  }
 #endif
 }

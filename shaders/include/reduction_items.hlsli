@@ -1,6 +1,7 @@
-// Of reduction.hlsli: where an item of a walk stands, its vector, and the elements of that.
+// Part of reduction.hlsli: where an item is, its vector, and the elements of that vector.
 
-// Position `flat` of the reduced dimensions, or of those outside of a run, row-major.
+// The offset of position `flat` (row-major) of the reduced dimensions, or of those outside of a
+// run.
 uint ReducedOffset(uint flat) {
 #if DIMS == 0
   return flat * c.reduced[0].input_stride;
@@ -16,8 +17,8 @@ uint ReducedOffset(uint flat) {
 #endif
 }
 
-// Where an item's slot 0 stands: in the view, and in rows also in its run. The latter wraps below zero
-// for the part of a vector that lies before the run, so that one comparison tells what is inside.
+// Where slot 0 of an item is: in the view, and in rows also in its run. The latter wraps below zero
+// if the vector begins before the run, so that one comparison decides which slots are inside.
 struct Place {
   uint at;
   uint in_run;
@@ -43,7 +44,7 @@ Place FindItem(uint base, uint item) {
   return place;
 }
 
-// The vector that starts at any element.
+// The 16 bytes that start at element `at`, which need not be aligned.
 uint4 LoadShifted(uint at) {
   uint index = at / VECTOR_ELEMENTS;
   uint4 a = Input[index];
@@ -58,7 +59,7 @@ uint4 LoadShifted(uint at) {
   a = one ? next : a;
 #if VECTOR_ELEMENTS > 4
   next = uint4(a.yzw, b.x);
-  // Shifts by 32 would not shift.
+  // In two steps, because a shift by 32 has no effect.
   uint shift = bit & 31;
   a = (a >> shift) | ((next << 1) << (31 - shift));
 #endif
@@ -95,7 +96,7 @@ BITS SetElements(uint4 v, Place place, uint set) {
 // The slot that component `i` of a set stands for.
 #define SLOT_OF(set, i) ((i) * SETS + (set))
 
-// Which elements of a set count, of an item below the end.
+// Which elements of a set count. `before_end`: whether the item exists.
 BOOLS Inside(bool before_end, Place place, uint set) {
 #if LOAD == LOAD_ROW_SHIFTED
   return before_end && place.in_run + SLOT_OF((UINTS)set, COMPONENTS) < c.run_length;

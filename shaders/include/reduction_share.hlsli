@@ -1,6 +1,6 @@
-// Of reduction.hlsli: lanes that share a unit join their parts.
+// Part of reduction.hlsli: lanes that share a unit join their parts.
 
-// Rows have one part a lane, whose components are all alike; columns have WIDTH.
+// In rows all components of a lane's part are equal, so that one is shared; in columns WIDTH are.
 #if IS_COLUMN
 #define SHARED UINTS
 #define SHARED_OF(word) word
@@ -40,7 +40,8 @@ Part Shown(uint lane) {
   return PartOfWords(words);
 }
 
-// The first of the lanes that share a unit gets the whole. Each step leaves an eighth of the parts.
+// Joins the parts of all lanes that share a unit into the part of the first of them. Each step
+// leaves an eighth of the parts.
 void Share(inout Part mine, uint lane, uint part) {
   [loop] for (uint parts = 1u << c.lane_bits; parts > 1; parts = (parts + 7) / 8) {
     uint rest = (parts + 7) / 8;

@@ -1,4 +1,4 @@
-// Of reduction.hlsli: how many elements an item has, and how many of them are folded side by side.
+// Part of reduction.hlsli: the elements of an item (SLOTS), of which WIDTH are folded side by side.
 #include "reduction_constants.h"
 
 #if LOAD == LOAD_SCALAR || LOAD == LOAD_RECORD

@@ -1,5 +1,4 @@
-// Of reduction.hlsli: PART_WORDS words, 1 to 3, in which lanes show a part to each other and to later
-// passes.
+// Part of reduction.hlsli: a part as 1 to 3 words (PART_WORDS), for other lanes and later passes.
 struct Words {
   UINTS a;
 #if PART_WORDS > 1

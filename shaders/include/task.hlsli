@@ -1,4 +1,4 @@
-// What a lane has to do where lanes and groups share units, as the constants of the kernel say:
+// Which items a lane takes if lanes and groups share units. Reads these constants of the kernel:
 // item_count, split_items, splits, tiles, lane_bits, part_shift.
 #include "include/dispatch.hlsli"
 
@@ -6,7 +6,7 @@
 struct Task {
   uint unit;
   uint split;
-  uint part;  // of the lanes that share the unit
+  uint part;  // number of this lane among those that share the unit
   bool exists;  // false in lanes that only fill a group or the grid
   uint base;    // where item 0 of the unit starts
   uint first;
@@ -14,8 +14,8 @@ struct Task {
   uint end;
 };
 
-// Units of a group follow one another. Lanes that share a unit are 2^part_shift apart: neighbors in
-// rows, and in columns so far apart that neighbors read neighboring vectors.
+// A group takes adjacent units. Lanes that share a unit are 2^part_shift apart: in rows they are
+// adjacent; in columns adjacent lanes read adjacent vectors instead.
 Task FindTask(uint flat_group, uint lane) {
   Task task;
   task.split = flat_group / c.tiles;
@@ -25,7 +25,7 @@ Task FindTask(uint flat_group, uint lane) {
   task.step = 1u << c.lane_bits;
   task.part = (lane >> c.part_shift) & (task.step - 1);
   task.unit = tile * ((uint)THREADS >> c.lane_bits) + ((high << c.part_shift) | low);
-  // Groups that only fill the grid stand behind the last split.
+  // Groups that only fill the grid come after the last split.
   task.exists = task.unit < c.groups.unit_count && task.split < c.splits;
   task.unit = min(task.unit, c.groups.unit_count - 1);
   task.first = task.split * c.split_items + task.part;

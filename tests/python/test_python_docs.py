@@ -1,5 +1,5 @@
-"""Runs the Python examples of README.md and docs/python.md in the order of the page. A line `x  # y`
-must print y."""
+"""Runs the Python examples of the documents in the order of the page. A line `x  # y` must print
+y."""
 
 import contextlib
 import io
@@ -32,6 +32,9 @@ class Docs(unittest.TestCase):
 
     def test_python(self):
         self.run_page("docs/python.md")
+
+    def test_tour(self):
+        self.run_page("docs/tour.md")
 
     def test_package(self):
         self.run_page("python/README.md")

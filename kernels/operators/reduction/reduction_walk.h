@@ -58,8 +58,9 @@ void SetSharing(Dispatch& dispatch, Constants constants, const Work& work, const
   SetGroups(dispatch, sharing.tiles * sharing.splits);
 }
 
-// The number of units that each lane processes one after another, used if a unit has so few steps
-// that starting a group would cost more.
+// The number of units that each lane processes one after another: more than one on software devices
+// if a unit has so few steps that starting a group would cost more. For operators other than
+// reductions.
 uint64_t TurnsOf(uint64_t units, uint64_t steps, const PlanOptions& options);
 
 // The limits of a slice for elements of these types.

@@ -213,6 +213,23 @@ TEST_F(BatchPickerTest, BeginsWithAShortPartOfAnUnmeasuredRun) {
   EXPECT_EQ(Pick().parts[0].end, (PlanCursor{0, 0, 5}));
 }
 
+// A part's time says nothing about each of several kernels.
+TEST_F(BatchPickerTest, MeasuresAKernelAlone) {
+  OperatorPlan plan = Operator::Plan(1, 1000, 3);
+  plan.kernels.resize(2);
+  plan.passes[1].dispatches[0].kernel = 1;
+  Pace pace(OperatorDesc(), plan);
+  const auto run = std::make_shared<PlannedRun>();
+  run->plan = &plan;
+  run->pace = &pace;
+  run->has_memory = true;
+  run->next = {0, 0, 999};
+  picker_.OnQueued(run);
+  EXPECT_EQ(Pick().parts[0].end, (PlanCursor{1, 0, 0}));
+  pace.Learn(plan, {0, 0, 999}, {1, 0, 0}, 1);
+  EXPECT_EQ(Pick().parts[0].end, (PlanCursor{1, 0, 15}));
+}
+
 TEST_F(BatchPickerTest, SubmitsTwoPartsOfARunAtATime) {
   const RunPointer run = Queue(long_);
   const Batch first = Pick();

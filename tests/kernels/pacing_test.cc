@@ -44,6 +44,15 @@ TEST(Pace, ExpectsASlowDeviceUntilItHasMeasured) {
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
 }
 
+// As in a radix sort: a scan of many small groups beside a scatter of few large ones.
+TEST(Pace, ExpectsFewGroupsToTakeAsLongAsMany) {
+  OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  plan.passes[1].dispatches[1].groups = {1, 1};
+  const Pace pace(OperatorDesc(), plan);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 1.0 / 301);
+  EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 0.25);
+}
+
 TEST(Pace, CountsTheWorkOfABroadcastInput) {
   const OperatorPlan plan = Plan(100, 1, 1024);
   const ReduceDesc desc = {
@@ -65,6 +74,16 @@ TEST(Pace, LearnsLongTimesAtOnceAndShortOnesGradually) {
   pace.Learn(plan, {0, 0, 0}, {2, 0, 0}, 2);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.0155);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 200);
+}
+
+TEST(Pace, AddsUpWhatARangeTakes) {
+  OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
+  plan.passes[1].fills = {{.size_bytes = 2'000'000'000}};
+  const Pace pace(OperatorDesc(), plan);
+  EXPECT_NEAR(pace.Seconds(plan, {0, 0, 0}, {2, 0, 0}), 3, 1e-9);
+  EXPECT_NEAR(pace.Seconds(plan, {0, 1, 50}, {1, 0, 0}), 0.125, 1e-9);
+  EXPECT_NEAR(pace.Seconds(plan, {0, 1, 50}, {1, 0, 10}), 2.15, 1e-9);
+  EXPECT_NEAR(pace.Seconds(plan, {1, 0, 10}, {1, 1, 0}), 0.225, 1e-9);
 }
 
 TEST(Pace, KnowsWhatItHasMeasured) {

@@ -150,7 +150,8 @@ std::optional<BatchPicker::Offer> BatchPicker::MakeOffer(
     if (first_ > 0 || !may_cut_ || !batch_.parts.empty()) return std::nullopt;
     const bool is_measured = run->pace->IsMeasured(*run->plan, part.begin, part.end);
     seconds = is_measured ? kPartSeconds : kFirstPartSeconds;
-    offer.room = {.dispatches = room_.dispatches, .seconds = seconds};
+    // A kernel is measured alone: a part with several would spread its time over all of them.
+    offer.room = {.dispatches = is_measured ? room_.dispatches : 1, .seconds = seconds};
     part.end = Advance(*run->plan, *run->pace, part.begin, offer.room);
   }
   offer.seconds = seconds - offer.room.seconds;

@@ -36,6 +36,14 @@ double WorkBytes(const OperatorDesc& desc, const OperatorPlan& plan) {
   return static_cast<double>(bytes + plan.scratch_bytes);
 }
 
+double FillSeconds(const Pass& pass) {
+  double seconds = 0;
+  for (const Fill& fill : pass.fills) {
+    seconds += static_cast<double>(fill.size_bytes) / kZeroBytesPerSecond;
+  }
+  return seconds;
+}
+
 uint32_t GroupsFor(double seconds, double group_seconds, uint32_t most) {
   if (seconds >= group_seconds * most) return most;
   const uint32_t groups = static_cast<uint32_t>(std::max(seconds / group_seconds, 0.0));
@@ -45,16 +53,47 @@ uint32_t GroupsFor(double seconds, double group_seconds, uint32_t most) {
 }  // namespace
 
 Pace::Pace(const OperatorDesc& desc, const OperatorPlan& plan)
-    : seconds_(plan.kernels.size()), measured_(plan.kernels.size()) {
-  double groups = 0;
+    : most_seconds_(plan.kernels.size()),
+      seconds_(plan.kernels.size()),
+      measured_(plan.kernels.size()) {
+  struct Count {
+    double dispatches = 0;
+    double groups = 0;
+  };
+  Count all;
+  std::vector<Count> of_kernel(plan.kernels.size());
   for (const Pass& pass : plan.passes) {
-    for (const Dispatch& dispatch : pass.dispatches) groups += GroupsOf(dispatch);
+    for (const Dispatch& dispatch : pass.dispatches) {
+      for (Count* count : {&all, &of_kernel[dispatch.kernel]}) {
+        count->dispatches += 1;
+        count->groups += GroupsOf(dispatch);
+      }
+    }
   }
   const double seconds = WorkBytes(desc, plan) / kUnmeasuredBytesPerSecond;
-  const double group_seconds = seconds / std::max(groups, 1.0);
-  most_seconds_ =
-      seconds <= kLittleSeconds ? group_seconds : std::numeric_limits<double>::infinity();
-  for (std::atomic<double>& each : seconds_) each = group_seconds;
+  for (size_t k = 0; k < seconds_.size(); ++k) {
+    const Count& own = of_kernel[k];
+    const double share = std::max(own.dispatches / std::max(all.dispatches, 1.0),
+                                  own.groups / std::max(all.groups, 1.0));
+    const double group_seconds = seconds * share / std::max(own.groups, 1.0);
+    most_seconds_[k] =
+        seconds <= kLittleSeconds ? group_seconds : std::numeric_limits<double>::infinity();
+    seconds_[k] = group_seconds;
+  }
+}
+
+double Pace::Seconds(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const {
+  double seconds = 0;
+  const bool has_begun = begin.dispatch > 0 || begin.group > 0;
+  const bool ends_within = end.dispatch > 0 || end.group > 0;
+  for (size_t pass = begin.pass + has_begun; pass < end.pass + ends_within; ++pass) {
+    seconds += FillSeconds(plan.passes[pass]);
+  }
+  ForEachDispatch(plan, begin, end, [&](const PlanCursor& at, uint32_t past) {
+    const uint32_t kernel = plan.passes[at.pass].dispatches[at.dispatch].kernel;
+    seconds += GroupSeconds(kernel) * (past - at.group);
+  });
+  return seconds;
 }
 
 bool Pace::IsMeasured(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const {
@@ -75,7 +114,7 @@ void Pace::Learn(const OperatorPlan& plan, PlanCursor begin, PlanCursor end, dou
     double seconds = old * factor;
     if (measured_[kernel]) seconds = std::max(seconds, 0.75 * old + 0.25 * seconds);
     measured_[kernel] = true;
-    seconds_[kernel].store(std::min(seconds, most_seconds_), std::memory_order_relaxed);
+    seconds_[kernel].store(std::min(seconds, most_seconds_[kernel]), std::memory_order_relaxed);
   });
 }
 
@@ -84,11 +123,7 @@ PlanCursor Advance(const OperatorPlan& plan, const Pace& pace, PlanCursor begin,
   PlanCursor cursor = begin;
   for (; cursor.pass < plan.passes.size(); cursor = {cursor.pass + 1, 0, 0}) {
     const Pass& pass = plan.passes[cursor.pass];
-    if (cursor.dispatch == 0 && cursor.group == 0) {
-      for (const Fill& fill : pass.fills) {
-        room.seconds -= static_cast<double>(fill.size_bytes) / kZeroBytesPerSecond;
-      }
-    }
+    if (cursor.dispatch == 0 && cursor.group == 0) room.seconds -= FillSeconds(pass);
     for (; cursor.dispatch < pass.dispatches.size(); ++cursor.dispatch, cursor.group = 0) {
       if (room.dispatches == 0) return cursor;
       const Dispatch& dispatch = pass.dispatches[cursor.dispatch];

@@ -30,7 +30,8 @@ inline uint32_t GroupsOf(const Dispatch& dispatch) {
 
 // Estimates how long a group of each kernel takes. Before the first measurement, it assumes that
 // the device processes 64 MiB of the operator's data per second, with an upper limit for groups of
-// little work. Thread-safe.
+// little work. A kernel's share is that of its dispatches or that of its groups, the larger one:
+// some kernels have few groups that take long beside another's many. Thread-safe.
 class Pace {
  public:
   Pace(const OperatorDesc& desc, const OperatorPlan& plan);
@@ -38,14 +39,16 @@ class Pace {
   double GroupSeconds(uint32_t kernel) const {
     return seconds_[kernel].load(std::memory_order_relaxed);
   }
+  // How long the range [begin, end) is expected to take.
+  double Seconds(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const;
   // True if all kernels between `begin` and `end` have been measured.
   bool IsMeasured(const OperatorPlan& plan, PlanCursor begin, PlanCursor end) const;
-  // A submission of the range [begin, end) took `factor` times as long as expected. A longer time
-  // takes effect at once, a shorter one gradually. Must not be called concurrently.
+  // A submission of the range [begin, end) took `factor` times as long as Seconds now says. A
+  // longer time takes effect at once, a shorter one gradually. Must not be called concurrently.
   void Learn(const OperatorPlan& plan, PlanCursor begin, PlanCursor end, double factor);
 
  private:
-  double most_seconds_ = 0;  // upper limit for groups of little work
+  std::vector<double> most_seconds_;  // upper limits for groups of little work
   std::vector<std::atomic<double>> seconds_;
   std::vector<std::atomic<bool>> measured_;
 };

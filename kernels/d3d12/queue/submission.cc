@@ -292,10 +292,13 @@ void Submission::Measure(const InFlight& in_flight, Clock::time_point now) {
   for (const RunPart& part : batch.parts) {
     if (RunOf(part).compiled.get() != &compiled) return;  // who knows which of them took the time
   }
-  if (batch.expected_seconds <= 0) return;
+  // What is expected now: another part of the run may have been measured since it was submitted.
   const RunPart& part = batch.parts.back();  // whole, or the only one
+  const double expected = compiled.pace().Seconds(compiled.plan(), part.begin, part.end) *
+                          static_cast<double>(batch.parts.size());
+  if (expected <= 0) return;
   compiled.pace().Learn(compiled.plan(), part.begin, part.end,
-                        static_cast<double>(nanoseconds) * 1e-9 / batch.expected_seconds);
+                        static_cast<double>(nanoseconds) * 1e-9 / expected);
 }
 
 void Submission::Complete(InFlight& in_flight) {

@@ -159,13 +159,13 @@ void ModelStreamInferCall::Ready(Entry& entry, const std::shared_ptr<Execution>&
 }
 
 void ModelStreamInferCall::OnWriteDone(bool ok) {
+  written_.Clear();  // before another thread can start the next write
   std::shared_ptr<Entry> written;
   {
     const absl::MutexLock lock(&mutex_);
     written.swap(writing_);
     writes_since_ = absl::InfiniteFuture();
   }
-  written_.Clear();
   if (written->execution != nullptr) {
     if (ok) {
       executor_.Finish(written->execution);

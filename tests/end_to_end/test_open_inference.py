@@ -259,3 +259,19 @@ class Stream(TritonCase):
             self.assertIsNone(error)
             np.testing.assert_array_equal(result.as_numpy("output"), array + array)
         self.client.stop_stream()
+
+    def test_many_small_requests(self):
+        array = arrays.awkward("float32", (8, 32), seed=8)
+        inputs = inputs_of(input=array)
+        expected = arrays.expect_top_k(array, 1, 2, "decreasing")[1]
+        for _ in range(5):
+            answers = queue.SimpleQueue()
+            with triton.InferenceServerClient(self.server.address) as client:
+                client.start_stream(lambda result, error, to=answers: to.put((result, error)))
+                for _ in range(1000):
+                    client.async_stream_infer("top_k", inputs, parameters={"axis": 1, "k": 2})
+                for _ in range(1000):
+                    result, error = answers.get(timeout=TIMEOUT_SECONDS)
+                    self.assertIsNone(error)
+                    np.testing.assert_array_equal(result.as_numpy("output_indices"), expected)
+                client.stop_stream()

@@ -154,11 +154,15 @@ class Joiner {
 
 }  // namespace
 
-void Payload::CopyTo(std::byte* target) const {
-  size_t left = size_;
-  size_t offset = offset_;
+void Payload::CopyTo(size_t offset, size_t size, std::byte* target) const {
+  size_t left = size;
+  offset += offset_;
   for (size_t i = slice_; left > 0; ++i) {
     const grpc::Slice& slice = (*slices_)[i];
+    if (offset >= slice.size()) {
+      offset -= slice.size();
+      continue;
+    }
     const size_t count = std::min(left, slice.size() - offset);
     std::memcpy(target, slice.begin() + offset, count);
     target += count;

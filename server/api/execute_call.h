@@ -13,6 +13,7 @@
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
 #include "server/shared_memory/shared_memory.h"
+#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill {
 
@@ -35,9 +36,9 @@ class ExecuteCall final : public SingleExecutionCall {
 
   const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
-  std::optional<SplitMessage> request_;      // until the inputs are sent
-  std::vector<SharedRange> shared_inputs_;   // empty: the inputs are in the message
-  std::vector<SharedRange> shared_outputs_;  // empty: the outputs are sent
+  std::optional<SplitMessage> request_;       // until the inputs are sent
+  std::vector<SharedTensor> shared_inputs_;   // empty: the inputs are in the message
+  std::vector<SharedTensor> shared_outputs_;  // empty: the outputs are sent
   std::optional<ResultStream> results_;
 };
 

@@ -160,6 +160,15 @@ std::string TextOf(const inference::InferParameter& value) {
   return "";
 }
 
+absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
+                                      const std::string& path) {
+  const std::string text = TextOf(value);
+  uint64_t number = 0;
+  if (absl::SimpleAtoi(text, &number)) return number;
+  return InvalidField(path,
+                      absl::StrCat(path, " (\"", text, "\") is not an integer of at least 0."));
+}
+
 std::optional<std::string> ParameterOf(const OperatorSchema& schema, absl::string_view name) {
   for (const AttributeSchema& attribute : schema.attributes) {
     if (name == attribute.name || name == ShortName(attribute) ||

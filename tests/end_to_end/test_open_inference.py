@@ -199,12 +199,6 @@ class Information(TritonCase):
                          [3] * 5)
         self.assertEqual((stats.fail.count, model.inference_count), (1, 3))
 
-    def test_has_no_shared_memory(self):
-        self.client.unregister_cuda_shared_memory()
-        with self.assertRaises(triton.InferenceServerException) as raised:
-            self.client.register_cuda_shared_memory("region", b"", 0, 64)
-        self.assertEqual(raised.exception.status(), "StatusCode.UNIMPLEMENTED")
-
     def test_logs_the_calls(self):
         self.infer("hardmax", {"axes": "1"}, input=np.ones((2, 3), "float32"))
         self.server.wait_for(lambda line: line.get("event") == "execute" and

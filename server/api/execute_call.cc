@@ -114,14 +114,14 @@ void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution
 }
 
 void ExecuteCall::Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
-                          std::function<void()> respond) {
+                          const std::function<void()>& respond) {
   if (shared_outputs_.empty() || !execution->status().ok()) {
     respond();
     return;
   }
   results_.emplace(execution, max_chunk_bytes_,
                    ResultPosition{.output = execution->outputs().size()});
-  WriteShared(executor, execution, std::move(shared_outputs_), std::move(respond));
+  WriteShared(executor, execution, std::move(shared_outputs_), respond);
 }
 
 ExecuteCall::Written ExecuteCall::WriteResponse(const std::shared_ptr<Execution>& execution,

@@ -30,7 +30,7 @@ class ExecuteCall final : public SingleExecutionCall {
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override;
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override;
   void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
-               std::function<void()> respond) override;
+               const std::function<void()>& respond) override;
   Written WriteResponse(const std::shared_ptr<Execution>& execution,
                         grpc::ByteBuffer& message) override;
 

@@ -31,8 +31,8 @@ class ModelInferCall final : public SingleExecutionCall {
     request_.SendInputs(executor, execution);
   }
   void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
-               std::function<void()> respond) override {
-    request_.WriteShared(executor, execution, std::move(respond));
+               const std::function<void()>& respond) override {
+    request_.WriteShared(executor, execution, respond);
   }
   Written WriteResponse(const std::shared_ptr<Execution>& execution,
                         grpc::ByteBuffer& message) override {

@@ -109,7 +109,7 @@ absl::StatusOr<AttributeValues> AttributeFrom(const AttributeSchema& attribute,
 absl::StatusOr<FeatureLevel> LevelFrom(const Parameters& parameters) {
   const auto given = parameters.find(kFeatureLevel);
   if (given == parameters.end()) return kNewestFeatureLevel;
-  const absl::StatusOr<FeatureLevel> level = FeatureLevelFrom(given->second);
+  absl::StatusOr<FeatureLevel> level = FeatureLevelFrom(given->second);
   if (level.ok()) return level;
   return InvalidParameter(kFeatureLevel, given->second, "is not a feature level such as 5.0");
 }

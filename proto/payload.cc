@@ -215,8 +215,7 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
     if (kind == PayloadKind::kInference && tag->field == kInferInputsField &&
         tag->type == kLengthDelimited) {
       if (split.contents_.size() == kMaxChunksPerMessage) return TooManyParts();
-      const absl::Status read =
-          ReadInferInput(reader, split.contents_.emplace_back(), split.header_);
+      absl::Status read = ReadInferInput(reader, split.contents_.emplace_back(), split.header_);
       if (!read.ok()) return read;
     } else {
       if (!reader.Skip(*tag)) return Malformed(position);

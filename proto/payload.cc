@@ -155,11 +155,15 @@ class Joiner {
 
 }  // namespace
 
-void Payload::CopyTo(std::byte* target) const {
-  size_t left = size_;
-  size_t offset = offset_;
+void Payload::CopyTo(size_t offset, size_t size, std::byte* target) const {
+  size_t left = size;
+  offset += offset_;
   for (size_t i = slice_; left > 0; ++i) {
     const grpc::Slice& slice = (*slices_)[i];
+    if (offset >= slice.size()) {
+      offset -= slice.size();
+      continue;
+    }
     const size_t count = std::min(left, slice.size() - offset);
     std::memcpy(target, slice.begin() + offset, count);
     target += count;
@@ -213,7 +217,7 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
     if (kind == PayloadKind::kInference && tag->field == kInferInputsField &&
         tag->type == kLengthDelimited) {
       if (split.contents_.size() == kMaxChunksPerMessage) return TooManyParts();
-      const absl::Status read =
+      absl::Status read =
           ReadInferInput(reader, split.contents_.emplace_back(), contents_parts, split.header_);
       if (!read.ok()) return read;
     } else {

@@ -38,7 +38,9 @@ class Payload {
       : slices_(slices), slice_(slice), offset_(offset), size_(size) {}
 
   size_t size() const { return size_; }
-  void CopyTo(std::byte* target) const;
+  void CopyTo(std::byte* target) const { CopyTo(0, size_, target); }
+  // Copies `size` bytes from `offset` on, all of which must exist.
+  void CopyTo(size_t offset, size_t size, std::byte* target) const;
 
  private:
   friend class WireReader;

@@ -11,7 +11,6 @@
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
-#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill {
 namespace {
@@ -39,34 +38,35 @@ constexpr char kSharedOutputs[] = "shared_outputs";
 using Ranges = google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>;
 using CheckRange = absl::Status(const TensorDesc&, const SharedRange&, absl::string_view);
 
-absl::StatusOr<std::vector<SharedRange>> OpenRanges(const Ranges& ranges, const std::string& field,
-                                                    const std::vector<TensorDesc>& tensors,
-                                                    const OperatorDesc& desc,
-                                                    const SharedMemory& memory, CheckRange* check) {
+absl::StatusOr<std::vector<SharedTensor>> OpenRanges(const Ranges& ranges, const std::string& field,
+                                                     const std::vector<TensorDesc>& tensors,
+                                                     const OperatorDesc& desc,
+                                                     const SharedMemory& memory,
+                                                     CheckRange* check) {
   if (static_cast<size_t>(ranges.size()) != tensors.size()) {
     return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
                                             OperatorName(desc), " needs ", tensors.size(), "."));
   }
-  std::vector<SharedRange> opened;
+  std::vector<SharedTensor> opened;
   for (const TensorDesc& tensor : tensors) {
     const std::string path = absl::StrCat(field, "[", opened.size(), "]");
     const v1::SharedMemoryRange& range = ranges[static_cast<int>(opened.size())];
     absl::StatusOr<SharedRange> found = memory.Open(range.key(), range.offset(), range.byte_size());
     if (!found.ok()) return UnderPath(path, found.status());
-    RETURN_IF_ERROR(check(tensor, *found, path));
-    opened.push_back(*std::move(found));
+    RETURN_IF_ERROR(check(tensor, *found, absl::StrCat(path, ".byte_size")));
+    opened.push_back({opened.size(), *std::move(found), path});
   }
   return opened;
 }
 
 // None if the inputs are in the message.
-absl::StatusOr<std::vector<SharedRange>> OpenInputs(const Ranges& ranges,
-                                                    const std::vector<IncomingChunk>& chunks,
-                                                    const OperatorDesc& desc,
-                                                    const SharedMemory& memory) {
+absl::StatusOr<std::vector<SharedTensor>> OpenInputs(const Ranges& ranges,
+                                                     const std::vector<IncomingChunk>& chunks,
+                                                     const OperatorDesc& desc,
+                                                     const SharedMemory& memory) {
   if (ranges.empty()) {
     RETURN_IF_ERROR(CheckInputs(desc, chunks));
-    return std::vector<SharedRange>();
+    return std::vector<SharedTensor>();
   }
   if (!chunks.empty()) {
     return InvalidField(kSharedInputs,
@@ -77,19 +77,14 @@ absl::StatusOr<std::vector<SharedRange>> OpenInputs(const Ranges& ranges,
 }
 
 // None if the outputs are to be sent.
-absl::StatusOr<std::vector<SharedRange>> OpenOutputs(const Ranges& ranges, const OperatorDesc& desc,
-                                                     const SharedMemory& memory) {
-  if (ranges.empty()) return std::vector<SharedRange>();
+absl::StatusOr<std::vector<SharedTensor>> OpenOutputs(const Ranges& ranges,
+                                                      const OperatorDesc& desc,
+                                                      const SharedMemory& memory) {
+  if (ranges.empty()) return std::vector<SharedTensor>();
   ASSIGN_OR_RETURN(
-      std::vector<SharedRange> opened,
+      std::vector<SharedTensor> opened,
       OpenRanges(ranges, kSharedOutputs, OutputsOf(desc), desc, memory, &CheckOutputRange));
-  for (size_t i = 1; i < opened.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (!opened[i].Overlaps(opened[j])) continue;
-      const std::string path = absl::StrCat(kSharedOutputs, "[", i, "]");
-      return InvalidField(path, absl::StrCat(path, " overlaps ", kSharedOutputs, "[", j, "]."));
-    }
-  }
+  RETURN_IF_ERROR(CheckNoOverlap(opened));
   return opened;
 }
 
@@ -110,7 +105,7 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
 
 void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
   if (!shared_inputs_.empty()) {
-    ReceiveShared(executor, execution, std::move(shared_inputs_), kSharedInputs);
+    ReceiveShared(executor, execution, std::move(shared_inputs_));
   }
   for (const IncomingChunk& input : request_->chunks()) {
     executor.Receive(execution, input, absl::StrCat("inputs[", input.tensor_index, "]"));
@@ -119,14 +114,14 @@ void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution
 }
 
 void ExecuteCall::Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
-                          std::function<void()> respond) {
+                          const std::function<void()>& respond) {
   if (shared_outputs_.empty() || !execution->status().ok()) {
     respond();
     return;
   }
   results_.emplace(execution, max_chunk_bytes_,
                    ResultPosition{.output = execution->outputs().size()});
-  WriteShared(executor, execution, std::move(shared_outputs_), kSharedOutputs, std::move(respond));
+  WriteShared(executor, execution, std::move(shared_outputs_), respond);
 }
 
 ExecuteCall::Written ExecuteCall::WriteResponse(const std::shared_ptr<Execution>& execution,

@@ -13,6 +13,7 @@
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
 #include "server/shared_memory/shared_memory.h"
+#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill {
 
@@ -29,15 +30,15 @@ class ExecuteCall final : public SingleExecutionCall {
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override;
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override;
   void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
-               std::function<void()> respond) override;
+               const std::function<void()>& respond) override;
   Written WriteResponse(const std::shared_ptr<Execution>& execution,
                         grpc::ByteBuffer& message) override;
 
   const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
-  std::optional<SplitMessage> request_;      // until the inputs are sent
-  std::vector<SharedRange> shared_inputs_;   // empty: the inputs are in the message
-  std::vector<SharedRange> shared_outputs_;  // empty: the outputs are sent
+  std::optional<SplitMessage> request_;       // until the inputs are sent
+  std::vector<SharedTensor> shared_inputs_;   // empty: the inputs are in the message
+  std::vector<SharedTensor> shared_outputs_;  // empty: the outputs are sent
   std::optional<ResultStream> results_;
 };
 

@@ -29,7 +29,7 @@ struct ServiceParts {
   OpenCalls& open_calls;
   const Access& access;
   Connections& connections;
-  const SharedMemory& shared_memory;
+  SharedMemory& shared_memory;
   const Limits& limits;
 };
 

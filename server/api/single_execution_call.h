@@ -50,7 +50,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // Called when the execution is ready or has failed, before the first response; calls `respond`,
   // possibly later and on another thread.
   virtual void Prepare(Executor& /*executor*/, const std::shared_ptr<Execution>& /*execution*/,
-                       std::function<void()> respond) {
+                       const std::function<void()>& respond) {
     respond();
   }
   // Creates the next response of an execution whose results are ready, or of one that has ended in

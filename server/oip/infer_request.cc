@@ -6,10 +6,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "kernels/base/errors.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
@@ -49,28 +51,25 @@ absl::StatusOr<TensorDesc> DecodeTensor(const ModelInferRequest::InferInputTenso
   return to;
 }
 
-template <typename Tensors>
-absl::Status RefuseParameters(const Tensors& tensors, absl::string_view field) {
-  for (int i = 0; i < tensors.size(); ++i) {
-    for (const auto& [name, value] : tensors[i].parameters()) {
-      const std::string path = absl::StrCat(field, "[", i, "].parameters.", name);
-      return InvalidField(path, absl::StrCat(path, " (\"", TextOf(value),
-                                             "\") is not a parameter that this server knows."));
-    }
-  }
-  return absl::OkStatus();
+// In the protocol 1 is the highest priority, and 0 the default, which comes after all others.
+int32_t PriorityFrom(uint64_t number) {
+  constexpr uint64_t kHighest = std::numeric_limits<int32_t>::max();
+  if (number == 0) return 0;
+  return static_cast<int32_t>(kHighest - std::min(number - 1, kHighest - 1));
 }
 
 // Parameters of the protocol itself; all others are the model's.
 absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferParameter& value,
                                         ExecutionRequest& begin) {
   if (absl::StartsWith(name, "triton_")) return true;  // wishes that other servers grant
-  if (name == "priority") return true;                 // all calls have the same
+  if (name == "priority") {
+    ASSIGN_OR_RETURN(const uint64_t priority, UnsignedFrom(value, "parameters.priority"));
+    begin.priority = PriorityFrom(priority);
+    return true;
+  }
   if (name != "timeout") return false;
-  const int64_t microseconds = value.parameter_choice_case() == InferParameter::kUint64Param
-                                   ? static_cast<int64_t>(value.uint64_param())
-                                   : value.int64_param();
-  if (microseconds <= 0) {
+  int64_t microseconds = 0;
+  if (!absl::SimpleAtoi(TextOf(value), &microseconds) || microseconds <= 0) {
     return InvalidField("parameters.timeout",
                         absl::StrCat("parameters.timeout (\"", TextOf(value),
                                      "\") is not a positive number of microseconds."));
@@ -111,25 +110,25 @@ size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) 
 }  // namespace
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
-                                  ExecutionRequest& begin) {
+                                  const SharedMemory& memory, ExecutionRequest& begin) {
   ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
   id_ = header->id();
   ASSIGN_OR_RETURN(model_, models.Find(header->model_name(), header->model_version()));
-  return DecodeHeader(*header, begin);
+  return DecodeHeader(*header, memory, begin);
 }
 
-absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, ExecutionRequest& begin) {
-  RETURN_IF_ERROR(RefuseParameters(header.inputs(), "inputs"));
-  RETURN_IF_ERROR(RefuseParameters(header.outputs(), "outputs"));
+absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const SharedMemory& memory,
+                                        ExecutionRequest& begin) {
+  const Regions regions = {memory, begin.origin.caller};
   Parameters parameters;
   for (const auto& [name, value] : header.parameters()) {
     ASSIGN_OR_RETURN(const bool is_own, DecodeOwnParameter(name, value, begin));
     if (!is_own) parameters.emplace(name, TextOf(value));
   }
   std::vector<TensorDesc> inputs;
-  RETURN_IF_ERROR(DecodeInputs(header, inputs));
+  RETURN_IF_ERROR(DecodeInputs(header, regions, inputs));
   absl::StatusOr<OperatorDesc> desc = DescribeRequest(*model_, std::move(inputs), parameters);
   if (!desc.ok()) {
     std::vector<size_t> positions;
@@ -138,10 +137,10 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, Executi
   }
   begin.desc = *std::move(desc);
   RETURN_IF_ERROR(CheckSources(begin.desc));
-  return DecodeOutputs(header, begin.desc);
+  return DecodeOutputs(header, regions, begin.desc);
 }
 
-absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header,
+absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
                                         std::vector<TensorDesc>& inputs) {
   const std::vector<ModelTensor>& expected = model_->inputs;
   if (static_cast<size_t>(header.inputs_size()) != expected.size()) {
@@ -152,6 +151,7 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header,
   inputs.resize(expected.size());
   sources_.resize(expected.size());
   std::vector<bool> given(expected.size());
+  size_t raw_count = 0;  // raw_input_contents has none for inputs in shared memory
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto& input = header.inputs(static_cast<int>(i));
     const std::string name_path = absl::StrCat(InputPath(i), ".name");
@@ -168,28 +168,38 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header,
     given[index] = true;
     sources_[index].position = i;
     ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, InputPath(i)));
-    RETURN_IF_ERROR(FindSource(i, sources_[index]));
+    ASSIGN_OR_RETURN(sources_[index].shared,
+                     OpenShared(input.parameters(), InputPath(i), index, regions));
+    RETURN_IF_ERROR(FindSource(sources_[index], raw_count));
   }
-  if (const size_t raw = message_->chunks().size(); raw > expected.size()) {
-    return InvalidField("raw_input_contents",
-                        absl::StrCat("raw_input_contents has ", raw, " tensors, but inputs has ",
-                                     expected.size(), "."));
+  if (const size_t raw = message_->chunks().size(); raw > raw_count) {
+    return InvalidField(
+        "raw_input_contents",
+        absl::StrCat("raw_input_contents has ", raw, " tensors, but inputs has ", raw_count,
+                     raw_count < expected.size() ? " outside shared memory." : "."));
   }
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::FindSource(size_t position, Source& source) const {
+absl::Status InferRequest::FindSource(Source& source, size_t& raw_count) const {
+  const size_t position = source.position;
   const std::vector<IncomingChunk>& raw = message_->chunks();
   const std::vector<Payload>& contents = message_->contents()[position];
   const bool is_typed = absl::c_any_of(contents, [](const Payload& p) { return p.size() > 0; });
+  if (source.shared.has_value()) {
+    if (!is_typed) return absl::OkStatus();
+    const std::string path = absl::StrCat(InputPath(position), ".contents");
+    return InvalidField(path, absl::StrCat(path, " is given, but the input is in shared memory."));
+  }
+  source.raw_index = raw_count++;
   if (is_typed && !raw.empty()) {
     const std::string path = absl::StrCat(InputPath(position), ".contents");
     return InvalidField(path, absl::StrCat(path,
                                            " is given beside raw_input_contents; a request has "
                                            "one or the other."));
   }
-  if (position < raw.size()) {
-    source.raw = &raw[position].data;
+  if (source.raw_index < raw.size()) {
+    source.raw = &raw[source.raw_index].data;
   } else if (is_typed) {
     source.contents = &contents;
   } else {
@@ -205,41 +215,61 @@ absl::Status InferRequest::CheckSources(const OperatorDesc& desc) const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Source& source = sources_[i];
     const TensorDesc& tensor = desc.inputs[i];
+    if (source.shared.has_value()) {
+      RETURN_IF_ERROR(
+          CheckInputRange(tensor, source.shared->range, ByteSizePath(InputPath(source.position))));
+      continue;
+    }
     if (source.raw == nullptr) {
-      RETURN_IF_ERROR(CheckContents(*source.contents, tensor,
-                                    absl::StrCat(InputPath(source.position), ".contents")));
+      const std::string path = absl::StrCat(InputPath(source.position), ".contents");
+      if (has_shared_inputs()) {
+        return InvalidField(path, absl::StrCat(path,
+                                               " is given, but other inputs are in shared memory; "
+                                               "raw_input_contents can be given beside them."));
+      }
+      RETURN_IF_ERROR(CheckContents(*source.contents, tensor, path));
       continue;
     }
     const uint64_t bytes = SpannedBytes(tensor);
     if (source.raw->size() == bytes) continue;
-    const std::string path = absl::StrCat("raw_input_contents[", source.position, "]");
+    const std::string path = absl::StrCat("raw_input_contents[", source.raw_index, "]");
     return InvalidField(path, absl::StrCat(path, " has ", source.raw->size(), " bytes; ",
                                            ShapeTextOf(tensor), " takes ", bytes, "."));
   }
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header,
+absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const Regions& regions,
                                          const OperatorDesc& desc) {
   const std::vector<ModelTensor>& known = model_->outputs;
   for (int i = 0; i < header.outputs_size(); ++i) {
     const std::string& name = header.outputs(i).name();
-    const std::string path = absl::StrCat("outputs[", i, "].name");
+    const std::string output_path = absl::StrCat("outputs[", i, "]");
+    const std::string path = absl::StrCat(output_path, ".name");
     const size_t index = IndexOf(known, name);
     if (index == known.size()) {
       return InvalidField(path, absl::StrCat(path, " (\"", name, "\") is not an output of ",
                                              model_->name, ", which gives ", NamesOf(known), "."));
     }
-    if (absl::c_linear_search(outputs_, index)) {
+    if (absl::c_any_of(outputs_, [&](const Output& output) { return output.index == index; })) {
       return InvalidField(path, absl::StrCat(path, " (\"", name, "\") is given twice."));
     }
-    outputs_.push_back(index);
+    ASSIGN_OR_RETURN(std::optional<SharedTensor> shared,
+                     OpenShared(header.outputs(i).parameters(), output_path, index, regions));
+    outputs_.push_back({index, shared.has_value()});
+    if (!shared.has_value()) continue;
+    RETURN_IF_ERROR(
+        CheckOutputRange(*desc.outputs[index], shared->range, ByteSizePath(output_path)));
+    shared_outputs_.push_back(*std::move(shared));
   }
+  RETURN_IF_ERROR(CheckNoOverlap(shared_outputs_));
   if (outputs_.empty()) {
-    for (size_t i = 0; i < known.size(); ++i) outputs_.push_back(i);
+    for (size_t i = 0; i < known.size(); ++i) outputs_.push_back({i, false});
   }
   uint64_t bytes = 0;
-  for (const size_t index : outputs_) bytes += SpannedBytes(*desc.outputs[index]);
+  for (const Output& output : outputs_) {
+    if (!output.is_shared) bytes += SpannedBytes(*desc.outputs[output.index]);
+  }
   if (bytes <= kMostResponseBytes) return absl::OkStatus();
   return InvalidField(
       "outputs", absl::StrCat("The outputs have ", bytes, " bytes; one response holds at most ",
@@ -247,6 +277,20 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header,
 }
 
 void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
+  if (has_shared_inputs()) {
+    executor.ReceiveFrom(execution, [message = std::make_shared<SplitMessage>(*std::move(message_)),
+                                     sources = std::move(sources_)](size_t input, uint64_t offset,
+                                                                    absl::Span<std::byte> to) {
+      const Source& source = sources[input];
+      if (source.shared.has_value()) {
+        return ReadShared(*source.shared, offset, to);
+      }
+      source.raw->CopyTo(static_cast<size_t>(offset), to.size(), to.data());
+      return absl::OkStatus();
+    });
+    message_.reset();
+    return;
+  }
   const std::vector<TensorDesc>& inputs = execution->desc().inputs;
   for (uint32_t i = 0; i < sources_.size(); ++i) {
     const std::string path = InputPath(sources_[i].position);
@@ -269,6 +313,19 @@ void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Executio
   message_.reset();
 }
 
+bool InferRequest::has_shared_inputs() const {
+  return absl::c_any_of(sources_, [](const Source& source) { return source.shared.has_value(); });
+}
+
+void InferRequest::WriteShared(Executor& executor, const std::shared_ptr<Execution>& execution,
+                               std::function<void()> done) {
+  if (shared_outputs_.empty() || !execution->status().ok()) {
+    done();
+    return;
+  }
+  opmill::WriteShared(executor, execution, std::move(shared_outputs_), std::move(done));
+}
+
 bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t outer_field,
                           grpc::ByteBuffer& message) const {
   StackMessage<inference::ModelInferResponse> header;
@@ -276,7 +333,7 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
   header->set_model_version(model_->version);
   header->set_id(id_);
   std::vector<grpc::Slice> contents;
-  for (const size_t index : outputs_) {
+  for (const auto [index, is_shared] : outputs_) {
     const std::shared_ptr<BudgetedBuffer> output = execution->output(index);
     if (output == nullptr) return false;
     const TensorDesc& tensor = execution->outputs()[index];
@@ -284,7 +341,8 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
     to.set_name(model_->outputs[index].name);
     to.set_datatype(std::string(NameOf(tensor.data_type)));
     to.mutable_shape()->Add(tensor.sizes.begin(), tensor.sizes.end());
-    contents.push_back(SliceOf(output, 0, execution->output_bytes()[index]));
+    contents.push_back(is_shared ? grpc::Slice()
+                                 : SliceOf(output, 0, execution->output_bytes()[index]));
   }
   model_->statistics->AddSuccess(execution->report());
   grpc::ByteBuffer joined =

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,15 +16,20 @@
 #include "proto/payload.h"
 #include "server/execution/executor.h"
 #include "server/oip/model_table.h"
+#include "server/oip/shared_parameters.h"
+#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill::oip {
 
-// Not thread-safe. The calls below follow each other: Decode, Executor::Begin, SendInputs, Encode.
+// Not thread-safe. The calls below follow each other: Decode, Executor::Begin, SendInputs,
+// WriteShared, Encode; but WriteShared may come before SendInputs has returned.
 class InferRequest {
  public:
   // Sets the descriptor of `begin`, if it is valid, and advances its deadline if the request says
   // so. The model and the id are set as far as they are known, even if the request is refused.
-  absl::Status Decode(grpc::ByteBuffer& message, const ModelTable& models, ExecutionRequest& begin);
+  // Regions of shared memory are those of the request's caller.
+  absl::Status Decode(grpc::ByteBuffer& message, const ModelTable& models,
+                      const SharedMemory& memory, ExecutionRequest& begin);
 
   // Null if the request names none.
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -31,6 +37,11 @@ class InferRequest {
 
   // Passes the tensors to the execution, and forgets the message.
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution);
+
+  // Writes the outputs that belong in shared memory, if the execution has succeeded, then calls
+  // `done`, possibly on another thread. If that fails, the execution has ended by then.
+  void WriteShared(Executor& executor, const std::shared_ptr<Execution>& execution,
+                   std::function<void()> done);
 
   // Encodes the results, as a ModelInferResponse or, if `outer_field` is not 0, as that field of
   // another message. Counts the inference. False if the execution has ended.
@@ -44,22 +55,32 @@ class InferRequest {
   // The bytes of an input of the operator.
   struct Source {
     size_t position = 0;                             // in the request's inputs
-    const Payload* raw = nullptr;                    // null: the contents are typed
-    const std::vector<Payload>* contents = nullptr;  // serialized InferTensorContents
+    size_t raw_index = 0;                            // in raw_input_contents
+    const Payload* raw = nullptr;                    // null if it is given otherwise
+    const std::vector<Payload>* contents = nullptr;  // serialized InferTensorContents, or null
+    std::optional<SharedTensor> shared;
+  };
+  struct Output {
+    size_t index;  // among the operator's outputs
+    bool is_shared;
   };
 
-  absl::Status DecodeHeader(const inference::ModelInferRequest& header, ExecutionRequest& begin);
-  absl::Status DecodeInputs(const inference::ModelInferRequest& header,
+  absl::Status DecodeHeader(const inference::ModelInferRequest& header, const SharedMemory& memory,
+                            ExecutionRequest& begin);
+  absl::Status DecodeInputs(const inference::ModelInferRequest& header, const Regions& regions,
                             std::vector<TensorDesc>& inputs);
-  absl::Status FindSource(size_t position, Source& source) const;
+  absl::Status FindSource(Source& source, size_t& raw_count) const;
   absl::Status CheckSources(const OperatorDesc& desc) const;
-  absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const OperatorDesc& desc);
+  bool has_shared_inputs() const;
+  absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
+                             const OperatorDesc& desc);
 
   std::shared_ptr<const Model> model_;
   std::string id_;
   std::optional<SplitMessage> message_;
   std::vector<Source> sources_;  // in the order of the operator's inputs
-  std::vector<size_t> outputs_;  // those that the caller wants, in the caller's order
+  std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
+  std::vector<SharedTensor> shared_outputs_;
 };
 
 }  // namespace opmill::oip

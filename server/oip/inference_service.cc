@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/server_info.h"
@@ -18,11 +20,14 @@ constexpr const char* kExtensions[] = {"model_configuration", "model_repository"
                                        "statistics"};
 
 absl::Status NoCudaSharedMemory() {
-  return absl::UnimplementedError("This server has no CUDA shared memory.");
+  return absl::UnimplementedError(
+      "This server has no CUDA shared memory; system shared memory and raw_input_contents hold the "
+      "same tensors.");
 }
 
-absl::Status NoSystemSharedMemory() {
-  return absl::UnimplementedError("This server has no system shared memory.");
+absl::Status NoRegion(const std::string& name) {
+  return InvalidField("name", absl::StrCat("name (\"", absl::CHexEscape(name),
+                                           "\") is not a registered region of shared memory."));
 }
 
 // The models that a request means: all of them if it names none.
@@ -61,7 +66,7 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
   const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return new ModelInferCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                            models_);
+                            models_, parts_.shared_memory);
 }
 
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {
@@ -70,14 +75,24 @@ RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* cont
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
-                                     parts_.open_calls, models_,
+                                     parts_.open_calls, models_, parts_.shared_memory,
                                      parts_.limits.max_executions_per_stream);
+}
+
+RequestOrigin InferenceService::Begin(absl::string_view rpc,
+                                      grpc::CallbackServerContext& context) const {
+  return BeginCall(rpc, context, parts_.access, parts_.connections);
 }
 
 grpc::ServerUnaryReactor* InferenceService::Answer(absl::string_view rpc,
                                                    grpc::CallbackServerContext& context,
                                                    const absl::Status& status) const {
-  const RequestOrigin origin = BeginCall(rpc, context, parts_.access, parts_.connections);
+  return Answer(Begin(rpc, context), context, status);
+}
+
+grpc::ServerUnaryReactor* InferenceService::Answer(const RequestOrigin& origin,
+                                                   grpc::CallbackServerContext& context,
+                                                   const absl::Status& status) const {
   if (status.ok()) {
     LogAnswer(origin);
   } else {
@@ -115,6 +130,7 @@ grpc::ServerUnaryReactor* InferenceService::ServerMetadata(
   response->set_name("opmill");
   response->set_version(kVersion);
   for (const char* const extension : kExtensions) response->add_extensions(extension);
+  if (parts_.shared_memory.is_allowed()) response->add_extensions("system_shared_memory");
   return Answer("ServerMetadata", *context, absl::OkStatus());
 }
 
@@ -164,21 +180,45 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
-    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryStatusRequest*,
-    inference::SystemSharedMemoryStatusResponse*) {
-  return Answer("SystemSharedMemoryStatus", *context, NoSystemSharedMemory());
+    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryStatusRequest* request,
+    inference::SystemSharedMemoryStatusResponse* response) {
+  const RequestOrigin origin = Begin("SystemSharedMemoryStatus", *context);
+  const std::string& name = request->name();
+  for (const SharedRegion& region : parts_.shared_memory.Regions(origin.caller)) {
+    if (!name.empty() && region.name != name) continue;
+    auto& to = (*response->mutable_regions())[region.name];
+    to.set_name(region.name);
+    to.set_key(region.key);
+    to.set_offset(region.offset);
+    to.set_byte_size(region.byte_size);
+  }
+  const bool is_found = name.empty() || !response->regions().empty();
+  return Answer(origin, *context, is_found ? absl::OkStatus() : NoRegion(name));
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
-    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryRegisterRequest*,
+    grpc::CallbackServerContext* context,
+    const inference::SystemSharedMemoryRegisterRequest* request,
     inference::SystemSharedMemoryRegisterResponse*) {
-  return Answer("SystemSharedMemoryRegister", *context, NoSystemSharedMemory());
+  const RequestOrigin origin = Begin("SystemSharedMemoryRegister", *context);
+  return Answer(
+      origin, *context,
+      parts_.shared_memory.Register(origin.caller, {request->name(), request->key(),
+                                                    request->offset(), request->byte_size()}));
 }
 
+// As in Triton, it is no error if there is no such region.
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(
-    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryUnregisterRequest*,
+    grpc::CallbackServerContext* context,
+    const inference::SystemSharedMemoryUnregisterRequest* request,
     inference::SystemSharedMemoryUnregisterResponse*) {
-  return Answer("SystemSharedMemoryUnregister", *context, NoSystemSharedMemory());
+  const RequestOrigin origin = Begin("SystemSharedMemoryUnregister", *context);
+  if (request->name().empty()) {
+    parts_.shared_memory.UnregisterAll(origin.caller);
+  } else {
+    parts_.shared_memory.Unregister(origin.caller, request->name());
+  }
+  return Answer(origin, *context, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(

@@ -38,7 +38,11 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
 #undef OPMILL_OIP_UNARY
 
  private:
-  // Answers and logs a unary call.
+  // Begin, if the caller matters, and Answer are called once for each unary call. Answer logs it.
+  RequestOrigin Begin(absl::string_view rpc, grpc::CallbackServerContext& context) const;
+  grpc::ServerUnaryReactor* Answer(const RequestOrigin& origin,
+                                   grpc::CallbackServerContext& context,
+                                   const absl::Status& status) const;
   grpc::ServerUnaryReactor* Answer(absl::string_view rpc, grpc::CallbackServerContext& context,
                                    const absl::Status& status) const;
   // Registered as raw bidirectional streams, as OperatorService does and for the same reasons.

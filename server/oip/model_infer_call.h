@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_OIP_MODEL_INFER_CALL_H_
 #define OPMILL_SERVER_OIP_MODEL_INFER_CALL_H_
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -13,19 +14,25 @@ namespace opmill::oip {
 
 class ModelInferCall final : public SingleExecutionCall {
  public:
-  // `models` must outlive the call.
+  // `models` and `memory` must outlive the call.
   ModelInferCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                 OpenCalls& open_calls, const ModelTable& models)
-      : SingleExecutionCall(context, std::move(origin), executor, open_calls), models_(models) {}
+                 OpenCalls& open_calls, const ModelTable& models, const SharedMemory& memory)
+      : SingleExecutionCall(context, std::move(origin), executor, open_calls),
+        models_(models),
+        memory_(memory) {}
 
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
     arrived_ = begin.origin.arrived;
-    return request_.Decode(message, models_, begin);
+    return request_.Decode(message, models_, memory_, begin);
   }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
     request_.SendInputs(executor, execution);
+  }
+  void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
+               const std::function<void()>& respond) override {
+    request_.WriteShared(executor, execution, respond);
   }
   Written WriteResponse(const std::shared_ptr<Execution>& execution,
                         grpc::ByteBuffer& message) override {
@@ -34,6 +41,7 @@ class ModelInferCall final : public SingleExecutionCall {
   void Failed() override { request_.CountFailure(arrived_); }
 
   const ModelTable& models_;
+  const SharedMemory& memory_;
   InferRequest request_;
   absl::Time arrived_ = absl::Now();
 };

@@ -16,9 +16,10 @@ using inference::ModelStreamInferResponse;
 ModelStreamInferCall* ModelStreamInferCall::Start(grpc::CallbackServerContext& context,
                                                   RequestOrigin origin, Executor& executor,
                                                   OpenCalls& open_calls, const ModelTable& models,
+                                                  const SharedMemory& memory,
                                                   uint32_t max_requests) {
   const std::shared_ptr<ModelStreamInferCall> call(new ModelStreamInferCall(
-      context, std::move(origin), executor, open_calls, models, max_requests));
+      context, std::move(origin), executor, open_calls, models, memory, max_requests));
   {
     const absl::MutexLock lock(&call->mutex_);
     call->self_ = call;
@@ -32,11 +33,12 @@ ModelStreamInferCall* ModelStreamInferCall::Start(grpc::CallbackServerContext& c
 ModelStreamInferCall::ModelStreamInferCall(grpc::CallbackServerContext& context,
                                            RequestOrigin origin, Executor& executor,
                                            OpenCalls& open_calls, const ModelTable& models,
-                                           uint32_t max_requests)
+                                           const SharedMemory& memory, uint32_t max_requests)
     : context_(context),
       executor_(executor),
       open_calls_(open_calls),
       models_(models),
+      memory_(memory),
       max_requests_(max_requests),
       origin_(std::move(origin)) {}
 
@@ -113,7 +115,9 @@ void ModelStreamInferCall::Handle() {
       .origin = origin_,
       .deadline = DeadlineOf(context_),
       .on_ready = [call = shared_from_this(), entry](const std::shared_ptr<Execution>& execution) {
-        call->Ready(*entry, execution, execution->status());
+        entry->request.WriteShared(call->executor_, execution, [call, entry, execution] {
+          call->Ready(*entry, execution, execution->status());
+        });
       }};
   begin.origin.connection = nullptr;  // the call as a whole counts as one user
   begin.origin.arrived = entry->arrived;
@@ -126,7 +130,7 @@ void ModelStreamInferCall::Handle() {
     executor_.Refuse(begin.origin, begin.desc.schema == nullptr ? nullptr : &begin.desc, why);
     Ready(*entry, nullptr, why);
   };
-  const absl::Status decoded = entry->request.Decode(read_, models_, begin);
+  const absl::Status decoded = entry->request.Decode(read_, models_, memory_, begin);
   read_.Clear();
   if (!decoded.ok()) {
     refuse(decoded);
@@ -159,13 +163,13 @@ void ModelStreamInferCall::Ready(Entry& entry, const std::shared_ptr<Execution>&
 }
 
 void ModelStreamInferCall::OnWriteDone(bool ok) {
+  written_.Clear();  // before another thread can start the next write
   std::shared_ptr<Entry> written;
   {
     const absl::MutexLock lock(&mutex_);
     written.swap(writing_);
     writes_since_ = absl::InfiniteFuture();
   }
-  written_.Clear();
   if (written->execution != nullptr) {
     if (ok) {
       executor_.Finish(written->execution);

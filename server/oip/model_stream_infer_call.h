@@ -29,10 +29,11 @@ class ModelStreamInferCall final
       public OpenCalls::Call,
       public std::enable_shared_from_this<ModelStreamInferCall> {
  public:
-  // Creates the reactor for gRPC. `models` must outlive the call.
+  // Creates the reactor for gRPC. `models` and `memory` must outlive the call.
   static ModelStreamInferCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
-                                     const ModelTable& models, uint32_t max_requests);
+                                     const ModelTable& models, const SharedMemory& memory,
+                                     uint32_t max_requests);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,7 +56,7 @@ class ModelStreamInferCall final
 
   ModelStreamInferCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                        Executor& executor, OpenCalls& open_calls, const ModelTable& models,
-                       uint32_t max_requests);
+                       const SharedMemory& memory, uint32_t max_requests);
 
   // Begins the request that was read.
   void Handle() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,6 +71,7 @@ class ModelStreamInferCall final
   Executor& executor_;
   OpenCalls& open_calls_;
   const ModelTable& models_;
+  const SharedMemory& memory_;
   const uint32_t max_requests_;
   const RequestOrigin origin_;
   const absl::Time opened_at_ = absl::Now();

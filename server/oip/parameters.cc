@@ -109,7 +109,7 @@ absl::StatusOr<AttributeValues> AttributeFrom(const AttributeSchema& attribute,
 absl::StatusOr<FeatureLevel> LevelFrom(const Parameters& parameters) {
   const auto given = parameters.find(kFeatureLevel);
   if (given == parameters.end()) return kNewestFeatureLevel;
-  const absl::StatusOr<FeatureLevel> level = FeatureLevelFrom(given->second);
+  absl::StatusOr<FeatureLevel> level = FeatureLevelFrom(given->second);
   if (level.ok()) return level;
   return InvalidParameter(kFeatureLevel, given->second, "is not a feature level such as 5.0");
 }
@@ -158,6 +158,15 @@ std::string TextOf(const inference::InferParameter& value) {
       break;
   }
   return "";
+}
+
+absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
+                                      const std::string& path) {
+  const std::string text = TextOf(value);
+  uint64_t number = 0;
+  if (absl::SimpleAtoi(text, &number)) return number;
+  return InvalidField(path,
+                      absl::StrCat(path, " (\"", text, "\") is not an integer of at least 0."));
 }
 
 std::optional<std::string> ParameterOf(const OperatorSchema& schema, absl::string_view name) {

@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_OIP_PARAMETERS_H_
 #define OPMILL_SERVER_OIP_PARAMETERS_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@ using Parameters = std::map<std::string, std::string, std::less<>>;
 
 // The value as text: "0,2", "5", "true".
 std::string TextOf(const inference::InferParameter& value);
+// `path` is that of the parameter.
+absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
+                                      const std::string& path);
 
 // The parameter that a name stands for: an attribute, by its name in the schema or without "axis_",
 // "axis" and "axes" both for the axes; index_type; or feature_level. nullopt for other names.

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
-#include "server/api/grpc_status.h"
 
 namespace opmill {
 namespace {
@@ -16,51 +14,48 @@ constexpr uint64_t kStepBytes = uint64_t{4} << 20;  // takes about a millisecond
 
 absl::Status WrongSize(const TensorDesc& tensor, const SharedRange& range,
                        absl::string_view field) {
-  return InvalidField(absl::StrCat(field, ".byte_size"),
-                      absl::StrCat(field, ".byte_size is ", range.size(), "; ", ToString(tensor),
-                                   " takes ", SpannedBytes(tensor), " bytes."));
+  return InvalidField(field, absl::StrCat(field, " is ", range.size(), "; ", ToString(tensor),
+                                          " takes ", SpannedBytes(tensor), " bytes."));
 }
 
-std::string At(absl::string_view field, size_t index) {
-  return absl::StrCat(field, "[", index, "]");
+absl::Status NamingKey(const SharedTensor& tensor, absl::Status status) {
+  if (status.ok()) return status;
+  return WithField(std::move(status), absl::StrCat(tensor.path, ".", tensor.key_field));
 }
 
 class OutputWriter {
  public:
   OutputWriter(Executor& executor, std::shared_ptr<Execution> execution,
-               std::vector<SharedRange> ranges, std::string field)
-      : executor_(executor),
-        execution_(std::move(execution)),
-        ranges_(std::move(ranges)),
-        field_(std::move(field)) {}
+               std::vector<SharedTensor> outputs)
+      : executor_(executor), execution_(std::move(execution)), outputs_(std::move(outputs)) {}
 
   // False when there is nothing more to write.
   bool Step() {
-    const std::shared_ptr<BudgetedBuffer> output = execution_->output(index_);
+    const SharedTensor& to = outputs_[next_];
+    const std::shared_ptr<BudgetedBuffer> output = execution_->output(to.index);
     if (output == nullptr) return false;  // has ended
-    const uint64_t bytes = execution_->output_bytes()[index_];
+    const uint64_t bytes = execution_->output_bytes()[to.index];
     const uint64_t size = std::min(kStepBytes, bytes - offset_);
-    const absl::Status written = ranges_[index_].Write(
+    const absl::Status written = to.range.Write(
         offset_,
         output->buffer->bytes().subspan(static_cast<size_t>(offset_), static_cast<size_t>(size)));
     if (!written.ok()) {
-      executor_.Cancel(execution_, UnderPath(At(field_, index_), written));
+      executor_.Cancel(execution_, NamingKey(to, written));
       return false;
     }
     offset_ += size;
     if (offset_ == bytes) {
-      ++index_;
+      ++next_;
       offset_ = 0;
     }
-    return index_ < ranges_.size();
+    return next_ < outputs_.size();
   }
 
  private:
   Executor& executor_;
   const std::shared_ptr<Execution> execution_;
-  const std::vector<SharedRange> ranges_;
-  const std::string field_;
-  size_t index_ = 0;
+  const std::vector<SharedTensor> outputs_;
+  size_t next_ = 0;
   uint64_t offset_ = 0;
 };
 
@@ -79,18 +74,32 @@ absl::Status CheckOutputRange(const TensorDesc& output, const SharedRange& range
   return range.size() >= SpannedBytes(output) ? absl::OkStatus() : WrongSize(output, range, field);
 }
 
+absl::Status CheckNoOverlap(const std::vector<SharedTensor>& outputs) {
+  for (size_t i = 1; i < outputs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (!outputs[i].range.Overlaps(outputs[j].range)) continue;
+      return InvalidField(outputs[i].path,
+                          absl::StrCat(outputs[i].path, " overlaps ", outputs[j].path, "."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadShared(const SharedTensor& tensor, uint64_t offset, absl::Span<std::byte> to) {
+  return NamingKey(tensor, tensor.range.Read(offset, to));
+}
+
 void ReceiveShared(Executor& executor, const std::shared_ptr<Execution>& execution,
-                   std::vector<SharedRange> ranges, std::string field) {
-  executor.ReceiveFrom(execution, [ranges = std::move(ranges), field = std::move(field)](
-                                      size_t input, uint64_t offset, absl::Span<std::byte> to) {
-    return UnderPath(At(field, input), ranges[input].Read(offset, to));
+                   std::vector<SharedTensor> inputs) {
+  executor.ReceiveFrom(execution, [inputs = std::move(inputs)](size_t input, uint64_t offset,
+                                                               absl::Span<std::byte> to) {
+    return ReadShared(inputs[input], offset, to);
   });
 }
 
 void WriteShared(Executor& executor, const std::shared_ptr<Execution>& execution,
-                 std::vector<SharedRange> ranges, std::string field, std::function<void()> done) {
-  const auto writer =
-      std::make_shared<OutputWriter>(executor, execution, std::move(ranges), std::move(field));
+                 std::vector<SharedTensor> outputs, std::function<void()> done) {
+  const auto writer = std::make_shared<OutputWriter>(executor, execution, std::move(outputs));
   executor.PostSteps([writer, done = std::move(done)] {
     if (writer->Step()) return true;
     done();

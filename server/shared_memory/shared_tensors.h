@@ -2,6 +2,8 @@
 #ifndef OPMILL_SERVER_SHARED_MEMORY_SHARED_TENSORS_H_
 #define OPMILL_SERVER_SHARED_MEMORY_SHARED_TENSORS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kernels/descriptor/tensor.h"
 #include "server/execution/execution.h"
 #include "server/execution/executor.h"
@@ -16,23 +19,37 @@
 
 namespace opmill {
 
-// InvalidArgument with the field `byte_size` if the range is too small for the tensor; for an input
-// also if it is too large. `field` is the path of the range: "shared_inputs[0]".
+// One of them.
+struct SharedTensor {
+  size_t index = 0;  // among the inputs or outputs of the operator
+  SharedRange range;
+  std::string path;                     // in the request: "shared_inputs[0]"
+  absl::string_view key_field = "key";  // below the path; a literal
+};
+
+// InvalidArgument with `field`, the path of the size, if the range is too small for the tensor; for
+// an input also if it is too large.
 absl::Status CheckInputRange(const TensorDesc& input, const SharedRange& range,
                              absl::string_view field);
 absl::Status CheckOutputRange(const TensorDesc& output, const SharedRange& range,
                               absl::string_view field);
 
-// Reads all inputs from `ranges`, which have passed CheckInputRange, instead of Executor::Receive.
-// Errors name the range by `field` and its index.
-void ReceiveShared(Executor& executor, const std::shared_ptr<Execution>& execution,
-                   std::vector<SharedRange> ranges, std::string field);
+// InvalidArgument with the path of an output that overlaps another one.
+absl::Status CheckNoOverlap(const std::vector<SharedTensor>& outputs);
 
-// Writes all outputs of an execution that is ready to `ranges`, which have passed CheckOutputRange,
-// then calls `done` on a thread of the executor. If a range cannot be written, the execution has
-// ended with an error by then.
+// Reads a part of the tensor. Errors name the field of its key.
+absl::Status ReadShared(const SharedTensor& tensor, uint64_t offset, absl::Span<std::byte> to);
+
+// Reads all inputs, which have passed CheckInputRange and are in their order, instead of
+// Executor::Receive.
+void ReceiveShared(Executor& executor, const std::shared_ptr<Execution>& execution,
+                   std::vector<SharedTensor> inputs);
+
+// Writes outputs of an execution that is ready, which have passed CheckOutputRange, then calls
+// `done` on a thread of the executor. If one cannot be written, the execution has ended with an
+// error by then.
 void WriteShared(Executor& executor, const std::shared_ptr<Execution>& execution,
-                 std::vector<SharedRange> ranges, std::string field, std::function<void()> done);
+                 std::vector<SharedTensor> outputs, std::function<void()> done);
 
 }  // namespace opmill
 

@@ -3,8 +3,9 @@
 //   connect server=NAME target=HOST:PORT
 //   transfer server= kind= bytes= [chunk=] [desc=] [operation= columns=] [save=FILE]
 //     kind: Sink, InOut, Echo, Source, stream, execute, afternoon, afternoon_stream
-//   load server= kind=Unary|execute|stream|afternoon concurrency= milliseconds= bytes= [desc=]
-//     [operation= columns=] [expect=HEX]
+//   load server= kind=Unary|execute|stream|infer|afternoon concurrency= milliseconds= bytes=
+//   [desc=]
+//     [model=] [operation= columns=] [expect=HEX]
 //   hold server= streams= [executions= desc=]    opens streams whose executions wait for input
 //   release                                      closes these streams
 //
@@ -96,6 +97,7 @@ class LoadClient {
       ASSIGN_OR_RETURN(const v1::OperatorDesc desc, ParseDesc(command.Text("desc")));
       return kind == "execute" ? ExecuteMessage(desc, shape) : ExecuteStreamMessages(desc, shape);
     }
+    if (kind == "infer") return InferMessage(command.Text("model"), shape);
     if (absl::StartsWith(kind, "afternoon")) {
       ASSIGN_OR_RETURN(const uint64_t columns, command.Number("columns"));
       if (columns == 0) return absl::InvalidArgumentError("columns is missing.");

@@ -19,6 +19,8 @@ def kinds(options):
         # As Execute is one: its answer is a stream.
         "bare, answer streamed": {"server": "bare", "kind": "StreamedAnswer"},
         "Execute": {"server": "opmill", "kind": "execute", "desc": ARGMIN, "expect": EXPECTED},
+        "ModelInfer": {"server": "opmill", "kind": "infer", "model": "argmin",
+                       "expect": EXPECTED},
         "ExecuteStream": {"server": "opmill", "kind": "stream", "desc": ARGMIN,
                           "expect": EXPECTED},
     }
@@ -99,6 +101,9 @@ def aim(part, found, submit):
             if (other, load) in found:
                 part.targets.append(Target(f"calls/s of {kind} at {load} / {other}", bound,
                                            ratios(rates(kind, load), rates(other, load))))
+    if ("Execute", 64) in found:
+        part.targets.append(Target("calls/s of ModelInfer at 64 / Execute", 0.9,
+                                   ratios(rates("ModelInfer", 64), rates("Execute", 64))))
 
 
 def draw(part, found):

@@ -11,6 +11,7 @@
 #include "afternoon.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_callback.h"
+#include "inference/grpc_service.pb.h"
 #include "kernels/base/errors.h"
 #include "proto/payload.h"
 #include "proto/stack_message.h"
@@ -125,15 +126,34 @@ grpc::ByteBuffer AfternoonMessage(const bench::ArrayRequest& header,
   return grpc::ByteBuffer(data.data(), data.size());
 }
 
-absl::Status LookAtAfternoon(const grpc::ByteBuffer& message, bool keep, Seen& seen) {
+absl::StatusOr<std::string> BytesOf(const grpc::ByteBuffer& message) {
   std::vector<grpc::Slice> slices;
-  std::string text;
+  std::string bytes;
   if (!message.Dump(&slices).ok()) return absl::InternalError("An answer cannot be read.");
   for (const grpc::Slice& slice : slices) {
-    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
+  return bytes;
+}
+
+absl::Status LookAtInference(const grpc::ByteBuffer& message, bool keep, Seen& seen) {
+  ASSIGN_OR_RETURN(const std::string bytes, BytesOf(message));
+  StackMessage<inference::ModelInferResponse> response;
+  if (!response->ParseFromString(bytes) || response->raw_output_contents_size() != 1) {
+    return absl::InternalError("An answer is no ModelInferResponse with one output.");
+  }
+  seen.payload_bytes += response->raw_output_contents(0).size();
+  seen.ended = true;
+  if (keep) seen.payload += response->raw_output_contents(0);
+  return absl::OkStatus();
+}
+
+absl::Status LookAtAfternoon(const grpc::ByteBuffer& message, bool keep, Seen& seen) {
+  ASSIGN_OR_RETURN(const std::string bytes, BytesOf(message));
   bench::ArrayResponse response;
-  if (!response.ParseFromString(text)) return absl::InternalError("An answer is no ArrayResponse.");
+  if (!response.ParseFromString(bytes)) {
+    return absl::InternalError("An answer is no ArrayResponse.");
+  }
   seen.payload_bytes += response.data().size();
   seen.ended = true;
   if (keep) seen.payload += response.data();
@@ -186,6 +206,23 @@ Outgoing ExecuteMessage(const v1::OperatorDesc& desc, const Shape& shape) {
   return outgoing;
 }
 
+Outgoing InferMessage(const std::string& model, const Shape& shape) {
+  inference::ModelInferRequest header;
+  header.set_model_name(model);
+  (*header.mutable_parameters())["axes"].set_string_param("1");
+  inference::ModelInferRequest::InferInputTensor& input = *header.add_inputs();
+  input.set_name("input");
+  input.set_datatype("FP32");
+  input.add_shape(1);
+  input.add_shape(static_cast<int64_t>(shape.bytes / sizeof(float)));
+  Outgoing outgoing = {.method = "/inference.GRPCInferenceService/ModelInfer",
+                       .answer = Answer::kInference};
+  outgoing.messages.push_back(JoinBytes(header,
+                                        inference::ModelInferRequest::kRawInputContentsFieldNumber,
+                                        {PatternSlice(shape.bytes)}));
+  return outgoing;
+}
+
 Outgoing ExecuteStreamMessages(const v1::OperatorDesc& desc, const Shape& shape) {
   Outgoing outgoing = {.method = absl::StrCat(kService, "ExecuteStream"),
                        .answer = Answer::kExecuteStream};
@@ -231,6 +268,7 @@ absl::Status Look(Answer answer, grpc::ByteBuffer& message, bool keep, Seen& see
     return absl::OkStatus();
   }
   if (answer == Answer::kAfternoon) return LookAtAfternoon(message, keep, seen);
+  if (answer == Answer::kInference) return LookAtInference(message, keep, seen);
 
   ASSIGN_OR_RETURN(const SplitMessage split, SplitMessage::Split(message, PayloadKind::kChunks));
   for (const IncomingChunk& chunk : split.chunks()) {

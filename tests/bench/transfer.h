@@ -16,7 +16,7 @@
 
 namespace opmill {
 
-enum class Answer { kBytes, kExecute, kExecuteStream, kAfternoon };
+enum class Answer { kBytes, kExecute, kExecuteStream, kAfternoon, kInference };
 
 struct Outgoing {
   std::string method;
@@ -38,6 +38,9 @@ Outgoing BareMessages(const std::string& method, const Shape& shape);
 Outgoing SourceMessage(uint64_t bytes);
 Outgoing ExecuteMessage(const v1::OperatorDesc& desc, const Shape& shape);
 Outgoing ExecuteStreamMessages(const v1::OperatorDesc& desc, const Shape& shape);
+// A request of the Open Inference Protocol for one output of `model` along axis 1 of an array
+// [1, bytes / 4]. `bytes` is at most 4 MiB.
+Outgoing InferMessage(const std::string& model, const Shape& shape);
 // `operation` over the last axis of [bytes / 4 / columns, columns]; in one message, or streamed.
 Outgoing AfternoonMessages(const std::string& operation, uint64_t columns, bool streamed,
                            const Shape& shape);

@@ -199,12 +199,6 @@ class Information(TritonCase):
                          [3] * 5)
         self.assertEqual((stats.fail.count, model.inference_count), (1, 3))
 
-    def test_has_no_shared_memory(self):
-        self.client.unregister_cuda_shared_memory()
-        with self.assertRaises(triton.InferenceServerException) as raised:
-            self.client.register_cuda_shared_memory("region", b"", 0, 64)
-        self.assertEqual(raised.exception.status(), "StatusCode.UNIMPLEMENTED")
-
     def test_logs_the_calls(self):
         self.infer("hardmax", {"axes": "1"}, input=np.ones((2, 3), "float32"))
         self.server.wait_for(lambda line: line.get("event") == "execute" and
@@ -259,3 +253,19 @@ class Stream(TritonCase):
             self.assertIsNone(error)
             np.testing.assert_array_equal(result.as_numpy("output"), array + array)
         self.client.stop_stream()
+
+    def test_many_small_requests(self):
+        array = arrays.awkward("float32", (8, 32), seed=8)
+        inputs = inputs_of(input=array)
+        expected = arrays.expect_top_k(array, 1, 2, "decreasing")[1]
+        for _ in range(5):
+            answers = queue.SimpleQueue()
+            with triton.InferenceServerClient(self.server.address) as client:
+                client.start_stream(lambda result, error, to=answers: to.put((result, error)))
+                for _ in range(1000):
+                    client.async_stream_infer("top_k", inputs, parameters={"axis": 1, "k": 2})
+                for _ in range(1000):
+                    result, error = answers.get(timeout=TIMEOUT_SECONDS)
+                    self.assertIsNone(error)
+                    np.testing.assert_array_equal(result.as_numpy("output_indices"), expected)
+                client.stop_stream()

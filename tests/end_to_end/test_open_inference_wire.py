@@ -181,6 +181,26 @@ class Attacks(WireCase):
                          'inputs[0].parameters.colour ("red") is not a parameter that this server '
                          "knows.")
 
+    def test_what_is_no_priority_and_no_timeout(self):
+        for name, value, sentence in (
+                ("priority", pb.InferParameter(int64_param=-1),
+                 'parameters.priority ("-1") is not an integer of at least 0.'),
+                ("priority", text("high"),
+                 'parameters.priority ("high") is not an integer of at least 0.'),
+                ("timeout", pb.InferParameter(uint64_param=(1 << 64) - 1),
+                 'parameters.timeout ("18446744073709551615") is not a positive number of '
+                 "microseconds.")):
+            with self.subTest(sentence):
+                request = argmax(tensor("input", "FP32", (1, 3)), raw=[bytes(12)])
+                request.parameters[name].CopyFrom(value)
+                refusal = self.refused(request)
+                self.assertEqual((refusal.sentence, refusal.fields),
+                                 (sentence, [f"parameters.{name}"]))
+        request = argmax(tensor("input", "FP32", (1, 3)), raw=[bytes(12)])
+        for value in (0, 1, 1 << 31, (1 << 64) - 1):
+            request.parameters["priority"].uint64_param = value
+            self.infer(request)
+
     def test_bytes_that_are_no_message(self):
         call = self.channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
         good = argmax(tensor("input", "FP32", (1, 3)), raw=[bytes(12)]).SerializeToString()

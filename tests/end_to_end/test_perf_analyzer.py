@@ -41,3 +41,9 @@ class PerfAnalyzer(unittest.TestCase):
 
     def test_two_inputs(self):
         self.measure("-m", "element_wise_add", "--shape=a:4,4", "--shape=b:4,4")
+
+    def test_system_shared_memory(self):
+        self.measure("-m", "argmax", "--shape=input:8,32", "--request-parameter=axes:1:string",
+                     "--shared-memory=system", "--output-shared-memory-size=4096")
+        calls = {line["rpc"] for line in self.server.lines("answer")}
+        self.assertLessEqual({"SystemSharedMemoryRegister", "SystemSharedMemoryUnregister"}, calls)

@@ -350,6 +350,22 @@ TEST(Payload, StaysReadableWhereTheSplitMessageMoves) {
   EXPECT_EQ(ToChunk(moved.chunks()[0]).data(), "0123456789");
 }
 
+TEST(Payload, IsCopiedInParts) {
+  Random random(8);
+  const std::string bytes = RandomBytes(random, 60);
+  for (int i = 0; i < 50; ++i) {
+    auto split =
+        SplitMessage::Split(Sliced(random, Delimited(kPayloadField, bytes)), PayloadKind::kInputs);
+    ASSERT_TRUE(split.ok());
+    const Payload& payload = split->chunks()[0].data;
+    for (size_t offset = 0; offset <= bytes.size(); ++offset) {
+      std::string part(random.Below(bytes.size() - offset + 1), '\0');
+      payload.CopyTo(offset, part.size(), reinterpret_cast<std::byte*>(part.data()));
+      EXPECT_EQ(part, bytes.substr(offset, part.size()));
+    }
+  }
+}
+
 TEST(Payload, IsTakenOutOfTheMessage) {
   Random random(6);
   grpc::ByteBuffer message =

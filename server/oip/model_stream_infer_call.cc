@@ -46,9 +46,12 @@ ModelStreamInferCall::ModelStreamInferCall(grpc::CallbackServerContext& context,
 // lock: nothing is started after Finish. The caller keeps the object alive.
 void ModelStreamInferCall::Advance() {
   const absl::MutexLock lock(&mutex_);
-  if (finished_ || writing_ != nullptr) return;
-  if (!aborted_.ok()) return End(aborted_);
-  if (!entries_.empty() && entries_.front()->is_ready) Write();
+  if (finished_) return;
+  if (!aborted_.ok()) {
+    if (writing_ == nullptr) End(aborted_);
+    return;
+  }
+  if (writing_ == nullptr && !entries_.empty() && entries_.front()->is_ready) Write();
   if (!is_reading_ && !half_closed_ && entries_.size() < max_requests_) {
     is_reading_ = true;
     StartRead(&read_);
@@ -111,18 +114,24 @@ void ModelStreamInferCall::Handle() {
   if (origin_.connection != nullptr) origin_.connection->AddPayload(read_.Length());
   const auto entry = std::make_shared<Entry>();
   entry->arrived = absl::Now();
+  // The execution must not own the entry, which owns the execution.
   ExecutionRequest begin = {
       .origin = origin_,
       .deadline = DeadlineOf(context_),
-      .on_ready = [call = shared_from_this(), entry](const std::shared_ptr<Execution>& execution) {
-        entry->request.WriteShared(call->executor_, execution, [call, entry, execution] {
-          call->Ready(*entry, execution, execution->status());
+      .on_ready = [call = shared_from_this(),
+                   weak = std::weak_ptr(entry)](const std::shared_ptr<Execution>& execution) {
+        const std::shared_ptr<Entry> answered = weak.lock();
+        if (answered == nullptr) return;  // the call has ended
+        answered->request.WriteShared(call->executor_, execution, [call, answered, execution] {
+          call->Ready(*answered, execution, execution->status());
         });
       }};
-  begin.origin.connection = nullptr;  // the call as a whole counts as one user
+  begin.origin.connection = nullptr;    // the call as a whole counts as one user
+  begin.origin.stream_place = nullptr;  // the same
   begin.origin.arrived = entry->arrived;
   {
     const absl::MutexLock lock(&mutex_);
+    if (finished_) return;
     begin.origin.execution_id = ++requests_;
     entries_.push_back(entry);
   }
@@ -221,13 +230,19 @@ void ModelStreamInferCall::EndIfStalled(absl::Time now, absl::Duration timeout) 
 
 void ModelStreamInferCall::OnDone() {
   open_calls_.Remove(*this);
-  std::shared_ptr<ModelStreamInferCall> self;
   {
     const absl::MutexLock lock(&mutex_);
     finished_ = true;
-    self.swap(self_);
   }
   Abort(CallerIsGone(context_));  // what is left
+  // Let go outside the lock. Executions own the call, so it must not own them any longer.
+  std::shared_ptr<ModelStreamInferCall> self;
+  std::deque<std::shared_ptr<Entry>> unanswered;
+  std::shared_ptr<Entry> writing;
+  const absl::MutexLock lock(&mutex_);
+  unanswered.swap(entries_);
+  writing.swap(writing_);
+  self.swap(self_);
 }
 
 }  // namespace opmill::oip

@@ -21,7 +21,10 @@ constexpr AttributeSchema kAttributes[] = {
     {.name = "depth"},
     {.name = "exclusive", .kind = AttributeKind::kFlag},
     {.name = "mode", .kind = AttributeKind::kChoice, .choices = kModes},
-    {.name = "axis_direction", .kind = AttributeKind::kChoice, .choices = kAxisDirections}};
+    {.name = "axis_direction",
+     .kind = AttributeKind::kChoice,
+     .choices = kAxisDirections,
+     .default_choice = "INCREASING"}};
 // A fictitious operator.
 constexpr OperatorSchema kSchema = {.name = "scan", .attributes = kAttributes};
 

@@ -254,6 +254,18 @@ class Stream(TritonCase):
             np.testing.assert_array_equal(result.as_numpy("output"), array + array)
         self.client.stop_stream()
 
+    def test_a_stream_that_has_ended_leaves_its_place(self):
+        array = arrays.awkward("float32", (4, 8), seed=9)
+        with ServerProcess("--max_streams=3", device="cpu") as server:
+            for _ in range(10):
+                answers = queue.SimpleQueue()
+                with triton.InferenceServerClient(server.address) as client:
+                    client.start_stream(lambda result, error, to=answers: to.put((result, error)))
+                    client.async_stream_infer("argmax", inputs_of(input=array))
+                    result, error = answers.get(timeout=TIMEOUT_SECONDS)
+                    self.assertIsNone(error)
+                    client.stop_stream()
+
     def test_many_small_requests(self):
         array = arrays.awkward("float32", (8, 32), seed=8)
         inputs = inputs_of(input=array)

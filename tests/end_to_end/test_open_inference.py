@@ -261,7 +261,8 @@ class Stream(TritonCase):
                 answers = queue.SimpleQueue()
                 with triton.InferenceServerClient(server.address) as client:
                     client.start_stream(lambda result, error, to=answers: to.put((result, error)))
-                    client.async_stream_infer("argmax", inputs_of(input=array))
+                    client.async_stream_infer("argmax", inputs_of(input=array),
+                                              parameters={"axes": "1"})
                     result, error = answers.get(timeout=TIMEOUT_SECONDS)
                     self.assertIsNone(error)
                     client.stop_stream()

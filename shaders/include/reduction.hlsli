@@ -80,10 +80,16 @@ Part Walk(Task task) {
 // In rows all sets of slots are folded into one part, unless positions matter.
 #if IS_ROW && !TRACKS_POSITION
 #define OF_SET(i) s0
-#define EACH_WALKED(DO) DO(0)
 #else
 #define OF_SET(i) s##i
-#define EACH_WALKED(DO) EACH_SET(DO)
+#endif
+// Not by EACH_SET: Microsoft's compiler passes no name of a macro on to another macro.
+#if SETS == 1 || (IS_ROW && !TRACKS_POSITION)
+#define EACH_WALKED(DO) DO(0)
+#elif SETS == 2
+#define EACH_WALKED(DO) DO(0) DO(1)
+#else
+#define EACH_WALKED(DO) DO(0) DO(1) DO(2) DO(3)
 #endif
 
 struct WalkedSets {

@@ -35,6 +35,7 @@ constexpr uint64_t kMaxListRecords = uint64_t{1} << 23;
 constexpr uint64_t kMaxGatheredBytes = uint64_t{64} << 20;
 
 constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
+constexpr uint64_t kMinLanes = 32;                 // of a group: two for each team
 
 uint64_t ViewParts(const IterationSpace& space, const TopKDesc& desc, const PlanOptions& options) {
   // Repeated halving leaves parts of at least a quarter of the limit. An input that repeats its
@@ -60,7 +61,7 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   const uint64_t k = desc.k;
   const bool is_row = length == 1 || space.reduced[0].input_stride == 1;
   const uint64_t parts = ViewParts(space, desc, options);
-  Choice choice = {.threads = std::min<uint64_t>(2 * uint64_t{options.threads}, 512),
+  Choice choice = {.threads = std::clamp<uint64_t>(2 * uint64_t{options.threads}, kMinLanes, 512),
                    .parts = parts};
   const bool sorts = length <= kMaxShort || (length <= capacity && k > length / kSortedShare);
   if (sorts && parts == 1 && (is_row || length <= kMaxAcross)) return choice;

@@ -54,7 +54,7 @@ std::shared_ptr<CallerAccount> CallerAccounts::Find(absl::string_view name, absl
   return account;
 }
 
-// An account that only this class holds is idle: nobody can get a reference without the mutex.
+// An account that only this class holds is idle: no thread can get a reference without the mutex.
 void CallerAccounts::Forget(absl::Time now) {
   size_t searched = 0;
   while (searched++ < kMostSearched && entries_.size() > 1) {

@@ -23,23 +23,3 @@ BITS CandidateKeyOf(BITS bits) {
 #endif
   return key;
 }
-
-#if WIDTH == 1
-#define CANDIDATE_WORDS (IS_WIDE ? 7 : 5)  // of a record, a bit each
-
-uint4 PackCandidate(BITS key, uint position) {
-#if IS_WIDE
-  return uint4(key, position, 0);
-#else
-  return uint4(key, 0, position, 0);
-#endif
-}
-
-BITS RecordKey(uint4 record) {
-#if IS_WIDE
-  return record.xy;
-#else
-  return record.x;
-#endif
-}
-#endif

@@ -81,16 +81,8 @@ void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
 #endif
 
 #if !IS_WIDE
-// Each element in the high bits of a word, with bits of others below it. This suffices to compare
-// two elements, and takes half the steps of UnpackVector.
+// The elements of a word are compared in its high bits, with bits of others below them.
 #define ELEMENT_SHIFT (32 - 128 / VECTOR_ELEMENTS)
-#if WIDTH == 1
-void UnpackVectorHigh(uint4 v, out uint words[VECTOR_ELEMENTS]) {
-  [unroll] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
-    words[i] = v[i * 4 / VECTOR_ELEMENTS] << (ELEMENT_SHIFT - (i * 128 / VECTOR_ELEMENTS) % 32);
-  }
-}
-#endif
 #endif
 
 // One word, by a number that is known only at run time.

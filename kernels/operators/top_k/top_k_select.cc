@@ -88,24 +88,22 @@ void Slice::Select() {
     const uint64_t bytes = sequences_ * choice_.row_stride * ElementBytes(type_);
     gathered_at_ = builder_.ReserveRecords(bytes / kVectorBytes);
   }
+  std::vector<std::vector<Part>> parts;  // of each piece
   uint64_t records = 0;
-  size_t parts = 0;
   for (const IterationSpace& piece : pieces) {
-    const std::vector<Part> of_piece = ElementParts(ElementsOf(piece));
-    records += SelectedRecords(of_piece, choice_.chunk_length);
-    parts += of_piece.size();
+    parts.push_back(ElementParts(ElementsOf(piece)));
+    records += SelectedRecords(parts.back(), choice_.chunk_length);
   }
-  if (parts == 1 && length_ <= choice_.chunk_length) {
+  if (parts.size() == 1 && parts[0].size() == 1 && length_ <= choice_.chunk_length) {
     Gather(pieces[0]);
-    return SelectResults(ElementParts(ElementsOf(pieces[0]))[0], false);
+    return SelectResults(parts[0][0], false);
   }
   List list = NewList(records);
   uint64_t first_record = 0;
-  for (const IterationSpace& piece : pieces) {
-    Gather(piece);
-    const std::vector<Part> of_piece = ElementParts(ElementsOf(piece));
-    SelectInto(list, first_record, of_piece, false, choice_.chunk_length);
-    first_record += SelectedRecords(of_piece, choice_.chunk_length);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    Gather(pieces[i]);
+    SelectInto(list, first_record, parts[i], false, choice_.chunk_length);
+    first_record += SelectedRecords(parts[i], choice_.chunk_length);
     builder_.NextPass();
   }
   while (list.length > choice_.record_chunk) {

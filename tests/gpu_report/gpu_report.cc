@@ -4,10 +4,10 @@
 //                                            "PASS GROUPS KERNEL" for each dispatch, or
 //                                            "PASS fill BYTES"
 //   gpu_report kernels all|hot               one line for each kernel of plans for hardware
-//   gpu_report compile FOLDER CACHE <LINES   compiles each kernel; prints
-//   "KERNEL<tab>NAME=VALUE..."
-//                                            and writes its assembly to FOLDER/NUMBER.s. CACHE
-//                                            keeps bytecode between calls.
+//   gpu_report compile FOLDER CACHE <LINES   compiles each kernel, prints a line
+//                                            "KERNEL<tab>NAME=VALUE...", and writes its assembly
+//                                            to FOLDER/NUMBER.s. CACHE keeps bytecode between
+//                                            calls.
 #include <fstream>
 #include <iostream>
 #include <set>

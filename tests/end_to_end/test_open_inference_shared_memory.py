@@ -297,6 +297,9 @@ class Attacks(SharedMemoryCase):
 
     def test_a_thousand_registrations(self):
         client = self.client
+        stub = api.stub_of(self.enterContext(api.connect(self.server.address)))
+        limits = stub.GetServerInfo(api.sv.GetServerInfoRequest()).limits
+        self.assertEqual(limits.max_shared_memory_regions, MOST_REGIONS)
         with test_shared_memory.Segment(64) as segment:
             for index in range(MOST_REGIONS):
                 client.register_system_shared_memory(f"region {index}", segment.key, 1, index % 64)

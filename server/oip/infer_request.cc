@@ -61,7 +61,8 @@ int32_t PriorityFrom(uint64_t number) {
 // Parameters of the protocol itself; all others are the model's.
 absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferParameter& value,
                                         ExecutionRequest& begin) {
-  if (absl::StartsWith(name, "triton_")) return true;  // wishes that other servers grant
+  // Wishes that other servers grant, and one for HTTP: outputs are always binary.
+  if (absl::StartsWith(name, "triton_") || name == "binary_data_output") return true;
   if (name == "priority") {
     ASSIGN_OR_RETURN(const uint64_t priority, UnsignedFrom(value, "parameters.priority"));
     begin.priority = PriorityFrom(priority);

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "kernels/base/rounding.h"
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 namespace opmill {
 namespace {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace opmill {
 
 // The number of processors that this process may use, according to its affinity and its container's
@@ -13,6 +15,10 @@ namespace opmill {
 uint32_t UsableProcessors();
 
 std::string ProcessorName();  // "AMD EPYC 9B45"; "CPU" if unknown
+
+// The processor time of the calling thread; on Windows, where it is too coarse, the time of a
+// clock.
+absl::Duration ThreadTime();
 
 // Allocates zeroed memory, in large pages if available; null if out of memory. `size_bytes` must be
 // a multiple of kPageUnit.

@@ -50,7 +50,7 @@ namespace {
 constexpr char kFirst[] = "first-token-0123456789abcdef";
 constexpr char kSecond[] = "second-token-0123456789abcdef";
 
-// As much as the largest input.
+// The size of the largest input.
 const std::vector<std::byte>& Ones() {
   static const std::vector<std::byte>* const bytes =
       new std::vector<std::byte>(absl::GetFlag(FLAGS_tensor_mib) << 20, std::byte{1});
@@ -77,7 +77,7 @@ v1::OperatorDesc Hardmax() {
   return desc;
 }
 
-// Many elements that are one in memory.
+// Many elements that share one location in memory.
 v1::OperatorDesc Broadcast() {
   v1::OperatorDesc desc;
   desc.mutable_reduce()->set_function(v1::REDUCE_FUNCTION_SUM);
@@ -150,7 +150,7 @@ class Second {
     return request;
   }
 
-  // Sixteen executions of 1 MiB, of which the caller wants none.
+  // Begins sixteen executions of 1 MiB and cancels them.
   void Cancel() {
     static thread_local const auto stub = OwnConnection();
     grpc::ClientContext context;
@@ -198,7 +198,7 @@ class Second {
   const int results_;
 };
 
-// That process.
+// The process of the second caller.
 class SecondProcess {
  public:
   SecondProcess(const std::string& binary, const std::string& kind, const std::string& address) {
@@ -322,7 +322,7 @@ int RunAll(const std::string& binary) {
     }
     const Latencies alone = Measure(*first, nullptr, true);
     const SecondProcess second(binary, kind, (*server)->address());
-    // Until it is under way.
+    // Waits until the second caller has results.
     const uint64_t begun = kind == "uploads" ? absl::GetFlag(FLAGS_connections) : 2;
     const absl::Time patience = absl::Now() + absl::Minutes(1);
     while (second.count() < begun && absl::Now() < patience) {
@@ -342,7 +342,7 @@ int RunAll(const std::string& binary) {
         beside.server_at(0.99) / alone.server_at(0.99), other, beside.per_second,
         other == 0 ? 0 : beside.per_second / other * 100);
     std::fflush(stdout);
-    // The one is never refused, and the other goes on.
+    // The first caller is never refused, and the second one makes progress.
     failed = failed || beside.failed > 0 || beside.seen.empty() || second.count() == 0;
   }
   return failed ? 1 : 0;

@@ -159,13 +159,13 @@ OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice
   return HardmaxDesc{.input = std::move(input), .axes = shape.axes};
 }
 
-// One input has the given shape; the other is packed, or repeats some dimensions.
 OperatorDesc MakeCumulativeSummation(TensorDesc input, const Shape& shape, uint32_t choice,
                                      Random& /*random*/) {
   return CumulativeSummationDesc{
       .input = std::move(input), .axis = shape.axes.back(), .has_exclusive_sum = choice == 1};
 }
 
+// One input has the given shape; the other is packed, or repeats some dimensions.
 OperatorDesc MakeAdd(TensorDesc input, const Shape& shape, uint32_t /*choice*/, Random& random) {
   TensorDesc other = {input.data_type, shape.sizes, PackedStrides(shape.sizes)};
   if (random.OneIn(2)) other.strides.back() = 0;

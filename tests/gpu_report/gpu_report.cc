@@ -5,9 +5,9 @@
 //                                       dispatch, or "PASS fill BYTES"
 //   gpu_report kernels all|UNITS        one line for each kernel of all plans, or of the hot ones
 //   gpu_report compile FOLDER CACHE <LINES
-//                                       compiles each kernel; prints "KERNEL<tab>NAME=VALUE..."
-//                                       and writes its assembly to FOLDER/NUMBER.s. CACHE keeps
-//                                       bytecode between calls.
+//                                       compiles each kernel, prints a line
+//                                       "KERNEL<tab>NAME=VALUE...", and writes its assembly to
+//                                       FOLDER/NUMBER.s. CACHE keeps bytecode between calls.
 #include <fstream>
 #include <iostream>
 #include <set>

@@ -1,4 +1,4 @@
-"""The GPUs of the report, and how their drivers' compilers run without them."""
+"""The GPUs of the report, and how to run their drivers' compilers without the hardware."""
 
 import dataclasses
 import os
@@ -19,7 +19,7 @@ class Gpu:
 
     @property
     def bytes_needed(self):
-        """In flight, to keep the memory busy: bandwidth times latency."""
+        """The bytes that must be in flight to use the memory's bandwidth: bandwidth times latency."""
         return self.bandwidth * 700e-9
 
     def resident_lanes(self, waves):
@@ -36,7 +36,7 @@ GPUS = {gpu.name: gpu for gpu in (
 
 
 def command_for(gpu, deps, nvk, scratch):
-    """The start of a command line, and its environment."""
+    """Returns the start of the compiler's command line, and its environment."""
     environment = dict(os.environ, MESA_SHADER_CACHE_DISABLE="1", VKD3D_DEBUG="none",
                        VKD3D_SHADER_DEBUG="none")
     if gpu.driver == "NVK":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the compilers of real GPUs make of the kernels, without a GPU: ./dev gpu-report.
+"""./dev gpu-report: compiles the kernels with the drivers of real GPUs, without a GPU.
 
-Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails where a kernel
+Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails if a kernel
 spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code, or
-divides in its hot loop, unless exceptions.txt lists it; fails too where exceptions.txt lists what no
-longer fails, so that the list only shrinks, and where a plan keeps fewer bytes in flight than the
-memory needs. Writes report.json and report.html to OUT."""
+divides in its hot loop, and exceptions.txt does not list it. Also fails if exceptions.txt lists a kernel
+that passes, so that the list only shrinks, and if a plan keeps fewer bytes in flight than the memory
+needs. Writes report.json and report.html to OUT."""
 
 import argparse
 import collections
@@ -77,7 +77,7 @@ def lines_of(program, *arguments):
 
 
 def read_plans(program, gpu):
-    """Title -> [(pass, groups, kernel line)]; a fill has 0 groups and no kernel."""
+    """Returns {title: [(pass, groups, kernel line)]}. A fill has 0 groups and no kernel."""
     plans = {}
     for row in lines_of(program, "plans", gpu.compute_units):
         word, rest = row.split(" ", 1)
@@ -92,8 +92,8 @@ def read_plans(program, gpu):
 
 
 def plan_rows(gpu, plans, kernels):
-    """For each plan its passes, the groups of the dispatch whose loop loads most, and the bytes that it
-    keeps in flight, as a share of what the memory needs."""
+    """Returns for each plan its passes, the groups of the dispatch whose loop loads most, and the bytes that
+    this dispatch keeps in flight, relative to bytes_needed."""
     by_line = {kernel.line: kernel for kernel in kernels}
     rows = []
     for title, steps in plans.items():
@@ -113,8 +113,8 @@ def plan_rows(gpu, plans, kernels):
 
 
 def read_exceptions():
-    """(gpu, failure, kernel) of lines "KERNEL: GPU FAILURE..., GPU FAILURE...", each of them below a line
-    "reason: ..." that is for all that follow it."""
+    """Returns the set of (gpu, failure, kernel) from lines "KERNEL: GPU FAILURE..., GPU FAILURE...". A line
+    "reason: ..." applies to the lines that follow it."""
     exceptions, has_reason = set(), False
     for line in EXCEPTIONS.read_text().splitlines():
         if line.startswith("reason: "):
@@ -129,7 +129,7 @@ def read_exceptions():
 
 
 def judge(reports, is_all):
-    """The unexpected failures, and the exceptions that no longer are any."""
+    """Returns the unexpected failures, and the exceptions that are no longer needed."""
     listed = read_exceptions()
     found = {(gpu, failure, kernel.line) for gpu, kernels in reports.items() for kernel in kernels
              for failure in kernel.failures(GPUS[gpu])}
@@ -152,7 +152,7 @@ def print_summary(reports, found):
 
 
 def table(rows):
-    """As HTML, with the keys of the first row as its head."""
+    """An HTML table whose columns are the keys of the first row."""
     def cells(tag, values):
         return "".join(f"<{tag}>{html.escape(str(value))}</{tag}>" for value in values)
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -200,7 +200,7 @@ class Collector {
   // Complete rounds over orders and spacings, with random lengths, functions and types. A shape
   // that yields a new kernel for one of them is planned for all.
   void Collect(const PlanOptions& own) {
-    Random random(own.threads);
+    Random random(own.parallel_groups);
     for (int quiet = 0; quiet < kQuietRounds; ++quiet) {
       const size_t known = kernels_.size();
       for (const std::string_view order : kOrders) {
@@ -319,8 +319,8 @@ std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& 
 
 KernelList ListKernels() {
   Collector collector;
-  for (const DeviceKind kind : {DeviceKind::kSoftware, DeviceKind::kHardware}) {
-    collector.Collect(PlanOptionsFor(kind));
+  for (const AdapterSize size : {SizeOf(DeviceKind::kSoftware, 0, 0), AdapterSize()}) {
+    collector.Collect(PlanOptionsFor(size));
   }
   return std::move(collector).Take();
 }

@@ -11,6 +11,7 @@ class Gpu:
     product: str
     driver: str  # RADV or NVK
     chip: str  # as the driver calls it
+    compute_units: int  # AMD's compute units, NVIDIA's SMs
     processors: int  # that have `most_waves` waves each: AMD's SIMDs, NVIDIA's SMs
     most_waves: int
     wave_lanes: int
@@ -26,11 +27,11 @@ class Gpu:
 
 
 GPUS = {gpu.name: gpu for gpu in (
-    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 192, 16, 64, 0.96e12),
-    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 160, 16, 64, 0.512e12),
-    Gpu("vega20", "Radeon VII", "RADV", "vega20", 240, 10, 64, 1.02e12),
-    Gpu("gh100", "H200", "NVK", "180", 132, 64, 32, 4.8e12),
-    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 48, 32, 1.01e12),
+    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 96, 192, 16, 64, 0.96e12),
+    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 80, 160, 16, 64, 0.512e12),
+    Gpu("vega20", "Radeon VII", "RADV", "vega20", 60, 240, 10, 64, 1.02e12),
+    Gpu("gh100", "H200", "NVK", "180", 132, 132, 64, 32, 4.8e12),
+    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 128, 48, 32, 1.01e12),
 )}
 
 

@@ -4,7 +4,8 @@
 Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails if a kernel
 spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code, or
 divides in its hot loop, and exceptions.txt does not list it. Also fails if exceptions.txt lists a kernel
-that passes, so that the list only shrinks. Writes report.json and report.html to OUT."""
+that passes, so that the list only shrinks, and if a plan keeps fewer bytes in flight than the memory
+needs. Writes report.json and report.html to OUT."""
 
 import argparse
 import collections
@@ -70,11 +71,15 @@ def compile_for(gpu, options, lines):
     return kernels
 
 
-def read_plans(program):
+def lines_of(program, *arguments):
+    return subprocess.run([program, *map(str, arguments)], check=True, capture_output=True,
+                          text=True).stdout.splitlines()
+
+
+def read_plans(program, gpu):
     """Returns {title: [(pass, groups, kernel line)]}. A fill has 0 groups and no kernel."""
     plans = {}
-    output = subprocess.run([program, "plans"], check=True, capture_output=True, text=True).stdout
-    for row in output.splitlines():
+    for row in lines_of(program, "plans", gpu.compute_units):
         word, rest = row.split(" ", 1)
         if word == "plan":
             steps = plans.setdefault(rest, [])
@@ -156,6 +161,7 @@ def table(rows):
 
 
 def write_reports(out, reports, plans):
+    """`plans` has the rows of each GPU."""
     everything = {}
     page = ["<!doctype html><meta charset=utf-8><title>GPU report</title><style>body{font:14px sans-serif}"
             "table{border-collapse:collapse}td,th{padding:2px 8px;border-bottom:1px solid #ddd;"
@@ -167,11 +173,10 @@ def write_reports(out, reports, plans):
                  "code": each.code_bytes,
                  **(dataclasses.asdict(each.loop) if each.loop else {}),
                  "fails": " ".join(each.failures(gpu)), "kernel": each.line} for each in kernels]
-        flights = plan_rows(gpu, plans, kernels)
-        everything[name] = {"gpu": dataclasses.asdict(gpu), "kernels": rows, "plans": flights}
+        everything[name] = {"gpu": dataclasses.asdict(gpu), "kernels": rows, "plans": plans[name]}
         page += [f"<h1>{name}: {gpu.product}, {gpu.driver}</h1><h2>Kernels</h2>", table(rows),
                  f"<h2>Plans; {gpu.bytes_needed / 1e6:.1f} MB in flight keep the memory busy</h2>",
-                 table(flights)]
+                 table(plans[name])]
     (out / "report.json").write_text(json.dumps(everything, indent=1))
     (out / "report.html").write_text("\n".join(page))
 
@@ -188,18 +193,26 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     options.cache.mkdir(parents=True, exist_ok=True)
 
-    which = "all" if options.all else "hot"
-    lines = subprocess.run([options.program, "kernels", which], check=True, capture_output=True,
-                           text=True).stdout.splitlines()
-    reports = {name: compile_for(GPUS[name], options, lines) for name in options.gpu or GPUS}
-    write_reports(options.out, reports, read_plans(options.program))
+    reports, plans = {}, {}
+    for name in options.gpu or GPUS:
+        gpu = GPUS[name]
+        if gpu.driver == "NVK":
+            subprocess.run(["cmake/fetch_nvk.sh", options.nvk], check=True)
+        which = "all" if options.all else gpu.compute_units
+        lines = lines_of(options.program, "kernels", which)
+        reports[name] = compile_for(gpu, options, lines)
+        plans[name] = plan_rows(gpu, read_plans(options.program, gpu), reports[name])
+    write_reports(options.out, reports, plans)
     found, fresh, stale = judge(reports, options.all)
+    idle = [(name, row["plan"], f"{row['share_needed']} of the bytes needed") for name in plans
+            for row in plans[name] if row.get("share_needed", 1) < 1]
     print_summary(reports, found)
-    for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale)):
+    for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale),
+                          ("Keeps too little in flight", idle)):
         for entry in entries:
             print(f"{what}: {' '.join(entry)}")
     print(f"{options.out / 'report.html'} and report.json have every kernel and plan.")
-    return 1 if fresh or stale else 0
+    return 1 if fresh or stale or idle else 0
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/fold_kernels.h"
 #include "kernels/cpu/move_kernels.h"
+#include "kernels/cpu/strided_walk.h"
 #include "kernels/cpu/task_memory.h"
-#include "kernels/cpu/walk.h"
 
 namespace opmill {
 namespace {

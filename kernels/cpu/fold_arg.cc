@@ -99,9 +99,14 @@ struct ArgFold {
       a = hn::Max(a, Keys::Load(d, from + count - n));
       i = count;
     }
-    HWY_ALIGN T lanes[kStateStep];
-    hn::Store(hn::Max(a, b), d, lanes);
-    T greatest = *std::max_element(lanes, lanes + n);
+    T greatest;
+    if constexpr (sizeof(T) > 1) {
+      greatest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
+    } else {  // bytes have no such instruction
+      HWY_ALIGN T lanes[kStateStep];
+      hn::Store(hn::Max(a, b), d, lanes);
+      greatest = *std::max_element(lanes, lanes + n);
+    }
     for (; i < count; ++i) greatest = std::max(greatest, Keys::Of(from[i]));
     return greatest;
   }

@@ -293,9 +293,11 @@ class FoldProgram : public CpuProgram {
     if (work_.is_hardmax) {
       StoreOnes(reinterpret_cast<const uint32_t*>(results), width, kept, output);
     } else if (work_.is_top_1) {
+      const uint64_t step = work_.reduced.size() == 1 ? work_.reduced[0].input : 0;
       for (uint64_t i = 0; i < width; ++i, kept.Next()) {
         const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
-        const uint64_t place = kept.input() + Walk(work_.reduced, position).input();
+        const uint64_t place =
+            kept.input() + (step > 0 ? position * step : Walk(work_.reduced, position).input());
         CopyElement(output + kept.output() * element_bytes_,
                     buffers.inputs[0] + place * element_bytes_, element_bytes_);
         CopyElement(buffers.outputs[1] + kept.indices() * work_.result_bytes,

@@ -101,7 +101,7 @@ def memory(part, options):
                          "How many there may be, --max_streams and --max_executions say."])
     for what, words in (
             ("idle ExecuteStream", {"streams": count}),
-            ("execution of 4 KiB in flight", {"streams": 1, "executions": 4 * count,
+            ("execution of 4 KiB in flight", {"streams": 2, "executions": 2 * count,
                                               "desc": desc("argmin", 1, 1024)}),
             ("execution of 1 MiB in flight", {"streams": 1, "executions": count // 4,
                                               "desc": desc("argmin", 256, 1024)})):

@@ -113,6 +113,7 @@ size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) 
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
                                   const SharedMemory& memory, ExecutionRequest& begin) {
+  arrived_ = begin.origin.arrived;
   ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
@@ -355,8 +356,8 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
   return true;
 }
 
-void InferRequest::CountFailure(absl::Time arrived) const {
-  if (model_ != nullptr) model_->statistics->AddFailure(absl::Now() - arrived);
+void InferRequest::CountFailure() const {
+  if (model_ != nullptr) model_->statistics->AddFailure(absl::Now() - arrived_);
 }
 
 }  // namespace opmill::oip

@@ -65,8 +65,9 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
   const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
-  return new ModelInferCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                            models_, parts_.shared_memory);
+  return SingleExecutionCall::Start<ModelInferCall>(*context, std::move(origin), parts_.executor,
+                                                    parts_.open_calls, models_,
+                                                    parts_.shared_memory);
 }
 
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {

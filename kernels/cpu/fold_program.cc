@@ -14,7 +14,8 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
-constexpr uint64_t kMostTaskElements = uint64_t{1} << 20;
+// Of the slowest elements, which lie apart and are gathered, a task folds this many in a millisecond.
+constexpr uint64_t kMostTaskElements = uint64_t{1} << 18;
 constexpr uint64_t kTasks = 64;          // enough for many processors, but few partial results
 constexpr uint64_t kRowBatch = 64;       // rows in one call of `columns`
 constexpr uint64_t kStateBytes = 32768;  // of a tile of columns; stays in the L1 cache

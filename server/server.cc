@@ -49,6 +49,7 @@ void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
       .Add("name", adapter.name)
       .Add("kind", adapter.kind == DeviceKind::kHardware ? "hardware" : "software")
       .Add("driver", adapter.driver)
+      .Add("groups", uint64_t{adapter.size.groups})
       .Add(opened);
   if (!opened.ok()) return;
   for (const OldDriver& old : adapter.old_drivers) {

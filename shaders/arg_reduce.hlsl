@@ -7,7 +7,7 @@
 #include "include/dispatch.hlsli"
 #include "include/candidate.hlsli"
 
-// A position as it is kept in parts, where the smaller one always wins.
+// A position or turn as it is kept, where the smaller one always wins; and back.
 UINTS Ordered(UINTS position) { return position ^ c.position_mask; }
 
 struct Part {
@@ -29,7 +29,7 @@ Part Join(Part a, Part b) {
   return a;
 }
 
-// The best element that a lane has read. A turn is the number of an item among those of the lane.
+// The best element that a lane has read, and its turn (reduction.hlsli).
 #if LOAD == LOAD_RECORD
 #elif VECTOR_ELEMENTS > 4
 // The key in the high bits and the turn plus 1 in the low bits, so that one comparison also decides
@@ -55,7 +55,7 @@ BITS KeyOf(Walked w) { return w.code >> 16; }
 #else
 struct Walked {
   BITS key;
-  UINTS turn;
+  UINTS turn;  // plus 1, ordered as positions are
 };
 
 Walked NothingWalked() {
@@ -67,14 +67,13 @@ Walked NothingWalked() {
 
 void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   BITS key = CandidateKeyOf(bits);
-  // An equal key replaces the previous one only if the last is wanted, or if there was none.
-  BOOLS open = (w.turn | c.position_mask) == NOWHERE;
-  BOOLS better = inside && (KeyAbove(key, w.key) || (KeyEqual(key, w.key) && open));
+  UINTS ordered = Ordered((UINTS)turn + 1);
+  BOOLS better = inside && CandidateBefore(key, ordered, w.key, w.turn);
   w.key = better ? key : w.key;
-  w.turn = better ? (UINTS)turn : w.turn;
+  w.turn = better ? ordered : w.turn;
 }
 
-UINTS TurnOf(Walked w) { return w.turn; }
+UINTS TurnOf(Walked w) { return Ordered(w.turn) - 1; }
 BOOLS HasWalked(Walked w) { return w.turn != NOWHERE; }
 BITS KeyOf(Walked w) { return w.key; }
 #endif

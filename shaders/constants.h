@@ -30,7 +30,7 @@ struct GroupConstants {
   uint group_columns;  // groups.x: flat groups are first_group + group.y * group_columns + group.x
   uint first_group;    // not 0 in the later parts of a dispatch that was cut
   uint unit_count;     // units dealt to lanes, as the kernel defines them; 0 if groups take all
-  uint lane_units;     // units that a lane takes, THREADS apart
+  uint zero;           // always 0, opaque to the optimizer
 };
 
 // Where the buffers of an instance start in the views of t0, t1, u0 and u1, in elements of the

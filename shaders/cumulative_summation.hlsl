@@ -158,15 +158,14 @@ void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 
 [numthreads(THREADS, 1, 1)]
 void ScanSequences(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint2 units = EnterUnits(group, lane);
-  [loop] for (uint sequence = units.x; sequence < units.y; sequence += THREADS) {
-    Offsets at = KeptOffsets(sequence);
-    uint input = c.input_base + at.input;
-    uint output = c.output_base + at.output;
-    SUM sum = (SUM)0;
-    [loop] for (uint i = 0; i < c.length; ++i) {
-      sum = Step(output, i, sum, ElementAt(input, i));
-    }
+  uint sequence = EnterGroup(group) * THREADS + lane;
+  if (sequence >= c.groups.unit_count) return;
+  Offsets at = KeptOffsets(sequence);
+  uint input = c.input_base + at.input;
+  uint output = c.output_base + at.output;
+  SUM sum = (SUM)0;
+  [loop] for (uint i = 0; i < c.length; ++i) {
+    sum = Step(output, i, sum, ElementAt(input, i));
   }
 }
 

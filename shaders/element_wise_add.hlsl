@@ -118,14 +118,13 @@ uint4 KeepElements(uint4 v, uint count) {
 
 [numthreads(THREADS, 1, 1)]
 void AddVectors(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint2 units = EnterUnits(group, lane);
-  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) {
-    Place at = PlaceOf(unit);
-    uint4 sum = AddWords(VectorOfA(at.a), VectorOfB(at.b));
-    uint left = c.row_length - at.in_row * VECTOR_ELEMENTS;
-    [branch] if (left < VECTOR_ELEMENTS) sum = KeepElements(sum, left);
-    Output[instance.write0 + at.output / VECTOR_ELEMENTS] = sum;
-  }
+  uint unit = EnterGroup(group) * THREADS + lane;
+  if (unit >= c.groups.unit_count) return;
+  Place at = PlaceOf(unit);
+  uint4 sum = AddWords(VectorOfA(at.a), VectorOfB(at.b));
+  uint left = c.row_length - at.in_row * VECTOR_ELEMENTS;
+  [branch] if (left < VECTOR_ELEMENTS) sum = KeepElements(sum, left);
+  Output[instance.write0 + at.output / VECTOR_ELEMENTS] = sum;
 }
 
 #else
@@ -134,13 +133,12 @@ RWBuffer<BITS> Output : register(u0);
 
 [numthreads(THREADS, 1, 1)]
 void AddElements(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
-  uint2 units = EnterUnits(group, lane);
-  [loop] for (uint unit = units.x; unit < units.y; unit += THREADS) {
-    Place at = PlaceOf(unit);
-    BITS a = ElementOf(A[instance.read0 + at.a / VECTOR_ELEMENTS], at.a % VECTOR_ELEMENTS);
-    BITS b = ElementOf(B[instance.read1 + at.b / VECTOR_ELEMENTS], at.b % VECTOR_ELEMENTS);
-    Output[instance.write0 + at.output] = AddWords(a, b);
-  }
+  uint unit = EnterGroup(group) * THREADS + lane;
+  if (unit >= c.groups.unit_count) return;
+  Place at = PlaceOf(unit);
+  BITS a = ElementOf(A[instance.read0 + at.a / VECTOR_ELEMENTS], at.a % VECTOR_ELEMENTS);
+  BITS b = ElementOf(B[instance.read1 + at.b / VECTOR_ELEMENTS], at.b % VECTOR_ELEMENTS);
+  Output[instance.write0 + at.output] = AddWords(a, b);
 }
 
 #endif

@@ -17,8 +17,9 @@
 #define RESULT_WORD 1    // an output of at most 4 bytes
 #define RESULT_PAIR 2    // an output of 8 bytes
 
-// arg_reduce counts the items of a lane in 16 bits if elements have 1 or 2 bytes.
-#define MOST_NARROW_TURNS 65533
+// The most items of a lane of arg_reduce: it counts them, with the 4 sets of a vector of bytes, in
+// 16 bits.
+#define MOST_LANE_ITEMS (65533 / 4)
 
 OPMILL_SHARED_BEGIN
 
@@ -50,7 +51,6 @@ struct ReductionConstants {
   uint index_base;     // position of this dispatch's first element in the complete reduction
   uint reduced_count;  // elements reduced into one result, over all dispatches
   uint position_mask;  // arg_reduce: ~0 for the last of equals, 0 for the first
-  uint opaque_zero;    // always 0, opaque to the optimizer
 
   uint record_base;       // first record that is written
   uint record_stride;     // written records from one result to the next

@@ -81,6 +81,7 @@ int Bench(const CommandLine& line) {
   options.desc = ReadOperator(op, input, flags);
   options.execution.feature_level = ReadFeatureLevel(flags);
   options.execution.timeout = flags.Time("deadline", absl::InfiniteDuration());
+  options.execution.priority = ReadPriority(flags);
   const std::vector<uint32_t> concurrency = ReadConcurrency(flags);
   options.duration = flags.Time("duration", absl::Seconds(5));
   options.warm_up = std::min(options.duration / 5, kMaxWarmUp);
@@ -146,7 +147,8 @@ const Verb& BenchVerb() {
             {"rpc",
              "NAME",
              "execute_stream: one stream for all (default); execute: a call for each",
-             {"execute_stream", "execute"}}};
+             {"execute_stream", "execute"}},
+            {"priority", "NUMBER", "of your executions that wait, the greatest runs first; 0"}};
         for (const Flag& flag : OperatorFlags(TensorFlags())) flags.push_back(flag);
         return flags;
       }()),

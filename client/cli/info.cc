@@ -49,6 +49,7 @@ std::string ServerText(const v1::GetServerInfoResponse& info) {
       {"memory", device.memory_bytes() == 0 ? "unknown" : BytesText(device.memory_bytes())},
       {"unified memory", device.unified_memory() ? "yes" : "no"},
       {"standby", StandbyText(info)},
+      {"shared memory", info.shared_memory() ? "on" : "off"},
       {"feature level", NameOf(info.feature_level())}};
   return TextTable(rows, /*align_right=*/false);
 }
@@ -75,6 +76,7 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"each caller", CallerLimitsText(limits.caller_limits())},
                     {"connections", absl::StrCat(limits.max_connections())},
                     {"calls per connection", absl::StrCat(limits.max_calls_per_connection())},
+                    {"regions of shared memory", absl::StrCat(limits.max_shared_memory_regions())},
                     {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},
                    /*align_right=*/false);
 }

@@ -1,5 +1,6 @@
 #include "kernels/base/json_text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -7,6 +8,15 @@
 
 namespace opmill {
 namespace {
+
+// The length of the characters at the start of the text that JSON writes as they are. Almost all
+// texts have no others.
+size_t PlainLength(absl::string_view text) {
+  const auto end = std::find_if(text.begin(), text.end(), [](char c) {
+    return c < 0x20 || c == '"' || c == '\\' || static_cast<uint8_t>(c) >= 0x80;
+  });
+  return static_cast<size_t>(end - text.begin());
+}
 
 // The length of the first character in bytes; 0 if it is not valid UTF-8.
 size_t CharacterLength(absl::string_view text) {
@@ -34,7 +44,11 @@ std::string JsonString(absl::string_view text) {
 
 void AppendJsonString(std::string& json, absl::string_view text) {
   json += '"';
-  while (!text.empty()) {
+  while (true) {
+    const size_t plain = PlainLength(text);
+    json.append(text.data(), plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const char first = text[0];
     const size_t length = CharacterLength(text);
     if (first == '"' || first == '\\') {

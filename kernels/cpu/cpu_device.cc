@@ -12,9 +12,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/cpu/cpu_operators.h"
-#include "kernels/cpu/host.h"
 #include "kernels/cpu/host_buffers.h"
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/cpu/operating_system.h"
 #include "kernels/cpu/thread_pool.h"
 
 namespace opmill {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/strided_walk.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/cpu/top_k_kernels.h"
-#include "kernels/cpu/walk.h"
 
 namespace opmill {
 namespace {

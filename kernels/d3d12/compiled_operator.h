@@ -26,7 +26,6 @@ class D3D12CompiledOperator : public CompiledOperator {
 
   const OperatorPlan& plan() const { return plan_; }
   uint64_t generation() const { return generation_; }
-  uint64_t dispatch_count() const { return dispatch_count_; }
   Pace& pace() const { return pace_; }
   // True if a kernel reads an output.
   bool reads_outputs() const { return reads_outputs_; }

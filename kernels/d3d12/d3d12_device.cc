@@ -190,7 +190,7 @@ class D3D12Device : public Device {
              .driver = adapter.driver,
              .shader_model = "5.1",
              .memory_bytes = adapter.memory_bytes};
-    plan_options_ = PlanOptionsFor(info_.kind);
+    plan_options_ = PlanOptionsFor(adapter.size);
     plan_options_.max_scratch_bytes = options_.max_scratch_bytes;
     if (info_.memory_bytes != 0) {
       plan_options_.max_scratch_bytes =
@@ -306,20 +306,10 @@ class D3D12Device : public Device {
 
 }  // namespace
 
-PlanOptions PlanOptionsFor(DeviceKind kind) {
+PlanOptions PlanOptionsFor(AdapterSize size) {
   PlanOptions plan;
-  if (kind == DeviceKind::kSoftware) {
-    // Groups are distributed to the host's threads; many groups per thread even out differences. A
-    // group with as many lanes as a SIMD register needs no switching at barriers and reads 128
-    // adjacent bytes per step (measurements: docs/notes/kernels-on-lavapipe.md).
-    plan.parallel_groups = std::max(64u, 32 * std::thread::hardware_concurrency());
-    plan.threads = 8;
-  } else {
-    // An H100 has room for 1056 groups of 256 lanes. No interface of Direct3D gives that number.
-    plan.parallel_groups = 1024;
-    plan.threads = 256;
-    plan.prefers_wide_rows = true;
-  }
+  plan.parallel_groups = size.groups;
+  plan.threads = 256;
   return plan;
 }
 

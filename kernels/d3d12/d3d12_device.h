@@ -57,9 +57,9 @@ struct D3D12DeviceOptions {
 // be opened. Run callbacks may call Run and Allocate, but no other method of the device.
 absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptions& options);
 
-// The plan options for an adapter of this kind, before its memory is taken into account. Every
-// device has the same `threads`, which are part of the names of kernels.
-PlanOptions PlanOptionsFor(DeviceKind kind);
+// The plan options for an adapter of this size, before its memory is taken into account. All
+// adapters have the same `threads`, which are part of the names of kernels.
+PlanOptions PlanOptionsFor(AdapterSize size = {});
 
 // Simulates the loss of the device: runs in flight end with Unavailable, and the device is rebuilt.
 // `device` must come from CreateD3D12Device.

@@ -63,7 +63,7 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
     absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[desc];
     is_mine = entry.compilation == nullptr;
-    if (is_mine) entry.compilation = std::make_shared<Compilation>();
+    if (is_mine) entry.compilation = std::make_shared<Compilation>(desc);
     was_cached = entry.compiled;
     entry.last_use = ++clock_;
     compilation = entry.compilation;
@@ -84,7 +84,7 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
                      " of waiting for another caller to compile ", ToString(desc), "."));
   }
   RETURN_IF_ERROR(compilation->result.status());
-  return CachedOperator{*compilation->result, was_cached, absl::Now() - start};
+  return CachedOperator{*compilation->result, was_cached, absl::Now() - start, compilation->text};
 }
 
 std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
@@ -98,7 +98,8 @@ std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated)
   if (found == entries_.end() || !found->second.compiled) return std::nullopt;
   found->second.last_use = ++clock_;
   ++statistics_.hits;
-  return CachedOperator{*found->second.compilation->result, true, absl::Now() - start};
+  const Compilation& compilation = *found->second.compilation;
+  return CachedOperator{*compilation.result, true, absl::Now() - start, compilation.text};
 }
 
 void OperatorCache::Invalidate() {

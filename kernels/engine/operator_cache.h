@@ -45,8 +45,9 @@ struct OperatorCacheStatistics {
 
 struct CachedOperator {
   std::shared_ptr<const CompiledOperator> compiled;
-  bool was_cached = false;  // false if this caller compiled it or waited
-  absl::Duration duration;  // time that this caller compiled or waited
+  bool was_cached = false;                  // false if this caller compiled it or waited
+  absl::Duration duration;                  // time that this caller compiled or waited
+  std::shared_ptr<const std::string> text;  // of the normalized descriptor
 };
 
 // Thread-safe. An operator in use outlives its eviction. Example:
@@ -79,6 +80,10 @@ class OperatorCache {
   using Result = absl::StatusOr<std::shared_ptr<const CompiledOperator>>;
 
   struct Compilation {
+    explicit Compilation(const OperatorDesc& desc)
+        : text(std::make_shared<const std::string>(ToString(desc))) {}
+
+    const std::shared_ptr<const std::string> text;
     absl::Notification done;
     Result result = absl::UnknownError("The compilation has not ended.");  // constant once done
   };

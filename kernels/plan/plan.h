@@ -3,7 +3,6 @@
 #ifndef OPMILL_KERNELS_PLAN_PLAN_H_
 #define OPMILL_KERNELS_PLAN_PLAN_H_
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -111,18 +110,11 @@ uint64_t PlanBytes(const OperatorPlan& plan);
 struct PlanOptions {
   uint64_t max_view_elements = uint64_t{1} << 27;  // per typed view, in elements of its format
   uint64_t max_scratch_bytes = uint64_t{16} << 30;
-  uint32_t parallel_groups = 16;   // number of groups that fill the device
-  uint32_t threads = 64;           // per group
-  bool prefers_wide_rows = false;  // hardware: lanes should read adjacent memory
+  uint32_t parallel_groups = 16;  // number of groups that fill the device
+  uint32_t threads = 64;          // per group
 
   // The number of lanes that fill the device.
   uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
-
-  // The number of units, at most `most`, that a lane processes one after another if there are more
-  // units than lanes.
-  uint64_t turns(uint64_t units, uint64_t most) const {
-    return std::clamp<uint64_t>(units / parallel_lanes(), 1, std::max<uint64_t>(1, most));
-  }
 };
 
 // `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the

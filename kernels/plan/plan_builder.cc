@@ -163,12 +163,11 @@ void SetGroups(Dispatch& dispatch, uint64_t count, uint32_t first_group) {
   dispatch.constants.set_groups(constants);
 }
 
-void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes) {
+void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lanes) {
   GroupConstants constants = dispatch.constants.groups();
   constants.unit_count = static_cast<uint32_t>(units);
-  constants.lane_units = static_cast<uint32_t>(lane_units);
   dispatch.constants.set_groups(constants);
-  SetGroups(dispatch, CeilDiv(units, lane_units * lanes));
+  SetGroups(dispatch, CeilDiv(units, lanes));
 }
 
 void FillGaps(PlanBuilder& builder, BufferRole role, const TensorDesc& desc) {

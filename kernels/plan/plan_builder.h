@@ -79,9 +79,8 @@ BufferView InFormat(BufferView view, ViewFormat format);
 // Sets the dimensions that a kernel walks, and their number.
 void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank);
 
-// Deals units to groups of `lanes` lanes, or sets of lanes that share a unit, `lane_units` to each.
-// The dispatch must have its constants.
-void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lane_units, uint64_t lanes);
+// Deals units to groups of `lanes` lanes, one to each. The dispatch must have its constants.
+void DealUnits(Dispatch& dispatch, uint64_t units, uint64_t lanes);
 
 // Deals `count` groups over the two dimensions that a dispatch has, counted from `first_group`.
 // The dispatch must have its constants.

@@ -21,11 +21,11 @@ inline constexpr uint64_t kMinRowLanes = 8;
 // Not measured.
 inline constexpr uint64_t kAdjacentUnits = 32;
 
-// The most items of one lane before a result is split over more groups; below the turns that
-// arg_reduce counts, and below 65535 rounds, after which some drivers end a loop.
+// The most items of one lane before a result is split over more groups; within what arg_reduce
+// counts, and below 65535 rounds, after which some drivers end a loop.
 // Not measured for GPUs.
 inline constexpr uint64_t kMaxLaneItems = 2048;
-static_assert(kMaxLaneItems < MOST_NARROW_TURNS);
+static_assert(kMaxLaneItems <= MOST_LANE_ITEMS);
 
 // The same for sums of floats: 32 additions of four items each, one after another, are within the
 // bound of any length (docs/operators.md; SumsThatRoundUp of the conformance test).
@@ -38,12 +38,6 @@ inline constexpr uint64_t kMaxLaneRecords = 16;
 // The fewest items of a lane before other groups share its result, which needs a second pass.
 // A pass costs a few microseconds, as much as a few rounds of loads. Not measured.
 inline constexpr uint64_t kMinSplitItems = 16;
-
-// Software devices, element-wise operators and cumulative_summation: a lane takes several units
-// with few steps, up to this many steps in all, because a group costs half a microsecond.
-// None, 64, 256, 1024: 58.6, 22.5, 21.8, 21.2 ms (lavapipe, an earlier kernel: SUM over axis 1 of
-// [4194304,4]).
-inline constexpr uint64_t kMinTurnItems = 1024;
 
 // The most records in scratch at a time: partial results of splits. Limits scratch to 256 MiB.
 // Not measured.

@@ -13,7 +13,6 @@
 #include "server/api/request_decoder.h"
 #include "server/api/result_stream.h"
 #include "server/execution/retry_delay.h"
-#include "server/observe/log.h"
 
 namespace opmill {
 
@@ -23,29 +22,18 @@ ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context
                                             const ExecuteStreamOptions& options) {
   const std::shared_ptr<ExecuteStreamCall> call(
       new ExecuteStreamCall(context, std::move(origin), executor, open_calls, timer, options));
-  {
-    const absl::MutexLock lock(&call->mutex_);
-    call->self_ = call;
-  }
-  open_calls.Add(*call);
-  // Headers at once: a caller that waits for them before it sends is right to.
-  call->StartSendInitialMetadata();
-  call->Advance();
+  call->Open(call);
   return call.get();
 }
 
 ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
                                      DeadlineTimer& timer, const ExecuteStreamOptions& options)
-    : context_(context),
-      executor_(executor),
-      open_calls_(open_calls),
+    : StreamCall(context, std::move(origin), executor, open_calls, options.max_executions),
       timer_(timer),
-      options_(options),
-      origin_(std::move(origin)),
-      state_(options.max_executions) {}
+      options_(options) {}
 
-void ExecuteStreamCall::Advance(bool reads_ahead) {
+void ExecuteStreamCall::AdvanceWith(bool reads_ahead) {
   for (;;) {
     switch (Step(reads_ahead)) {
       case StreamState::Work::kNone:
@@ -61,13 +49,11 @@ void ExecuteStreamCall::Advance(bool reads_ahead) {
   }
 }
 
-// gRPC calls no reaction from within the Start functions and Finish, so they are called under the
-// lock: nothing is started after Finish. The caller keeps the object alive.
 StreamState::Work ExecuteStreamCall::Step(bool reads_ahead) {
   const absl::MutexLock lock(&mutex_);
   StreamState::Actions actions = state_.Advance(reads_ahead);
   if (actions.write.has_value()) Write(*std::move(actions.write));
-  if (actions.finish.has_value()) End(*actions.finish);
+  if (actions.finish.has_value()) End(*actions.finish, begins_);
   if (actions.work == StreamState::Work::kMessage) message_.Swap(&read_);
   if (actions.read) StartRead(&read_);
   return actions.work;
@@ -97,15 +83,6 @@ void ExecuteStreamCall::Write(StreamState::Reply reply) {
   StartWrite(&written_, options);
 }
 
-void ExecuteStreamCall::End(const absl::Status& status) {
-  {
-    LogLine line(LogLevel::kInfo, "stream");
-    origin_.AddTo(line);
-    line.Add(status).Add("begins", begins_).Add("open", absl::Now() - opened_at_);
-  }
-  Finish(ToGrpcStatus(status));
-}
-
 void ExecuteStreamCall::OnReadDone(bool ok) {
   if (!ok && context_.IsCancelled()) {  // no half-close: the caller is gone
     Abort(CallerIsGone(context_));
@@ -115,45 +92,7 @@ void ExecuteStreamCall::OnReadDone(bool ok) {
     const absl::MutexLock lock(&mutex_);
     state_.ReadDone(ok);
   }
-  Advance(/*reads_ahead=*/true);
-}
-
-void ExecuteStreamCall::OnWriteDone(bool ok) {
-  const absl::Status gone = ok ? absl::OkStatus() : CallerIsGone(context_);
-  std::shared_ptr<Execution> complete;
-  StreamState::Executions executions;
-  written_.Clear();
-  {
-    const absl::MutexLock lock(&mutex_);
-    complete = state_.WriteDone();
-    if (!ok) {
-      executions = state_.Fail(gone);
-      if (complete != nullptr) executions.push_back(complete);
-    }
-  }
-  if (ok && complete != nullptr) executor_.Finish(complete);
-  CancelAll(executions, gone);
-  Advance();
-}
-
-void ExecuteStreamCall::OnCancel() { Abort(CallerIsGone(context_)); }
-
-void ExecuteStreamCall::Abort(const absl::Status& why) {
-  StreamState::Executions executions;
-  {
-    const absl::MutexLock lock(&mutex_);
-    executions = state_.Fail(why);
-  }
-  CancelAll(executions, why);
-  Advance();
-}
-
-void ExecuteStreamCall::Drain() {
-  {
-    const absl::MutexLock lock(&mutex_);
-    state_.Drain();
-  }
-  Advance();
+  AdvanceWith(/*reads_ahead=*/true);
 }
 
 void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
@@ -165,31 +104,13 @@ void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
     if (stall == StreamState::Stall::kInput) stalled = state_.open();
   }
   if (stall == StreamState::Stall::kReader) {
-    Abort(ResultsAreNotRead(timeout));
-    context_.TryCancel();  // the write in flight ends no other way
+    EndUnread(timeout);
     return;
   }
   std::erase_if(stalled, [&](const auto& each) { return each->stalled(now) < timeout; });
   CancelAll(stalled, absl::DeadlineExceededError(
                          absl::StrCat("No input has come for ", absl::FormatDuration(timeout),
                                       " (stall_timeout), and some of it is missing.")));
-}
-
-void ExecuteStreamCall::OnDone() {
-  open_calls_.Remove(*this);
-  StreamState::Executions executions;
-  std::shared_ptr<ExecuteStreamCall> self;
-  {
-    const absl::MutexLock lock(&mutex_);
-    executions = state_.Close();
-    self.swap(self_);
-  }
-  CancelAll(executions, CallerIsGone(context_));
-}
-
-void ExecuteStreamCall::CancelAll(const StreamState::Executions& executions,
-                                  const absl::Status& why) {
-  for (const auto& execution : executions) executor_.Cancel(execution, why);
 }
 
 void ExecuteStreamCall::HandleMessage() {
@@ -245,7 +166,7 @@ void ExecuteStreamCall::RetryLater() {
 }
 
 absl::Status ExecuteStreamCall::Parse() {
-  if (origin_.connection != nullptr) origin_.connection->AddPayload(message_.Length());
+  CountPayload(message_);
   ASSIGN_OR_RETURN(SplitMessage message, SplitMessage::Take(message_, PayloadKind::kChunks));
   Incoming& incoming = incoming_.emplace(std::move(message));
   if (incoming.header->ParseFromString(incoming.message.header())) return absl::OkStatus();
@@ -318,15 +239,6 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
       .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
         call->Ready(id, execution);
       }};
-}
-
-RequestOrigin ExecuteStreamCall::OriginOf(uint64_t execution_id, absl::Time arrived) const {
-  RequestOrigin origin = origin_;
-  origin.connection = nullptr;    // the call as a whole counts as one user
-  origin.stream_place = nullptr;  // the same
-  origin.execution_id = execution_id;
-  origin.arrived = arrived;
-  return origin;
 }
 
 bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {

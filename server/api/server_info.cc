@@ -87,6 +87,7 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_connections(limits.max_connections);
   encoded.set_max_connections_per_address(limits.connections_per_address());
   encoded.set_max_calls_per_connection(limits.max_calls_per_connection);
+  encoded.set_max_shared_memory_regions(limits.max_shared_memory_regions);
   const CallerLimits& caller = limits.caller;
   if (caller.executions != 0 || caller.bytes != 0 || caller.rate != 0) {
     encoded.mutable_caller_limits()->set_executions(caller.executions);

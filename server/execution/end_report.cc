@@ -33,7 +33,7 @@ void ReportEnd(const Execution& execution, const absl::Status& status, Statistic
   LogLine line(LogLevel::kInfo, "execute");
   origin.AddTo(line);
   line.Add("execution_id", origin.execution_id)
-      .Add("operator", ToString(execution.desc()))
+      .Add("operator", *execution.description())
       .Add(status)
       .Add("upload", report.times.upload)
       .Add("compile", report.times.compile)

@@ -15,6 +15,14 @@ Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 
+std::shared_ptr<const std::string> Execution::description() const {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (description_ != nullptr) return description_;
+  }
+  return std::make_shared<const std::string>(ToString(desc()));
+}
+
 std::shared_ptr<BudgetedBuffer> Execution::output(size_t index) const {
   const absl::MutexLock lock(&mutex_);
   if (progress_.stage() != Stage::kStreaming) return nullptr;

@@ -103,6 +103,8 @@ class Execution {
     const absl::MutexLock lock(&mutex_);
     return work_bytes_;
   }
+  // The descriptor as text.
+  std::shared_ptr<const std::string> description() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Null until the results are ready, and after the execution has ended.
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -122,6 +124,8 @@ class Execution {
   ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
   TensorBuffers buffers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
+  // Of the compiled operator; null until there is one.
+  std::shared_ptr<const std::string> description_ ABSL_GUARDED_BY(mutex_);
   uint64_t work_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -189,6 +189,7 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.ended()) return;
     execution->compiled_ = std::move(found->compiled);
+    execution->description_ = std::move(found->text);
     complete = execution->progress_.Prepare(found->was_cached, found->duration);
   }
   if (complete) Enqueue(execution);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -33,6 +34,7 @@ constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
 
 // gRPC writes "ipv6:%5B::1%5D:51342".
 std::string WithoutPercentEncoding(absl::string_view text) {
+  if (!absl::StrContains(text, '%')) return std::string(text);
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool is_encoded = text[i] == '%' && i + 2 < text.size() &&

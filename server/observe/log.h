@@ -38,7 +38,7 @@ class LogLine {
   LogLine& Add(const absl::Status& status);
 
  private:
-  void AddRaw(absl::string_view key, const absl::AlphaNum& value);
+  void AddRaw(absl::string_view key, const absl::AlphaNum& value, absl::string_view unit = "");
 
   const LogLevel level_;
   const bool enabled_;

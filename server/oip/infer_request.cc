@@ -61,7 +61,8 @@ int32_t PriorityFrom(uint64_t number) {
 // Parameters of the protocol itself; all others are the model's.
 absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferParameter& value,
                                         ExecutionRequest& begin) {
-  if (absl::StartsWith(name, "triton_")) return true;  // wishes that other servers grant
+  // Wishes that other servers grant, and one for HTTP: outputs are always binary.
+  if (absl::StartsWith(name, "triton_") || name == "binary_data_output") return true;
   if (name == "priority") {
     ASSIGN_OR_RETURN(const uint64_t priority, UnsignedFrom(value, "parameters.priority"));
     begin.priority = PriorityFrom(priority);
@@ -111,6 +112,7 @@ size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) 
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
                                   const SharedMemory& memory, ExecutionRequest& begin) {
+  arrived_ = begin.origin.arrived;
   ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
@@ -352,8 +354,8 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
   return true;
 }
 
-void InferRequest::CountFailure(absl::Time arrived) const {
-  if (model_ != nullptr) model_->statistics->AddFailure(absl::Now() - arrived);
+void InferRequest::CountFailure() const {
+  if (model_ != nullptr) model_->statistics->AddFailure(absl::Now() - arrived_);
 }
 
 }  // namespace opmill::oip

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
 #include "proto/payload.h"
@@ -49,7 +50,7 @@ class InferRequest {
               grpc::ByteBuffer& message) const;
 
   // Counts an inference that has failed.
-  void CountFailure(absl::Time arrived) const;
+  void CountFailure() const;
 
  private:
   // The bytes of an input of the operator.
@@ -75,6 +76,7 @@ class InferRequest {
   absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
                              const OperatorDesc& desc);
 
+  absl::Time arrived_;
   std::shared_ptr<const Model> model_;
   std::string id_;
   std::optional<SplitMessage> message_;

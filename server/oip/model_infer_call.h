@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/api/single_execution_call.h"
 #include "server/oip/infer_request.h"
 
@@ -24,7 +23,6 @@ class ModelInferCall final : public SingleExecutionCall {
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
-    arrived_ = begin.origin.arrived;
     return request_.Decode(message, models_, memory_, begin);
   }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
@@ -38,12 +36,11 @@ class ModelInferCall final : public SingleExecutionCall {
                         grpc::ByteBuffer& message) override {
     return request_.Encode(execution, 0, message) ? Written::kLast : Written::kError;
   }
-  void Failed() override { request_.CountFailure(arrived_); }
+  void Failed() override { request_.CountFailure(); }
 
   const ModelTable& models_;
   const SharedMemory& memory_;
   InferRequest request_;
-  absl::Time arrived_ = absl::Now();
 };
 
 }  // namespace opmill::oip

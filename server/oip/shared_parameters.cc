@@ -13,6 +13,9 @@ namespace {
 constexpr absl::string_view kRegion = "parameters.shared_memory_region";
 constexpr absl::string_view kOffset = "parameters.shared_memory_offset";
 constexpr absl::string_view kByteSize = "parameters.shared_memory_byte_size";
+// Describe binary tensors over HTTP. KServe's client sends them over gRPC too.
+constexpr absl::string_view kBinaryData = "parameters.binary_data";
+constexpr absl::string_view kBinaryDataSize = "parameters.binary_data_size";
 
 std::string Below(absl::string_view path, absl::string_view name) {
   return absl::StrCat(path, ".", name);
@@ -34,12 +37,14 @@ std::string ByteSizePath(absl::string_view path) { return Below(path, kByteSize)
 absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     const google::protobuf::Map<std::string, inference::InferParameter>& parameters,
     const std::string& path, size_t index, const Regions& regions) {
-  if (parameters.empty()) return std::nullopt;
+  bool is_shared = false;
   std::optional<std::string> region;
   uint64_t offset = 0;
   std::optional<uint64_t> byte_size;
   for (const auto& [name, value] : parameters) {
     const std::string full_name = absl::StrCat("parameters.", name);
+    if (full_name == kBinaryData || full_name == kBinaryDataSize) continue;
+    is_shared = true;
     const std::string field = Below(path, full_name);
     if (full_name == kRegion) {
       region = TextOf(value);
@@ -52,6 +57,7 @@ absl::StatusOr<std::optional<SharedTensor>> OpenShared(
                                               "\") is not a parameter that this server knows."));
     }
   }
+  if (!is_shared) return std::nullopt;
   if (!region.has_value() || !byte_size.has_value()) {
     const std::string field = Below(path, region.has_value() ? kByteSize : kRegion);
     return InvalidField(field, absl::StrCat(field, " is not given."));

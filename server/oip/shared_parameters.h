@@ -21,7 +21,7 @@ struct Regions {
   absl::string_view caller;
 };
 
-// The range that the parameters name; nothing if there are none. All other parameters are refused.
+// The range that the parameters name; nothing if they name none. Refuses unknown parameters.
 // `path` is that of the tensor in the request, `index` that among the tensors of the operator.
 absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     const google::protobuf::Map<std::string, inference::InferParameter>& parameters,

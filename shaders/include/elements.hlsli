@@ -1,5 +1,5 @@
-// The elements of a tensor inside 16-byte vectors: how many, their bits, and keys that order them.
-// DATA_TYPE holds DirectML's number of the type.
+// How vectors of 16 bytes hold the elements of a tensor, the elements' bits, and keys that order
+// them. DATA_TYPE is DirectML's number of the element type.
 
 #define TYPE_FLOAT32 1
 #define TYPE_FLOAT16 2
@@ -27,7 +27,7 @@
 #define IS_SIGNED_INT (DATA_TYPE == TYPE_INT64 || DATA_TYPE == TYPE_INT32 || \
                        DATA_TYPE == TYPE_INT16 || DATA_TYPE == TYPE_INT8)
 
-// Elements that are folded side by side: 4, each with a result of its own, or 1.
+// The number of elements that are folded side by side, each into its own result: 4 or 1.
 #ifndef WIDTH
 #define WIDTH 1
 #endif
@@ -48,7 +48,7 @@
 #define COMPONENTS 0
 #endif
 
-// The bits of one element, in the low end of 32 or 64, or of WIDTH elements.
+// The bits of WIDTH elements, each in the low bits of a word; or those of one element of 64 bits.
 #if IS_WIDE
 #define BITS uint2
 #else
@@ -81,11 +81,12 @@ void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
 #endif
 
 #if !IS_WIDE
-// The elements of a word are compared in its high bits, with bits of others below them.
+// Shorter elements are compared in the high bits of a word. The bits of other elements may be below
+// them.
 #define ELEMENT_SHIFT (32 - 128 / VECTOR_ELEMENTS)
 #endif
 
-// One word, by a number that is known only at run time.
+// v[word], where `word` is not known to the compiler.
 uint WordOf(uint4 v, uint word) {
   uint low = (word & 1) != 0 ? v.y : v.x;
   uint high = (word & 1) != 0 ? v.w : v.z;
@@ -98,7 +99,7 @@ uint WordOf(uint4 v, uint word) {
 #define ComponentOf(v, i) (v)
 #endif
 
-// The same for one element of a vector.
+// One element of a vector, where its index is not known to the compiler.
 #if VECTOR_ELEMENTS == 2
 uint2 ElementOf(uint4 v, uint element) {
   return element == 0 ? v.xy : v.zw;
@@ -109,8 +110,8 @@ uint ElementOf(uint4 v, uint element) {
 #endif
 }
 
-// Keys are unsigned and order elements as numbers; comparing them needs no float and no driver's
-// opinion of NaN, denormals or -0.
+// Keys are unsigned integers in the order of the numbers. Comparing them gives the same result on all
+// drivers, also for NaN, denormals and -0.
 BOOLS KeyAbove(BITS a, BITS b) {
 #if IS_WIDE
   return a.y > b.y || (a.y == b.y && a.x > b.x);
@@ -139,7 +140,7 @@ BOOLS KeyEqual(BITS a, BITS b) {
 BOOLS IsNan(BITS bits) { return (bits & (ELEMENT_MASK & ~SIGN_BIT)) > INFINITY_BITS; }
 #endif
 
-// Ascending over every number; NaN is not treated. -0 comes right below +0.
+// Increases with the number; -0 is just below +0. NaNs are not treated specially.
 BITS NumberKey(BITS bits) {
 #if IS_FLOAT
   return (bits & SIGN_BIT) != 0 ? ~bits & ELEMENT_MASK : bits | SIGN_BIT;
@@ -160,7 +161,7 @@ BITS NumberOfKey(BITS key) {
 #endif
 }
 
-// Descending keys turn "smallest" into "largest".
+// Reverses the order of keys, so that the smallest number has the largest key.
 BITS Flip(BITS key) {
 #if IS_WIDE
   return ~key;
@@ -169,7 +170,7 @@ BITS Flip(BITS key) {
 #endif
 }
 
-// -0 and +0 become one number.
+// Replaces -0 by +0.
 BITS FoldZero(BITS bits) {
 #if IS_FLOAT
   return bits == SIGN_BIT ? (BITS)0 : bits;

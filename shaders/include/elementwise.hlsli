@@ -1,7 +1,6 @@
 // Where the elements of a unit are, in kernels of two inputs, element by element.
 #include "elementwise_constants.h"
 #define KERNEL_CONSTANTS ElementwiseConstants
-#define SHORT_WALKS 1
 #include "include/dispatch.hlsli"
 
 // Offsets of a unit's first element in each tensor's view, and which unit of its row it is.
@@ -21,9 +20,9 @@ Place PlaceOf(uint unit) {
   at.in_row = unit;
   uint rest = unit;
   [branch] if (c.rank > 1) {
-    at.in_row = unit % constants.dims[c.rank - 1].size;
+    at.in_row = unit % c.dims[c.rank - 1].size;
     for (uint d = c.rank - 1; d > 0; --d) {
-      ElementwiseDim dim = constants.dims[d];
+      ElementwiseDim dim = c.dims[d];
       uint position = rest % dim.size;
       rest /= dim.size;
       at.a += position * dim.a_stride;

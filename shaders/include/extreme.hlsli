@@ -1,8 +1,8 @@
-// The largest (LARGEST) or smallest of some elements, in a few steps an element: comparisons of the
-// bits as they are, whose outcomes tell at the end which of them counts.
+// The largest (if LARGEST) or smallest of some elements. A Part holds the best element so far, as an
+// integer that one instruction compares. Its key (candidate.hlsli) is computed only at the end.
 #include "include/candidate.hlsli"
 
-// Words that integers order as they are, or floats made to.
+// The integers that words are compared as. Floats are converted to signed ones.
 #if IS_FLOAT || IS_SIGNED_INT
 #define ORDERED INTS
 #define LEAST_ORDERED (int)0x80000000
@@ -13,7 +13,7 @@
 #define GREATEST_ORDERED 0xFFFFFFFFu
 #endif
 
-// Elements that do not fit into a word are compared as keys.
+// Elements of 64 bits are compared as keys.
 #if IS_WIDE
 #define HIGH_ELEMENTS 0
 
@@ -46,8 +46,8 @@ BITS KeyOfPart(Part p) { return p.key; }
 #elif IS_FLOAT
 #define HIGH_ELEMENTS 1
 
-// Signed, the better the larger: below the worst infinity stand the NaNs of its sign, which wrap to
-// the NaNs above the best one.
+// Greater keys are better. Ordered as integers, NaNs are above the best infinity and below the worst
+// one. Subtracting NAN_KEYS wraps those below around, so that all NaNs are above the best infinity.
 struct Part {
   INTS key;
 };
@@ -63,7 +63,7 @@ Part EmptyPart() {
   return p;
 }
 
-// Floats in the order of signed integers, and back.
+// Converts the bits of a float to a signed integer of the same order, and back.
 INTS OrderedWord(INTS word) { return word ^ ((word >> 31) & 0x7FFFFFFF); }
 
 Part PartOf(UINTS word) {

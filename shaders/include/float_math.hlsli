@@ -1,7 +1,5 @@
-// Float functions from additions, multiplications and integer operations, because the exp2 and log2
-// of some drivers have errors of 2^-16. Only exp2 from -1/2 to 1/2 is the driver's, which saves 82
-// instructions for 16 elements (navi31); lavapipe's passes the conformance tests. Each function has
-// one return, at the end: after an earlier one FXC reports an uninitialized result (X4000).
+// Logarithms and exponentials. Log has one return, at the end: after an earlier one FXC reports an
+// uninitialized result (X4000).
 #include "include/elements.hlsli"
 #include "include/half.hlsli"
 
@@ -11,23 +9,13 @@
 
 BOOLS IsFiniteFloat(FLOATS x) { return (asuint(x) & 0x7F800000u) != 0x7F800000u; }
 
-// e^x for x up to 80. The relative error is (0.62 |x| + 2) * 2^-23, plus that of the driver's
-// exp2. Results that are not normal numbers are 0 or as small. NaN for NaN, +inf for +inf.
-FLOATS ExpUpToSome(FLOATS x) {
-  FLOATS t = x * 1.44269504f;
-  // max and min would lose NaN. The compiler must not replace these lines by them; Microsoft's is
-  // told not to (shader_options.h).
-  t = t < -127.0f ? (FLOATS)-127.0f : t;
-  t = t > 128.0f ? (FLOATS)128.0f : t;
-  // n is t rounded, and n + 127 is in the low bits. A conversion to integers would be made lane by
-  // lane on software devices, because it clamps. Without the opaque zero, compilers replace n by t.
-  FLOATS biased = t + 12583039.0f;
-  FLOATS n = biased - asfloat(0x4B40007Fu + c.opaque_zero);
-  FLOATS f = t - n;
-  return exp2(f) * asfloat(asuint(biased) << 23);
-}
+// e^x by the driver's exp2, whose relative error Direct3D limits to 2^-21; 0.62 |x| * 2^-23 comes
+// from the multiplication. Results that are not normal numbers are 0 or as small. NaN for NaN, +inf
+// for +inf.
+FLOATS Exp(FLOATS x) { return exp2(x * 1.44269504f); }
 
-// ln x, within 2 ulp, denormals included.
+// ln x, within 2 ulp, denormals included. From additions, multiplications and integer operations,
+// because the log2 of some drivers has errors of 2^-16.
 FLOATS Log(FLOATS x) {
   UINTS bits = asuint(x);
   UINTS mantissa = bits & 0x007FFFFFu;

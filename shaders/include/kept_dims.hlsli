@@ -12,18 +12,13 @@ struct Offsets {
 Offsets KeptOffsets(uint flat) {
   Offsets at = {0, 0, 0};
   uint rest = flat;
-#if SHORT_WALKS
-  [branch] if (c.kept_rank > 1)
-#endif
-  {
-    for (uint d = c.kept_rank; d > 1; --d) {
-      Dim dim = CONSTANTS.kept[d - 1];
-      uint position = rest % dim.size;
-      rest /= dim.size;
-      at.input += position * dim.input_stride;
-      at.output += position * dim.output_stride;
-      at.index += position * dim.index_stride;
-    }
+  for (uint d = c.kept_rank; d > 1; --d) {
+    Dim dim = c.kept[d - 1];
+    uint position = rest % dim.size;
+    rest /= dim.size;
+    at.input += position * dim.input_stride;
+    at.output += position * dim.output_stride;
+    at.index += position * dim.index_stride;
   }
   at.input += rest * c.kept[0].input_stride;
   at.output += rest * c.kept[0].output_stride;

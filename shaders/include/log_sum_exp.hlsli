@@ -23,8 +23,6 @@ FLOATS Larger(FLOATS a, FLOATS b) { return b > a ? b : a; }
 // a large sum loses bits.
 #define HEADROOM 2.0f
 
-FLOATS ExpBeside(FLOATS x, FLOATS reference) { return ExpUpToSome(x - reference); }
-
 void Take(inout Part p, UINTS b0, UINTS b1, UINTS b2, UINTS b3, BOOLS in0, BOOLS in1, BOOLS in2,
           BOOLS in3) {
   FLOATS x0 = in0 ? FloatOf(b0) : (FLOATS)-FLOAT_INFINITY;
@@ -35,16 +33,16 @@ void Take(inout Part p, UINTS b0, UINTS b1, UINTS b2, UINTS b3, BOOLS in0, BOOLS
   BOOLS above = largest - HEADROOM > p.reference;
   [branch] if (any(above)) {
     FLOATS reference = above ? min(largest, FLOAT_LARGEST) : p.reference;
-    p.sum *= ExpBeside(p.reference, reference);
+    p.sum *= Exp(p.reference - reference);
     p.reference = reference;
   }
-  p.sum += (ExpBeside(x0, p.reference) + ExpBeside(x1, p.reference)) +
-           (ExpBeside(x2, p.reference) + ExpBeside(x3, p.reference));
+  p.sum += (Exp(x0 - p.reference) + Exp(x1 - p.reference)) +
+           (Exp(x2 - p.reference) + Exp(x3 - p.reference));
 }
 
 Part Join(Part a, Part b) {
   FLOATS reference = Larger(a.reference, b.reference);
-  a.sum = a.sum * ExpBeside(a.reference, reference) + b.sum * ExpBeside(b.reference, reference);
+  a.sum = a.sum * Exp(a.reference - reference) + b.sum * Exp(b.reference - reference);
   a.reference = reference;
   return a;
 }
@@ -66,4 +64,8 @@ Part PartOfWords(Words w) {
   return p;
 }
 
-FLOATS FinishFloat(Part p) { return p.reference + Log(p.sum); }
+// If all elements were -inf, the sum consists of what some drivers give for exp2(-inf): 2^-127.
+FLOATS FinishFloat(Part p) {
+  FLOATS sum = p.sum < 1e-20f ? (FLOATS)0.0f : p.sum;
+  return p.reference + Log(sum);
+}

@@ -54,7 +54,7 @@ Part PartOf(UINTS bits) {
 #endif
 #if HAS_SCALED
   // The opaque zero keeps compilers from adding before scaling.
-  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.opaque_zero);
+  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.groups.zero);
 #endif
   return p;
 }

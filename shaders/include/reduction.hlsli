@@ -9,8 +9,8 @@
 //   HIGH_ELEMENTS                              1 if Take needs elements in the high bits of words
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the bits of the output, or the position
-// With TRACKS_POSITION 1, a lane folds into a Walked instead of a Part; it holds the turn in which
-// its element was read (arg_reduce.hlsl).
+// With TRACKS_POSITION 1, a lane folds into a Walked instead of a Part; it holds the turn of its
+// element: the number of the lane's items before it, times SETS, plus its set (arg_reduce.hlsl).
 //
 // Macros from the plan:
 //   LOAD, RESULT  reduction_constants.h
@@ -77,14 +77,14 @@ Part Walk(Task task) {
 #define NOTHING_WALKED EmptyPart()
 #endif
 
-// In rows all sets of slots are folded into one part, unless positions matter.
-#if IS_ROW && !TRACKS_POSITION
+// In rows all sets of slots are folded into one part.
+#if IS_ROW
 #define OF_SET(i) s0
 #else
 #define OF_SET(i) s##i
 #endif
 // Not by EACH_SET: Microsoft's compiler passes no name of a macro on to another macro.
-#if SETS == 1 || (IS_ROW && !TRACKS_POSITION)
+#if SETS == 1 || IS_ROW
 #define EACH_WALKED(DO) DO(0)
 #elif SETS == 2
 #define EACH_WALKED(DO) DO(0) DO(1)
@@ -104,11 +104,11 @@ struct WalkedSets {
   Take(sets.OF_SET(i), ELEMENTS(i, 0), ELEMENTS(i, 1), ELEMENTS(i, 2), ELEMENTS(i, 3),     \
        COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3));
 #else
-#define TAKE(i)                                                           \
-  Take(sets.OF_SET(i), ELEMENTS(i, 0), COUNTS(i, 0), turn);               \
-  Take(sets.OF_SET(i), ELEMENTS(i, 1), COUNTS(i, 1), turn + 1);           \
-  Take(sets.OF_SET(i), ELEMENTS(i, 2), COUNTS(i, 2), turn + 2);           \
-  Take(sets.OF_SET(i), ELEMENTS(i, 3), COUNTS(i, 3), turn + 3);
+#define TAKE(i)                                                            \
+  Take(sets.OF_SET(i), ELEMENTS(i, 0), COUNTS(i, 0), turn + i);            \
+  Take(sets.OF_SET(i), ELEMENTS(i, 1), COUNTS(i, 1), turn + SETS + i);     \
+  Take(sets.OF_SET(i), ELEMENTS(i, 2), COUNTS(i, 2), turn + 2 * SETS + i); \
+  Take(sets.OF_SET(i), ELEMENTS(i, 3), COUNTS(i, 3), turn + 3 * SETS + i);
 #endif
 
 // Reads four items at a time, so that their loads are in flight together.
@@ -133,15 +133,16 @@ WalkedSets Walk(Task task) {
     uint4 v2 = LoadItem(p2);
     uint4 v3 = LoadItem(p3);
     EACH_SET(TAKE)
-    turn += 4;
+    turn += 4 * SETS;
     item += 4 * task.step;
   }
   return sets;
 }
 
 #if TRACKS_POSITION
-Part PartOfWalked(Walked walked, Task task, uint set) {
-  UINTS item = task.first + TurnOf(walked) * task.step;
+Part PartOfWalked(Walked walked, Task task) {
+  UINTS turn = TurnOf(walked);
+  UINTS item = task.first + turn / SETS * task.step;
 #if !IS_ROW
   UINTS position = item;
 #else
@@ -158,7 +159,7 @@ Part PartOfWalked(Walked walked, Task task, uint set) {
   }
 #endif
   UINTS position =
-      before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF((UINTS)set, COMPONENTS);
+      before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF(turn % SETS, COMPONENTS);
 #endif
   Part part;
   part.key = KeyOf(walked);
@@ -166,7 +167,7 @@ Part PartOfWalked(Walked walked, Task task, uint set) {
   return part;
 }
 #else
-#define PartOfWalked(walked, task, set) walked
+#define PartOfWalked(walked, task) walked
 #endif
 
 #endif  // LOAD
@@ -249,7 +250,7 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint column = (task.unit - outer * c.column_units) * SLOTS;
   task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input + column;
   WalkedSets sets = Walk(task);
-#define SETTLE(i) Settle(task, PartOfWalked(sets.s##i, task, i), lane, outer, column, i);
+#define SETTLE(i) Settle(task, PartOfWalked(sets.s##i, task), lane, outer, column, i);
   EACH_SET(SETTLE)
 #else
   Offsets at = KeptOffsets(task.unit);
@@ -258,10 +259,7 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #else
   task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
   WalkedSets sets = Walk(task);
-  Part part = EmptyPart();
-#define JOIN_SET(i) part = Join(part, PartOfWalked(sets.s##i, task, i));
-  EACH_WALKED(JOIN_SET)
-  part = JoinComponents(part);
+  Part part = JoinComponents(PartOfWalked(sets.s0, task));
 #endif
   Share(part, lane, task.part);
   if (task.exists && task.part == 0) {

@@ -1,5 +1,5 @@
-"""The service that a user would write in an afternoon, as grpcio's tutorials teach it: a thread
-pool, one message a request (or chunks of one array, streamed), limits lifted, NumPy inside.
+"""A service as a user would write it in an afternoon after grpcio's tutorials: a thread pool, one
+message per request (or one array streamed in chunks), no message limits, and NumPy.
 
 afternoon_server.py STUBS, where the directory STUBS holds the generated afternoon_pb2*.py."""
 

@@ -1,4 +1,4 @@
-"""./dev bench: how fast everything is, beside what bounds it and what users would do instead.
+"""./dev bench: measures speed, compared with the limits of the machine and with what users would do instead.
 
   ./dev bench [--quick]             all parts; full takes about 20 minutes on 2 cores
   ./dev bench PART... [FLAG...]     kernels, transport, small, cold, fairness, peers
@@ -61,7 +61,7 @@ def parse(arguments):
 
 
 def versions():
-    """Of what is measured with and against."""
+    """The versions of what is measured and of what it is compared with."""
     found = {"python": platform.python_version()}
     for module in ("numpy", "onnxruntime", "grpc"):
         if importlib.util.find_spec(module):

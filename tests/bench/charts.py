@@ -22,7 +22,7 @@ def _frame(height, parts):
 
 
 def bars(chart):
-    """A bar each; a mark where its target is, red where that is missed."""
+    """One bar per value, with a mark at its target. Bars that miss their target are red."""
     left, right, step = 320, 70, 20
     top = max([value for value, _ in chart.series.values()]
               + [target for _, target in chart.series.values() if target])
@@ -45,7 +45,7 @@ def bars(chart):
 
 
 def lines(chart):
-    """Both axes logarithmic."""
+    """A line chart with logarithmic axes."""
     left, right, top, bottom, height = 70, 220, 12, 40, 320
     points = [point for series in chart.series.values() for point in series]
     low_x, high_x = _span(point[0] for point in points)
@@ -80,7 +80,7 @@ def lines(chart):
 
 
 def _span(values):
-    """Of the logarithms, with some room."""
+    """The range of the values' logarithms, with a margin."""
     logarithms = [math.log10(value) for value in values]
     low, high = min(logarithms), max(logarithms)
     room = max(0.05 * (high - low), 0.1)

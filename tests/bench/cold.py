@@ -1,4 +1,4 @@
-"""Starts and first calls, with an empty and with a warm disk cache; memory a stream and a call."""
+"""Starts and first calls, with an empty and with a warm disk cache; memory per stream and per call."""
 
 import contextlib
 import shutil
@@ -6,7 +6,7 @@ import shutil
 from results import Part, Table, Target, between, bytes_text, number
 from tools import OUTPUT, BenchError, Program, opmill_server, server_statistics, spread
 
-# The first one after a start also wakes the driver up.
+# The first one after a start includes the start of the driver.
 OPERATORS = {
     "reduce SUM": "reduce{{function:REDUCE_FUNCTION_SUM,{input},axes:[1]}}",
     "argmin": "arg_min{{{input},axes:[1],axis_direction:AXIS_DIRECTION_INCREASING}}",
@@ -27,7 +27,7 @@ def call(client, name, rows, columns):
 
 
 def starts(part, options, client):
-    """SERVING and first calls, of a server whose disk caches are new, and of the next one."""
+    """Time until SERVING and of the first calls: of a server with empty disk caches, then of the next one."""
     cache = OUTPUT / "cold"
     found = {}
     for _ in range(options.repetitions):
@@ -50,7 +50,7 @@ def starts(part, options, client):
                 cached = [call(client, "argmin", 64, 1024)["seconds"] * 1e3 for _ in range(20)]
                 note("a cached call of argmin, ms", spread(cached)["median"])
                 note("memory of the idle server, MiB", server.memory() / 2**20)
-    shutil.rmtree(cache)
+    shutil.rmtree(cache, ignore_errors=True)  # a device without a compiler writes none
     table = Table("Starts, with an empty disk cache and with a warm one",
                   ["", "empty", "10%..90%", "warm", "10%..90%"])
     for what in dict.fromkeys(what for what, _ in found):
@@ -67,7 +67,7 @@ def starts(part, options, client):
 
 
 def shapes(part, options, client, server):
-    """What a shape costs that the server has not seen, of a kind that it has."""
+    """The cost of a new shape, when the server has already compiled another shape of the same kind."""
     client.ask("connect", server="opmill", target=server.address)
     table = Table("First call of a known kind with a new shape, beyond a cached call",
                   ["", "first us", "cached us", "beyond us", "10%..90%"])
@@ -92,7 +92,7 @@ def shapes(part, options, client, server):
 
 
 def memory(part, options):
-    """Resident memory of the server with streams that do nothing, and with executions that wait
+    """Resident memory of the server with idle streams, and with executions that wait
     for their input."""
     count = 16 if options.tiny else 512
     table = Table("Memory of the server", ["", "count", "idle server", "with them", "of each",
@@ -105,7 +105,7 @@ def memory(part, options):
                                               "desc": desc("argmin", 1, 1024)}),
             ("execution of 1 MiB in flight", {"streams": 1, "executions": count // 4,
                                               "desc": desc("argmin", 256, 1024)})):
-        # A client for each: it ends before the server, with all that it holds.
+        # One client per server: it must end before the server does.
         with opmill_server(options) as server, Program("load_client") as client:
             client.ask("connect", server="opmill", target=server.address)
             call(client, "argmin", 1, 1024)
@@ -129,7 +129,7 @@ def memory(part, options):
 
 
 def wait_for(server, count, executions):
-    """The statistics once so many streams, or executions, are open."""
+    """Returns the statistics once this many streams or executions are open."""
     field = "executions" if executions else "streams"
     for _ in range(200):
         in_flight = server_statistics(server)["in_flight"]

@@ -27,7 +27,7 @@ v1::OperatorDesc HardmaxOf(uint64_t bytes) {
   return desc;
 }
 
-// Many elements that are one in memory.
+// Many elements that share one location in memory.
 v1::OperatorDesc BroadcastOf(uint32_t count_log2) {
   v1::OperatorDesc desc;
   desc.mutable_reduce()->set_function(v1::REDUCE_FUNCTION_SUM);
@@ -141,7 +141,7 @@ void Second::Execute(Stub& stub, const v1::OperatorDesc& desc, size_t bytes) {
   stream->Finish();
 }
 
-// Sixteen executions of 1 MiB, of which the caller wants none.
+// Begins sixteen executions of 1 MiB and cancels them.
 void Second::Cancel(Stub& stub) {
   grpc::ClientContext context;
   SetToken(context, options_.token);

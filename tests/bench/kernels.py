@@ -1,4 +1,4 @@
-"""Operators on the device, beside kernels that only read, or only copy, the same bytes."""
+"""Operators on the device, compared with kernels that only read, or only copy, the same bytes."""
 
 import dataclasses
 import itertools
@@ -7,7 +7,7 @@ import math
 from results import Chart, Part, Table, Target, between, bytes_text, number
 from tools import Program, is_enough, spread
 
-# Shares of the read-only kernel's speed, of the copy's for hardmax, on the software adapter of a
+# Targets as shares of the speed of the read kernel (hardmax: of the copy), on the software adapter of a
 # machine with 2 cores.
 REDUCE, ARG_REDUCE, HARDMAX, LOG_SUM_EXP = 0.8, 0.65, 0.7, 0.35
 NARROW = 0.5  # reduce and arg-reduce of FLOAT16 and INT8, in bytes
@@ -96,7 +96,7 @@ SIZES = [Group("FLOAT32", sizes, cross(["sum"], [LAST, FIRST]) + cross(["argmin"
          for sizes in ((1, 1024), (16, 1024), (256, 1024), (4096, 1024), (16384, 4096),
                        (65536, 4096))]
 
-# top_k goes other ways for few ranks and for many; none may be a cliff.
+# top_k uses different methods for small and large k; none may be much slower than its neighbours.
 FEW_RANKS = (1, 10, 17, 32, 50, 100)
 MANY_RANKS = FEW_RANKS + (300, 1000)
 RANKS = [
@@ -107,7 +107,7 @@ RANKS = [
                                       ((16384, 512), LAST, MANY_RANKS[:-1], False),
                                       ((64, 1024, 1024), MIDDLE, FEW_RANKS, False))]
 
-# A result of few elements costs more than reading them.
+# For results of few elements, writing costs more than reading.
 LENGTHS = [
     Group("FLOAT32", (2**24 // length, length),
           cross(["sum", "argmin", "log_sum_exp", "hardmax"], [LAST]) + [Row("top_k", LAST, 4)],
@@ -120,7 +120,7 @@ TABLES = {"rows": GROUPS, "ranks": RANKS, "lengths": LENGTHS, "sizes": SIZES}
 
 
 def measure(bench, group, repetitions, seconds=0.0):
-    """Rows of results. Each run stands behind one of its limit; a row takes at least `seconds`."""
+    """Returns rows of results. Each run follows a run of its limit; a row takes at least `seconds`."""
     size = bench.ask("input", type=group.type, sizes=",".join(map(str, group.sizes)))["bytes"]
     limits = {"read": bench.ask("row", operator="read")["row"]}
     if any(row.operator == "hardmax" for row in group.rows):
@@ -137,7 +137,7 @@ def measure(bench, group, repetitions, seconds=0.0):
                 break
             limits_of_runs.append(bench.ask("run", row=limits[limit_name]))
             runs.append(bench.ask("run", row=number_of_row))
-        # By the device's own timestamps, where it has them.
+        # Measured by the device's timestamps, if it has any.
         clock = "device_s" if all(run["device_s"] > 0 for run in runs) else "executed_s"
         found.append({
             "group": group.name, "name": row.name, "k": row.k, "limit": limit_name, "bytes": size,
@@ -191,7 +191,7 @@ def run(options):
 
 
 def chosen(options):
-    """The groups to measure, each with the name of its table."""
+    """The groups of rows to measure, each with the name of its table."""
     if options.sizes:
         return [("rows", custom(options))]
     groups = [(data, group) for data, table in TABLES.items() for group in table
@@ -203,7 +203,7 @@ def chosen(options):
 
 
 def tiny(group):
-    """As little as runs the same code: some rows of a few elements."""
+    """The smallest workload that runs the same code: a few rows with few elements."""
     return Group(group.type, tuple(min(size, 64) for size in group.sizes),
                  [dataclasses.replace(row, k=min(row.k, 16)) for row in group.rows[::6]])
 

@@ -4,8 +4,7 @@
 //   transfer server= kind= bytes= [chunk=] [desc=] [operation= columns=] [save=FILE]
 //     kind: Sink, InOut, Echo, Source, stream, execute, afternoon, afternoon_stream
 //   load server= kind=Unary|execute|stream|infer|afternoon concurrency= milliseconds= bytes=
-//   [desc=]
-//     [model=] [operation= columns=] [expect=HEX]
+//     [desc=] [model=] [operation= columns=] [expect=HEX]
 //   hold server= streams= [executions= desc=]    opens streams whose executions wait for input
 //   release                                      closes these streams
 //

@@ -1,4 +1,4 @@
-"""build/bench/results.md: all tables of a run. docs/notes/ keeps those of the last full one, and
+"""build/bench/results.md: all tables of a run. docs/notes/ keeps those of the last full run, and
 docs/performance.md its medians."""
 
 HEADINGS = {"kernels": "Kernels: share of the limit", "transport": "End to end",
@@ -26,7 +26,7 @@ def targets_of(part):
 
 
 def matrix(found, line, column, cell):
-    """Results by two of their fields."""
+    """A table of results by two of their fields."""
     columns = list(dict.fromkeys(str(column(row)) for row in found))
     lines = {}
     for row in found:
@@ -45,7 +45,7 @@ def time_and_share(row):
 
 
 def kernels(data):
-    """The rows that have no bounds, in short."""
+    """Short tables of the rows that have no target."""
     others = [row for row in data["rows"] if row["group"].split("[")[0] in OTHER_TYPES]
     parts = [("Other types, share of the limit:", others, lambda row: row["group"],
               lambda row: row["name"], share),

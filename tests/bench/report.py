@@ -1,4 +1,4 @@
-"""The page build/bench/report.html: all tables and charts, in one file."""
+"""Writes build/bench/report.html: all tables and charts in one file."""
 
 import html
 

@@ -1,11 +1,11 @@
-"""What a part of the bench found: tables to print, series to draw, and targets met or missed."""
+"""The results of one part of the bench: tables to print, series to draw, and targets."""
 
 import dataclasses
 
 
 @dataclasses.dataclass
 class Target:
-    """A number that the project holds itself to."""
+    """A measured value, and the bound that it should meet."""
 
     what: str
     bound: float
@@ -51,7 +51,7 @@ class Table:
 
 @dataclasses.dataclass
 class Chart:
-    """Bars of one series each, or lines over numbers; see charts.py."""
+    """Bars, one per series, or lines; see charts.py."""
 
     title: str
     kind: str  # bars or lines
@@ -73,7 +73,7 @@ class Part:
 
 
 def between(value, scale=1.0, digits=2):
-    """A spread's ends."""
+    """The ends of a spread as text."""
     return f"{value['low'] * scale:.{digits}f}..{value['high'] * scale:.{digits}f}"
 
 

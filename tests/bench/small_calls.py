@@ -1,4 +1,4 @@
-"""Small calls: latency at one in flight, throughput at more, beside gRPC with no logic."""
+"""Small calls: latency with one in flight, throughput with more, compared with gRPC without logic."""
 
 import contextlib
 import struct
@@ -16,7 +16,7 @@ LOADS = (1, 8, 64, 512)
 def kinds(options):
     found = {
         "bare unary": {"server": "bare", "kind": "Unary"},
-        # As Execute is one: its answer is a stream.
+        # Execute also answers with a stream.
         "bare, answer streamed": {"server": "bare", "kind": "StreamedAnswer"},
         "Execute": {"server": "opmill", "kind": "execute", "desc": ARGMIN, "expect": EXPECTED},
         "ModelInfer": {"server": "opmill", "kind": "infer", "model": "argmin",

@@ -1,4 +1,4 @@
-"""Child processes that measure and that are measured; medians and spreads."""
+"""Runs the measuring programs and the measured servers; medians and spreads."""
 
 import json
 import os
@@ -21,13 +21,13 @@ class BenchError(Exception):
 
 
 def environment(**more):
-    """Without OPMILL_*, where opmill-server looks for values of its flags."""
+    """The environment without OPMILL_*, from which opmill-server would read flags."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("OPMILL_")}
     return {**plain, "GRPC_VERBOSITY": "ERROR", **more}
 
 
 class Program:
-    """A program of this folder that takes commands. Use it in `with`."""
+    """A program of this folder that takes commands (tool.h). A context manager."""
 
     def __init__(self, name, *flags):
         self._name = name
@@ -60,11 +60,11 @@ class Program:
 
 
 class Server:
-    """A server that logs {"event": "serving", "address": ...}, from then on. Its log goes to a file:
-    a reader of a pipe would compete for the processor. Use it in `with`."""
+    """A server that has logged {"event": "serving", "address": ...}. Its log goes to a file, because a
+    reader of a pipe would compete for the processor. A context manager."""
 
     def __init__(self, *command, **more_environment):
-        # Opened twice: one opening's reader would move the place at which the server writes.
+        # Opened twice, because reading moves the position at which a shared file is written.
         written = tempfile.NamedTemporaryFile("ab", dir=OUTPUT)
         self._log = open(written.name, encoding="utf-8", errors="replace")
         begun = time.monotonic()
@@ -90,7 +90,7 @@ class Server:
         return None
 
     def memory(self, field="VmRSS"):
-        """A field of /proc/PID/status in bytes."""
+        """A field of /proc/PID/status, in bytes."""
         for line in pathlib.Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith(field + ":"):
                 return int(line.split()[1]) * 1024
@@ -110,7 +110,7 @@ class Server:
 
 
 def opmill_server(options, cache=None, **more_environment):
-    """With the defaults of its flags, but for the cache, which the bench owns."""
+    """An opmill-server with default flags, except that the bench owns its cache."""
     cache = cache or OUTPUT / "cache"
     return Server(BUILD / "server" / "opmill-server", "--address=127.0.0.1:0",
                   f"--device={options.device}", "--log_format=json", f"--shader_cache={cache}",
@@ -141,17 +141,17 @@ def quantile(values, q):
 
 
 def spread(values):
-    """The median, and what lies 10 % from the ends."""
+    """The median, and the 10th and 90th percentiles."""
     return {"median": quantile(values, 0.5), "low": quantile(values, 0.1),
             "high": quantile(values, 0.9), "count": len(values)}
 
 
 def ratios(numerators, denominators):
-    """Of neighbours, which ran in the same round."""
+    """The ratios of numbers from the same round."""
     return spread([a / b for a, b in zip(numerators, denominators)])
 
 
-# What takes longer than this in all is measured less often, but at least three times.
+# Measurements that take longer than this in total are repeated less often, but at least three times.
 SLOW_SECONDS = 10
 
 
@@ -161,8 +161,8 @@ def is_enough(seconds, repetitions):
 
 
 def rounds(repetitions, measurements):
-    """{name: a call that answers a number} to {name: numbers}: all of them once a round, every
-    other round backwards."""
+    """Calls each function of `{name: function}` once per round, in reverse order every other round.
+    Returns {name: its numbers}."""
     found = {name: [] for name in measurements}
     for i in range(repetitions):
         order = list(measurements)

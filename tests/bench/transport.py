@@ -1,4 +1,4 @@
-"""Large tensors end to end, beside the same bytes through gRPC with no logic, and through a service
+"""Large tensors end to end, compared with the same bytes through gRPC without logic, and through a service
 as a user would write it in an afternoon."""
 
 import array
@@ -25,7 +25,7 @@ def hardmax_of(size):
     return f"hardmax{{{tensor(size)}}}"
 
 
-# What the client sends: floats 512, ..., 1023, 0, ..., 511, again and again.
+# The client sends floats 512, ..., 1023, 0, ..., 511, repeated.
 _PERIOD = 1024
 
 
@@ -46,7 +46,7 @@ def check_hardmax(size, path):
 
 
 class Transfers:
-    """Clients and servers, connected."""
+    """The clients and servers, connected."""
 
     def __init__(self, stack, options):
         self.tuned = stack.enter_context(Program("load_client", "--allocator=tuned"))
@@ -63,7 +63,7 @@ class Transfers:
             self.tuned.ask("connect", server="afternoon", target=afternoon.address)
 
     def seconds(self, client, server, kind, size, back=0, **words):
-        """A measurement: how long it takes to send `size` bytes and get `back`."""
+        """Returns a function that measures the seconds to send `size` bytes and receive `back` bytes."""
         def measurement():
             done = client.ask("transfer", server=server, kind=kind, bytes=size, **words)
             if done["received_bytes"] < back:
@@ -139,7 +139,7 @@ def sizes(part, options, transfers):
         measurements = {"opmill reduce": transfers.reduce(size), "bare sink": transfers.sink(size)}
         for measurement in measurements.values():
             measurement()
-        # Of what is short, more rounds.
+        # Short transfers get more rounds.
         count = options.repetitions * (1 if size > 16 * MIB or options.tiny else 10)
         seconds = rounds(count, measurements)
         rates = {name: size / spread(values)["median"] / 1e9 for name, values in seconds.items()}

@@ -109,6 +109,7 @@ TEST_F(CommandTest, ExplainsInvalidCommandLines) {
       {"bench --operator hardmax --shape 4 --axes 0 --concurrency 0",
        "--concurrency: 0 is not a number from 1 to 10000."},
       {"bench --operator hardmax --shape 4 --axes 0 --rpc http", "execute or execute_stream"},
+      {"bench --operator hardmax --shape 4 --axes 0 --priority high", "It must be an integer"},
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
       {"compile", "An operator is required"},
       {"info extra", "takes no argument \"extra\""},

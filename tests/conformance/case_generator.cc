@@ -224,7 +224,6 @@ PlanOptions ChooseOptions(const PlanOptions& own, Random& random) {
   constexpr uint32_t kGroups[] = {1, 2, 4, 16, 64};
   if (!random.OneIn(4)) options.max_view_elements = random.Pick(kViews);
   options.parallel_groups = random.Pick(kGroups);
-  options.prefers_wide_rows = random.OneIn(2);
   return options;
 }
 

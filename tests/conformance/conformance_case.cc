@@ -150,8 +150,7 @@ std::string ToLine(const ConformanceCase& c) {
   }
   return absl::StrCat(line, " values=", ToString(c.values), " seed=", c.seed,
                       " view=", c.options.max_view_elements, " groups=", c.options.parallel_groups,
-                      " threads=", c.options.threads,
-                      " wide=", c.options.prefers_wide_rows ? 1 : 0);
+                      " threads=", c.options.threads);
 }
 
 absl::StatusOr<ConformanceCase> ParseLine(absl::string_view text) {
@@ -166,10 +165,8 @@ absl::StatusOr<ConformanceCase> ParseLine(absl::string_view text) {
   ASSIGN_OR_RETURN(c.options.max_view_elements, line.Number("view"));
   ASSIGN_OR_RETURN(const uint64_t groups, line.Number("groups"));
   ASSIGN_OR_RETURN(const uint64_t threads, line.Number("threads"));
-  ASSIGN_OR_RETURN(const uint64_t wide, line.Number("wide"));
   c.options.parallel_groups = static_cast<uint32_t>(groups);
   c.options.threads = static_cast<uint32_t>(threads);
-  c.options.prefers_wide_rows = wide != 0;
   return c;
 }
 

@@ -24,7 +24,7 @@ struct ConformanceCase {
 };
 
 // "argmax input=FLOAT32[2,3]/[4,1] output=UINT32[2,1] axes=1 axis_direction=DECREASING
-// values=ties seed=7 view=1024 groups=4 threads=64 wide=0", on one line.
+// values=ties seed=7 view=1024 groups=4 threads=64", on one line.
 std::string ToLine(const ConformanceCase& c);
 absl::StatusOr<ConformanceCase> ParseLine(absl::string_view line);
 

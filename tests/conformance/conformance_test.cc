@@ -3,6 +3,7 @@
 //   conformance_test                             a part of the tables;
 //                                                all of them with OPMILL_CONFORMANCE=full
 //   conformance_test --share 4                   only one in four cases of the systematic table
+//   conformance_test --share 4 --only argmax     of those, the cases whose line contains this text
 //   conformance_test --case '<line>'             one case, as printed by a failure
 //   conformance_test --random 100000 --seed 7    this many random cases
 //   conformance_test --device Hardware           instead of Software; see test_devices.h
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -42,6 +44,7 @@ struct Flags {
   std::string device = "Software";
   std::string line;
   uint64_t share = 1;
+  std::string only;
   uint64_t random = 0;
   uint64_t seed = 1;
   std::string shader_cache;
@@ -136,6 +139,7 @@ void RunTable(ConformanceRunner& runner, Device& device, DataType type) {
   uint64_t turn = 0;
   for (const ConformanceCase& c :
        SystematicCases(type, PlanOptionsForTest(device), ChosenTable())) {
+    if (!absl::StrContains(ToLine(c), flags().only)) continue;
     if (turn++ % flags().share == 0) runner.Run(c);
   }
 }
@@ -155,11 +159,10 @@ void RegisterCopies() {
   });
 }
 
-// With the lanes, groups and rows that are chosen for a GPU.
+// With as many groups as fill a large GPU.
 void RegisterHardwareOptions() {
   Register("OptionsOfHardware", flags().device, [](Device& device) {
-    RunShare(device, {DataType::kFloat32, DataType::kInt8}, PlanOptionsFor(DeviceKind::kHardware),
-             47);
+    RunShare(device, {DataType::kFloat32, DataType::kInt8}, PlanOptionsFor(), 47);
   });
 }
 
@@ -189,8 +192,8 @@ void RegisterTogether() {
       }
     }
     for (const char* shapes : kAddTogether) {
-      const absl::StatusOr<ConformanceCase> c = ParseLine(absl::StrCat(
-          shapes, " values=random_bits seed=1 view=134217728 groups=64 threads=8 wide=0"));
+      const absl::StatusOr<ConformanceCase> c = ParseLine(
+          absl::StrCat(shapes, " values=random_bits seed=1 view=134217728 groups=64 threads=8"));
       ASSERT_TRUE(c.ok()) << c.status() << " " << shapes;
       RunSevenTogether(runner, *c);
     }
@@ -220,7 +223,7 @@ void RunLongColumns(ConformanceRunner& runner, Device& /*device*/, DataType type
         RunLine(runner, absl::StrCat(name, " input=", ToString(type),
                                      absl::StrReplaceAll(shape, {{"{}", output}}), rest,
                                      " values=", ToString(values), " seed=", ++seed,
-                                     " view=134217728 groups=64 threads=256 wide=1"));
+                                     " view=134217728 groups=64 threads=256"));
       };
       for (const char* name : {"argmin", "argmax"}) {
         run(name, "UINT32", " axis_direction=INCREASING");
@@ -260,11 +263,11 @@ void RunTopKTiles(ConformanceRunner& runner, Device& /*device*/, DataType type) 
   for (const TopKTileShape& shape : kTopKTileShapes) {
     for (const ValuePattern values : kTileValues) {
       for (const char* direction : {"INCREASING", "DECREASING"}) {
-        RunLine(runner, absl::StrCat("top_k input=", ToString(type), shape.input, " output_values=",
-                                     ToString(type), shape.output, " output_indices=UINT32",
-                                     shape.output, shape.rest, " axis_direction=", direction,
-                                     " values=", ToString(values), " seed=", ++seed,
-                                     " view=134217728 groups=64 threads=8 wide=0"));
+        RunLine(runner, absl::StrCat("top_k input=", ToString(type), shape.input,
+                                     " output_values=", ToString(type), shape.output,
+                                     " output_indices=UINT32", shape.output, shape.rest,
+                                     " axis_direction=", direction, " values=", ToString(values),
+                                     " seed=", ++seed, " view=134217728 groups=64 threads=8"));
       }
     }
   }
@@ -296,8 +299,7 @@ void RunTopKRanks(ConformanceRunner& runner, Device& /*device*/, DataType type) 
                              shape(k), " axis=", place.axis, " k=", k,
                              " axis_direction=", seed % 2 == 0 ? "INCREASING" : "DECREASING",
                              " values=", seed / 2 % 2 == 0 ? "ties" : "random_bits", " seed=", seed,
-                             " view=134217728 groups=", seed / 4 % 2 == 0 ? 64 : 1,
-                             " threads=8 wide=0"));
+                             " view=134217728 groups=", seed / 4 % 2 == 0 ? 64 : 1, " threads=8"));
       }
     }
   }
@@ -337,7 +339,7 @@ void RunManyResults(ConformanceRunner& runner, Device& /*device*/, DataType type
         RunLine(runner,
                 absl::StrCat(name, " input=", ToString(type), shape.input, " output=", output,
                              " axes=", shape.axes, rest, " values=", ToString(values),
-                             " seed=", seed, " view=", shape.view, " groups=2 threads=8 wide=0"));
+                             " seed=", seed, " view=", shape.view, " groups=2 threads=8"));
       };
       run("argmin", absl::StrCat("UINT32", shape.output), " axis_direction=INCREASING");
       run("argmax", absl::StrCat("INT64", shape.output), " axis_direction=DECREASING");
@@ -366,7 +368,7 @@ void RunShortResults(ConformanceRunner& runner, Device& /*device*/, DataType typ
       RunLine(runner,
               absl::StrCat(name, " input=", ToString(type), input, " output=", output_type, output,
                            " axes=", axis, rest, " values=", seed % 2 == 0 ? "ties" : "random_bits",
-                           " seed=", seed, " view=134217728 groups=2 threads=8 wide=0"));
+                           " seed=", seed, " view=134217728 groups=2 threads=8"));
     };
     run_one("argmax", "UINT32", " axis_direction=DECREASING");
     run_one("reduce", ToString(type), " function=MIN");
@@ -410,9 +412,8 @@ void RunAdd(ConformanceRunner& runner, Device& /*device*/, DataType type) {
   uint64_t seed = 0;
   const auto run = [&](absl::string_view shape, ValuePattern values) {
     ++seed;
-    for (const char* options :
-         {"view=134217728 groups=64 threads=8 wide=0", "view=512 groups=4 threads=8 wide=0",
-          "view=134217728 groups=512 threads=256 wide=1"}) {
+    for (const char* options : {"view=134217728 groups=64 threads=8", "view=512 groups=4 threads=8",
+                                "view=134217728 groups=512 threads=256"}) {
       if (shape.find("70001") != shape.npos && options[5] == '5') continue;  // too many views
       RunLine(runner, absl::StrCat("element_wise_add ",
                                    absl::StrReplaceAll(shape, {{"{}", ToString(type)}}),
@@ -445,8 +446,8 @@ void RegisterSums() {
   Register("SumsThatRoundUp", flags().device, [](Device& device) {
     ConformanceRunner runner(device);
     for (const char* shape : kSumShapes) {
-      for (const char* options : {"groups=1 threads=8 wide=0", "groups=64 threads=8 wide=0",
-                                  "groups=512 threads=256 wide=1"}) {
+      for (const char* options :
+           {"groups=1 threads=8", "groups=64 threads=8", "groups=512 threads=256"}) {
         for (int seed = 0; seed < 20; ++seed) {
           RunLine(runner,
                   absl::StrCat("reduce function=SUM input=FLOAT32", shape,
@@ -481,6 +482,8 @@ bool ParseFlags(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (name == "--case") {
       flags().line = value;
+    } else if (name == "--only") {
+      flags().only = value;
     } else if (name == "--device") {
       flags().device = value;
     } else if (name == "--instruction_set") {
@@ -535,8 +538,9 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (!opmill::ParseFlags(argc, argv)) {
     std::cerr
-        << "conformance_test takes --case '<line>', --share <number>, --random <count>, --seed "
-           "<number>, --device <name>, --instruction_set <name> and --shader_cache <folder>.\n";
+        << "conformance_test takes --case '<line>', --share <number>, --only <text>, --random "
+           "<count>, --seed <number>, --device <name>, --instruction_set <name> and --shader_cache "
+           "<folder>.\n";
     return 2;
   }
 #if OPMILL_CPU_DEVICE

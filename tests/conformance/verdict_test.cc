@@ -27,7 +27,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 ConformanceCase CaseOf(const std::string& fields) {
-  const auto c = ParseLine(fields + " seed=3 view=134217728 groups=16 threads=64 wide=0");
+  const auto c = ParseLine(fields + " seed=3 view=134217728 groups=16 threads=64");
   EXPECT_TRUE(c.ok()) << c.status();
   return c.ok() ? *c : ConformanceCase();
 }
@@ -53,7 +53,7 @@ TEST(ConformanceCase, SurvivesItsOwnLine) {
 }
 
 TEST(ConformanceCase, ReportsParseErrors) {
-  const std::string tail = " seed=1 view=64 groups=1 threads=64 wide=0";
+  const std::string tail = " seed=1 view=64 groups=1 threads=64";
   const std::pair<std::string, std::string> kLines[] = {
       {"", "operator"},
       {"argmax input=FLOAT32[2", "input"},

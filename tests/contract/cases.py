@@ -30,7 +30,7 @@ def type_name(short):
 
 
 def tensor(dtype, sizes, strides=()):
-    """The text of a TensorDesc; `dtype` short, or a number."""
+    """The text of a TensorDesc. `dtype` is a short name or a number."""
     number = dtype if isinstance(dtype, int) else type_name(dtype)
     text = f"data_type: {number} sizes: {list(sizes)}"
     return "{ " + text + (f" strides: {list(strides)}" if strides else "") + " }"
@@ -55,14 +55,14 @@ def compile_(name, text, **fields):
 
 
 def begin(execution_id, text, *chunks, end_of_inputs=False, **fields):
-    """A message that begins an execution; chunks are (offset, bytes[, tensor index])."""
+    """A message that begins an execution. Chunks are (offset, bytes[, tensor index])."""
     return serialized(sv.ExecuteStreamRequest(
         execution_id=execution_id, begin=sv.BeginExecution(operator=operator(text), **fields),
         end_of_inputs=end_of_inputs, chunks=[chunk(*each) for each in chunks]))
 
 
 def more(execution_id, *chunks, **fields):
-    """A message after the begin."""
+    """A later message of an execution."""
     return serialized(sv.ExecuteStreamRequest(
         execution_id=execution_id, chunks=[chunk(*each) for each in chunks], **fields))
 

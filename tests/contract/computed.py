@@ -94,7 +94,7 @@ def _shapes():
         yield execute(f"top_k/k/{k}", top_k(tensor("u8", [5, 2]), 0, k), data("u8", 10))
     for name, text in one_of_each(tensor("f32", [1, 2]), 1).items():
         yield execute(f"{name}/small", text, data("f32", 2))
-    # An input may include the bytes that round it up to a multiple of 4.
+    # An input may include its padding to a multiple of 4 bytes.
     yield execute("reduce/rounded_up", reduce("MAX", tensor("i8", [3]), [0]), b"\1\2\3\0")
     yield execute("arg_min/rounded_up", arg("min", tensor("f16", [3]), [0]), data("f16", 4))
 
@@ -132,7 +132,7 @@ def _strides():
 
 
 def _compiled():
-    """Operator keys: an output is explicit or inferred, packed explicitly or by default."""
+    """Operator keys, with different ways to write outputs, strides and axes."""
     for dtype in ("f32", "i64"):
         for name, text in one_of_each(tensor(dtype, [3, 2]), 1).items():
             if (name, dtype) != ("hardmax", "i64"):

@@ -1,5 +1,5 @@
-"""Messages as other encoders may write them: fields in any order, unknown fields, fields given
-twice, unpacked lists, numbers in more bytes than needed; and bytes that are not a message."""
+"""Messages as other encoders may write them: fields in any order, unknown or repeated fields, unpacked
+lists, numbers in more bytes than needed. Also bytes that are not a message."""
 
 from cases import UNKNOWN, Recording, operator, serialized, tensor
 from computed import one_of_each, top_k
@@ -12,7 +12,7 @@ ELEMENTS = data("f32", 6)
 
 
 def varint(value, bytes_=0):
-    """At least `bytes_` long."""
+    """A varint of at least `bytes_` bytes."""
     encoded = bytearray()
     while value >= 0x80 or len(encoded) + 1 < bytes_:
         encoded.append(value & 0x7F | 0x80)
@@ -176,7 +176,7 @@ def cases():
 
 
 def _with_unknown(message):
-    """Serialized with unknown fields around it and around each message in it."""
+    """Serializes the message, with unknown fields around it and around each message in it."""
     plain = type(message)()
     plain.CopyFrom(message)
     nested = b""

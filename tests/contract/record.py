@@ -2,9 +2,10 @@
 
     ./dev exec build/venv/bin/python tests/contract/record.py [--replace NAME...]
 
-Existing entries never change: where a request or an answer differs from its entry, the name is
-printed and the exit status is 1. --replace records the named entries again. --replace schema makes
-the file decode answers with the current proto/, so with fields that were added since."""
+Existing entries do not change. If a request or an answer differs from its entry, the script prints the
+name, and the exit status is 1. --replace records the named entries again. --replace schema stores the
+current proto/ as the contract that decodes the answers, so that fields that were added since are
+recorded."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The file of recordings, and how to play a recording to a server."""
+"""Reads and writes the file of recordings, and plays recordings to a server."""
 
 import base64
 import dataclasses
@@ -47,7 +47,7 @@ class Recording:
 
 @dataclasses.dataclass
 class Recordings:
-    """`schema` is the contract as the recorded clients know it: a FileDescriptorSet."""
+    """`schema` is a FileDescriptorSet: the contract that the recorded clients were generated from."""
 
     schema: bytes
     cases: dict  # by name
@@ -79,7 +79,7 @@ def schema_of_today():
 
 
 class Player:
-    """Plays recordings to a server and decodes its answers as a client with `schema` does."""
+    """Plays recordings to a server, and decodes its answers as a client with `schema` would."""
 
     def __init__(self, channel, schema):
         self._channel = channel
@@ -137,7 +137,7 @@ class Player:
         return _outcome_as_json(outcome)
 
     def _ExecuteStream(self, send):
-        """The results of each execution id in order, and the status of a call that failed."""
+        """Collects the results of each execution id in order, and the status of a call that failed."""
         requests = queue.SimpleQueue()
         responses = self._call("ExecuteStream", "stream_stream")(
             iter(requests.get, None), timeout=api.TIMEOUT_SECONDS)
@@ -199,7 +199,7 @@ def _status_as_json(status):
 
 
 def _detail_as_text(detail, sentence):
-    """A BadRequest's descriptions are left out where they repeat the status's message."""
+    """Omits the descriptions of a BadRequest if they repeat the status's message."""
     fields = _as_json(any_pb2.Any.FromString(detail.SerializeToString()))
     kind = fields.pop("@type").rpartition(".")[2]
     if kind != "BadRequest":

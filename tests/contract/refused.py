@@ -1,5 +1,5 @@
-"""Requests that the server refuses: the sentences of decoder, validation and limits, for each
-operator that has the field; and the feature levels."""
+"""Requests that the server refuses: every error of decoder, validation and limits, for each operator that
+has the field, and the feature levels."""
 
 from cases import (FUNCTION_TYPES, LEVELS, Recording, TYPES, begin, compile_, execute, stream,
                    tensor)
@@ -9,7 +9,7 @@ from api import op, sv  # pylint: disable=wrong-import-order
 
 INPUT = tensor("f32", [2, 3, 4])
 HUGE = 0xFFFF_FFFF
-# All of them are sent for reduce; for the other operators these show the path and the check.
+# reduce gets all of them. For other operators these suffice to show the path and the check.
 SHORT_LIST = ("rank_0", "size_0", "type_unspecified", "other_rank", "larger", "strides_0",
               "other_type", "int32")
 
@@ -107,7 +107,7 @@ def _types():
 
 
 def _order():
-    """Several mistakes in one request: which one the answer reports."""
+    """Requests with several mistakes, which show the one that is reported."""
     wrong = tensor("f32", [2, 0])
     yield "several/input_and_axes", reduce("SUM", wrong, [7])
     yield "several/axes_and_output", reduce("SUM", INPUT, [7], f"output {wrong}")
@@ -122,7 +122,7 @@ def _order():
 
 
 def _levels():
-    """Each operator at the levels where its row of the tables changes, and at the level before."""
+    """Each operator at the levels at which its row of the tables changes, and at the level before."""
     batch, pair, cube = (tensor("f32", sizes) for sizes in ([1, 1, 2, 3], [2, 3], [2, 3, 4]))
     int8, int64 = (tensor(dtype, [1, 1, 2, 3]) for dtype in ("i8", "i64"))
     types = {"f32": batch, "i8": int8, "i64": int64}
@@ -206,7 +206,7 @@ def cases():
         for name, text in group():
             # The descriptor is checked before the length of the input.
             yield execute(f"refused/{name}", text, b"1234")
-    # The same sentences with the paths of the other messages.
+    # The same errors with the paths of the other messages.
     for group in (_axes, _enums):
         for name, text in group():
             if name.startswith("top_k"):

@@ -1,4 +1,4 @@
-"""ExecuteStream: chunks with the begin and after it, several executions, and every misuse."""
+"""ExecuteStream: chunks with the begin and after it, several executions, and every kind of misuse."""
 
 from google.protobuf import duration_pb2
 

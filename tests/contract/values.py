@@ -1,4 +1,4 @@
-"""Elements of the tensors: a short cycle with ties, extremes, negative numbers and -0."""
+"""The elements of the tensors: a short cycle with ties, extremes, negative numbers and -0."""
 
 import itertools
 import struct
@@ -13,7 +13,7 @@ SPECIALS = (1.0, float("nan"), float("-inf"), 0.0, -0.0, float("inf"), 2.0 ** -2
 
 
 def data(dtype, count, values=None):
-    """`count` elements as bytes, which repeat `values`."""
+    """`count` elements as bytes: `values`, repeated."""
     if values is None:
         values = _FLOATS if dtype[0] == "f" else _integers(dtype)
     elements = itertools.islice(itertools.cycle(values), count)

@@ -6,6 +6,7 @@ import tempfile
 import time
 import unittest
 
+import grpc
 import numpy as np
 import tritonclient.grpc as triton
 
@@ -15,6 +16,18 @@ CONFIG = """
 input {{ name: "x" data_type: TYPE_INT32 dims: [ 2, 3 ] }}
 parameters {{ key: "operator" value {{ string_value: "{operator}" }} }}
 parameters {{ key: "axes" value {{ string_value: "1" }} }}
+"""
+IDENTITY = """
+parameters { key: "operator" value { string_value: "reduce_sum" } }
+parameters { key: "axes" value { string_value: "0" } }
+input { name: "INPUT0" data_type: TYPE_INT32 dims: [ 1, 16 ] }
+output { name: "OUTPUT0" }
+"""
+CLASSIFIER = """
+parameters { key: "operator" value { string_value: "reduce_average" } }
+parameters { key: "axes" value { string_value: "1,2,3" } }
+input { name: "input" data_type: TYPE_FP32 dims: [ -1, 299, 299, 3 ] }
+output { name: "InceptionV3/Predictions/Softmax" }
 """
 SECONDS = 60
 
@@ -69,6 +82,38 @@ class ModelRepository(unittest.TestCase):
             infer(client, "row_argmax", "rows", array[:, :9], "FP32")
         self.assertEqual(raised.exception.message(), "The input rows of row_argmax has the shape "
                          "[-1,1000], not [7,9].")
+
+    def test_models_that_examples_of_triton_name(self):
+        """The calls of those that need nothing but one operator: memory_growth_test.py, which has a
+        client for each request, and grpc_client.py, which has only the stub."""
+        self.write("custom_identity_int32", IDENTITY)
+        self.write("densenet_onnx", CLASSIFIER)
+        server, _ = self.start()
+        array = np.arange(16, dtype="int32").reshape(1, 16)
+        options = {"channel_args": [("grpc.max_receive_message_length", 1 << 20),
+                                    ("grpc.dns_enable_srv_queries", 1)]}
+        for fields in ({}, options, {"keepalive_options": triton.KeepAliveOptions()}) * 10:
+            with triton.InferenceServerClient(server.address, **fields) as client:
+                result = infer(client, "custom_identity_int32", "INPUT0", array, "INT32")
+                np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), array)
+
+        pb = triton.service_pb2
+        with grpc.insecure_channel(server.address) as channel:
+            stub = triton.service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            self.assertTrue(stub.ServerLive(pb.ServerLiveRequest()).live)
+            self.assertTrue(stub.ServerReady(pb.ServerReadyRequest()).ready)
+            self.assertTrue(stub.ModelReady(pb.ModelReadyRequest(name="densenet_onnx")).ready)
+            stub.ServerMetadata(pb.ServerMetadataRequest())
+            config = stub.ModelConfig(pb.ModelConfigRequest(name="densenet_onnx")).config
+            self.assertEqual(list(config.input[0].dims), [-1, 299, 299, 3])
+            request = pb.ModelInferRequest(model_name="densenet_onnx", id="an id")
+            request.inputs.add(name="input", datatype="FP32", shape=[1, 299, 299, 3])
+            request.outputs.add(name="InceptionV3/Predictions/Softmax")
+            request.raw_input_contents.append(np.full(299 * 299 * 3, 7, "float32").tobytes())
+            response = stub.ModelInfer(request, timeout=SECONDS)
+        self.assertEqual((response.id, response.outputs[0].name),
+                         ("an id", "InceptionV3/Predictions/Softmax"))
+        self.assertEqual(np.frombuffer(response.raw_output_contents[0], "float32"), [7])
 
     def test_errors_name_file_and_field_and_leave_the_others(self):
         cases = {

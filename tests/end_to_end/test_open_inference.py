@@ -206,9 +206,9 @@ class Information(TritonCase):
 
 
 class Aio(TritonCase):
-    def test_many_calls_at_once(self):
-        random = np.random.default_rng(7)
-        data = [random.integers(0, 99, (3, 50)).astype("int32") for _ in range(20)]
+    def test_many_calls_at_once_of_every_type(self):
+        data = [arrays.awkward(dtype, (3, 50), seed)
+                for seed, dtype in enumerate(arrays.ALL_TYPES * 2)]
 
         async def run():
             async with triton_aio.InferenceServerClient(self.server.address) as client:

@@ -11,6 +11,7 @@ from tritonclient.utils import shared_memory as triton_memory
 
 import api
 import arrays
+import doc_page
 import test_open_inference
 import test_shared_memory
 
@@ -135,6 +136,33 @@ class SharedMemory(SharedMemoryCase):
         np.testing.assert_array_equal(
             triton_memory.get_contents_as_numpy(region, np.float32, array.shape),
             arrays.expect_hardmax(array, [1]))
+
+    def test_tensors_that_leave_shared_memory_and_return(self):
+        """As Triton's example of inputs and outputs that are used again."""
+        arrays_of = {name: arrays.awkward("int32", (1, 16), seed) for seed, name in enumerate("ab")}
+        regions = {name: self.region(name, 64) for name in ("a", "b", "out")}
+        inputs = [triton.InferInput(name, [1, 16], "INT32") for name in "ab"]
+        outputs = [triton.InferRequestedOutput("output")]
+        for round_, is_shared in enumerate((True, False, True)):
+            given = [array + round_ for array in arrays_of.values()]
+            for tensor, array in zip(inputs, given):
+                if is_shared:
+                    triton_memory.set_shared_memory_region(regions[tensor.name()], [array])
+                    tensor.set_shared_memory(tensor.name(), array.nbytes)
+                else:
+                    tensor.set_data_from_numpy(array)
+            if is_shared:
+                outputs[0].set_shared_memory("out", 64)
+            else:
+                outputs[0].unset_shared_memory()
+            result = self.call("element_wise_add", inputs, outputs)
+            actual = (triton_memory.get_contents_as_numpy(regions["out"], np.int32, (1, 16))
+                      if is_shared else result.as_numpy("output"))
+            np.testing.assert_array_equal(actual, given[0] + given[1])
+
+    def test_the_example_of_the_document(self):
+        doc_page.run(self, "docs/open-inference-protocol.md",
+                     {"127.0.0.1:50051": self.server.address})
 
     def test_streams(self):
         array = arrays.awkward("int16", (4, 60), seed=7)
@@ -297,6 +325,9 @@ class Attacks(SharedMemoryCase):
 
     def test_a_thousand_registrations(self):
         client = self.client
+        stub = api.stub_of(self.enterContext(api.connect(self.server.address)))
+        limits = stub.GetServerInfo(api.sv.GetServerInfoRequest()).limits
+        self.assertEqual(limits.max_shared_memory_regions, MOST_REGIONS)
         with test_shared_memory.Segment(64) as segment:
             for index in range(MOST_REGIONS):
                 client.register_system_shared_memory(f"region {index}", segment.key, 1, index % 64)

@@ -35,8 +35,7 @@ class CumulativeSummationChecker final : public DispatchChecker {
       written_ = sequences * c.length;
     }
     if (kernel_.entry == "ScanSequences") {
-      Demand(groups_.lane_units >= 1, "takes no units");
-      NeedGroups(CeilDiv(sequences, uint64_t{groups_.lane_units} * threads_));
+      NeedGroups(CeilDiv(sequences, threads_));
       return;
     }
     Demand(sums_blocks || kernel_.entry == "ScanBlocks", "is of no known kernel");

@@ -111,16 +111,6 @@ class DispatchChecker {
            absl::StrCat("walks ", count, " ", what, ", and its dimensions have ", Product(dims)));
   }
 
-  // The number of units that a group processes. If 2^lane_bits of its lanes share a unit, a lane
-  // takes only one. `splits` groups process the same units.
-  uint64_t GroupUnits(uint32_t lane_bits = 0, uint32_t splits = 1) {
-    Demand(groups_.lane_units == 1 || (groups_.lane_units > 1 && lane_bits == 0),
-           "takes another number of turns than its kernel");
-    const uint64_t units = std::max<uint64_t>(1, groups_.lane_units * (threads_ >> lane_bits));
-    Demand(CeilDiv(groups(), std::max(1u, splits)) * units <= kMost, "counts units past 32 bits");
-    return units;
-  }
-
   // Checks that lanes and groups divide units and items as task.hlsli does, and leave out none.
   template <typename T>
   void NeedSharing(const T& c) {

@@ -18,7 +18,6 @@ class ElementwiseChecker final : public DispatchChecker {
     Demand(in_vectors || kernel_.entry == "AddElements", "is of no known kernel");
     Demand(Macro("WIDTH") == (in_vectors ? 4 : 1), "has another width than its kernel");
     Demand(c_.rank >= 1 && c_.rank <= OPMILL_MAX_DIMS, "has no row, or too many dimensions");
-    Demand(groups_.lane_units >= 1, "takes no units");
     if (!mistake_.empty()) return;
     const ElementwiseDim& row = c_.dims[c_.rank - 1];
     const uint64_t row_step = in_vectors ? vector_ : 1;
@@ -26,9 +25,8 @@ class ElementwiseChecker final : public DispatchChecker {
     for (uint32_t d = 0; d < c_.rank; ++d) units *= c_.dims[d].size;
     Demand(units == groups_.unit_count, "counts other units than its dimensions have");
     Demand(row.size == CeilDiv(c_.row_length, row_step), "has other units than its row");
-    const uint64_t group_units = groups_.lane_units * threads_;
-    Demand(groups() * group_units <= kMost, "counts units past 32 bits");
-    NeedGroups(CeilDiv(units, group_units));
+    Demand(groups() * threads_ <= kMost, "counts units past 32 bits");
+    NeedGroups(CeilDiv(units, threads_));
     Reads("a", c_.a_base, &ElementwiseDim::a_stride, in_vectors && Macro("SPREADS_A") == 0,
           read(0));
     Reads("b", c_.b_base, &ElementwiseDim::b_stride, in_vectors && Macro("SPREADS_B") == 0,

@@ -23,7 +23,7 @@ class ReductionChecker final : public DispatchChecker {
  private:
   void CheckKernel() override {
     Demand(kernel_.entry == "Reduce", "is of no known kernel");
-    Demand(c_.opaque_zero == 0, "has a zero that is none");
+    Demand(groups_.zero == 0, "has a zero that is none");
     NeedSharing(c_);
     switch (Macro("LOAD")) {
       case LOAD_ROW_ALIGNED:
@@ -66,7 +66,7 @@ class ReductionChecker final : public DispatchChecker {
     Demand(c_.reduced_rank > 0 || c_.reduced[0].input_stride == 0,
            "steps where nothing is reduced");
     Demand(kernel_.shader != "arg_reduce" || vector_ <= 4 ||
-               c_.split_items >> c_.lane_bits < MOST_NARROW_TURNS,
+               c_.split_items >> c_.lane_bits <= MOST_LANE_ITEMS,
            "has more turns than its kernel counts");
   }
 

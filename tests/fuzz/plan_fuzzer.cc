@@ -32,7 +32,6 @@ PlanOptions OptionsOf(const fuzz::PlanCase& c) {
   if (c.hardware()) {
     options.threads = 256;
     options.parallel_groups = 512;
-    options.prefers_wide_rows = true;
   } else {
     options.threads = 8;
     options.parallel_groups = 64;

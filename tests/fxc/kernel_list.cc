@@ -159,13 +159,13 @@ OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice
   return HardmaxDesc{.input = std::move(input), .axes = shape.axes};
 }
 
-// One input has the given shape; the other is packed, or repeats some dimensions.
 OperatorDesc MakeCumulativeSummation(TensorDesc input, const Shape& shape, uint32_t choice,
                                      Random& /*random*/) {
   return CumulativeSummationDesc{
       .input = std::move(input), .axis = shape.axes.back(), .has_exclusive_sum = choice == 1};
 }
 
+// One input has the given shape; the other is packed, or repeats some dimensions.
 OperatorDesc MakeAdd(TensorDesc input, const Shape& shape, uint32_t /*choice*/, Random& random) {
   TensorDesc other = {input.data_type, shape.sizes, PackedStrides(shape.sizes)};
   if (random.OneIn(2)) other.strides.back() = 0;
@@ -200,7 +200,7 @@ class Collector {
   // Complete rounds over orders and spacings, with random lengths, functions and types. A shape
   // that yields a new kernel for one of them is planned for all.
   void Collect(const PlanOptions& own) {
-    Random random(own.threads);
+    Random random(own.parallel_groups);
     for (int quiet = 0; quiet < kQuietRounds; ++quiet) {
       const size_t known = kernels_.size();
       for (const std::string_view order : kOrders) {
@@ -319,8 +319,8 @@ std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& 
 
 KernelList ListKernels() {
   Collector collector;
-  for (const DeviceKind kind : {DeviceKind::kSoftware, DeviceKind::kHardware}) {
-    collector.Collect(PlanOptionsFor(kind));
+  for (const AdapterSize size : {SizeOf(DeviceKind::kSoftware, 0, 0), AdapterSize()}) {
+    collector.Collect(PlanOptionsFor(size));
   }
   return std::move(collector).Take();
 }

@@ -45,7 +45,7 @@ absl::Status Write(const fs::path& path, const std::string& text) {
 
 // The kernels of `conformance_test --shader_cache`.
 void AddConformanceTable(std::map<std::string, KernelPermutation>& kernels) {
-  const PlanOptions own = PlanOptionsFor(DeviceKind::kSoftware);
+  const PlanOptions own = PlanOptionsFor(SizeOf(DeviceKind::kSoftware, 0, 0));
   for (const DataType type : kAllDataTypes) {
     for (const ConformanceCase& c : SystematicCases(type, own, Table::kShort)) {
       const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);

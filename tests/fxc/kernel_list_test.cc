@@ -36,13 +36,11 @@ TEST(KernelList, NamesAKernelByOneLine) {
 // The cases of the conformance test come from a separate generator.
 TEST(KernelList, HoldsEveryKernelOfRandomConformanceCases) {
   const std::set<std::string> known = Lines();
-  for (const DeviceKind kind : {DeviceKind::kSoftware, DeviceKind::kHardware}) {
-    const PlanOptions own = PlanOptionsFor(kind);
+  for (const AdapterSize size : {SizeOf(DeviceKind::kSoftware, 0, 0), AdapterSize()}) {
+    const PlanOptions own = PlanOptionsFor(size);
     std::map<std::string, std::string> unknown;  // kernel -> the case that needs it
     for (uint64_t seed = 0; seed < 5'000; ++seed) {
-      ConformanceCase c = RandomCase(seed, own);
-      // Each device has a preference; the conformance test uses both.
-      c.options.prefers_wide_rows = own.prefers_wide_rows;
+      const ConformanceCase c = RandomCase(seed, own);
       const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
       if (!plan.ok()) continue;
       for (const KernelPermutation& kernel : plan->kernels) {

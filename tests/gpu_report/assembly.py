@@ -12,7 +12,7 @@ _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
 
 @dataclasses.dataclass
 class HotLoop:
-    """The innermost loop that loads most from memory, one turn of it."""
+    """One iteration of the innermost loop that loads the most bytes from memory."""
     loads: int
     load_bytes: int
     bytes_in_flight: int  # that a lane waits for at once
@@ -22,7 +22,7 @@ class HotLoop:
 
 
 def hot_loop(assembly):
-    """None where no loop loads."""
+    """Returns the hot loop, or None if no loop loads from memory."""
     is_nvidia = assembly.startswith("block")
     loops = _innermost_loops(*(_nvidia_blocks if is_nvidia else _amd_blocks)(assembly))
     body = max(loops, key=lambda lines: sum(map(_loaded, lines)), default=[])
@@ -35,7 +35,7 @@ def hot_loop(assembly):
     load_bytes = sum(map(_loaded, body))
     return HotLoop(
         loads=sum(_loaded(line) > 0 for line in body), load_bytes=load_bytes,
-        # NVIDIA's scoreboards are not in the text: all loads of a turn may be in flight.
+        # The text does not show NVIDIA's scoreboards: all loads of an iteration may be in flight.
         bytes_in_flight=load_bytes if is_nvidia else _in_flight(body),
         instructions=len(body) - count(*_NO_WORK), divisions=count("v_rcp", "mufu.rcp"),
         barriers=count("s_barrier", "bar.sync"))
@@ -73,7 +73,7 @@ def _amd_blocks(assembly):
 
 
 def _innermost_loops(blocks, edges):
-    """Each as its instructions: those of all blocks from which the branch back can be reached."""
+    """The innermost loops, each as the instructions of all blocks that can reach its backward branch."""
     bodies = {}
     for end, begin in edges:
         if begin > end:
@@ -90,7 +90,7 @@ def _innermost_loops(blocks, edges):
 
 
 def _loaded(line):
-    """Bytes that a lane loads from memory with this instruction."""
+    """The bytes that one lane loads from memory with this instruction."""
     if match := _AMD_LOAD.match(line):
         return _AMD_BYTES.get(match[1], 4)
     if line.startswith(("tld", "suld")):  # typed loads
@@ -101,7 +101,7 @@ def _loaded(line):
 
 
 def _in_flight(body):
-    """Over two turns, because a load may outlast its turn."""
+    """The most bytes in flight, over two iterations, because a load may be awaited in the next one."""
     most, waiting = 0, []
     for line in body * 2:
         if loaded := _loaded(line):

@@ -1,13 +1,13 @@
-// Two steps of ./dev gpu-report, which report.py drives:
+// The steps of ./dev gpu-report, which report.py drives:
 //
-//   gpu_report plans                         the hot plans: a line "plan TITLE", then a line
-//                                            "PASS GROUPS KERNEL" for each dispatch, or
-//                                            "PASS fill BYTES"
-//   gpu_report kernels all|hot               one line for each kernel of plans for hardware
-//   gpu_report compile FOLDER CACHE <LINES   compiles each kernel; prints
-//   "KERNEL<tab>NAME=VALUE..."
-//                                            and writes its assembly to FOLDER/NUMBER.s. CACHE
-//                                            keeps bytecode between calls.
+//   gpu_report plans UNITS              the hot plans for a GPU with so many compute units: a line
+//                                       "plan TITLE", then a line "PASS GROUPS KERNEL" for each
+//                                       dispatch, or "PASS fill BYTES"
+//   gpu_report kernels all|UNITS        one line for each kernel of all plans, or of the hot ones
+//   gpu_report compile FOLDER CACHE <LINES
+//                                       compiles each kernel, prints a line
+//                                       "KERNEL<tab>NAME=VALUE...", and writes its assembly to
+//                                       FOLDER/NUMBER.s. CACHE keeps bytecode between calls.
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -44,8 +44,8 @@ KernelPermutation FromLine(const std::string& line) {
   return kernel;
 }
 
-void PrintPlans() {
-  for (const TitledPlan& titled : HotPlans()) {
+void PrintPlans(uint32_t units) {
+  for (const TitledPlan& titled : HotPlans(units)) {
     std::cout << "plan " << titled.title << "\n";
     for (size_t pass = 0; pass < titled.plan.passes.size(); ++pass) {
       for (const Fill& fill : titled.plan.passes[pass].fills) {
@@ -59,17 +59,13 @@ void PrintPlans() {
   }
 }
 
-void PrintKernels(bool all) {
+// All, if `units` is 0.
+void PrintKernels(uint32_t units) {
   std::set<std::string> lines;
-  if (all) {
-    const uint32_t threads = PlanOptionsFor(DeviceKind::kHardware).threads;
-    for (const KernelPermutation& kernel : ListKernels().kernels) {
-      for (const ShaderMacro& macro : kernel.macros) {
-        if (macro.name == "THREADS" && macro.value >= threads) lines.insert(ToLine(kernel));
-      }
-    }
+  if (units == 0) {
+    for (const KernelPermutation& kernel : ListKernels().kernels) lines.insert(ToLine(kernel));
   } else {
-    for (const TitledPlan& titled : HotPlans()) {
+    for (const TitledPlan& titled : HotPlans(units)) {
       for (const KernelPermutation& kernel : titled.plan.kernels) lines.insert(ToLine(kernel));
     }
   }
@@ -95,15 +91,17 @@ void Compile(const std::string& folder, const std::string& cache) {
 }
 
 int Run(const std::vector<std::string>& words) {
-  if (words == std::vector<std::string>{"plans"}) {
-    PrintPlans();
-  } else if (words.size() == 2 && words[0] == "kernels" &&
-             (words[1] == "all" || words[1] == "hot")) {
-    PrintKernels(words[1] == "all");
+  uint32_t units = 0;
+  const bool has_units = words.size() == 2 && absl::SimpleAtoi(words[1], &units);
+  if (has_units && words[0] == "plans") {
+    PrintPlans(units);
+  } else if (words.size() == 2 && words[0] == "kernels" && (has_units || words[1] == "all")) {
+    PrintKernels(units);
   } else if (words.size() == 3 && words[0] == "compile") {
     Compile(words[1], words[2]);
   } else {
-    std::cerr << "usage: gpu_report plans | kernels all|hot | compile FOLDER CACHE <LINES\n";
+    std::cerr
+        << "usage: gpu_report plans UNITS | kernels all|UNITS | compile FOLDER CACHE <LINES\n";
     return 2;
   }
   return 0;

@@ -1,4 +1,4 @@
-"""The GPUs of the report, and how their drivers' compilers run without them."""
+"""The GPUs of the report, and how to run their drivers' compilers without the hardware."""
 
 import dataclasses
 import os
@@ -11,6 +11,7 @@ class Gpu:
     product: str
     driver: str  # RADV or NVK
     chip: str  # as the driver calls it
+    compute_units: int  # AMD's compute units, NVIDIA's SMs
     processors: int  # that have `most_waves` waves each: AMD's SIMDs, NVIDIA's SMs
     most_waves: int
     wave_lanes: int
@@ -18,7 +19,7 @@ class Gpu:
 
     @property
     def bytes_needed(self):
-        """In flight, to keep the memory busy: bandwidth times latency."""
+        """The bytes that must be in flight to use the memory's bandwidth: bandwidth times latency."""
         return self.bandwidth * 700e-9
 
     def resident_lanes(self, waves):
@@ -26,16 +27,16 @@ class Gpu:
 
 
 GPUS = {gpu.name: gpu for gpu in (
-    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 192, 16, 64, 0.96e12),
-    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 160, 16, 64, 0.512e12),
-    Gpu("vega20", "Radeon VII", "RADV", "vega20", 240, 10, 64, 1.02e12),
-    Gpu("gh100", "H200", "NVK", "180", 132, 64, 32, 4.8e12),
-    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 48, 32, 1.01e12),
+    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 96, 192, 16, 64, 0.96e12),
+    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 80, 160, 16, 64, 0.512e12),
+    Gpu("vega20", "Radeon VII", "RADV", "vega20", 60, 240, 10, 64, 1.02e12),
+    Gpu("gh100", "H200", "NVK", "180", 132, 132, 64, 32, 4.8e12),
+    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 128, 48, 32, 1.01e12),
 )}
 
 
 def command_for(gpu, deps, nvk, scratch):
-    """The start of a command line, and its environment."""
+    """Returns the start of the compiler's command line, and its environment."""
     environment = dict(os.environ, MESA_SHADER_CACHE_DISABLE="1", VKD3D_DEBUG="none",
                        VKD3D_SHADER_DEBUG="none")
     if gpu.driver == "NVK":

@@ -33,11 +33,14 @@ constexpr ReduceFunction kFunctions[] = {ReduceFunction::kSum, ReduceFunction::k
 
 class Collector {
  public:
+  explicit Collector(uint32_t compute_units)
+      : options_(PlanOptionsFor(SizeOf(DeviceKind::kHardware, compute_units, 0))) {}
+
   // Descriptors that the operator does not allow are left out: hardmax of integers.
   void Add(const std::string& what, const Shape& shape, const OperatorDesc& desc) {
     const absl::StatusOr<OperatorDesc> validated = Validate(desc);
     if (!validated.ok()) return;
-    absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, PlanOptionsFor(DeviceKind::kHardware));
+    absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, options_);
     if (!plan.ok()) throw std::runtime_error(std::string(plan.status().message()));
     const std::string title = absl::StrCat(what, " ", ToString(desc.inputs[0].data_type), " [",
                                            absl::StrJoin(shape.sizes, ","), "] over ", shape.axis);
@@ -46,6 +49,7 @@ class Collector {
   std::vector<TitledPlan> Take() { return std::move(plans_); }
 
  private:
+  const PlanOptions options_;
   std::vector<TitledPlan> plans_;
 };
 
@@ -66,8 +70,8 @@ void AddOperators(DataType type, const Shape& shape, Collector& collector) {
 
 }  // namespace
 
-std::vector<TitledPlan> HotPlans() {
-  Collector collector;
+std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
+  Collector collector(compute_units);
   for (const DataType type : kTypes) {
     for (const Shape& shape : kShapes) AddOperators(type, shape, collector);
   }

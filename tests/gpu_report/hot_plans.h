@@ -14,7 +14,8 @@ struct TitledPlan {
   OperatorPlan plan;
 };
 
-std::vector<TitledPlan> HotPlans();
+// For an adapter with so many compute units.
+std::vector<TitledPlan> HotPlans(uint32_t compute_units);
 
 }  // namespace opmill
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What the compilers of real GPUs make of the kernels, without a GPU: ./dev gpu-report.
+"""./dev gpu-report: compiles the kernels with the drivers of real GPUs, without a GPU.
 
-Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails where a kernel
+Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails if a kernel
 spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code, or
-divides in its hot loop, unless exceptions.txt lists it; fails too where exceptions.txt lists what no
-longer fails, so that the list only shrinks. Writes report.json and report.html to OUT."""
+divides in its hot loop, and exceptions.txt does not list it. Also fails if exceptions.txt lists a kernel
+that passes, so that the list only shrinks, and if a plan keeps fewer bytes in flight than the memory
+needs. Writes report.json and report.html to OUT."""
 
 import argparse
 import collections
@@ -70,11 +71,15 @@ def compile_for(gpu, options, lines):
     return kernels
 
 
-def read_plans(program):
-    """Title -> [(pass, groups, kernel line)]; a fill has 0 groups and no kernel."""
+def lines_of(program, *arguments):
+    return subprocess.run([program, *map(str, arguments)], check=True, capture_output=True,
+                          text=True).stdout.splitlines()
+
+
+def read_plans(program, gpu):
+    """Returns {title: [(pass, groups, kernel line)]}. A fill has 0 groups and no kernel."""
     plans = {}
-    output = subprocess.run([program, "plans"], check=True, capture_output=True, text=True).stdout
-    for row in output.splitlines():
+    for row in lines_of(program, "plans", gpu.compute_units):
         word, rest = row.split(" ", 1)
         if word == "plan":
             steps = plans.setdefault(rest, [])
@@ -87,8 +92,8 @@ def read_plans(program):
 
 
 def plan_rows(gpu, plans, kernels):
-    """For each plan its passes, the groups of the dispatch whose loop loads most, and the bytes that it
-    keeps in flight, as a share of what the memory needs."""
+    """Returns for each plan its passes, the groups of the dispatch whose loop loads most, and the bytes that
+    this dispatch keeps in flight, relative to bytes_needed."""
     by_line = {kernel.line: kernel for kernel in kernels}
     rows = []
     for title, steps in plans.items():
@@ -108,8 +113,8 @@ def plan_rows(gpu, plans, kernels):
 
 
 def read_exceptions():
-    """(gpu, failure, kernel) of lines "KERNEL: GPU FAILURE..., GPU FAILURE...", each of them below a line
-    "reason: ..." that is for all that follow it."""
+    """Returns the set of (gpu, failure, kernel) from lines "KERNEL: GPU FAILURE..., GPU FAILURE...". A line
+    "reason: ..." applies to the lines that follow it."""
     exceptions, has_reason = set(), False
     for line in EXCEPTIONS.read_text().splitlines():
         if line.startswith("reason: "):
@@ -124,7 +129,7 @@ def read_exceptions():
 
 
 def judge(reports, is_all):
-    """The unexpected failures, and the exceptions that no longer are any."""
+    """Returns the unexpected failures, and the exceptions that are no longer needed."""
     listed = read_exceptions()
     found = {(gpu, failure, kernel.line) for gpu, kernels in reports.items() for kernel in kernels
              for failure in kernel.failures(GPUS[gpu])}
@@ -147,7 +152,7 @@ def print_summary(reports, found):
 
 
 def table(rows):
-    """As HTML, with the keys of the first row as its head."""
+    """An HTML table whose columns are the keys of the first row."""
     def cells(tag, values):
         return "".join(f"<{tag}>{html.escape(str(value))}</{tag}>" for value in values)
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -156,6 +161,7 @@ def table(rows):
 
 
 def write_reports(out, reports, plans):
+    """`plans` has the rows of each GPU."""
     everything = {}
     page = ["<!doctype html><meta charset=utf-8><title>GPU report</title><style>body{font:14px sans-serif}"
             "table{border-collapse:collapse}td,th{padding:2px 8px;border-bottom:1px solid #ddd;"
@@ -167,11 +173,10 @@ def write_reports(out, reports, plans):
                  "code": each.code_bytes,
                  **(dataclasses.asdict(each.loop) if each.loop else {}),
                  "fails": " ".join(each.failures(gpu)), "kernel": each.line} for each in kernels]
-        flights = plan_rows(gpu, plans, kernels)
-        everything[name] = {"gpu": dataclasses.asdict(gpu), "kernels": rows, "plans": flights}
+        everything[name] = {"gpu": dataclasses.asdict(gpu), "kernels": rows, "plans": plans[name]}
         page += [f"<h1>{name}: {gpu.product}, {gpu.driver}</h1><h2>Kernels</h2>", table(rows),
                  f"<h2>Plans; {gpu.bytes_needed / 1e6:.1f} MB in flight keep the memory busy</h2>",
-                 table(flights)]
+                 table(plans[name])]
     (out / "report.json").write_text(json.dumps(everything, indent=1))
     (out / "report.html").write_text("\n".join(page))
 
@@ -188,18 +193,26 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     options.cache.mkdir(parents=True, exist_ok=True)
 
-    which = "all" if options.all else "hot"
-    lines = subprocess.run([options.program, "kernels", which], check=True, capture_output=True,
-                           text=True).stdout.splitlines()
-    reports = {name: compile_for(GPUS[name], options, lines) for name in options.gpu or GPUS}
-    write_reports(options.out, reports, read_plans(options.program))
+    reports, plans = {}, {}
+    for name in options.gpu or GPUS:
+        gpu = GPUS[name]
+        if gpu.driver == "NVK":
+            subprocess.run(["cmake/fetch_nvk.sh", options.nvk], check=True)
+        which = "all" if options.all else gpu.compute_units
+        lines = lines_of(options.program, "kernels", which)
+        reports[name] = compile_for(gpu, options, lines)
+        plans[name] = plan_rows(gpu, read_plans(options.program, gpu), reports[name])
+    write_reports(options.out, reports, plans)
     found, fresh, stale = judge(reports, options.all)
+    idle = [(name, row["plan"], f"{row['share_needed']} of the bytes needed") for name in plans
+            for row in plans[name] if row.get("share_needed", 1) < 1]
     print_summary(reports, found)
-    for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale)):
+    for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale),
+                          ("Keeps too little in flight", idle)):
         for entry in entries:
             print(f"{what}: {' '.join(entry)}")
     print(f"{options.out / 'report.html'} and report.json have every kernel and plan.")
-    return 1 if fresh or stale else 0
+    return 1 if fresh or stale or idle else 0
 
 
 if __name__ == "__main__":

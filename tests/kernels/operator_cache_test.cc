@@ -83,6 +83,7 @@ TEST(OperatorCache, CompilesOnceForConcurrentCallers) {
   EXPECT_EQ(device.compiled, 1);
   for (const CachedOperator& answer : answers) {
     EXPECT_EQ(answer.compiled, answers[0].compiled);
+    EXPECT_EQ(*answer.text, ToString(SumOf(9)));
     EXPECT_FALSE(answer.was_cached);
     EXPECT_GT(answer.duration, absl::ZeroDuration());
   }

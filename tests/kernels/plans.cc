@@ -52,7 +52,6 @@ PlanOptions Hardware() {
   PlanOptions options;
   options.threads = 256;
   options.parallel_groups = 1024;
-  options.prefers_wide_rows = true;
   return options;
 }
 

@@ -266,5 +266,6 @@ class Refusals(ServedCase):
                     "(2, 2)")
         self.expect("operator.top_k", lambda: self.c.execute("top_k", [self.x], {"n": 1}), "n")
         self.expect("operator", lambda: self.c.execute("sort", [self.x]), "sort")
+        self.expect("priority", lambda: self.c.sum(self.x, priority=2**31), "INT32")
         with self.assertRaises(TypeError):
             self.c.top_k(self.x, 1.5)

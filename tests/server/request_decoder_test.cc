@@ -34,6 +34,35 @@ absl::StatusOr<OperatorDesc> Decode(const std::string& text,
 
 constexpr char kInput[] = "input { data_type: DATA_TYPE_FLOAT32 sizes: [2, 3, 4] } ";
 
+// The decoder keeps some operators, fewer than these.
+TEST(DecodeOperator, ReadsTheSameAgain) {
+  constexpr uint32_t kOperators = 100;
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t size = 1; size <= kOperators; ++size) {
+      v1::OperatorDesc message;
+      v1::HardmaxDesc& hardmax = *message.mutable_hardmax();
+      hardmax.mutable_input()->set_data_type(v1::DATA_TYPE_FLOAT32);
+      hardmax.mutable_input()->add_sizes(size);
+      hardmax.add_axes(0);
+      const TensorDesc tensor{DataType::kFloat32, {size}, {}};
+      for (int i = 0; i < 2; ++i) {
+        const auto desc = DecodeOperator(message, std::nullopt);
+        ASSERT_TRUE(desc.ok()) << desc.status();
+        EXPECT_EQ(*desc, OperatorDesc(HardmaxDesc{.input = tensor, .output = tensor, .axes = {0}}));
+      }
+    }
+  }
+}
+
+TEST(DecodeOperator, ChecksAnOperatorAgainAtAnotherLevel) {
+  const std::string text =
+      std::string("arg_min {") + kInput + "axes: 0 axis_direction: AXIS_DIRECTION_INCREASING }";
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(Decode(text).ok());
+    EXPECT_EQ(FieldOf(Decode(text, v1::FEATURE_LEVEL_1_0).status()), "feature_level");
+  }
+}
+
 TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
   const TensorDesc input{DataType::kFloat32, {2, 3, 4}, {}};
   const TensorDesc strided{DataType::kInt64, {2, 1, 4}, {8, 8, 2}};

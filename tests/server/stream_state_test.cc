@@ -219,6 +219,18 @@ TEST_F(StreamStateTest, ReportsACallerWhoDoesNotRead) {
   EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(9000)), Stall::kInput);
 }
 
+TEST_F(StreamStateTest, ReportsACallerWhoDoesNotReadAlsoAfterAnError) {
+  const auto execution = Begin(1);
+  Ready(1, execution);
+  EXPECT_EQ(Next(), "write the last of 1");
+  Fail(absl::InvalidArgumentError("not a message"));
+  EXPECT_EQ(Next(), "");  // it cannot end before the write does
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(999)), Stall::kNone);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(1000)), Stall::kReader);
+  EXPECT_EQ(NextAfterWrite(), "finish: not a message");
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(9000)), Stall::kNone);
+}
+
 TEST_F(StreamStateTest, BlamesNoCallerWhoseInputItDoesNotTake) {
   const absl::Duration timeout = absl::Seconds(1);
   EXPECT_EQ(state_.StalledFor(timeout, At(5000)), Stall::kNone);  // no read

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "kernels/d3d12/adapter/adapter_size.h"
 #include "kernels/d3d12/adapter/driver_versions.h"
 #include "kernels/engine/device.h"
 
@@ -24,6 +25,7 @@ struct AdapterInfo {
   DeviceKind kind = DeviceKind::kHardware;
   std::string driver;  // "vkd3d 2.1 on Vulkan (llvmpipe, Mesa 25.0.7)"
   uint64_t memory_bytes = 0;
+  AdapterSize size = {};
   std::vector<OldDriver> old_drivers = {};  // drivers of this adapter that are too old
 
   friend bool operator==(const AdapterInfo&, const AdapterInfo&) = default;

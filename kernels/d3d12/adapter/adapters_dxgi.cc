@@ -54,6 +54,7 @@ AdapterInfo Describe(IDXGIAdapter1* adapter, uint32_t index) {
   }
   info.memory_bytes =
       desc.DedicatedVideoMemory != 0 ? desc.DedicatedVideoMemory : desc.SharedSystemMemory;
+  info.size = SizeOf(info.kind, /*compute_units=*/0, desc.DedicatedVideoMemory);
   return info;
 }
 

@@ -114,6 +114,9 @@ class Vulkan {
         info.memory_bytes += memory.memoryHeaps[heap].size;
       }
     }
+    const bool has_own_memory =
+        properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    info.size = SizeOf(info.kind, ComputeUnits(device), has_own_memory ? info.memory_bytes : 0);
     return info;
   }
 
@@ -153,6 +156,41 @@ class Vulkan {
                        ") The package mesa-vulkan-drivers contains a software driver."));
     }
     return vulkan;
+  }
+
+  // 0 if the driver does not report them.
+  uint32_t ComputeUnits(VkPhysicalDevice device) const {
+    VkPhysicalDeviceProperties2 properties = {};
+    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    const auto get = Proc<PFN_vkGetPhysicalDeviceProperties2>("vkGetPhysicalDeviceProperties2KHR");
+    if (HasExtension(device, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) {
+      VkPhysicalDeviceShaderCorePropertiesAMD amd = {};
+      amd.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
+      properties.pNext = &amd;
+      get(device, &properties);
+      return amd.shaderEngineCount * amd.shaderArraysPerEngineCount *
+             amd.computeUnitsPerShaderArray;
+    }
+    if (HasExtension(device, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+      VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {};
+      nvidia.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV;
+      properties.pNext = &nvidia;
+      get(device, &properties);
+      return nvidia.shaderSMCount;
+    }
+    return 0;
+  }
+
+  bool HasExtension(VkPhysicalDevice device, absl::string_view name) const {
+    const auto enumerate =
+        Proc<PFN_vkEnumerateDeviceExtensionProperties>("vkEnumerateDeviceExtensionProperties");
+    uint32_t count = 0;
+    enumerate(device, nullptr, &count, nullptr);
+    std::vector<VkExtensionProperties> extensions(count);
+    enumerate(device, nullptr, &count, extensions.data());
+    return std::any_of(
+        extensions.begin(), extensions.end(),
+        [name](const VkExtensionProperties& each) { return name == each.extensionName; });
   }
 
   VkInstance vk_instance() const { return vkd3d_instance_get_vk_instance(instance_); }

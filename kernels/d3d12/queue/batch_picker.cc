@@ -144,17 +144,15 @@ std::optional<BatchPicker::Offer> BatchPicker::MakeOffer(
     const std::shared_ptr<PlannedRun>& run) const {
   Offer offer = {.part = {.run = run, .begin = run->next}, .room = room_};
   RunPart& part = offer.part;
-  double seconds = room_.seconds;
   part.end = Advance(*run->plan, *run->pace, part.begin, offer.room);
   if (!part.is_last()) {
     if (first_ > 0 || !may_cut_ || !batch_.parts.empty()) return std::nullopt;
     const bool is_measured = run->pace->IsMeasured(*run->plan, part.begin, part.end);
-    seconds = is_measured ? kPartSeconds : kFirstPartSeconds;
     // A kernel is measured alone: a part with several would spread its time over all of them.
-    offer.room = {.dispatches = is_measured ? room_.dispatches : 1, .seconds = seconds};
+    offer.room = {.dispatches = is_measured ? room_.dispatches : 1,
+                  .seconds = is_measured ? kPartSeconds : kFirstPartSeconds};
     part.end = Advance(*run->plan, *run->pace, part.begin, offer.room);
   }
-  offer.seconds = seconds - offer.room.seconds;
   return offer;
 }
 
@@ -170,7 +168,6 @@ void BatchPicker::Settle(Offer offer, absl::Status status) {
   if (status.ok()) {
     run->next = offer.part.end;
     room_ = offer.room;
-    batch_.expected_seconds += offer.seconds;
     is_ended = offer.part.is_last();
     is_full_ = !is_ended;
     batch_.parts.push_back(std::move(offer.part));

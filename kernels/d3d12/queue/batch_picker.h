@@ -55,7 +55,6 @@ inline constexpr uint32_t kMaxCutBatches = 2;
 struct Batch {
   std::vector<RunPart> parts;
   std::vector<std::shared_ptr<PlannedRun>> ended_runs;  // with this batch, in this order
-  double expected_seconds = 0;
   bool has_frame = false;  // takes one of the frames until it completes
 
   bool is_empty() const { return parts.empty() && ended_runs.empty(); }
@@ -98,7 +97,6 @@ class BatchPicker {
   struct Offer {
     RunPart part;
     SubmissionRoom room;  // of the batch after it
-    double seconds = 0;
   };
 
   Batch Close();

@@ -33,7 +33,7 @@ class Planner {
     if (parts.size() == 1 && (length <= kShortSequence || results >= options.parallel_lanes())) {
       Dispatch scan =
           MakeDispatch("ScanSequences", parts[0], /*carries=*/false, Constants(parts[0]));
-      DealUnits(scan, results, TurnsOf(results, 1, options), options.threads);
+      DealUnits(scan, results, options.threads);
       scans_.push_back(std::move(scan));
       return;
     }

@@ -5,7 +5,6 @@
 
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/elementwise/elementwise_space.h"
-#include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/elementwise_constants.h"
 
@@ -82,7 +81,7 @@ absl::Status PlanElementWiseAdd(PlanBuilder& builder, const OperatorDesc& operat
     dispatch.constants = constants;
     const uint64_t units =
         slice.ElementCount() / slice.row().size * CeilDiv(slice.row().size, row_step);
-    DealUnits(dispatch, units, TurnsOf(units, 1, options), options.threads);
+    DealUnits(dispatch, units, options.threads);
     builder.Add(std::move(dispatch));
   }
   return absl::OkStatus();

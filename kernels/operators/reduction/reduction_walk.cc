@@ -7,10 +7,6 @@
 
 namespace opmill {
 
-uint64_t TurnsOf(uint64_t units, uint64_t steps, const PlanOptions& options) {
-  return options.prefers_wide_rows ? 1 : options.turns(units, tuning::kMinTurnItems / steps);
-}
-
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(input);
   return {.input_elements =

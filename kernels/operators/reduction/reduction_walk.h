@@ -47,7 +47,6 @@ Sharing ChooseSharing(const Work& work, const PlanOptions& options);
 template <typename Constants>
 void SetSharing(Dispatch& dispatch, Constants constants, const Work& work, const Sharing& sharing) {
   constants.groups.unit_count = static_cast<uint32_t>(work.units);
-  constants.groups.lane_units = 1;
   constants.item_count = static_cast<uint32_t>(work.items);
   constants.split_items = static_cast<uint32_t>(sharing.split_items);
   constants.splits = static_cast<uint32_t>(sharing.splits);
@@ -57,11 +56,6 @@ void SetSharing(Dispatch& dispatch, Constants constants, const Work& work, const
   dispatch.constants = constants;
   SetGroups(dispatch, sharing.tiles * sharing.splits);
 }
-
-// The number of units that each lane processes one after another: more than one on software devices
-// if a unit has so few steps that starting a group would cost more. For operators other than
-// reductions.
-uint64_t TurnsOf(uint64_t units, uint64_t steps, const PlanOptions& options);
 
 // The limits of a slice for elements of these types.
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options);

@@ -88,6 +88,8 @@ class ServerLimits:
     stall_timeout: timedelta
     # connections from one IP address
     max_connections_per_address: int
+    # registered by name; Open Inference Protocol
+    max_shared_memory_regions: int
     # of each caller; absent: only its fair share
     caller_limits: CallerLimits
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 namespace opmill {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "kernels/base/rounding.h"
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 namespace opmill {
 namespace {

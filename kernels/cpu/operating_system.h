@@ -1,6 +1,6 @@
 // The operating system functions that the cpu device needs.
-#ifndef OPMILL_KERNELS_CPU_HOST_H_
-#define OPMILL_KERNELS_CPU_HOST_H_
+#ifndef OPMILL_KERNELS_CPU_OPERATING_SYSTEM_H_
+#define OPMILL_KERNELS_CPU_OPERATING_SYSTEM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -28,4 +28,4 @@ void UnmapPages(std::byte* pages, uint64_t size_bytes);
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_CPU_HOST_H_
+#endif  // OPMILL_KERNELS_CPU_OPERATING_SYSTEM_H_

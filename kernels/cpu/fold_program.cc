@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kLeastTaskBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostTaskBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostGatheredTaskBytes = uint64_t{1} << 20;  // with 4 MiB, a task takes 3 ms
 constexpr uint64_t kTasks = 64;        // enough for many processors, but few partial results
 constexpr uint64_t kRowBatch = 64;     // rows in one call of `columns`
 constexpr uint64_t kHotBytes = 32768;  // of a tile of columns; stay in the L1 cache
@@ -62,9 +63,11 @@ class FoldProgram : public CpuProgram {
     count_ = CountOf(work_.reduced);
     ChooseMode();
     const uint64_t elements = results_ * count_;
+    const uint64_t most = mode_ == Mode::kPackedRows || mode_ == Mode::kPackedColumns
+                              ? kMostGatheredTaskBytes
+                              : kMostTaskBytes;
     const uint64_t task =
-        std::clamp(elements * element_bytes_ / kTasks, kLeastTaskBytes, kMostTaskBytes) /
-        element_bytes_;
+        std::clamp(elements * element_bytes_ / kTasks, kLeastTaskBytes, most) / element_bytes_;
     // A tile of rows has the rows of one task.
     if (mode_ == Mode::kRows || mode_ == Mode::kPackedRows) {
       tile_ = std::clamp<uint64_t>(task / count_, 1, std::min<uint64_t>(results_, 1024));

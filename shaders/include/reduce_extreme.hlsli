@@ -1,11 +1,11 @@
-// MIN and MAX, in a few steps an element. All drivers give the same result for NaN, denormals and -0
-// (which is below +0), because integers are compared.
+// MIN and MAX. All drivers give the same result for NaN, denormals and -0 (which is below +0), because
+// elements are compared as integers, by one instruction where they fit into a word.
 #define LARGEST (FUNCTION == FUNCTION_MAX)
 #define NAN_FIRST 1
 #include "include/candidate.hlsli"
 
 #if IS_WIDE
-// Keys, the better the larger.
+// Keys (candidate.hlsli): greater ones are better.
 #define HIGH_ELEMENTS 0
 #define VALUE uint2
 #define EMPTY_VALUE (uint2)0
@@ -15,8 +15,8 @@ VALUE JoinValues(VALUE a, VALUE b) { return KeyAbove(b, a) ? b : a; }
 BITS BitsOf(VALUE value) { return NumberOfKey(LARGEST ? value : Flip(value)); }
 
 #elif IS_FLOAT
-// Signed, the better the larger: below the worst infinity stand the NaNs of its sign, which wrap to
-// the NaNs above the best one.
+// Greater values are better. Ordered as integers, NaNs are above the best infinity and below the worst
+// one. Subtracting NAN_KEYS wraps those below around, so that all NaNs are above the best infinity.
 #define HIGH_ELEMENTS 1
 #define VALUE INTS
 #define VALUE_OF_WORD asint
@@ -25,7 +25,7 @@ BITS BitsOf(VALUE value) { return NumberOfKey(LARGEST ? value : Flip(value)); }
 #define BEST_INFINITY_KEY \
   ((int)((INFINITY_BITS << ELEMENT_SHIFT) | ((1u << ELEMENT_SHIFT) - 1u)) - NAN_KEYS)
 
-// Floats in the order of signed integers, and back.
+// Converts the bits of a float to a signed integer of the same order, and back.
 INTS OrderedWord(INTS word) { return word ^ ((word >> 31) & 0x7FFFFFFF); }
 
 VALUE ValueOf(UINTS word) {

@@ -19,6 +19,7 @@ FLOATS FloatOf(UINTS bits) {
 
 #define VALUE FLOATS
 #define VALUE_OF_WORD asfloat
+#define JOINS_PAIRS 1
 #define EMPTY_VALUE (FLOATS)(FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f)
 
 FLOATS ValueOf(UINTS bits) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "client/error.h"
+#include "client/grpc_conversions.h"
 #include "client/output_receiver.h"
-#include "client/wire.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/errors.h"
 #include "proto/payload.h"

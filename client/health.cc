@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "client/error.h"
-#include "client/wire.h"
+#include "client/grpc_conversions.h"
 #include "google/protobuf/wrappers.pb.h"
 #include "grpcpp/grpcpp.h"
 

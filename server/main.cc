@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "grpcpp/grpcpp.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 #include "kernels/base/process_memory.h"
 #include "kernels/d3d12/adapter/adapters.h"
 #include "server/config/flags.h"

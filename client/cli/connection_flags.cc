@@ -14,7 +14,7 @@
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 #include "kernels/base/server_address.h"
 
 namespace opmill {

@@ -20,7 +20,7 @@
 #include "client/npy_cast.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 #include "kernels/base/utf8_path.h"
 
 namespace opmill {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 
 namespace opmill {
 namespace {

@@ -27,7 +27,7 @@
 #include "client/names.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/json_text.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 
 namespace opmill {
 namespace {

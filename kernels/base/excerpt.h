@@ -2,6 +2,7 @@
 #ifndef OPMILL_KERNELS_BASE_EXCERPT_H_
 #define OPMILL_KERNELS_BASE_EXCERPT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -10,9 +11,13 @@
 
 namespace opmill {
 
-// At most the first `max_bytes` bytes. Escaped, so that no terminal takes it for a command.
+// At most the first `max_bytes` bytes. Escaped, so that no terminal takes it for a command. UTF-8
+// remains UTF-8.
 inline std::string Excerpt(absl::string_view text, size_t max_bytes = 80) {
-  return absl::Utf8SafeCEscape(text.substr(0, max_bytes)) + (text.size() > max_bytes ? "..." : "");
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  size_t end = std::min(text.size(), max_bytes);
+  while (end < text.size() && end > 0 && continues(text[end])) --end;
+  return absl::Utf8SafeCEscape(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
 }  // namespace opmill

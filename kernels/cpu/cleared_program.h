@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu/work.h"
+#include "kernels/cpu/cpu_program.h"
 
 namespace opmill {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/cpu/work.h"
+#include "kernels/cpu/cpu_program.h"
 #include "kernels/engine/device.h"
 
 namespace opmill {

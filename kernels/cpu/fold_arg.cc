@@ -99,9 +99,14 @@ struct ArgFold {
       a = hn::Max(a, Keys::Load(d, from + count - n));
       i = count;
     }
-    HWY_ALIGN T lanes[kStateStep];
-    hn::Store(hn::Max(a, b), d, lanes);
-    T greatest = *std::max_element(lanes, lanes + n);
+    T greatest;
+    if constexpr (sizeof(T) > 1) {
+      greatest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
+    } else {  // bytes have no such instruction
+      HWY_ALIGN T lanes[kStateStep];
+      hn::Store(hn::Max(a, b), d, lanes);
+      greatest = *std::max_element(lanes, lanes + n);
+    }
     for (; i < count; ++i) greatest = std::max(greatest, Keys::Of(from[i]));
     return greatest;
   }
@@ -266,23 +271,27 @@ struct ArgFold {
     FoldRows(rest, row_count, position, keys + whole, places + whole, width - whole);
   }
 
-  // Processes whole vectors; states are padded.
-  static HWY_INLINE void MergeLocal(const T* local_keys, const P* local_places, uint64_t position,
-                                    T* keys, Place* places, size_t width) {
+  // Processes whole vectors; states are padded. `place_at` loads the places of the other keys.
+  template <class PlaceAt>
+  static HWY_INLINE void MergePlanes(T* keys, Place* places, const T* other_keys, PlaceAt place_at,
+                                     size_t width) {
     const hn::ScalableTag<Place> d;
-    const hn::RebindToSigned<decltype(d)> di;
     const hn::Rebind<T, decltype(d)> dk;
-    const hn::Rebind<P, decltype(d)> dp;
-    const auto first = hn::Set(d, static_cast<Place>(position));
+    const auto widen = [](auto key) HWY_ATTR {
+      if constexpr (kLocal) {
+        return hn::PromoteTo(hn::RebindToSigned<decltype(d)>(), key);
+      } else {
+        return key;
+      }
+    };
     for (size_t i = 0; i < width; i += hn::Lanes(d)) {
       const auto key = hn::Load(dk, keys + i);
-      const auto local_key = hn::Load(dk, local_keys + i);
-      const auto a = hn::PromoteTo(di, key);
-      const auto b = hn::PromoteTo(di, local_key);
+      const auto other_key = hn::Load(dk, other_keys + i);
+      const auto a = widen(key);
+      const auto b = widen(other_key);
       const auto wins = hn::RebindMask(d, kLast ? hn::Not(hn::Gt(a, b)) : hn::Gt(b, a));
-      const auto place = hn::Add(first, hn::PromoteTo(d, hn::Load(dp, local_places + i)));
-      hn::Store(hn::IfThenElse(wins, place, hn::Load(d, places + i)), d, places + i);
-      hn::Store(hn::Max(key, local_key), dk, keys + i);
+      hn::Store(hn::IfThenElse(wins, place_at(d, i), hn::Load(d, places + i)), d, places + i);
+      hn::Store(hn::Max(key, other_key), dk, keys + i);
     }
   }
 
@@ -300,17 +309,21 @@ struct ArgFold {
       std::fill_n(local_keys, PaddedWidth(width), hwy::LimitsMin<T>());
       std::fill_n(local_places, PaddedWidth(width), P{0});
       FoldRows(rows, row_count, 0, local_keys, local_places, width);
-      MergeLocal(local_keys, local_places, position, keys, places, width);
+      const auto place_at = [&](auto d, size_t i) HWY_ATTR {
+        const hn::Rebind<P, decltype(d)> dp;
+        const auto place = hn::PromoteTo(d, hn::Load(dp, local_places + i));
+        return hn::Add(hn::Set(d, static_cast<Place>(position)), place);
+      };
+      MergePlanes(keys, places, local_keys, place_at, width);
     }
   }
 
   static void Merge(void* into, const void* from, size_t width) {
     void* other = const_cast<void*>(from);
-    for (size_t i = 0; i < width; ++i) {
-      if (!Wins(KeyPlane(other, width)[i], KeyPlane(into, width)[i])) continue;
-      KeyPlane(into, width)[i] = KeyPlane(other, width)[i];
-      PlacePlane(into, width)[i] = PlacePlane(other, width)[i];
-    }
+    const Place* other_places = PlacePlane(other, width);
+    const auto place_at = [&](auto d, size_t i) HWY_ATTR { return hn::Load(d, other_places + i); };
+    MergePlanes(KeyPlane(into, width), PlacePlane(into, width), KeyPlane(other, width), place_at,
+                width);
   }
 
   static void Finish(const void* states, size_t width, uint64_t /*count*/, void* results) {
@@ -318,7 +331,9 @@ struct ArgFold {
     std::copy_n(places, width, static_cast<uint32_t*>(results));
   }
 
-  static FoldKernels Kernels() { return {kStateBytes, Init, Row, Columns, Merge, Finish}; }
+  static FoldKernels Kernels() {
+    return {kStateBytes, sizeof(T) + sizeof(P), Init, Row, Columns, Merge, Finish};
+  }
 };
 
 template <bool kLeast, bool kLast, bool kNanLast = false>

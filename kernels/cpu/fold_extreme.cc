@@ -30,6 +30,11 @@ struct IntegerExtreme {
     return hn::Min(a, b);
   }
   static HWY_INLINE Acc Fold(Acc acc, Part part) { return Join(acc, part); }
+  // Bytes have no such instructions.
+  static HWY_INLINE Acc JoinLanes(Acc acc) requires(sizeof(T) > 1) {
+    if constexpr (kMax) return hn::MaxOfLanes(D(), acc);
+    return hn::MinOfLanes(D(), acc);
+  }
   static HWY_INLINE Acc Identity() {
     return hn::Set(D(), kMax ? hwy::LimitsMin<T>() : hwy::LimitsMax<T>());
   }
@@ -83,6 +88,10 @@ struct FloatExtreme {
             hn::Max(a.farthest, b.farthest)};
   }
   static HWY_INLINE Acc Fold(Acc acc, Part part) { return Join(acc, part); }
+  static HWY_INLINE Acc JoinLanes(Acc acc) {
+    return {hn::MaxOfLanes(DI(), acc.greatest), hn::MinOfLanes(DI(), acc.least),
+            hn::MaxOfLanes(DU(), acc.farthest)};
+  }
   static HWY_INLINE Acc Identity() {
     return {hn::Set(DI(), hwy::LimitsMin<TI>()), hn::Set(DI(), hwy::LimitsMax<TI>()),
             hn::Zero(DU())};

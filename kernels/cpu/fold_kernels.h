@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/work.h"
+#include "kernels/cpu/cpu_program.h"
 
 namespace opmill {
 
@@ -22,6 +22,7 @@ inline constexpr size_t kMaxColumnBytes = 16384;
 
 struct FoldKernels {
   size_t state_bytes = 0;
+  size_t hot_bytes = 0;  // of a state, that `columns` reads and writes most
   // Sets `width` states to the identity. Positions of arg-reductions start at `position`.
   void (*init)(void* states, size_t width, uint64_t position) = nullptr;
   // Folds `count` contiguous elements into state `at`.

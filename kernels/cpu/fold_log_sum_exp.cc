@@ -251,7 +251,9 @@ struct LogSumExpFold {
     }
   }
 
-  static FoldKernels Kernels() { return {kStateBytes, Init, Row, Columns, Merge, Finish}; }
+  static FoldKernels Kernels() {
+    return {kStateBytes, kStateBytes, Init, Row, Columns, Merge, Finish};
+  }
 };
 
 FoldKernels LogSumExpsOf(CpuElement element) {

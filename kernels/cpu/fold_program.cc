@@ -7,17 +7,18 @@
 
 #include "kernels/cpu/fold_kernels.h"
 #include "kernels/cpu/move_kernels.h"
+#include "kernels/cpu/strided_walk.h"
 #include "kernels/cpu/task_memory.h"
-#include "kernels/cpu/walk.h"
 
 namespace opmill {
 namespace {
 
-constexpr uint64_t kLeastTaskElements = uint64_t{1} << 16;
-constexpr uint64_t kMostTaskElements = uint64_t{1} << 20;
-constexpr uint64_t kTasks = 64;          // enough for many processors, but few partial results
-constexpr uint64_t kRowBatch = 64;       // rows in one call of `columns`
-constexpr uint64_t kStateBytes = 32768;  // of a tile of columns; stays in the L1 cache
+constexpr uint64_t kLeastTaskBytes = uint64_t{256} << 10;
+constexpr uint64_t kMostTaskBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostGatheredTaskBytes = uint64_t{1} << 20;  // with 4 MiB, a task takes 3 ms
+constexpr uint64_t kTasks = 64;        // enough for many processors, but few partial results
+constexpr uint64_t kRowBatch = 64;     // rows in one call of `columns`
+constexpr uint64_t kHotBytes = 32768;  // of a tile of columns; stay in the L1 cache
 constexpr uint64_t kPackedWidth = 128;
 constexpr uint64_t kShortWidth = 1024;  // the widest tile, if there are few rows
 constexpr uint64_t kPackedRow = 4096;
@@ -62,7 +63,11 @@ class FoldProgram : public CpuProgram {
     count_ = CountOf(work_.reduced);
     ChooseMode();
     const uint64_t elements = results_ * count_;
-    const uint64_t task = std::clamp(elements / kTasks, kLeastTaskElements, kMostTaskElements);
+    const uint64_t most = mode_ == Mode::kPackedRows || mode_ == Mode::kPackedColumns
+                              ? kMostGatheredTaskBytes
+                              : kMostTaskBytes;
+    const uint64_t task =
+        std::clamp(elements * element_bytes_ / kTasks, kLeastTaskBytes, most) / element_bytes_;
     // A tile of rows has the rows of one task.
     if (mode_ == Mode::kRows || mode_ == Mode::kPackedRows) {
       tile_ = std::clamp<uint64_t>(task / count_, 1, std::min<uint64_t>(results_, 1024));
@@ -84,6 +89,8 @@ class FoldProgram : public CpuProgram {
     }
     fills_outputs_ = !work_.is_hardmax || HasZerosSideBySide();
     streams_zeros_ = elements * element_bytes_ >= kStreamedBytes;
+    streams_columns_ = work_.is_hardmax && fills_outputs_ && streams_zeros_ && splits_ == 1 &&
+                       mode_ == Mode::kColumns;
     const uint64_t weight = work_.function == CpuFunction::kLogSumExp ? 4 : 1;
     cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight;
     if (work_.is_hardmax) cost_bytes_ += elements * element_bytes_;
@@ -108,7 +115,7 @@ class FoldProgram : public CpuProgram {
       if (phase == 0) {
         const uint64_t begin = split * split_;
         const uint64_t stop = std::min(begin + split_, count_);
-        if (work_.is_hardmax && fills_outputs_) {
+        if (work_.is_hardmax && fills_outputs_ && !streams_columns_) {
           FillWithZeros(result, width, begin, stop, buffers.outputs[0]);
         }
         kernels_.init(partial(split), width, begin);
@@ -137,7 +144,7 @@ class FoldProgram : public CpuProgram {
     } else if (columns && work_.kept.back().size >= 16) {
       mode_ = Mode::kColumns;
       tile_ = std::min<uint64_t>(kMaxColumnBytes / element_bytes_,
-                                 kStateBytes / kernels_.state_bytes / kStateStep * kStateStep);
+                                 kHotBytes / kernels_.hot_bytes / kStateStep * kStateStep);
     } else if (results_ < 16) {
       mode_ = Mode::kPackedRows;
     } else {
@@ -289,9 +296,11 @@ class FoldProgram : public CpuProgram {
     if (work_.is_hardmax) {
       StoreOnes(reinterpret_cast<const uint32_t*>(results), width, kept, output);
     } else if (work_.is_top_1) {
+      const uint64_t step = work_.reduced.size() == 1 ? work_.reduced[0].input : 0;
       for (uint64_t i = 0; i < width; ++i, kept.Next()) {
         const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
-        const uint64_t place = kept.input() + Walk(work_.reduced, position).input();
+        const uint64_t place =
+            kept.input() + (step > 0 ? position * step : Walk(work_.reduced, position).input());
         CopyElement(output + kept.output() * element_bytes_,
                     buffers.inputs[0] + place * element_bytes_, element_bytes_);
         CopyElement(buffers.outputs[1] + kept.indices() * work_.result_bytes,
@@ -314,6 +323,14 @@ class FoldProgram : public CpuProgram {
 
   void StoreOnes(const uint32_t* positions, uint64_t width, Walk kept, std::byte* output) const {
     const uint32_t one = work_.element == CpuElement::kF32 ? 0x3F80'0000 : 0x3C00;
+    if (streams_columns_) {
+      Walk reduced(work_.reduced, 0);
+      for (uint64_t i = 0; i < count_; ++i, reduced.Next()) {
+        StreamOnes({positions, width}, static_cast<uint32_t>(i), one,
+                   output + (kept.output() + reduced.output()) * element_bytes_, element_bytes_);
+      }
+      return;
+    }
     const auto store = [&](uint64_t place) {
       CopyElement(output + place * element_bytes_, reinterpret_cast<const std::byte*>(&one),
                   element_bytes_);
@@ -344,6 +361,8 @@ class FoldProgram : public CpuProgram {
   uint64_t splits_ = 1;
   uint64_t partial_bytes_ = 0;
   bool streams_zeros_ = false;
+  // A hardmax of columns that one unit folds writes zeros and ones together, after folding.
+  bool streams_columns_ = false;
 };
 
 }  // namespace

@@ -75,6 +75,7 @@ struct FloatSum {
       return Join(acc, part);
     }
   }
+  static HWY_INLINE Acc JoinLanes(Acc acc) requires(!kProduct) { return hn::SumOfLanes(DD(), acc); }
   static HWY_INLINE Acc Identity() { return hn::Set(DD(), kProduct ? 1.0 : 0.0); }
   static HWY_INLINE Acc LoadState(const void* states, size_t width, size_t i) {
     return hn::Load(DD(), Plane<double>(states, width, 0) + i);

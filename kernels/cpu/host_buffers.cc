@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 namespace opmill {
 namespace {

@@ -92,6 +92,39 @@ void Zeros(uint8_t* to, size_t size) {
   std::memset(to + i, 0, size - i);
 }
 
+template <class T>
+void OnesAs(const uint32_t* positions, size_t count, uint32_t position, uint32_t one, T* to) {
+  const hn::ScalableTag<int32_t> d;
+  const hn::Rebind<T, decltype(d)> dt;
+  const size_t n = hn::Lanes(d);
+  const auto element = [&](size_t i) { return static_cast<T>(positions[i] == position ? one : 0); };
+  size_t i = 0;
+  for (; i < count && reinterpret_cast<uintptr_t>(to + i) % (n * sizeof(T)) != 0; ++i) {
+    to[i] = element(i);
+  }
+  const auto wanted = hn::Set(d, static_cast<int32_t>(position));
+  const auto ones = hn::Set(d, static_cast<int32_t>(one));
+  for (; i + n <= count; i += n) {
+    const auto places = hn::LoadU(d, reinterpret_cast<const int32_t*>(positions) + i);
+    const auto row = hn::IfThenElseZero(hn::Eq(places, wanted), ones);
+    if constexpr (sizeof(T) == 4) {
+      hn::Stream(row, dt, to + i);
+    } else {
+      hn::Stream(hn::DemoteTo(dt, row), dt, to + i);
+    }
+  }
+  for (; i < count; ++i) to[i] = element(i);
+}
+
+void Ones(const uint32_t* positions, size_t count, uint32_t position, uint32_t one, std::byte* to,
+          uint32_t element_bytes) {
+  if (element_bytes == 4) {
+    OnesAs(positions, count, position, one, reinterpret_cast<int32_t*>(to));
+  } else {
+    OnesAs(positions, count, position, one, reinterpret_cast<int16_t*>(to));
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace opmill
 HWY_AFTER_NAMESPACE();
@@ -101,6 +134,7 @@ namespace opmill {
 
 HWY_EXPORT(Transpose);
 HWY_EXPORT(Zeros);
+HWY_EXPORT(Ones);
 
 void TransposeRows(const std::byte* input, absl::Span<const uint64_t> rows, uint64_t count,
                    std::byte* columns, uint64_t pitch, uint32_t element_bytes) {
@@ -111,6 +145,12 @@ void TransposeRows(const std::byte* input, absl::Span<const uint64_t> rows, uint
 
 void StreamZeros(std::byte* to, uint64_t size_bytes) {
   HWY_DYNAMIC_DISPATCH(Zeros)(reinterpret_cast<uint8_t*>(to), static_cast<size_t>(size_bytes));
+}
+
+void StreamOnes(absl::Span<const uint32_t> positions, uint32_t position, uint32_t one,
+                std::byte* to, uint32_t element_bytes) {
+  HWY_DYNAMIC_DISPATCH(Ones)
+  (positions.data(), positions.size(), position, one, to, element_bytes);
 }
 
 void FinishStreams() { hwy::FlushStream(); }

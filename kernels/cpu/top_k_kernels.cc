@@ -30,6 +30,9 @@ inline uint64_t PlaceOf(const WideCandidate& candidate) { return ~candidate.plac
 constexpr size_t kFew = 16;
 // From this many candidates on, sorting with VQSort is faster than std::nth_element.
 constexpr size_t kMany = 512;
+// Short sequences: taking the greatest of n elements k times is faster than sorting them while k *
+// n is at most this. VQSort asks the system for random numbers each time (Highway 1.0.3).
+constexpr size_t kMostTaken = 2048;
 // If k is small, the first threshold is taken from k + kAhead elements.
 constexpr size_t kAhead = 16;
 // The first threshold of a long sequence: from at most kMostSeen elements, in at most kMostGroups.
@@ -134,12 +137,45 @@ struct TopK {
     return greatest[k - 1];
   }
 
+  // Takes the greatest key k times. Returns false if there are fewer keys above the least.
+  static HWY_INLINE bool TakeGreatest(const T* from, size_t count, uint64_t position, size_t k,
+                                      Candidate* found) {
+    const D d;
+    const size_t n = hn::Lanes(d);
+    HWY_ALIGN T keys[kTopKSorted + kStateStep];
+    size_t i = 0;
+    for (; i + n <= count; i += n) hn::Store(Keys::Load(d, from + i), d, keys + i);
+    if (i < count) {
+      hn::Store(hn::Set(d, hwy::LimitsMin<T>()), d, keys + i);
+      for (size_t j = i; j < count; ++j) keys[j] = Keys::Of(from[j]);
+    }
+    for (size_t taken = 0; taken < k; ++taken) {
+      auto greatest = hn::Load(d, keys);
+      for (size_t j = n; j < count; j += n) greatest = hn::Max(greatest, hn::Load(d, keys + j));
+      greatest = hn::MaxOfLanes(d, greatest);
+      const T key = hn::GetLane(greatest);
+      if (key == hwy::LimitsMin<T>()) return false;
+      size_t at = 0;
+      while (hn::AllFalse(d, hn::Eq(hn::Load(d, keys + at), greatest))) at += n;
+      at += static_cast<size_t>(hn::FindFirstTrue(d, hn::Eq(hn::Load(d, keys + at), greatest)));
+      found[taken] = Make(key, position + at);
+      keys[at] = hwy::LimitsMin<T>();
+    }
+    return true;
+  }
+
   // Skips elements that are not greater than the k-th best so far (equal ones come later in the
   // order). Of random data, about k * log(count / k) elements are not skipped.
   static void Select(const void* elements, size_t count, uint64_t position, size_t k,
                      void* candidates, size_t room) {
     const T* from = static_cast<const T*>(elements);
     Candidate* const found = static_cast<Candidate*>(candidates);
+    if constexpr (sizeof(T) > 1) {
+      if (count <= kTopKSorted && k <= count && k * count <= kMostTaken &&
+          TakeGreatest(from, count, position, k, found)) {
+        return;
+      }
+    }
     size_t filled = 0;
     T threshold = hwy::LimitsMin<T>();  // candidates are greater
     if (const T seed = Seed(from, count, k); seed > threshold) {
@@ -252,11 +288,12 @@ struct TopK {
     }
   }
 
-  static uint64_t Place(const void* candidates, size_t i) {
-    return PlaceOf(static_cast<const Candidate*>(candidates)[i]);
+  static void Places(const void* candidates, size_t count, uint64_t* places) {
+    const auto* from = static_cast<const Candidate*>(candidates);
+    for (size_t i = 0; i < count; ++i) places[i] = PlaceOf(from[i]);
   }
 
-  static TopKKernels Kernels() { return {Select, SelectColumns, Merge, Place}; }
+  static TopKKernels Kernels() { return {Select, SelectColumns, Merge, Places}; }
 };
 
 template <bool kLeast>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/work.h"
+#include "kernels/cpu/cpu_program.h"
 
 namespace opmill {
 
@@ -34,7 +34,8 @@ struct TopKKernels {
   // Merges the first k candidates of two sorted lists.
   void (*merge)(const void* a, size_t a_count, const void* b, size_t b_count, size_t k,
                 void* merged) = nullptr;
-  uint64_t (*place)(const void* candidates, size_t i) = nullptr;
+  // Writes the positions of `count` candidates.
+  void (*places)(const void* candidates, size_t count, uint64_t* places) = nullptr;
 };
 
 // Up to this many elements are all sorted: [65536,128] with k=10 takes 24 ms this way, and 64 ms

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/strided_walk.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/cpu/top_k_kernels.h"
-#include "kernels/cpu/walk.h"
 
 namespace opmill {
 namespace {
@@ -164,17 +164,43 @@ class TopKProgram : public CpuProgram {
                    work_.k, List(buffers, round, sequence, list));
   }
 
-  // Reads the values again, because keys do not have all of their bits.
   void Store(const std::byte* candidates, uint64_t sequence, const RunBuffers& buffers) const {
+    switch (element_bytes_) {
+      case 1:
+        return StoreAs<uint8_t>(candidates, sequence, buffers);
+      case 2:
+        return StoreAs<uint16_t>(candidates, sequence, buffers);
+      case 4:
+        return StoreAs<uint32_t>(candidates, sequence, buffers);
+      default:
+        return StoreAs<uint64_t>(candidates, sequence, buffers);
+    }
+  }
+
+  // Reads the values again, because keys do not have all of their bits.
+  template <class T>
+  void StoreAs(const std::byte* candidates, uint64_t sequence, const RunBuffers& buffers) const {
     const Walk kept(work_.kept, sequence);
-    for (uint64_t i = 0; i < work_.k; ++i) {
-      const uint64_t place = kernels_.place(candidates, i);
-      CopyElement(buffers.outputs[0] + (kept.output() + i * work_.axis.output) * element_bytes_,
-                  buffers.inputs[0] + (kept.input() + place * work_.axis.input) * element_bytes_,
-                  element_bytes_);
-      std::memcpy(
-          buffers.outputs[1] + (kept.indices() + i * work_.axis.indices) * work_.index_bytes,
-          &place, work_.index_bytes);
+    const T* input = reinterpret_cast<const T*>(buffers.inputs[0]) + kept.input();
+    T* values = reinterpret_cast<T*>(buffers.outputs[0]) + kept.output();
+    constexpr uint64_t kBatch = 256;
+    uint64_t places[kBatch];
+    for (uint64_t at = 0; at < work_.k; at += kBatch) {
+      const uint64_t count = std::min(kBatch, work_.k - at);
+      kernels_.places(candidates + at * candidate_bytes_, count, places);
+      for (uint64_t i = 0; i < count; ++i) {
+        values[(at + i) * work_.axis.output] = input[places[i] * work_.axis.input];
+      }
+      const uint64_t index = kept.indices() + at * work_.axis.indices;
+      if (work_.index_bytes == 4) {
+        auto* indices = reinterpret_cast<uint32_t*>(buffers.outputs[1]) + index;
+        for (uint64_t i = 0; i < count; ++i) {
+          indices[i * work_.axis.indices] = static_cast<uint32_t>(places[i]);
+        }
+      } else {
+        auto* indices = reinterpret_cast<uint64_t*>(buffers.outputs[1]) + index;
+        for (uint64_t i = 0; i < count; ++i) indices[i * work_.axis.indices] = places[i];
+      }
     }
   }
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/cpu/work.h"
+#include "kernels/cpu/cpu_program.h"
 
 namespace opmill {
 

@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/fold_kernels.h"
 
@@ -17,6 +18,13 @@ HWY_BEFORE_NAMESPACE();
 namespace opmill {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// How far ahead of the loads a row is prefetched, possibly beyond its end: the processor itself
+// does not look past the end of a page. On a Xeon (Sapphire Rapids), 2 threads, share of a plain
+// read: l2 of rows of 1024 FLOAT32 0.78 without, 1.06, 1.12, 1.14 and 0.82 with 512 to 4096 bytes;
+// of 8192 elements 0.95 without, 1.28 with 1024, 1.26 with 2048; max 1.04 and 1.20; sum does not
+// change.
+inline constexpr size_t kPrefetchBytes = 2048;
 
 struct Half {  // FLOAT16, as bits
   uint16_t bits;
@@ -67,6 +75,7 @@ HWY_INLINE const T* Plane(const void* states, size_t width, size_t bytes_before)
 //   Fold                    folds a Part into an Acc
 //   Pad                     a neutral element to fill the rest of a row
 //   Identity, LoadState, StoreState, MergeLane, Finish, kStateBytes
+//   JoinLanes               optional: joins the lanes of an Acc, in every lane
 template <class Policy>
 struct SimpleFold {
   using T = typename Policy::T;
@@ -95,6 +104,9 @@ struct SimpleFold {
     size_t i = 0;
     for (; i + 8 * n <= count; i += 8 * n) {
       const T* p = from + i;
+      for (size_t line = 0; line < 8 * n * sizeof(T); line += 64) {
+        hwy::Prefetch(reinterpret_cast<const uint8_t*>(p) + kPrefetchBytes + line);
+      }
       acc = Policy::Fold(acc, JoinEight([&](size_t j) HWY_ATTR { return p + j * n; }));
     }
     for (; i + n <= count; i += n) acc = Policy::Fold(acc, Policy::Load(from + i));
@@ -104,9 +116,16 @@ struct SimpleFold {
       std::memcpy(rest, from + i, (count - i) * sizeof(T));
       acc = Policy::Fold(acc, Policy::Load(rest));
     }
+    size_t lane_count = n;
+    if constexpr (requires { Policy::JoinLanes(acc); }) {
+      acc = Policy::JoinLanes(acc);
+      lane_count = 1;
+    }
     alignas(64) uint8_t lanes[kStateStep * Policy::kStateBytes];
     Policy::StoreState(acc, lanes, 1, 0);
-    for (size_t lane = 0; lane < n; ++lane) Policy::MergeLane(states, width, at, lanes, 1, lane);
+    for (size_t lane = 0; lane < lane_count; ++lane) {
+      Policy::MergeLane(states, width, at, lanes, 1, lane);
+    }
   }
 
   static void Columns(const void* const* rows, size_t row_count, uint64_t /*position*/,
@@ -161,7 +180,7 @@ struct SimpleFold {
   }
 
   static FoldKernels Kernels() {
-    return {Policy::kStateBytes, Init, Row, Columns, Merge, Policy::Finish};
+    return {Policy::kStateBytes, Policy::kStateBytes, Init, Row, Columns, Merge, Policy::Finish};
   }
 };
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
-#include "kernels/reference/elements.h"
+#include "kernels/reference/element_access.h"
 
 namespace opmill {
 

@@ -20,7 +20,11 @@ namespace {
 // call is done.
 class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
  public:
-  explicit CompileCall(OpenCalls& open_calls) : open_calls_(open_calls) { open_calls_.Add(*this); }
+  static CompileCall* Start(OpenCalls& open_calls) {
+    auto* const call = new CompileCall(open_calls);
+    open_calls.Add(*call);
+    return call;
+  }
 
   const std::shared_ptr<std::atomic<bool>>& cancelled() const { return cancelled_; }
 
@@ -32,6 +36,8 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
   }
 
  private:
+  explicit CompileCall(OpenCalls& open_calls) : open_calls_(open_calls) {}
+
   OpenCalls& open_calls_;
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
@@ -84,7 +90,7 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
     grpc::CallbackServerContext* context, const v1::CompileOperatorRequest* request,
     v1::CompileOperatorResponse* response) {
   const RequestOrigin origin = Begin("CompileOperator", *context);
-  auto* call = new CompileCall(parts_.open_calls);
+  auto* call = CompileCall::Start(parts_.open_calls);
   const auto refuse = [this, origin, call](const OperatorDesc* desc, const absl::Status& why) {
     parts_.executor.Refuse(origin, desc, why);
     call->Finish(ToGrpcStatus(why));
@@ -114,8 +120,9 @@ RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* 
   RequestOrigin origin;
   const absl::Status begun = BeginRaw("Execute", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
-  return new ExecuteCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                         parts_.shared_memory, parts_.limits.max_response_chunk_bytes);
+  return SingleExecutionCall::Start<ExecuteCall>(*context, std::move(origin), parts_.executor,
+                                                 parts_.open_calls, parts_.shared_memory,
+                                                 parts_.limits.max_response_chunk_bytes);
 }
 
 RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {

@@ -10,9 +10,12 @@ namespace opmill {
 
 SingleExecutionCall::SingleExecutionCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                                          Executor& executor, OpenCalls& open_calls)
-    : context_(context), executor_(executor), open_calls_(open_calls), origin_(std::move(origin)) {
-  open_calls_.Add(*this);
+    : context_(context), executor_(executor), open_calls_(open_calls), origin_(std::move(origin)) {}
+
+// gRPC calls no reaction before it has the call from the service.
+void SingleExecutionCall::StartReading() {
   StartRead(&request_);
+  open_calls_.Add(*this);
 }
 
 void SingleExecutionCall::OnReadDone(bool ok) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -24,6 +25,14 @@ namespace opmill {
 class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                             public OpenCalls::Call {
  public:
+  // Creates a call of a derived class and starts it.
+  template <typename Call, typename... Arguments>
+  static Call* Start(Arguments&&... arguments) {
+    auto* const call = new Call(std::forward<Arguments>(arguments)...);
+    call->StartReading();
+    return call;
+  }
+
   SingleExecutionCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                       Executor& executor, OpenCalls& open_calls);
 
@@ -61,6 +70,8 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   virtual void Failed() {}
 
  private:
+  // Only once the object is complete: from then on other threads call its methods.
+  void StartReading();
   absl::Status Execute() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the call if its message has not come yet; false if it has.
   bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,5 +1,5 @@
-// What the streams of all protocols have in common: the reactor and the lock around a state machine
-// that decides what is done.
+// The part of a stream's call that all protocols share: the reactor and the lock around a state
+// machine, which decides what is done.
 #ifndef OPMILL_SERVER_API_STREAM_CALL_H_
 #define OPMILL_SERVER_API_STREAM_CALL_H_
 
@@ -28,8 +28,8 @@ namespace opmill {
 // from within the Start functions and Finish, so they are called under the lock: nothing is started
 // after Finish.
 //
-// The call keeps itself alive until it is done. Executions whose callbacks own the call keep it
-// alive beyond that.
+// The call keeps itself alive until it is done, and the callbacks of its executions may keep it
+// alive for longer.
 template <typename State>
 class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                    public OpenCalls::Call {
@@ -107,7 +107,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
       self_ = std::move(self);
     }
     open_calls_.Add(*this);
-    // Headers at once: a caller that waits for them before it sends is right to.
+    // The headers are sent at once, because a caller may wait for them before it sends.
     StartSendInitialMetadata();
     Advance();
   }

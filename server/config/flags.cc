@@ -18,7 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 #include "kernels/d3d12/shader/bytecode_cache.h"
 #include "server/api/server_info.h"
 #include "server/config/byte_size.h"

@@ -32,6 +32,11 @@ absl::Duration CallerAccount::CountBegin(absl::Time now) {
   return rate_.Take(now);
 }
 
+void CallerAccount::UncountBegin() {
+  const absl::MutexLock lock(&mutex_);
+  rate_.Return();
+}
+
 std::shared_ptr<CallerAccount> CallerAccounts::Find(absl::string_view name, absl::string_view peer,
                                                     absl::Time now) {
   std::string identity = CallerIdentity(name, peer);
@@ -59,7 +64,7 @@ void CallerAccounts::Forget(absl::Time now) {
   size_t searched = 0;
   while (searched++ < kMostSearched && entries_.size() > 1) {
     const auto oldest = entries_.begin();
-    if (now - oldest->last_found < kRemembered && entries_.size() <= kMostIdle) break;
+    if (now - oldest->last_found < remembered_ && entries_.size() <= kMostIdle) break;
     if (oldest->account.use_count() > 1) {
       oldest->last_found = now;
       entries_.splice(entries_.end(), entries_, oldest);

@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_EXECUTION_CALLER_ACCOUNT_H_
 #define OPMILL_SERVER_EXECUTION_CALLER_ACCOUNT_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +41,14 @@ class CallerAccount {
   Holding bytes;
   Holding streams;
 
+  // Held from the check of the caller's limits until what they limit is taken, so that two begins
+  // do not pass the check for the same room.
+  absl::Mutex begin_mutex;
+
   // Counts a begin. Returns zero, or how long the next begin has to wait, without counting one.
   absl::Duration CountBegin(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The begin that was counted did not take place.
+  void UncountBegin() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const std::string identity_;
@@ -50,15 +57,19 @@ class CallerAccount {
   TokenBucket rate_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The callers that have something in progress, and those that had something in the last
-// kRemembered, up to kMostIdle of them. Thread-safe.
+// The callers that have something in progress, and those that had something a short time ago, up to
+// kMostIdle of them: in the last kRemembered, and in the time after which the rate of a caller that
+// has done nothing allows as much as that of a new one. Thread-safe.
 class CallerAccounts {
  public:
   static constexpr absl::Duration kRemembered = absl::Minutes(1);
   static constexpr size_t kMostIdle = 1024;
 
   // `rate` applies to each caller. `statistics` must outlive the accounts.
-  CallerAccounts(TokenBucket rate, Statistics& statistics) : rate_(rate), statistics_(statistics) {}
+  CallerAccounts(TokenBucket rate, Statistics& statistics)
+      : rate_(rate),
+        remembered_(std::max(kRemembered, rate.time_to_fill())),
+        statistics_(statistics) {}
 
   // A caller has something in progress as long as a reference to its account exists.
   std::shared_ptr<CallerAccount> Find(absl::string_view name, absl::string_view peer,
@@ -77,6 +88,7 @@ class CallerAccounts {
   void Forget(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TokenBucket rate_;
+  const absl::Duration remembered_;
   Statistics& statistics_;
   absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

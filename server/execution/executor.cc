@@ -56,17 +56,13 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers_.several());
   RETURN_IF_ERROR(admission_.CheckExecution(inputs, outputs, request.deadline - absl::Now(), now));
-  RETURN_IF_ERROR(
-      admission_.CheckCaller(inputs, outputs, caller->executions.amount, caller->bytes.amount));
-  absl::StatusOr<TensorBuffers> buffers = TakeRoom(inputs, outputs, caller);
-  while (absl::IsResourceExhausted(buffers.status()) && EndStalled(absl::Now(), *caller)) {
-    buffers = TakeRoom(inputs, outputs, caller);
-  }
-  if (!buffers.ok()) return buffers.status();
+  // Before there is room for it, so that a caller beyond its rate takes no room from others.
   const absl::Duration wait = caller->CountBegin(absl::Now());
-  if (wait > absl::ZeroDuration()) {
-    executions_.Return(caller->executions, 1);
-    return admission_.TooFast(wait);
+  if (wait > absl::ZeroDuration()) return admission_.TooFast(wait);
+  absl::StatusOr<TensorBuffers> buffers = TakeRoom(inputs, outputs, caller);
+  if (!buffers.ok()) {
+    caller->UncountBegin();
+    return buffers.status();
   }
   auto execution = std::make_shared<Execution>(std::move(request), std::move(outputs));
   {
@@ -118,13 +114,35 @@ Admission::Load Executor::load() const {
 absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& inputs,
                                                  const std::vector<TensorDesc>& outputs,
                                                  const std::shared_ptr<CallerAccount>& caller) {
+  for (;;) {
+    absl::StatusOr<TensorBuffers> buffers;
+    {
+      const absl::MutexLock lock(&caller->begin_mutex);
+      RETURN_IF_ERROR(
+          admission_.CheckCaller(inputs, outputs, caller->executions.amount, caller->bytes.amount));
+      buffers = Reserve(inputs, outputs, caller);
+    }
+    if (buffers.ok()) {
+      const absl::Status allocated = buffers->AllocateInputs(device_, inputs);
+      if (allocated.ok()) return buffers;
+      executions_.Return(caller->executions, 1);
+      buffers = Admission::OutOfMemory(allocated, open_executions());
+    }
+    if (!absl::IsResourceExhausted(buffers.status()) || !EndStalled(absl::Now(), *caller)) {
+      return buffers;
+    }
+  }
+}
+
+// Takes the place and the bytes of an execution.
+absl::StatusOr<TensorBuffers> Executor::Reserve(const std::vector<TensorDesc>& inputs,
+                                                const std::vector<TensorDesc>& outputs,
+                                                const std::shared_ptr<CallerAccount>& caller) {
   const bool has_others = callers_.several();
   ASSIGN_OR_RETURN(
       TensorBuffers buffers,
       TensorBuffers::Reserve(memory_, inputs, outputs,
                              std::shared_ptr<Holding>(caller, &caller->bytes), has_others));
-  const absl::Status allocated = buffers.AllocateInputs(device_, inputs);
-  if (!allocated.ok()) return Admission::OutOfMemory(allocated, open_executions());
   const uint64_t up_to = executions_.LimitFor(caller->executions, 1, has_others);
   if (!executions_.TryTake(caller->executions, 1, up_to)) {
     return admission_.NoPlaceForExecution(up_to);

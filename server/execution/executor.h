@@ -116,7 +116,12 @@ class Executor {
   const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin);
   absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
                                          const std::vector<TensorDesc>& outputs,
-                                         const std::shared_ptr<CallerAccount>& caller);
+                                         const std::shared_ptr<CallerAccount>& caller)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<TensorBuffers> Reserve(const std::vector<TensorDesc>& inputs,
+                                        const std::vector<TensorDesc>& outputs,
+                                        const std::shared_ptr<CallerAccount>& caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(caller->begin_mutex);
   bool EndStalled(absl::Time now, const CallerAccount& caller) ABSL_LOCKS_EXCLUDED(mutex_);
   void LeaveQueue(const Execution& execution);
   struct InputCopy;

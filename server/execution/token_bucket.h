@@ -28,6 +28,14 @@ class TokenBucket {
     return absl::ZeroDuration();
   }
 
+  // The event that was counted last did not happen.
+  void Return() { left_ = std::min(most_, left_ + 1); }
+
+  // How long a pause must be until the bucket is as at first.
+  absl::Duration time_to_fill() const {
+    return per_second_ <= 0 ? absl::ZeroDuration() : absl::Seconds(most_ / per_second_);
+  }
+
  private:
   double per_second_;
   double most_;

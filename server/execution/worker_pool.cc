@@ -36,8 +36,11 @@ std::function<void()> WorkerPool::Next() {
   };
   const absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&changed));
-  std::deque<std::function<void()>>& queue = posted_.empty() ? low_priority_ : posted_;
+  const bool low_is_due = posted_.empty() || ahead_ >= kMostAhead;
+  std::deque<std::function<void()>>& queue =
+      low_is_due && !low_priority_.empty() ? low_priority_ : posted_;
   if (queue.empty()) return nullptr;
+  ahead_ = &queue == &posted_ && !low_priority_.empty() ? ahead_ + 1 : 0;
   std::function<void()> work = std::move(queue.front());
   queue.pop_front();
   return work;

@@ -16,11 +16,13 @@ namespace opmill {
 // Thread-safe. The destructor finishes all posted work.
 class WorkerPool {
  public:
+  static constexpr uint32_t kMostAhead = 16;
+
   explicit WorkerPool(uint32_t threads);
   ~WorkerPool();
 
   void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Low priority: runs when no work of Post is waiting.
+  // Low priority: runs when no work of Post is waiting, or kMostAhead pieces of it have gone ahead.
   void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -31,6 +33,7 @@ class WorkerPool {
   absl::Mutex mutex_;
   std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::function<void()>> low_priority_ ABSL_GUARDED_BY(mutex_);
+  uint32_t ahead_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first of low_priority_
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

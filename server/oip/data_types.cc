@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill::oip {
 namespace {
@@ -44,7 +45,8 @@ absl::StatusOr<DataType> DataTypeFrom(absl::string_view name, absl::string_view 
   for (const TypeName& known : kTypeNames) {
     if (known.name == name) return known.type;
   }
-  return InvalidField(field, absl::StrCat(field, " (\"", name, "\") is none of ", AllNames(), "."));
+  return InvalidField(
+      field, absl::StrCat(field, " (\"", Excerpt(name), "\") is none of ", AllNames(), "."));
 }
 
 inference::DataType EncodeDataType(DataType type) {

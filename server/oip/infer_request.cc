@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
@@ -72,7 +73,7 @@ absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferPara
   int64_t microseconds = 0;
   if (!absl::SimpleAtoi(TextOf(value), &microseconds) || microseconds <= 0) {
     return InvalidField("parameters.timeout",
-                        absl::StrCat("parameters.timeout (\"", TextOf(value),
+                        absl::StrCat("parameters.timeout (\"", Excerpt(TextOf(value)),
                                      "\") is not a positive number of microseconds."));
   }
   begin.deadline =
@@ -159,13 +160,13 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     const std::string name_path = absl::StrCat(InputPath(i), ".name");
     const size_t index = IndexOf(expected, input.name());
     if (index == expected.size()) {
-      return InvalidField(name_path,
-                          absl::StrCat(name_path, " (\"", input.name(), "\") is not an input of ",
-                                       model_->name, ", which takes ", NamesOf(expected), "."));
+      return InvalidField(name_path, absl::StrCat(name_path, " (\"", Excerpt(input.name()),
+                                                  "\") is not an input of ", model_->name,
+                                                  ", which takes ", NamesOf(expected), "."));
     }
     if (given[index]) {
-      return InvalidField(name_path,
-                          absl::StrCat(name_path, " (\"", input.name(), "\") is given twice."));
+      return InvalidField(
+          name_path, absl::StrCat(name_path, " (\"", Excerpt(input.name()), "\") is given twice."));
     }
     given[index] = true;
     sources_[index].position = i;
@@ -250,11 +251,12 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
     const std::string path = absl::StrCat(output_path, ".name");
     const size_t index = IndexOf(known, name);
     if (index == known.size()) {
-      return InvalidField(path, absl::StrCat(path, " (\"", name, "\") is not an output of ",
-                                             model_->name, ", which gives ", NamesOf(known), "."));
+      return InvalidField(
+          path, absl::StrCat(path, " (\"", Excerpt(name), "\") is not an output of ", model_->name,
+                             ", which gives ", NamesOf(known), "."));
     }
     if (absl::c_any_of(outputs_, [&](const Output& output) { return output.index == index; })) {
-      return InvalidField(path, absl::StrCat(path, " (\"", name, "\") is given twice."));
+      return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(name), "\") is given twice."));
     }
     ASSIGN_OR_RETURN(std::optional<SharedTensor> shared,
                      OpenShared(header.outputs(i).parameters(), output_path, index, regions));

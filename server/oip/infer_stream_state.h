@@ -61,8 +61,8 @@ class InferStreamState {
 
   // Returns an error if the stream ends; the execution is to be cancelled with it.
   absl::Status Begun(uint64_t number, const std::shared_ptr<Execution>& execution);
-  // On any thread, possibly before Begun: the execution has results or has failed, or, without an
-  // execution, the request was refused.
+  // The execution has results or has failed. Without an execution, the request was refused. May be
+  // reported by any thread, and before Begun.
   void Ready(uint64_t number, std::shared_ptr<Execution> execution, absl::Status error);
   // Returns the execution that was answered, or null.
   std::shared_ptr<Execution> WriteDone();

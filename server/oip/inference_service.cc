@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/server_info.h"
@@ -26,7 +26,7 @@ absl::Status NoCudaSharedMemory() {
 }
 
 absl::Status NoRegion(const std::string& name) {
-  return InvalidField("name", absl::StrCat("name (\"", absl::CHexEscape(name),
+  return InvalidField("name", absl::StrCat("name (\"", Excerpt(name),
                                            "\") is not a registered region of shared memory."));
 }
 
@@ -65,8 +65,9 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
   const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
-  return new ModelInferCall(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                            models_, parts_.shared_memory);
+  return SingleExecutionCall::Start<ModelInferCall>(*context, std::move(origin), parts_.executor,
+                                                    parts_.open_calls, models_,
+                                                    parts_.shared_memory);
 }
 
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {

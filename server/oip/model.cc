@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "server/oip/data_types.h"
 
 namespace opmill::oip {
@@ -81,10 +82,10 @@ absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<Ten
   Parameters all = model.parameters;
   for (const auto& [name, text] : parameters) {
     const std::optional<std::string> parameter = ParameterOf(*model.schema, name);
-    const std::string path = absl::StrCat("parameters.", name);
+    const std::string path = absl::StrCat("parameters.", Excerpt(name));
     if (!model.is_built_in || !parameter.has_value() || model.parameters.contains(*parameter)) {
       return InvalidField(
-          path, absl::StrCat(path, " (\"", text, "\") is not a parameter of ", model.name,
+          path, absl::StrCat(path, " (\"", Excerpt(text), "\") is not a parameter of ", model.name,
                              model.is_built_in
                                  ? absl::StrCat("; its parameters are ",
                                                 ParameterNames(*model.schema, model.parameters))
@@ -92,9 +93,9 @@ absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<Ten
                              "."));
     }
     if (!all.emplace(*parameter, text).second) {
-      return InvalidField(path,
-                          absl::StrCat(path, " (\"", text, "\") is given under another name, ",
-                                       "with the value \"", all[*parameter], "\"."));
+      return InvalidField(
+          path, absl::StrCat(path, " (\"", Excerpt(text), "\") is given under another name, ",
+                             "with the value \"", Excerpt(all[*parameter]), "\"."));
     }
   }
   if (!model.is_built_in) {

@@ -8,12 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "inference/model_config.pb.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "server/oip/data_types.h"
 
 namespace opmill::oip {
@@ -25,10 +28,16 @@ constexpr absl::string_view kOperator = "operator";
 // Keeps the first error.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
+  static constexpr size_t kMostBytes = 500;
+
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
-    if (text_.empty())
-      text_ = absl::StrCat("Line ", line + 1, ", column ", column + 1, ": ", message);
+    if (!text_.empty()) return;
+    text_ = absl::StrCat("Line ", line + 1, ", column ", column + 1, ": ",
+                         absl::string_view(message).substr(0, kMostBytes));
+    // It may quote the file.
+    absl::c_replace_if(
+        text_, [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
   }
   const std::string& text() const { return text_; }
 
@@ -39,7 +48,21 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 absl::Status CheckWord(absl::string_view field, const std::string& value,
                        absl::string_view expected) {
   if (value.empty() || value == expected) return absl::OkStatus();
-  return InvalidField(field, absl::StrCat(field, " (\"", value, "\") is not \"", expected, "\"."));
+  return InvalidField(
+      field, absl::StrCat(field, " (\"", Excerpt(value), "\") is not \"", expected, "\"."));
+}
+
+// Requests and responses distinguish tensors by their names.
+absl::Status CheckNames(const std::vector<ModelTensor>& tensors, absl::string_view what) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    for (size_t earlier = 0; earlier < i; ++earlier) {
+      if (tensors[i].name != tensors[earlier].name) continue;
+      const std::string field = absl::StrCat(what, "[", i, "].name");
+      return InvalidField(field, absl::StrCat(field, " (\"", Excerpt(tensors[i].name),
+                                              "\") is that of ", what, "[", earlier, "] too."));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Sets the operator and its parameters.
@@ -58,19 +81,19 @@ absl::Status ReadParameters(const inference::ModelConfig& config, Model& model) 
   }
   if (model.schema == nullptr) {
     return InvalidField("parameters.operator",
-                        absl::StrCat("parameters.operator (\"", wanted,
+                        absl::StrCat("parameters.operator (\"", Excerpt(wanted),
                                      "\") is none of the built-in models of this server."));
   }
   for (const auto& [key, value] : config.parameters()) {
     if (key == kOperator) continue;
     const std::optional<std::string> parameter = ParameterOf(*model.schema, key);
-    const std::string path = absl::StrCat("parameters.", key);
+    const std::string path = absl::StrCat("parameters.", Excerpt(key));
     if (!parameter.has_value() ||
         !model.parameters.emplace(*parameter, value.string_value()).second) {
-      return InvalidField(
-          path, absl::StrCat(path, " (\"", value.string_value(), "\") is not a parameter of ",
-                             wanted, ", or given twice; its parameters are ",
-                             ParameterNames(*model.schema, {}), "."));
+      return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(value.string_value()),
+                                             "\") is not a parameter of ", wanted,
+                                             ", or given twice; its parameters are ",
+                                             ParameterNames(*model.schema, {}), "."));
     }
   }
   return absl::OkStatus();
@@ -100,7 +123,7 @@ absl::Status ReadInputs(const inference::ModelConfig& config, Model& model) {
                                               "nor at least 1 and at most ", kMost, "."));
     }
   }
-  return absl::OkStatus();
+  return CheckNames(model.inputs, "input");
 }
 
 using Sizes = std::array<uint32_t, kMaxRank>;
@@ -205,7 +228,7 @@ absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
                        absl::StrJoin(to.shape, ","), "]."));
     }
   }
-  return absl::OkStatus();
+  return CheckNames(model.outputs, "output");
 }
 
 absl::Status ReadVersion(const inference::ModelConfig& config, Model& model) {
@@ -228,7 +251,7 @@ absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   if (!parser.ParseFromString(text, &config)) {
-    return absl::InvalidArgumentError(absl::StrCat(error.text()));
+    return absl::InvalidArgumentError(error.text());
   }
   auto model = std::make_shared<Model>();
   model->name = name;

@@ -98,7 +98,7 @@ void ModelStreamInferCall::HandleRequest() {
 absl::Status ModelStreamInferCall::Begin(uint64_t number,
                                          const std::shared_ptr<InferRequest>& request,
                                          ExecutionRequest& begin) {
-  const absl::Status decoded = request->Decode(read_, models_, memory_, begin);
+  absl::Status decoded = request->Decode(read_, models_, memory_, begin);
   read_.Clear();
   if (!decoded.ok()) return decoded;
   begin.on_ready = [call = shared_from_this(), number,

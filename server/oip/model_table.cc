@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/utf8_path.h"
 #include "server/observe/log.h"
 #include "server/oip/model_config.h"
@@ -121,14 +122,15 @@ absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Find(absl::string_view 
     if (configured != configured_.end()) model = configured->second;
   }
   if (model == nullptr) {
-    return WithField(absl::NotFoundError(absl::StrCat("There is no model \"", name,
+    return WithField(absl::NotFoundError(absl::StrCat("There is no model \"", Excerpt(name),
                                                       "\"; RepositoryIndex lists the models.")),
                      "model_name");
   }
   if (!version.empty() && version != model->version) {
-    return WithField(absl::NotFoundError(absl::StrCat("The model ", name, " has the version ",
-                                                      model->version, ", not \"", version, "\".")),
-                     "model_version");
+    return WithField(
+        absl::NotFoundError(absl::StrCat("The model ", name, " has the version ", model->version,
+                                         ", not \"", Excerpt(version), "\".")),
+        "model_version");
   }
   return model;
 }

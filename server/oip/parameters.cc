@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/descriptor/validate.h"
 #include "server/oip/data_types.h"
 
@@ -39,7 +40,7 @@ std::string PathOf(absl::string_view parameter) { return absl::StrCat("parameter
 absl::Status InvalidParameter(absl::string_view parameter, absl::string_view text,
                               absl::string_view sentence) {
   const std::string path = PathOf(parameter);
-  return InvalidField(path, absl::StrCat(path, " (\"", text, "\") ", sentence, "."));
+  return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(text), "\") ", sentence, "."));
 }
 
 absl::StatusOr<AttributeValues> ReadAxes(const AttributeSchema& attribute, const std::string& text,
@@ -165,8 +166,8 @@ absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
   const std::string text = TextOf(value);
   uint64_t number = 0;
   if (absl::SimpleAtoi(text, &number)) return number;
-  return InvalidField(path,
-                      absl::StrCat(path, " (\"", text, "\") is not an integer of at least 0."));
+  return InvalidField(
+      path, absl::StrCat(path, " (\"", Excerpt(text), "\") is not an integer of at least 0."));
 }
 
 std::optional<std::string> ParameterOf(const OperatorSchema& schema, absl::string_view name) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "server/oip/parameters.h"
 
 namespace opmill::oip {
@@ -42,7 +43,7 @@ absl::StatusOr<std::optional<SharedTensor>> OpenShared(
   uint64_t offset = 0;
   std::optional<uint64_t> byte_size;
   for (const auto& [name, value] : parameters) {
-    const std::string full_name = absl::StrCat("parameters.", name);
+    const std::string full_name = absl::StrCat("parameters.", Excerpt(name));
     if (full_name == kBinaryData || full_name == kBinaryDataSize) continue;
     is_shared = true;
     const std::string field = Below(path, full_name);
@@ -53,7 +54,7 @@ absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     } else if (full_name == kByteSize) {
       ASSIGN_OR_RETURN(byte_size, UnsignedFrom(value, field));
     } else {
-      return InvalidField(field, absl::StrCat(field, " (\"", TextOf(value),
+      return InvalidField(field, absl::StrCat(field, " (\"", Excerpt(TextOf(value)),
                                               "\") is not a parameter that this server knows."));
     }
   }

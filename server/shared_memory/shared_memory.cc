@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
@@ -13,9 +13,7 @@ namespace {
 constexpr size_t kMostNameBytes = 255;
 
 std::string Quoted(absl::string_view text) {
-  const bool is_long = text.size() > kMostNameBytes;
-  return absl::StrCat("(\"", absl::CHexEscape(text.substr(0, kMostNameBytes)), is_long ? "..." : "",
-                      "\")");
+  return absl::StrCat("(\"", Excerpt(text, kMostNameBytes), "\")");
 }
 
 // The key without its slash in front.

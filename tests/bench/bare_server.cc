@@ -6,6 +6,7 @@
 //   InOut    receives messages and, when they end, responds with as many bytes, as an operator must
 //            whose first output may depend on its last input
 //   Echo     responds to each message with the same message
+//   Execute, ExecuteStream   as InOut, in messages that protobuf takes for OpMill's
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -40,12 +41,21 @@ grpc::ByteBuffer Zeros(size_t bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+// The header of field 1000, of which protobuf knows nothing, with this many bytes.
+std::string UnknownField(size_t bytes) {
+  std::string header = "\xC2\x3E";
+  for (; bytes >= 0x80; bytes >>= 7) header += static_cast<char>(bytes | 0x80);
+  header += static_cast<char>(bytes);
+  return header;
+}
+
 class BareCall : public grpc::ServerGenericBidiReactor {
  public:
   explicit BareCall(const std::string& method)
       : unary_(absl::EndsWith(method, "/Unary")),
         source_(absl::EndsWith(method, "/Source")),
-        in_out_(absl::EndsWith(method, "/InOut")),
+        is_execution_(absl::StrContains(method, "/Execute")),
+        in_out_(is_execution_ || absl::EndsWith(method, "/InOut")),
         echo_(absl::EndsWith(method, "/Echo")) {
     StartRead(&incoming_);
   }
@@ -96,18 +106,28 @@ class BareCall : public grpc::ServerGenericBidiReactor {
 
   void WriteNext() {
     if (to_send_ <= kChunkBytes) return Last(to_send_);
-    outgoing_ = Zeros(kChunkBytes);
+    SetOutgoing(kChunkBytes);
     to_send_ -= kChunkBytes;
     StartWrite(&outgoing_);
   }
 
   void Last(size_t bytes) {
-    outgoing_ = Zeros(bytes);
+    SetOutgoing(bytes);
     StartWriteAndFinish(&outgoing_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
+  void SetOutgoing(size_t bytes) {
+    outgoing_ = Zeros(bytes);
+    if (!is_execution_) return;
+    std::vector<grpc::Slice> slices;
+    if (!outgoing_.Dump(&slices).ok()) std::abort();
+    slices.insert(slices.begin(), grpc::Slice(UnknownField(bytes)));
+    outgoing_ = grpc::ByteBuffer(slices.data(), slices.size());
   }
 
   const bool unary_;
   const bool source_;
+  const bool is_execution_;
   const bool in_out_;
   const bool echo_;
   uint64_t to_send_ = 0;
@@ -138,6 +158,6 @@ int main(int argc, char** argv) {
   builder.AddListeningPort(absl::GetFlag(FLAGS_address), grpc::InsecureServerCredentials(), &port);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) return EXIT_FAILURE;
-  std::fprintf(stderr, "{\"event\": \"serving\", \"address\": \"127.0.0.1:%d\"}\n", port);
+  std::fprintf(stderr, "{\"event\":\"serving\",\"address\":\"127.0.0.1:%d\"}\n", port);
   server->Wait();
 }

@@ -1,7 +1,7 @@
 """./dev bench: measures speed, compared with the limits of the machine and with what users would do instead.
 
   ./dev bench [--quick]             all parts; full takes about 20 minutes on 2 cores
-  ./dev bench PART... [FLAG...]     kernels, transport, small, cold, peers
+  ./dev bench PART... [FLAG...]     kernels, transport, small, cold, fairness, peers
 """
 
 import argparse
@@ -17,6 +17,7 @@ import sys
 import time
 
 import cold
+import fairness
 import kernels
 import markdown
 import peers
@@ -27,7 +28,7 @@ from results import target_table
 from tools import OUTPUT, ROOT, BenchError, Program
 
 PARTS = {"kernels": kernels.run, "transport": transport.run, "small": small_calls.run,
-         "cold": cold.run, "peers": peers.run}
+         "cold": cold.run, "fairness": fairness.run, "peers": peers.run}
 AFTERNOON_PACKAGES = ("grpc", "grpc_tools", "numpy")
 PEER_PACKAGES = ("numpy", "onnx", "onnxruntime")
 

@@ -50,7 +50,7 @@ def starts(part, options, client):
                 cached = [call(client, "argmin", 64, 1024)["seconds"] * 1e3 for _ in range(20)]
                 note("a cached call of argmin, ms", spread(cached)["median"])
                 note("memory of the idle server, MiB", server.memory() / 2**20)
-    shutil.rmtree(cache)
+    shutil.rmtree(cache, ignore_errors=True)  # a device without a compiler writes none
     table = Table("Starts, with an empty disk cache and with a warm one",
                   ["", "empty", "10%..90%", "warm", "10%..90%"])
     for what in dict.fromkeys(what for what, _ in found):
@@ -101,7 +101,7 @@ def memory(part, options):
                          "How many there may be, --max_streams and --max_executions say."])
     for what, words in (
             ("idle ExecuteStream", {"streams": count}),
-            ("execution of 4 KiB in flight", {"streams": 1, "executions": 4 * count,
+            ("execution of 4 KiB in flight", {"streams": 2, "executions": 2 * count,
                                               "desc": desc("argmin", 1, 1024)}),
             ("execution of 1 MiB in flight", {"streams": 1, "executions": count // 4,
                                               "desc": desc("argmin", 256, 1024)})):

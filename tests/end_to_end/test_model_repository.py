@@ -17,6 +17,7 @@ input {{ name: "x" data_type: TYPE_INT32 dims: [ 2, 3 ] }}
 parameters {{ key: "operator" value {{ string_value: "{operator}" }} }}
 parameters {{ key: "axes" value {{ string_value: "1" }} }}
 """
+K = 'parameters { key: "k" value { string_value: "2" } }'
 IDENTITY = """
 parameters { key: "operator" value { string_value: "reduce_sum" } }
 parameters { key: "axes" value { string_value: "0" } }
@@ -131,6 +132,9 @@ class ModelRepository(unittest.TestCase):
             "bad_output": (CONFIG.format(operator="reduce_sum") +
                            "output { data_type: TYPE_INT64 }", "output[0].data_type",
                            "output[0].data_type is TYPE_INT64; the operator gives INT32."),
+            "two_names": (CONFIG.format(operator="top_k") + K +
+                          'output { name: "y" } output { name: "y" }', "output[1].name",
+                          'output[1].name ("y") is that of output[0] too.'),
             "no_text": ("input [", "", None),
             "reduce_sum": (CONFIG.format(operator="reduce_sum"), "",
                            "reduce_sum is the name of a built-in model."),

@@ -181,6 +181,35 @@ class Attacks(WireCase):
                          'inputs[0].parameters.colour ("red") is not a parameter that this server '
                          "knows.")
 
+    def test_texts_that_no_sentence_can_hold(self):
+        """Those in a refusal are shortened and escaped: it must fit into the headers of an answer."""
+        long, evil = "ä" * 100_000, "\x1b[31m\r\n"
+        fp32 = tensor("input", "FP32", (1, 3))
+        for word in (long, evil):
+            requests = [
+                pb.ModelInferRequest(model_name=word), argmax(fp32, model_version=word),
+                argmax(tensor(word, "FP32", (1, 3)), raw=[bytes(12)]),
+                argmax(tensor("input", word, (1, 3)), raw=[bytes(12)]),
+                argmax(fp32, raw=[bytes(12)],
+                       outputs=[pb.ModelInferRequest.InferRequestedOutputTensor(name=word)])]
+            for parameter in (word, "axes", "direction", "index_type", "feature_level", "priority",
+                              "timeout"):
+                requests.append(argmax(fp32, raw=[bytes(12)]))
+                requests[-1].parameters[parameter].string_param = word
+            for name in (word, "shared_memory_region", "shared_memory_offset"):
+                requests.append(argmax(fp32, raw=[bytes(12)]))
+                requests[-1].inputs[0].parameters["shared_memory_byte_size"].int64_param = 12
+                requests[-1].inputs[0].parameters[name].string_param = word
+            for index, request in enumerate(requests):
+                with self.subTest(index=index, word=word[:3]):
+                    refusal = self.refused(request)
+                    self.assertIn(refusal.code, (grpc.StatusCode.INVALID_ARGUMENT,
+                                                 grpc.StatusCode.NOT_FOUND))
+                    self.assertLess(len(refusal.sentence), 1000)
+                    self.assertTrue(refusal.sentence.isprintable(), refusal.sentence)
+                    self.assertEqual(len(refusal.fields), 1)
+                    self.assertLess(len(refusal.fields[0]), 200)
+
     def test_what_is_no_priority_and_no_timeout(self):
         for name, value, sentence in (
                 ("priority", pb.InferParameter(int64_param=-1),

@@ -17,8 +17,8 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/host.h"
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/cpu/operating_system.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -298,6 +298,28 @@ TEST(CpuDevice, FillsTheOutputsOfLargeHardmaxes) {
   }
   ExpectTheReferencesBytes(*device, HardmaxDesc{.input = Float32({1'500'001, 3}), .axes = {1}},
                            ValuePattern::kTies);
+  // Columns that are folded at once.
+  ExpectTheReferencesBytes(*device, HardmaxDesc{.input = Float32({5, 3, 300'001}), .axes = {0, 1}},
+                           ValuePattern::kTies);
+  ExpectTheReferencesBytes(
+      *device,
+      HardmaxDesc{.input = {.data_type = DataType::kFloat16, .sizes = {3, 20, 150'001}},
+                  .axes = {1}},
+      ValuePattern::kRandomBits);
+}
+
+// Wider than a tile, and in several tasks.
+TEST(CpuDevice, FoldsTallColumnsOfNarrowTypes) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  for (const DataType type : {DataType::kInt8, DataType::kFloat16}) {
+    for (const AxisDirection direction : {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
+      ExpectTheReferencesBytes(*device,
+                               ArgReduceDesc{.input = {.data_type = type, .sizes = {200, 16'411}},
+                                             .axes = {0},
+                                             .axis_direction = direction},
+                               ValuePattern::kTies);
+    }
+  }
 }
 
 TEST(CpuDevice, FoldsShortRowsSideBySide) {

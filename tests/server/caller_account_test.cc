@@ -71,6 +71,28 @@ TEST_F(CallerAccountsTest, ForgetsTheIdleBetweenManyInUse) {
   }
 }
 
+TEST_F(CallerAccountsTest, RemembersACallerUntilItMayBeginAgain) {
+  CallerAccounts slow(TokenBucket(0.002), statistics_);
+  EXPECT_EQ(slow.Find("ann", "test", At(0))->CountBegin(At(0)), absl::ZeroDuration());
+  slow.Find("bob", "test", At(300));
+  EXPECT_EQ(slow.Find("ann", "test", At(300))->CountBegin(At(300)), absl::Seconds(200));
+  slow.Find("bob", "test", At(800));
+  EXPECT_EQ(slow.count(), 1u) << "ann would begin like a new caller";
+}
+
+TEST(TokenBucket, TakesBackWhatDidNotHappen) {
+  TokenBucket bucket(2);
+  EXPECT_EQ(bucket.Take(At(0)), absl::ZeroDuration());
+  EXPECT_EQ(bucket.Take(At(0)), absl::ZeroDuration());
+  bucket.Return();
+  EXPECT_EQ(bucket.Take(At(0)), absl::ZeroDuration());
+  EXPECT_EQ(bucket.Take(At(0)), absl::Milliseconds(500));
+  for (int i = 0; i < 5; ++i) bucket.Return();
+  EXPECT_EQ(bucket.Take(At(0)), absl::ZeroDuration());
+  EXPECT_EQ(bucket.Take(At(0)), absl::ZeroDuration());
+  EXPECT_EQ(bucket.Take(At(0)), absl::Milliseconds(500)) << "no more than at first";
+}
+
 TEST(TokenBucket, WithoutARateHasNoLimit) {
   TokenBucket bucket;
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(bucket.Take(At(0)), absl::ZeroDuration());

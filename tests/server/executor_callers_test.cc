@@ -1,7 +1,9 @@
 // What one caller can take from another.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -109,6 +111,68 @@ TEST_F(ExecutorCallers, HoldsTheLimitsOfEachCaller) {
   EXPECT_EQ(BeginAllAs("cid", SumOf(14)), 1u);
   executor_->Cancel(begun_[0], absl::CancelledError("Room."));
   EXPECT_TRUE(TryBeginAs("ann", SumOf(1)).ok());
+  EndAll();
+}
+
+TEST_F(ExecutorCallers, CountsAnExecutionForItsCallerBeforeItHasItsMemory) {
+  Restart({.caller = {.executions = 1}});
+  device_.HoldNextAllocation();
+  Caller first;
+  std::thread beginning([this, &first] {
+    const auto begun = TryBegin(AskAs("ann", first, SumOf(1)));
+    EXPECT_TRUE(begun.ok()) << begun.status();
+    if (begun.ok()) executor_->Cancel(*begun, absl::CancelledError("The end."));
+  });
+  device_.WaitUntilAllocating();
+  EXPECT_FALSE(TryBeginAs("ann", SumOf(1)).ok());
+  EXPECT_TRUE(TryBeginAs("bob", SumOf(1)).ok());
+  device_.ReleaseAllocation();
+  beginning.join();
+  EndAll();
+}
+
+TEST_F(ExecutorCallers, HoldsTheLimitsOfACallerAgainstManyThreads) {
+  for (const CallerLimits& limits : {CallerLimits{.executions = 1}, CallerLimits{.bytes = 8}}) {
+    Restart({.caller = limits});
+    Warm(SumOf(1));
+    std::atomic<int> together = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([this, &together] {
+        for (int j = 0; j < 5000; ++j) {
+          Caller caller;
+          ExecutionRequest request = AskAs("ann", caller, SumOf(1));  // of 8 bytes
+          const auto begun = executor_->Begin(request);
+          if (!begun.ok()) continue;
+          EXPECT_EQ(++together, 1);
+          std::this_thread::yield();
+          --together;
+          executor_->Cancel(*begun, absl::CancelledError("Room."));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ExpectIdle();
+  }
+}
+
+TEST_F(ExecutorCallers, OneBeyondItsRateTakesNoRoom) {
+  Restart({.max_executions = 1, .caller = {.rate = 0.001}});
+  ASSERT_TRUE(TryBeginAs("ann", SumOf(1)).ok());
+  absl::SleepFor(absl::Milliseconds(150));  // silent, and may lose its room
+  EXPECT_FALSE(TryBeginAs("ann", SumOf(1)).ok());
+  EXPECT_TRUE(begun_[0]->status().ok()) << begun_[0]->status();
+  EndAll();
+}
+
+TEST_F(ExecutorCallers, ARefusedBeginDoesNotCountForTheRate) {
+  Restart({.max_executions = 1, .caller = {.rate = 0.001}});
+  ASSERT_TRUE(TryBeginAs("ann", SumOf(1)).ok());
+  SendAll(begun_[0]);
+  EXPECT_FALSE(TryBeginAs("bob", SumOf(1)).ok()) << "there is no room";
+  device_.Complete();
+  executor_->Finish(begun_[0]);
+  EXPECT_TRUE(TryBeginAs("bob", SumOf(1)).ok());
   EndAll();
 }
 

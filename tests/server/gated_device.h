@@ -52,7 +52,12 @@ class GatedDevice final : public Device {
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
                                                        BufferUse use) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (allocation_ == Gate::kNext) {
+      allocation_ = Gate::kHeld;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return allocation_ == Gate::kOpen; });
+    }
     if (use == refused_use_) return absl::ResourceExhaustedError("The device has no memory.");
     return std::make_shared<Buffer>(size_bytes);
   }
@@ -74,6 +79,13 @@ class GatedDevice final : public Device {
   void RefuseBuffers(std::optional<BufferUse> use) {
     const std::lock_guard lock(mutex_);
     refused_use_ = use;
+  }
+
+  void HoldNextAllocation() { SetAllocation(Gate::kNext); }
+  void ReleaseAllocation() { SetAllocation(Gate::kOpen); }
+  void WaitUntilAllocating() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return allocation_ == Gate::kHeld; });
   }
 
   void WaitUntilCompiling(int count) {
@@ -117,6 +129,13 @@ class GatedDevice final : public Device {
     std::vector<std::byte> bytes_;
   };
 
+  enum class Gate { kOpen, kNext, kHeld };
+
+  void SetAllocation(Gate gate) {
+    const std::lock_guard lock(mutex_);
+    allocation_ = gate;
+    changed_.notify_all();
+  }
   void SetHeld(bool held) {
     const std::lock_guard lock(mutex_);
     compiler_held_ = held;
@@ -127,6 +146,7 @@ class GatedDevice final : public Device {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool compiler_held_ = false;
+  Gate allocation_ = Gate::kOpen;
   absl::Status compile_status_;
   std::optional<BufferUse> refused_use_;
   int compiling_ = 0;

@@ -6,6 +6,7 @@
 //   no_device    while it exists, no device can be created
 //   no_pipeline  while it exists, no compute pipeline can be created
 //   no_memory    while it exists, no memory of 64 MiB or more can be allocated at once
+//   no_barriers  while it exists, pipeline barriers are left out
 //
 // Faults occur where a driver's faults occur, so that all layers above handle them in the same way.
 #include <vulkan/vk_layer.h>
@@ -30,12 +31,14 @@ struct DeviceFunctions {
   PFN_vkQueueSubmit submit;
   PFN_vkAllocateMemory allocate;
   PFN_vkCreateComputePipelines create_compute_pipelines;
+  PFN_vkCmdPipelineBarrier barrier;
 };
 
 constexpr VkDeviceSize kLargeBytes = VkDeviceSize{64} << 20;
 
 std::mutex mutex;
-// Keyed by the dispatch key: the first word of an instance, or of a device and its queues.
+// Keyed by the dispatch key: the first word of an instance, or of a device, its queues and command
+// buffers.
 std::map<void*, PFN_vkGetInstanceProcAddr> instances;
 std::map<void*, DeviceFunctions> devices;
 std::set<VkDevice> lost_devices;
@@ -97,7 +100,8 @@ VkResult CreateDevice(VkPhysicalDevice physical_device, const VkDeviceCreateInfo
       .submit = reinterpret_cast<PFN_vkQueueSubmit>(find("vkQueueSubmit")),
       .allocate = reinterpret_cast<PFN_vkAllocateMemory>(find("vkAllocateMemory")),
       .create_compute_pipelines =
-          reinterpret_cast<PFN_vkCreateComputePipelines>(find("vkCreateComputePipelines"))};
+          reinterpret_cast<PFN_vkCreateComputePipelines>(find("vkCreateComputePipelines")),
+      .barrier = reinterpret_cast<PFN_vkCmdPipelineBarrier>(find("vkCmdPipelineBarrier"))};
   return result;
 }
 
@@ -157,6 +161,21 @@ VkResult CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t
   return create(device, cache, count, infos, allocator, pipelines);
 }
 
+void CmdPipelineBarrier(VkCommandBuffer commands, VkPipelineStageFlags before,
+                        VkPipelineStageFlags after, VkDependencyFlags dependencies,
+                        uint32_t memory_count, const VkMemoryBarrier* memory, uint32_t buffer_count,
+                        const VkBufferMemoryBarrier* buffers, uint32_t image_count,
+                        const VkImageMemoryBarrier* images) {
+  if (std::filesystem::exists(SwitchOf("no_barriers"))) return;
+  PFN_vkCmdPipelineBarrier barrier = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    barrier = devices.at(KeyOf(commands)).barrier;
+  }
+  barrier(commands, before, after, dependencies, memory_count, memory, buffer_count, buffers,
+          image_count, images);
+}
+
 PFN_vkVoidFunction Ours(const char* name) {
   const struct {
     const char* name;
@@ -168,6 +187,7 @@ PFN_vkVoidFunction Ours(const char* name) {
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(&QueueSubmit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(&AllocateMemory)},
       {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(&CreateComputePipelines)},
+      {"vkCmdPipelineBarrier", reinterpret_cast<PFN_vkVoidFunction>(&CmdPipelineBarrier)},
   };
   for (const auto& each : kFunctions) {
     if (std::strcmp(each.name, name) == 0) return each.function;

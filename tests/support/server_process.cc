@@ -112,8 +112,11 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, std::vector<std::s
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
     std::vector<std::string> flags, const Surroundings& surroundings) {
-  std::vector<std::string> command = {ServerPath(), "--address=127.0.0.1:0", "--log_format=json",
-                                      "--shader_cache=" + ShaderCache()};
+  std::vector<std::string> command = {surroundings.binary};
+  if (surroundings.binary.empty()) {
+    command = {ServerPath(), "--address=127.0.0.1:0", "--log_format=json",
+               "--shader_cache=" + ShaderCache()};
+  }
   command.insert(command.end(), std::make_move_iterator(flags.begin()),
                  std::make_move_iterator(flags.end()));
   int pipe_ends[2];

@@ -28,6 +28,7 @@ class ServerProcess {
   struct Surroundings {
     std::vector<std::string> environment;  // NAME=value
     absl::Duration patience = absl::Seconds(60);
+    std::string binary;  // of another server, which gets no other flags than these
   };
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(std::vector<std::string> flags,
                                                               const Surroundings& surroundings);

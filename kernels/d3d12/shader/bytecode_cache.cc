@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 #include "kernels/base/sha256.h"
 #include "kernels/base/utf8_path.h"
 

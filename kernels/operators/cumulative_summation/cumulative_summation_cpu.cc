@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/elements.h"
-#include "kernels/cpu/walk.h"
+#include "kernels/cpu/element_dispatch.h"
+#include "kernels/cpu/strided_walk.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 
 namespace opmill {

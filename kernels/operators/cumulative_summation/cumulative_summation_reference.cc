@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "kernels/reference/compensated_sum.h"
-#include "kernels/reference/elements.h"
+#include "kernels/reference/element_access.h"
 
 namespace opmill {
 namespace {

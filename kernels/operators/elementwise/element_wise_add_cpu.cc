@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/elements.h"
-#include "kernels/cpu/walk.h"
+#include "kernels/cpu/element_dispatch.h"
+#include "kernels/cpu/strided_walk.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 
 namespace opmill {

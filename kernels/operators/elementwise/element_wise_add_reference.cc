@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
-#include "kernels/reference/elements.h"
+#include "kernels/reference/element_access.h"
 
 namespace opmill {
 namespace {

@@ -3,7 +3,7 @@
 #define OPMILL_KERNELS_OPERATORS_REDUCTION_ARG_REFERENCE_H_
 
 #include "kernels/operators/reduction/reduction_desc.h"
-#include "kernels/reference/elements.h"
+#include "kernels/reference/element_access.h"
 
 namespace opmill {
 

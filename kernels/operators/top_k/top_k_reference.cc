@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "kernels/reference/elements.h"
+#include "kernels/reference/element_access.h"
 
 namespace opmill {
 

@@ -1,6 +1,6 @@
 #include <windows.h>
 
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 // clang-format off: it needs windows.h before it
 #include <shellapi.h>
 // clang-format on

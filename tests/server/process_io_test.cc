@@ -1,4 +1,4 @@
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 
 #include <cstdio>
 #include <cstdlib>

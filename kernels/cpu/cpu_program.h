@@ -1,6 +1,6 @@
 // The work of the processor's kernels as plain data, without descriptors or tensors.
-#ifndef OPMILL_KERNELS_CPU_WORK_H_
-#define OPMILL_KERNELS_CPU_WORK_H_
+#ifndef OPMILL_KERNELS_CPU_CPU_PROGRAM_H_
+#define OPMILL_KERNELS_CPU_CPU_PROGRAM_H_
 
 #include <array>
 #include <cstddef>
@@ -104,4 +104,4 @@ class CpuProgram {
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_CPU_WORK_H_
+#endif  // OPMILL_KERNELS_CPU_CPU_PROGRAM_H_

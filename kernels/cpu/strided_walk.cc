@@ -1,4 +1,4 @@
-#include "kernels/cpu/walk.h"
+#include "kernels/cpu/strided_walk.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Access to single tensor elements, for the reference implementations of operators.
-#ifndef OPMILL_KERNELS_REFERENCE_ELEMENTS_H_
-#define OPMILL_KERNELS_REFERENCE_ELEMENTS_H_
+#ifndef OPMILL_KERNELS_REFERENCE_ELEMENT_ACCESS_H_
+#define OPMILL_KERNELS_REFERENCE_ELEMENT_ACCESS_H_
 
 #include <bit>
 #include <cmath>
@@ -176,4 +176,4 @@ struct ReferenceCall {
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_REFERENCE_ELEMENTS_H_
+#endif  // OPMILL_KERNELS_REFERENCE_ELEMENT_ACCESS_H_

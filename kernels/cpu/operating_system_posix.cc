@@ -1,5 +1,6 @@
 #include <sched.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 namespace opmill {
 namespace {
@@ -51,6 +52,12 @@ std::string ProcessorName() {
     if (colon != std::string::npos) return line.substr(colon + 2);
   }
   return "CPU";
+}
+
+absl::Duration ThreadTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
 }
 
 std::byte* MapPages(uint64_t size_bytes) {

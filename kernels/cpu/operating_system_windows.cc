@@ -6,8 +6,9 @@
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "kernels/base/rounding.h"
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 namespace opmill {
 namespace {
@@ -61,6 +62,8 @@ std::string ProcessorName() {
                    "ProcessorNameString", RRF_RT_REG_SZ, nullptr, name, &size);
   return status == ERROR_SUCCESS ? name : "CPU";
 }
+
+absl::Duration ThreadTime() { return absl::Now() - absl::UnixEpoch(); }
 
 std::byte* MapPages(uint64_t size_bytes) {
   return static_cast<std::byte*>(

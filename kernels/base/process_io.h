@@ -1,6 +1,6 @@
 // Process startup and console output, which differ between systems. All strings are UTF-8.
-#ifndef OPMILL_KERNELS_BASE_PROCESS_H_
-#define OPMILL_KERNELS_BASE_PROCESS_H_
+#ifndef OPMILL_KERNELS_BASE_PROCESS_IO_H_
+#define OPMILL_KERNELS_BASE_PROCESS_IO_H_
 
 #include <cstdio>
 #include <optional>
@@ -35,4 +35,4 @@ absl::Status ReopenForAppending(FILE* file, const std::string& path);
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_BASE_PROCESS_H_
+#endif  // OPMILL_KERNELS_BASE_PROCESS_IO_H_

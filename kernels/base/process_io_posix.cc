@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/base/process.h"
+#include "kernels/base/process_io.h"
 
 namespace opmill {
 

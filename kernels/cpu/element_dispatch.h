@@ -1,7 +1,7 @@
 // Element types for operators that process one element at a time and leave vectorization to the
 // compiler.
-#ifndef OPMILL_KERNELS_CPU_ELEMENTS_H_
-#define OPMILL_KERNELS_CPU_ELEMENTS_H_
+#ifndef OPMILL_KERNELS_CPU_ELEMENT_DISPATCH_H_
+#define OPMILL_KERNELS_CPU_ELEMENT_DISPATCH_H_
 
 #include <cstdint>
 #include <cstring>
@@ -36,4 +36,4 @@ auto WithElementOf(DataType type, const Function& function) {
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_CPU_ELEMENTS_H_
+#endif  // OPMILL_KERNELS_CPU_ELEMENT_DISPATCH_H_

@@ -1,6 +1,6 @@
 // Conversions to gRPC's types: slices, durations, contexts.
-#ifndef OPMILL_CLIENT_WIRE_H_
-#define OPMILL_CLIENT_WIRE_H_
+#ifndef OPMILL_CLIENT_GRPC_CONVERSIONS_H_
+#define OPMILL_CLIENT_GRPC_CONVERSIONS_H_
 
 #include <cstddef>
 #include <memory>
@@ -32,4 +32,4 @@ inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_WIRE_H_
+#endif  // OPMILL_CLIENT_GRPC_CONVERSIONS_H_

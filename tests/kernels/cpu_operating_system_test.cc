@@ -1,4 +1,4 @@
-#include "kernels/cpu/host.h"
+#include "kernels/cpu/operating_system.h"
 
 #ifdef _WIN32
 #include <windows.h>

@@ -1,6 +1,6 @@
 // Iterates over the elements of several dimensions, and copies elements.
-#ifndef OPMILL_KERNELS_CPU_WALK_H_
-#define OPMILL_KERNELS_CPU_WALK_H_
+#ifndef OPMILL_KERNELS_CPU_STRIDED_WALK_H_
+#define OPMILL_KERNELS_CPU_STRIDED_WALK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/base/rounding.h"
-#include "kernels/cpu/work.h"
+#include "kernels/cpu/cpu_program.h"
 
 namespace opmill {
 
@@ -62,4 +62,4 @@ void Gather(const std::byte* input, std::byte* packed, absl::Span<const uint64_t
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_CPU_WALK_H_
+#endif  // OPMILL_KERNELS_CPU_STRIDED_WALK_H_

@@ -1,0 +1,58 @@
+#include "server/execution/worker_pool.h"
+
+#include <cstdint>
+#include <functional>
+#include <latch>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace opmill {
+namespace {
+
+TEST(WorkerPool, FinishesAllWorkBeforeItIsGone) {
+  int done = 0;
+  {
+    WorkerPool pool(1);
+    for (int i = 0; i < 10; ++i) pool.Post([&done] { ++done; });
+    pool.PostLowPriority([&done] { ++done; });
+  }
+  EXPECT_EQ(done, 11);
+}
+
+TEST(WorkerPool, LowPriorityComesAfterOtherWork) {
+  std::vector<int> order;
+  std::latch posted(1);
+  {
+    WorkerPool pool(1);
+    pool.Post([&posted] { posted.wait(); });
+    pool.PostLowPriority([&order] { order.push_back(2); });
+    pool.Post([&order] { order.push_back(1); });
+    posted.count_down();
+  }
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(WorkerPool, WorkThatKeepsComingDoesNotKeepLowPriorityWaiting) {
+  uint32_t ahead = 0;
+  bool is_done = false;
+  {
+    std::latch posted(1);
+    std::function<void()> again;
+    WorkerPool pool(1);
+    again = [&] {  // as copies in steps do
+      posted.wait();
+      if (is_done || ahead == 1000) return;
+      ++ahead;
+      pool.Post(again);
+    };
+    pool.Post(again);
+    pool.PostLowPriority([&is_done] { is_done = true; });
+    posted.count_down();
+  }
+  EXPECT_TRUE(is_done);
+  EXPECT_LE(ahead, WorkerPool::kMostAhead + 1);
+}
+
+}  // namespace
+}  // namespace opmill

@@ -44,7 +44,7 @@ Walked NothingWalked() {
   return w;
 }
 
-void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   UINTS code = (CandidateKeyOf(bits) << 16) | ((turn + 1) ^ (~c.position_mask & 0xFFFFu));
   w.code = max(w.code, inside ? code : (UINTS)0);
 }
@@ -65,7 +65,7 @@ Walked NothingWalked() {
   return w;
 }
 
-void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   BITS key = CandidateKeyOf(bits);
   UINTS ordered = Ordered((UINTS)turn + 1);
   BOOLS better = inside && CandidateBefore(key, ordered, w.key, w.turn);
@@ -76,6 +76,16 @@ void Take(inout Walked w, BITS bits, BOOLS inside, uint turn) {
 UINTS TurnOf(Walked w) { return Ordered(w.turn) - 1; }
 BOOLS HasWalked(Walked w) { return w.turn != NOWHERE; }
 BITS KeyOf(Walked w) { return w.key; }
+#endif
+
+#if LOAD != LOAD_RECORD
+void Take(inout Walked w, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1, BOOLS in2,
+          BOOLS in3, uint turn) {
+  TakeOne(w, b0, in0, turn);
+  TakeOne(w, b1, in1, turn + SETS);
+  TakeOne(w, b2, in2, turn + 2 * SETS);
+  TakeOne(w, b3, in3, turn + 3 * SETS);
+}
 #endif
 
 #define HIGH_ELEMENTS 0
@@ -90,12 +100,12 @@ BITS KeyOf(Walked w) { return w.key; }
 Words WordsOf(Part p) {
   Words w;
 #if IS_WIDE
-  w.a = p.key.x;
-  w.b = p.key.y;
-  w.c = p.position;
+  w.x = p.key.x;
+  w.y = p.key.y;
+  w.z = p.position;
 #else
-  w.a = p.key;
-  w.b = p.position;
+  w.x = p.key;
+  w.y = p.position;
 #endif
   return w;
 }
@@ -103,11 +113,11 @@ Words WordsOf(Part p) {
 Part PartOfWords(Words w) {
   Part p;
 #if IS_WIDE
-  p.key = uint2(w.a, w.b);
-  p.position = w.c;
+  p.key = uint2(w.x, w.y);
+  p.position = w.z;
 #else
-  p.key = w.a;
-  p.position = w.b;
+  p.key = w.x;
+  p.position = w.y;
 #endif
   return p;
 }

@@ -19,10 +19,8 @@
 #include "include/reduce_extreme.hlsli"
 #elif IS_FLOAT
 #include "include/reduce_float.hlsli"
-#elif IS_WIDE
-#include "include/reduce_int64.hlsli"
 #else
-#include "include/reduce_int32.hlsli"
+#include "include/reduce_int.hlsli"
 #endif
 
 #include "include/reduction.hlsli"

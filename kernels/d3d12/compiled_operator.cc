@@ -80,10 +80,6 @@ absl::Status CheckPlan(const OperatorPlan& plan) {
   return absl::OkStatus();
 }
 
-bool IsOutput(const BufferView& view) {
-  return view.element_count != 0 && view.role.kind == BufferRole::Kind::kOutput;
-}
-
 }  // namespace
 
 D3D12CompiledOperator::D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan,
@@ -106,10 +102,6 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   for (const Pass& pass : compiled->plan().passes) {
     compiled->first_dispatch_.push_back(compiled->dispatch_count_);
     compiled->dispatch_count_ += pass.dispatches.size();
-    for (const Dispatch& dispatch : pass.dispatches) {
-      compiled->reads_outputs_ |=
-          std::any_of(dispatch.reads.begin(), dispatch.reads.end(), IsOutput);
-    }
   }
   if (compiled->dispatch_count_ == 0) return compiled;
 

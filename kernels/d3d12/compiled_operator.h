@@ -27,8 +27,6 @@ class D3D12CompiledOperator : public CompiledOperator {
   const OperatorPlan& plan() const { return plan_; }
   uint64_t generation() const { return generation_; }
   Pace& pace() const { return pace_; }
-  // True if a kernel reads an output.
-  bool reads_outputs() const { return reads_outputs_; }
 
   ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].get(); }
   ConstantsView constants(size_t pass, size_t dispatch) const;
@@ -40,7 +38,6 @@ class D3D12CompiledOperator : public CompiledOperator {
   const uint64_t generation_;
   mutable Pace pace_;
   uint64_t dispatch_count_ = 0;
-  bool reads_outputs_ = false;
   std::vector<PipelineCache::Pipeline> pipelines_;  // one for each of plan().kernels
   std::vector<uint64_t> first_dispatch_;            // index of the first dispatch of each pass
   BufferSlice constants_;

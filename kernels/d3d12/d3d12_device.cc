@@ -114,6 +114,7 @@ class D3D12Device : public Device {
   }
 
   const PlanOptions& plan_options() const { return plan_options_; }
+  uint64_t barriers() const { return counters_.barriers; }
 
   void Preload(absl::Time deadline) override {
     const absl::StatusOr<std::shared_ptr<Generation>> generation = Living();
@@ -341,6 +342,10 @@ absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Devic
 
 const OperatorPlan& PlanForTest(const CompiledOperator& compiled) {
   return dynamic_cast<const D3D12CompiledOperator&>(compiled).plan();
+}
+
+uint64_t BarriersForTest(const Device& device) {
+  return dynamic_cast<const D3D12Device&>(device).barriers();
 }
 
 PlanOptions PlanOptionsForTest(const Device& device) {

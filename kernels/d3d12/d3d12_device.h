@@ -71,6 +71,8 @@ absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Devic
                                                                            OperatorPlan plan);
 // The plan of an operator that a device of CreateD3D12Device has compiled.
 const OperatorPlan& PlanForTest(const CompiledOperator& compiled);
+// How often a device of CreateD3D12Device has recorded barriers.
+uint64_t BarriersForTest(const Device& device);
 // The plan options of a device of CreateD3D12Device; the defaults for other devices.
 PlanOptions PlanOptionsForTest(const Device& device);
 

@@ -24,7 +24,7 @@ FLOATS Larger(FLOATS a, FLOATS b) { return b > a ? b : a; }
 #define HEADROOM 2.0f
 
 void Take(inout Part p, UINTS b0, UINTS b1, UINTS b2, UINTS b3, BOOLS in0, BOOLS in1, BOOLS in2,
-          BOOLS in3) {
+          BOOLS in3, uint turn) {
   FLOATS x0 = in0 ? FloatOf(b0) : (FLOATS)-FLOAT_INFINITY;
   FLOATS x1 = in1 ? FloatOf(b1) : (FLOATS)-FLOAT_INFINITY;
   FLOATS x2 = in2 ? FloatOf(b2) : (FLOATS)-FLOAT_INFINITY;
@@ -52,15 +52,15 @@ Part Join(Part a, Part b) {
 
 Words WordsOf(Part p) {
   Words w;
-  w.a = asuint(p.reference);
-  w.b = asuint(p.sum);
+  w.x = asuint(p.reference);
+  w.y = asuint(p.sum);
   return w;
 }
 
 Part PartOfWords(Words w) {
   Part p;
-  p.reference = asfloat(w.a);
-  p.sum = asfloat(w.b);
+  p.reference = asfloat(w.x);
+  p.sum = asfloat(w.y);
   return p;
 }
 

@@ -2,11 +2,6 @@
 #include "include/float_math.hlsli"
 
 #define HIGH_ELEMENTS 0
-#define TAKES_FOUR 1
-
-// AVERAGE keeps a second sum, scaled by 2^-32, for means whose plain sum overflows.
-#define HAS_SCALED (FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32)
-#define AVERAGE_SCALE (1.0f / 4294967296.0f)
 
 FLOATS FloatOf(UINTS bits) {
 #if DATA_TYPE == TYPE_FLOAT16
@@ -18,97 +13,33 @@ FLOATS FloatOf(UINTS bits) {
 
 #if FUNCTION == FUNCTION_LOG_SUM_EXP
 #include "include/log_sum_exp.hlsli"
+#elif FUNCTION == FUNCTION_AVERAGE && DATA_TYPE == TYPE_FLOAT32
+#include "include/reduce_average.hlsli"
 #else
 
-#if FUNCTION != FUNCTION_MULTIPLY
-#define EMPTY_ELEMENT 0u
-#elif DATA_TYPE == TYPE_FLOAT16
-#define EMPTY_ELEMENT 0x3C00u
-#else
-#define EMPTY_ELEMENT 0x3F800000u
-#endif
+#define VALUE FLOATS
+#define VALUE_OF_WORD asfloat
+#define JOINS_PAIRS 1
+#define EMPTY_VALUE (FLOATS)(FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f)
 
-struct Part {
-  FLOATS value;
-#if HAS_SCALED
-  FLOATS scaled;
-#endif
-};
-
-Part EmptyPart() {
-  Part p;
-  p.value = (FLOATS)(FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f);
-#if HAS_SCALED
-  p.scaled = (FLOATS)0.0f;
-#endif
-  return p;
-}
-
-Part PartOf(UINTS bits) {
-  Part p;
-  p.value = FloatOf(bits);
+FLOATS ValueOf(UINTS bits) {
+  FLOATS x = FloatOf(bits);
 #if FUNCTION == FUNCTION_L1
-  p.value = abs(p.value);
+  return abs(x);
 #elif FUNCTION == FUNCTION_L2 || FUNCTION == FUNCTION_SUM_SQUARE
-  p.value *= p.value;
-#endif
-#if HAS_SCALED
-  // The opaque zero keeps compilers from adding before scaling.
-  p.scaled = asfloat(asuint(p.value * AVERAGE_SCALE) + c.groups.zero);
-#endif
-  return p;
-}
-
-Part Join(Part a, Part b) {
-#if FUNCTION == FUNCTION_MULTIPLY
-  a.value *= b.value;
+  return x * x;
 #else
-  a.value += b.value;
+  return x;
 #endif
-#if HAS_SCALED
-  a.scaled += b.scaled;
-#endif
-  return a;
 }
 
-// Adds in pairs: each addition may lose half a unit in the last place.
-void Take(inout Part p, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1, BOOLS in2,
-          BOOLS in3) {
-  Part first = Join(PartOf(in0 ? b0 : (BITS)EMPTY_ELEMENT), PartOf(in1 ? b1 : (BITS)EMPTY_ELEMENT));
-  Part second =
-      Join(PartOf(in2 ? b2 : (BITS)EMPTY_ELEMENT), PartOf(in3 ? b3 : (BITS)EMPTY_ELEMENT));
-  p = Join(p, Join(first, second));
-}
+FLOATS JoinValues(FLOATS a, FLOATS b) { return FUNCTION == FUNCTION_MULTIPLY ? a * b : a + b; }
 
-#define PART_WORDS (1 + HAS_SCALED)
-#include "include/reduction_words.hlsli"
-
-Words WordsOf(Part p) {
-  Words w;
-  w.a = asuint(p.value);
-#if HAS_SCALED
-  w.b = asuint(p.scaled);
-#endif
-  return w;
-}
-
-Part PartOfWords(Words w) {
-  Part p;
-  p.value = asfloat(w.a);
-#if HAS_SCALED
-  p.scaled = asfloat(w.b);
-#endif
-  return p;
-}
+#include "include/value_part.hlsli"
 
 FLOATS FinishFloat(Part p) {
 #if FUNCTION == FUNCTION_AVERAGE
-  float count = (float)c.reduced_count;
-  FLOATS mean = p.value / count;
-#if HAS_SCALED
-  mean = IsFiniteFloat(p.value) ? mean : p.scaled / (count * AVERAGE_SCALE);
-#endif
-  return mean;
+  return p.value / (float)c.reduced_count;
 #elif FUNCTION == FUNCTION_L2
   return sqrt(p.value);
 #elif FUNCTION == FUNCTION_LOG_SUM

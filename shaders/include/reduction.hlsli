@@ -4,8 +4,8 @@
 //
 // The including shader first defines how elements are folded, WIDTH of them side by side:
 //   Part, EmptyPart(), Join(Part, Part)        the state that elements are folded into
-//   Take(inout Part, BITS, BOOLS inside, turn) folds an element, if it is inside; with TAKES_FOUR 1
-//                                              instead Take(inout Part, BITS x 4, BOOLS x 4)
+//   Take(inout Part, BITS x 4, BOOLS x 4, turn)
+//                                              folds those of four elements that are inside
 //   HIGH_ELEMENTS                              1 if Take needs elements in the high bits of words
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the bits of the output, or the position
@@ -36,13 +36,8 @@ RWBuffer<uint> Output : register(u0);
 
 Part PartOfRecord(uint4 record) {
   Words words;
-  words.a = record.x;
-#if PART_WORDS > 1
-  words.b = record.y;
-#endif
-#if PART_WORDS > 2
-  words.c = record.z;
-#endif
+#define WORD_OF_RECORD(w) words.w = record.w;
+  EACH_WORD(WORD_OF_RECORD)
   return PartOfWords(words);
 }
 
@@ -70,11 +65,11 @@ Part Walk(Task task) {
 #include "include/reduction_items.hlsli"
 
 #if TRACKS_POSITION
-#define WALKED Walked
-#define NOTHING_WALKED NothingWalked()
+#include "include/reduction_position.hlsli"
 #else
-#define WALKED Part
-#define NOTHING_WALKED EmptyPart()
+#define Walked Part
+#define NothingWalked EmptyPart
+#define PartOfWalked(walked, task) walked
 #endif
 
 // In rows all sets of slots are folded into one part.
@@ -93,28 +88,20 @@ Part Walk(Task task) {
 #endif
 
 struct WalkedSets {
-#define MEMBER(i) WALKED s##i;
+#define MEMBER(i) Walked s##i;
   EACH_WALKED(MEMBER)
 };
 
 #define ELEMENTS(i, n) SetElements(v##n, p##n, i)
 #define COUNTS(i, n) Inside(in##n, p##n, i)
-#if TAKES_FOUR
-#define TAKE(i)                                                                            \
-  Take(sets.OF_SET(i), ELEMENTS(i, 0), ELEMENTS(i, 1), ELEMENTS(i, 2), ELEMENTS(i, 3),     \
-       COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3));
-#else
-#define TAKE(i)                                                            \
-  Take(sets.OF_SET(i), ELEMENTS(i, 0), COUNTS(i, 0), turn + i);            \
-  Take(sets.OF_SET(i), ELEMENTS(i, 1), COUNTS(i, 1), turn + SETS + i);     \
-  Take(sets.OF_SET(i), ELEMENTS(i, 2), COUNTS(i, 2), turn + 2 * SETS + i); \
-  Take(sets.OF_SET(i), ELEMENTS(i, 3), COUNTS(i, 3), turn + 3 * SETS + i);
-#endif
+#define TAKE(i)                                                                        \
+  Take(sets.OF_SET(i), ELEMENTS(i, 0), ELEMENTS(i, 1), ELEMENTS(i, 2), ELEMENTS(i, 3), \
+       COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3), turn + i);
 
 // Reads four items at a time, so that their loads are in flight together.
 WalkedSets Walk(Task task) {
   WalkedSets sets;
-#define BEGIN(i) sets.s##i = NOTHING_WALKED;
+#define BEGIN(i) sets.s##i = NothingWalked();
   EACH_WALKED(BEGIN)
   uint turn = 0;
   uint item = task.first;
@@ -139,37 +126,6 @@ WalkedSets Walk(Task task) {
   return sets;
 }
 
-#if TRACKS_POSITION
-Part PartOfWalked(Walked walked, Task task) {
-  UINTS turn = TurnOf(walked);
-  UINTS item = task.first + turn / SETS * task.step;
-#if !IS_ROW
-  UINTS position = item;
-#else
-#if DIMS == 0
-  UINTS before = (UINTS)0;
-  UINTS start = (UINTS)task.base;
-#else
-  UINTS run = item / c.run_vectors;
-  item -= run * c.run_vectors;
-  UINTS before = run * c.run_length;
-  UINTS start = (UINTS)task.base;
-  [unroll] for (uint i = 0; i < WIDTH; ++i) {
-    COMPONENT(start, i) += ReducedOffset(COMPONENT(run, i));
-  }
-#endif
-  UINTS position =
-      before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF(turn % SETS, COMPONENTS);
-#endif
-  Part part;
-  part.key = KeyOf(walked);
-  part.position = HasWalked(walked) ? Ordered(c.index_base + position) : (UINTS)NOWHERE;
-  return part;
-}
-#else
-#define PartOfWalked(walked, task) walked
-#endif
-
 #endif  // LOAD
 
 // --- what lanes of a group do together ---
@@ -178,13 +134,9 @@ Part PartOfWalked(Walked walked, Task task) {
 
 void Store(Words words, uint result, uint output_offset, uint split, uint component, Part part) {
 #if RESULT == RESULT_RECORD
-  uint4 record = uint4(COMPONENT(words.a, component), 0, 0, 0);
-#if PART_WORDS > 1
-  record.y = COMPONENT(words.b, component);
-#endif
-#if PART_WORDS > 2
-  record.z = COMPONENT(words.c, component);
-#endif
+  uint4 record = 0;
+#define WORD_TO_RECORD(w) record.w = COMPONENT(words.w, component);
+  EACH_WORD(WORD_TO_RECORD)
   uint at = c.record_base + result * c.record_stride + split * c.split_stride;
   Records[instance.write0 + at] = record;
 #else
@@ -222,19 +174,15 @@ void Settle(Task task, Part part, uint lane, uint outer, uint column, uint set) 
 
 #elif WIDTH == 4
 
-#if PART_WORDS > 1
-#define TURN_WORDS(words, order) words.a = words.a.order; words.b = words.b.order;
-#else
-#define TURN_WORDS(words, order) words.a = words.a.order;
-#endif
-
 // Joins the components of a part; each component of the result holds the whole.
 Part JoinComponents(Part part) {
   Words words = WordsOf(part);
-  TURN_WORDS(words, zwxy)
+#define SWAP_HALVES(w) words.w = words.w.zwxy;
+  EACH_WORD(SWAP_HALVES)
   part = Join(part, PartOfWords(words));
   words = WordsOf(part);
-  TURN_WORDS(words, yxwz)
+#define SWAP_NEIGHBORS(w) words.w = words.w.yxwz;
+  EACH_WORD(SWAP_NEIGHBORS)
   return Join(part, PartOfWords(words));
 }
 

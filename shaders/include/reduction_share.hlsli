@@ -9,34 +9,19 @@
 #define SHARED_OF(word) COMPONENT(word, 0)
 #endif
 
-groupshared SHARED shared_a[THREADS];
-#if PART_WORDS > 1
-groupshared SHARED shared_b[THREADS];
-#endif
-#if PART_WORDS > 2
-groupshared SHARED shared_c[THREADS];
-#endif
+#define DECLARE_SHARED(w) groupshared SHARED shared_##w[THREADS];
+EACH_WORD(DECLARE_SHARED)
 
 void Show(uint lane, Part part) {
   Words words = WordsOf(part);
-  shared_a[lane] = SHARED_OF(words.a);
-#if PART_WORDS > 1
-  shared_b[lane] = SHARED_OF(words.b);
-#endif
-#if PART_WORDS > 2
-  shared_c[lane] = SHARED_OF(words.c);
-#endif
+#define SHOW_WORD(w) shared_##w[lane] = SHARED_OF(words.w);
+  EACH_WORD(SHOW_WORD)
 }
 
 Part Shown(uint lane) {
   Words words;
-  words.a = (UINTS)shared_a[lane];
-#if PART_WORDS > 1
-  words.b = (UINTS)shared_b[lane];
-#endif
-#if PART_WORDS > 2
-  words.c = (UINTS)shared_c[lane];
-#endif
+#define READ_WORD(w) words.w = (UINTS)shared_##w[lane];
+  EACH_WORD(READ_WORD)
   return PartOfWords(words);
 }
 

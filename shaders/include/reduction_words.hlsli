@@ -1,10 +1,13 @@
 // Part of reduction.hlsli: a part as 1 to 3 words (PART_WORDS), for other lanes and later passes.
+#if PART_WORDS == 1
+#define EACH_WORD(DO) DO(x)
+#elif PART_WORDS == 2
+#define EACH_WORD(DO) DO(x) DO(y)
+#else
+#define EACH_WORD(DO) DO(x) DO(y) DO(z)
+#endif
+
 struct Words {
-  UINTS a;
-#if PART_WORDS > 1
-  UINTS b;
-#endif
-#if PART_WORDS > 2
-  UINTS c;
-#endif
+#define DECLARE_WORD(w) UINTS w;
+  EACH_WORD(DECLARE_WORD)
 };

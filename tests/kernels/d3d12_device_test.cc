@@ -50,6 +50,20 @@ TEST_P(D3D12MemoryTest, WritesThroughEveryFormat) {
   }
 }
 
+TEST_P(D3D12MemoryTest, WaitsOnceBetweenPassesThatDependOnEachOther) {
+  if (!GetParam()) GTEST_SKIP() << "Copies have barriers of their own.";
+  const auto barriers_of = [&](const OperatorPlan& plan) {
+    const uint64_t before = BarriersForTest(*device_);
+    EXPECT_TRUE(RunPlan(*device_, plan, Noise(plan.input_bytes[0], 1)).ok());
+    return BarriersForTest(*device_) - before;
+  };
+  EXPECT_EQ(barriers_of(ShiftPlan(100, 1)), 0u);
+  EXPECT_EQ(barriers_of(ShiftPlan(100, 2)), 1u);
+  // The pass between reads and writes the same scratch. If it is in the same list as the others,
+  // its barrier takes two calls.
+  EXPECT_THAT(barriers_of(ShiftPlan(100, 3)), AnyOf(2u, 3u));
+}
+
 TEST_P(D3D12MemoryTest, FillsZeroExactlyTheirRange) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   constexpr uint64_t kSize = 5 * kMebibyte + 20;

@@ -15,7 +15,7 @@ shift
 (($#)) || set -- --gtest_filter='*.OptionsOfHardware:*.OverCopies:*.TopKOfRowsInParts'
 readonly two_passes='top_k input=FLOAT32[1,20001] output_values=FLOAT32[1,5]
   output_indices=UINT32[1,5] axis=1 k=5 axis_direction=DECREASING values=ties seed=3 view=134217728
-  groups=512 threads=256 wide=1'
+  groups=512 threads=256'
 readonly logs=build/validation
 readonly layer=VK_LAYER_KHRONOS_validation
 

@@ -87,16 +87,12 @@ uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   for (const RunPart& part : parts) {
     levels = std::max(levels, LevelsOf(part));
     continues |= !part.is_first();
-    if (RunOf(part).scratch) Track(RunOf(part).scratch.resource()).is_reread = true;
-    ForEachOutput(RunOf(part), [&](size_t, const BufferSlice& output) {
-      Track(output.resource()).is_reread |= RunOf(part).compiled->reads_outputs();
-    });
   }
   const std::vector<Cohort> cohorts = FormCohorts(parts);
   UploadInputs(parts);
   for (size_t level = 0; level < levels; ++level) {
-    if (level > 0 || continues) MakeWritesVisible();
     RecordFills(parts, level);
+    PrepareLevel(parts, level, continues);
     RecordDispatches(cohorts, level);
   }
   DownloadOutputs(parts);
@@ -170,13 +166,57 @@ void Recorder::RecordFill(const QueuedRun& run, const Fill& fill) {
   }
 }
 
-void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) {
+void Recorder::FindUses(absl::Span<const RunPart> parts, size_t level) {
   for (Tracked& tracked : tracked_) {
-    if (tracked.state != D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE) {
-      Require(tracked.resource, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
+    tracked.was_used |= tracked.is_read || tracked.is_written;
+    tracked.is_read = tracked.is_written = false;
+  }
+  const auto for_each_view = [&](bool writes, const auto& use) {
+    for (const RunPart& part : parts) {
+      const PassPart pass = PassOf(part, level);
+      if (!pass.is_present) continue;
+      for (const Dispatch& dispatch : part.run->plan->passes[pass.begin.pass].dispatches) {
+        for (const BufferView& view : writes ? dispatch.writes : dispatch.reads) {
+          if (view.element_count > 0) use(RunOf(part).BufferOf(view.role).resource());
+        }
+      }
+    }
+  };
+  for_each_view(true, [&](ID3D12Resource* resource) { Track(resource).is_written = true; });
+  for_each_view(false, [&](ID3D12Resource* resource) {
+    for (Tracked& tracked : tracked_) tracked.is_read |= tracked.resource == resource;
+  });
+}
+
+// A transition for each resource that is used otherwise than before, and one barrier for those that
+// kernels write again.
+void Recorder::PrepareLevel(absl::Span<const RunPart> parts, size_t level, bool continues) {
+  constexpr D3D12_RESOURCE_STATES kRead = D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE;
+  constexpr D3D12_RESOURCE_STATES kWritten = D3D12_RESOURCE_STATE_UNORDERED_ACCESS;
+  FindUses(parts, level);
+  bool follows_writes = level == 0 && continues;
+  for (const Tracked& tracked : tracked_) {
+    follows_writes |= tracked.is_written && tracked.state == kWritten && tracked.was_used;
+  }
+  if (follows_writes) {
+    barriers_.emplace_back();  // of all resources
+    barriers_.back().Type = D3D12_RESOURCE_BARRIER_TYPE_UAV;
+  }
+  for (Tracked& tracked : tracked_) {
+    if (tracked.is_written && tracked.is_read && tracked.state == kWritten && tracked.was_used) {
+      Require(tracked.resource, kRead);
+    } else if (tracked.is_written || tracked.is_read) {
+      Require(tracked.resource, tracked.is_written ? kWritten : kRead);
     }
   }
   Flush();
+  for (Tracked& tracked : tracked_) {
+    if (tracked.is_written) Require(tracked.resource, kWritten);
+  }
+  Flush();
+}
+
+void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) {
   for (const Cohort& cohort : cohorts) {
     const PassPart pass = PassOf(cohort.part, level);
     if (!pass.is_present) continue;
@@ -279,24 +319,9 @@ void Recorder::Require(ID3D12Resource* resource, D3D12_RESOURCE_STATES state) {
 
 void Recorder::Flush() {
   if (barriers_.empty()) return;
+  ++barrier_calls_;
   list_->ResourceBarrier(static_cast<UINT>(barriers_.size()), barriers_.data());
   barriers_.clear();
-}
-
-// Slices of one resource are read and written by the same dispatch, for which no common state
-// exists. The writable state is used; switching through the readable one flushes the caches of
-// reads.
-void Recorder::MakeWritesVisible() {
-  D3D12_RESOURCE_BARRIER all_writes = {};
-  all_writes.Type = D3D12_RESOURCE_BARRIER_TYPE_UAV;
-  list_->ResourceBarrier(1, &all_writes);
-  for (const D3D12_RESOURCE_STATES state :
-       {D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE, D3D12_RESOURCE_STATE_UNORDERED_ACCESS}) {
-    for (Tracked& tracked : tracked_) {
-      if (tracked.is_reread) Require(tracked.resource, state);
-    }
-    Flush();
-  }
 }
 
 }  // namespace opmill

@@ -41,6 +41,7 @@ class Recorder {
 
   // May be called once. Returns the number of dispatches.
   uint32_t Record(absl::Span<const RunPart> parts);
+  uint32_t barrier_calls() const { return barrier_calls_; }
 
  private:
   // A resource that kernels write or that is a copy target. Other resources stay in the state to
@@ -49,7 +50,9 @@ class Recorder {
   struct Tracked {
     ID3D12Resource* resource = nullptr;
     D3D12_RESOURCE_STATES state = D3D12_RESOURCE_STATE_COMMON;
-    bool is_reread = false;  // later passes read it
+    bool is_read = false;     // by kernels of this level
+    bool is_written = false;  // by kernels of this level
+    bool was_used = false;    // by kernels of earlier levels
   };
 
   // Runs that share their dispatches: either whole runs of one operator whose buffers are in the
@@ -62,6 +65,9 @@ class Recorder {
 
   void UploadInputs(absl::Span<const RunPart> parts);
   void RecordFills(absl::Span<const RunPart> parts, size_t level);
+  // Makes what earlier levels have written visible to the kernels of this one.
+  void PrepareLevel(absl::Span<const RunPart> parts, size_t level, bool continues);
+  void FindUses(absl::Span<const RunPart> parts, size_t level);
   void RecordDispatches(absl::Span<const Cohort> cohorts, size_t level);
   void DownloadOutputs(absl::Span<const RunPart> parts);
 
@@ -73,7 +79,6 @@ class Recorder {
   Tracked& Track(ID3D12Resource* resource);
   void Require(ID3D12Resource* resource, D3D12_RESOURCE_STATES state);
   void Flush();
-  void MakeWritesVisible();
 
   ID3D12GraphicsCommandList* const list_;
   const RecordingMemory memory_;
@@ -82,6 +87,7 @@ class Recorder {
   ID3D12PipelineState* pipeline_ = nullptr;  // the last one set in the list
   std::vector<Tracked> tracked_;
   std::vector<D3D12_RESOURCE_BARRIER> barriers_;  // not recorded yet
+  uint32_t barrier_calls_ = 0;
 };
 
 }  // namespace opmill

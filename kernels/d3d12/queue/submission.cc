@@ -207,12 +207,13 @@ absl::Status Submission::Submit(InFlight& in_flight) {
   if (timestamps_) {
     list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp);
   }
-  counters_.dispatches += Recorder(list_.Get(), root_signature_.Get(),
-                                   {.heap = *heap_,
-                                    .first_table = frame.first_table,
-                                    .constants = frame.constants,
-                                    .zeros = zeros_})
-                              .Record(batch.parts);
+  Recorder recorder(list_.Get(), root_signature_.Get(),
+                    {.heap = *heap_,
+                     .first_table = frame.first_table,
+                     .constants = frame.constants,
+                     .zeros = zeros_});
+  counters_.dispatches += recorder.Record(batch.parts);
+  counters_.barriers += recorder.barrier_calls();
   if (timestamps_) {
     list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp + 1);
     list_->ResolveQueryData(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp, 2,

@@ -3,6 +3,7 @@ docs/performance.md its medians."""
 
 HEADINGS = {"kernels": "Kernels: share of the limit", "transport": "End to end",
             "small": "Small calls: argmin of 4 KiB", "cold": "Cold and warm",
+            "fairness": "Fairness: a small caller beside a heavy one",
             "peers": "Beside ONNX Runtime and NumPy, in process: times as fast"}
 
 SHARE = "device time and (in brackets) share of the limit"

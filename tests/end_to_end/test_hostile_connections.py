@@ -201,8 +201,12 @@ class HostileConnections(unittest.TestCase):
         with neighbour:
             time.sleep(0.5)
         neighbour.check(self)
-        closed = sum(connection.is_closed() for connection in silent)
-        self.assertGreaterEqual(closed, 1400 - 768)  # three quarters of 1024, for one address
+        most = 768  # three quarters of 1024, for one address
+        until = time.monotonic() + 30
+        # A busy server may not have accepted all of them yet.
+        while (is_open := sum(not connection.is_closed() for connection in silent)) > most:
+            self.assertLess(time.monotonic(), until, f"{is_open} of 1400 connections are open.")
+            time.sleep(0.1)
         self.assertEqual(server.lines("refuse_connections"), [])
         self.assertIn("room", {line["reason"] for line in server.lines("close_connection")})
 

@@ -201,7 +201,7 @@ absl::StatusOr<FeatureLevel> DecodeFeatureLevel(std::optional<v1::FeatureLevel> 
 }
 
 // The operators that a thread has decoded lately. Callers send the same few again and again, and
-// decoding and checking one takes four times as long as finding it here. Not thread-safe.
+// decoding and checking one takes more than twice as long as finding it here. Not thread-safe.
 class RecentOperators {
  public:
   // Must be called first: the other functions are about this operator.

@@ -5,7 +5,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -34,13 +33,16 @@ constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
 
 // gRPC writes "ipv6:%5B::1%5D:51342".
 std::string WithoutPercentEncoding(absl::string_view text) {
-  if (!absl::StrContains(text, '%')) return std::string(text);
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool is_encoded = text[i] == '%' && i + 2 < text.size() &&
                             absl::ascii_isxdigit(text[i + 1]) && absl::ascii_isxdigit(text[i + 2]);
-    decoded += is_encoded ? absl::HexStringToBytes(text.substr(i + 1, 2)) : std::string(1, text[i]);
-    if (is_encoded) i += 2;
+    if (is_encoded) {
+      decoded += absl::HexStringToBytes(text.substr(i + 1, 2));
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
   }
   return decoded;
 }

@@ -1,7 +1,6 @@
 #include "server/observe/log.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -33,8 +32,8 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Writes the time and the level before the text of a LogLine. spdlog's own formatter takes ten
-// times as long, which small executions notice. Called by one thread at a time.
+// Writes the time and the level before the text of a LogLine. spdlog's own formatter takes
+// twice as long. Called by one thread at a time.
 class LineFormatter : public spdlog::formatter {
  public:
   explicit LineFormatter(LogFormat format) : format_(format) {}
@@ -47,10 +46,11 @@ class LineFormatter : public spdlog::formatter {
       second_ = second;
       second_text_ = absl::FormatTime("%Y-%m-%dT%H:%M:%S.", second, absl::UTCTimeZone());
     }
-    const int64_t fraction = kMicroseconds + absl::ToInt64Microseconds(time - second);
+    const absl::AlphaNum fraction(
+        absl::Dec(absl::ToInt64Microseconds(time - second), absl::kZeroPad6));
     Append(is_json ? "{\"time\":\"" : "", line);
     Append(second_text_, line);
-    Append(absl::AlphaNum(fraction).Piece().substr(1), line);  // with its leading zeros
+    Append(fraction.Piece(), line);
     Append(is_json ? "Z\",\"level\":\"" : "Z ", line);
     Append(ToView(spdlog::level::to_string_view(message.level)), line);
     Append(is_json ? "\"," : " ", line);
@@ -64,8 +64,6 @@ class LineFormatter : public spdlog::formatter {
   }
 
  private:
-  static constexpr int64_t kMicroseconds = 1000000;
-
   static absl::string_view ToView(spdlog::string_view_t text) {
     return absl::string_view(text.data(), text.size());
   }

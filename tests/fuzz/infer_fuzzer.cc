@@ -205,7 +205,7 @@ void Request(Backend& backend, const fuzz::InferCase& c) {
   // Beyond, the number of parts may be refused, and protobuf may merge some.
   if (bytes.size() > kMaxChunksPerMessage || !request.ParseFromString(bytes)) return;
   FUZZ_CHECK(Infer(backend, request.SerializeAsString(), 0) == is_accepted,
-             "protobuf's form of the request is not accepted likewise");
+             "protobuf's form of the request is not accepted in the same way");
 }
 
 void Configuration(const fuzz::InferCase& c) {

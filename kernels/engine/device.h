@@ -76,7 +76,7 @@ struct Bindings {
 struct RunStatistics {
   absl::Duration queued;    // from Run to the submission
   absl::Duration executed;  // from the submission to the fence
-  absl::Duration device;    // between the device's own timestamps; zero if not measured
+  absl::Duration device;    // of its kernels, by the device's own clock; zero if not measured
   uint32_t batch_size = 0;  // runs in the same submission
 };
 

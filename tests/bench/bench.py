@@ -1,7 +1,7 @@
 """./dev bench: measures speed, compared with the limits of the machine and with what users would do instead.
 
-  ./dev bench [--quick]             all parts; full takes about 20 minutes on 2 cores
-  ./dev bench PART... [FLAG...]     kernels, transport, small, cold, fairness, peers
+  ./dev bench [--quick]             all parts but gpu; full takes about 20 minutes on 2 cores
+  ./dev bench PART... [FLAG...]     kernels, transport, small, cold, fairness, peers, gpu
 """
 
 import argparse
@@ -18,6 +18,7 @@ import time
 
 import cold
 import fairness
+import gpu
 import kernels
 import markdown
 import peers
@@ -28,7 +29,8 @@ from results import target_table
 from tools import OUTPUT, ROOT, BenchError, Program
 
 PARTS = {"kernels": kernels.run, "transport": transport.run, "small": small_calls.run,
-         "cold": cold.run, "fairness": fairness.run, "peers": peers.run}
+         "cold": cold.run, "fairness": fairness.run, "peers": peers.run, "gpu": gpu.run}
+ON_REQUEST = ("gpu",)  # needs PyTorch and its GPU
 AFTERNOON_PACKAGES = ("grpc", "grpc_tools", "numpy")
 PEER_PACKAGES = ("numpy", "onnx", "onnxruntime")
 
@@ -63,7 +65,7 @@ def parse(arguments):
 def versions():
     """The versions of what is measured and of what it is compared with."""
     found = {"python": platform.python_version()}
-    for module in ("numpy", "onnxruntime", "grpc"):
+    for module in ("numpy", "onnxruntime", "torch", "grpc"):
         if importlib.util.find_spec(module):
             found[module] = importlib.import_module(module).__version__
     return ", ".join(f"{name} {version}" for name, version in found.items())
@@ -112,7 +114,8 @@ def main(arguments):
     options.show = show
 
     parts, failures = [], []
-    for name in options.parts or PARTS:
+    for name in options.parts or [part for part in PARTS
+                                  if options.tiny or part not in ON_REQUEST]:
         begun = time.monotonic()
         try:
             parts.append(PARTS[name](options))

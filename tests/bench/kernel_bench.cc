@@ -36,6 +36,8 @@ ABSL_FLAG(std::string, k, "10", "values of k for top_k");
 ABSL_FLAG(bool, check, true, "compare a sample of every row's outputs with the reference");
 ABSL_FLAG(bool, timestamps, true,
           "measure the device's own time; without, submissions are as light as the server's");
+ABSL_FLAG(uint32_t, groups, 0, "plan for a device that so many groups fill; 0: for the real one");
+ABSL_FLAG(uint32_t, threads, 0, "plan with so many lanes in a group; 0: as usual");
 ABSL_FLAG(bool, commands, false, "read commands from standard input");
 
 namespace opmill {
@@ -116,7 +118,9 @@ class Table {
     ASSIGN_OR_RETURN(const RunStatistics run, rows_.Run(row.number));
     row.executed.push_back(absl::ToDoubleSeconds(run.executed));
     row.device.push_back(absl::ToDoubleSeconds(run.device));
-    row.shares.push_back(absl::FDivDuration(limit.executed, run.executed));
+    const bool has_clock = run.device > absl::ZeroDuration();
+    row.shares.push_back(has_clock ? absl::FDivDuration(limit.device, run.device)
+                                   : absl::FDivDuration(limit.executed, run.executed));
     return absl::OkStatus();
   }
 
@@ -126,10 +130,11 @@ class Table {
                                  "10%..90% ms", "device ms", "GB/s", "share", "10%..90%");
     for (const TableRow& row : table_) {
       const double median = Quantile(row.executed, 0.5);
+      const double device = Quantile(row.device, 0.5);
       std::cout << absl::StrFormat(
-          "%-36s %10.2f %9.2f..%8.2f %10.2f %8.2f %7.2f %6.2f..%5.2f\n", row.name, median * 1e3,
-          Quantile(row.executed, 0.1) * 1e3, Quantile(row.executed, 0.9) * 1e3,
-          Quantile(row.device, 0.5) * 1e3, static_cast<double>(rows_.bytes()) / median / 1e9,
+          "%-36s %10.2f %9.2f..%8.2f %10.3f %8.2f %7.2f %6.2f..%5.2f\n", row.name, median * 1e3,
+          Quantile(row.executed, 0.1) * 1e3, Quantile(row.executed, 0.9) * 1e3, device * 1e3,
+          static_cast<double>(rows_.bytes()) / (device > 0 ? device : median) / 1e9,
           Quantile(row.shares, 0.5), Quantile(row.shares, 0.1), Quantile(row.shares, 0.9));
     }
     std::cout << "share: of the read-only kernel's speed, run just before; of the copy's for "
@@ -217,7 +222,12 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice() {
 
 absl::Status Main() {
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, OpenDevice());
-  KernelRows rows(*device);
+  PlanOptions options = PlanOptionsForTest(*device);
+  if (const uint32_t groups = absl::GetFlag(FLAGS_groups); groups > 0) {
+    options.parallel_groups = groups;
+  }
+  if (const uint32_t threads = absl::GetFlag(FLAGS_threads); threads > 0) options.threads = threads;
+  KernelRows rows(*device, options);
   if (absl::GetFlag(FLAGS_commands)) {
     ServeCommands([&](const Command& command) { return Handle(*device, rows, command); });
     return absl::OkStatus();

@@ -19,7 +19,8 @@ namespace opmill {
 
 class KernelRows {
  public:
-  explicit KernelRows(Device& device) : device_(device) {}
+  // Plans with these options, unless the device plans for itself.
+  KernelRows(Device& device, const PlanOptions& options) : device_(device), options_(options) {}
 
   // Uses random elements, or the bytes of `file` if it is not empty. Removes all rows.
   absl::Status SetInput(TensorDesc input, const std::string& file);
@@ -51,6 +52,7 @@ class KernelRows {
                                     bool is_operator);
 
   Device& device_;
+  const PlanOptions options_;
   TensorDesc input_;
   std::shared_ptr<HostBuffer> input_buffer_;
   // By size and output index. Rows run one after another, so equal outputs may share a buffer.

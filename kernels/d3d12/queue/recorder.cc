@@ -90,11 +90,13 @@ uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   }
   const std::vector<Cohort> cohorts = FormCohorts(parts);
   UploadInputs(parts);
+  RecordTimestamp(memory_.first_timestamp);
   for (size_t level = 0; level < levels; ++level) {
     RecordFills(parts, level);
     PrepareLevel(parts, level, continues);
     RecordDispatches(cohorts, level);
   }
+  RecordTimestamp(memory_.first_timestamp + 1);
   DownloadOutputs(parts);
   return next_table_ - memory_.first_table;
 }
@@ -138,6 +140,11 @@ void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
     }
   }
   Flush();
+}
+
+void Recorder::RecordTimestamp(uint32_t index) {
+  if (memory_.timestamps == nullptr) return;
+  list_->EndQuery(memory_.timestamps, D3D12_QUERY_TYPE_TIMESTAMP, index);
 }
 
 void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {

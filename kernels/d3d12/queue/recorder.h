@@ -32,6 +32,8 @@ struct RecordingMemory {
   // kZeroBytes of zeros, the source of fills: the driver's copies are much faster than typed stores
   // (0.7 GB/s on lavapipe).
   const BufferSlice& zeros;
+  ID3D12QueryHeap* timestamps = nullptr;  // null: none
+  uint32_t first_timestamp = 0;           // before the kernels; the next one is after them
 };
 
 class Recorder {
@@ -67,6 +69,7 @@ class Recorder {
   void RecordFills(absl::Span<const RunPart> parts, size_t level);
   // Makes what earlier levels have written visible to the kernels of this one.
   void PrepareLevel(absl::Span<const RunPart> parts, size_t level, bool continues);
+  void RecordTimestamp(uint32_t index);
   void FindUses(absl::Span<const RunPart> parts, size_t level);
   void RecordDispatches(absl::Span<const Cohort> cohorts, size_t level);
   void DownloadOutputs(absl::Span<const RunPart> parts);

@@ -204,18 +204,16 @@ absl::Status Submission::Submit(InFlight& in_flight) {
   Frame& frame = *in_flight.frame;
   RETURN_IF_ERROR(health_->Check(frame.allocator->Reset(), "Reset"));
   RETURN_IF_ERROR(health_->Check(list_->Reset(frame.allocator.Get(), nullptr), "Reset"));
-  if (timestamps_) {
-    list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp);
-  }
   Recorder recorder(list_.Get(), root_signature_.Get(),
                     {.heap = *heap_,
                      .first_table = frame.first_table,
                      .constants = frame.constants,
-                     .zeros = zeros_});
+                     .zeros = zeros_,
+                     .timestamps = timestamps_.Get(),
+                     .first_timestamp = frame.first_timestamp});
   counters_.dispatches += recorder.Record(batch.parts);
   counters_.barriers += recorder.barrier_calls();
   if (timestamps_) {
-    list_->EndQuery(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp + 1);
     list_->ResolveQueryData(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp, 2,
                             timestamp_buffer_.Get(), frame.first_timestamp * sizeof(uint64_t));
   }

@@ -14,4 +14,7 @@ if(OPMILL_SANITIZER)
   add_compile_options(-fsanitize=${OPMILL_SANITIZER} -fno-sanitize=vptr -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${OPMILL_SANITIZER})
+  if(OPMILL_SANITIZER STREQUAL thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    add_compile_options(-Wno-tsan)  # abseil's flags have fences, which GCC cannot follow
+  endif()
 endif()

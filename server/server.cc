@@ -34,10 +34,10 @@ constexpr int kIdleConnectionMilliseconds = 15 * 60'000;
 // Kernels that were compiled before a restart are made live before the first request, within this
 // time.
 constexpr absl::Duration kPreload = absl::Milliseconds(500);
-// What goes to the processor beside a GPU (--small_work): what it computes on the thread that
-// brings it. A sum or argmin of 128 KiB takes 7 us there, where a submission wakes two threads and
-// waits for a fence (on lavapipe at least 130 us; on a GPU not measured): docs/notes/cpu-device.md.
-constexpr uint64_t kBreakEvenBytes = uint64_t{128} << 10;
+// What goes to the processor beside a GPU (--small_work). An argmin of 1 MiB takes 91 us there, and
+// 204 us on an H100, which copies it and wakes two threads; with 4 MiB they are equal:
+// docs/notes/cpu-device.md.
+constexpr uint64_t kBreakEvenBytes = uint64_t{1} << 20;
 constexpr uint64_t kLargeBytes = uint64_t{4} << 20;  // as the executor's queues have it
 // The time for the last bytes of calls that have ended, and for health watchers, which never end by
 // themselves.

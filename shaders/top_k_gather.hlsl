@@ -11,6 +11,14 @@ RWBuffer<BITS> Rows : register(u0);
 groupshared uint row_inputs[TOP_K_TILE_ROWS];
 groupshared BITS tile[TOP_K_TILE + TOP_K_TILE_ROWS];  // a gap behind each row
 
+#define LOADS 4  // of a lane in flight at a time
+
+// Row and element of a place of the tile: lanes read along the rows.
+uint2 PlaceOf(uint place, uint rows, uint elements) {
+  return uint2(min(place & ((1u << c.row_bits) - 1), rows - 1),
+               min(place >> c.row_bits, elements - 1));
+}
+
 [numthreads(THREADS, 1, 1)]
 void GatherRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint flat = EnterGroup(group);
@@ -26,13 +34,17 @@ void GatherRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
                       KeptOffsets(first_sequence + row).input + first_element * c.element_stride;
   }
   GroupMemoryBarrierWithGroupSync();
-  [loop] for (uint i = lane; i < TOP_K_TILE; i += THREADS) {
-    uint row = i & (tile_rows - 1);
-    uint element = i >> c.row_bits;
-    if (row < rows && element < elements) {
-      uint at = row_inputs[row] + element * c.element_stride;
-      tile[row * (tile_length + 1) + element] =
-          ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS);
+  // Lanes beyond the last row or element repeat it.
+  [loop] for (uint i = lane; i < TOP_K_TILE; i += LOADS * THREADS) {
+    uint4 loaded[LOADS];
+    [unroll] for (uint u = 0; u < LOADS; ++u) {
+      uint2 from = PlaceOf(i + u * THREADS, rows, elements);
+      loaded[u] = Input[(row_inputs[from.x] + from.y * c.element_stride) / VECTOR_ELEMENTS];
+    }
+    [unroll] for (uint w = 0; w < LOADS; ++w) {
+      uint2 place = PlaceOf(i + w * THREADS, rows, elements);
+      uint at = row_inputs[place.x] + place.y * c.element_stride;
+      tile[place.x * (tile_length + 1) + place.y] = ElementOf(loaded[w], at % VECTOR_ELEMENTS);
     }
   }
   GroupMemoryBarrierWithGroupSync();

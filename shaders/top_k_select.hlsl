@@ -1,5 +1,6 @@
 // top_k by radix selection: a group finds the k best items of its chunk of a sequence.
 //   SOURCE, RESULT  top_k_constants.h
+//   DIGIT_BITS      log2 of the words of keys in groupshared memory: histograms, or keys to sort
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKSelectConstants
 #include "include/top_k_items.hlsli"
@@ -10,7 +11,7 @@ RWBuffer<RECORD> Records : register(u0);
 #endif
 #define SORT_KEY BITS
 #define SORT_WORDS KEY_WORDS
-#define SORT_CAPACITY CAPACITY
+#define SORT_CAPACITY ((1 << DIGIT_BITS) / KEY_WORDS)
 #define SORTS_BEFORE CandidateBefore
 #include "include/bitonic_sort.hlsli"
 // The memory of a later sort.
@@ -24,7 +25,7 @@ RWBuffer<RECORD> Records : register(u0);
 #define LOAD_ITEMS 1
 #else
 #define LOADED uint4
-#define LOADS 2
+#define LOADS (VECTOR_ELEMENTS == 16 ? 1 : 2)  // the code of more would not fit into caches
 #define LOAD_ITEMS VECTOR_ELEMENTS
 #endif
 
@@ -35,30 +36,56 @@ struct Chunk {
 
 groupshared uint shared_count;
 
-// Counts the next digit of an item at the cut, or collects one at or above it.
-void Take(Cut cut, Digit digit, bool collects, BITS key, uint index) {
-  if (!IsAtOrAbove(cut, key, index)) return;
-  if (collects) {
-    uint place;
-    InterlockedAdd(shared_count, 1, place);
-#if RESULT == RESULT_RECORDS
-    key = (BITS)0;  // they are sorted by their indices
-#endif
-    StoreSortKey(place, key);
-    sort_indices[place] = index;
-  } else if (IsAt(cut, key, index)) {
-    InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, key, index)), 1);
+struct Leader {
+  BITS key;
+  uint index;
+};
+
+// Stores an item for a sort if there is room, and counts it.
+void Collect(BITS key, uint index) {
+  uint place;
+  InterlockedAdd(shared_count, 1, place);
+  if (place >= c.most) return;
+  StoreSortKey(place, key);
+  sort_indices[place] = index;
+}
+
+// What a walk does with the items of a chunk.
+#define LEADS 0  // finds the best one that the lane sees
+#define CUTS 1   // counts the next digit of those at the cut, or collects those at or above it
+
+void Take(uint work, Cut cut, Digit digit, bool collects, BITS key, uint index,
+          inout Leader leader) {
+  if (work == LEADS) {
+    if (KeyAbove(key, leader.key)) {
+      leader.key = key;
+      leader.index = index;
+    }
+  } else if (IsAtOrAbove(cut, key, index)) {
+    if (collects) {
+      Collect(key, index);
+    } else if (IsAt(cut, key, index)) {
+      InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, key, index)), 1);
+    }
   }
 }
 
-void Walk(uint lane, Chunk chunk, Cut cut, Digit digit, bool collects) {
-  uint before = chunk.first % LOAD_ITEMS;
-  uint first = chunk.first / LOAD_ITEMS;
-  uint loads = (before + chunk.count + LOAD_ITEMS - 1) / LOAD_ITEMS;
+// Loads that have items of a chunk, and the number of the first one in the view of t0.
+uint FirstLoad(Chunk chunk) { return chunk.first / LOAD_ITEMS; }
+uint LoadsOf(Chunk chunk) {
+  return (chunk.first % LOAD_ITEMS + chunk.count + LOAD_ITEMS - 1) / LOAD_ITEMS;
+}
+
+// The index of the first item of a load. Those before the chunk have indices above its count.
+uint IndexOf(Chunk chunk, uint load) { return load * LOAD_ITEMS - chunk.first % LOAD_ITEMS; }
+
+Leader Walk(uint lane, Chunk chunk, uint work, Cut cut, Digit digit, bool collects) {
+  Leader leader = {(BITS)0, NO_INDEX};
+  uint loads = LoadsOf(chunk);
   [loop] for (uint at = lane; at < loads; at += LOADS * THREADS) {
     LOADED loaded[LOADS];
     [unroll] for (uint u = 0; u < LOADS; ++u) {
-      loaded[u] = Input[first + min(at + u * THREADS, loads - 1)];
+      loaded[u] = Input[FirstLoad(chunk) + min(at + u * THREADS, loads - 1)];
     }
     [unroll] for (uint w = 0; w < LOADS; ++w) {
       BITS bits[LOAD_ITEMS];
@@ -68,16 +95,65 @@ void Walk(uint lane, Chunk chunk, Cut cut, Digit digit, bool collects) {
       UnpackVector(loaded[w], bits);
 #endif
       [unroll] for (uint e = 0; e < LOAD_ITEMS; ++e) {
-        uint index = (at + w * THREADS) * LOAD_ITEMS + e - before;
-        if (index < chunk.count) Take(cut, digit, collects, CandidateKeyOf(bits[e]), index);
+        uint index = IndexOf(chunk, at + w * THREADS) + e;
+        BITS key = CandidateKeyOf(bits[e]);
+        if (index < chunk.count) Take(work, cut, digit, collects, key, index, leader);
       }
     }
   }
+  return leader;
 }
 
-// Finds a cut that leaves from k to c.most items of the chunk, and collects these for a sort; returns
-// how many. Each round of the loop walks over the chunk, the last one to collect.
+// Collects what is at or above the k-th of the leaders, the best items of the shares of the chunk.
+// These are at least k, seldom many more, and all in the shares of the first k. A share is the loads
+// whose numbers have the same remainder. Counts them in shared_count, more than c.most if the shares
+// have fewer leaders.
+void CollectFromShares(uint lane, Chunk chunk) {
+  Digit unused = {0, 0};
+  Leader leader = Walk(lane, chunk, LEADS, NoCut(), unused, false);
+  StoreSortKey(lane, leader.key);
+  sort_indices[lane] = leader.index;
+  GroupMemoryBarrierWithGroupSync();
+  uint shares = 1u << c.leader_bits;
+  if (lane < shares) {
+    [loop] for (uint i = lane + shares; i < THREADS; i += shares) Exchange(lane, i);
+  }
+  SortSegments(lane, shares, c.leader_bits);
+
+  // As many lanes as there are for each of the first k look for the others in its share.
+  uint team = THREADS >> SegmentBits(c.ranks.k);
+  uint rank = min(lane / team, c.ranks.k - 1);
+  uint share = (sort_indices[rank] + chunk.first % LOAD_ITEMS) / LOAD_ITEMS & (shares - 1);
+  Cut cut = CutAt(SortKey(c.ranks.k - 1), sort_indices[c.ranks.k - 1]);
+  bool has_leaders = sort_indices[c.ranks.k - 1] != NO_INDEX;
+  GroupMemoryBarrierWithGroupSync();
+  [loop] for (uint s = lane; s < c.most; s += THREADS) {
+    StoreSortKey(s, (BITS)0);
+    sort_indices[s] = NO_INDEX;
+  }
+  if (lane == 0) shared_count = has_leaders ? 0 : c.most + 1;
+  GroupMemoryBarrierWithGroupSync();
+  uint loads = lane / team < c.ranks.k ? LoadsOf(chunk) : 0;
+  [loop] for (uint at = share + lane % team * shares; at < loads; at += team * shares) {
+    uint end = min(IndexOf(chunk, at + 1), chunk.count);
+    [loop] for (uint index = at > 0 ? IndexOf(chunk, at) : 0; index < end; ++index) {
+      BITS key = CandidateKeyOf(LoadItem(chunk.first, index).bits);
+      if (IsAtOrAbove(cut, key, index)) Collect(key, index);
+    }
+  }
+  GroupMemoryBarrierWithGroupSync();
+}
+
+// Collects from k to c.most of the best items of the chunk for a sort; returns how many. If the first
+// cut leaves too many, as it may if one share has most of the best, or is not worth it, another one is
+// found digit by digit. Each round of the loop walks over the chunk, the last one to collect.
 uint CollectBest(uint lane, Chunk chunk) {
+  if (c.leader_bits > 0) {
+    CollectFromShares(lane, chunk);
+    uint found = shared_count;
+    if (found <= c.most) return found;
+    GroupMemoryBarrierWithGroupSync();
+  }
   Cut cut = NoCut();
   Digit digit = {0, FIRST_SHIFT};
   uint above = 0;
@@ -85,11 +161,11 @@ uint CollectBest(uint lane, Chunk chunk) {
   [loop] while (true) {
     bool collects = left <= c.most;
     // Both are cleared: Microsoft's compiler rejects the barriers if this depends on `collects`.
-    [loop] for (uint i = lane; i < TOP_K_BINS; i += THREADS) HISTOGRAM(i) = 0;
+    [loop] for (uint i = lane; i < BINS; i += THREADS) HISTOGRAM(i) = 0;
     [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) sort_indices[s] = NO_INDEX;
     if (lane == 0) shared_count = 0;
     GroupMemoryBarrierWithGroupSync();
-    Walk(lane, chunk, cut, digit, collects);
+    Walk(lane, chunk, CUTS, cut, digit, collects);
     GroupMemoryBarrierWithGroupSync();
     if (collects) break;
     uint3 value = FindDigit(lane, c.ranks.k - above);
@@ -111,14 +187,23 @@ void SelectBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Chunk chunk = {FirstItem(sequence) + begin, min(c.chunk_length, c.items.length - begin)};
   uint left = CollectBest(lane, chunk);
   uint bits = SegmentBits(left);
-  SortSegments(lane, 1u << bits, bits);
 
 #if RESULT == RESULT_RECORDS
+  // The best k, in the order of their indices.
+  uint kept = min(left, c.ranks.k);
+  uint key_bits = left > kept ? bits : 0;
+  SortSegments(lane, 1u << key_bits, key_bits);
+  [loop] for (uint s = lane; s < 1u << bits; s += THREADS) {
+    StoreSortKey(s, (BITS)0);
+    if (s >= kept) sort_indices[s] = NO_INDEX;
+  }
+  SortSegments(lane, 1u << bits, bits);
   uint to = instance.write0 + c.first_record + sequence * c.record_stride + number * c.ranks.k;
-  [loop] for (uint r = lane; r < left; r += THREADS) {
+  [loop] for (uint r = lane; r < kept; r += THREADS) {
     Records[to + r] = ToRecord(LoadItem(FirstItem(sequence), begin + sort_indices[r]));
   }
 #else
+  SortSegments(lane, 1u << bits, bits);
   Offsets at = KeptOffsets(sequence);
   [loop] for (uint r = lane; r < c.ranks.count; r += THREADS) {
     Candidate candidate = LoadItem(FirstItem(sequence), begin + sort_indices[c.ranks.first + r]);

@@ -58,7 +58,7 @@ ABSL_FLAG(std::string, standby, "auto",
           "Whether the processor computes while the adapter is lost, and takes small executions: "
           "auto (with hardware), on (with software too), or off.");
 ABSL_FLAG(std::string, small_work, "auto",
-          "With a standby, where small executions run: auto (up to 128 KiB on the processor), gpu "
+          "With a standby, where small executions run: auto (up to 1 MiB on the processor), gpu "
           "(all on the adapter), or cpu (up to 4 MiB on the processor).");
 ABSL_FLAG(bool, list_adapters, false, "Lists the adapters of this machine and exits.");
 ABSL_FLAG(std::string, shader_cache, "default",

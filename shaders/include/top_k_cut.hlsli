@@ -1,6 +1,7 @@
 // A cut through the candidates of top_k: what is above it, and what is at it. Found digit by digit, from
 // the top: first those of the key, then those of the inverted index, so that the first of equal
 // elements come first. Each digit is counted in a histogram in groupshared memory.
+//   DIGIT_BITS  the bits of a digit
 
 // The digits found so far, and the bits that they have.
 struct Cut {
@@ -20,17 +21,24 @@ struct Digit {
 #define TEAMS 16
 #define TEAM_LANES (THREADS / TEAMS)
 
+#define BINS (1 << DIGIT_BITS)
 #define TAIL_WORD (IS_WIDE ? 2 : 1)
-#define DIGIT_BITS 11
-#define FIRST_SHIFT (ELEMENT_BITS >= 32 ? 21 : ELEMENT_BITS == 16 ? 5 : 0)
-#define TAIL_SHIFT 10  // indices are below TOP_K_MOST_CHUNK
+#define WORD_BITS (IS_WIDE ? 32 : ELEMENT_BITS)
+#define FIRST_SHIFT (WORD_BITS > DIGIT_BITS ? WORD_BITS - DIGIT_BITS : 0)
+#define TAIL_SHIFT (TOP_K_CHUNK_BITS - DIGIT_BITS)
 
 Cut NoCut() {
   Cut cut;
   cut.key = (BITS)0;
   cut.key_mask = (BITS)0;
-  cut.tail = ~(TOP_K_MOST_CHUNK - 1u);
+  cut.tail = 0xFFFFFFFFu << TOP_K_CHUNK_BITS;
   cut.tail_mask = cut.tail;
+  return cut;
+}
+
+// At one candidate.
+Cut CutAt(BITS key, uint index) {
+  Cut cut = {key, Flip((BITS)0), ~index, 0xFFFFFFFFu};
   return cut;
 }
 
@@ -95,8 +103,8 @@ groupshared uint found[3];  // the value of a digit, candidates above it, and at
 // Finds the value of a digit that leaves `wanted` candidates at or above it: its value, how many are
 // above it, and how many at it. The counts of all values are in HISTOGRAM.
 uint3 FindDigit(uint lane, uint wanted) {
-  const uint lane_bins = TOP_K_BINS / THREADS;
-  uint first = TOP_K_BINS - 1 - lane * lane_bins;  // and those below
+  const uint lane_bins = BINS / THREADS;
+  uint first = BINS - 1 - lane * lane_bins;  // and those below
   uint own = 0;
   [loop] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM(first - i);
   lane_counts[lane] = own;

@@ -21,7 +21,7 @@ SECONDS_BETWEEN_LOSSES = 1
 SERVING = health_pb2.HealthCheckResponse.SERVING
 KIND = api.sv.DeviceInfo.Kind
 SMALL = np.arange(1024, dtype=np.float32)
-MEDIUM = np.arange(1 << 18, dtype=np.float32)
+MEDIUM = np.arange(1 << 19, dtype=np.float32)
 LARGE = np.arange(1 << 21, dtype=np.float32)
 
 

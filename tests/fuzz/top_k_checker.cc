@@ -16,7 +16,7 @@ class TopKChecker final : public DispatchChecker {
 
  private:
   void CheckKernel() override {
-    Demand(threads_ > 0 && TOP_K_BINS % threads_ == 0, "has other threads than its histograms");
+    Demand(threads_ > 0, "has no lanes");
     if (!mistake_.empty()) return;
     if (kernel_.entry == "SortSequences") {
       SortSequences();
@@ -134,11 +134,14 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
     Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
            "has other chunks than its items need");
-    Demand(c.chunk_length <= TOP_K_MOST_CHUNK, "has chunks with too many indices");
-    Demand(k_ <= c.most && c.most <= capacity(), "leaves more than a group sorts");
+    Demand(c.chunk_length <= 1u << TOP_K_CHUNK_BITS, "has chunks with too many indices");
+    const uint32_t words = 1u << Macro("DIGIT_BITS");
+    Demand(words % threads_ == 0, "has other threads than its histograms");
+    Demand(k_ <= c.most && c.most * (wide_ ? 2 : 1) <= words, "leaves more than a group sorts");
+    Demand(c.leader_bits == 0 || (k_ <= 1u << c.leader_bits && 1u << c.leader_bits <= threads_),
+           "has too few or too many leaders");
     const bool is_first = Macro("SOURCE") == SOURCE_ELEMENTS && reads_input();
     if (Macro("RESULT") == RESULT_RECORDS) {
-      Demand(c.most == k_, "leaves a number of records that is not known");
       Demand(c.chunks == 1 || k_ <= c.chunk_length, "leaves gaps between records");
       NeedRecords(write(0));
       const uint64_t records =

@@ -26,7 +26,7 @@ bool IsMapped(Placement placement) {
 }
 
 bool IsWritten(Placement placement, bool unified_memory) {
-  return placement == Placement::kDeviceOutput ||
+  return placement == Placement::kDeviceOutput || placement == Placement::kScratch ||
          (unified_memory && placement == Placement::kHostOutput);
 }
 

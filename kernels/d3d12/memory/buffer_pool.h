@@ -29,9 +29,10 @@ enum class Placement : uint32_t {
   kHostInput,     // mapped; read by kernels in place (unified) or copied (else)
   kHostOutput,    // mapped; written by kernels in place (unified) or copied to (else)
   kDeviceInput,   // copies of inputs
-  kDeviceOutput,  // written, then copied from; scratch
+  kDeviceOutput,  // written, then copied from
+  kScratch,       // written, then read
 };
-inline constexpr size_t kPlacements = 4;
+inline constexpr size_t kPlacements = 5;
 
 inline constexpr uint64_t kMaxSharedSliceBytes = uint64_t{4} << 20;
 

@@ -181,7 +181,7 @@ absl::Status Submission::GiveMemory(QueuedRun& run) {
   std::vector<BufferSlice> inputs;
   std::vector<BufferSlice> outputs;
   if (plan.scratch_bytes > 0) {
-    ASSIGN_OR_RETURN(scratch, pool_->Allocate(Placement::kDeviceOutput, plan.scratch_bytes));
+    ASSIGN_OR_RETURN(scratch, pool_->Allocate(Placement::kScratch, plan.scratch_bytes));
   }
   if (!options_.unified_memory) {
     for (const uint64_t size_bytes : plan.input_bytes) {

@@ -37,8 +37,11 @@ class Planner {
       scans_.push_back(std::move(scan));
       return;
     }
-    const uint64_t blocks =
-        std::clamp<uint64_t>(4 * options.parallel_groups / results, 1, kMaxBlocks);
+    // Each part adds at most one more block.
+    const uint64_t in_view = options.max_view_elements / results;
+    const uint64_t most =
+        std::clamp<uint64_t>(in_view - std::min(in_view, parts.size()), 1, kMaxBlocks);
+    const uint64_t blocks = std::clamp<uint64_t>(4 * options.parallel_groups / results, 1, most);
     const uint64_t block_items =
         RoundUp(CeilDiv(length, blocks), uint64_t{options.threads} * kLaneItems);
     uint64_t records = 0;
@@ -141,8 +144,14 @@ absl::Status PlanCumulativeSummation(PlanBuilder& builder, const OperatorDesc& o
   FillGaps(builder, BufferRole::Output(), *desc.output);
   const IterationSpace space =
       MakeIterationSpace(desc.input, {desc.axis}, *desc.output, nullptr, ReducedOrder::kRowMajor);
-  const SliceLimits limits =
-      LimitsFor(desc.input.data_type, desc.input.data_type, builder.options());
+  SliceLimits limits = LimitsFor(desc.input.data_type, desc.input.data_type, builder.options());
+  // A view must have room for the sums of the blocks of a slice: at least one for each of its
+  // parts, which repeated halving leaves at least a quarter of a limit long.
+  const uint64_t parts = CeilDiv(4 * (InputSpan(space.reduced) + 1), limits.input_elements) +
+                         CeilDiv(4 * (OutputSpan(space.reduced) + 1), limits.output_elements);
+  const uint64_t length = desc.input.sizes[desc.axis];
+  limits.results =
+      std::max<uint64_t>(1, builder.options().max_view_elements / (std::min(parts, length) + 1));
   Planner planner(builder, desc);
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) return absl::OkStatus();

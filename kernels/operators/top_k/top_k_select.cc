@@ -12,6 +12,12 @@ namespace {
 // than to look at another digit.
 constexpr uint64_t kFewCandidates = 256;
 
+// Leaders for each wanted item. Then 15 % more items than wanted are at or above the cut, if they
+// lie in no order.
+constexpr uint64_t kLeadersPerItem = 4;
+constexpr uint64_t kFewestLeaders = 64;
+constexpr uint64_t kMostLeaders = 128;  // to sort more takes longer than a histogram
+
 // Of the same width, for kernels that only move elements.
 DataType WordType(DataType type) {
   static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
@@ -50,7 +56,7 @@ void Slice::Gather(const IterationSpace& piece) {
   const uint32_t kernel = builder_.Kernel({"top_k_gather",
                                            "GatherRows",
                                            {{"DATA_TYPE", static_cast<uint32_t>(WordType(type_))},
-                                            {"THREADS", Narrow(choice_.threads)}}});
+                                            {"THREADS", Narrow(MostThreads(builder_.options()))}}});
   const uint64_t rows = std::min(std::bit_ceil(sequences_), uint64_t{TOP_K_TILE_ROWS});
   for (const IterationSpace& part : SliceReduced(piece, limits)) {
     const uint64_t length = part.index_count();
@@ -134,10 +140,12 @@ KernelPermutation Slice::SelectKernel(bool of_records, ShaderMacro result) const
   KernelPermutation kernel = Kernel("top_k_select", "SelectBest");
   kernel.macros.push_back(SourceMacro(of_records));
   kernel.macros.push_back(std::move(result));
+  kernel.macros.push_back({"DIGIT_BITS", Narrow(choice_.digit_bits)});
   return kernel;
 }
 
-TopKSelectConstants Slice::SelectConstants(const Part& part, uint64_t chunk_length) const {
+TopKSelectConstants Slice::SelectConstants(const Part& part, uint64_t chunk_length,
+                                           bool to_records) const {
   const auto [chunks, chunk] = Chunks(part.items.length, chunk_length);
   TopKSelectConstants constants = {};
   SetDims(part.space.kept, constants.kept, constants.kept_rank);
@@ -146,6 +154,14 @@ TopKSelectConstants Slice::SelectConstants(const Part& part, uint64_t chunk_leng
   constants.ranks = {.first = 0, .count = 0, .k = Narrow(k_), .unused = 0};
   constants.chunks = Narrow(chunks);
   constants.chunk_length = Narrow(chunk);
+  const uint64_t leaders =
+      std::min(std::clamp(std::bit_ceil(kLeadersPerItem * k_), kFewestLeaders, kMostLeaders),
+               choice_.threads);
+  const bool has_leaders = kLeadersPerItem * k_ <= leaders;
+  constants.leader_bits = has_leaders ? Narrow(std::bit_width(leaders) - 1) : 0;
+  const bool sorts_once = !has_leaders && to_records;
+  const uint64_t most = std::max(std::bit_ceil(k_), kFewCandidates);
+  constants.most = Narrow(sorts_once ? k_ : most);
   return constants;
 }
 
@@ -157,8 +173,7 @@ void Slice::SelectInto(const List& to, uint64_t first_record, const std::vector<
         builder_.Kernel(SelectKernel(of_records, {"RESULT", uint32_t{RESULT_RECORDS}}));
     dispatch.reads[0] = part.view;
     dispatch.writes[0] = ListView(to, 0, sequences_ * to.length);
-    TopKSelectConstants constants = SelectConstants(part, chunk_length);
-    constants.most = Narrow(k_);
+    TopKSelectConstants constants = SelectConstants(part, chunk_length, true);
     constants.first_record = Narrow(first_record);
     constants.record_stride = Narrow(to.length);
     first_record += SelectedRecords({part}, chunk_length);
@@ -169,9 +184,7 @@ void Slice::SelectInto(const List& to, uint64_t first_record, const std::vector<
 }
 
 void Slice::SelectResults(const Part& part, bool of_records) {
-  const uint64_t capacity = Capacity(type_);
-  TopKSelectConstants constants = SelectConstants(part, part.items.length);
-  constants.most = Narrow(std::min(capacity, std::max(std::bit_ceil(k_), kFewCandidates)));
+  TopKSelectConstants constants = SelectConstants(part, part.items.length, false);
   for (const IterationSpace& ranks : RankParts()) {
     Dispatch dispatch;
     dispatch.kernel = builder_.Kernel(SelectKernel(of_records, ResultMacro()));

@@ -40,12 +40,16 @@ struct Choice {
   Method method = Method::kSort;
   bool gathers = false;       // elements are apart and are copied first
   uint64_t threads = 0;       // of a group
+  uint64_t digit_bits = 11;   // kSelect: see top_k_select.hlsl
   uint64_t parts = 1;         // at most so many views hold a sequence
   uint64_t chunk_length = 0;  // kSelect, kRadix: elements of a chunk
   uint64_t record_chunk = 0;  // kSelect, kRadix: records of a chunk
   uint64_t row_stride = 0;    // gathers: elements from a sequence to the next
   uint64_t piece_length = 0;  // gathers: the most elements of a sequence at a time
 };
+// The most lanes of a group.
+uint64_t MostThreads(const PlanOptions& options);
+
 Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptions& options);
 
 // How many of the sequences a slice may have, so that its lists fit into views and into the share
@@ -117,7 +121,8 @@ class Slice {
   // Selects from a part that is one chunk, into the outputs.
   void SelectResults(const Part& part, bool of_records);
   KernelPermutation SelectKernel(bool of_records, ShaderMacro result) const;
-  TopKSelectConstants SelectConstants(const Part& part, uint64_t chunk_length) const;
+  TopKSelectConstants SelectConstants(const Part& part, uint64_t chunk_length,
+                                      bool to_records) const;
   void AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t shift, const List& to,
                 uint64_t kept);
   void WriteList(const List& list);

@@ -35,7 +35,7 @@ void GatherRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   }
   GroupMemoryBarrierWithGroupSync();
   // Lanes beyond the last row or element repeat it.
-  [loop] for (uint i = lane; i < TOP_K_TILE; i += LOADS * THREADS) {
+  for (uint i = lane; i < TOP_K_TILE; i += LOADS * THREADS) {
     uint4 loaded[LOADS];
     [unroll] for (uint u = 0; u < LOADS; ++u) {
       uint2 from = PlaceOf(i + u * THREADS, rows, elements);

@@ -25,8 +25,12 @@ RWBuffer<RECORD> Records : register(u0);
 #define LOAD_ITEMS 1
 #else
 #define LOADED uint4
-#define LOADS (VECTOR_ELEMENTS == 16 ? 1 : 2)  // the code of more would not fit into caches
 #define LOAD_ITEMS VECTOR_ELEMENTS
+#if VECTOR_ELEMENTS == 16
+#define LOADS 1  // more would be too much code for caches
+#else
+#define LOADS 2
+#endif
 #endif
 
 struct Chunk {
@@ -148,17 +152,17 @@ void CollectFromShares(uint lane, Chunk chunk) {
 // cut leaves too many, as it may if one share has most of the best, or is not worth it, another one is
 // found digit by digit. Each round of the loop walks over the chunk, the last one to collect.
 uint CollectBest(uint lane, Chunk chunk) {
+  uint collected = c.most + 1;  // too many to have been stored
   if (c.leader_bits > 0) {
     CollectFromShares(lane, chunk);
-    uint found = shared_count;
-    if (found <= c.most) return found;
+    collected = shared_count;
     GroupMemoryBarrierWithGroupSync();
   }
   Cut cut = NoCut();
   Digit digit = {0, FIRST_SHIFT};
   uint above = 0;
-  uint left = chunk.count;
-  [loop] while (true) {
+  uint left = min(chunk.count, collected);
+  [loop] while (collected > c.most) {
     bool collects = left <= c.most;
     // Both are cleared: Microsoft's compiler rejects the barriers if this depends on `collects`.
     [loop] for (uint i = lane; i < BINS; i += THREADS) HISTOGRAM(i) = 0;

@@ -45,6 +45,8 @@ def parse(arguments):
                         help="as little as runs all of the code; the numbers mean nothing")
     parser.add_argument("--repetitions", type=int, help="rounds (7; quick 5)")
     parser.add_argument("--device", default="auto", choices=["auto", "hardware", "software", "cpu"])
+    parser.add_argument("--no-check", dest="checks", action="store_false",
+                        help="gpu: do not compare results with the reference, which takes seconds a row")
     parser.add_argument("--only", default="",
                         help="kernels and peers: rows whose name holds this, such as "
                         "'[8192,8192] argmin over 0'")

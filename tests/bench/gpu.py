@@ -12,12 +12,14 @@ NARROW = ["max", "argmin"]
 RANKS = (1, 10, 100, 1000)
 GROUPS = [
     Group("FLOAT32", (8192, 8192), cross(OPERATORS, [LAST, FIRST, ALL])
-          + [Row("top_k", FIRST, 10), Row("top_k", LAST, 10)]),
-    Group("FLOAT32", (64, 1024, 1024), cross(OPERATORS, [MIDDLE]) + [Row("top_k", MIDDLE, 10)]),
+          + [Row("top_k", axes, k) for axes in (FIRST, LAST) for k in RANKS]),
+    Group("FLOAT32", (64, 1024, 1024), cross(OPERATORS, [MIDDLE])
+          + [Row("top_k", axes, 10) for axes in (MIDDLE, (2,))]),
     Group("FLOAT32", (1024, 50257), [Row("top_k", LAST, k) for k in RANKS]),
     Group("FLOAT32", (64, 1048576), [Row("top_k", LAST, k) for k in RANKS]),
     Group("FLOAT32", (1, 67108864), [Row("top_k", LAST, k) for k in RANKS]),
     Group("FLOAT32", (65536, 128), [Row("top_k", LAST, 10), Row("top_k", LAST, 128)]),
+    Group("FLOAT32", (64, 64), cross(["sum"], [LAST])),  # what a run takes at least
     Group("FLOAT32", (1048576, 64), cross(OPERATORS, [LAST])),
     Group("FLOAT32", (65536, 1024), cross(OPERATORS, [LAST])),
     Group("FLOAT16", (8192, 16384), cross(["sum", "log_sum_exp", "hardmax"] + NARROW, [LAST, FIRST, ALL])
@@ -86,16 +88,17 @@ class Torch:
         return begun.elapsed_time(ended) / 1e3
 
 
-def measure(bench, row, theirs, limit, repetitions):
+def measure(bench, row, theirs, limit, options):
     number_of_row = bench.ask("row", **row.words())["row"]
-    bench.ask("check", row=number_of_row)
+    if options.checks:
+        bench.ask("check", row=number_of_row)
     note, peer = None, None
     try:
         peer = theirs and theirs.prepare(row)
     except (RuntimeError, NotImplementedError) as error:
         note = f"{row.name}: PyTorch: {str(error).splitlines()[0]}"
     found = {"OpMill": [], "limit": [], "PyTorch": [], "executed": []}
-    for _ in range(repetitions):
+    for _ in range(options.repetitions):
         found["limit"].append(bench.ask("run", row=limit)["device_s"])
         ours = bench.ask("run", row=number_of_row)
         found["OpMill"].append(ours["device_s"])
@@ -134,7 +137,7 @@ def run(options):
                           ["", "OpMill ms", "GB/s", "limit ms", "share", "PyTorch ms", "PyTorch /", "run ms"])
             for row in rows:
                 limit = "copy" if row.operator == "hardmax" else "read"
-                found, note = measure(bench, row, theirs, limits[limit], options.repetitions)
+                found, note = measure(bench, row, theirs, limits[limit], options)
                 add(part, table, group, row, found, (limit, size))
                 table.notes += [note] if note else []
             options.show(part, table)

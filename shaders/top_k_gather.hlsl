@@ -35,14 +35,14 @@ void GatherRows(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   }
   GroupMemoryBarrierWithGroupSync();
   // Lanes beyond the last row or element repeat it.
-  for (uint i = lane; i < TOP_K_TILE; i += LOADS * THREADS) {
+  [unroll] for (uint i = 0; i < TOP_K_TILE; i += LOADS * THREADS) {
     uint4 loaded[LOADS];
     [unroll] for (uint u = 0; u < LOADS; ++u) {
-      uint2 from = PlaceOf(i + u * THREADS, rows, elements);
+      uint2 from = PlaceOf(i + u * THREADS + lane, rows, elements);
       loaded[u] = Input[(row_inputs[from.x] + from.y * c.element_stride) / VECTOR_ELEMENTS];
     }
     [unroll] for (uint w = 0; w < LOADS; ++w) {
-      uint2 place = PlaceOf(i + w * THREADS, rows, elements);
+      uint2 place = PlaceOf(i + w * THREADS + lane, rows, elements);
       uint at = row_inputs[place.x] + place.y * c.element_stride;
       tile[place.x * (tile_length + 1) + place.y] = ElementOf(loaded[w], at % VECTOR_ELEMENTS);
     }

@@ -45,11 +45,11 @@ struct Leader {
   uint index;
 };
 
-// Stores an item for a sort if there is room, and counts it.
+// Stores an item for a sort, and counts it. If there are more than c.most, they overwrite each other.
 void Collect(BITS key, uint index) {
   uint place;
   InterlockedAdd(shared_count, 1, place);
-  if (place >= c.most) return;
+  place = min(place, c.most - 1);  // Microsoft's compiler takes no condition here
   StoreSortKey(place, key);
   sort_indices[place] = index;
 }

@@ -1,5 +1,5 @@
 // Constants that determine performance, in addition to those of the device (PlanOptions), each with
-// its evidence. No GPU has been measured; docs/notes/gpu-reductions.md says what decided instead.
+// its evidence: docs/notes/gpu-reductions.md, and docs/notes/h100.md.
 #ifndef OPMILL_KERNELS_PLAN_TUNING_H_
 #define OPMILL_KERNELS_PLAN_TUNING_H_
 

@@ -5,7 +5,8 @@
 namespace opmill {
 namespace {
 
-// A compute unit has room for 2048 lanes (RDNA, Ampere, Hopper); GCN for 2560, Ada for 1536.
+// A compute unit has room for 2048 lanes (RDNA, Ampere, Hopper); GCN for 2560, Ada for 1536. On an
+// H100, plans for 2 to 32 groups a unit take the same time within 5 %.
 constexpr uint32_t kGroupsPerUnit = 8;
 
 // Direct3D and DXGI report no compute units. Larger GPUs have more memory: 20 to 43 groups fit for

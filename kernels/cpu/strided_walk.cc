@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/element_dispatch.h"
 #include "kernels/cpu/move_kernels.h"
 
 namespace opmill {
@@ -124,16 +125,8 @@ void Gather(const std::byte* input, std::byte* packed, absl::Span<const uint64_t
                   element_bytes);
     return;
   }
-  switch (element_bytes) {
-    case 1:
-      return GatherAs<uint8_t>(input, packed, columns, rows, pitch);
-    case 2:
-      return GatherAs<uint16_t>(input, packed, columns, rows, pitch);
-    case 4:
-      return GatherAs<uint32_t>(input, packed, columns, rows, pitch);
-    default:
-      return GatherAs<uint64_t>(input, packed, columns, rows, pitch);
-  }
+  WithWordOf(element_bytes,
+             [&](auto word) { GatherAs<decltype(word)>(input, packed, columns, rows, pitch); });
 }
 
 }  // namespace opmill

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/element_dispatch.h"
 #include "kernels/cpu/strided_walk.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/cpu/top_k_kernels.h"
@@ -165,16 +166,8 @@ class TopKProgram : public CpuProgram {
   }
 
   void Store(const std::byte* candidates, uint64_t sequence, const RunBuffers& buffers) const {
-    switch (element_bytes_) {
-      case 1:
-        return StoreAs<uint8_t>(candidates, sequence, buffers);
-      case 2:
-        return StoreAs<uint16_t>(candidates, sequence, buffers);
-      case 4:
-        return StoreAs<uint32_t>(candidates, sequence, buffers);
-      default:
-        return StoreAs<uint64_t>(candidates, sequence, buffers);
-    }
+    WithWordOf(element_bytes_,
+               [&](auto word) { StoreAs<decltype(word)>(candidates, sequence, buffers); });
   }
 
   // Reads the values again, because keys do not have all of their bits.

@@ -37,7 +37,7 @@ constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // What goes to the processor beside a GPU (--small_work). An argmin of 1 MiB takes 91 us there, and
 // 204 us on an H100, which copies it and wakes two threads; with 4 MiB they are equal:
 // docs/notes/cpu-device.md.
-constexpr uint64_t kBreakEvenBytes = uint64_t{1} << 20;
+constexpr uint64_t kSmallBytes = uint64_t{1} << 20;
 constexpr uint64_t kLargeBytes = uint64_t{4} << 20;  // as the executor's queues have it
 // The time for the last bytes of calls that have ended, and for health watchers, which never end by
 // themselves.
@@ -96,7 +96,7 @@ uint64_t SmallBytes(SmallWork small_work) {
     case SmallWork::kAuto:
       break;
   }
-  return kBreakEvenBytes;
+  return kSmallBytes;
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(

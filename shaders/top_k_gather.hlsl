@@ -13,7 +13,7 @@ groupshared BITS tile[TOP_K_TILE + TOP_K_TILE_ROWS];  // a gap behind each row
 
 #define LOADS 4  // of a lane in flight at a time
 
-// Row and element of a place of the tile: lanes read along the rows.
+// Row and element of a place of the tile: adjacent lanes read from adjacent rows.
 uint2 PlaceOf(uint place, uint rows, uint elements) {
   return uint2(min(place & ((1u << c.row_bits) - 1), rows - 1),
                min(place >> c.row_bits, elements - 1));

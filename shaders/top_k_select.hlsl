@@ -27,7 +27,7 @@ RWBuffer<RECORD> Records : register(u0);
 #define LOADED uint4
 #define LOAD_ITEMS VECTOR_ELEMENTS
 #if VECTOR_ELEMENTS == 16
-#define LOADS 1  // more would be too much code for caches
+#define LOADS 1  // the code of more would not fit into instruction caches
 #else
 #define LOADS 2
 #endif
@@ -49,7 +49,7 @@ struct Leader {
 void Collect(BITS key, uint index) {
   uint place;
   InterlockedAdd(shared_count, 1, place);
-  place = min(place, c.most - 1);  // Microsoft's compiler takes no condition here
+  place = min(place, c.most - 1);  // Microsoft's compiler rejects a condition here
   StoreSortKey(place, key);
   sort_indices[place] = index;
 }
@@ -108,10 +108,9 @@ Leader Walk(uint lane, Chunk chunk, uint work, Cut cut, Digit digit, bool collec
   return leader;
 }
 
-// Collects what is at or above the k-th of the leaders, the best items of the shares of the chunk.
-// These are at least k, seldom many more, and all in the shares of the first k. A share is the loads
-// whose numbers have the same remainder. Counts them in shared_count, more than c.most if the shares
-// have fewer leaders.
+// A share is the loads whose numbers have the same remainder; its best item is its leader. Collects
+// all items at or above the k-th leader: at least k, seldom many more, all in the shares of the first
+// k leaders. shared_count is their number, or more than c.most if there are fewer than k leaders.
 void CollectFromShares(uint lane, Chunk chunk) {
   Digit unused = {0, 0};
   Leader leader = Walk(lane, chunk, LEADS, NoCut(), unused, false);
@@ -137,7 +136,7 @@ void CollectFromShares(uint lane, Chunk chunk) {
   }
   if (lane == 0) shared_count = has_leaders ? 0 : c.most + 1;
   GroupMemoryBarrierWithGroupSync();
-  uint loads = lane / team < c.ranks.k ? LoadsOf(chunk) : 0;
+  uint loads = has_leaders && lane / team < c.ranks.k ? LoadsOf(chunk) : 0;
   [loop] for (uint at = share + lane % team * shares; at < loads; at += team * shares) {
     uint end = min(IndexOf(chunk, at + 1), chunk.count);
     [loop] for (uint index = at > 0 ? IndexOf(chunk, at) : 0; index < end; ++index) {
@@ -161,7 +160,7 @@ uint CollectBest(uint lane, Chunk chunk) {
   Cut cut = NoCut();
   Digit digit = {0, FIRST_SHIFT};
   uint above = 0;
-  uint left = min(chunk.count, collected);
+  uint left = collected > c.most ? chunk.count : collected;
   [loop] while (collected > c.most) {
     bool collects = left <= c.most;
     // Both are cleared: Microsoft's compiler rejects the barriers if this depends on `collects`.

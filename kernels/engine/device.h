@@ -76,7 +76,9 @@ struct Bindings {
 struct RunStatistics {
   absl::Duration queued;    // from Run to the submission
   absl::Duration executed;  // from the submission to the fence
-  absl::Duration device;    // of its kernels, by the device's own clock; zero if not measured
+  // Of the submissions it was in, without copies of inputs and outputs, by the device's own clock;
+  // zero if not measured.
+  absl::Duration device;
   uint32_t batch_size = 0;  // runs in the same submission
 };
 

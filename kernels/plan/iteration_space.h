@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/rounding.h"
 #include "kernels/descriptor/tensor.h"
 
 namespace opmill {
@@ -68,6 +69,10 @@ std::vector<IterationSpace> SliceKept(const IterationSpace& space, const SliceLi
 // Slices the reduction of every result, in order, into parts whose input span, including the kept
 // dimensions, is within the limits.
 std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const SliceLimits& limits);
+
+// At most so many parts of a reduction that spans so many elements: repeated halving leaves parts
+// of at least a quarter of the limit.
+constexpr uint64_t MostParts(uint64_t span, uint64_t limit) { return CeilDiv(span, limit / 4); }
 
 // The largest power of two, at most `vector`, that divides every element offset when the dimension
 // `skip` is read vector by vector.

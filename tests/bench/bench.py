@@ -6,6 +6,7 @@
 
 import argparse
 import datetime
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -30,7 +31,7 @@ from tools import OUTPUT, ROOT, BenchError, Program
 
 PARTS = {"kernels": kernels.run, "transport": transport.run, "small": small_calls.run,
          "cold": cold.run, "fairness": fairness.run, "peers": peers.run, "gpu": gpu.run}
-ON_REQUEST = ("gpu",)  # needs PyTorch and its GPU
+ON_REQUEST = ("gpu",)  # needs a GPU
 AFTERNOON_PACKAGES = ("grpc", "grpc_tools", "numpy")
 PEER_PACKAGES = ("numpy", "onnx", "onnxruntime")
 
@@ -48,7 +49,7 @@ def parse(arguments):
     parser.add_argument("--no-check", dest="checks", action="store_false",
                         help="gpu: do not compare results with the reference, which takes seconds a row")
     parser.add_argument("--only", default="",
-                        help="kernels and peers: rows whose name holds this, such as "
+                        help="kernels, peers and gpu: rows whose name holds this, such as "
                         "'[8192,8192] argmin over 0'")
     parser.add_argument("--sizes", help="kernels: one tensor of these sizes, and all operators")
     parser.add_argument("--type", default="FLOAT32", help="kernels: its type")
@@ -69,7 +70,7 @@ def versions():
     found = {"python": platform.python_version()}
     for module in ("numpy", "onnxruntime", "torch", "grpc"):
         if importlib.util.find_spec(module):
-            found[module] = importlib.import_module(module).__version__
+            found[module] = importlib.metadata.version("grpcio" if module == "grpc" else module)
     return ", ".join(f"{name} {version}" for name, version in found.items())
 
 

@@ -97,6 +97,8 @@ def measure(bench, row, theirs, limit, options):
         peer = theirs and theirs.prepare(row)
     except (RuntimeError, NotImplementedError) as error:
         note = f"{row.name}: PyTorch: {str(error).splitlines()[0]}"
+    if bench.ask("run", row=limit)["device_s"] == 0:
+        raise BenchError("the device has no timestamps.")
     found = {"OpMill": [], "limit": [], "PyTorch": [], "executed": []}
     for _ in range(options.repetitions):
         found["limit"].append(bench.ask("run", row=limit)["device_s"])

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 
@@ -138,8 +139,11 @@ class TopKChecker final : public DispatchChecker {
     const uint32_t words = 1u << Macro("DIGIT_BITS");
     Demand(words % threads_ == 0, "has other threads than its histograms");
     Demand(k_ <= c.most && c.most * (wide_ ? 2 : 1) <= words, "leaves more than a group sorts");
-    Demand(c.leader_bits == 0 || (k_ <= 1u << c.leader_bits && 1u << c.leader_bits <= threads_),
-           "has too few or too many leaders");
+    const uint32_t leaders = 1u << c.leader_bits;
+    Demand(
+        c.leader_bits == 0 || (k_ <= leaders && threads_ % leaders == 0 &&
+                               threads_ * (wide_ ? 2 : 1) <= words && std::has_single_bit(c.most)),
+        "has too few or too many leaders");
     const bool is_first = Macro("SOURCE") == SOURCE_ELEMENTS && reads_input();
     if (Macro("RESULT") == RESULT_RECORDS) {
       Demand(c.chunks == 1 || k_ <= c.chunk_length, "leaves gaps between records");

@@ -23,14 +23,14 @@
 
 namespace opmill {
 
-// Each resource belongs to one placement, so all its slices can share one resource state: memory
-// that a command list reads is separate from memory that it writes.
+// Each resource belongs to one placement, so that all its slices can share one resource state.
+// Except for scratch, memory that a command list reads is separate from memory that it writes.
 enum class Placement : uint32_t {
   kHostInput,     // mapped; read by kernels in place (unified) or copied (else)
   kHostOutput,    // mapped; written by kernels in place (unified) or copied to (else)
   kDeviceInput,   // copies of inputs
   kDeviceOutput,  // written, then copied from
-  kScratch,       // written, then read
+  kScratch,       // written, then read; in one pass too
 };
 inline constexpr size_t kPlacements = 5;
 

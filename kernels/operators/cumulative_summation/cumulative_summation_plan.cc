@@ -37,7 +37,7 @@ class Planner {
       scans_.push_back(std::move(scan));
       return;
     }
-    // Each part adds at most one more block.
+    // Each part adds at most one block to those of an undivided sequence.
     const uint64_t in_view = options.max_view_elements / results;
     const uint64_t most =
         std::clamp<uint64_t>(in_view - std::min(in_view, parts.size()), 1, kMaxBlocks);
@@ -145,10 +145,10 @@ absl::Status PlanCumulativeSummation(PlanBuilder& builder, const OperatorDesc& o
   const IterationSpace space =
       MakeIterationSpace(desc.input, {desc.axis}, *desc.output, nullptr, ReducedOrder::kRowMajor);
   SliceLimits limits = LimitsFor(desc.input.data_type, desc.input.data_type, builder.options());
-  // A view must have room for the sums of the blocks of a slice: at least one for each of its
-  // parts, which repeated halving leaves at least a quarter of a limit long.
-  const uint64_t parts = CeilDiv(4 * (InputSpan(space.reduced) + 1), limits.input_elements) +
-                         CeilDiv(4 * (OutputSpan(space.reduced) + 1), limits.output_elements);
+  // Each part has at least one block, whose sum takes a record, and all records of a slice must fit
+  // into a view.
+  const uint64_t parts = MostParts(InputSpan(space.reduced) + 1, limits.input_elements) +
+                         MostParts(OutputSpan(space.reduced) + 1, limits.output_elements);
   const uint64_t length = desc.input.sizes[desc.axis];
   limits.results =
       std::max<uint64_t>(1, builder.options().max_view_elements / (std::min(parts, length) + 1));

@@ -26,11 +26,13 @@ constexpr uint64_t kLaneItems = 32;
 // The same if there would be too few chunks to fill the device otherwise.
 constexpr uint64_t kMinLaneItems = 8;
 
-// Groups for sequences of up to Capacity elements. More lanes wait for each other longer than they
-// work: on an H100, the 10 and the 100 largest of 1024 elements take 1.2 and 1.7 times as long with
-// 512 lanes. Half of the groupshared memory leaves room for as many lanes.
+// Groups for sequences of up to Capacity elements of which at most a quarter are wanted. More lanes
+// wait for each other longer than they work: on an H100, the 10 and the 100 largest of 1024
+// elements take 1.2 and 1.7 times as long with 512 lanes. With half of the groupshared memory for
+// each group, a multiprocessor still holds as many lanes.
 constexpr uint64_t kMediumThreads = 256;
-constexpr uint64_t kMediumDigitBits = 10;
+constexpr uint64_t kMediumDigitBits = kSelectDigitBits - 1;
+static_assert(kSortedShare >= 2);  // so that what is wanted fits into half of the memory
 
 // A chunk is at least this many times longer than what is kept of it, so that few passes follow.
 constexpr uint64_t kShrink = 8;
@@ -44,12 +46,11 @@ constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
 constexpr uint64_t kMinLanes = 32;                 // of a group: two for each team
 
 uint64_t ViewParts(const IterationSpace& space, const TopKDesc& desc, const PlanOptions& options) {
-  // Repeated halving leaves parts of at least a quarter of the limit. An input that repeats its
-  // elements (stride 0) spans fewer of them than are gathered.
+  // An input that repeats its elements (stride 0) spans fewer of them than are gathered.
   const DataType type = desc.input.data_type;
   const uint64_t span =
       std::max<uint64_t>(InputSpan(space.reduced) + 1, desc.input.sizes[desc.axis]);
-  return CeilDiv(span, LimitsFor(type, type, options).input_elements / 4);
+  return MostParts(span, LimitsFor(type, type, options).input_elements);
 }
 
 // Records of the first list.

@@ -20,6 +20,11 @@ inline uint64_t Capacity(DataType type) {
   return ElementBytes(type) == 8 ? TOP_K_WIDE_CAPACITY : TOP_K_NARROW_CAPACITY;
 }
 
+// Of SelectBest. What it sorts and the histogram of a digit share their memory.
+inline constexpr uint64_t kSelectDigitBits = 11;
+static_assert(1 << kSelectDigitBits == TOP_K_NARROW_CAPACITY &&
+              1 << kSelectDigitBits == 2 * TOP_K_WIDE_CAPACITY);
+
 // For constants, which have 32 bits.
 inline uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(value); }
 
@@ -38,14 +43,14 @@ enum class Method {
 // What depends on the descriptor and the device alone.
 struct Choice {
   Method method = Method::kSort;
-  bool gathers = false;       // elements are apart and are copied first
-  uint64_t threads = 0;       // of a group
-  uint64_t digit_bits = 11;   // kSelect: see top_k_select.hlsl
-  uint64_t parts = 1;         // at most so many views hold a sequence
-  uint64_t chunk_length = 0;  // kSelect, kRadix: elements of a chunk
-  uint64_t record_chunk = 0;  // kSelect, kRadix: records of a chunk
-  uint64_t row_stride = 0;    // gathers: elements from a sequence to the next
-  uint64_t piece_length = 0;  // gathers: the most elements of a sequence at a time
+  bool gathers = false;                    // elements are apart and are copied first
+  uint64_t threads = 0;                    // of a group
+  uint64_t digit_bits = kSelectDigitBits;  // kSelect: see top_k_select.hlsl
+  uint64_t parts = 1;                      // at most so many views hold a sequence
+  uint64_t chunk_length = 0;               // kSelect, kRadix: elements of a chunk
+  uint64_t record_chunk = 0;               // kSelect, kRadix: records of a chunk
+  uint64_t row_stride = 0;                 // gathers: elements from a sequence to the next
+  uint64_t piece_length = 0;               // gathers: the most elements of a sequence at a time
 };
 // The most lanes of a group.
 uint64_t MostThreads(const PlanOptions& options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace opmill {
@@ -48,8 +49,8 @@ TEST(FairQueue, TakesTheGreatestPriorityOfAFlowFirst) {
 
 TEST(FairQueue, GivesFlowsTheSameCost) {
   Queue queue(4);
-  for (int i = 1; i <= 3; ++i) queue.Push('a', 0, 4, "a" + std::to_string(i));
-  for (int i = 1; i <= 9; ++i) queue.Push('b', 0, 1, "b" + std::to_string(i));
+  for (int i = 1; i <= 3; ++i) queue.Push('a', 0, 4, absl::StrCat("a", i));
+  for (int i = 1; i <= 9; ++i) queue.Push('b', 0, 1, absl::StrCat("b", i));
   EXPECT_THAT(TakeAll(queue),
               ElementsAre("a1", "b1", "b2", "b3", "b4", "a2", "b5", "b6", "b7", "b8", "a3", "b9"));
 }

@@ -17,6 +17,7 @@ constexpr uint32_t kLaneItems = 4;       // per tile: a vector of 32-bit element
 constexpr uint64_t kShortSequence = 32;  // shorter than a group is worth
 // The most blocks: each group reads the sums of all blocks before its own, a few loads per lane.
 constexpr uint64_t kMaxBlocks = 1024;
+constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
 
 class Planner {
  public:
@@ -150,8 +151,9 @@ absl::Status PlanCumulativeSummation(PlanBuilder& builder, const OperatorDesc& o
   const uint64_t parts = MostParts(InputSpan(space.reduced) + 1, limits.input_elements) +
                          MostParts(OutputSpan(space.reduced) + 1, limits.output_elements);
   const uint64_t length = desc.input.sizes[desc.axis];
-  limits.results =
-      std::max<uint64_t>(1, builder.options().max_view_elements / (std::min(parts, length) + 1));
+  limits.results = std::clamp<uint64_t>(
+      builder.options().max_view_elements / (std::min(parts, length) + 1), 1,
+      kMaxLanes / builder.options().threads);
   Planner planner(builder, desc);
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) return absl::OkStatus();

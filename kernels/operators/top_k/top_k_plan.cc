@@ -75,7 +75,7 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   Choice choice = {.threads = MostThreads(options), .parts = parts};
   const bool sorts = length <= kMaxShort || (length <= capacity && k > length / kSortedShare);
   if (sorts && parts == 1 && (is_row || length <= kMaxAcross)) return choice;
-  if (length <= capacity && k <= length / kSortedShare) {
+  if (length <= capacity && k <= length / kSortedShare && parts == 1) {
     choice.threads = std::min(choice.threads, kMediumThreads);
     choice.digit_bits = kMediumDigitBits;
   }

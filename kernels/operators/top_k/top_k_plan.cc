@@ -26,10 +26,10 @@ constexpr uint64_t kLaneItems = 32;
 // The same if there would be too few chunks to fill the device otherwise.
 constexpr uint64_t kMinLaneItems = 8;
 
-// Groups for sequences of up to Capacity elements of which at most a quarter are wanted. More lanes
-// wait for each other longer than they work: on an H100, the 10 and the 100 largest of 1024
-// elements take 1.2 and 1.7 times as long with 512 lanes. With half of the groupshared memory for
-// each group, a multiprocessor still holds as many lanes.
+// Groups for sequences of up to Capacity elements in one view, of which at most a quarter are
+// wanted. More lanes wait for each other longer than they work: on an H100, the 10 and the 100
+// largest of 1024 elements take 1.2 and 1.7 times as long with 512 lanes. With half of the
+// groupshared memory for each group, a multiprocessor still holds as many lanes.
 constexpr uint64_t kMediumThreads = 256;
 constexpr uint64_t kMediumDigitBits = kSelectDigitBits - 1;
 static_assert(kSortedShare >= 2);  // so that what is wanted fits into half of the memory

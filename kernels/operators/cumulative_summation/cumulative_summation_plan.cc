@@ -151,9 +151,9 @@ absl::Status PlanCumulativeSummation(PlanBuilder& builder, const OperatorDesc& o
   const uint64_t parts = MostParts(InputSpan(space.reduced) + 1, limits.input_elements) +
                          MostParts(OutputSpan(space.reduced) + 1, limits.output_elements);
   const uint64_t length = desc.input.sizes[desc.axis];
-  limits.results = std::clamp<uint64_t>(
-      builder.options().max_view_elements / (std::min(parts, length) + 1), 1,
-      kMaxLanes / builder.options().threads);
+  limits.results =
+      std::clamp<uint64_t>(builder.options().max_view_elements / (std::min(parts, length) + 1), 1,
+                           kMaxLanes / builder.options().threads);
   Planner planner(builder, desc);
   for (const IterationSpace& slice : SliceKept(space, limits)) {
     if (builder.full()) return absl::OkStatus();

@@ -7,28 +7,31 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/base/per_thread.h"
+
 namespace opmill {
 
 class TaskMemory {
+ private:
+  static constexpr uint64_t kAlignment = 64;
+  struct Block {
+    alignas(kAlignment) std::byte bytes[size_t{512} << 10];
+  };
+  static PerThread<Block> blocks_;
+
  public:
   // All memory taken from the scope is released when the scope ends.
   class Scope {
    public:
     Scope();
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
 
     std::byte* Take(uint64_t size_bytes);  // aligned to 64 bytes; uninitialized
 
    private:
-    std::unique_ptr<std::byte[]> kept_;
+    PerThread<Block>::Use kept_;
     uint64_t used_bytes_ = 0;
     std::vector<std::unique_ptr<std::byte[]>> large_;
   };
-
- private:
-  static constexpr uint64_t kKeptBytes = uint64_t{512} << 10;
 };
 
 }  // namespace opmill

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "hwy/contrib/sort/vqsort.h"
+#include "kernels/base/per_thread.h"
 #include "kernels/cpu/fold_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,8 +49,9 @@ void Sort(uint64_t* candidates, size_t count) {
     std::sort(candidates, candidates + count, [](uint64_t a, uint64_t b) { return a > b; });
     return;
   }
-  static thread_local const hwy::Sorter sorter;
-  sorter(candidates, count, hwy::SortDescending());
+  static PerThread<hwy::Sorter> sorters;
+  PerThread<hwy::Sorter>::Use sorter(sorters);
+  (*sorter)(candidates, count, hwy::SortDescending());
 }
 void Sort(WideCandidate* candidates, size_t count) {
   std::sort(candidates, candidates + count,

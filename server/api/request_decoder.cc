@@ -14,6 +14,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/reflection.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/per_thread.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -247,11 +248,12 @@ absl::StatusOr<OperatorDesc> DecodeAndValidate(const v1::OperatorDesc& desc, Fea
 absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
                                             std::optional<v1::FeatureLevel> feature_level) {
   ASSIGN_OR_RETURN(const FeatureLevel level, DecodeFeatureLevel(feature_level));
-  thread_local RecentOperators recent;
-  recent.SetKey(desc, level);
-  if (const OperatorDesc* const found = recent.Find()) return *found;
+  static PerThread<RecentOperators> all_recent;
+  PerThread<RecentOperators>::Use recent(all_recent);
+  recent->SetKey(desc, level);
+  if (const OperatorDesc* const found = recent->Find()) return *found;
   absl::StatusOr<OperatorDesc> valid = DecodeAndValidate(desc, level);
-  if (valid.ok()) recent.Keep(*valid);
+  if (valid.ok()) recent->Keep(*valid);
   return valid;
 }
 

@@ -2,6 +2,7 @@
 of GoogleTest, which ./dev counts, and the counts at the end."""
 
 import os
+import signal
 import sys
 import time
 import unittest
@@ -66,4 +67,7 @@ def main():
 
 
 if __name__ == "__main__":
+    # Ignored in the background of a shell, and by all that is started there: bash, which stands for the
+    # console of a Windows server, could not even trap it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

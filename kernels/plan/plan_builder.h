@@ -14,6 +14,7 @@
 namespace opmill {
 
 inline constexpr uint64_t kVectorBytes = 16;
+inline constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
 
 // A view, and the offset within it of the requested element.
 struct PlacedView {

@@ -3,7 +3,7 @@ times are the GPU's own."""
 
 import importlib.util
 
-from kernels import ALL, FIRST, LAST, MIDDLE, Group, Row, cross, tiny
+from kernels import ALL, FIRST, LAST, MIDDLE, Group, Row, cross, random_array, selected
 from results import Chart, Part, Table, number
 from tools import OUTPUT, BenchError, Program, ratios, spread
 
@@ -97,8 +97,6 @@ def measure(bench, row, theirs, limit, options):
         peer = theirs and theirs.prepare(row)
     except (RuntimeError, NotImplementedError) as error:
         note = f"{row.name}: PyTorch: {str(error).splitlines()[0]}"
-    if bench.ask("run", row=limit)["device_s"] == 0:
-        raise BenchError("the device has no timestamps.")
     found = {"OpMill": [], "limit": [], "PyTorch": [], "executed": []}
     for _ in range(options.repetitions):
         found["limit"].append(bench.ask("run", row=limit)["device_s"])
@@ -110,34 +108,23 @@ def measure(bench, row, theirs, limit, options):
     return found, note
 
 
-def random_array(group):
-    import numpy as np  # pylint: disable=import-outside-toplevel
-    random = np.random.default_rng(1)
-    if group.type == "INT8":
-        return random.integers(-128, 128, group.sizes, np.int8)
-    return (random.random(group.sizes, np.float32) * 20 - 10).astype(group.type.lower())
-
-
 def run(options):
     part = Part("gpu", data={"rows": []})
     file = OUTPUT / "input.bin"
     device = "hardware" if options.device == "auto" else options.device
     with Program("kernel_bench", "--commands", f"--device={device}") as bench:
-        if bench.ask("device")["kind"] == "cpu":
-            raise BenchError("the cpu device is not a GPU.")
-        for group in map(tiny, GROUPS) if options.tiny else GROUPS:
-            rows = [row for row in group.rows if options.only in f"{group.name} {row.name}"]
-            if not rows:
-                continue
+        for group in selected(GROUPS, options):
             array = random_array(group)
             array.tofile(file)
             size = bench.ask("input", type=group.type, sizes=",".join(map(str, group.sizes)),
                              file=file)["bytes"]
             limits = {name: bench.ask("row", operator=name)["row"] for name in ("read", "copy")}
+            if bench.ask("run", row=limits["read"])["device_s"] == 0:
+                raise BenchError("the device has no timestamps.")
             theirs = Torch(array) if has_torch() else None
             table = Table(f"{group.name}: kernels by the GPU's clock; `run`: with the copies to and from it",
                           ["", "OpMill ms", "GB/s", "limit ms", "share", "PyTorch ms", "PyTorch /", "run ms"])
-            for row in rows:
+            for row in group.rows:
                 limit = "copy" if row.operator == "hardmax" else "read"
                 found, note = measure(bench, row, theirs, limits[limit], options)
                 add(part, table, group, row, found, (limit, size))

@@ -54,6 +54,7 @@ struct TableRow {
   size_t limit = 0;  // the read-only kernel, or the copy if it writes as much as it reads
   std::vector<double> executed = {};
   std::vector<double> device = {};
+  std::vector<double> taken = {};   // TimeOf
   std::vector<double> shares = {};  // relative to the limit, run just before
 };
 
@@ -118,9 +119,8 @@ class Table {
     ASSIGN_OR_RETURN(const RunStatistics run, rows_.Run(row.number));
     row.executed.push_back(absl::ToDoubleSeconds(run.executed));
     row.device.push_back(absl::ToDoubleSeconds(run.device));
-    const bool has_clock = run.device > absl::ZeroDuration();
-    row.shares.push_back(has_clock ? absl::FDivDuration(limit.device, run.device)
-                                   : absl::FDivDuration(limit.executed, run.executed));
+    row.taken.push_back(absl::ToDoubleSeconds(TimeOf(run)));
+    row.shares.push_back(absl::FDivDuration(TimeOf(limit), TimeOf(run)));
     return absl::OkStatus();
   }
 
@@ -130,11 +130,11 @@ class Table {
                                  "10%..90% ms", "device ms", "GB/s", "share", "10%..90%");
     for (const TableRow& row : table_) {
       const double median = Quantile(row.executed, 0.5);
-      const double device = Quantile(row.device, 0.5);
       std::cout << absl::StrFormat(
           "%-36s %10.2f %9.2f..%8.2f %10.3f %8.2f %7.2f %6.2f..%5.2f\n", row.name, median * 1e3,
-          Quantile(row.executed, 0.1) * 1e3, Quantile(row.executed, 0.9) * 1e3, device * 1e3,
-          static_cast<double>(rows_.bytes()) / (device > 0 ? device : median) / 1e9,
+          Quantile(row.executed, 0.1) * 1e3, Quantile(row.executed, 0.9) * 1e3,
+          Quantile(row.device, 0.5) * 1e3,
+          static_cast<double>(rows_.bytes()) / Quantile(row.taken, 0.5) / 1e9,
           Quantile(row.shares, 0.5), Quantile(row.shares, 0.1), Quantile(row.shares, 0.9));
     }
     std::cout << "share: of the read-only kernel's speed, run just before; of the copy's for "

@@ -126,9 +126,8 @@ absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) 
     ASSIGN_OR_RETURN(const size_t row, AddPlanned(stand_in, plan, false));
     for (int i = 0; i < kTries; ++i) {
       ASSIGN_OR_RETURN(const RunStatistics run, Run(row));
-      const absl::Duration taken = run.device > absl::ZeroDuration() ? run.device : run.executed;
-      if (taken >= best_time) continue;
-      best_time = taken;
+      if (TimeOf(run) >= best_time) continue;
+      best_time = TimeOf(run);
       best = rows_[row];
     }
     rows_.pop_back();

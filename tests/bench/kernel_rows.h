@@ -11,11 +11,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 #include "kernels/plan/plan.h"
 
 namespace opmill {
+
+// Of the kernels by the device's own clock, if it has one; else from the submission to the fence.
+inline absl::Duration TimeOf(const RunStatistics& run) {
+  return run.device > absl::ZeroDuration() ? run.device : run.executed;
+}
 
 class KernelRows {
  public:

@@ -175,8 +175,7 @@ def run(options):
     with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
         part.data["device"] = bench.ask("device")
         for data, group in chosen(options):
-            group = dataclasses.replace(group, rows=[
-                row for row in group.rows if options.only in f"{group.name} {row.name}"])
+            group = named(group, options.only)
             if not group.rows:
                 continue
             # Small rows are run often enough.
@@ -200,6 +199,26 @@ def chosen(options):
         groups = [(data, tiny(group)) for data, group in groups if data != "sizes"]
         groups += [("sizes", group) for group in SIZES[:2]]
     return groups
+
+
+def named(group, only):
+    """The group with the rows whose name holds this."""
+    return dataclasses.replace(group, rows=[
+        row for row in group.rows if only in f"{group.name} {row.name}"])
+
+
+def selected(groups, options):
+    """The groups with rows that --only names, and these rows; small ones with --tiny."""
+    small = map(tiny, groups) if options.tiny else groups
+    return [group for group in (named(group, options.only) for group in small) if group.rows]
+
+
+def random_array(group):
+    import numpy as np  # pylint: disable=import-outside-toplevel
+    random = np.random.default_rng(1)
+    if group.type == "INT8":
+        return random.integers(-128, 128, group.sizes, np.int8)
+    return (random.random(group.sizes, np.float32) * 20 - 10).astype(group.type.lower(), copy=False)
 
 
 def tiny(group):

@@ -2,7 +2,7 @@
 
 import time
 
-from kernels import ALL, FIRST, LAST, MIDDLE, Group, Row, cross, tiny
+from kernels import ALL, FIRST, LAST, MIDDLE, Group, Row, cross, random_array, selected
 from results import Chart, Part, Table, Target, number
 from tools import OUTPUT, BenchError, Program, is_enough, ratios, spread
 
@@ -154,22 +154,16 @@ def run(options):
         part.data["skipped"] = "NumPy and ONNX Runtime could not be installed."
         print(f"\npeers: not measured. {part.data['skipped']}")
         return part
-    import numpy as np  # pylint: disable=import-outside-toplevel
     file = OUTPUT / "input.bin"
     with Program("kernel_bench", "--commands", f"--device={options.device}") as bench:
-        for group in GROUPS:
-            if options.tiny:
-                group = tiny(group)
-            rows = [row for row in group.rows if options.only in f"{group.name} {row.name}"]
-            if not rows:
-                continue
-            array = np.random.default_rng(1).random(group.sizes, np.float32) * 20 - 10
+        for group in selected(GROUPS, options):
+            array = random_array(group)
             array.tofile(file)
             bench.ask("input", type=group.type, sizes=",".join(map(str, group.sizes)), file=file)
             table = Table(f"{group.name}: the same data, {THREADS} threads each but NumPy's one",
                           ["", "OpMill ms", "ONNX Runtime ms", "NumPy ms", "ONNX Runtime /", "NumPy /",
                            "", ""])
-            for row in rows:
+            for row in group.rows:
                 seconds, note = measure(bench, row, array, options.repetitions)
                 add(part, table, group, row, seconds)
                 table.notes += [note] if note else []

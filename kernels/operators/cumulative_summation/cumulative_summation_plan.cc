@@ -17,7 +17,6 @@ constexpr uint32_t kLaneItems = 4;       // per tile: a vector of 32-bit element
 constexpr uint64_t kShortSequence = 32;  // shorter than a group is worth
 // The most blocks: each group reads the sums of all blocks before its own, a few loads per lane.
 constexpr uint64_t kMaxBlocks = 1024;
-constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
 
 class Planner {
  public:

@@ -42,8 +42,7 @@ constexpr uint64_t kShrink = 8;
 constexpr uint64_t kMaxListRecords = uint64_t{1} << 23;
 constexpr uint64_t kMaxGatheredBytes = uint64_t{64} << 20;
 
-constexpr uint64_t kMaxLanes = uint64_t{1} << 31;  // of a dispatch
-constexpr uint64_t kMinLanes = 32;                 // of a group: two for each team
+constexpr uint64_t kMinLanes = 32;  // of a group: two for each team
 
 uint64_t ViewParts(const IterationSpace& space, const TopKDesc& desc, const PlanOptions& options) {
   // An input that repeats its elements (stride 0) spans fewer of them than are gathered.

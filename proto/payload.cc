@@ -156,6 +156,14 @@ class Joiner {
 }  // namespace
 
 void Payload::CopyTo(size_t offset, size_t size, std::byte* target) const {
+  ForEachPart(offset, size, [&target](absl::Span<const std::byte> part) {
+    std::memcpy(target, part.data(), part.size());
+    target += part.size();
+  });
+}
+
+void Payload::ForEachPart(size_t offset, size_t size,
+                          absl::FunctionRef<void(absl::Span<const std::byte>)> visit) const {
   size_t left = size;
   offset += offset_;
   for (size_t i = slice_; left > 0; ++i) {
@@ -165,8 +173,7 @@ void Payload::CopyTo(size_t offset, size_t size, std::byte* target) const {
       continue;
     }
     const size_t count = std::min(left, slice.size() - offset);
-    std::memcpy(target, slice.begin() + offset, count);
-    target += count;
+    visit(absl::MakeSpan(reinterpret_cast<const std::byte*>(slice.begin()) + offset, count));
     left -= count;
     offset = 0;
   }

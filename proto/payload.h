@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
@@ -41,9 +43,16 @@ class Payload {
   void CopyTo(std::byte* target) const { CopyTo(0, size_, target); }
   // Copies `size` bytes from `offset` on, all of which must exist.
   void CopyTo(size_t offset, size_t size, std::byte* target) const;
+  // Calls `visit` with the parts in which the bytes lie, in order.
+  void ForEachPart(absl::FunctionRef<void(absl::Span<const std::byte>)> visit) const {
+    ForEachPart(0, size_, visit);
+  }
 
  private:
   friend class WireReader;
+
+  void ForEachPart(size_t offset, size_t size,
+                   absl::FunctionRef<void(absl::Span<const std::byte>)> visit) const;
 
   const std::vector<grpc::Slice>* slices_ = nullptr;
   size_t slice_ = 0;   // the first slice

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <stop_token>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/rounding.h"
 #include "kernels/cpu/cpu_operators.h"
 #include "kernels/cpu/host_buffers.h"
 #include "kernels/cpu/instruction_set.h"
@@ -65,7 +70,8 @@ class RunJob : public PoolJob {
 
   // Finds the buffers and allocates scratch. Called before the pool gets the job.
   absl::Status Prepare() {
-    absl::StatusOr<RunBuffers> buffers = FindBuffers(compiled_->cpu_operator(), bindings_);
+    absl::StatusOr<RunBuffers> buffers =
+        FindBuffers(compiled_->cpu_operator(), compiled_->cpu_operator().input_bytes, bindings_);
     if (!buffers.ok()) return buffers.status();
     buffers_ = *buffers;
     const uint64_t scratch_bytes = program().scratch_bytes();
@@ -163,6 +169,69 @@ class RunJob : public PoolJob {
   std::atomic<bool> closed_ = false;
 };
 
+// Collects what arrives until it is enough for a step, in the memory that is bound as the input.
+class CpuIncrementalRun : public IncrementalRun {
+ public:
+  static absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
+      Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled, Bindings bindings) {
+    const CpuOperator& cpu_operator = compiled->cpu_operator();
+    ASSIGN_OR_RETURN(RunBuffers buffers,
+                     FindBuffers(cpu_operator, {IncrementalBytesOf(cpu_operator)}, bindings));
+    std::byte* const memory = bindings.inputs[0]->bytes().data();
+    buffers.scratch = memory + RoundUp(cpu_operator.program->step_bytes(), kAlignment);
+    return absl::WrapUnique(new CpuIncrementalRun(counters, std::move(compiled),
+                                                  std::move(bindings), memory,
+                                                  cpu_operator.program->Steps(buffers)));
+  }
+
+  static uint64_t IncrementalBytesOf(const CpuOperator& cpu_operator) {
+    const CpuProgram& program = *cpu_operator.program;
+    if (program.step_bytes() == 0) return 0;
+    return RoundUp(program.step_bytes(), kAlignment) + program.state_bytes();
+  }
+
+  void Add(absl::Span<const std::byte> bytes) override {
+    const absl::Time begin = absl::Now();
+    while (!bytes.empty()) {
+      const uint64_t wanted = steps_->bytes();
+      if (wanted == 0) break;
+      const size_t some = std::min<size_t>(wanted - collected_, bytes.size());
+      std::memcpy(memory_ + collected_, bytes.data(), some);
+      bytes.remove_prefix(some);
+      collected_ += some;
+      if (collected_ < wanted) break;
+      steps_->Take(memory_);
+      collected_ = 0;
+    }
+    executed_ += absl::Now() - begin;
+  }
+
+  RunStatistics Finish() override {
+    ++counters_.runs;
+    ++counters_.tasks;
+    return {.executed = executed_, .batch_size = 1};
+  }
+
+ private:
+  static constexpr uint64_t kAlignment = 64;
+
+  CpuIncrementalRun(Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled,
+                    Bindings bindings, std::byte* memory, std::unique_ptr<CpuSteps> steps)
+      : counters_(counters),
+        compiled_(std::move(compiled)),
+        bindings_(std::move(bindings)),
+        memory_(memory),
+        steps_(std::move(steps)) {}
+
+  Counters& counters_;
+  const std::shared_ptr<const CompiledCpuOperator> compiled_;
+  const Bindings bindings_;
+  std::byte* const memory_;
+  const std::unique_ptr<CpuSteps> steps_;
+  uint64_t collected_ = 0;  // bytes for the next step
+  absl::Duration executed_;
+};
+
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuDeviceOptions& options)
@@ -217,6 +286,20 @@ class CpuDevice : public Device {
       return;
     }
     pool_.Post(job);
+  }
+
+  uint64_t IncrementalBytes(const OperatorDesc& desc) const override {
+    if (desc.inputs.size() != 1 || SpannedBytes(desc.inputs[0]) < options_.min_incremental_bytes) {
+      return 0;
+    }
+    return CpuIncrementalRun::IncrementalBytesOf(MakeCpuOperator(desc));
+  }
+
+  absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
+      std::shared_ptr<const CompiledOperator> compiled, Bindings bindings) override {
+    return CpuIncrementalRun::Begin(
+        counters_, std::static_pointer_cast<const CompiledCpuOperator>(std::move(compiled)),
+        std::move(bindings));
   }
 
   DeviceCounters counters() const override {

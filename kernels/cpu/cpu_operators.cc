@@ -170,7 +170,9 @@ CpuOperator MakeCpuOperator(const OperatorDesc& validated) {
   return result;
 }
 
-absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator, const Bindings& bindings) {
+absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator,
+                                       absl::Span<const uint64_t> input_bytes,
+                                       const Bindings& bindings) {
   RunBuffers buffers;
   const auto find = [](absl::string_view name, absl::Span<const std::shared_ptr<HostBuffer>> bound,
                        absl::Span<const uint64_t> required_bytes, auto& found) {
@@ -189,7 +191,7 @@ absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator, const Bi
     }
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(find("inputs", bindings.inputs, cpu_operator.input_bytes, buffers.inputs));
+  RETURN_IF_ERROR(find("inputs", bindings.inputs, input_bytes, buffers.inputs));
   RETURN_IF_ERROR(find("outputs", bindings.outputs, cpu_operator.output_bytes, buffers.outputs));
   return buffers;
 }

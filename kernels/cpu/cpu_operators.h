@@ -21,8 +21,11 @@ struct CpuOperator {
 
 CpuOperator MakeCpuOperator(const OperatorDesc& validated);
 
-// Finds the buffers of a run. Returns InvalidArgument if one is missing or too small.
-absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator, const Bindings& bindings);
+// Finds the buffers of a run. Returns InvalidArgument if one is missing or too small; the inputs
+// must have `input_bytes`.
+absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator,
+                                       absl::Span<const uint64_t> input_bytes,
+                                       const Bindings& bindings);
 
 }  // namespace opmill
 

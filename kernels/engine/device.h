@@ -82,6 +82,17 @@ struct RunStatistics {
   uint32_t batch_size = 0;  // runs in the same submission
 };
 
+// A run that computes while its input arrives, and keeps none of it. Not thread-safe. The device
+// must outlive it.
+class IncrementalRun {
+ public:
+  virtual ~IncrementalRun() = default;
+  // The next bytes of the input. Those past its end are ignored.
+  virtual void Add(absl::Span<const std::byte> bytes) = 0;
+  // To be called once all bytes have been added. The outputs are complete.
+  virtual RunStatistics Finish() = 0;
+};
+
 struct DeviceCounters {
   uint64_t runs = 0;
   uint64_t submissions = 0;
@@ -131,6 +142,15 @@ class Device {
   // it has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
   virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
                    std::stop_token abandoned, RunCallback done) = 0;
+
+  // The memory of an incremental run of `desc`, which must have passed Validate. 0: the device
+  // needs the whole input.
+  virtual uint64_t IncrementalBytes(const OperatorDesc& /*desc*/) const { return 0; }
+  // Begins an incremental run. A buffer of IncrementalBytes is bound in place of the input.
+  virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
+      std::shared_ptr<const CompiledOperator> /*compiled*/, Bindings /*bindings*/) {
+    return absl::UnimplementedError("The device has no incremental runs.");
+  }
 
   virtual DeviceCounters counters() const = 0;
 

@@ -98,6 +98,7 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   begin.priority = header->priority();
   ASSIGN_OR_RETURN(shared_inputs_, OpenInputs(header->shared_inputs(), request_->chunks(),
                                               begin.desc, shared_memory_));
+  begin.input_is_shared = !shared_inputs_.empty();
   ASSIGN_OR_RETURN(shared_outputs_,
                    OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_));
   return absl::OkStatus();

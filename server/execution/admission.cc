@@ -47,18 +47,13 @@ absl::Status Admission::CheckExecution(const std::vector<TensorDesc>& inputs,
                             ForOthers(limits_.max_queued, max_queued), "."));
 }
 
-absl::Status Admission::CheckCaller(const std::vector<TensorDesc>& inputs,
-                                    const std::vector<TensorDesc>& outputs, uint64_t executions,
-                                    uint64_t bytes) const {
+absl::Status Admission::CheckCaller(uint64_t wanted, uint64_t executions, uint64_t bytes) const {
   const CallerLimits& caller = limits_.caller;
   if (caller.executions != 0 && executions >= caller.executions) {
     return Later(absl::StrCat("The caller has ", executions, " executions under way, of ",
                               caller.executions, " (caller_limits, executions)."));
   }
   if (caller.bytes == 0) return absl::OkStatus();
-  uint64_t wanted = 0;
-  for (const TensorDesc& input : inputs) wanted += RequiredBytes(input);
-  for (const TensorDesc& output : outputs) wanted += RequiredBytes(output);
   if (wanted > caller.bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "The execution needs ", wanted, " bytes for its inputs and outputs, more than ",

@@ -37,11 +37,9 @@ class Admission {
   absl::Status CheckExecution(const std::vector<TensorDesc>& inputs,
                               const std::vector<TensorDesc>& outputs, absl::Duration time_left,
                               const Load& load) const;
-  // Whether the limits on each caller allow an execution with these tensors, in addition to what
-  // the caller has in progress. Does not check the rate.
-  absl::Status CheckCaller(const std::vector<TensorDesc>& inputs,
-                           const std::vector<TensorDesc>& outputs, uint64_t executions,
-                           uint64_t bytes) const;
+  // Whether the limits on each caller allow an execution that takes `wanted` bytes, in addition to
+  // what the caller has in progress. Does not check the rate.
+  absl::Status CheckCaller(uint64_t wanted, uint64_t executions, uint64_t bytes) const;
   // The errors for an execution or stream without a place: the caller may not go beyond `up_to`,
   // the limit or less.
   absl::Status NoPlaceForExecution(uint64_t up_to) const;

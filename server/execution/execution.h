@@ -54,7 +54,8 @@ struct ExecutionRequest {
   RequestOrigin origin;
   OperatorDesc desc;  // validated
   absl::Time deadline = absl::InfiniteFuture();
-  int32_t priority = 0;  // among the executions of its caller that wait for the device
+  bool input_is_shared = false;  // it comes through ReceiveFrom, not in chunks
+  int32_t priority = 0;          // among the executions of its caller that wait for the device
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
@@ -124,6 +125,8 @@ class Execution {
   ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
   TensorBuffers buffers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
+  // Takes the input as it arrives; null if the device needs the whole input.
+  std::shared_ptr<IncrementalRun> incremental_run_ ABSL_GUARDED_BY(mutex_);
   // Of the compiled operator; null until there is one.
   std::shared_ptr<const std::string> description_ ABSL_GUARDED_BY(mutex_);
   uint64_t work_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -59,7 +59,16 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   // Before there is room for it, so that a caller beyond its rate takes no room from others.
   const absl::Duration wait = caller->CountBegin(absl::Now());
   if (wait > absl::ZeroDuration()) return admission_.TooFast(wait);
-  absl::StatusOr<TensorBuffers> buffers = TakeRoom(inputs, outputs, caller);
+  const uint64_t incremental_bytes =
+      request.input_is_shared ? 0 : device_.IncrementalBytes(request.desc);
+  BufferSizes sizes;
+  if (incremental_bytes > 0) {
+    sizes.inputs.push_back(incremental_bytes);
+  } else {
+    for (const TensorDesc& input : inputs) sizes.inputs.push_back(RequiredBytes(input));
+  }
+  for (const TensorDesc& output : outputs) sizes.outputs.push_back(RequiredBytes(output));
+  absl::StatusOr<TensorBuffers> buffers = TakeRoom(sizes, caller);
   if (!buffers.ok()) {
     caller->UncountBegin();
     return buffers.status();
@@ -83,7 +92,11 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     const absl::MutexLock lock(&execution->mutex_);
     execution->deadline_ = handle;
   }
-  Prepare(execution);
+  if (incremental_bytes > 0) {
+    PrepareIncremental(execution);
+  } else {
+    Prepare(execution);
+  }
   return execution;
 }
 
@@ -111,19 +124,18 @@ Admission::Load Executor::load() const {
           .compilations = compilations_};
 }
 
-absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& inputs,
-                                                 const std::vector<TensorDesc>& outputs,
+absl::StatusOr<TensorBuffers> Executor::TakeRoom(const BufferSizes& sizes,
                                                  const std::shared_ptr<CallerAccount>& caller) {
   for (;;) {
     absl::StatusOr<TensorBuffers> buffers;
     {
       const absl::MutexLock lock(&caller->begin_mutex);
       RETURN_IF_ERROR(
-          admission_.CheckCaller(inputs, outputs, caller->executions.amount, caller->bytes.amount));
-      buffers = Reserve(inputs, outputs, caller);
+          admission_.CheckCaller(sizes.total(), caller->executions.amount, caller->bytes.amount));
+      buffers = Reserve(sizes, caller);
     }
     if (buffers.ok()) {
-      const absl::Status allocated = buffers->AllocateInputs(device_, inputs);
+      const absl::Status allocated = buffers->AllocateInputs(device_, sizes);
       if (allocated.ok()) return buffers;
       executions_.Return(caller->executions, 1);
       buffers = Admission::OutOfMemory(allocated, open_executions());
@@ -135,14 +147,13 @@ absl::StatusOr<TensorBuffers> Executor::TakeRoom(const std::vector<TensorDesc>& 
 }
 
 // Takes the place and the bytes of an execution.
-absl::StatusOr<TensorBuffers> Executor::Reserve(const std::vector<TensorDesc>& inputs,
-                                                const std::vector<TensorDesc>& outputs,
+absl::StatusOr<TensorBuffers> Executor::Reserve(const BufferSizes& sizes,
                                                 const std::shared_ptr<CallerAccount>& caller) {
   const bool has_others = callers_.several();
   ASSIGN_OR_RETURN(
       TensorBuffers buffers,
-      TensorBuffers::Reserve(memory_, inputs, outputs,
-                             std::shared_ptr<Holding>(caller, &caller->bytes), has_others));
+      TensorBuffers::Reserve(memory_, sizes, std::shared_ptr<Holding>(caller, &caller->bytes),
+                             has_others));
   const uint64_t up_to = executions_.LimitFor(caller->executions, 1, has_others);
   if (!executions_.TryTake(caller->executions, 1, up_to)) {
     return admission_.NoPlaceForExecution(up_to);
@@ -178,6 +189,30 @@ void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
   });
 }
 
+// A device that computes while the input arrives compiles faster than a worker would start to.
+void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution) {
+  Prepared(execution, cache_.Get(execution->desc(), execution->request().deadline));
+  if (!AllocateOutputs(execution)) return;
+  std::shared_ptr<const CompiledOperator> compiled;
+  Bindings bindings;
+  {
+    const absl::MutexLock lock(&execution->mutex_);
+    if (execution->progress_.ended()) return;
+    compiled = std::move(execution->compiled_);
+    execution->work_bytes_ =
+        std::max(WorkBytes(*execution, compiled->cost()), compiled->cost().run_bytes);
+    bindings = execution->buffers_.Bind();
+  }
+  absl::StatusOr<std::unique_ptr<IncrementalRun>> run =
+      device_.Begin(std::move(compiled), std::move(bindings));
+  if (!run.ok()) {
+    End(execution, run.status());
+    return;
+  }
+  const absl::MutexLock lock(&execution->mutex_);
+  if (!execution->progress_.ended()) execution->incremental_run_ = *std::move(run);
+}
+
 void Executor::Prepared(const std::shared_ptr<Execution>& execution,
                         absl::StatusOr<CachedOperator> found) {
   if (!found.ok()) {
@@ -198,6 +233,7 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
 void Executor::Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                        absl::string_view field) {
   std::shared_ptr<BudgetedBuffer> input;
+  std::shared_ptr<IncrementalRun> run;
   uint64_t received = 0;
   absl::Status fits;
   {
@@ -206,7 +242,8 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     const Upload& upload = execution->progress_.upload();
     fits = upload.Check(chunk, field);
     if (fits.ok()) {  // so it is uploading
-      input = execution->buffers_.input(chunk.tensor_index);
+      run = execution->incremental_run_;
+      if (run == nullptr) input = execution->buffers_.input(chunk.tensor_index);
       received = upload.received(chunk.tensor_index);
     }
   }
@@ -214,11 +251,16 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
     End(execution, fits);
     return;
   }
-  chunk.data.CopyTo(input->buffer->bytes().data() + received);
-  Arrived(execution, chunk);
+  if (run == nullptr) {
+    chunk.data.CopyTo(input->buffer->bytes().data() + received);
+  } else {
+    chunk.data.ForEachPart([&run](absl::Span<const std::byte> part) { run->Add(part); });
+  }
+  Arrived(execution, chunk, run.get());
 }
 
-void Executor::Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk) {
+void Executor::Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+                       IncrementalRun* run) {
   using Received = ExecutionProgress::Received;
   Received then = Received::kMore;
   {
@@ -237,7 +279,12 @@ void Executor::Arrived(const std::shared_ptr<Execution>& execution, const Incomi
       queues_.AwaitOperator(*execution, absl::Now());
     }
   }
-  if (then == Received::kEnqueue) Enqueue(execution);
+  if (then != Received::kEnqueue) return;
+  if (run == nullptr) {
+    Enqueue(execution);
+  } else {
+    FinishIncremental(execution, *run);
+  }
 }
 
 // Threads copy the pieces in any order. The execution receives its inputs when all are copied.
@@ -294,8 +341,10 @@ bool Executor::CopyPiece(InputCopy& copy) {
   copy.buffers.clear();
   const std::vector<TensorDesc>& inputs = copy.execution->desc().inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Arrived(copy.execution, {.tensor_index = static_cast<uint32_t>(i),
-                             .data = Payload(nullptr, 0, 0, SpannedBytes(inputs[i]))});
+    Arrived(copy.execution,
+            {.tensor_index = static_cast<uint32_t>(i),
+             .data = Payload(nullptr, 0, 0, SpannedBytes(inputs[i]))},
+            nullptr);
   }
   return false;
 }
@@ -316,19 +365,25 @@ void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::stri
   End(execution, missing);
 }
 
-// Called once, from Prepared or from the last Receive: from the later one.
-void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
+// Returns false if the execution has ended.
+bool Executor::AllocateOutputs(const std::shared_ptr<Execution>& execution) {
   for (size_t i = 0; i < execution->outputs_.size(); ++i) {
     absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
         device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
     if (!allocated.ok()) {
       End(execution, Admission::OutOfMemory(allocated.status(), open_executions() - 1));
-      return;
+      return false;
     }
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->progress_.ended()) return;
+    if (execution->progress_.ended()) return false;
     execution->buffers_.SetOutput(i, *std::move(allocated));
   }
+  return true;
+}
+
+// Called once, from Prepared or from the last Receive: from the later one.
+void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
+  if (!AllocateOutputs(execution)) return;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
     const absl::Time now = absl::Now();
@@ -340,6 +395,21 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     queues_.AwaitDevice(*execution, memory_bytes, now, cost.run_bytes);
   }
   SubmitReady();
+}
+
+void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution, IncrementalRun& run) {
+  {
+    const absl::MutexLock execution_lock(&execution->mutex_);
+    const absl::Time now = absl::Now();
+    if (!execution->progress_.Enqueue(now) || !execution->progress_.Submit(now)) return;
+    execution->incremental_run_ = nullptr;
+    statistics_.Leave(Stage::kQueued);
+    statistics_.Enter(Stage::kRunning);
+    LeaveQueue(*execution);
+    const absl::MutexLock lock(&mutex_);
+    queues_.Remove(*execution);
+  }
+  Computed(execution, run.Finish());
 }
 
 std::shared_ptr<Execution> Executor::NextReady() {
@@ -436,6 +506,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   // Let go outside the lock.
   TensorBuffers buffers;
   std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<IncrementalRun> run;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
     const std::optional<Stage> was = execution->progress_.End(status, absl::Now());
@@ -444,6 +515,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     deadline = execution->deadline_;
     std::swap(buffers, execution->buffers_);
     compiled.swap(execution->compiled_);
+    run.swap(execution->incremental_run_);
     statistics_.Leave(stage);
     if (stage == Stage::kQueued) LeaveQueue(*execution);
     const absl::MutexLock lock(&mutex_);
@@ -452,6 +524,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   timer_.Remove(deadline);
   if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
   buffers = {};
+  run = nullptr;
   ReportEnd(*execution, status, statistics_);
   if (stage != Stage::kStreaming) execution->request().on_ready(execution);
   executions_.Return(execution->request().origin.account->executions, 1);

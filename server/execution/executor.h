@@ -54,8 +54,10 @@ class Executor {
   // call's origin, which returns the place.
   absl::Status BeginStream(RequestOrigin& origin);
 
-  // Copies the chunk into the input buffer; the last chunk sends the execution to the device. A
-  // chunk that does not fit ends the execution. `field` is the path of the chunk in its message:
+  // Copies the chunk into the input buffer, and the last chunk sends the execution to the device;
+  // or has the device compute with the chunk, and the last chunk completes the outputs. A chunk
+  // that
+  //  does not fit ends the execution. `field` is the path of the chunk in its message:
   // "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -114,25 +116,27 @@ class Executor {
  private:
   Admission::Load load() const;
   const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin);
-  absl::StatusOr<TensorBuffers> TakeRoom(const std::vector<TensorDesc>& inputs,
-                                         const std::vector<TensorDesc>& outputs,
+  absl::StatusOr<TensorBuffers> TakeRoom(const BufferSizes& sizes,
                                          const std::shared_ptr<CallerAccount>& caller)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<TensorBuffers> Reserve(const std::vector<TensorDesc>& inputs,
-                                        const std::vector<TensorDesc>& outputs,
+  absl::StatusOr<TensorBuffers> Reserve(const BufferSizes& sizes,
                                         const std::shared_ptr<CallerAccount>& caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(caller->begin_mutex);
   bool EndStalled(absl::Time now, const CallerAccount& caller) ABSL_LOCKS_EXCLUDED(mutex_);
   void LeaveQueue(const Execution& execution);
   struct InputCopy;
   bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The bytes of `chunk` are in the buffer.
-  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes of `chunk` are in the buffer, or `run` has them.
+  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+               IncrementalRun* run) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void PrepareIncremental(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AllocateOutputs(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Enqueue(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  void FinishIncremental(const std::shared_ptr<Execution>& execution, IncrementalRun& run)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,16 +1,19 @@
 #include "server/execution/tensor_buffers.h"
 
+#include <numeric>
+
+#include "absl/types/span.h"
 #include "kernels/base/errors.h"
 
 namespace opmill {
 namespace {
 
-absl::Status Take(MemoryBudget& budget, const std::vector<TensorDesc>& tensors,
+absl::Status Take(MemoryBudget& budget, absl::Span<const uint64_t> sizes,
                   const std::shared_ptr<Holding>& holding, uint64_t up_to,
                   std::vector<std::shared_ptr<BudgetedBuffer>>& buffers) {
-  for (const TensorDesc& tensor : tensors) {
+  for (const uint64_t size_bytes : sizes) {
     buffers.push_back(std::make_shared<BudgetedBuffer>());
-    ASSIGN_OR_RETURN(buffers.back()->share, budget.Take(RequiredBytes(tensor), holding, up_to));
+    ASSIGN_OR_RETURN(buffers.back()->share, budget.Take(size_bytes, holding, up_to));
   }
   return absl::OkStatus();
 }
@@ -21,25 +24,24 @@ std::shared_ptr<HostBuffer> WithItsShare(const std::shared_ptr<BudgetedBuffer>& 
 
 }  // namespace
 
-absl::StatusOr<TensorBuffers> TensorBuffers::Reserve(MemoryBudget& budget,
-                                                     const std::vector<TensorDesc>& inputs,
-                                                     const std::vector<TensorDesc>& outputs,
+uint64_t BufferSizes::total() const {
+  return std::accumulate(inputs.begin(), inputs.end(),
+                         std::accumulate(outputs.begin(), outputs.end(), uint64_t{0}));
+}
+
+absl::StatusOr<TensorBuffers> TensorBuffers::Reserve(MemoryBudget& budget, const BufferSizes& sizes,
                                                      const std::shared_ptr<Holding>& holding,
                                                      bool has_others) {
-  uint64_t bytes = 0;
-  for (const TensorDesc& input : inputs) bytes += RequiredBytes(input);
-  for (const TensorDesc& output : outputs) bytes += RequiredBytes(output);
-  const uint64_t up_to = budget.shared().LimitFor(*holding, bytes, has_others);
+  const uint64_t up_to = budget.shared().LimitFor(*holding, sizes.total(), has_others);
   TensorBuffers buffers;
-  RETURN_IF_ERROR(Take(budget, inputs, holding, up_to, buffers.inputs_));
-  RETURN_IF_ERROR(Take(budget, outputs, holding, up_to, buffers.outputs_));
+  RETURN_IF_ERROR(Take(budget, sizes.inputs, holding, up_to, buffers.inputs_));
+  RETURN_IF_ERROR(Take(budget, sizes.outputs, holding, up_to, buffers.outputs_));
   return buffers;
 }
 
-absl::Status TensorBuffers::AllocateInputs(Device& device, const std::vector<TensorDesc>& inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    ASSIGN_OR_RETURN(inputs_[i]->buffer,
-                     device.Allocate(RequiredBytes(inputs[i]), BufferUse::kInput));
+absl::Status TensorBuffers::AllocateInputs(Device& device, const BufferSizes& sizes) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    ASSIGN_OR_RETURN(inputs_[i]->buffer, device.Allocate(sizes.inputs[i], BufferUse::kInput));
   }
   return absl::OkStatus();
 }

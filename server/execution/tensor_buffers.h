@@ -3,13 +3,14 @@
 #define OPMILL_SERVER_EXECUTION_TENSOR_BUFFERS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/descriptor/tensor.h"
 #include "kernels/engine/device.h"
 #include "server/execution/memory_budget.h"
 
@@ -22,20 +23,26 @@ struct BudgetedBuffer {
   MemoryBudget::Share share;
 };
 
+// What an execution takes.
+struct BufferSizes {
+  absl::InlinedVector<uint64_t, 2> inputs;
+  absl::InlinedVector<uint64_t, 2> outputs;
+
+  uint64_t total() const;
+};
+
 // Not thread-safe. The destructor releases every buffer and share that has no other user.
 class TensorBuffers {
  public:
   TensorBuffers() = default;
 
-  // Reserves shares for all tensors, for the caller whose bytes `holding` counts. Their buffers are
+  // Reserves shares for all buffers, for the caller whose bytes `holding` counts. The buffers are
   // null at first. `has_others` as in SharedLimit::LimitFor.
-  static absl::StatusOr<TensorBuffers> Reserve(MemoryBudget& budget,
-                                               const std::vector<TensorDesc>& inputs,
-                                               const std::vector<TensorDesc>& outputs,
+  static absl::StatusOr<TensorBuffers> Reserve(MemoryBudget& budget, const BufferSizes& sizes,
                                                const std::shared_ptr<Holding>& holding,
                                                bool has_others);
-  // `inputs` as for Reserve.
-  absl::Status AllocateInputs(Device& device, const std::vector<TensorDesc>& inputs);
+  // `sizes` as for Reserve.
+  absl::Status AllocateInputs(Device& device, const BufferSizes& sizes);
   void SetOutput(size_t index, std::shared_ptr<HostBuffer> buffer) {
     outputs_[index]->buffer = std::move(buffer);
   }

@@ -140,6 +140,7 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
   }
   begin.desc = *std::move(desc);
   RETURN_IF_ERROR(CheckSources(begin.desc));
+  begin.input_is_shared = has_shared_inputs();
   return DecodeOutputs(header, regions, begin.desc);
 }
 

@@ -1,5 +1,6 @@
 #include "tests/conformance/conformance_runner.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iostream>
 #include <utility>
@@ -60,18 +61,43 @@ absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started)
     ASSIGN_OR_RETURN(Bindings bindings, Bind(plan, started.inputs));
     started.attempts.emplace_back().bindings = std::move(bindings);
   }
+  const uint64_t incremental_bytes = device_.IncrementalBytes(started.c.desc);
+  if (incremental_bytes == 0) return absl::OkStatus();
+  Started::Attempt& attempt = started.attempts.emplace_back();
+  attempt.is_incremental = true;
+  ASSIGN_OR_RETURN(attempt.bindings, Bind(plan, started.inputs));
+  ASSIGN_OR_RETURN(attempt.bindings.inputs[0],
+                   device_.Allocate(incremental_bytes, BufferUse::kInput));
   return absl::OkStatus();
 }
 
 void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& compiled,
                               const OperatorPlan& plan, Started& started) {
   for (Started::Attempt& attempt : started.attempts) {
+    if (attempt.is_incremental) {
+      attempt.result = RunIncrementally(compiled, attempt.bindings, started.inputs[0]);
+      attempt.done->Notify();
+      continue;
+    }
     for (const Pass& pass : plan.passes) planned_dispatches_ += pass.dispatches.size();
     device_.Run(compiled, attempt.bindings, {}, [&attempt](absl::StatusOr<RunStatistics> result) {
       attempt.result = std::move(result);
       attempt.done->Notify();
     });
   }
+}
+
+absl::StatusOr<RunStatistics> ConformanceRunner::RunIncrementally(
+    const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings,
+    absl::Span<const std::byte> input) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<IncrementalRun> run, device_.Begin(compiled, bindings));
+  ++incremental_runs_;
+  // Parts that fit neither elements nor steps.
+  for (size_t size = 1; !input.empty(); size = size * 3 % 70001) {
+    run->Add(input.first(std::min(size, input.size())));
+    input.remove_prefix(std::min(size, input.size()));
+  }
+  return run->Finish();
 }
 
 absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan, const Inputs& inputs) {
@@ -136,11 +162,11 @@ void ConformanceRunner::Finish() {
   cases_in_all_ += total;
   std::cout << absl::StrFormat(
                    "%d cases in %.1f s, %.0f a second; %d kernel permutations, %d runs in %d "
-                   "dispatches and %d submissions, on %s\n",
+                   "dispatches and %d submissions, %d runs were incremental, on %s\n",
                    total, seconds, static_cast<double>(total) / seconds,
                    after.pipelines_created - before_.pipelines_created, after.runs - before_.runs,
                    after.dispatches - before_.dispatches, after.submissions - before_.submissions,
-                   device_.info().name)
+                   incremental_runs_, device_.info().name)
             << text << std::endl;
   if (skipped_ > 0) {
     ADD_FAILURE() << skipped_ << " cases were not run after " << failures_ << " failures";

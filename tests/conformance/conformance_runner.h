@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "kernels/engine/device.h"
 #include "tests/conformance/conformance_case.h"
 
@@ -38,12 +39,14 @@ class ConformanceRunner {
   uint64_t planned_dispatches() const { return planned_dispatches_; }
 
  private:
-  // A case in progress. Float sums run twice, and must give the same bytes.
+  // A case in progress. Float sums run twice, and must give the same bytes. So must an incremental
+  // run, if the device has them.
   struct Started {
     ConformanceCase c;
     Inputs inputs;
     struct Attempt {
       Bindings bindings;
+      bool is_incremental = false;
       std::unique_ptr<absl::Notification> done = std::make_unique<absl::Notification>();
       absl::StatusOr<RunStatistics> result = RunStatistics();
     };
@@ -54,6 +57,9 @@ class ConformanceRunner {
   void Start(const std::shared_ptr<const CompiledOperator>& compiled, const OperatorPlan& plan,
              Started& started);
   absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const Inputs& inputs);
+  absl::StatusOr<RunStatistics> RunIncrementally(
+      const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings,
+      absl::Span<const std::byte> input);
   void FinishOldest();
   std::string Verdict(Started& started);
   void Fail(const ConformanceCase& c, const std::string& mistake);
@@ -66,6 +72,7 @@ class ConformanceRunner {
   std::deque<std::unique_ptr<Started>> started_;
   std::map<std::string, uint64_t> counts_;
   uint64_t planned_dispatches_ = 0;
+  uint64_t incremental_runs_ = 0;
   uint64_t failures_ = 0;
   uint64_t skipped_ = 0;
 };

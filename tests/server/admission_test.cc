@@ -92,14 +92,14 @@ TEST_F(AdmissionTest, SaysWhatIsFreeForOtherCallers) {
 
 TEST_F(AdmissionTest, RefusesACallerBeyondItsLimits) {
   const Admission admission({.caller = {.executions = 2, .bytes = 100, .rate = 1.5}});
-  EXPECT_EQ(admission.CheckCaller(Floats(10), Floats(5), 1, 40), absl::OkStatus());
-  ExpectLater(admission.CheckCaller(Floats(1), Floats(1), 2, 8),
+  EXPECT_EQ(admission.CheckCaller(60, 1, 40), absl::OkStatus());
+  ExpectLater(admission.CheckCaller(8, 2, 8),
               "The caller has 2 executions under way, of 2 (caller_limits, executions).");
   ExpectLater(
-      admission.CheckCaller(Floats(10), Floats(5), 1, 41),
+      admission.CheckCaller(60, 1, 41),
       "The execution needs 60 bytes for its inputs and outputs, and the caller has 41 of 100 "
       "(caller_limits, bytes) in use.");
-  ExpectNever(admission.CheckCaller(Floats(20), Floats(6), 0, 0),
+  ExpectNever(admission.CheckCaller(104, 0, 0),
               "The execution needs 104 bytes for its inputs and outputs, more than 100 "
               "(caller_limits, bytes).");
   const absl::Status too_fast = admission.TooFast(absl::Milliseconds(80));

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/server/gated_device.h"
@@ -15,15 +14,13 @@ namespace {
 class TensorBuffersTest : public testing::Test {
  protected:
   absl::StatusOr<TensorBuffers> Reserve() {
-    return TensorBuffers::Reserve(budget_, inputs_, outputs_, std::make_shared<Holding>(),
+    return TensorBuffers::Reserve(budget_, sizes_, std::make_shared<Holding>(),
                                   /*has_others=*/false);
   }
 
   MemoryBudget budget_{100};
   GatedDevice device_;
-  const std::vector<TensorDesc> inputs_ = {{DataType::kFloat32, {10}, {}},
-                                           {DataType::kFloat16, {3}, {}}};  // 8 bytes, rounded up
-  const std::vector<TensorDesc> outputs_ = {{DataType::kFloat32, {5}, {}}};
+  const BufferSizes sizes_ = {.inputs = {40, 8}, .outputs = {20}};
 };
 
 TEST_F(TensorBuffersTest, TakesTheSharesOfAllTensorsAndGivesThemBack) {
@@ -49,7 +46,7 @@ TEST_F(TensorBuffersTest, SaysThatTheDeviceHasNoMemory) {
   absl::StatusOr<TensorBuffers> buffers = Reserve();
   ASSERT_TRUE(buffers.ok()) << buffers.status();
   device_.RefuseBuffers(BufferUse::kInput);
-  EXPECT_EQ(buffers->AllocateInputs(device_, inputs_),
+  EXPECT_EQ(buffers->AllocateInputs(device_, sizes_),
             absl::ResourceExhaustedError("The device has no memory."));
   buffers = TensorBuffers();
   EXPECT_EQ(budget_.used(), 0u);
@@ -58,7 +55,7 @@ TEST_F(TensorBuffersTest, SaysThatTheDeviceHasNoMemory) {
 TEST_F(TensorBuffersTest, ARunHoldsTheBuffersWithTheirShares) {
   absl::StatusOr<TensorBuffers> buffers = Reserve();
   ASSERT_TRUE(buffers.ok()) << buffers.status();
-  ASSERT_EQ(buffers->AllocateInputs(device_, inputs_), absl::OkStatus());
+  ASSERT_EQ(buffers->AllocateInputs(device_, sizes_), absl::OkStatus());
   buffers->SetOutput(0, *device_.Allocate(20, BufferUse::kOutput));
   std::optional<Bindings> run = buffers->Bind();
   ASSERT_EQ(run->inputs.size(), 2u);

@@ -261,7 +261,7 @@ class ExecutionStatistics:
     compile: timedelta
     # from ready to submitted
     queue: timedelta
-    # from submitted to done
+    # From submitted to done. For an input that is computed as it arrives, a part of upload.
     compute: timedelta
     # from done to this message
     download: timedelta

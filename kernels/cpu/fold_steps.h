@@ -1,0 +1,43 @@
+// Folds while the input arrives. Computes the same bits as FoldProgram does from memory.
+#ifndef OPMILL_KERNELS_CPU_FOLD_STEPS_H_
+#define OPMILL_KERNELS_CPU_FOLD_STEPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cpu/cpu_program.h"
+#include "kernels/cpu/fold_kernels.h"
+
+namespace opmill {
+
+// A row is folded in pieces of this size, and what arrives of it waits until a piece is complete.
+inline constexpr uint64_t kRowPieceBytes = 32768;
+
+// A fold whose input and output elements are adjacent. The input consists of `lines`. In a line,
+// element `i` of row `r` belongs to result `i` (columns), or a line is a row with one result.
+struct FoldLayout {
+  CpuFunction function = CpuFunction::kSum;
+  uint32_t element_bytes = 4;
+  uint32_t result_bytes = 4;
+  bool is_hardmax = false;
+  bool folds_columns = false;
+  uint64_t lines = 1;
+  uint64_t width = 1;  // results of a line
+  uint64_t count = 1;  // elements of one reduction
+  uint64_t tile = 1;   // results of a line that have their states side by side
+  uint64_t split = 1;  // elements of a reduction that are folded before they are merged
+};
+
+// The size of the largest step, and of the memory that all steps share. Both are 0 if steps would
+// take too much memory.
+uint64_t FoldStepBytes(const FoldLayout& layout);
+uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels);
+
+// `layout` must outlive the steps; `memory` has FoldStateBytes.
+std::unique_ptr<CpuSteps> MakeFoldSteps(const FoldLayout& layout, const FoldKernels& kernels,
+                                        std::byte* memory, std::byte* output);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_FOLD_STEPS_H_

@@ -42,6 +42,9 @@ class StreamState {
   static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
   static constexpr size_t kMaxWaitingErrors = 1024;  // then reading stops until the caller reads
   static constexpr size_t kMaxAbandoned = 4096;
+  // What may have arrived before a message is being handled, so that the caller's window stays open.
+  static constexpr size_t kMaxReadAhead = 4;
+  static constexpr uint64_t kMaxReadAheadBytes = uint64_t{2} << 20;
 
   using Executions = std::vector<std::shared_ptr<Execution>>;
 
@@ -66,7 +69,7 @@ class StreamState {
     std::optional<Reply> write;          // then WriteStarted
     std::optional<absl::Status> finish;  // then there is nothing else to do
     Work work = Work::kNone;             // then MessageHandled, MessageWaits or HalfCloseHandled
-    bool read = false;                   // then ReadDone
+    bool read = false;                   // then MessageRead or HalfClosed
   };
 
   explicit StreamState(uint32_t max_executions) : max_executions_(max_executions) {}
@@ -75,8 +78,9 @@ class StreamState {
   // handled.
   Actions Advance(bool reads_ahead);
 
-  // `ok` is false for the half-close.
-  void ReadDone(bool ok);
+  // The end of a read.
+  void MessageRead(uint64_t bytes);
+  void HalfClosed() { read_ = Read::kHalfClosed; }
 
   enum class Written {
     kMore,   // a message of results, not the last
@@ -133,9 +137,8 @@ class StreamState {
 
  private:
   enum class Read {
-    kNone,        // not requested: errors wait to be written, or a message is being handled
+    kNone,        // not requested: enough has arrived, or errors wait to be written
     kStarted,     // the transport reads
-    kArrived,     // a message has arrived and is not being handled yet
     kHalfClosed,  // no more will come; executions that lack input have not been ended
     kEnded,
   };
@@ -156,6 +159,7 @@ class StreamState {
   std::optional<Reply> TakeReply();
   std::optional<absl::Status> EndOfStream() const;
   Work TakeWork();
+  bool MayReadAnother() const;
   bool Forget(uint64_t id, const Execution& execution);
   void AddError(uint64_t id, absl::Status error, bool input_may_follow);
 
@@ -170,6 +174,8 @@ class StreamState {
   RecentIds abandoned_;
 
   Read read_ = Read::kNone;
+  std::deque<uint64_t> arrived_;  // the sizes of messages that are not being handled yet
+  uint64_t arrived_bytes_ = 0;
   bool handling_ = false;
   bool begin_waits_ = false;
   absl::Time waiting_since_;                        // kPatience counts from here

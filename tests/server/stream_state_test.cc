@@ -25,22 +25,36 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 
 absl::Status Error(absl::string_view why) { return absl::InternalError(why); }
 
-TEST_F(StreamStateTest, ReadsOneMessageAndHandlesOneAtATime) {
+TEST_F(StreamStateTest, HandlesOneMessageAtATimeAndReadsSomeAhead) {
   EXPECT_EQ(Next(), "read");
   EXPECT_EQ(Next(), "");
-  state_.ReadDone(true);
+  state_.MessageRead(1);
   EXPECT_EQ(Next(), "handle a message, read");
-  state_.ReadDone(true);
-  EXPECT_EQ(Next(), "");  // the first is being handled
-  Handled();
-  EXPECT_EQ(Next(), "handle a message, read");
-  Handled();
+  for (size_t ahead = 1; ahead < StreamState::kMaxReadAhead; ++ahead) {
+    state_.MessageRead(1);
+    EXPECT_EQ(Next(), "read");  // the first is being handled
+  }
+  state_.MessageRead(1);
   EXPECT_EQ(Next(), "");
+  Handled();
+  EXPECT_EQ(Next(), "handle a message, read");
+  Handled();
+  EXPECT_EQ(Next(), "handle a message");
+}
+
+TEST_F(StreamStateTest, ReadsAheadAsFarAsTheMessagesAreSmall) {
+  Receive();
+  state_.MessageRead(StreamState::kMaxReadAheadBytes - 1);
+  EXPECT_EQ(Next(), "read");
+  state_.MessageRead(1);
+  EXPECT_EQ(Next(), "");
+  Handled();
+  EXPECT_EQ(Next(), "handle a message, read");
 }
 
 TEST_F(StreamStateTest, DoesNotReadAheadOnAThreadThatHasOtherWork) {
   EXPECT_EQ(Next(false), "read");
-  state_.ReadDone(true);
+  state_.MessageRead(1);
   EXPECT_EQ(Next(false), "handle a message");
   EXPECT_EQ(Next(false), "");
   Handled();
@@ -94,7 +108,7 @@ TEST_F(StreamStateTest, EndsAfterTheHalfCloseWhenEveryExecutionHasEnded) {
 
 TEST_F(StreamStateTest, EndsTheInputsAfterTheMessagesThatCameBefore) {
   Receive();
-  state_.ReadDone(false);
+  state_.HalfClosed();
   EXPECT_EQ(Next(), "");
   Handled();
   EXPECT_EQ(Next(), "end the inputs");
@@ -107,12 +121,12 @@ TEST_F(StreamStateTest, EndsADrainingStreamThatHasNothingUnderWay) {
   const auto execution = Begin(1);
   state_.Drain();
   EXPECT_EQ(Next(), "");
-  state_.ReadDone(true);  // what comes is still handled
+  state_.MessageRead(1);  // what comes is still handled
   EXPECT_EQ(Next(), "handle a message, read");
   Handled();
   Ready(1, execution);
   EXPECT_EQ(Next(), "write the last of 1");
-  state_.ReadDone(true);
+  state_.MessageRead(1);
   EXPECT_EQ(NextAfterWrite(), "handle a message, read");
   state_.Refused(2, Error("draining"), kInputMayFollow);
   EXPECT_EQ(Next(), "write an error of 2: draining");
@@ -129,7 +143,7 @@ TEST_F(StreamStateTest, EndsAnIdleStreamAtOnceWhenItDrains) {
 TEST_F(StreamStateTest, PrefersTheHalfCloseToTheDrain) {
   EXPECT_EQ(Next(), "read");
   state_.Drain();
-  state_.ReadDone(false);
+  state_.HalfClosed();
   EXPECT_EQ(Next(), "end the inputs");
   state_.HalfCloseHandled();
   EXPECT_EQ(Next(), "finish: OK");
@@ -186,7 +200,7 @@ TEST_F(StreamStateTest, StopsReadingWhileTooManyErrorsWait) {
   for (size_t i = 0; i < StreamState::kMaxWaitingErrors; ++i) {
     state_.Refused(2, Error("refused"), kNoInputFollows);
   }
-  state_.ReadDone(true);
+  state_.MessageRead(1);
   Handled();
   EXPECT_EQ(Next(), "");  // neither the message that came nor another one
   EXPECT_EQ(NextAfterWrite(), "write the last of 1");  // results are no errors
@@ -195,7 +209,7 @@ TEST_F(StreamStateTest, StopsReadingWhileTooManyErrorsWait) {
 
 TEST_F(StreamStateTest, AsksForNoMessageWhileTooManyErrorsWait) {
   EXPECT_EQ(Next(), "read");
-  state_.ReadDone(true);
+  state_.MessageRead(1);
   EXPECT_EQ(Next(false), "handle a message");
   state_.Refused(1, Error("first"), kNoInputFollows);
   EXPECT_EQ(Next(false), "write an error of 1: first");

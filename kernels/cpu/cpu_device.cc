@@ -295,7 +295,7 @@ class CpuDevice : public Device {
     return CpuIncrementalRun::IncrementalBytesOf(MakeCpuOperator(desc));
   }
 
-  absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
+  absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
       std::shared_ptr<const CompiledOperator> compiled, Bindings bindings) override {
     return CpuIncrementalRun::Begin(
         counters_, std::static_pointer_cast<const CompiledCpuOperator>(std::move(compiled)),

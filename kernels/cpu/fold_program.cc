@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -91,23 +92,15 @@ class FoldProgram : public CpuProgram {
     const uint64_t weight = work_.function == CpuFunction::kLogSumExp ? 4 : 1;
     cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight;
     if (work_.is_hardmax) cost_bytes_ += elements * element_bytes_;
-    if (!IsAdjacent()) return;
-    layout_ = {.function = work_.function,
-               .element_bytes = element_bytes_,
-               .result_bytes = work_.result_bytes,
-               .is_hardmax = work_.is_hardmax,
-               .folds_columns = mode_ == Mode::kColumns,
-               .lines = mode_ == Mode::kColumns ? results_ / LineOf(work_.kept) : results_,
-               .width = mode_ == Mode::kColumns ? LineOf(work_.kept) : 1,
-               .count = count_,
-               .tile = tile_,
-               .split = split_};
-    step_bytes_ = FoldStepBytes(layout_);
-    state_bytes_ = FoldStateBytes(layout_, kernels_);
+    if (mode_ != Mode::kRows && mode_ != Mode::kColumns) return;
+    layout_ = LayoutOf(work_, mode_ == Mode::kColumns, tile_, split_);
+    if (!layout_.has_value()) return;
+    step_bytes_ = FoldStepBytes(*layout_);
+    state_bytes_ = FoldStateBytes(*layout_, kernels_);
   }
 
   std::unique_ptr<CpuSteps> Steps(const RunBuffers& buffers) const override {
-    return MakeFoldSteps(layout_, kernels_, buffers.scratch, buffers.outputs[0]);
+    return MakeFoldSteps(*layout_, kernels_, buffers.scratch, buffers.outputs[0]);
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -166,22 +159,6 @@ class FoldProgram : public CpuProgram {
       const uint64_t width = kPackedWidth * kRowBatch / std::min(count_, kRowBatch);
       tile_ = std::min(kShortWidth, width / kPackedWidth * kPackedWidth);
     }
-  }
-
-  // Whether the elements of the input are adjacent in the order of rows or of columns, and those of
-  // the output too.
-  bool IsAdjacent() const {
-    if (work_.is_top_1 || work_.reduced.size() != 1) return false;
-    const bool columns = mode_ == Mode::kColumns;
-    if (!columns && mode_ != Mode::kRows) return false;
-    const uint64_t width = columns ? work_.kept.back().size : 1;
-    const uint64_t outer_results = columns ? 1 : 0;
-    if (work_.kept.size() > outer_results + 1) return false;
-    const auto is_at = [&](const WorkDim& dim, uint64_t input, uint64_t output) {
-      return dim.input == input && dim.output == (work_.is_hardmax ? input : output);
-    };
-    return is_at(work_.reduced[0], width, 0) && (!columns || is_at(work_.kept.back(), 1, 1)) &&
-           (work_.kept.size() == outer_results || is_at(work_.kept[0], width * count_, width));
   }
 
   // The number of consecutive results that is divided into tiles. No tile crosses such a line.
@@ -394,7 +371,7 @@ class FoldProgram : public CpuProgram {
   bool streams_zeros_ = false;
   // A hardmax of columns that one unit folds writes zeros and ones together, after folding.
   bool streams_columns_ = false;
-  FoldLayout layout_;  // of an input that arrives in the order of rows or columns
+  std::optional<FoldLayout> layout_;
 };
 
 }  // namespace

@@ -160,6 +160,35 @@ class FoldSteps : public CpuSteps {
 
 }  // namespace
 
+std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uint64_t tile,
+                                   uint64_t split) {
+  // The dimensions of a line are in `reduced` and, of columns, at the end of `kept`.
+  const size_t inner = folds_columns ? 1 : 0;
+  if (work.is_top_1 || work.reduced.size() != 1 || work.kept.size() > inner + 1) {
+    return std::nullopt;
+  }
+  const uint64_t width = folds_columns ? work.kept.back().size : 1;
+  const uint64_t count = work.reduced[0].size;
+  const auto lies_at = [&work](const WorkDim& dim, uint64_t input, uint64_t output) {
+    return dim.input == input && dim.output == (work.is_hardmax ? input : output);
+  };
+  const bool has_lines = work.kept.size() > inner;
+  if (!lies_at(work.reduced[0], width, 0) || (folds_columns && !lies_at(work.kept.back(), 1, 1)) ||
+      (has_lines && !lies_at(work.kept[0], width * count, width))) {
+    return std::nullopt;
+  }
+  return FoldLayout{.function = work.function,
+                    .element_bytes = BytesOf(work.element),
+                    .result_bytes = work.result_bytes,
+                    .is_hardmax = work.is_hardmax,
+                    .folds_columns = folds_columns,
+                    .lines = has_lines ? work.kept[0].size : 1,
+                    .width = width,
+                    .count = count,
+                    .tile = tile,
+                    .split = split};
+}
+
 uint64_t FoldStepBytes(const FoldLayout& layout) {
   const uint64_t bytes =
       LineStepsOf(layout) * PositionStepsOf(layout) * layout.width * layout.element_bytes;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/fold_kernels.h"
@@ -25,12 +26,17 @@ struct FoldLayout {
   uint64_t lines = 1;
   uint64_t width = 1;  // results of a line
   uint64_t count = 1;  // elements of one reduction
-  uint64_t tile = 1;   // results of a line that have their states side by side
+  uint64_t tile = 1;   // results of a line whose states are side by side (columns)
   uint64_t split = 1;  // elements of a reduction that are folded before they are merged
 };
 
-// The size of the largest step, and of the memory that all steps share. Both are 0 if steps would
-// take too much memory.
+// The layout of work that FoldProgram reads in rows or columns. Nullopt if elements are not
+// adjacent, or if results are elements of the input.
+std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uint64_t tile,
+                                   uint64_t split);
+
+// The size of the largest step; 0 if it would take too much memory. And of the states that the
+// steps share.
 uint64_t FoldStepBytes(const FoldLayout& layout);
 uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels);
 

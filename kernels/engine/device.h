@@ -147,7 +147,7 @@ class Device {
   // needs the whole input.
   virtual uint64_t IncrementalBytes(const OperatorDesc& /*desc*/) const { return 0; }
   // Begins an incremental run. A buffer of IncrementalBytes is bound in place of the input.
-  virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
+  virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
       std::shared_ptr<const CompiledOperator> /*compiled*/, Bindings /*bindings*/) {
     return absl::UnimplementedError("The device has no incremental runs.");
   }

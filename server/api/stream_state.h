@@ -42,7 +42,8 @@ class StreamState {
   static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
   static constexpr size_t kMaxWaitingErrors = 1024;  // then reading stops until the caller reads
   static constexpr size_t kMaxAbandoned = 4096;
-  // What may have arrived before a message is being handled, so that the caller's window stays open.
+  // What may have arrived before a message is being handled, so that the caller's window stays
+  // open.
   static constexpr size_t kMaxReadAhead = 4;
   static constexpr uint64_t kMaxReadAheadBytes = uint64_t{2} << 20;
 

@@ -204,7 +204,7 @@ void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution) {
     bindings = execution->buffers_.Bind();
   }
   absl::StatusOr<std::unique_ptr<IncrementalRun>> run =
-      device_.Begin(std::move(compiled), std::move(bindings));
+      device_.BeginIncremental(std::move(compiled), std::move(bindings));
   if (!run.ok()) {
     End(execution, run.status());
     return;
@@ -344,7 +344,7 @@ bool Executor::CopyPiece(InputCopy& copy) {
     Arrived(copy.execution,
             {.tensor_index = static_cast<uint32_t>(i),
              .data = Payload(nullptr, 0, 0, SpannedBytes(inputs[i]))},
-            nullptr);
+            /*run=*/nullptr);
   }
   return false;
 }

@@ -45,7 +45,7 @@ class IncrementalRunTest : public ::testing::Test {
       bindings.outputs.push_back(*device_->Allocate(RequiredBytes(output), BufferUse::kOutput));
       std::memset(bindings.outputs.back()->bytes().data(), 0xA5, RequiredBytes(output));
     }
-    return device_->Begin(*device_->Compile(validated), bindings);
+    return device_->BeginIncremental(*device_->Compile(validated), bindings);
   }
 
   // The bytes that a run from memory gives, for an input that comes in parts of `part` bytes.
@@ -187,7 +187,7 @@ TEST_F(IncrementalRunTest, OtherDevicesHaveNone) {
   const OperatorDesc desc = *Validate(
       ReduceDesc{.function = ReduceFunction::kSum, .input = Float32({64, 1024}), .axes = {1}});
   EXPECT_EQ((*reference)->IncrementalBytes(desc), 0u);
-  EXPECT_EQ((*reference)->Begin(*(*reference)->Compile(desc), {}).status(),
+  EXPECT_EQ((*reference)->BeginIncremental(*(*reference)->Compile(desc), {}).status(),
             absl::UnimplementedError("The device has no incremental runs."));
 }
 

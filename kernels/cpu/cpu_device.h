@@ -21,7 +21,7 @@ struct CpuDeviceOptions {
   uint64_t max_inline_bytes = uint64_t{128} << 10;
   // Inputs of at least this size are not kept, if the operator can be computed while they arrive.
   // For smaller ones, that would save less than it takes to find out.
-  uint64_t min_incremental_bytes = uint64_t{4} << 20;
+  uint64_t min_incremental_bytes = uint64_t{128} << 10;
 };
 
 // Run callbacks may call Run. A stopped run begins no further task; a task takes about a

@@ -26,7 +26,7 @@ uint64_t LineStepsOf(const FoldLayout& layout) {
 uint64_t PositionStepsOf(const FoldLayout& layout) {
   if (!layout.folds_columns) return std::min(layout.count, kRowPieceBytes / layout.element_bytes);
   const uint64_t rows = kColumnStepBytes / (layout.width * layout.element_bytes);
-  return std::max(rows / kRowGroup * kRowGroup, kRowGroup);
+  return std::min(std::max(rows / kRowGroup * kRowGroup, kRowGroup), layout.count);
 }
 
 // A line of several tiles, or a tile of several lines.

@@ -281,7 +281,10 @@ int RunAll(const std::string& binary) {
       } else {
         flags = absl::GetFlag(FLAGS_server_flags);
         flags.push_back(absl::StrCat("--token_file=", tokens));
-        flags.push_back("--max_connections=2048");
+        // More than the second caller has, also after what is left for others.
+        for (const char* limit : {"connections", "streams", "executions"}) {
+          flags.push_back(absl::StrCat("--max_", limit, "=2048"));
+        }
       }
       auto server = ServerProcess::Start(std::move(flags), surroundings);
       if (!server.ok()) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/engine/device.h"
@@ -25,8 +24,8 @@ struct BudgetedBuffer {
 
 // What an execution takes.
 struct BufferSizes {
-  absl::InlinedVector<uint64_t, 2> inputs;
-  absl::InlinedVector<uint64_t, 2> outputs;
+  std::vector<uint64_t> inputs;
+  std::vector<uint64_t> outputs;
 
   uint64_t total() const;
 };

@@ -90,7 +90,8 @@ void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& com
 absl::StatusOr<RunStatistics> ConformanceRunner::RunIncrementally(
     const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings,
     absl::Span<const std::byte> input) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<IncrementalRun> run, device_.BeginIncremental(compiled, bindings));
+  ASSIGN_OR_RETURN(const std::unique_ptr<IncrementalRun> run,
+                   device_.BeginIncremental(compiled, bindings));
   ++incremental_runs_;
   // Parts that fit neither elements nor steps.
   for (size_t size = 1; !input.empty(); size = size * 3 % 70001) {

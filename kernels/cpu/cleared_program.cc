@@ -23,6 +23,17 @@ class ClearedProgram : public CpuProgram {
     phases_.insert(phases_.begin(), blocks);
     scratch_bytes_ = program_->scratch_bytes();
     task_bytes_ = program_->task_bytes();
+    step_bytes_ = program_->step_bytes();
+    state_bytes_ = program_->state_bytes();
+  }
+
+  // Steps write every element, so that only the padding is left.
+  std::unique_ptr<CpuSteps> Steps(const RunBuffers& buffers) const override {
+    for (size_t i = 0; i < output_bytes_.size(); ++i) {
+      const uint64_t padded = std::min<uint64_t>(output_bytes_[i], 4);
+      std::memset(buffers.outputs[i] + output_bytes_[i] - padded, 0, padded);
+    }
+    return program_->Steps(buffers);
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {

@@ -175,8 +175,11 @@ class CpuIncrementalRun : public IncrementalRun {
   static absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
       Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled, Bindings bindings) {
     const CpuOperator& cpu_operator = compiled->cpu_operator();
-    ASSIGN_OR_RETURN(RunBuffers buffers,
-                     FindBuffers(cpu_operator, {IncrementalBytesOf(cpu_operator)}, bindings));
+    const uint64_t memory_bytes = IncrementalBytesOf(cpu_operator);
+    if (memory_bytes == 0) {
+      return absl::FailedPreconditionError("The operator needs its whole input.");
+    }
+    ASSIGN_OR_RETURN(RunBuffers buffers, FindBuffers(cpu_operator, {memory_bytes}, bindings));
     std::byte* const memory = bindings.inputs[0]->bytes().data();
     buffers.scratch = memory + RoundUp(cpu_operator.program->step_bytes(), kAlignment);
     return absl::WrapUnique(new CpuIncrementalRun(counters, std::move(compiled),
@@ -184,10 +187,13 @@ class CpuIncrementalRun : public IncrementalRun {
                                                   cpu_operator.program->Steps(buffers)));
   }
 
+  // 0 if it has no incremental runs, or if they take more memory than they save.
   static uint64_t IncrementalBytesOf(const CpuOperator& cpu_operator) {
     const CpuProgram& program = *cpu_operator.program;
     if (program.step_bytes() == 0) return 0;
-    return RoundUp(program.step_bytes(), kAlignment) + program.state_bytes();
+    const uint64_t bytes = RoundUp(program.step_bytes(), kAlignment) + program.state_bytes();
+    const uint64_t most = std::min(cpu_operator.input_bytes[0] / 2, kMostBytes);
+    return bytes <= std::max(most, kFewBytes) ? bytes : 0;
   }
 
   void Add(absl::Span<const std::byte> bytes) override {
@@ -214,6 +220,8 @@ class CpuIncrementalRun : public IncrementalRun {
 
  private:
   static constexpr uint64_t kAlignment = 64;
+  static constexpr uint64_t kFewBytes = uint64_t{64} << 10;
+  static constexpr uint64_t kMostBytes = uint64_t{2} << 20;
 
   CpuIncrementalRun(Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled,
                     Bindings bindings, std::byte* memory, std::unique_ptr<CpuSteps> steps)

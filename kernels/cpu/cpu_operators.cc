@@ -185,7 +185,7 @@ absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator,
       const uint64_t size = bound[i] == nullptr ? 0 : bound[i]->bytes().size();
       if (bound[i] == nullptr || size < required_bytes[i]) {
         return absl::InvalidArgumentError(absl::StrCat(
-            name, "[", i, "] has ", size, " bytes; its tensor needs ", required_bytes[i], "."));
+            name, "[", i, "] has ", size, " bytes, and needs ", required_bytes[i], "."));
       }
       found[i] = bound[i]->bytes().data();
     }

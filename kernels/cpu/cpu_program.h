@@ -101,8 +101,8 @@ class CpuProgram {
  public:
   virtual ~CpuProgram() = default;
   virtual void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const = 0;
-  // The same computation in steps, if step_bytes() is not 0. They use state_bytes() of scratch, and
-  // no input. The program must outlive them.
+  // The same computation in steps, if step_bytes() is not 0. They use state_bytes() bytes of
+  // scratch, and no input. The program must outlive them.
   virtual std::unique_ptr<CpuSteps> Steps(const RunBuffers&) const { return nullptr; }
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase

@@ -20,6 +20,13 @@ constexpr size_t PaddedWidth(size_t width) {
 // The maximum size of a row for `columns`.
 inline constexpr size_t kMaxColumnBytes = 16384;
 
+// FoldProgram folds rows in pieces of this size, so that what arrives of a row can be folded before
+// the rest: calls of `row` for the pieces give other bits than one for the row.
+inline constexpr size_t kRowPieceBytes = 32768;
+// `columns` folds groups of this many rows. Calls for one group each give the same bits as a call
+// for all, and each group is in the cache when it is folded.
+inline constexpr size_t kRowGroup = 8;
+
 struct FoldKernels {
   size_t state_bytes = 0;
   size_t hot_bytes = 0;  // of a state, that `columns` reads and writes most

@@ -18,8 +18,9 @@ namespace {
 constexpr uint64_t kLeastTaskBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostTaskBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostGatheredTaskBytes = uint64_t{1} << 20;  // with 4 MiB, a task takes 3 ms
-constexpr uint64_t kTasks = 64;        // enough for many processors, but few partial results
-constexpr uint64_t kRowBatch = 64;     // rows in one call of `columns`
+constexpr uint64_t kTasks = 64;     // enough for many processors, but few partial results
+constexpr uint64_t kRowBatch = 64;  // rows in one call of `columns`
+static_assert(kRowBatch % kRowGroup == 0);
 constexpr uint64_t kHotBytes = 32768;  // of a tile of columns; stay in the L1 cache
 constexpr uint64_t kPackedWidth = 128;
 constexpr uint64_t kShortWidth = 1024;  // the widest tile, if there are few rows
@@ -330,7 +331,7 @@ class FoldProgram : public CpuProgram {
   }
 
   void StoreOnes(const uint32_t* positions, uint64_t width, Walk kept, std::byte* output) const {
-    const uint32_t one = work_.element == CpuElement::kF32 ? 0x3F80'0000 : 0x3C00;
+    const uint32_t one = OneOf(element_bytes_);
     if (streams_columns_) {
       Walk reduced(work_.reduced, 0);
       for (uint64_t i = 0; i < count_; ++i, reduced.Next()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/types/span.h"
 #include "kernels/base/rounding.h"
 #include "kernels/cpu/move_kernels.h"
 #include "kernels/cpu/strided_walk.h"
@@ -12,30 +11,37 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kMostLines = 1024;
-// Rows of columns are folded eight at a time.
-constexpr uint64_t kRowGroup = 8;
+// Of columns. It stays in the L2 cache, and has so many rows that the states are seldom loaded.
 constexpr uint64_t kColumnStepBytes = uint64_t{256} << 10;
-constexpr uint64_t kMostColumnStepBytes = uint64_t{2} << 20;
+constexpr uint64_t kStreamedBytes = uint64_t{16} << 20;  // larger outputs go past the caches
 
-uint64_t LineStepsOf(const FoldLayout& layout) {
-  if (layout.folds_columns) return 1;
-  const uint64_t lines = kRowPieceBytes / (layout.count * layout.element_bytes);
-  return std::clamp<uint64_t>(lines, 1, std::min(layout.lines, kMostLines));
+uint64_t LineBytes(const FoldLayout& layout) {
+  return layout.count * layout.width * layout.element_bytes;
 }
 
-uint64_t PositionStepsOf(const FoldLayout& layout) {
-  if (!layout.folds_columns) return std::min(layout.count, kRowPieceBytes / layout.element_bytes);
-  const uint64_t rows = kColumnStepBytes / (layout.width * layout.element_bytes);
+// A step takes whole lines, or a part of one. Merged states belong to a single line.
+uint64_t LinesPerStep(const FoldLayout& layout) {
+  if (layout.split < layout.count) return 1;
+  return std::clamp<uint64_t>(kRowPieceBytes / LineBytes(layout), 1,
+                              std::min(layout.lines, kMostLines));
+}
+
+uint64_t PositionsPerStep(const FoldLayout& layout) {
+  if (LineBytes(layout) <= kRowPieceBytes) return layout.count;
+  if (!layout.folds_columns) return kRowPieceBytes / layout.element_bytes;
+  const uint64_t bytes = std::min(kColumnStepBytes, layout.lines * LineBytes(layout) / 4);
+  const uint64_t rows = bytes / (layout.width * layout.element_bytes);
   return std::min(std::max(rows / kRowGroup * kRowGroup, kRowGroup), layout.count);
 }
 
-// A line of several tiles, or a tile of several lines.
+// The results whose states are side by side: a part of a line of columns, or the rows of a step.
 uint64_t TileOf(const FoldLayout& layout) {
-  return layout.folds_columns ? layout.tile : LineStepsOf(layout);
+  return layout.folds_columns ? layout.tile : LinesPerStep(layout);
 }
 
-uint64_t TileStateBytes(const FoldLayout& layout, const FoldKernels& kernels) {
-  return RoundUp(PaddedWidth(TileOf(layout)) * kernels.state_bytes, kStateStep);
+// Of all tiles of a line.
+uint64_t StateBytes(const FoldLayout& layout, const FoldKernels& kernels) {
+  return CeilDiv(layout.width, TileOf(layout)) * PaddedWidth(TileOf(layout)) * kernels.state_bytes;
 }
 
 class FoldSteps : public CpuSteps {
@@ -44,51 +50,35 @@ class FoldSteps : public CpuSteps {
             std::byte* output)
       : layout_(layout),
         kernels_(kernels),
-        lines_per_step_(LineStepsOf(layout)),
-        positions_per_step_(PositionStepsOf(layout)),
+        lines_per_step_(LinesPerStep(layout)),
+        positions_per_step_(PositionsPerStep(layout)),
         tile_(TileOf(layout)),
-        tiles_(CeilDiv(layout.width, tile_)),
-        tile_state_bytes_(TileStateBytes(layout, kernels)),
-        first_states_(memory),
-        later_states_(memory + tiles_ * tile_state_bytes_),
-        results_(later_states_ + tiles_ * tile_state_bytes_),
-        output_(output) {}
+        results_(memory),
+        first_states_(memory + PaddedWidth(tile_) * sizeof(uint64_t)),
+        later_states_(first_states_ + StateBytes(layout, kernels)),
+        output_(output),
+        streams_zeros_(layout.lines * LineBytes(layout) >= kStreamedBytes) {}
 
   uint64_t bytes() const override {
     return Lines() * Positions() * layout_.width * layout_.element_bytes;
   }
 
   void Take(const std::byte* input) override {
-    const uint64_t count = Positions();
-    if (layout_.is_hardmax) AddZeros();
-    // The states of later splits are merged into those of the first one.
-    const bool is_first = position_ < layout_.split;
-    const bool begins_split = position_ % layout_.split == 0;
-    const uint64_t end = position_ + count;
-    const bool ends_split = end == layout_.count || end % layout_.split == 0;
-    for (uint64_t tile = 0; tile < tiles_; ++tile) {
-      std::byte* const first = first_states_ + tile * tile_state_bytes_;
-      std::byte* const states = is_first ? first : later_states_ + tile * tile_state_bytes_;
-      const uint64_t width = Width(tile);
-      if (begins_split) kernels_.init(states, width, position_);
-      if (layout_.folds_columns) {
-        FoldColumns(input + tile * tile_ * layout_.element_bytes, count, states, width);
-      } else {
-        for (uint64_t i = 0; i < width; ++i) {
-          kernels_.row(input + i * count * layout_.element_bytes, count, position_, states, width,
-                       i);
-        }
+    const uint64_t lines = Lines();
+    const uint64_t end = position_ + Positions();
+    if (layout_.is_hardmax) WriteZeros();
+    if (layout_.folds_columns) {
+      for (uint64_t i = 0; i < lines; ++i) {
+        FoldLine(input + i * LineBytes(layout_), line_ + i, end);
       }
-      if (ends_split && !is_first) kernels_.merge(first, states, width);
-      if (end < layout_.count) continue;
-      kernels_.finish(first, width, layout_.count, results_);
-      Store(tile * tile_, width);
+    } else {
+      FoldTile(input, line_, 0, lines, end);
     }
-    if (layout_.is_hardmax) FinishStreams();
+    if (layout_.is_hardmax && streams_zeros_) FinishStreams();
     position_ = end;
     if (end < layout_.count) return;
     position_ = 0;
-    line_ += Lines();
+    line_ += lines;
   }
 
  private:
@@ -97,8 +87,38 @@ class FoldSteps : public CpuSteps {
     return std::min({positions_per_step_, layout_.split - position_ % layout_.split,
                      layout_.count - position_});
   }
-  uint64_t Width(uint64_t tile) const {
-    return layout_.folds_columns ? std::min(tile_, layout_.width - tile * tile_) : Lines();
+
+  void FoldLine(const std::byte* input, uint64_t line, uint64_t end) const {
+    for (uint64_t at = 0; at < layout_.width; at += tile_) {
+      FoldTile(input + at * layout_.element_bytes, line, at, std::min(tile_, layout_.width - at),
+               end);
+    }
+  }
+
+  // Folds positions up to `end` into `width` results, from result `at` of the line on.
+  void FoldTile(const std::byte* input, uint64_t line, uint64_t at, uint64_t width,
+                uint64_t end) const {
+    const uint64_t offset = at / tile_ * PaddedWidth(tile_) * kernels_.state_bytes;
+    std::byte* const first = first_states_ + offset;
+    // The states of later splits are merged into those of the first one.
+    const bool is_first = position_ < layout_.split;
+    std::byte* const states = is_first ? first : later_states_ + offset;
+    if (position_ % layout_.split == 0) kernels_.init(states, width, position_);
+    if (layout_.folds_columns) {
+      FoldColumns(input, end - position_, states, width);
+    } else {
+      const uint64_t row_bytes = (end - position_) * layout_.element_bytes;
+      for (uint64_t i = 0; i < width; ++i) {
+        kernels_.row(input + i * row_bytes, end - position_, position_, states, width, i);
+      }
+    }
+    const bool is_complete = end == layout_.count;
+    if (!is_first && (is_complete || end % layout_.split == 0)) {
+      kernels_.merge(first, states, width);
+    }
+    if (!is_complete) return;
+    kernels_.finish(first, width, layout_.count, results_);
+    Store(line, at, width);
   }
 
   void FoldColumns(const std::byte* input, uint64_t count, std::byte* states,
@@ -114,22 +134,25 @@ class FoldSteps : public CpuSteps {
   }
 
   // For the elements of the step.
-  void AddZeros() const {
+  void WriteZeros() const {
     const uint64_t place = (line_ * layout_.count + position_) * layout_.width;
-    StreamZeros(output_ + place * layout_.element_bytes, bytes());
+    std::byte* const to = output_ + place * layout_.element_bytes;
+    if (streams_zeros_) {
+      StreamZeros(to, bytes());
+    } else {
+      std::memset(to, 0, bytes());
+    }
   }
 
-  // Stores the results from result `at` of the line on.
-  void Store(uint64_t at, uint64_t width) const {
+  void Store(uint64_t line, uint64_t at, uint64_t width) const {
     const auto* const positions = reinterpret_cast<const uint32_t*>(results_);
-    const uint64_t result = line_ * layout_.width + at;
-    std::byte* const to = output_ + result * layout_.result_bytes;
+    std::byte* const to = output_ + (line * layout_.width + at) * layout_.result_bytes;
     if (layout_.is_hardmax) {
-      const uint32_t one = layout_.element_bytes == 4 ? 0x3F80'0000 : 0x3C00;
+      const uint32_t one = OneOf(layout_.element_bytes);
       for (uint64_t i = 0; i < width; ++i) {
         const uint64_t place = layout_.folds_columns
-                                   ? (line_ * layout_.count + positions[i]) * layout_.width + at + i
-                                   : (line_ + i) * layout_.count + positions[i];
+                                   ? (line * layout_.count + positions[i]) * layout_.width + at + i
+                                   : (line + i) * layout_.count + positions[i];
         CopyElement(output_ + place * layout_.element_bytes,
                     reinterpret_cast<const std::byte*>(&one), layout_.element_bytes);
       }
@@ -148,12 +171,11 @@ class FoldSteps : public CpuSteps {
   const uint64_t lines_per_step_;
   const uint64_t positions_per_step_;
   const uint64_t tile_;
-  const uint64_t tiles_;
-  const uint64_t tile_state_bytes_;
-  std::byte* const first_states_;
-  std::byte* const later_states_;
   std::byte* const results_;
+  std::byte* const first_states_;
+  std::byte* const later_states_;  // if there are several splits
   std::byte* const output_;
+  const bool streams_zeros_;
   uint64_t line_ = 0;
   uint64_t position_ = 0;  // in the reductions of the line
 };
@@ -190,14 +212,12 @@ std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uin
 }
 
 uint64_t FoldStepBytes(const FoldLayout& layout) {
-  const uint64_t bytes =
-      LineStepsOf(layout) * PositionStepsOf(layout) * layout.width * layout.element_bytes;
-  return bytes <= kMostColumnStepBytes ? bytes : 0;
+  return LinesPerStep(layout) * PositionsPerStep(layout) * layout.width * layout.element_bytes;
 }
 
 uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels) {
-  return 2 * CeilDiv(layout.width, TileOf(layout)) * TileStateBytes(layout, kernels) +
-         PaddedWidth(TileOf(layout)) * sizeof(uint64_t);
+  const uint64_t splits = layout.split < layout.count ? 2 : 1;
+  return PaddedWidth(TileOf(layout)) * sizeof(uint64_t) + splits * StateBytes(layout, kernels);
 }
 
 std::unique_ptr<CpuSteps> MakeFoldSteps(const FoldLayout& layout, const FoldKernels& kernels,

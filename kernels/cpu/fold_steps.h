@@ -12,11 +12,9 @@
 
 namespace opmill {
 
-// A row is folded in pieces of this size, and what arrives of it waits until a piece is complete.
-inline constexpr uint64_t kRowPieceBytes = 32768;
-
-// A fold whose input and output elements are adjacent. The input consists of `lines`. In a line,
-// element `i` of row `r` belongs to result `i` (columns), or a line is a row with one result.
+// A fold whose input and output elements are adjacent. The input consists of lines. A line is a row
+// with one result, or (columns) `count` rows of `width` elements, where element i of each row
+// belongs to result i.
 struct FoldLayout {
   CpuFunction function = CpuFunction::kSum;
   uint32_t element_bytes = 4;
@@ -35,8 +33,7 @@ struct FoldLayout {
 std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uint64_t tile,
                                    uint64_t split);
 
-// The size of the largest step; 0 if it would take too much memory. And of the states that the
-// steps share.
+// The most bytes that a step takes, and the bytes of the states that the steps share.
 uint64_t FoldStepBytes(const FoldLayout& layout);
 uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels);
 

@@ -54,6 +54,11 @@ class Walk {
 void InputOffsets(const std::vector<WorkDim>& dims, uint64_t position,
                   absl::Span<uint64_t> offsets);
 
+// The bits of 1.0 in FLOAT32 or FLOAT16.
+constexpr uint32_t OneOf(uint32_t element_bytes) {
+  return element_bytes == 4 ? 0x3F80'0000 : 0x3C00;
+}
+
 void CopyElement(std::byte* to, const std::byte* from, uint32_t element_bytes);
 
 // packed[r][i] = input[rows[r] + columns[i]], rows `pitch` elements apart.

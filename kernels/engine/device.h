@@ -89,7 +89,7 @@ class IncrementalRun {
   virtual ~IncrementalRun() = default;
   // The next bytes of the input. Those past its end are ignored.
   virtual void Add(absl::Span<const std::byte> bytes) = 0;
-  // To be called once all bytes have been added. The outputs are complete.
+  // Call once, after all bytes. Then the outputs are complete.
   virtual RunStatistics Finish() = 0;
 };
 
@@ -144,9 +144,10 @@ class Device {
                    std::stop_token abandoned, RunCallback done) = 0;
 
   // The memory of an incremental run of `desc`, which must have passed Validate. 0: the device
-  // needs the whole input.
+  // needs the whole input. Where it is not 0, Compile must be cheap.
   virtual uint64_t IncrementalBytes(const OperatorDesc& /*desc*/) const { return 0; }
-  // Begins an incremental run. A buffer of IncrementalBytes is bound in place of the input.
+  // Begins an incremental run, which keeps the operator and the buffers alive. A buffer of
+  // IncrementalBytes, which must not be 0, is bound in place of the input.
   virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
       std::shared_ptr<const CompiledOperator> /*compiled*/, Bindings /*bindings*/) {
     return absl::UnimplementedError("The device has no incremental runs.");

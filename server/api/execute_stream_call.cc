@@ -54,10 +54,7 @@ StreamState::Work ExecuteStreamCall::Step(bool reads_ahead) {
   StreamState::Actions actions = state_.Advance(reads_ahead);
   if (actions.write.has_value()) Write(*std::move(actions.write));
   if (actions.finish.has_value()) End(*actions.finish, begins_);
-  if (actions.work == StreamState::Work::kMessage) {
-    message_.Swap(&arrived_.front());
-    arrived_.pop_front();
-  }
+  if (actions.work == StreamState::Work::kMessage) message_.Swap(&read_);
   if (actions.read) StartRead(&read_);
   return actions.work;
 }
@@ -93,12 +90,7 @@ void ExecuteStreamCall::OnReadDone(bool ok) {
   }
   {
     const absl::MutexLock lock(&mutex_);
-    if (ok) {
-      state_.MessageRead(read_.Length());
-      arrived_.emplace_back().Swap(&read_);
-    } else {
-      state_.HalfClosed();
-    }
+    state_.ReadDone(ok);
   }
   AdvanceWith(/*reads_ahead=*/true);
 }

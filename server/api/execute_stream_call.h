@@ -3,7 +3,6 @@
 #define OPMILL_SERVER_API_EXECUTE_STREAM_CALL_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -87,7 +86,6 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   uint64_t begins_ = 0;               // begins received
 
   grpc::ByteBuffer read_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC during a read
-  std::deque<grpc::ByteBuffer> arrived_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

@@ -29,8 +29,7 @@ StreamState::Actions StreamState::Advance(bool reads_ahead) {
     actions.work = TakeWork();
     handling_ = actions.work != Work::kNone;
   }
-  if (read_ == Read::kNone && waiting_errors_ < kMaxWaitingErrors && (!handling_ || reads_ahead) &&
-      MayReadAnother()) {
+  if (read_ == Read::kNone && waiting_errors_ < kMaxWaitingErrors && (!handling_ || reads_ahead)) {
     read_ = Read::kStarted;
     actions.read = true;
   }
@@ -53,30 +52,20 @@ std::optional<absl::Status> StreamState::EndOfStream() const {
   if (failure_.has_value()) return failure_;
   if (!open_.empty() || !displaced_.empty()) return std::nullopt;
   if (read_ == Read::kEnded) return absl::OkStatus();
-  const bool has_more = begin_waits_ || !arrived_.empty() || read_ == Read::kHalfClosed;
+  const bool has_more = begin_waits_ || read_ == Read::kArrived || read_ == Read::kHalfClosed;
   if (!draining_ || has_more) return std::nullopt;
   return absl::UnavailableError("The server is draining, and the stream has nothing under way.");
 }
 
 StreamState::Work StreamState::TakeWork() {
   if (begin_waits_) return std::exchange(retry_, false) ? Work::kWaitingBegin : Work::kNone;
-  if (arrived_.empty()) return read_ == Read::kHalfClosed ? Work::kHalfClose : Work::kNone;
-  if (waiting_errors_ >= kMaxWaitingErrors) return Work::kNone;
-  arrived_bytes_ -= arrived_.front();
-  arrived_.pop_front();
+  if (read_ == Read::kHalfClosed) return Work::kHalfClose;
+  if (read_ != Read::kArrived || waiting_errors_ >= kMaxWaitingErrors) return Work::kNone;
+  read_ = Read::kNone;
   return Work::kMessage;
 }
 
-bool StreamState::MayReadAnother() const {
-  if (arrived_.empty()) return true;
-  return !begin_waits_ && arrived_.size() < kMaxReadAhead && arrived_bytes_ < kMaxReadAheadBytes;
-}
-
-void StreamState::MessageRead(uint64_t bytes) {
-  read_ = Read::kNone;
-  arrived_.push_back(bytes);
-  arrived_bytes_ += bytes;
-}
+void StreamState::ReadDone(bool ok) { read_ = ok ? Read::kArrived : Read::kHalfClosed; }
 
 void StreamState::WriteStarted(Reply reply, Written written, absl::Time now) {
   written_at_ = now;
@@ -205,7 +194,7 @@ StreamState::Stall StreamState::StalledFor(absl::Duration timeout, absl::Time no
   if (writing_ && now - written_at_ >= timeout) return Stall::kReader;
   if (is_over()) return Stall::kNone;
   // While a begin waits, or errors are not read, it is the server that does not take the input.
-  const bool may_send = read_ == Read::kStarted && arrived_.empty() && !handling_ && !begin_waits_;
+  const bool may_send = read_ == Read::kStarted && !handling_ && !begin_waits_;
   return may_send && now - waited_until_ >= timeout ? Stall::kInput : Stall::kNone;
 }
 

@@ -42,10 +42,6 @@ class StreamState {
   static constexpr absl::Duration kRetryInterval = absl::Milliseconds(20);
   static constexpr size_t kMaxWaitingErrors = 1024;  // then reading stops until the caller reads
   static constexpr size_t kMaxAbandoned = 4096;
-  // What may have arrived before a message is being handled, so that the caller's window stays
-  // open.
-  static constexpr size_t kMaxReadAhead = 4;
-  static constexpr uint64_t kMaxReadAheadBytes = uint64_t{2} << 20;
 
   using Executions = std::vector<std::shared_ptr<Execution>>;
 
@@ -70,7 +66,7 @@ class StreamState {
     std::optional<Reply> write;          // then WriteStarted
     std::optional<absl::Status> finish;  // then there is nothing else to do
     Work work = Work::kNone;             // then MessageHandled, MessageWaits or HalfCloseHandled
-    bool read = false;                   // then MessageRead or HalfClosed
+    bool read = false;                   // then ReadDone
   };
 
   explicit StreamState(uint32_t max_executions) : max_executions_(max_executions) {}
@@ -79,9 +75,8 @@ class StreamState {
   // handled.
   Actions Advance(bool reads_ahead);
 
-  // The end of a read.
-  void MessageRead(uint64_t bytes);
-  void HalfClosed() { read_ = Read::kHalfClosed; }
+  // `ok` is false for the half-close.
+  void ReadDone(bool ok);
 
   enum class Written {
     kMore,   // a message of results, not the last
@@ -138,8 +133,9 @@ class StreamState {
 
  private:
   enum class Read {
-    kNone,        // not requested: enough has arrived, or errors wait to be written
+    kNone,        // not requested: errors wait to be written, or a message is being handled
     kStarted,     // the transport reads
+    kArrived,     // a message has arrived and is not being handled yet
     kHalfClosed,  // no more will come; executions that lack input have not been ended
     kEnded,
   };
@@ -160,7 +156,6 @@ class StreamState {
   std::optional<Reply> TakeReply();
   std::optional<absl::Status> EndOfStream() const;
   Work TakeWork();
-  bool MayReadAnother() const;
   bool Forget(uint64_t id, const Execution& execution);
   void AddError(uint64_t id, absl::Status error, bool input_may_follow);
 
@@ -175,8 +170,6 @@ class StreamState {
   RecentIds abandoned_;
 
   Read read_ = Read::kNone;
-  std::deque<uint64_t> arrived_;  // the sizes of messages that are not being handled yet
-  uint64_t arrived_bytes_ = 0;
   bool handling_ = false;
   bool begin_waits_ = false;
   absl::Time waiting_since_;                        // kPatience counts from here

@@ -99,7 +99,7 @@ class Execution {
     return progress_.report(absl::Now());
   }
   // What the device reads and writes for it, weighted by the amount of computation; 0 until it is
-  // ready for the device.
+  // ready for the device, or has begun its incremental run.
   uint64_t work_bytes() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     return work_bytes_;

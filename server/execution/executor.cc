@@ -189,10 +189,10 @@ void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
   });
 }
 
-// A device that computes while the input arrives compiles faster than a worker would start to.
+// To compile takes less time here than to hand it to a worker.
 void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution) {
   Prepared(execution, cache_.Get(execution->desc(), execution->request().deadline));
-  if (!AllocateOutputs(execution)) return;
+  if (!execution->status().ok() || !AllocateOutputs(execution)) return;
   std::shared_ptr<const CompiledOperator> compiled;
   Bindings bindings;
   {
@@ -256,16 +256,17 @@ void Executor::Receive(const std::shared_ptr<Execution>& execution, const Incomi
   } else {
     chunk.data.ForEachPart([&run](absl::Span<const std::byte> part) { run->Add(part); });
   }
-  Arrived(execution, chunk, run.get());
+  Arrived(execution, chunk);
 }
 
-void Executor::Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
-                       IncrementalRun* run) {
+void Executor::Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk) {
   using Received = ExecutionProgress::Received;
   Received then = Received::kMore;
+  bool is_incremental = false;
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.ended()) return;
+    is_incremental = execution->incremental_run_ != nullptr;
     then = execution->progress_.Receive(chunk, absl::Now());
     if (then != Received::kMore) {
       statistics_.Leave(Stage::kUploading);
@@ -280,10 +281,10 @@ void Executor::Arrived(const std::shared_ptr<Execution>& execution, const Incomi
     }
   }
   if (then != Received::kEnqueue) return;
-  if (run == nullptr) {
-    Enqueue(execution);
+  if (is_incremental) {
+    FinishIncremental(execution);
   } else {
-    FinishIncremental(execution, *run);
+    Enqueue(execution);
   }
 }
 
@@ -341,10 +342,8 @@ bool Executor::CopyPiece(InputCopy& copy) {
   copy.buffers.clear();
   const std::vector<TensorDesc>& inputs = copy.execution->desc().inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Arrived(copy.execution,
-            {.tensor_index = static_cast<uint32_t>(i),
-             .data = Payload(nullptr, 0, 0, SpannedBytes(inputs[i]))},
-            /*run=*/nullptr);
+    Arrived(copy.execution, {.tensor_index = static_cast<uint32_t>(i),
+                             .data = Payload(nullptr, 0, 0, SpannedBytes(inputs[i]))});
   }
   return false;
 }
@@ -397,19 +396,20 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
   SubmitReady();
 }
 
-void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution, IncrementalRun& run) {
+void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution) {
+  std::shared_ptr<IncrementalRun> run;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
     const absl::Time now = absl::Now();
     if (!execution->progress_.Enqueue(now) || !execution->progress_.Submit(now)) return;
-    execution->incremental_run_ = nullptr;
+    run.swap(execution->incremental_run_);
     statistics_.Leave(Stage::kQueued);
     statistics_.Enter(Stage::kRunning);
     LeaveQueue(*execution);
     const absl::MutexLock lock(&mutex_);
     queues_.Remove(*execution);
   }
-  Computed(execution, run.Finish());
+  Computed(execution, run->Finish());
 }
 
 std::shared_ptr<Execution> Executor::NextReady() {

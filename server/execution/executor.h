@@ -54,17 +54,16 @@ class Executor {
   // call's origin, which returns the place.
   absl::Status BeginStream(RequestOrigin& origin);
 
-  // Copies the chunk into the input buffer, and the last chunk sends the execution to the device;
-  // or has the device compute with the chunk, and the last chunk completes the outputs. A chunk
-  // that
-  //  does not fit ends the execution. `field` is the path of the chunk in its message:
-  // "chunks[0]".
+  // Copies the chunk into the input buffer; the last chunk sends the execution to the device. In an
+  // incremental run, the device computes with the chunk instead, and the last chunk completes the
+  // outputs. A chunk that does not fit ends the execution. `field` is the path of the chunk in its
+  // message: "chunks[0]".
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Copies all inputs on threads of the executor: `read` fills `to` with the bytes of an input from
   // `offset` on, for several parts at a time. An error that it returns ends the execution. Chunks
-  // must not be received as well.
+  // must not be received as well, and the request must say input_is_shared.
   using ReadInput =
       std::function<absl::Status(size_t input, uint64_t offset, absl::Span<std::byte> to)>;
   void ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInput read)
@@ -126,17 +125,16 @@ class Executor {
   void LeaveQueue(const Execution& execution);
   struct InputCopy;
   bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The bytes of `chunk` are in the buffer, or `run` has them.
-  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
-               IncrementalRun* run) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes of `chunk` are in the buffer, or the incremental run has them.
+  void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void PrepareIncremental(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool AllocateOutputs(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void Enqueue(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
-  void FinishIncremental(const std::shared_ptr<Execution>& execution, IncrementalRun& run)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void FinishIncremental(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
   void SubmitReady() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> NextReady() ABSL_LOCKS_EXCLUDED(mutex_);
   void Submit(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -209,7 +209,7 @@ TEST(CpuDevice, RefusesBuffersThatAreMissingOrShort) {
   Prepared prepared = Prepare(*device, ReduceDesc{.input = Float32({100}), .axes = {0}});
   prepared.bindings.inputs = {*device->Allocate(396, BufferUse::kInput)};
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
-            "inputs[0] has 396 bytes; its tensor needs 400.");
+            "inputs[0] has 396 bytes, and needs 400.");
   prepared.bindings.inputs = {*device->Allocate(400, BufferUse::kInput)};
   prepared.bindings.outputs.clear();
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),

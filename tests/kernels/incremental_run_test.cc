@@ -60,7 +60,7 @@ class IncrementalRunTest : public ::testing::Test {
     ASSERT_TRUE(expected.ok()) << expected.status();
     const uint64_t memory_bytes = BytesFor(desc);
     ASSERT_GT(memory_bytes, 0u);
-    EXPECT_LE(memory_bytes, uint64_t{4} << 20);
+    EXPECT_LE(memory_bytes, uint64_t{2} << 20);
     Bindings bindings;
     const auto run = Begin(desc, memory_bytes, bindings);
     ASSERT_TRUE(run.ok()) << run.status();
@@ -135,6 +135,30 @@ TEST_F(IncrementalRunTest, TakesPartsOfAnySize) {
   }
 }
 
+// Several of them in a step, and the last step with fewer.
+TEST_F(IncrementalRunTest, FoldsShortRowsAndNarrowColumns) {
+  for (const ReduceFunction function : {ReduceFunction::kAverage, ReduceFunction::kLogSumExp}) {
+    for (const std::vector<uint32_t>& sizes : {std::vector<uint32_t>{3001, 67},
+                                               {3001, 8000},
+                                               {3001, 3, 19},
+                                               {77, 100, 17},
+                                               {5, 63, 130}}) {
+      ExpectTheSameBytes(ReduceDesc{.function = function, .input = Float32(sizes), .axes = {1}},
+                         65'536);
+    }
+  }
+  ExpectTheSameBytes(HardmaxDesc{.input = Float32({3001, 3, 19}), .axes = {1}}, 5000);
+}
+
+TEST_F(IncrementalRunTest, ClearsWhatFollowsAnOddNumberOfSmallResults) {
+  for (const std::vector<uint32_t>& axes : {std::vector<uint32_t>{0}, {1}, {0, 1}}) {
+    const TensorDesc input = Tensor(DataType::kFloat16, {101, 1031});
+    ExpectTheSameBytes(ReduceDesc{.function = ReduceFunction::kSum, .input = input, .axes = axes},
+                       10'000);
+    ExpectTheSameBytes(HardmaxDesc{.input = input, .axes = axes}, 10'000);
+  }
+}
+
 TEST_F(IncrementalRunTest, IgnoresBytesPastTheEndOfTheInput) {
   const ReduceDesc desc = {
       .function = ReduceFunction::kSum, .input = Float32({1, 100}), .axes = {1}};
@@ -166,8 +190,11 @@ TEST_F(IncrementalRunTest, NeedsTheWholeInputOfOthers) {
   EXPECT_EQ(BytesFor(sum(Float32({64, 64, 1024}), {0, 2})), 0u);
   // So short that rows are gathered.
   EXPECT_EQ(BytesFor(sum(Float32({1024, 3}), {1})), 0u);
-  // Eight rows are too much to collect.
+  // Eight rows, or the states of all columns, are much compared with the input.
   EXPECT_EQ(BytesFor(sum(Float32({64, 65'537}), {0})), 0u);
+  EXPECT_EQ(BytesFor(sum(Float32({8, 16'384}), {0})), 0u);
+  EXPECT_EQ(BytesFor(ArgReduceDesc{.input = Tensor(DataType::kInt8, {2, 1 << 20}), .axes = {0}}),
+            0u);
   EXPECT_EQ(BytesFor(TopKDesc{.input = packed, .axis = 1, .k = 1}), 0u);
   EXPECT_EQ(CreateCpuDevice()->IncrementalBytes(*Validate(sum(Float32({32, 1023}), {1}))), 0u)
       << "so small";
@@ -177,9 +204,15 @@ TEST_F(IncrementalRunTest, RefusesMemoryThatIsTooSmall) {
   const ReduceDesc desc = {
       .function = ReduceFunction::kSum, .input = Float32({64, 1024}), .axes = {1}};
   Bindings bindings;
-  EXPECT_THAT(
-      std::string(Begin(desc, 100, bindings).status().message()),
-      HasSubstr(absl::StrCat("inputs[0] has 100 bytes; its tensor needs ", BytesFor(desc))));
+  EXPECT_THAT(std::string(Begin(desc, 100, bindings).status().message()),
+              HasSubstr(absl::StrCat("inputs[0] has 100 bytes, and needs ", BytesFor(desc))));
+}
+
+TEST_F(IncrementalRunTest, RefusesAnOperatorThatNeedsItsWholeInput) {
+  Bindings bindings;
+  EXPECT_EQ(
+      Begin(TopKDesc{.input = Float32({64, 1024}), .axis = 1, .k = 10}, 100, bindings).status(),
+      absl::FailedPreconditionError("The operator needs its whole input."));
 }
 
 TEST_F(IncrementalRunTest, OtherDevicesHaveNone) {

@@ -44,7 +44,7 @@ TEST_F(StreamStateTest, TriesABeginThatWaitsWhenSomethingEndsOrTheTimeHasCome) {
   Receive();
   ASSERT_TRUE(state_.MayWait(true, At(0)));
   EXPECT_TRUE(state_.MessageWaits());
-  state_.MessageRead(1);
+  state_.ReadDone(true);
   EXPECT_EQ(Next(), "");  // what is behind it waits too
   state_.RetryLater();
   EXPECT_EQ(Next(), "try the begin");
@@ -101,7 +101,7 @@ TEST_F(StreamStateTest, EndsNeitherForADrainNorForAHalfCloseWhileABeginWaits) {
   state_.MessageWaits();
   state_.Drain();
   EXPECT_EQ(Next(), "");
-  state_.HalfClosed();
+  state_.ReadDone(false);
   EXPECT_EQ(Next(), "");
   state_.RetryLater();
   EXPECT_EQ(Next(), "try the begin");
@@ -166,14 +166,14 @@ TEST_F(StreamStateTest, WaitsForTheEndOfWhatEndedWhileItBegan) {
   for (const bool end_comes_first : {true, false}) {
     StreamState state(3);
     EXPECT_TRUE(state.Advance(true).read);
-    state.MessageRead(1);
+    state.ReadDone(true);
     EXPECT_EQ(state.Advance(true).work, Work::kMessage);
     EXPECT_EQ(state.RoomFor(1), Room::kFree);
     const auto execution = AnyExecution();
     if (end_comes_first) state.Ended(1, *execution, Error("late"), kInputMayFollow);
     EXPECT_TRUE(state.Begun(1, execution, true));
     EXPECT_TRUE(state.IsAbandoned(1));
-    state.HalfClosed();
+    state.ReadDone(false);
     state.MessageHandled(At(0));
     StreamState::Actions actions = state.Advance(true);
     EXPECT_EQ(actions.work, Work::kHalfClose);

@@ -40,7 +40,7 @@ class StreamStateTest : public testing::Test {
   // A message has arrived and is being handled.
   void Receive() {
     StartReading();
-    state_.MessageRead(1);
+    state_.ReadDone(true);
     EXPECT_EQ(Next(), "handle a message, read");
   }
   std::shared_ptr<Execution> Begin(uint64_t id) {
@@ -59,7 +59,7 @@ class StreamStateTest : public testing::Test {
   void Handled() { state_.MessageHandled(now_); }
   void HalfClose() {
     StartReading();
-    state_.HalfClosed();
+    state_.ReadDone(false);
     EXPECT_EQ(Next(), "end the inputs");
     state_.HalfCloseHandled();
   }

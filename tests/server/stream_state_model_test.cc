@@ -1,11 +1,9 @@
 // Streams of random events, in every order that a call can meet: what must hold at each step, and
 // at the end.
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -110,8 +108,7 @@ class Call {
       EXPECT_EQ(actions.work == Work::kWaitingBegin, waiting_id_.has_value());
       handles_ = true;
       if (actions.work == Work::kMessage) {
-        ASSERT_FALSE(arrived_.empty());
-        arrived_.pop_front();
+        EXPECT_TRUE(std::exchange(arrived_, false));
         next_step_ = [this] { Handle(); };
       } else if (actions.work == Work::kWaitingBegin) {
         next_step_ = [this, id = *waiting_id_] { TryBegin(id); };
@@ -121,11 +118,7 @@ class Call {
       }
     }
     if (actions.read) {
-      EXPECT_FALSE(reading_ || half_closed_ || finish_.has_value());
-      EXPECT_LT(arrived_.size(), StreamState::kMaxReadAhead);
-      EXPECT_LT(std::accumulate(arrived_.begin(), arrived_.end(), uint64_t{0}),
-                StreamState::kMaxReadAheadBytes);
-      EXPECT_TRUE(arrived_.empty() || !waiting_id_.has_value());
+      EXPECT_FALSE(reading_ || arrived_ || half_closed_ || finish_.has_value());
       reading_ = true;
     }
   }
@@ -136,13 +129,11 @@ class Call {
     reading_ = false;
     if (half_closes_) {
       half_closed_ = true;
-      state_.HalfClosed();
     } else {
-      const uint64_t bytes = OneIn(10) ? StreamState::kMaxReadAheadBytes : 1;
-      arrived_.push_back(bytes);
+      arrived_ = true;
       ++messages_;
-      state_.MessageRead(bytes);
     }
+    state_.ReadDone(!half_closes_);
   }
 
   void Write(StreamState::Reply reply) {
@@ -315,7 +306,7 @@ class Call {
   bool half_closes_ = false;
   bool half_closed_ = false;
   bool reading_ = false;
-  std::deque<uint64_t> arrived_;  // sizes
+  bool arrived_ = false;
   bool writing_ = false;
   bool drained_ = false;
   bool failed_ = false;

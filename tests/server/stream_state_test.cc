@@ -25,36 +25,22 @@ absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(
 
 absl::Status Error(absl::string_view why) { return absl::InternalError(why); }
 
-TEST_F(StreamStateTest, HandlesOneMessageAtATimeAndReadsSomeAhead) {
+TEST_F(StreamStateTest, ReadsOneMessageAndHandlesOneAtATime) {
   EXPECT_EQ(Next(), "read");
   EXPECT_EQ(Next(), "");
-  state_.MessageRead(1);
+  state_.ReadDone(true);
   EXPECT_EQ(Next(), "handle a message, read");
-  for (size_t ahead = 1; ahead < StreamState::kMaxReadAhead; ++ahead) {
-    state_.MessageRead(1);
-    EXPECT_EQ(Next(), "read");  // the first is being handled
-  }
-  state_.MessageRead(1);
+  state_.ReadDone(true);
+  EXPECT_EQ(Next(), "");  // the first is being handled
+  Handled();
+  EXPECT_EQ(Next(), "handle a message, read");
+  Handled();
   EXPECT_EQ(Next(), "");
-  Handled();
-  EXPECT_EQ(Next(), "handle a message, read");
-  Handled();
-  EXPECT_EQ(Next(), "handle a message");
-}
-
-TEST_F(StreamStateTest, ReadsAheadAsFarAsTheMessagesAreSmall) {
-  Receive();
-  state_.MessageRead(StreamState::kMaxReadAheadBytes - 1);
-  EXPECT_EQ(Next(), "read");
-  state_.MessageRead(1);
-  EXPECT_EQ(Next(), "");
-  Handled();
-  EXPECT_EQ(Next(), "handle a message, read");
 }
 
 TEST_F(StreamStateTest, DoesNotReadAheadOnAThreadThatHasOtherWork) {
   EXPECT_EQ(Next(false), "read");
-  state_.MessageRead(1);
+  state_.ReadDone(true);
   EXPECT_EQ(Next(false), "handle a message");
   EXPECT_EQ(Next(false), "");
   Handled();
@@ -108,7 +94,7 @@ TEST_F(StreamStateTest, EndsAfterTheHalfCloseWhenEveryExecutionHasEnded) {
 
 TEST_F(StreamStateTest, EndsTheInputsAfterTheMessagesThatCameBefore) {
   Receive();
-  state_.HalfClosed();
+  state_.ReadDone(false);
   EXPECT_EQ(Next(), "");
   Handled();
   EXPECT_EQ(Next(), "end the inputs");
@@ -121,12 +107,12 @@ TEST_F(StreamStateTest, EndsADrainingStreamThatHasNothingUnderWay) {
   const auto execution = Begin(1);
   state_.Drain();
   EXPECT_EQ(Next(), "");
-  state_.MessageRead(1);  // what comes is still handled
+  state_.ReadDone(true);  // what comes is still handled
   EXPECT_EQ(Next(), "handle a message, read");
   Handled();
   Ready(1, execution);
   EXPECT_EQ(Next(), "write the last of 1");
-  state_.MessageRead(1);
+  state_.ReadDone(true);
   EXPECT_EQ(NextAfterWrite(), "handle a message, read");
   state_.Refused(2, Error("draining"), kInputMayFollow);
   EXPECT_EQ(Next(), "write an error of 2: draining");
@@ -143,7 +129,7 @@ TEST_F(StreamStateTest, EndsAnIdleStreamAtOnceWhenItDrains) {
 TEST_F(StreamStateTest, PrefersTheHalfCloseToTheDrain) {
   EXPECT_EQ(Next(), "read");
   state_.Drain();
-  state_.HalfClosed();
+  state_.ReadDone(false);
   EXPECT_EQ(Next(), "end the inputs");
   state_.HalfCloseHandled();
   EXPECT_EQ(Next(), "finish: OK");
@@ -200,7 +186,7 @@ TEST_F(StreamStateTest, StopsReadingWhileTooManyErrorsWait) {
   for (size_t i = 0; i < StreamState::kMaxWaitingErrors; ++i) {
     state_.Refused(2, Error("refused"), kNoInputFollows);
   }
-  state_.MessageRead(1);
+  state_.ReadDone(true);
   Handled();
   EXPECT_EQ(Next(), "");  // neither the message that came nor another one
   EXPECT_EQ(NextAfterWrite(), "write the last of 1");  // results are no errors
@@ -209,7 +195,7 @@ TEST_F(StreamStateTest, StopsReadingWhileTooManyErrorsWait) {
 
 TEST_F(StreamStateTest, AsksForNoMessageWhileTooManyErrorsWait) {
   EXPECT_EQ(Next(), "read");
-  state_.MessageRead(1);
+  state_.ReadDone(true);
   EXPECT_EQ(Next(false), "handle a message");
   state_.Refused(1, Error("first"), kNoInputFollows);
   EXPECT_EQ(Next(false), "write an error of 1: first");

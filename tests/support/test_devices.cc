@@ -38,7 +38,10 @@ class Devices : public ::testing::Environment {
   OpenedDevice Open(const std::string& name) const {
     if (name == "Reference") return CreateReferenceDevice();
 #if OPMILL_CPU_DEVICE
-    if (name == "Cpu") return CreateCpuDevice({.min_incremental_bytes = 1});
+    if (name == "Cpu") {
+      return CreateCpuDevice(
+          {.min_incremental_bytes = 1});  // so that small cases are incremental too
+    }
 #endif
     D3D12DeviceOptions options;
     options.choice = name == "Hardware" ? AdapterChoice::kHardware : AdapterChoice::kSoftware;

@@ -304,10 +304,9 @@ class CpuDevice : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      std::shared_ptr<const CompiledOperator> compiled, Bindings bindings) override {
+      const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) override {
     return CpuIncrementalRun::Begin(
-        counters_, std::static_pointer_cast<const CompiledCpuOperator>(std::move(compiled)),
-        std::move(bindings));
+        counters_, std::static_pointer_cast<const CompiledCpuOperator>(compiled), bindings);
   }
 
   DeviceCounters counters() const override {

@@ -149,7 +149,7 @@ class Device {
   // Begins an incremental run, which keeps the operator and the buffers alive. A buffer of
   // IncrementalBytes, which must not be 0, is bound in place of the input.
   virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      std::shared_ptr<const CompiledOperator> /*compiled*/, Bindings /*bindings*/) {
+      const std::shared_ptr<const CompiledOperator>& /*compiled*/, const Bindings& /*bindings*/) {
     return absl::UnimplementedError("The device has no incremental runs.");
   }
 

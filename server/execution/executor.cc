@@ -204,7 +204,7 @@ void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution) {
     bindings = execution->buffers_.Bind();
   }
   absl::StatusOr<std::unique_ptr<IncrementalRun>> run =
-      device_.BeginIncremental(std::move(compiled), std::move(bindings));
+      device_.BeginIncremental(compiled, bindings);
   if (!run.ok()) {
     End(execution, run.status());
     return;

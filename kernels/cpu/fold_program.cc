@@ -26,8 +26,6 @@ constexpr uint64_t kPackedWidth = 128;
 constexpr uint64_t kShortWidth = 1024;  // the widest tile, if there are few rows
 constexpr uint64_t kPackedRow = 4096;
 constexpr uint64_t kShortRow = 64;  // shorter rows are transposed and folded as columns
-constexpr uint64_t kStreamedBytes = uint64_t{16}
-                                    << 20;  // larger outputs are written past the caches
 
 FoldKernels KernelsFor(const FoldWork& work) {
   switch (work.function) {
@@ -265,12 +263,7 @@ class FoldProgram : public CpuProgram {
   void FillWithZeros(uint64_t result, uint64_t width, uint64_t begin, uint64_t end,
                      std::byte* output) const {
     const auto fill = [&](uint64_t place, uint64_t count) {
-      std::byte* to = output + place * element_bytes_;
-      if (streams_zeros_) {
-        StreamZeros(to, count * element_bytes_);
-      } else {
-        std::memset(to, 0, count * element_bytes_);
-      }
+      WriteZeros(output + place * element_bytes_, count * element_bytes_, streams_zeros_);
     };
     Walk kept(work_.kept, result);
     if (mode_ == Mode::kPackedColumns) {

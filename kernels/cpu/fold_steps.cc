@@ -13,7 +13,6 @@ namespace {
 constexpr uint64_t kMostLines = 1024;
 // Of columns. It stays in the L2 cache, and has so many rows that the states are seldom loaded.
 constexpr uint64_t kColumnStepBytes = uint64_t{256} << 10;
-constexpr uint64_t kStreamedBytes = uint64_t{16} << 20;  // larger outputs go past the caches
 
 uint64_t LineBytes(const FoldLayout& layout) {
   return layout.count * layout.width * layout.element_bytes;
@@ -66,7 +65,7 @@ class FoldSteps : public CpuSteps {
   void Take(const std::byte* input) override {
     const uint64_t lines = Lines();
     const uint64_t end = position_ + Positions();
-    if (layout_.is_hardmax) WriteZeros();
+    if (layout_.is_hardmax) ClearOutput();
     if (layout_.folds_columns) {
       for (uint64_t i = 0; i < lines; ++i) {
         FoldLine(input + i * LineBytes(layout_), line_ + i, end);
@@ -134,14 +133,9 @@ class FoldSteps : public CpuSteps {
   }
 
   // For the elements of the step.
-  void WriteZeros() const {
+  void ClearOutput() const {
     const uint64_t place = (line_ * layout_.count + position_) * layout_.width;
-    std::byte* const to = output_ + place * layout_.element_bytes;
-    if (streams_zeros_) {
-      StreamZeros(to, bytes());
-    } else {
-      std::memset(to, 0, bytes());
-    }
+    WriteZeros(output_ + place * layout_.element_bytes, bytes(), streams_zeros_);
   }
 
   void Store(uint64_t line, uint64_t at, uint64_t width) const {

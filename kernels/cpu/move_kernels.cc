@@ -143,8 +143,13 @@ void TransposeRows(const std::byte* input, absl::Span<const uint64_t> rows, uint
    element_bytes);
 }
 
-void StreamZeros(std::byte* to, uint64_t size_bytes) {
-  HWY_DYNAMIC_DISPATCH(Zeros)(reinterpret_cast<uint8_t*>(to), static_cast<size_t>(size_bytes));
+void WriteZeros(std::byte* to, uint64_t size_bytes, bool past_caches) {
+  const auto size = static_cast<size_t>(size_bytes);
+  if (past_caches) {
+    HWY_DYNAMIC_DISPATCH(Zeros)(reinterpret_cast<uint8_t*>(to), size);
+  } else {
+    std::memset(to, 0, size);
+  }
 }
 
 void StreamOnes(absl::Span<const uint32_t> positions, uint32_t position, uint32_t one,

@@ -14,10 +14,12 @@ namespace opmill {
 void TransposeRows(const std::byte* input, absl::Span<const uint64_t> rows, uint64_t count,
                    std::byte* columns, uint64_t pitch, uint32_t element_bytes);
 
-// Write past the caches, which saves reading memory that is larger than the caches before it is
-// written. Other threads see what was written after FinishStreams.
-void StreamZeros(std::byte* to, uint64_t size_bytes);
-// to[i] = positions[i] == position ? one : 0, for elements of 2 or 4 bytes.
+// Outputs of at least this size are written past the caches, which saves reading memory that is
+// larger than the caches before it is written. Other threads see what was written after
+// FinishStreams.
+inline constexpr uint64_t kStreamedBytes = uint64_t{16} << 20;
+void WriteZeros(std::byte* to, uint64_t size_bytes, bool past_caches);
+// Past the caches: to[i] = positions[i] == position ? one : 0, for elements of 2 or 4 bytes.
 void StreamOnes(absl::Span<const uint32_t> positions, uint32_t position, uint32_t one,
                 std::byte* to, uint32_t element_bytes);
 void FinishStreams();

@@ -105,10 +105,9 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   }
   if (compiled->dispatch_count_ == 0) return compiled;
 
-  ASSIGN_OR_RETURN(
-      compiled->constants_,
-      pool.Allocate(Placement::kHostInput, compiled->dispatch_count_ * kConstantsStride));
-  compiled->constants_address_ = compiled->constants_.gpu_address();
+  ASSIGN_OR_RETURN(compiled->constants_,
+                   DeviceConstants::Create(pool, compiled->dispatch_count_ * kConstantsStride));
+  compiled->constants_address_ = compiled->constants_.slice().gpu_address();
   std::byte* next = compiled->constants_.data();
   for (const Pass& pass : compiled->plan().passes) {
     for (const Dispatch& dispatch : pass.dispatches) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/d3d12/memory/buffer_pool.h"
 #include "kernels/d3d12/memory/descriptor_heap.h"
+#include "kernels/d3d12/memory/device_constants.h"
 #include "kernels/d3d12/platform.h"
 #include "kernels/d3d12/queue/pacing.h"
 #include "kernels/d3d12/shader/pipeline_cache.h"
@@ -29,6 +30,8 @@ class D3D12CompiledOperator : public CompiledOperator {
   Pace& pace() const { return pace_; }
 
   ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].get(); }
+  // Of all dispatches; empty without any.
+  const DeviceConstants& constants() const { return constants_; }
   ConstantsView constants(size_t pass, size_t dispatch) const;
 
  private:
@@ -40,7 +43,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   uint64_t dispatch_count_ = 0;
   std::vector<PipelineCache::Pipeline> pipelines_;  // one for each of plan().kernels
   std::vector<uint64_t> first_dispatch_;            // index of the first dispatch of each pass
-  BufferSlice constants_;
+  DeviceConstants constants_;
   D3D12_GPU_VIRTUAL_ADDRESS constants_address_ = 0;
 };
 

@@ -1,7 +1,9 @@
 """Operators on the GPU, compared with its read kernel or copy, and with PyTorch on the same GPU. All
-times are the GPU's own."""
+times are the GPU's own, between two timestamps, less the time between two timestamps with nothing between
+them."""
 
 import importlib.util
+import statistics
 
 from kernels import ALL, FIRST, LAST, MIDDLE, Group, Row, cross, random_array, selected
 from results import Chart, Part, Table, number
@@ -26,6 +28,7 @@ GROUPS = [
           + [Row("top_k", LAST, 10)]),
     Group("INT8", (16384, 16384), cross(NARROW, [LAST, FIRST, ALL]) + [Row("top_k", LAST, 10)]),
 ]
+EMPTY_RUNS = 15
 SPIN_CYCLES = 1_000_000  # of the GPU, while the host submits what is measured
 
 
@@ -69,6 +72,7 @@ class Torch:
         self._torch = torch
         self._host = torch.from_numpy(array).pin_memory()
         self.data = self._host.cuda()
+        self.empty = statistics.median(self._between(lambda: None) for _ in range(EMPTY_RUNS))
 
     def prepare(self, row):
         """Returns a function that computes the row and returns its seconds. It has run once."""
@@ -77,6 +81,9 @@ class Torch:
         return lambda: self._seconds(call)
 
     def _seconds(self, call):
+        return self._between(call) - self.empty
+
+    def _between(self, call):
         cuda = self._torch.cuda
         self.data.copy_(self._host, non_blocking=True)
         begun, ended = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
@@ -88,7 +95,13 @@ class Torch:
         return begun.elapsed_time(ended) / 1e3
 
 
-def measure(bench, row, theirs, limit, options):
+def empty_of(bench):
+    """Seconds between two timestamps that follow each other."""
+    row = bench.ask("row", operator="empty")["row"]
+    return statistics.median(bench.ask("run", row=row)["device_s"] for _ in range(EMPTY_RUNS))
+
+
+def measure(bench, row, theirs, limit, empty, options):
     number_of_row = bench.ask("row", **row.words())["row"]
     if options.checks:
         bench.ask("check", row=number_of_row)
@@ -99,9 +112,9 @@ def measure(bench, row, theirs, limit, options):
         note = f"{row.name}: PyTorch: {str(error).splitlines()[0]}"
     found = {"OpMill": [], "limit": [], "PyTorch": [], "executed": []}
     for _ in range(options.repetitions):
-        found["limit"].append(bench.ask("run", row=limit)["device_s"])
+        found["limit"].append(bench.ask("run", row=limit)["device_s"] - empty)
         ours = bench.ask("run", row=number_of_row)
-        found["OpMill"].append(ours["device_s"])
+        found["OpMill"].append(ours["device_s"] - empty)
         found["executed"].append(ours["executed_s"])
         if peer:
             found["PyTorch"].append(peer())
@@ -121,12 +134,15 @@ def run(options):
             limits = {name: bench.ask("row", operator=name)["row"] for name in ("read", "copy")}
             if bench.ask("run", row=limits["read"])["device_s"] == 0:
                 raise BenchError("the device has no timestamps.")
+            empty = empty_of(bench)
             theirs = Torch(array) if has_torch() else None
-            table = Table(f"{group.name}: kernels by the GPU's clock; `run`: with the copies to and from it",
+            less = f"{empty * 1e3:.4f} ms" + (f", {theirs.empty * 1e3:.4f} of PyTorch's" if theirs else "")
+            table = Table(f"{group.name}: kernels by the GPU's clock, less {less} between two timestamps alone; "
+                          "`run`: with the copies to and from it",
                           ["", "OpMill ms", "GB/s", "limit ms", "share", "PyTorch ms", "PyTorch /", "run ms"])
             for row in group.rows:
                 limit = "copy" if row.operator == "hardmax" else "read"
-                found, note = measure(bench, row, theirs, limits[limit], options)
+                found, note = measure(bench, row, theirs, limits[limit], empty, options)
                 add(part, table, group, row, found, (limit, size))
                 table.notes += [note] if note else []
             options.show(part, table)

@@ -171,6 +171,10 @@ absl::StatusOr<Json> Handle(Device& device, KernelRows& rows, const Command& com
       ASSIGN_OR_RETURN(const size_t number, rows.AddReadOnly());
       return Json().Add("row", static_cast<double>(number));
     }
+    if (name == "empty") {
+      ASSIGN_OR_RETURN(const size_t number, rows.AddEmpty());
+      return Json().Add("row", static_cast<double>(number));
+    }
     if (name == "copy") {
       ASSIGN_OR_RETURN(const size_t number, rows.AddCopy());
       return Json().Add("row", static_cast<double>(number));

@@ -108,6 +108,11 @@ absl::StatusOr<size_t> KernelRows::AddReadOnly() { return AddBandwidth("ReadOnly
 
 absl::StatusOr<size_t> KernelRows::AddCopy() { return AddBandwidth("Copy", true); }
 
+absl::StatusOr<size_t> KernelRows::AddEmpty() {
+  const OperatorDesc stand_in = HardmaxDesc{.input = input_, .output = input_, .axes = {0}};
+  return AddPlanned(stand_in, {.input_bytes = {bytes()}}, false);
+}
+
 absl::StatusOr<size_t> KernelRows::AddCpuBandwidth(bool copies) {
   return AddCompiled({.copies = copies},
                      copies ? std::vector<uint64_t>{bytes()} : std::vector<uint64_t>{});

@@ -36,6 +36,8 @@ class KernelRows {
   // Add a row and return its number. Each row has run once when this returns.
   absl::StatusOr<size_t> AddReadOnly();
   absl::StatusOr<size_t> AddCopy();
+  // Nothing between the timestamps: what these take themselves. 0 on a device without them.
+  absl::StatusOr<size_t> AddEmpty();
   absl::StatusOr<size_t> Add(const OperatorDesc& validated);
 
   absl::StatusOr<RunStatistics> Run(size_t row);

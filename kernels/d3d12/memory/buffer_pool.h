@@ -26,13 +26,14 @@ namespace opmill {
 // Each resource belongs to one placement, so that all its slices can share one resource state.
 // Except for scratch, memory that a command list reads is separate from memory that it writes.
 enum class Placement : uint32_t {
-  kHostInput,     // mapped; read by kernels in place (unified) or copied (else)
-  kHostOutput,    // mapped; written by kernels in place (unified) or copied to (else)
-  kDeviceInput,   // copies of inputs
-  kDeviceOutput,  // written, then copied from
-  kScratch,       // written, then read; in one pass too
+  kHostInput,        // mapped; read by kernels in place (unified) or copied (else)
+  kHostOutput,       // mapped; written by kernels in place (unified) or copied to (else)
+  kDeviceInput,      // copies of inputs
+  kDeviceOutput,     // written, then copied from
+  kDeviceConstants,  // written once by a copy
+  kScratch,          // written, then read; in one pass too
 };
-inline constexpr size_t kPlacements = 5;
+inline constexpr size_t kPlacements = 6;
 
 inline constexpr uint64_t kMaxSharedSliceBytes = uint64_t{4} << 20;
 
@@ -90,6 +91,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   // Destroys resources without allocated slices.
   void ReleaseIdle();
+
+  bool unified_memory() const { return options_.unified_memory; }
 
   Usage usage() const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "kernels/base/rounding.h"
 #include "kernels/plan/plan_builder.h"
 
@@ -65,6 +66,18 @@ bool GoTogether(const RunPart& a, const RunPart& b) {
   return true;
 }
 
+// Calls `function` with the run and each fill of the parts' `level`-th pass.
+template <typename Function>
+void ForEachFill(absl::Span<const RunPart> parts, size_t level, const Function& function) {
+  for (const RunPart& part : parts) {
+    const PassPart pass = PassOf(part, level);
+    if (!pass.is_present || !pass.begins()) continue;
+    for (const Fill& fill : part.run->plan->passes[pass.begin.pass].fills) {
+      function(RunOf(part), fill);
+    }
+  }
+}
+
 template <typename Function>
 void ForEachOutput(const QueuedRun& run, const Function& function) {
   for (uint32_t i = 0; i < run.outputs.size(); ++i)
@@ -89,10 +102,10 @@ uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
     continues |= !part.is_first();
   }
   const std::vector<Cohort> cohorts = FormCohorts(parts);
-  UploadInputs(parts);
+  Upload(parts);
   RecordTimestamp(memory_.first_timestamp);
   for (size_t level = 0; level < levels; ++level) {
-    RecordFills(parts, level);
+    if (level > 0) RecordFills(parts, level);
     PrepareLevel(parts, level, continues);
     RecordDispatches(cohorts, level);
   }
@@ -117,29 +130,51 @@ std::vector<Recorder::Cohort> Recorder::FormCohorts(absl::Span<const RunPart> pa
   return cohorts;
 }
 
-void Recorder::UploadInputs(absl::Span<const RunPart> parts) {
-  for (const RunPart& part : parts) {
-    if (!part.is_first()) continue;
-    for (const BufferSlice& target : RunOf(part).device_inputs) {
-      Require(target.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+// What kernels of this list read and the device has not yet, and the fills of the first level.
+void Recorder::Upload(absl::Span<const RunPart> parts) {
+  FindNewConstants(parts);
+  const auto for_each_copy = [&](const auto& copy) {
+    for (const DeviceConstants* constants : copied_constants_) {
+      copy(constants->slice(), constants->source(),
+           D3D12_RESOURCE_STATE_VERTEX_AND_CONSTANT_BUFFER | D3D12_RESOURCE_STATE_COPY_SOURCE);
     }
-  }
+    for (const RunPart& part : parts) {
+      const QueuedRun& run = RunOf(part);
+      for (size_t i = 0; part.is_first() && i < run.device_inputs.size(); ++i) {
+        copy(run.device_inputs[i], run.inputs[i]->slice(),
+             D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+      }
+    }
+  };
+  for_each_copy([this](const BufferSlice& target, const BufferSlice&, D3D12_RESOURCE_STATES) {
+    Require(target.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+  });
   Flush();
-  for (const RunPart& part : parts) {
-    if (!part.is_first()) continue;
-    for (size_t i = 0; i < RunOf(part).device_inputs.size(); ++i) {
-      const BufferSlice& target = RunOf(part).device_inputs[i];
-      const BufferSlice& source = RunOf(part).inputs[i]->slice();
-      list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
-                              source.offset(), std::min(target.size_bytes(), source.size_bytes()));
-    }
-  }
-  for (const RunPart& part : parts) {
+  for_each_copy([this](const BufferSlice& target, const BufferSlice& source,
+                       D3D12_RESOURCE_STATES) {
+    list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(), source.offset(),
+                            std::min(target.size_bytes(), source.size_bytes()));
+  });
+  for_each_copy([this](const BufferSlice& target, const BufferSlice&, D3D12_RESOURCE_STATES state) {
+    Require(target.resource(), state);
+  });
+  for (const RunPart& part : parts) {  // those that an earlier list has copied
     for (const BufferSlice& input : RunOf(part).device_inputs) {
       Require(input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
     }
   }
+  RecordFills(parts, 0);
   Flush();
+}
+
+void Recorder::FindNewConstants(absl::Span<const RunPart> parts) {
+  const auto find = [this](const DeviceConstants& constants) {
+    if (constants.needs_copy() && !absl::c_linear_search(copied_constants_, &constants)) {
+      copied_constants_.push_back(&constants);
+    }
+  };
+  find(memory_.zeros);
+  for (const RunPart& part : parts) find(RunOf(part).compiled->constants());
 }
 
 void Recorder::RecordTimestamp(uint32_t index) {
@@ -148,27 +183,22 @@ void Recorder::RecordTimestamp(uint32_t index) {
 }
 
 void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {
-  for (const bool is_dry : {true, false}) {
-    for (const RunPart& part : parts) {
-      const PassPart pass = PassOf(part, level);
-      if (!pass.is_present || !pass.begins()) continue;
-      for (const Fill& fill : part.run->plan->passes[pass.begin.pass].fills) {
-        if (is_dry) {
-          Require(RunOf(part).BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
-        } else {
-          RecordFill(RunOf(part), fill);
-        }
-      }
-    }
-    Flush();
-  }
+  ForEachFill(parts, level, [this](const QueuedRun& run, const Fill& fill) {
+    Require(run.BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+  });
+  Flush();
+  ForEachFill(parts, level,
+              [this](const QueuedRun& run, const Fill& fill) { RecordFill(run, fill); });
+  ForEachFill(parts, level, [this](const QueuedRun& run, const Fill& fill) {
+    Require(run.BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
+  });
 }
 
 void Recorder::RecordFill(const QueuedRun& run, const Fill& fill) {
   const BufferSlice& target = run.BufferOf(fill.role);
   for (uint64_t done = 0; done < fill.size_bytes; done += kZeroBytes) {
     list_->CopyBufferRegion(target.resource(), target.offset() + fill.offset_bytes + done,
-                            memory_.zeros.resource(), memory_.zeros.offset(),
+                            memory_.zeros.slice().resource(), memory_.zeros.slice().offset(),
                             std::min(kZeroBytes, fill.size_bytes - done));
   }
 }

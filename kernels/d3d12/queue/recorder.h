@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/d3d12/memory/descriptor_heap.h"
+#include "kernels/d3d12/memory/device_constants.h"
 #include "kernels/d3d12/platform.h"
 #include "kernels/d3d12/queue/queued_run.h"
 
@@ -31,7 +32,7 @@ struct RecordingMemory {
   const BufferSlice& constants;  // ConstantBytes
   // kZeroBytes of zeros, the source of fills: the driver's copies are much faster than typed stores
   // (0.7 GB/s on lavapipe).
-  const BufferSlice& zeros;
+  const DeviceConstants& zeros;
   ID3D12QueryHeap* timestamps = nullptr;  // null: none
   uint32_t first_timestamp = 0;           // before the kernels; the next one is after them
 };
@@ -44,6 +45,8 @@ class Recorder {
   // May be called once. Returns the number of dispatches.
   uint32_t Record(absl::Span<const RunPart> parts);
   uint32_t barrier_calls() const { return barrier_calls_; }
+  // What the list copies to the device. It stays there once the list has been submitted.
+  absl::Span<const DeviceConstants* const> copied_constants() const { return copied_constants_; }
 
  private:
   // A resource that kernels write or that is a copy target. Other resources stay in the state to
@@ -65,7 +68,8 @@ class Recorder {
   };
   static std::vector<Cohort> FormCohorts(absl::Span<const RunPart> parts);
 
-  void UploadInputs(absl::Span<const RunPart> parts);
+  void Upload(absl::Span<const RunPart> parts);
+  void FindNewConstants(absl::Span<const RunPart> parts);
   void RecordFills(absl::Span<const RunPart> parts, size_t level);
   // Makes what earlier levels have written visible to the kernels of this one.
   void PrepareLevel(absl::Span<const RunPart> parts, size_t level, bool continues);
@@ -90,6 +94,7 @@ class Recorder {
   ID3D12PipelineState* pipeline_ = nullptr;  // the last one set in the list
   std::vector<Tracked> tracked_;
   std::vector<D3D12_RESOURCE_BARRIER> barriers_;  // not recorded yet
+  std::vector<const DeviceConstants*> copied_constants_;
   uint32_t barrier_calls_ = 0;
 };
 

@@ -67,7 +67,7 @@ absl::Status Submission::Initialize() {
   RETURN_IF_ERROR(health_->Check(list_->Close(), "Close"));
   ASSIGN_OR_RETURN(heap_, DescriptorHeap::Create(device_, *health_,
                                                  options_.frames_in_flight * kMaxBatchDispatches));
-  ASSIGN_OR_RETURN(zeros_, pool_->Allocate(Placement::kHostInput, kZeroBytes));
+  ASSIGN_OR_RETURN(zeros_, DeviceConstants::Create(*pool_, kZeroBytes));
   std::memset(zeros_.data(), 0, kZeroBytes);
   if (options_.measure_device_time) RETURN_IF_ERROR(CreateTimestamps());
 
@@ -233,6 +233,7 @@ absl::Status Submission::Submit(InFlight& in_flight) {
   queue_->ExecuteCommandLists(1, lists);
   in_flight.fence_value = ++last_fence_value_;
   counters_.submissions.fetch_add(1, std::memory_order_relaxed);
+  for (const DeviceConstants* copied : recorder.copied_constants()) copied->SetCopied();
   // From here on the device may be at work with the batch's memory. A signal fails only on a lost
   // device, which the completing thread finds out about.
   static_cast<void>(health_->Check(queue_->Signal(fence_.Get(), in_flight.fence_value), "Signal"));

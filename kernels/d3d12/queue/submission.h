@@ -110,7 +110,7 @@ class Submission {
   const uint64_t* timestamp_values_ = nullptr;
   uint64_t timestamp_frequency_ = 0;
   std::unique_ptr<DescriptorHeap> heap_;
-  BufferSlice zeros_;
+  DeviceConstants zeros_;
   Event fence_event_;
   std::vector<Frame> frames_;
   uint64_t last_fence_value_ = 0;      // of the submitting thread

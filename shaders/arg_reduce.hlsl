@@ -34,6 +34,32 @@ Part Join(Part a, Part b) {
 #elif VECTOR_ELEMENTS > 4
 // The key in the high bits and the turn plus 1 in the low bits, so that one comparison also decides
 // between equal keys.
+#define HIGH_ELEMENTS 1
+#define KEY_MASK (ELEMENT_MASK << ELEMENT_SHIFT)
+#define EACH_ELEMENT(bits) ((bits) * (ELEMENT_BITS == 8 ? 0x01010101u : 0x00010001u))
+
+// The elements of a vector as keys, all at once, in place.
+#define PREPARE_ITEM OrderElements
+uint4 OrderElements(uint4 v) {
+#if IS_FLOAT
+  // No sum carries into the next element.
+  uint4 magnitudes = v & EACH_ELEMENT(0x7FFFu);
+  uint4 nans = (magnitudes + EACH_ELEMENT(0x7FFFu - INFINITY_BITS)) & EACH_ELEMENT(SIGN_BIT);
+  uint4 minus_zeros = ~(magnitudes + EACH_ELEMENT(0x7FFFu)) & v & EACH_ELEMENT(SIGN_BIT);
+  [branch] if (any((nans | minus_zeros) != 0)) {
+    // NaNs become the NaN with the best key, whichever sign that has.
+    v ^= minus_zeros;
+    v |= (nans >> 15) * ELEMENT_MASK;
+    v &= ~(LARGEST ? nans : (uint4)0);
+  }
+  v ^= ((v >> 15) & EACH_ELEMENT(1u)) * 0x7FFFu;
+#endif
+#if IS_FLOAT || IS_SIGNED_INT
+  v ^= EACH_ELEMENT(SIGN_BIT);
+#endif
+  return LARGEST ? v : ~v;
+}
+
 struct Walked {
   UINTS code;
 };
@@ -44,14 +70,14 @@ Walked NothingWalked() {
   return w;
 }
 
-void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
-  UINTS code = (CandidateKeyOf(bits) << 16) | ((turn + 1) ^ (~c.position_mask & 0xFFFFu));
+void TakeOne(inout Walked w, BITS keys, BOOLS inside, uint turn) {
+  UINTS code = (keys & KEY_MASK) | ((turn + 1) ^ (~c.position_mask & 0xFFFFu));
   w.code = max(w.code, inside ? code : (UINTS)0);
 }
 
 UINTS TurnOf(Walked w) { return ((w.code ^ ~c.position_mask) & 0xFFFFu) - 1; }
 BOOLS HasWalked(Walked w) { return w.code != 0; }
-BITS KeyOf(Walked w) { return w.code >> 16; }
+BITS KeyOf(Walked w) { return w.code >> ELEMENT_SHIFT; }
 #else
 struct Walked {
   BITS key;
@@ -88,7 +114,9 @@ void Take(inout Walked w, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS i
 }
 #endif
 
+#ifndef HIGH_ELEMENTS
 #define HIGH_ELEMENTS 0
+#endif
 
 #if IS_WIDE
 #define PART_WORDS 3

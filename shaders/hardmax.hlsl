@@ -13,11 +13,16 @@
 #else
 #define ONE_BITS 0x3F800000u
 #endif
+#define WORD_ELEMENTS (VECTOR_ELEMENTS / 4)
 
 Buffer<uint4> Records : register(t0);  // arg_reduce's: key and position
+#if STORE == STORE_ELEMENT
+#define STORED 1
 RWBuffer<uint> Output : register(u0);
-
-groupshared uint2 shared_best[THREADS];
+#else
+#define STORED VECTOR_ELEMENTS
+RWBuffer<uint4> Output : register(u0);
+#endif
 
 uint2 Better(uint2 a, uint2 b) { return CandidateBefore(b.x, b.y, a.x, a.y) ? b : a; }
 
@@ -35,36 +40,81 @@ uint ReducedOutputOffset(uint item) {
   return offset + rest * c.reduced[0].output_stride;
 }
 
-// The lanes that share a result also share its records; the best one is returned to each of them.
-uint FindPosition(Task task, uint lane) {
-  uint base = instance.read0 + task.unit * c.read_stride;
-  uint2 best = Records[base].xy;
-  if (c.record_count > 1) {
-    [loop] for (uint record = task.part; record < c.record_count; record += task.step) {
-      best = Better(best, Records[base + record * c.read_item_stride].xy);
-    }
-    shared_best[lane] = best;
-    GroupMemoryBarrierWithGroupSync();
-    [loop] for (uint stride = task.step / 2; stride > 0; stride /= 2) {
-      if (task.part < stride) {
-        best = Better(best, shared_best[lane + (stride << c.part_shift)]);
-        shared_best[lane] = best;
-      }
-      GroupMemoryBarrierWithGroupSync();
-    }
-    best = shared_best[lane - (task.part << c.part_shift)];
+// The item of a result that is 1. More than one record is rare: an input of more than one view
+// leaves them.
+uint FindOne(uint result) {
+  uint at = instance.read0 + result;
+  uint2 best = Records[at].xy;
+  [loop] for (uint record = 1; record < c.record_count; ++record) {
+    at += c.record_stride;
+    best = Better(best, Records[at].xy);
   }
-  return best.y;
+  return best.y - c.first_position;
 }
+
+#if STORE == STORE_OF_COLUMNS
+
+#define ITEM_ELEMENTS 1
+#define UNIT_RESULTS VECTOR_ELEMENTS
+
+// The ones of a vector of results: of the first elements of its words, and of the second ones.
+struct Ones {
+  uint4 first;
+  uint4 second;
+};
+
+Ones FindOnes(uint unit) {
+  Ones ones;
+  uint result = unit * VECTOR_ELEMENTS;
+  [unroll] for (uint word = 0; word < 4; ++word) {
+    ones.first[word] = FindOne(result + word * WORD_ELEMENTS);
+    ones.second[word] =
+        WORD_ELEMENTS == 2 ? FindOne(result + word * WORD_ELEMENTS + 1) : 0xFFFFFFFFu;
+  }
+  return ones;
+}
+
+uint4 Stored(Ones ones, uint item) {
+  uint4 words = ones.first == item ? (uint4)ONE_BITS : (uint4)0;
+#if WORD_ELEMENTS == 2
+  words |= ones.second == item ? (uint4)(ONE_BITS << 16) : (uint4)0;
+#endif
+  return words;
+}
+
+#elif STORE == STORE_OF_ROW
+
+#define Ones uint
+#define FindOnes FindOne
+#define ITEM_ELEMENTS VECTOR_ELEMENTS
+#define UNIT_RESULTS 1
+
+uint4 Stored(uint one, uint item) {
+  uint element = one - item * VECTOR_ELEMENTS;
+  uint bits = ONE_BITS << (element % WORD_ELEMENTS * 16);
+  return uint4(0, 1, 2, 3) == element / WORD_ELEMENTS ? (uint4)bits : (uint4)0;
+}
+
+#else
+
+#define Ones uint
+#define FindOnes FindOne
+#define ITEM_ELEMENTS 1
+#define UNIT_RESULTS 1
+
+uint Stored(uint one, uint item) { return item == one ? ONE_BITS : 0; }
+
+#endif
 
 [numthreads(THREADS, 1, 1)]
 void WriteOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Task task = FindTask(EnterGroup(group), lane);
-  uint one_at = FindPosition(task, lane) - c.first_position;
+  Ones ones = FindOnes(task.unit);
   if (task.exists) {
-    uint base = instance.write0 + c.output_base + KeptOffsets(task.unit).output;
+    uint base = c.output_base + KeptOffsets(task.unit * UNIT_RESULTS).output;
     [loop] for (uint item = task.first; item < task.end; item += task.step) {
-      Output[base + ReducedOutputOffset(item)] = item == one_at ? ONE_BITS : 0;
+      uint offset = base + ReducedOutputOffset(item * ITEM_ELEMENTS);
+      Output[instance.write0 + offset / STORED] = Stored(ones, item);
     }
   }
 }

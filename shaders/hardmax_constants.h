@@ -4,6 +4,11 @@
 
 #include "constants.h"
 
+// STORE: what a lane stores at a step, an item.
+#define STORE_ELEMENT 0
+#define STORE_OF_ROW 1      // a vector of one result
+#define STORE_OF_COLUMNS 2  // a vector of neighboring results, which are a unit
+
 OPMILL_SHARED_BEGIN
 
 // Units are results; items are the elements of one, as task.hlsli divides them.
@@ -20,10 +25,9 @@ struct HardmaxConstants {
   uint lane_bits;
   uint part_shift;
   uint output_base;
-  uint first_position;    // of item 0 in the complete reduction
-  uint record_count;      // arg_reduce's records of one result
-  uint read_stride;       // records from one result to the next
-  uint read_item_stride;  // and from one record of a result to the next
+  uint first_position;  // of item 0 in the complete reduction
+  uint record_count;    // arg_reduce's records of one result
+  uint record_stride;   // records from one of a result to the next
 };
 
 OPMILL_SHARED_END

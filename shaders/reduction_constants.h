@@ -13,13 +13,16 @@
 #define LOAD_COLUMN_SHIFTED 5  // the same where it starts inside a vector
 
 // RESULT: what is stored.
-#define RESULT_RECORD 0  // a state, for a later pass
+#define RESULT_RECORD 0  // a state, for the next pass
 #define RESULT_WORD 1    // an output of at most 4 bytes
 #define RESULT_PAIR 2    // an output of 8 bytes
 
 // The most items of a lane of arg_reduce: it counts them, with the 4 sets of a vector of bytes, in
 // 16 bits.
 #define MOST_LANE_ITEMS (65533 / 4)
+
+// The most words of a state.
+#define MOST_PART_WORDS 3
 
 OPMILL_SHARED_BEGIN
 
@@ -52,11 +55,9 @@ struct ReductionConstants {
   uint reduced_count;  // elements reduced into one result, over all dispatches
   uint position_mask;  // arg_reduce: ~0 for the last of equals, 0 for the first
 
-  uint record_base;       // first record that is written
-  uint record_stride;     // written records from one result to the next
-  uint split_stride;      // and from one split of a result to the next
-  uint read_stride;       // LOAD_RECORD: records that are read from one result to the next
-  uint read_item_stride;  // and from one item of a result to the next
+  uint partials_base;  // JOINS: where states start, after a counter for each tile
+  uint record_base;    // RESULT_RECORD: the record of the first result
+  uint record_stride;  // LOAD_RECORD: records from one item of a result to the next
 };
 
 OPMILL_SHARED_END

@@ -170,14 +170,27 @@ std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const Slic
   return slices;
 }
 
-uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector) {
-  uint64_t alignment = std::gcd(space.input_base, vector);
+namespace {
+
+uint64_t AlignmentOf(const IterationSpace& space, uint64_t base, uint64_t SpaceDim::*stride,
+                     const SpaceDim* skip, uint64_t vector) {
+  uint64_t alignment = std::gcd(base, vector);
   for (const auto* dims : {&space.kept, &space.reduced}) {
     for (const SpaceDim& dim : *dims) {
-      if (&dim != skip) alignment = std::gcd(alignment, dim.input_stride);
+      if (&dim != skip) alignment = std::gcd(alignment, dim.*stride);
     }
   }
   return alignment;
+}
+
+}  // namespace
+
+uint64_t InputAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector) {
+  return AlignmentOf(space, space.input_base, &SpaceDim::input_stride, skip, vector);
+}
+
+uint64_t OutputAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector) {
+  return AlignmentOf(space, space.output_base, &SpaceDim::output_stride, skip, vector);
 }
 
 }  // namespace opmill

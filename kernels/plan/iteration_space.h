@@ -74,9 +74,10 @@ std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const Slic
 // of at least a quarter of the limit.
 constexpr uint64_t MostParts(uint64_t span, uint64_t limit) { return CeilDiv(span, limit / 4); }
 
-// The largest power of two, at most `vector`, that divides every element offset when the dimension
-// `skip` is read vector by vector.
-uint64_t CommonAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
+// The largest power of two, at most `vector`, that divides every element offset of the input, or of
+// the output, when the dimension `skip` is walked vector by vector.
+uint64_t InputAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
+uint64_t OutputAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
 
 }  // namespace opmill
 

@@ -84,8 +84,8 @@ struct Fill {
   uint64_t size_bytes = 0;
 };
 
-// The dispatches and fills of one pass are independent of each other. The next pass sees what this
-// pass has written.
+// The dispatches of one pass are independent of each other, and see its fills. The next pass sees
+// what this pass has written.
 struct Pass {
   std::vector<Dispatch> dispatches;
   std::vector<Fill> fills;

@@ -59,21 +59,31 @@ void PlanBuilder::NextPass() {
   if (!pass().dispatches.empty() || !pass().fills.empty()) plan_.passes.emplace_back();
 }
 
-void PlanBuilder::NextPassAfterFills() {
-  if (!pass().fills.empty()) NextPass();
-}
-
 void PlanBuilder::Add(Dispatch dispatch) {
   if (full()) return;
   ++dispatches_;
   pass().dispatches.push_back(std::move(dispatch));
 }
 
-uint64_t PlanBuilder::ReserveRecords(uint64_t count) {
+uint64_t PlanBuilder::Reserve(uint64_t size_bytes) {
   const uint64_t offset = scratch_end_;
-  scratch_end_ = RoundUp(offset + count * kVectorBytes, 256);
+  scratch_end_ = RoundUp(offset + size_bytes, 256);
   scratch_high_ = std::max(scratch_high_, scratch_end_);
   return offset;
+}
+
+uint64_t PlanBuilder::ReserveRecords(uint64_t count) { return Reserve(count * kVectorBytes); }
+
+BufferView PlanBuilder::ReserveCounted(uint64_t counters, uint64_t words) {
+  const uint64_t offset = Reserve((counters + words) * sizeof(uint32_t));
+  pass();
+  plan_.passes.front().fills.push_back({.role = BufferRole::Scratch(),
+                                        .offset_bytes = offset,
+                                        .size_bytes = counters * sizeof(uint32_t)});
+  return {.role = BufferRole::Scratch(),
+          .format = ViewFormat::kUint32,
+          .offset_bytes = offset,
+          .element_count = counters + words};
 }
 
 absl::StatusOr<OperatorPlan> PlanBuilder::Finish(std::vector<uint64_t> input_bytes,

@@ -33,8 +33,6 @@ class PlanBuilder {
 
   // Starts a new pass: later steps see what earlier ones have written.
   void NextPass();
-  // The same if this pass has fills, for steps that write the same output.
-  void NextPassAfterFills();
   void Add(Dispatch dispatch);
   void Add(Fill fill) { pass().fills.push_back(fill); }
 
@@ -42,6 +40,9 @@ class PlanBuilder {
   // and Finish returns an error.
   bool full() const { return dispatches_ >= kMaxSlices; }
 
+  // Reserves scratch for counters, which the first pass sets to zero, and words behind them.
+  // Returns a view of both.
+  BufferView ReserveCounted(uint64_t counters, uint64_t words);
   // Reserves scratch for records, and returns its byte offset.
   uint64_t ReserveRecords(uint64_t count);
   // Release(mark) frees the scratch that was reserved after Mark, for parts of the work that follow
@@ -55,6 +56,7 @@ class PlanBuilder {
 
  private:
   Pass& pass();
+  uint64_t Reserve(uint64_t size_bytes);
 
   PlanOptions options_;
   OperatorPlan plan_;

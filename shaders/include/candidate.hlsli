@@ -10,6 +10,15 @@ BOOLS CandidateBefore(BITS a_key, UINTS a_position, BITS b_key, UINTS b_position
 
 // LARGEST: the largest element has the best key. NAN_FIRST: NaN is the best of all, as searches of
 // extremes want it; otherwise it stands above +inf, so that the smallest come without it.
+#if IS_FLOAT && NAN_FIRST && ELEMENT_MASK == 0xFFFFFFFFu
+// A negative number becomes minus its magnitude, which folds -0. The sum puts -inf at 0, and NaNs of
+// either sign above +inf.
+BITS CandidateKeyOf(BITS bits) {
+  bits = LARGEST ? bits : bits ^ SIGN_BIT;
+  UINTS sign = (UINTS)((INTS)bits >> 31);
+  return min((bits ^ (sign & ~SIGN_BIT)) - sign + INFINITY_BITS, 2 * INFINITY_BITS + 1);
+}
+#else
 BITS CandidateKeyOf(BITS bits) {
   BITS key = NumberKey(FoldZero(bits));
 #if IS_FLOAT && !NAN_FIRST
@@ -23,3 +32,4 @@ BITS CandidateKeyOf(BITS bits) {
 #endif
   return key;
 }
+#endif

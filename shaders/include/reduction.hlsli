@@ -7,6 +7,7 @@
 //   Take(inout Part, BITS x 4, BOOLS x 4, turn)
 //                                              folds those of four elements that are inside
 //   HIGH_ELEMENTS                              1 if Take needs elements in the high bits of words
+//   PREPARE_ITEM(uint4)                        optional: what Take sees instead of an item's vector
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the bits of the output, or the position
 // With TRACKS_POSITION 1, a lane folds into a Walked instead of a Part; it holds the turn of its
@@ -16,6 +17,7 @@
 //   LOAD, RESULT  reduction_constants.h
 //   DIMS          1 if items are found by division: in rows of several runs, and with several
 //                 reduced dimensions
+//   JOINS         1 if groups share results: each leaves its part, and the last one joins all
 //   THREADS       lanes of a group
 #include "include/kept_dims.hlsli"
 #include "include/each_set.hlsli"
@@ -29,6 +31,13 @@ RWBuffer<uint2> Output : register(u0);
 #else
 RWBuffer<uint> Output : register(u0);
 #endif
+#if JOINS
+RWBuffer<uint> Partials : register(u1);
+#endif
+
+// Adds at most this many parts one after another: each addition may lose half a unit in the last
+// place.
+#define CHAIN 16
 
 // --- the walk ---
 
@@ -41,19 +50,15 @@ Part PartOfRecord(uint4 record) {
   return PartOfWords(words);
 }
 
-// Adds at most this many records one after another: each addition may lose half a unit in the last
-// place.
-#define CHAIN 16
-
 Part Walk(Task task) {
   Part total = EmptyPart();
-  uint base = instance.read0 + task.unit * c.read_stride;
+  uint base = instance.read0 + task.unit;
   uint item = task.first;
   [loop] while (item < task.end) {
     Part chain = EmptyPart();
     uint stop = min(task.end, item + CHAIN * task.step);
     [loop] for (; item < stop; item += task.step) {
-      chain = Join(chain, PartOfRecord(Input[base + item * c.read_item_stride]));
+      chain = Join(chain, PartOfRecord(Input[base + item * c.record_stride]));
     }
     total = Join(total, chain);
   }
@@ -63,6 +68,10 @@ Part Walk(Task task) {
 #else
 
 #include "include/reduction_items.hlsli"
+
+#ifndef PREPARE_ITEM
+#define PREPARE_ITEM(v) v
+#endif
 
 #if TRACKS_POSITION
 #include "include/reduction_position.hlsli"
@@ -115,10 +124,10 @@ WalkedSets Walk(Task task) {
     Place p1 = FindItem(task.base, in1 ? item + task.step : item);
     Place p2 = FindItem(task.base, in2 ? item + 2 * task.step : item);
     Place p3 = FindItem(task.base, in3 ? item + 3 * task.step : item);
-    uint4 v0 = LoadItem(p0);
-    uint4 v1 = LoadItem(p1);
-    uint4 v2 = LoadItem(p2);
-    uint4 v3 = LoadItem(p3);
+    uint4 v0 = PREPARE_ITEM(LoadItem(p0));
+    uint4 v1 = PREPARE_ITEM(LoadItem(p1));
+    uint4 v2 = PREPARE_ITEM(LoadItem(p2));
+    uint4 v3 = PREPARE_ITEM(LoadItem(p3));
     EACH_SET(TAKE)
     turn += 4 * SETS;
     item += 4 * task.step;
@@ -132,13 +141,17 @@ WalkedSets Walk(Task task) {
 
 #include "include/reduction_share.hlsli"
 
-void Store(Words words, uint result, uint output_offset, uint split, uint component, Part part) {
+#if JOINS
+#include "include/reduction_join.hlsli"
+#endif
+
+void Store(Part part, uint result, uint output_offset, uint component) {
 #if RESULT == RESULT_RECORD
+  Words words = WordsOf(part);
   uint4 record = 0;
 #define WORD_TO_RECORD(w) record.w = COMPONENT(words.w, component);
   EACH_WORD(WORD_TO_RECORD)
-  uint at = c.record_base + result * c.record_stride + split * c.split_stride;
-  Records[instance.write0 + at] = record;
+  Records[instance.write0 + c.record_base + result] = record;
 #else
   uint at = instance.write0 + c.output_base + output_offset;
 #if TRACKS_POSITION
@@ -158,15 +171,13 @@ void Store(Words words, uint result, uint output_offset, uint split, uint compon
 
 #if IS_COLUMN
 
-void Settle(Task task, Part part, uint lane, uint outer, uint column, uint set) {
-  Share(part, lane, task.part);
+void StoreColumns(Task task, Part part, uint outer, uint column, uint set) {
   if (task.exists && task.part == 0) {
     uint output_offset = KeptOffsets(outer).output;
     [unroll] for (uint i = 0; i < WIDTH; ++i) {
       uint at = column + SLOT_OF(set, i);
       if (at < c.columns) {
-        Store(WordsOf(part), outer * c.columns + at, output_offset + at * c.column_output_stride,
-              task.split, i, part);
+        Store(part, outer * c.columns + at, output_offset + at * c.column_output_stride, i);
       }
     }
   }
@@ -198,7 +209,18 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint column = (task.unit - outer * c.column_units) * SLOTS;
   task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input + column;
   WalkedSets sets = Walk(task);
-#define SETTLE(i) Settle(task, PartOfWalked(sets.s##i, task), lane, outer, column, i);
+#define PART_OF_SET(i) PartOfWalked(sets.s##i, task)
+#if JOINS
+#define LEAVE(i) LeavePart(task, ShareParts(PART_OF_SET(i), lane, task.part), i);
+  EACH_SET(LEAVE)
+  uint splits = SplitsToJoin(task, lane);
+#define SETTLE(i)                                                                              \
+  StoreColumns(task, ShareParts(JoinSplits(task, splits, i), lane, task.part), outer, column, i);
+  if (splits == 0) task.exists = false;
+#else
+#define SETTLE(i) \
+  StoreColumns(task, ShareParts(PART_OF_SET(i), lane, task.part), outer, column, i);
+#endif
   EACH_SET(SETTLE)
 #else
   Offsets at = KeptOffsets(task.unit);
@@ -209,9 +231,13 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   WalkedSets sets = Walk(task);
   Part part = JoinComponents(PartOfWalked(sets.s0, task));
 #endif
-  Share(part, lane, task.part);
-  if (task.exists && task.part == 0) {
-    Store(WordsOf(part), task.unit, at.output, task.split, 0, part);
-  }
+  part = ShareParts(part, lane, task.part);
+#if JOINS
+  LeavePart(task, part, 0);
+  uint splits = SplitsToJoin(task, lane);
+  part = ShareParts(JoinSplits(task, splits, 0), lane, task.part);
+  if (splits == 0) task.exists = false;
+#endif
+  if (task.exists && task.part == 0) Store(part, task.unit, at.output, 0);
 #endif
 }

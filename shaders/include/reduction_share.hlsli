@@ -25,9 +25,9 @@ Part Shown(uint lane) {
   return PartOfWords(words);
 }
 
-// Joins the parts of all lanes that share a unit into the part of the first of them. Each step
+// Returns to the first of the lanes that share a unit the parts of all of them, joined. Each step
 // leaves an eighth of the parts.
-void Share(inout Part mine, uint lane, uint part) {
+Part ShareParts(Part mine, uint lane, uint part) {
   [loop] for (uint parts = 1u << c.lane_bits; parts > 1; parts = (parts + 7) / 8) {
     uint rest = (parts + 7) / 8;
     Show(lane, mine);
@@ -39,4 +39,5 @@ void Share(inout Part mine, uint lane, uint part) {
     }
     GroupMemoryBarrierWithGroupSync();
   }
+  return mine;
 }

@@ -15,9 +15,12 @@ struct Task {
 };
 
 // A group takes adjacent units. Lanes that share a unit are 2^part_shift apart: in rows they are
-// adjacent; in columns adjacent lanes read adjacent vectors instead.
+// adjacent; in columns adjacent lanes read adjacent vectors instead. The first groups take the end of
+// the tensor, which its upload has left in the device's cache.
 Task FindTask(uint flat_group, uint lane) {
   Task task;
+  uint groups = c.tiles * c.splits;
+  flat_group = flat_group < groups ? groups - 1 - flat_group : flat_group;
   task.split = flat_group / c.tiles;
   uint tile = flat_group - task.split * c.tiles;
   uint low = lane & ((1u << c.part_shift) - 1);

@@ -21,7 +21,8 @@ namespace opmill {
 class DispatchChecker {
  public:
   DispatchChecker(const OperatorPlan& plan, const Dispatch& dispatch)
-      : kernel_(plan.kernels[dispatch.kernel]),
+      : plan_(plan),
+        kernel_(plan.kernels[dispatch.kernel]),
         dispatch_(dispatch),
         groups_(dispatch.constants.groups()) {
     const auto type = static_cast<DataType>(Macro("DATA_TYPE", false));
@@ -143,6 +144,7 @@ class DispatchChecker {
     Within(element / vector_, read(0), "the input's vectors");
   }
 
+  const OperatorPlan& plan_;
   const KernelPermutation& kernel_;
   const Dispatch& dispatch_;
   const GroupConstants groups_;

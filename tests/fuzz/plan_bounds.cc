@@ -49,14 +49,31 @@ class ReductionChecker final : public DispatchChecker {
 
   void StoresResults(uint64_t results, uint64_t output_span) {
     if (Macro("RESULT") != RESULT_RECORD) {
-      Demand(c_.splits == 1, "writes an output of which it knows a part");
       Within(c_.output_base + output_span, write(0), "the output");
       written_ = results;
     } else {
-      Within(c_.record_base + (results - 1) * c_.record_stride +
-                 uint64_t{c_.splits - 1} * c_.split_stride,
-             write(0), "the records");
+      Within(c_.record_base + results - 1, write(0), "the records");
     }
+    CheckJoin();
+  }
+
+  // Groups that share results count themselves in counters that start at zero, and leave the parts
+  // of each split behind them.
+  void CheckJoin() {
+    Demand((c_.splits > 1) == (Macro("JOINS") == 1), "shares results without joining them");
+    if (c_.splits == 1) return;
+    const bool is_column = Macro("LOAD") >= LOAD_COLUMN_ALIGNED;
+    const uint64_t words = (is_column ? vector_ : 1) * MOST_PART_WORDS;
+    Within(c_.partials_base + uint64_t{c_.splits} * words * groups_.unit_count - 1, write(1),
+           "the partials");
+    Demand(c_.tiles <= c_.partials_base, "counts tiles among partials");
+    Demand(std::any_of(plan_.passes[0].fills.begin(), plan_.passes[0].fills.end(),
+                       [&](const Fill& fill) {
+                         return fill.role == write(1).role &&
+                                fill.offset_bytes == write(1).offset_bytes &&
+                                fill.size_bytes == uint64_t{c_.partials_base} * 4;
+                       }),
+           "has counters that do not start at zero");
   }
 
   // Without a division there is one dimension, or, in rows, none but the run.
@@ -109,9 +126,8 @@ class ReductionChecker final : public DispatchChecker {
   void Combine() {
     Demand(Macro("RESULT") != RESULT_RECORD, "combines records into records");
     NeedPositions(kept(), groups_.unit_count, "results");
-    Within(uint64_t{groups_.unit_count - 1} * c_.read_stride +
-               uint64_t{c_.item_count - 1} * c_.read_item_stride,
-           read(0), "the records");
+    Within(groups_.unit_count - 1 + uint64_t{c_.item_count - 1} * c_.record_stride, read(0),
+           "the records");
     StoresResults(groups_.unit_count, Span(kept(), &Dim::output_stride));
   }
 
@@ -147,15 +163,34 @@ class HardmaxChecker final : public DispatchChecker {
     const absl::Span<const Dim> kept = DimsOf(c.kept, c.kept_rank);
     const absl::Span<const Dim> reduced = DimsOf(c.reduced, c.reduced_rank);
     NeedSharing(c);
-    NeedPositions(kept, groups_.unit_count, "results");
-    NeedPositions(reduced, c.item_count, "positions");
+    const uint64_t store = Macro("STORE");
+    const uint64_t unit_results = store == STORE_OF_COLUMNS ? vector_ : 1;
+    const uint64_t item_elements = store == STORE_OF_ROW ? vector_ : 1;
+    const uint64_t results = groups_.unit_count * unit_results;
+    NeedPositions(kept, results, "results");
+    NeedPositions(reduced, c.item_count * item_elements, "positions");
     Demand(c.record_count > 0, "reads no records");
-    Within(uint64_t{groups_.unit_count - 1} * c.read_stride +
-               uint64_t{c.record_count - 1} * c.read_item_stride,
-           read(0), "the records");
-    Within(c.output_base + Span(kept, &Dim::output_stride) + Span(reduced, &Dim::output_stride),
-           write(0), "the output");
-    written_ = uint64_t{groups_.unit_count} * c.item_count;
+    Within(results - 1 + uint64_t{c.record_count - 1} * c.record_stride, read(0), "the records");
+    const uint64_t last =
+        c.output_base + Span(kept, &Dim::output_stride) + Span(reduced, &Dim::output_stride);
+    Within(store == STORE_ELEMENT ? last : last / vector_, write(0), "the output");
+    if (store != STORE_ELEMENT) CheckVectors(c.output_base, kept, reduced, store);
+    written_ = results * c.item_count * item_elements;
+  }
+
+  // Each vector that is stored holds neighbors of one dimension, and nothing else.
+  void CheckVectors(uint64_t base, absl::Span<const Dim> kept, absl::Span<const Dim> reduced,
+                    uint64_t store) {
+    const absl::Span<const Dim> walked = store == STORE_OF_ROW ? reduced : kept;
+    Demand(!walked.empty() && walked.back().output_stride == 1 && walked.back().size % vector_ == 0,
+           "stores vectors that its output has not");
+    uint64_t alignment = base % vector_;
+    for (const absl::Span<const Dim> dims : {kept, reduced}) {
+      for (const Dim& dim : dims) {
+        if (&dim != &walked.back()) alignment += dim.output_stride % vector_;
+      }
+    }
+    Demand(alignment == 0, "stores vectors that start inside of others");
   }
 };
 

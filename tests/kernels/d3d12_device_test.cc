@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <iterator>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +16,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/kernels/d3d12_fixture.h"
 #include "tests/support/scratch_directory.h"
 
@@ -100,6 +104,41 @@ TEST_P(D3D12MemoryTest, EachPassSeesTheWritesOfThePreviousOne) {
     const OperatorPlan plan = ShiftPlan(40000, rounds);
     const std::vector<uint8_t> input = Noise(plan.input_bytes[0], rounds);
     ExpectOutput(plan, input, Shifted(input, rounds));
+  }
+}
+
+// Groups end in another order each time.
+TEST_P(D3D12MemoryTest, JoinsSplitsAlikeWhicheverGroupIsLast) {
+  D3D12DeviceOptions options = TestOptions();
+  options.allow_unified_memory = GetParam();
+  options.shader_sources = D3D12DeviceOptions().shader_sources;
+  Open(options);
+  const TensorDesc input = {.data_type = DataType::kFloat32, .sizes = {3, 70001}};
+  std::mt19937 random(1);
+  std::vector<float> values(size_t{3} * 70001);
+  for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
+  for (const uint32_t axis : {0u, 1u}) {
+    const auto desc =
+        Validate(ReduceDesc{.function = ReduceFunction::kSum, .input = input, .axes = {axis}});
+    ASSERT_TRUE(desc.ok()) << desc.status();
+    const auto compiled = device_->Compile(*desc);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    const OperatorPlan& plan = PlanForTest(**compiled);
+    std::vector<uint8_t> bytes(plan.input_bytes[0]);
+    std::memcpy(bytes.data(), values.data(), values.size() * sizeof(float));
+    std::vector<uint8_t> first;
+    for (int round = 0; round < 50; ++round) {
+      Runs runs;
+      std::vector<std::shared_ptr<HostBuffer>> outputs;
+      for (int i = 0; i < 20; ++i) {
+        Bindings bindings = Bound(plan, bytes);
+        outputs.push_back(bindings.outputs[0]);
+        runs.Start(*device_, *compiled, std::move(bindings));
+      }
+      for (const auto& result : runs.Wait()) ASSERT_TRUE(result.ok()) << result.status();
+      if (first.empty()) first = BytesOf(*outputs[0]);
+      for (const auto& output : outputs) ASSERT_TRUE(BytesOf(*output) == first);
+    }
   }
 }
 

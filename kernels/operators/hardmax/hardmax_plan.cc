@@ -7,6 +7,31 @@
 namespace opmill {
 namespace {
 
+// What lanes store at a time, and how they share it.
+struct Storing {
+  uint32_t store = STORE_ELEMENT;
+  Work work;
+};
+
+Storing ChooseStoring(const IterationSpace& space, DataType type) {
+  const uint64_t vector = kVectorBytes / ElementBytes(type);
+  Storing storing = {.work = {.units = space.results(),
+                              .items = space.index_count(),
+                              .most_lane_items = tuning::kMaxLaneItems}};
+  Work& work = storing.work;
+  work.side_by_side =
+      !space.kept.empty() && (space.reduced.empty() ||
+                              space.kept.back().output_stride < space.reduced.back().output_stride);
+  const std::vector<SpaceDim>& dims = work.side_by_side ? space.kept : space.reduced;
+  if (dims.empty() || dims.back().output_stride != 1 || dims.back().size % vector != 0 ||
+      OutputAlignment(space, &dims.back(), vector) != vector) {
+    return storing;
+  }
+  storing.store = work.side_by_side ? STORE_OF_COLUMNS : STORE_OF_ROW;
+  (work.side_by_side ? work.units : work.items) /= vector;
+  return storing;
+}
+
 // Writes the elements of all results of `slice`.
 void AddOnes(PlanBuilder& builder, DataType type, const IterationSpace& slice,
              const RecordSet& records) {
@@ -16,31 +41,28 @@ void AddOnes(PlanBuilder& builder, DataType type, const IterationSpace& slice,
   limits.input_elements = ~uint64_t{0};
   for (const IterationSpace& part : SliceReduced(slice, limits)) {
     if (builder.full()) return;
-    const Work work = {
-        .units = part.results(),
-        .items = part.index_count(),
-        .side_by_side = !part.kept.empty() &&
-                        (part.reduced.empty() ||
-                         part.kept.back().output_stride < part.reduced.back().output_stride),
-        .most_lane_items = tuning::kMaxLaneItems};
-    const PlacedView output = WriteElements(BufferRole::Output(), type, part.output_base,
-                                            OutputSpan(part.kept) + OutputSpan(part.reduced));
+    const Storing storing = ChooseStoring(part, type);
+    const uint64_t span = OutputSpan(part.kept) + OutputSpan(part.reduced);
+    const PlacedView output =
+        storing.store == STORE_ELEMENT
+            ? WriteElements(BufferRole::Output(), type, part.output_base, span)
+            : ReadElements(type, part.output_base, span, BufferRole::Output());
     Dispatch dispatch;
-    dispatch.kernel = builder.Kernel(
-        {.shader = "hardmax",
-         .entry = "WriteOnes",
-         .macros = {{"DATA_TYPE", static_cast<uint32_t>(type)}, {"THREADS", options.threads}}});
+    dispatch.kernel = builder.Kernel({.shader = "hardmax",
+                                      .entry = "WriteOnes",
+                                      .macros = {{"DATA_TYPE", static_cast<uint32_t>(type)},
+                                                 {"STORE", storing.store},
+                                                 {"THREADS", options.threads}}});
     dispatch.reads[0] = records.view;
     dispatch.writes[0] = output.view;
     HardmaxConstants constants = {};
     constants.output_base = output.base;
     constants.first_position = static_cast<uint32_t>(part.index_base);
     constants.record_count = static_cast<uint32_t>(records.count);
-    constants.read_stride = static_cast<uint32_t>(records.result_stride);
-    constants.read_item_stride = static_cast<uint32_t>(records.split_stride);
+    constants.record_stride = static_cast<uint32_t>(records.stride);
     SetDims(part.kept, constants.kept, constants.kept_rank);
     SetDims(part.reduced, constants.reduced, constants.reduced_rank);
-    SetSharing(dispatch, constants, work, ChooseSharing(work, options));
+    SetSharing(dispatch, constants, storing.work, ChooseSharing(storing.work, options));
     builder.Add(std::move(dispatch));
   }
 }

@@ -32,7 +32,8 @@ Sharing ChooseSharing(const Work& work, const PlanOptions& options) {
   const uint64_t tiles = CeilDiv(work.units, threads / lanes);
   uint64_t splits = 1;
   if (!work.in_one_group) {
-    const uint64_t filling = CeilDiv(options.parallel_groups, tiles);
+    // Not more: the last few groups would run alone.
+    const uint64_t filling = std::max<uint64_t>(1, options.parallel_groups / tiles);
     splits = std::max(CeilDiv(work.items, lanes * work.most_lane_items),
                       std::min(filling, CeilDiv(work.items, lanes * tuning::kMinSplitItems)));
   }
@@ -75,7 +76,7 @@ Walk ChooseWalk(const IterationSpace& space, const Folding& folding) {
                .kept_dims = space.kept.size(),
                .reduced_dims = space.reduced.size()};
   if (reduced_neighbors && !(kept_neighbors && inner_kept->size > inner_reduced->size)) {
-    const uint64_t alignment = CommonAlignment(space, inner_reduced, vector);
+    const uint64_t alignment = InputAlignment(space, inner_reduced, vector);
     walk.run_length = inner_reduced->size;
     walk.run_vectors = CeilDiv(vector - alignment + walk.run_length, vector);
     walk.load =
@@ -83,8 +84,8 @@ Walk ChooseWalk(const IterationSpace& space, const Folding& folding) {
     walk.work.items = space.index_count() / walk.run_length * walk.run_vectors;
     walk.reduced_dims -= 1;
   } else if (kept_neighbors) {
-    walk.load = CommonAlignment(space, inner_kept, vector) == vector ? LOAD_COLUMN_ALIGNED
-                                                                     : LOAD_COLUMN_SHIFTED;
+    walk.load = InputAlignment(space, inner_kept, vector) == vector ? LOAD_COLUMN_ALIGNED
+                                                                    : LOAD_COLUMN_SHIFTED;
     walk.column_units = CeilDiv(inner_kept->size, vector);
     walk.work.units = space.results() / inner_kept->size * walk.column_units;
     walk.work.side_by_side = true;
@@ -98,19 +99,16 @@ Walk ChooseWalk(const IterationSpace& space, const Folding& folding) {
   return walk;
 }
 
-KernelPermutation Permutation(const Folding& folding, uint32_t load, bool divides,
-                              uint32_t result) {
+uint32_t AddKernel(PlanBuilder& builder, const Folding& folding, uint32_t load, bool divides,
+                   uint32_t result, bool joins) {
   KernelPermutation kernel = {.shader = folding.shader,
                               .entry = "Reduce",
                               .macros = {{"DATA_TYPE", static_cast<uint32_t>(folding.input_type)},
                                          {"LOAD", load},
                                          {"DIMS", divides ? 1u : 0u},
-                                         {"RESULT", result}}};
+                                         {"RESULT", result},
+                                         {"JOINS", joins ? 1u : 0u}}};
   kernel.macros.insert(kernel.macros.end(), folding.macros.begin(), folding.macros.end());
-  return kernel;
-}
-
-uint32_t Permute(PlanBuilder& builder, KernelPermutation kernel) {
   kernel.macros.push_back({"THREADS", builder.options().threads});
   return builder.Kernel(std::move(kernel));
 }
@@ -122,18 +120,56 @@ PlacedView PlaceOutput(const IterationSpace& space, const ReductionOutput& outpu
   return WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
 }
 
-// Adds a dispatch that reduces `space` and writes one record per result and split, the first one at
+// A kept and reduced slice, and how it is reduced.
+struct ReductionPart {
+  IterationSpace space;
+  Walk walk;
+  Sharing sharing;
+  BufferView partials;  // absent if groups share no results
+};
+
+// What groups leave for each other (reduction_join.hlsli): a counter for each tile, and the states.
+uint64_t PartialsBase(const Sharing& sharing) { return RoundUp(sharing.tiles, 4); }
+
+uint64_t PartialWords(const Folding& folding, const Walk& walk) {
+  const uint64_t results = walk.is_column() ? kVectorBytes / ElementBytes(folding.input_type) : 1;
+  return walk.work.units * results * MOST_PART_WORDS;
+}
+
+ReductionPart PlanPart(PlanBuilder& builder, const Folding& folding, IterationSpace space) {
+  ReductionPart part = {.space = std::move(space)};
+  part.walk = ChooseWalk(part.space, folding);
+  const Work& work = part.walk.work;
+  part.sharing = ChooseSharing(work, builder.options());
+  // One view has the partials of all splits.
+  const uint64_t words = PartialWords(folding, part.walk);
+  const uint64_t room = builder.options().max_view_elements;
+  const uint64_t base = PartialsBase(part.sharing);
+  const uint64_t most_splits = base < room ? std::max<uint64_t>(1, (room - base) / words) : 1;
+  if (part.sharing.splits > most_splits) {
+    part.sharing.split_items = CeilDiv(work.items, most_splits);
+    part.sharing.splits = CeilDiv(work.items, part.sharing.split_items);
+  }
+  if (part.sharing.splits > 1) {
+    part.partials = builder.ReserveCounted(base, part.sharing.splits * words);
+  }
+  return part;
+}
+
+// Adds a dispatch that reduces a part, and writes a record per result, the first one at
 // `record_base`, or, without `records`, the outputs.
-void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
-             const Walk& walk, const Sharing& sharing, const ReductionOutput& output,
-             const RecordSet* records, uint64_t record_base) {
+void AddWalk(PlanBuilder& builder, const Folding& folding, const ReductionPart& part,
+             const ReductionOutput& output, const RecordSet* records, uint64_t record_base) {
+  const IterationSpace& space = part.space;
+  const Walk& walk = part.walk;
   Dispatch dispatch;
-  dispatch.kernel =
-      Permute(builder, Permutation(folding, walk.load, walk.divides(),
-                                   records != nullptr ? RESULT_RECORD : ResultOf(output.type)));
+  dispatch.kernel = AddKernel(builder, folding, walk.load, walk.divides(),
+                              records != nullptr ? RESULT_RECORD : ResultOf(output.type),
+                              part.sharing.splits > 1);
   const PlacedView input = ReadElements(folding.input_type, space.input_base,
                                         InputSpan(space.kept) + InputSpan(space.reduced));
   dispatch.reads[0] = input.view;
+  dispatch.writes[1] = part.partials;
 
   ReductionConstants constants = {};
   constants.input_base = input.base;
@@ -141,13 +177,12 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
   if (records != nullptr) {
     dispatch.writes[0] = records->view;
     constants.record_base = static_cast<uint32_t>(record_base);
-    constants.record_stride = static_cast<uint32_t>(records->result_stride);
-    constants.split_stride = static_cast<uint32_t>(records->split_stride);
   } else {
     const PlacedView placed = PlaceOutput(space, output);
     dispatch.writes[0] = placed.view;
     constants.output_base = placed.base;
   }
+  constants.partials_base = static_cast<uint32_t>(PartialsBase(part.sharing));
   constants.index_base = static_cast<uint32_t>(space.index_base);
   constants.reduced_count = static_cast<uint32_t>(space.index_count());
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
@@ -162,7 +197,7 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const IterationSpace&
           constants.kept_rank);
   SetDims(absl::MakeConstSpan(space.reduced).first(walk.reduced_dims), constants.reduced,
           constants.reduced_rank);
-  SetSharing(dispatch, constants, walk.work, sharing);
+  SetSharing(dispatch, constants, walk.work, part.sharing);
   builder.Add(std::move(dispatch));
 }
 
@@ -171,19 +206,17 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
                 const RecordSet& records, uint64_t reduced_count, const ReductionOutput& output) {
   const Work work = {.units = space.results(),
                      .items = records.count,
-                     .side_by_side = records.result_stride < records.split_stride,
+                     .side_by_side = true,
                      .most_lane_items = tuning::kMaxLaneRecords,
                      .in_one_group = true};
   Dispatch dispatch;
-  dispatch.kernel =
-      Permute(builder, Permutation(folding, LOAD_RECORD, false, ResultOf(output.type)));
+  dispatch.kernel = AddKernel(builder, folding, LOAD_RECORD, false, ResultOf(output.type), false);
   dispatch.reads[0] = records.view;
   const PlacedView placed = PlaceOutput(space, output);
   dispatch.writes[0] = placed.view;
   ReductionConstants constants = {};
   constants.output_base = placed.base;
-  constants.read_stride = static_cast<uint32_t>(records.result_stride);
-  constants.read_item_stride = static_cast<uint32_t>(records.split_stride);
+  constants.record_stride = static_cast<uint32_t>(records.stride);
   constants.reduced_count = static_cast<uint32_t>(reduced_count);
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
   SetDims(space.kept, constants.kept, constants.kept_rank);
@@ -193,23 +226,31 @@ void AddCombine(PlanBuilder& builder, const Folding& folding, const IterationSpa
 
 using UseRecords = absl::FunctionRef<void(const IterationSpace& slice, const RecordSet& records)>;
 
-// Results of one split are stored in the output, if there is one.
+// Results of one part are stored in the output, if there is one.
 void AddSlices(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
                DataType output_type, const ReductionOutput* output, UseRecords use) {
   const PlanOptions& options = builder.options();
   SliceLimits limits = LimitsFor(folding.input_type, output_type, options);
-  // One view must have room for the records of every part and for at least some splits, and for as
-  // many as limit the items of a lane.
-  const uint64_t parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 2);
-  const uint64_t long_parts = CeilDiv(space.index_count(), tuning::kMaxLaneItems);
+  // One view must have room for the records of every part, and for the partials of some splits, or
+  // of as many as limit the items of a lane.
+  const uint64_t most_parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 2);
+  const uint64_t long_splits =
+      MOST_PART_WORDS * (CeilDiv(space.index_count(), tuning::kMaxLaneItems) + 16);
   limits.results =
-      std::max<uint64_t>(1, options.max_view_elements / std::max(16 * parts, parts + long_parts));
+      std::max<uint64_t>(1, options.max_view_elements / std::max(most_parts, long_splits));
+
+  const std::vector<IterationSpace> slices = SliceKept(space, limits);
+  std::vector<std::vector<ReductionPart>> parts(slices.size());
+  for (size_t s = 0; s < slices.size() && s < kMaxSlices; ++s) {
+    for (IterationSpace& part : SliceReduced(slices[s], limits)) {
+      parts[s].push_back(PlanPart(builder, folding, std::move(part)));
+    }
+  }
 
   struct Waiting {
     RecordSet records;
     size_t slice = 0;
   };
-  const std::vector<IterationSpace> slices = SliceKept(space, limits);
   // Records are needed until they are used; then their scratch is reused by the next slices.
   const uint64_t mark = builder.Mark();
   uint64_t records_waiting = 0;
@@ -222,22 +263,7 @@ void AddSlices(PlanBuilder& builder, const Folding& folding, const IterationSpac
   };
   for (size_t s = 0; s < slices.size() && !builder.full(); ++s) {
     const uint64_t result_count = slices[s].results();
-    const std::vector<IterationSpace> parts_of_kept = SliceReduced(slices[s], limits);
-    std::vector<Walk> walks;
-    std::vector<Sharing> sharings;
-    RecordSet records;
-    const uint64_t most_splits =
-        std::max<uint64_t>(1, options.max_view_elements / result_count / parts_of_kept.size());
-    for (const IterationSpace& part : parts_of_kept) {
-      const Work& work = walks.emplace_back(ChooseWalk(part, folding)).work;
-      Sharing sharing = ChooseSharing(work, options);
-      if (sharing.splits > most_splits) {
-        sharing.split_items = CeilDiv(work.items, most_splits);
-        sharing.splits = CeilDiv(work.items, sharing.split_items);
-      }
-      records.count += sharing.splits;
-      sharings.push_back(sharing);
-    }
+    RecordSet records = {.count = parts[s].size(), .stride = result_count};
     const bool has_records = records.count > 1 || output == nullptr;
     if (has_records) {
       const uint64_t record_count = result_count * records.count;
@@ -249,19 +275,14 @@ void AddSlices(PlanBuilder& builder, const Folding& folding, const IterationSpac
       }
       records_waiting += record_count;
       records.view = Records(builder.ReserveRecords(record_count), record_count);
-      // Adjacent lanes write adjacent records.
-      const bool by_split = walks[0].work.side_by_side;
-      records.result_stride = by_split ? 1 : records.count;
-      records.split_stride = by_split ? result_count : 1;
       waiting.push_back({.records = records, .slice = s});
     }
-    if (!has_records) builder.NextPassAfterFills();
     uint64_t record_base = 0;
-    for (size_t p = 0; p < parts_of_kept.size(); ++p) {
-      AddWalk(builder, folding, parts_of_kept[p], walks[p], sharings[p],
+    for (const ReductionPart& part : parts[s]) {
+      AddWalk(builder, folding, part,
               output != nullptr ? *output : ReductionOutput{.type = output_type},
               has_records ? &records : nullptr, record_base);
-      record_base += sharings[p].splits * records.split_stride;
+      record_base += result_count;
     }
   }
   use_all();

@@ -66,16 +66,17 @@ struct ReductionOutput {
   DataType type = DataType::kUnknown;
 };
 
-// Adds a complete reduction to the plan: all slices, and a second pass if groups share results.
+// Adds a complete reduction to the plan: all slices, and a second pass if the elements of a result
+// are in several slices.
 void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationSpace& space,
                   const ReductionOutput& output);
 
-// Records that passes leave for each other: `count` of each result.
+// Records that a pass leaves for the next one: `count` of each result, `stride` apart. Those of
+// adjacent results are adjacent.
 struct RecordSet {
   BufferView view;
   uint64_t count = 0;
-  uint64_t result_stride = 0;
-  uint64_t split_stride = 0;
+  uint64_t stride = 0;
 };
 
 // Adds a reduction that leaves records. `use` adds, for a kept slice of the space, the dispatches

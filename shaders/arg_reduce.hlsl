@@ -71,11 +71,11 @@ Walked NothingWalked() {
 }
 
 void TakeOne(inout Walked w, BITS keys, BOOLS inside, uint turn) {
-  UINTS code = (keys & KEY_MASK) | ((turn + 1) ^ (~c.position_mask & 0xFFFFu));
+  UINTS code = (keys & KEY_MASK) | ((turn + 1) ^ (c.position_mask & 0xFFFFu));
   w.code = max(w.code, inside ? code : (UINTS)0);
 }
 
-UINTS TurnOf(Walked w) { return ((w.code ^ ~c.position_mask) & 0xFFFFu) - 1; }
+UINTS TurnOf(Walked w) { return ((w.code ^ c.position_mask) & 0xFFFFu) - 1; }
 BOOLS HasWalked(Walked w) { return w.code != 0; }
 BITS KeyOf(Walked w) { return w.code >> ELEMENT_SHIFT; }
 #else
@@ -93,13 +93,13 @@ Walked NothingWalked() {
 
 void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
   BITS key = CandidateKeyOf(bits);
-  UINTS ordered = Ordered((UINTS)turn + 1);
+  UINTS ordered = ~Ordered((UINTS)turn + 1);
   BOOLS better = inside && CandidateBefore(key, ordered, w.key, w.turn);
   w.key = better ? key : w.key;
   w.turn = better ? ordered : w.turn;
 }
 
-UINTS TurnOf(Walked w) { return Ordered(w.turn) - 1; }
+UINTS TurnOf(Walked w) { return Ordered(~w.turn) - 1; }
 BOOLS HasWalked(Walked w) { return w.turn != NOWHERE; }
 BITS KeyOf(Walked w) { return w.key; }
 #endif

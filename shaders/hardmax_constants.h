@@ -19,7 +19,6 @@ struct HardmaxConstants {
   uint kept_rank;                       // dimensions in use in kept[]
   uint reduced_rank;                    // and in reduced[]
   uint item_count;
-  uint split_items;
   uint splits;
   uint tiles;
   uint lane_bits;

@@ -35,10 +35,9 @@ struct ReductionConstants {
   uint kept_rank;                       // dimensions in use in kept[]
   uint reduced_rank;                    // and in reduced[]
 
-  uint item_count;   // items of one complete reduction
-  uint split_items;  // of those, the number that one split takes
-  uint splits;       // groups that share one result
-  uint tiles;        // groups of one split
+  uint item_count;  // items of one complete reduction
+  uint splits;      // groups that share one result, and take its items in turns
+  uint tiles;       // groups of one split
   uint lane_bits;
   uint part_shift;
 

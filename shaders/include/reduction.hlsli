@@ -11,7 +11,8 @@
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the bits of the output, or the position
 // With TRACKS_POSITION 1, a lane folds into a Walked instead of a Part; it holds the turn of its
-// element: the number of the lane's items before it, times SETS, plus its set (arg_reduce.hlsl).
+// element, which falls with the position: the number of items that the lane took before, times SETS,
+// plus SETS - 1 less its set (arg_reduce.hlsl).
 //
 // Macros from the plan:
 //   LOAD, RESULT  reduction_constants.h
@@ -105,7 +106,7 @@ struct WalkedSets {
 #define COUNTS(i, n) Inside(in##n, p##n, i)
 #define TAKE(i)                                                                        \
   Take(sets.OF_SET(i), ELEMENTS(i, 0), ELEMENTS(i, 1), ELEMENTS(i, 2), ELEMENTS(i, 3), \
-       COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3), turn + i);
+       COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3), turn + SETS - 1 - i);
 
 // Reads four items at a time, so that their loads are in flight together.
 WalkedSets Walk(Task task) {

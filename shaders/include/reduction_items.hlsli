@@ -17,6 +17,9 @@ uint ReducedOffset(uint flat) {
 #endif
 }
 
+// Lanes walk backwards: the end of a tensor is still in the cache after its upload.
+uint ItemOf(uint turn) { return c.item_count - 1 - turn; }
+
 // Where slot 0 of an item is: in the view, and in rows also in its run. The latter wraps below zero
 // if the vector begins before the run, so that one comparison decides which slots are inside.
 struct Place {
@@ -24,8 +27,9 @@ struct Place {
   uint in_run;
 };
 
-Place FindItem(uint base, uint item) {
+Place FindItem(uint base, uint turn) {
   Place place;
+  uint item = ItemOf(turn);
 #if !IS_ROW
   place.at = base + ReducedOffset(item);
   place.in_run = 0;

@@ -75,11 +75,12 @@ Part LoadPartial(Task task, uint split, uint set) {
 // The lanes that share a unit also share its splits.
 Part JoinSplits(Task task, uint splits, uint set) {
   Part total = EmptyPart();
+  uint lanes = 1u << c.lane_bits;
   uint split = task.part;
   [loop] while (split < splits) {
     Part chain = EmptyPart();
-    uint stop = min(splits, split + CHAIN * task.step);
-    [loop] for (; split < stop; split += task.step) {
+    uint stop = min(splits, split + CHAIN * lanes);
+    [loop] for (; split < stop; split += lanes) {
       chain = Join(chain, LoadPartial(task, split, set));
     }
     total = Join(total, chain);

@@ -1,7 +1,7 @@
 // Part of reduction.hlsli, with TRACKS_POSITION: from the turn of an element to its position.
 Part PartOfWalked(Walked walked, Task task) {
   UINTS turn = TurnOf(walked);
-  UINTS item = task.first + turn / SETS * task.step;
+  UINTS item = c.item_count - 1 - (task.first + turn / SETS * task.step);
 #if !IS_ROW
   UINTS position = item;
 #else
@@ -18,7 +18,7 @@ Part PartOfWalked(Walked walked, Task task) {
   }
 #endif
   UINTS position =
-      before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF(turn % SETS, COMPONENTS);
+      before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF(SETS - 1 - turn % SETS, COMPONENTS);
 #endif
   Part part;
   part.key = KeyOf(walked);

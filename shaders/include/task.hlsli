@@ -1,5 +1,5 @@
 // Which items a lane takes if lanes and groups share units. Reads these constants of the kernel:
-// item_count, split_items, splits, tiles, lane_bits, part_shift.
+// item_count, splits, tiles, lane_bits, part_shift.
 #include "include/dispatch.hlsli"
 
 // Items first, first + step, ... of one unit, below end.
@@ -15,8 +15,9 @@ struct Task {
 };
 
 // A group takes adjacent units. Lanes that share a unit are 2^part_shift apart: in rows they are
-// adjacent; in columns adjacent lanes read adjacent vectors instead. The first groups take the end of
-// the tensor, which its upload has left in the device's cache.
+// adjacent; in columns adjacent lanes read adjacent vectors instead. Splits take turns, so that all
+// groups walk through memory together. The first groups take the end of the tensor, which its upload
+// has left in the device's cache.
 Task FindTask(uint flat_group, uint lane) {
   Task task;
   uint groups = c.tiles * c.splits;
@@ -25,14 +26,15 @@ Task FindTask(uint flat_group, uint lane) {
   uint tile = flat_group - task.split * c.tiles;
   uint low = lane & ((1u << c.part_shift) - 1);
   uint high = (lane >> c.part_shift) >> c.lane_bits;
-  task.step = 1u << c.lane_bits;
-  task.part = (lane >> c.part_shift) & (task.step - 1);
+  uint lanes = 1u << c.lane_bits;
+  task.part = (lane >> c.part_shift) & (lanes - 1);
   task.unit = tile * ((uint)THREADS >> c.lane_bits) + ((high << c.part_shift) | low);
   // Groups that only fill the grid come after the last split.
   task.exists = task.unit < c.groups.unit_count && task.split < c.splits;
   task.unit = min(task.unit, c.groups.unit_count - 1);
-  task.first = task.split * c.split_items + task.part;
-  task.end = min(task.split * c.split_items + c.split_items, c.item_count);
+  task.first = task.split * lanes + task.part;
+  task.step = c.splits * lanes;
+  task.end = task.split < c.splits ? c.item_count : 0;
   task.base = 0;
   return task;
 }

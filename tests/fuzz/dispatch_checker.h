@@ -118,14 +118,10 @@ class DispatchChecker {
     const uint64_t lanes = uint64_t{1} << c.lane_bits;
     Demand(lanes <= threads_, "shares a unit among more lanes than a group has");
     Demand(c.part_shift == 0 || lanes << c.part_shift == threads_, "leaves lanes of a group idle");
-    Demand(uint64_t{c.splits} * c.split_items >= c.item_count &&
-               uint64_t{c.splits - 1} * c.split_items < c.item_count,
-           "splits its items into others than it has");
+    Demand(c.splits >= 1 && c.splits <= c.item_count, "has splits without items");
     if (!mistake_.empty()) return;
     Demand(c.tiles == CeilDiv(groups_.unit_count, threads_ / lanes), "has other tiles than units");
-    Demand(groups() * c.split_items <= uint64_t{kMost} * c.tiles + kMost,
-           "counts items past 32 bits");
-    Demand(c.item_count + 4 * lanes <= kMost, "counts items past 32 bits");
+    Demand(c.item_count + 4 * c.splits * lanes <= kMost, "counts items past 32 bits");
     NeedGroups(uint64_t{c.tiles} * c.splits);
   }
 

@@ -83,7 +83,7 @@ class ReductionChecker final : public DispatchChecker {
     Demand(c_.reduced_rank > 0 || c_.reduced[0].input_stride == 0,
            "steps where nothing is reduced");
     Demand(kernel_.shader != "arg_reduce" || vector_ <= 4 ||
-               c_.split_items >> c_.lane_bits <= MOST_LANE_ITEMS,
+               CeilDiv(c_.item_count, uint64_t{c_.splits} << c_.lane_bits) <= MOST_LANE_ITEMS,
            "has more turns than its kernel counts");
   }
 

@@ -74,13 +74,18 @@ ReductionConstants FirstWalk(const OperatorPlan& plan) {
   return plan.passes[0].dispatches[0].constants.As<ReductionConstants>();
 }
 
+// The most items that a lane takes.
+uint64_t LaneItems(const ReductionConstants& walk) {
+  return CeilDiv(walk.item_count, uint64_t{walk.splits} << walk.lane_bits);
+}
+
 TEST(PlanReduce, SplitsOneLongRowOverGroupsOfWhichTheLastJoinsThem) {
   const OperatorPlan plan = Plan(Sum(Tensor({1 << 24}), {0}));
   EXPECT_THAT(Entries(plan), ElementsAre("Reduce"));
   ASSERT_THAT(plan.passes, SizeIs(1));
   const auto walk = plan.passes[0].dispatches[0].constants.As<ReductionConstants>();
   EXPECT_GE(walk.splits, 16u);
-  EXPECT_LE(walk.split_items, tuning::kMaxSummedItems << walk.lane_bits);
+  EXPECT_LE(LaneItems(walk), tuning::kMaxSummedItems);
   // One tile, and so one counter, which is set to zero before.
   const BufferView& partials = plan.passes[0].dispatches[0].writes[1];
   EXPECT_GE(partials.element_count, walk.partials_base + walk.splits);
@@ -108,8 +113,8 @@ TEST(PlanReduce, LimitsTheStepsOfALane) {
     for (const Pass& pass : Plan(desc).passes) {
       for (const Dispatch& dispatch : pass.dispatches) {
         const auto constants = dispatch.constants.As<ReductionConstants>();
-        EXPECT_GE(constants.split_items, 1u);
-        EXPECT_LE(constants.split_items >> constants.lane_bits, 65535u);
+        EXPECT_GE(LaneItems(constants), 1u);
+        EXPECT_LE(LaneItems(constants), 65535u);
         EXPECT_LE(dispatch.groups[0], 65535u);
         EXPECT_LE(dispatch.groups[1], 65535u);
       }
@@ -171,9 +176,8 @@ uint64_t BytesInFlight(const OperatorPlan& plan) {
   for (const Dispatch& dispatch : plan.passes[0].dispatches) {
     const auto walk = dispatch.constants.As<ReductionConstants>();
     const uint64_t groups = uint64_t{dispatch.groups[0]} * dispatch.groups[1];
-    const uint64_t items = CeilDiv(uint64_t{walk.split_items}, uint64_t{1} << walk.lane_bits);
     lanes += groups * 256;
-    bytes += groups * 256 * std::min<uint64_t>(items, 4) * kVectorBytes;
+    bytes += groups * 256 * std::min<uint64_t>(LaneItems(walk), 4) * kVectorBytes;
   }
   const uint64_t resident = uint64_t{AdapterSize().groups} * 256;
   return lanes <= resident ? bytes : static_cast<uint64_t>(double(bytes) / lanes * resident);

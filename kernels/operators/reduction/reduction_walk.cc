@@ -37,13 +37,11 @@ Sharing ChooseSharing(const Work& work, const PlanOptions& options) {
     splits = std::max(CeilDiv(work.items, lanes * work.most_lane_items),
                       std::min(filling, CeilDiv(work.items, lanes * tuning::kMinSplitItems)));
   }
-  const uint64_t split_items = CeilDiv(work.items, splits);
   return {.lane_bits = static_cast<uint32_t>(std::countr_zero(lanes)),
           .part_shift =
               work.side_by_side ? static_cast<uint32_t>(std::countr_zero(threads / lanes)) : 0,
           .tiles = tiles,
-          .splits = CeilDiv(work.items, split_items),
-          .split_items = split_items};
+          .splits = splits};
 }
 
 namespace {
@@ -139,17 +137,13 @@ uint64_t PartialWords(const Folding& folding, const Walk& walk) {
 ReductionPart PlanPart(PlanBuilder& builder, const Folding& folding, IterationSpace space) {
   ReductionPart part = {.space = std::move(space)};
   part.walk = ChooseWalk(part.space, folding);
-  const Work& work = part.walk.work;
-  part.sharing = ChooseSharing(work, builder.options());
+  part.sharing = ChooseSharing(part.walk.work, builder.options());
   // One view has the partials of all splits.
   const uint64_t words = PartialWords(folding, part.walk);
   const uint64_t room = builder.options().max_view_elements;
   const uint64_t base = PartialsBase(part.sharing);
   const uint64_t most_splits = base < room ? std::max<uint64_t>(1, (room - base) / words) : 1;
-  if (part.sharing.splits > most_splits) {
-    part.sharing.split_items = CeilDiv(work.items, most_splits);
-    part.sharing.splits = CeilDiv(work.items, part.sharing.split_items);
-  }
+  part.sharing.splits = std::min(part.sharing.splits, most_splits);
   if (part.sharing.splits > 1) {
     part.partials = builder.ReserveCounted(base, part.sharing.splits * words);
   }

@@ -39,7 +39,6 @@ struct Sharing {
   uint32_t part_shift = 0;  // 2^part_shift apart
   uint64_t tiles = 1;       // groups that take all units
   uint64_t splits = 1;      // groups that share a unit
-  uint64_t split_items = 0;
 };
 Sharing ChooseSharing(const Work& work, const PlanOptions& options);
 
@@ -48,7 +47,6 @@ template <typename Constants>
 void SetSharing(Dispatch& dispatch, Constants constants, const Work& work, const Sharing& sharing) {
   constants.groups.unit_count = static_cast<uint32_t>(work.units);
   constants.item_count = static_cast<uint32_t>(work.items);
-  constants.split_items = static_cast<uint32_t>(sharing.split_items);
   constants.splits = static_cast<uint32_t>(sharing.splits);
   constants.tiles = static_cast<uint32_t>(sharing.tiles);
   constants.lane_bits = sharing.lane_bits;

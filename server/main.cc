@@ -81,6 +81,10 @@ End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
 int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
   const auto line = opmill::ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status(), 2);
+  if (!line->page.empty()) {
+    std::fputs(line->page.c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
   if (line->list_adapters) return ListAdapters();
   const absl::Duration drain_timeout = line->server.drain_timeout;
   if (line->service == opmill::ServiceAction::kInstall) {
@@ -96,6 +100,9 @@ int Main(const std::vector<std::string>& arguments, opmill::StopSignal& stop) {
   if (!line->log_file.empty()) log = opmill::OpenForAppending(line->log_file);
   if (!log.ok()) return Fail(log.status(), 2);
   opmill::StartLog(line->log_format, line->log_level, *log);
+  for (const std::string& sentence : line->unknown_variables) {
+    opmill::LogLine(opmill::LogLevel::kWarning, "environment").Add("error", sentence);
+  }
   End end;
   const auto serve = [&](const std::function<void()>& serving) {
     end = Serve(*line, *log, stop, serving);

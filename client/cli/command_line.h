@@ -65,12 +65,6 @@ class CommandLine {
   std::multimap<std::string, std::string> flags_;  // equal keys in the order of the command line
 };
 
-// The candidate that `word` is probably a misspelling of, or "".
-std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates);
-// " Did you mean X?", or "".
-std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates,
-                       absl::string_view prefix = "");
-
 // The texts of `opmill help` and `opmill help VERB`.
 std::string HelpPage(absl::Span<const Verb* const> verbs);
 std::string HelpPage(const Verb& verb);

@@ -14,6 +14,7 @@
 #include "client/cli/connection_flags.h"
 #include "client/cli/verbs.h"
 #include "grpcpp/grpcpp.h"
+#include "kernels/base/nearest.h"
 #include "kernels/base/process_io.h"
 #include "kernels/base/process_memory.h"
 

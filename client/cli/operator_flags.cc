@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "client/encode_operator.h"
 #include "client/names.h"
+#include "kernels/base/nearest.h"
 
 namespace opmill {
 namespace {

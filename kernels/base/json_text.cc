@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
+#include "kernels/base/utf8.h"
 
 namespace opmill {
 namespace {
@@ -16,22 +17,6 @@ size_t PlainLength(absl::string_view text) {
     return c < 0x20 || c == '"' || c == '\\' || static_cast<uint8_t>(c) >= 0x80;
   });
   return static_cast<size_t>(end - text.begin());
-}
-
-// The length of the first character in bytes; 0 if it is not valid UTF-8.
-size_t CharacterLength(absl::string_view text) {
-  const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
-  if (byte(0) < 0x80) return 1;
-  const size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
-  if (byte(0) < 0xC2 || byte(0) > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong, half of a surrogate pair, or beyond the last code point.
-  const bool overlong = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = byte(0) == 0xED && byte(1) >= 0xA0;
-  const bool beyond = byte(0) == 0xF4 && byte(1) >= 0x90;
-  return overlong || surrogate || beyond ? 0 : length;
 }
 
 }  // namespace
@@ -50,7 +35,7 @@ void AppendJsonString(std::string& json, absl::string_view text) {
     text.remove_prefix(plain);
     if (text.empty()) break;
     const char first = text[0];
-    const size_t length = CharacterLength(text);
+    const size_t length = Utf8CharacterLength(text);
     if (first == '"' || first == '\\') {
       json += '\\';
       json += first;

@@ -18,6 +18,8 @@ void WriteUtf8ToConsole();
 std::vector<std::string> Arguments(int argc, char** argv);
 
 std::optional<std::string> Environment(const char* name);
+// The names of all variables.
+std::vector<std::string> EnvironmentNames();
 // Sets the variable if it is not set.
 void SetDefaultEnvironment(const char* name, const char* value);
 

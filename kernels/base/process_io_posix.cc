@@ -21,6 +21,15 @@ std::optional<std::string> Environment(const char* name) {
   return value;
 }
 
+std::vector<std::string> EnvironmentNames() {
+  std::vector<std::string> names;
+  for (char* const* variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    names.push_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
 void SetDefaultEnvironment(const char* name, const char* value) {
   setenv(name, value, /*replace=*/0);
 }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cwchar>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/utf16.h"
@@ -40,6 +41,17 @@ std::optional<std::string> Environment(const char* name) {
   std::wstring value(size, L'\0');
   GetEnvironmentVariableW(wide_name.c_str(), value.data(), size);
   return Utf8(value.c_str());
+}
+
+std::vector<std::string> EnvironmentNames() {
+  std::vector<std::string> names;
+  wchar_t* const variables = GetEnvironmentStringsW();
+  for (const wchar_t* each = variables; each != nullptr && *each != 0; each += wcslen(each) + 1) {
+    const std::string text = Utf8(each);
+    names.push_back(text.substr(0, text.find('=', 1)));  // some names begin with =
+  }
+  FreeEnvironmentStringsW(variables);
+  return names;
 }
 
 // Sets the copy of the C library, which gRPC reads, too.

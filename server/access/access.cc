@@ -116,7 +116,7 @@ Access::Access(const AccessOptions& options) : options_(options) {}
 Access::~Access() = default;
 
 absl::StatusOr<AccessTokens> Access::ReadTokens() const {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options_.token_file));
+  ASSIGN_OR_RETURN(const std::string text, ReadWatchedFile(options_.token_file));
   absl::StatusOr<AccessTokens> tokens = AccessTokens::Parse(text);
   if (tokens.ok()) return tokens;
   return absl::FailedPreconditionError(absl::StrCat(

@@ -83,8 +83,8 @@ absl::Status Load(const AccessOptions& files, X509* certificate, EVP_PKEY* key) 
 
 absl::StatusOr<TlsMaterial> ReadTlsMaterial(const AccessOptions& files) {
   TlsMaterial material;
-  ASSIGN_OR_RETURN(material.certificates, ReadFile(files.tls_cert));
-  ASSIGN_OR_RETURN(material.key, ReadFile(files.tls_key));
+  ASSIGN_OR_RETURN(material.certificates, ReadWatchedFile(files.tls_cert));
+  ASSIGN_OR_RETURN(material.key, ReadWatchedFile(files.tls_key));
   ERR_clear_error();
   ASSIGN_OR_RETURN(const Owned<X509> own,
                    ReadCertificates("tls_cert", files.tls_cert, material.certificates));
@@ -107,7 +107,7 @@ absl::StatusOr<TlsMaterial> ReadTlsMaterial(const AccessOptions& files) {
   }
   RETURN_IF_ERROR(Load(files, own.get(), key.get()));
   if (!files.tls_client_ca.empty()) {
-    ASSIGN_OR_RETURN(material.client_authorities, ReadFile(files.tls_client_ca));
+    ASSIGN_OR_RETURN(material.client_authorities, ReadWatchedFile(files.tls_client_ca));
     RETURN_IF_ERROR(
         ReadCertificates("tls_client_ca", files.tls_client_ca, material.client_authorities)
             .status());

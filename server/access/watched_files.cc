@@ -1,45 +1,17 @@
 #include "server/access/watched_files.h"
 
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "kernels/base/regular_file.h"
 #include "kernels/base/sha256.h"
-#include "kernels/base/utf8_path.h"
 
 namespace opmill {
-namespace {
 
-constexpr size_t kMaxFileBytes = size_t{16} << 20;
-
-}  // namespace
-
-std::optional<std::string> ReadAtMost(const std::string& path, size_t most) {
-  std::ifstream file(PathOf(path), std::ios::binary);
-  std::string text;
-  char buffer[4096];
-  while (file.read(buffer, sizeof(buffer)) || file.gcount() > 0) {
-    text.append(buffer, static_cast<size_t>(file.gcount()));
-    if (text.size() > most) {
-      text.resize(most + 1);
-      return text;
-    }
-  }
-  if (!file.eof()) return std::nullopt;
-  return text;
+absl::StatusOr<std::string> ReadWatchedFile(const std::string& path) {
+  return ReadRegularFile(path, size_t{16} << 20, path);
 }
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::optional<std::string> text = ReadAtMost(path, kMaxFileBytes);
-  if (!text.has_value()) return absl::NotFoundError(absl::StrCat(path, " cannot be read."));
-  if (text->size() > kMaxFileBytes) {
-    return absl::NotFoundError(
-        absl::StrCat(path, " is larger than the limit of ", kMaxFileBytes, " bytes."));
-  }
-  return *std::move(text);
-}
-
 WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                            absl::Duration interval)
     : WatchedFiles([paths = std::move(paths)] { return paths; }, std::move(changed), interval) {}
@@ -68,8 +40,8 @@ void WatchedFiles::CallBack() {
 std::string WatchedFiles::Fingerprint() const {
   std::string all;
   for (const std::string& path : paths_()) {
-    const absl::StatusOr<std::string> text = ReadFile(path);
-    absl::StrAppend(&all, path, "\n", text.ok() ? Sha256(*text) : "-", "\n");
+    const absl::StatusOr<std::string> text = ReadWatchedFile(path);
+    absl::StrAppend(&all, path, "\n", text.ok() ? Sha256(*text) : text.status().message(), "\n");
   }
   return all;
 }

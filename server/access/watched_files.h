@@ -2,9 +2,7 @@
 #ifndef OPMILL_SERVER_ACCESS_WATCHED_FILES_H_
 #define OPMILL_SERVER_ACCESS_WATCHED_FILES_H_
 
-#include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,16 +14,13 @@
 
 namespace opmill {
 
-// The content of a file; of a file longer than `most` bytes, its first most + 1 bytes, because some
-// files have no end. Absent if the file cannot be read. Paths are UTF-8.
-std::optional<std::string> ReadAtMost(const std::string& path, size_t most);
-
-// The whole content. NotFound if the file cannot be read or is longer than 16 MiB.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
+// The content of a file of at most 16 MiB (kernels/base/regular_file.h).
+absl::StatusOr<std::string> ReadWatchedFile(const std::string& path);
 
 // Reads the files periodically. Calls back when a content has changed and then stayed the same for
 // one interval, because files that belong together are seldom replaced at the same instant.
-// Contents are compared, not times, so that a redirected symbolic link is a change too.
+// Contents are compared, not times, so that a redirected symbolic link is a change too. If
+// a file cannot be read, the reason counts as its content. Paths are UTF-8.
 class WatchedFiles {
  public:
   static constexpr absl::Duration kInterval = absl::Seconds(1);

@@ -56,6 +56,12 @@ bool AbslParseFlag(absl::string_view text, ByteSize* size, std::string* error) {
   if (unit == std::end(kUnits) || !IsDigits(digits) || !IsDigits(decimals) ||
       !absl::SimpleAtod(absl::StrCat("0.", decimals), &fraction)) {
     *error = std::string(kExpected);
+    // Kubernetes writes 1Gi, others 1G.
+    const auto* const meant = absl::c_find_if(
+        kUnits, [name](const Unit& each) { return absl::StartsWithIgnoreCase(each.name, name); });
+    if (unit == std::end(kUnits) && meant != std::end(kUnits) && !number.empty()) {
+      absl::StrAppend(error, " Did you mean ", number, meant->name, "?");
+    }
     return false;
   }
   const auto rest = static_cast<uint64_t>(fraction * static_cast<double>(unit->bytes));

@@ -1,6 +1,5 @@
 #include "server/config/flag_files.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,13 +11,13 @@
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
-#include "server/access/watched_files.h"
+#include "kernels/base/regular_file.h"
 
 namespace opmill {
 namespace {
 
 constexpr int kMostLevels = 10;                 // of nested files
-constexpr size_t kMostBytes = size_t{1} << 20;  // of a file; devices have no end
+constexpr size_t kMostBytes = size_t{1} << 20;  // of a file
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string Shown(absl::string_view text) { return Excerpt(text, 200); }
@@ -34,10 +33,12 @@ class Expander {
         expanded_.push_back(arguments[i]);
       } else if (absl::ConsumePrefix(&files, "=")) {
         RETURN_IF_ERROR(AppendFiles(files, level));
-      } else if (files.empty() && i + 1 < arguments.size()) {
+      } else if (!files.empty()) {
+        expanded_.push_back(arguments[i]);  // another flag
+      } else if (i + 1 < arguments.size()) {
         RETURN_IF_ERROR(AppendFiles(arguments[++i], level));
       } else {
-        expanded_.push_back(arguments[i]);  // abseil reports the error
+        return absl::InvalidArgumentError("--flagfile needs a value: --flagfile=FILE.");
       }
     }
     return absl::OkStatus();
@@ -46,19 +47,6 @@ class Expander {
   std::vector<std::string> Take() && { return std::move(expanded_); }
 
  private:
-  static absl::StatusOr<std::string> ContentOf(absl::string_view file) {
-    std::optional<std::string> content = ReadAtMost(std::string(file), kMostBytes);
-    if (!content.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--flagfile=", Shown(file), " cannot be read."));
-    }
-    if (content->size() > kMostBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--flagfile=", Shown(file), " is longer than ", kMostBytes, " bytes."));
-    }
-    return *std::move(content);
-  }
-
   absl::Status AppendFiles(absl::string_view files, int level) {
     if (level == kMostLevels) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -66,7 +54,9 @@ class Expander {
     }
     for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
       std::vector<std::string> flags;
-      ASSIGN_OR_RETURN(const std::string content, ContentOf(file));
+      ASSIGN_OR_RETURN(
+          const std::string content,
+          ReadRegularFile(std::string(file), kMostBytes, absl::StrCat("--flagfile=", Shown(file))));
       size_t number = 0;
       for (absl::string_view text : absl::StrSplit(content, '\n')) {
         if (++number == 1) absl::ConsumePrefix(&text, kByteOrderMark);

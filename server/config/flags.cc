@@ -2,28 +2,24 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/process_io.h"
+#include "kernels/base/nearest.h"
 #include "kernels/d3d12/shader/bytecode_cache.h"
 #include "server/api/server_info.h"
 #include "server/config/byte_size.h"
 #include "server/config/caller_limits.h"
 #include "server/config/flag_files.h"
+#include "server/config/flag_parser.h"
 #include "server/config/memory_plan.h"
 #include "server/host/host_memory.h"
 #include "server/network/listen_address.h"
@@ -130,14 +126,16 @@ using Words = std::vector<std::pair<std::string, T>>;
 template <typename T>
 absl::Status ReadWord(absl::string_view flag, const std::string& word, const Words<T>& words,
                       T& value) {
+  std::vector<std::string> names;
   for (const auto& [name, meaning] : words) {
+    names.push_back(name);
     if (word != name) continue;
     value = meaning;
     return absl::OkStatus();
   }
-  const auto name = [](std::string* out, const auto& pair) { out->append(pair.first); };
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag, " is \"", word, "\"; it must be one of ", absl::StrJoin(words, ", ", name), "."));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " is \"", word, "\"; it must be one of ", absl::StrJoin(names, ", "),
+                   ".", DidYouMean(word, names)));
 }
 
 absl::Status CheckCount(absl::string_view flag, uint32_t value, uint32_t most) {
@@ -153,23 +151,23 @@ absl::Status CheckBytes(absl::string_view flag, uint64_t value, uint64_t least, 
                                                  " and at most ", FormatBytes(most), "."));
 }
 
-constexpr absl::string_view kThisFile = "server/config/flags.cc";
-bool IsOurs(absl::string_view file) { return absl::EndsWith(file, kThisFile); }
-
-// Called before the command line, which overrides it, is parsed.
-absl::Status ReadEnvironment() {
+// Libraries have flags too.
+FlagsByName OurFlags() {
+  FlagsByName flags;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (!IsOurs(flag->Filename())) continue;
-    const std::string variable = absl::StrCat("OPMILL_", absl::AsciiStrToUpper(name));
-    const std::optional<std::string> value = Environment(variable.c_str());
-    if (!value) continue;
-    std::string error;
-    if (!flag->ParseFrom(*value, &error)) {
-      return absl::InvalidArgumentError(absl::StrCat(variable, " is \"", *value, "\", which --",
-                                                     name, " does not accept. ", error));
-    }
+    if (absl::EndsWith(flag->Filename(), "server/config/flags.cc")) flags.emplace(name, flag);
   }
-  return absl::OkStatus();
+  return flags;
+}
+
+std::string HelpPage(const FlagsByName& flags) {
+  return absl::StrCat(
+      "opmill-server serves DirectML's operators over gRPC.\n\n"
+      "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
+      "Every flag can also be set in the environment (--log_format as OPMILL_LOG_FORMAT) or in a\n"
+      "file (--flagfile=FILE). Sizes are written as 64MiB, 1.5GiB, 500MB or plain bytes, times as\n"
+      "500ms or 2m.\n\n",
+      FlagTable(flags));
 }
 
 absl::Status ReadLimits(Limits& limits) {
@@ -220,33 +218,15 @@ absl::Status ReadLimits(Limits& limits) {
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments) {
-  absl::FlagsUsageConfig usage;
-  usage.contains_helpshort_flags = usage.contains_help_flags = usage.contains_helppackage_flags =
-      IsOurs;
-  usage.normalize_filename = [](absl::string_view file) {  // without the build folder
-    return std::string(IsOurs(file) ? kThisFile : file);
-  };
-  usage.version_string = [] { return absl::StrCat("opmill-server ", kVersion, "\n"); };
-  absl::SetFlagsUsageConfig(usage);
-  absl::SetProgramUsageMessage(
-      "serves DirectML's operators over gRPC.\n\n"
-      "  opmill-server [--address=127.0.0.1:50051] [--device=auto] ...\n\n"
-      "Every flag can also be set in the environment (--log_format as OPMILL_LOG_FORMAT) or in a "
-      "file (--flagfile=FILE). Sizes are written as 64MiB, 1.5GiB, 500MB or plain bytes, times as "
-      "500ms or 2m.");
-  RETURN_IF_ERROR(ReadEnvironment());
+  const FlagsByName flags = OurFlags();
+  RETURN_IF_ERROR(SetFromEnvironment(flags));
   ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
-  std::string program = "opmill-server";
-  std::vector<char*> argv = {program.data()};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  const std::vector<char*> rest =
-      absl::ParseCommandLine(static_cast<int>(argv.size()), argv.data());
-  if (rest.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", rest[1], "\" is not a flag; opmill-server takes only flags."));
-  }
-
+  ASSIGN_OR_RETURN(const PageRequest page, SetFromArguments(flags, arguments));
   CommandLine line;
+  if (page == PageRequest::kHelpPage) line.page = HelpPage(flags);
+  if (page == PageRequest::kVersionPage) line.page = absl::StrCat("opmill-server ", kVersion, "\n");
+  if (!line.page.empty()) return line;
+  line.unknown_variables = UnknownVariables(flags);
   line.log_file = absl::GetFlag(FLAGS_log_file);
   RETURN_IF_ERROR(ReadWord("service", absl::GetFlag(FLAGS_service),
                            {{"none", ServiceAction::kNone},

@@ -18,13 +18,14 @@ struct CommandLine {
   ServerOptions server;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
-  std::string log_file;  // UTF-8; empty: stderr
+  std::string log_file;                        // UTF-8; empty: stderr
+  std::vector<std::string> unknown_variables;  // sentences for the log
+  std::string page;                            // not empty: to be printed, instead of serving
   bool list_adapters = false;
   ServiceAction service = ServiceAction::kNone;
 };
 
-// `arguments` are main's in UTF-8, without the program's name. InvalidArgument names the flag. Ends
-// the process on --help, --version and unknown flags, as abseil does.
+// `arguments` are main's in UTF-8, without the program's name. InvalidArgument names the flag.
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments);
 
 }  // namespace opmill

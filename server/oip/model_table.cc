@@ -1,13 +1,16 @@
 #include "server/oip/model_table.h"
 
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/base/regular_file.h"
+#include "kernels/base/utf8.h"
 #include "kernels/base/utf8_path.h"
 #include "server/observe/log.h"
 #include "server/oip/model_config.h"
@@ -15,13 +18,9 @@
 namespace opmill::oip {
 namespace {
 
+constexpr char kConfigName[] = "config.pbtxt";
 constexpr size_t kMostConfigBytes = size_t{64} << 10;
 constexpr size_t kMostModels = 1024;
-
-std::string Utf8(const std::filesystem::path& path) {
-  const std::u8string text = path.generic_u8string();
-  return std::string(text.begin(), text.end());
-}
 
 std::vector<std::string> Values(const std::map<std::string, std::string>& map) {
   std::vector<std::string> values;
@@ -55,26 +54,27 @@ std::map<std::string, std::string> ModelTable::ConfigPaths() const {
   std::error_code error;
   for (std::filesystem::directory_iterator folder(PathOf(repository_), error), end;
        !error && folder != end; folder.increment(error)) {
-    const std::filesystem::path config = folder->path() / "config.pbtxt";
+    const std::string name = Utf8Name(folder->path().filename());
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(config, ignored)) continue;
-    paths.emplace(Utf8(folder->path().filename()), Utf8(config));
-    if (paths.size() == kMostModels) break;
+    if (absl::StartsWith(name, ".") || !folder->is_directory(ignored)) continue;
+    paths.emplace(name, Utf8Name(folder->path() / kConfigName));
   }
   return paths;
 }
 
 absl::StatusOr<std::shared_ptr<Model>> ModelTable::Read(const std::string& name,
                                                         const std::string& path) const {
+  if (!IsUtf8(name)) {
+    return absl::InvalidArgumentError("The name of the folder is not UTF-8.");
+  }
   if (built_in_.contains(name)) {
     return absl::InvalidArgumentError(absl::StrCat(name, " is the name of a built-in model."));
   }
-  const std::optional<std::string> text = ReadAtMost(path, kMostConfigBytes);
-  if (!text.has_value()) return absl::NotFoundError("The file cannot be read.");
-  if (text->size() > kMostConfigBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("The file has more than ", kMostConfigBytes, " bytes."));
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMostConfigBytes, kConfigName);
+  if (absl::IsNotFound(text.status())) {
+    return absl::NotFoundError(absl::StrCat("The folder has no ", kConfigName, "."));
   }
+  if (!text.ok()) return text.status();
   return ParseModelConfig(name, *text);
 }
 
@@ -84,23 +84,34 @@ void ModelTable::Load() {
     const absl::MutexLock lock(&mutex_);
     before = configured_;
   }
+  const std::map<std::string, std::string> paths = ConfigPaths();
+  // Models that are served stay, whatever their names and those of new ones.
+  size_t room = kMostModels;
+  for (const auto& [name, path] : paths) room -= before.count(name);
   Models models;
-  std::map<std::string, std::string> errors;
-  for (const auto& [name, path] : ConfigPaths()) {
+  std::map<std::string, std::string, std::less<>> errors;
+  for (const auto& [name, path] : paths) {
     const auto previous = before.find(name);
+    const bool is_new = previous == before.end();
     absl::StatusOr<std::shared_ptr<Model>> model = Read(name, path);
+    if (model.ok() && is_new && room == 0) {
+      model = absl::ResourceExhaustedError(
+          absl::StrCat("The repository has more than ", kMostModels, " models."));
+    }
     if (model.ok()) {
-      if (previous != before.end()) (*model)->statistics = previous->second->statistics;
+      if (is_new) --room;
+      if (!is_new) (*model)->statistics = previous->second->statistics;
       models.emplace(name, *std::move(model));
       continue;
     }
-    if (previous != before.end()) models.insert(*previous);
-    errors.emplace(name, std::string(model.status().message()));
+    if (!is_new) models.insert(*previous);
+    const std::string shown = IsUtf8(name) ? name : absl::CEscape(name);
+    errors.emplace(shown, std::string(model.status().message()));
     LogLine(LogLevel::kWarning, "model")
-        .Add("model", name)
+        .Add("model", shown)
         .Add("file", path)
         .Add("field", FieldOf(model.status()).value_or(""))
-        .Add("error", errors[name]);
+        .Add("error", model.status().message());
   }
   LogLine(LogLevel::kInfo, "models")
       .Add("repository", repository_)
@@ -114,17 +125,22 @@ void ModelTable::Load() {
 absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Find(absl::string_view name,
                                                               absl::string_view version) const {
   std::shared_ptr<const Model> model;
+  std::string reason;
   if (const auto found = built_in_.find(name); found != built_in_.end()) {
     model = found->second;
   } else {
     const absl::MutexLock lock(&mutex_);
     const auto configured = configured_.find(name);
     if (configured != configured_.end()) model = configured->second;
+    const auto error = errors_.find(name);
+    if (error != errors_.end()) reason = error->second;
   }
   if (model == nullptr) {
-    return WithField(absl::NotFoundError(absl::StrCat("There is no model \"", Excerpt(name),
-                                                      "\"; RepositoryIndex lists the models.")),
-                     "model_name");
+    const std::string sentence =
+        reason.empty() ? absl::StrCat("There is no model \"", Excerpt(name),
+                                      "\"; RepositoryIndex lists the models.")
+                       : absl::StrCat("The model ", Excerpt(name), " is not served: ", reason);
+    return WithField(absl::NotFoundError(sentence), "model_name");
   }
   if (!version.empty() && version != model->version) {
     return WithField(

@@ -25,13 +25,15 @@ struct IndexEntry {
 
 // The built-in models and those of a repository: a folder with one folder for each model, which has
 // a config.pbtxt. The repository is read again when it changes. If a configuration is invalid, a
-// warning is logged, and the model stays as it was. Thread-safe.
+// warning is logged, and the model stays as it was. At most 1024 models are configured.
+// Thread-safe.
 class ModelTable {
  public:
   // An empty path: no repository. NotFound if it is not a folder. Paths are UTF-8.
   static absl::StatusOr<std::unique_ptr<ModelTable>> Create(const std::string& repository);
 
-  // NotFound if there is no model with this name and version. An empty version is any.
+  // NotFound if there is no model with this name and version; if its configuration is the reason,
+  // the error says so. An empty version is any.
   absl::StatusOr<std::shared_ptr<const Model>> Find(absl::string_view name,
                                                     absl::string_view version) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -44,7 +46,7 @@ class ModelTable {
   using Models = std::map<std::string, std::shared_ptr<const Model>, std::less<>>;
 
   explicit ModelTable(const std::string& repository);
-  // The models that the repository has, and the path of the configuration of each.
+  // The folders of the repository, except hidden ones, and the path of the configuration of each.
   std::map<std::string, std::string> ConfigPaths() const;
   absl::StatusOr<std::shared_ptr<Model>> Read(const std::string& name,
                                               const std::string& path) const;
@@ -54,7 +56,8 @@ class ModelTable {
   Models built_in_;
   mutable absl::Mutex mutex_;
   Models configured_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::string> errors_ ABSL_GUARDED_BY(mutex_);  // by the name of the model
+  // By the name of the folder.
+  std::map<std::string, std::string, std::less<>> errors_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all of the above
 };
 

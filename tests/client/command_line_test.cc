@@ -11,6 +11,7 @@
 #include "client/cli/operator_flags.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/base/nearest.h"
 
 namespace opmill {
 namespace {

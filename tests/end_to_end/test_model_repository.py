@@ -1,7 +1,9 @@
 """Models from --model_repository: exact metadata, inference, errors in a configuration, reload."""
 
+import os
 import pathlib
 import shutil
+import signal
 import tempfile
 import time
 import unittest
@@ -153,7 +155,72 @@ class ModelRepository(unittest.TestCase):
                 if model != "reduce_sum":
                     self.assertEqual(index[model], ("UNAVAILABLE", line["error"]))
                     self.assertFalse(client.is_model_ready(model))
+                    self.assert_not_served(client, model, line["error"])
         self.assertTrue(client.is_model_ready("row_argmax"))
+
+    def assert_not_served(self, client, model, reason):
+        for call in (lambda: infer(client, model, "x", np.zeros((2, 3), "int32"), "INT32"),
+                     lambda: client.get_model_metadata(model)):
+            with self.assertRaises(triton.InferenceServerException) as raised:
+                call()
+            self.assertEqual(raised.exception.message(),
+                             f"The model {model} is not served: {reason}")
+
+    def test_folders_without_a_configuration_are_reported(self):
+        (self.folder / "no_config").mkdir()
+        (self.folder / ".hidden").mkdir()
+        (self.folder / "pipe").mkdir()
+        os.mkfifo(self.folder / "pipe" / "config.pbtxt")
+        server, client = self.start()
+        reasons = {"no_config": "The folder has no config.pbtxt.",
+                   "pipe": "config.pbtxt is not a regular file."}
+        lines = {line["model"]: line["error"] for line in server.lines("model")}
+        self.assertEqual(lines, reasons)
+        index = self.index(client)
+        self.assertNotIn(".hidden", index)
+        for model, reason in reasons.items():
+            self.assertEqual(index[model], ("UNAVAILABLE", reason))
+            self.assert_not_served(client, model, reason)
+        self.write("no_config", CONFIG.format(operator="argmax"))
+        self.wait_until(lambda: client.is_model_ready("no_config"))
+        self.assertEqual(self.index(client)["no_config"], ("READY", ""))
+
+    def test_a_name_that_is_not_utf8_hides_no_other(self):
+        name = os.fsencode(self.folder) + b"/\xff\x1b[2J"
+        os.mkdir(name)
+        with open(name + b"/config.pbtxt", "w", encoding="utf-8") as file:
+            file.write(CONFIG.format(operator="argmax"))
+        server, client = self.start()
+        sentence = "The name of the folder is not UTF-8."
+        line = server.lines("model")[0]
+        self.assertEqual((line["model"], line["error"]), (r"\377\033[2J", sentence))
+        index = self.index(client)
+        self.assertEqual(index[r"\377\033[2J"], ("UNAVAILABLE", sentence))
+        self.assertEqual(index["top_5"], ("READY", ""))
+
+    def test_the_models_that_are_served_stay_when_there_are_too_many(self):
+        for i in range(1022):  # and two examples
+            self.write(f"m{i:04}", CONFIG.format(operator="argmax"))
+        server, client = self.start()
+        self.assertEqual(server.lines("models")[0]["models"], 1024)
+        self.write("a", CONFIG.format(operator="argmax"))  # first by its name
+        reason = "The repository has more than 1024 models."
+        self.wait_until(lambda: self.index(client).get("a") == ("UNAVAILABLE", reason))
+        self.assert_not_served(client, "a", reason)
+        others = [state for name, state in self.index(client).items() if name != "a"]
+        self.assertEqual(set(others), {("READY", "")})
+        shutil.rmtree(self.folder / "m1000")
+        self.wait_until(lambda: client.is_model_ready("a"))
+
+    def test_no_link_stops_the_server(self):
+        (self.folder / "kernel").mkdir()
+        (self.folder / "kernel" / "config.pbtxt").symlink_to("/proc/kmsg")
+        server, client = self.start()
+        self.assertEqual(self.index(client)["kernel"][0], "UNAVAILABLE")
+        self.write("model", CONFIG.format(operator="argmax"))
+        self.wait_until(lambda: client.is_model_ready("model"))
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
 
     def test_reads_it_again(self):
         server, client = self.start()

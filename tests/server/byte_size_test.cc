@@ -1,11 +1,16 @@
 #include "server/config/byte_size.h"
 
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace opmill {
 namespace {
+
+using ::testing::EndsWith;
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
@@ -43,8 +48,8 @@ TEST(ByteSize, ParsesWithAndWithoutUnits) {
 }
 
 TEST(ByteSize, RefusesInvalidAndTooLargeSizes) {
-  for (const char* text : {"", "MiB", "-1", "+1", "1XB", "1Mi", "1.", ".5GiB", "1..5GiB",
-                           "1.5.2GiB", "1,5GiB", "1e9", "0x10", "1 000", "1MiB ", " 1MiB", "inf"}) {
+  for (const char* text : {"", "MiB", "-1", "+1", "1XB", "1.", ".5GiB", "1..5GiB", "1.5.2GiB",
+                           "1,5GiB", "1e9", "0x10", "1 000", "1MiB ", " 1MiB", "inf"}) {
     ByteSize size = {7};
     std::string error;
     EXPECT_FALSE(AbslParseFlag(text, &size, &error)) << text;
@@ -52,6 +57,13 @@ TEST(ByteSize, RefusesInvalidAndTooLargeSizes) {
               "A size is a number of bytes, or a number with KiB, MiB, GiB, TiB, kB, MB, GB or TB: "
               "64MiB, 1.5GiB.");
     EXPECT_EQ(size.bytes, 7u);
+  }
+  for (const auto& [text, meant] : {std::pair("1Gi", "1GiB"), std::pair("1.5m", "1.5MiB"),
+                                    std::pair("2T", "2TiB"), std::pair("3k", "3KiB")}) {
+    ByteSize size;
+    std::string error;
+    EXPECT_FALSE(AbslParseFlag(text, &size, &error)) << text;
+    EXPECT_THAT(error, EndsWith(absl::StrCat("1.5GiB. Did you mean ", meant, "?")));
   }
   for (const char* text : {"18446744073709551616", "16777216TiB", "99999999999999999999B"}) {
     ByteSize size;

@@ -83,16 +83,12 @@ TEST_F(WatchedFilesTest, SeeThroughLinks) {
   AwaitChanges(1);
 }
 
-TEST_F(WatchedFilesTest, AreReadWhole) {
-  const std::string text = std::string(100'000, 'x') + '\0' + "end";
-  Write("file", text);
-  const auto read = ReadFile(Path("file"));
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, text);
-  Write("empty", "");
-  EXPECT_EQ(ReadFile(Path("empty")).value(), "");
-  EXPECT_EQ(ReadFile(Path("absent")).status().message(), Path("absent") + " cannot be read.");
-  EXPECT_FALSE(ReadFile(scratch_.path().string()).ok());
+TEST_F(WatchedFilesTest, TellTheReasonsApartWhyTheyCannotBeRead) {
+  const WatchedFiles watched(
+      {Path("a")}, [this] { ++changes_; }, kInterval);
+  AwaitChanges(0);
+  std::filesystem::create_directory(Path("a"));
+  AwaitChanges(1);
 }
 
 }  // namespace

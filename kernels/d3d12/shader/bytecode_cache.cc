@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/base/process_io.h"
+#include "kernels/base/regular_file.h"
 #include "kernels/base/sha256.h"
 #include "kernels/base/utf8_path.h"
 
@@ -47,16 +48,6 @@ std::string SizeField(uint64_t size) {
 
 std::string Header(absl::string_view key, absl::string_view payload) {
   return absl::StrCat(kMagic, key, Sha256(payload), SizeField(payload.size()));
-}
-
-std::optional<std::string> ReadFile(const fs::path& path) {
-  std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
-  if (error) return std::nullopt;
-  std::string bytes(static_cast<size_t>(std::min(size, kMaxFileBytes)), '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) return std::nullopt;
-  return bytes;
 }
 
 // Unique per thread and process.
@@ -110,13 +101,14 @@ std::optional<std::string> BytecodeCache::Read(absl::string_view key) {
 }
 
 std::optional<std::string> BytecodeCache::Peek(absl::string_view key) const {
-  const std::optional<std::string> file = ReadFile(PathOf(key, kSuffix));
-  if (!file.has_value()) return std::nullopt;
+  const std::string path = Utf8Name(PathOf(key, kSuffix));
+  const absl::StatusOr<std::string> file = ReadRegularFile(path, kMaxFileBytes, path);
+  if (!file.ok()) return std::nullopt;
   const absl::string_view payload =
       absl::string_view(*file).substr(std::min(kHeaderBytes, file->size()));
   if (absl::StartsWith(*file, Header(key, payload))) return std::string(payload);
   if (rejected_files_.fetch_add(1, std::memory_order_relaxed) == 0) {
-    Tell(absl::StrCat("A file of the shader cache, ", Utf8Name(PathOf(key, kSuffix)),
+    Tell(absl::StrCat("A file of the shader cache, ", path,
                       ", is damaged; its kernel is compiled again. Further damaged files are not "
                       "reported."));
   }

@@ -25,6 +25,24 @@ absl::Status NoCudaSharedMemory() {
       "same tensors.");
 }
 
+absl::Status NoLoading() {
+  return absl::UnimplementedError(
+      "Models are not loaded or unloaded by a call: the server reads the folder --model_repository "
+      "again when it changes. RepositoryIndex says why a model is not ready.");
+}
+
+absl::Status NoTraceSettings() {
+  return absl::UnimplementedError(
+      "This server has no trace settings; its log has a line for each request, with the stages and "
+      "the traceparent of the call.");
+}
+
+absl::Status NoLogSettings() {
+  return absl::UnimplementedError(
+      "The log is not set by a call: start the server with --log_level, --log_format and "
+      "--log_file.");
+}
+
 absl::Status NoRegion(const std::string& name) {
   return InvalidField("name", absl::StrCat("name (\"", Excerpt(name),
                                            "\") is not a registered region of shared memory."));
@@ -239,6 +257,30 @@ grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
     grpc::CallbackServerContext* context, const inference::CudaSharedMemoryUnregisterRequest*,
     inference::CudaSharedMemoryUnregisterResponse*) {
   return Answer("CudaSharedMemoryUnregister", *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
+    grpc::CallbackServerContext* context, const inference::RepositoryModelLoadRequest*,
+    inference::RepositoryModelLoadResponse*) {
+  return Answer("RepositoryModelLoad", *context, NoLoading());
+}
+
+grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
+    grpc::CallbackServerContext* context, const inference::RepositoryModelUnloadRequest*,
+    inference::RepositoryModelUnloadResponse*) {
+  return Answer("RepositoryModelUnload", *context, NoLoading());
+}
+
+grpc::ServerUnaryReactor* InferenceService::TraceSetting(grpc::CallbackServerContext* context,
+                                                         const inference::TraceSettingRequest*,
+                                                         inference::TraceSettingResponse*) {
+  return Answer("TraceSetting", *context, NoTraceSettings());
+}
+
+grpc::ServerUnaryReactor* InferenceService::LogSettings(grpc::CallbackServerContext* context,
+                                                        const inference::LogSettingsRequest*,
+                                                        inference::LogSettingsResponse*) {
+  return Answer("LogSettings", *context, NoLogSettings());
 }
 
 }  // namespace opmill::oip

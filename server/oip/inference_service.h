@@ -35,6 +35,10 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   OPMILL_OIP_UNARY(CudaSharedMemoryStatus);
   OPMILL_OIP_UNARY(CudaSharedMemoryRegister);
   OPMILL_OIP_UNARY(CudaSharedMemoryUnregister);
+  OPMILL_OIP_UNARY(RepositoryModelLoad);
+  OPMILL_OIP_UNARY(RepositoryModelUnload);
+  OPMILL_OIP_UNARY(TraceSetting);
+  OPMILL_OIP_UNARY(LogSettings);
 #undef OPMILL_OIP_UNARY
 
  private:

@@ -12,11 +12,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "inference/model_config.pb.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/base/nearest.h"
 #include "server/oip/data_types.h"
 
 namespace opmill::oip {
@@ -24,6 +26,19 @@ namespace {
 
 constexpr int64_t kAnySize = -1;
 constexpr absl::string_view kOperator = "operator";
+
+// Fields that Triton has and OpMill does not.
+constexpr absl::string_view kFieldsOfTriton[] = {
+    // ModelConfig
+    "batch_input", "batch_output", "cc_model_filenames", "default_model_filename",
+    "dynamic_batching", "ensemble_scheduling", "instance_group", "metric_tags", "model_metrics",
+    "model_operations", "model_repository_agents", "model_transaction_policy", "model_warmup",
+    "optimization", "response_cache", "runtime", "sequence_batching",
+    // ModelInput, ModelOutput
+    "allow_ragged_batch", "format", "is_non_linear_format_io", "is_shape_tensor", "label_filename",
+    "optional", "reshape",
+    // ModelVersionPolicy
+    "all", "latest"};
 
 // Keeps the first error.
 class FirstError final : public google::protobuf::io::ErrorCollector {
@@ -34,7 +49,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
                 const std::string& message) override {
     if (!text_.empty()) return;
     text_ = absl::StrCat("Line ", line + 1, ", column ", column + 1, ": ",
-                         absl::string_view(message).substr(0, kMostBytes));
+                         Sentence(absl::string_view(message).substr(0, kMostBytes)));
     // It may quote the file.
     absl::c_replace_if(
         text_, [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
@@ -42,6 +57,24 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   const std::string& text() const { return text_; }
 
  private:
+  // protobuf's message, or a better one for a field that is not in our ModelConfig.
+  static std::string Sentence(absl::string_view message) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(message, '"');
+    if (parts.size() != 5 || parts[2] != " has no field named ") return std::string(message);
+    const std::string type(parts[1]);
+    const absl::string_view field = parts[3];
+    if (absl::c_linear_search(kFieldsOfTriton, field)) {
+      return absl::StrCat(field, " is not supported by OpMill; remove it.");
+    }
+    std::vector<std::string> names;
+    const auto* const descriptor =
+        inference::ModelConfig::descriptor()->file()->pool()->FindMessageTypeByName(type);
+    for (int i = 0; descriptor != nullptr && i < descriptor->field_count(); ++i) {
+      names.push_back(descriptor->field(i)->name());
+    }
+    return absl::StrCat("There is no field \"", field, "\".", DidYouMean(field, names));
+  }
+
   std::string text_;
 };
 

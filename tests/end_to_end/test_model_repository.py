@@ -138,6 +138,11 @@ class ModelRepository(unittest.TestCase):
                           'output { name: "y" } output { name: "y" }', "output[1].name",
                           'output[1].name ("y") is that of output[0] too.'),
             "no_text": ("input [", "", None),
+            "field_of_triton": (CONFIG.format(operator="argmax") + "dynamic_batching { }", "",
+                                "Line 5, column 18: dynamic_batching is not supported by OpMill; "
+                                "remove it."),
+            "no_field": (CONFIG.format(operator="argmax") + "outptu { }", "",
+                         'Line 5, column 8: There is no field "outptu". Did you mean output?'),
             "reduce_sum": (CONFIG.format(operator="reduce_sum"), "",
                            "reduce_sum is the name of a built-in model."),
         }

@@ -204,6 +204,21 @@ class Information(TritonCase):
         self.server.wait_for(lambda line: line.get("event") == "execute" and
                              line["rpc"] == "ModelInfer" and line["operator"].startswith("hardmax"))
 
+    def test_says_what_to_do_instead_of_what_it_does_not_serve(self):
+        cases = ((self.client.load_model, ("model",), "--model_repository again when it changes"),
+                 (self.client.unload_model, ("model",), "--model_repository again when it changes"),
+                 (self.client.get_trace_settings, (), "its log has a line for each request"),
+                 (self.client.update_trace_settings, (), "its log has a line for each request"),
+                 (self.client.get_log_settings, (), "start the server with --log_level"),
+                 (self.client.update_log_settings, ({"log_verbose_level": 1},),
+                  "start the server with --log_level"))
+        for call, arguments, sentence in cases:
+            with self.subTest(call=call.__name__):
+                with self.assertRaises(triton.InferenceServerException) as raised:
+                    call(*arguments)
+                self.assertEqual(raised.exception.status(), "StatusCode.UNIMPLEMENTED")
+                self.assertIn(sentence, raised.exception.message())
+
 
 class Aio(TritonCase):
     def test_many_calls_at_once_of_every_type(self):

@@ -19,7 +19,7 @@ using Labels = std::vector<prometheus::ClientMetric::Label>;
 using prometheus::ClientMetric;
 using prometheus::MetricType;
 
-constexpr double kNanosecond = 1e-9;
+constexpr double kPerSecond = 1e9;  // nanoseconds
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
@@ -42,20 +42,21 @@ class Families {
     families_.back().metric.push_back(std::move(metric));
     return *this;
   }
-  // `unit` converts the values of the histogram to the unit of the metric.
+  // `per_unit` values of the histogram are one unit of the metric. Dividing keeps bounds round:
+  // 60e9 * 1e-9 is not 60.
   template <const auto& bounds>
-  void Add(const Histogram<bounds>& histogram, double unit, Labels labels) {
+  void Add(const Histogram<bounds>& histogram, double per_unit, Labels labels) {
     const auto snapshot = histogram.snapshot();
     ClientMetric metric;
     metric.label = std::move(labels);
     ClientMetric::Histogram& to = metric.histogram;
     for (size_t i = 0; i < snapshot.counts.size(); ++i) {
       to.sample_count += snapshot.counts[i];
-      const double bound = i < bounds.size() ? static_cast<double>(bounds[i]) * unit
+      const double bound = i < bounds.size() ? static_cast<double>(bounds[i]) / per_unit
                                              : std::numeric_limits<double>::infinity();
       to.bucket.push_back({to.sample_count, bound});
     }
-    to.sample_sum = static_cast<double>(snapshot.sum) * unit;
+    to.sample_sum = static_cast<double>(snapshot.sum) / per_unit;
     families_.back().metric.push_back(std::move(metric));
   }
 
@@ -101,7 +102,7 @@ void AddExecutions(const Statistics& statistics, Families& to) {
   to.Begin("opmill_caller_queue_duration_seconds",
            "From ready to submitted, of successful executions.", MetricType::Histogram);
   for (const CallerCounters* const of : statistics.callers()) {
-    to.Add(of->queue, kNanosecond, {{"caller", of->name}});
+    to.Add(of->queue, kPerSecond, {{"caller", of->name}});
   }
   to.Begin("opmill_refused_requests_total",
            "Requests without a valid descriptor, or without room "
@@ -112,7 +113,7 @@ void AddExecutions(const Statistics& statistics, Families& to) {
            "From the arrival of a request to its refusal; a stream waits for room first.",
            MetricType::Histogram);
   for (size_t i = 0; i < kRefusingRpcs.size(); ++i) {
-    to.Add(statistics.refusal_times()[i], kNanosecond, {{"rpc", std::string(kRefusingRpcs[i])}});
+    to.Add(statistics.refusal_times()[i], kPerSecond, {{"rpc", std::string(kRefusingRpcs[i])}});
   }
   to.Begin("opmill_input_bytes_total", "Bytes of inputs received.", MetricType::Counter);
   each([&](const OperatorStatistics& of, Labels labels) {
@@ -126,7 +127,7 @@ void AddExecutions(const Statistics& statistics, Families& to) {
            "From the begin to the last byte sent, of successful executions.",
            MetricType::Histogram);
   each([&](const OperatorStatistics& of, Labels labels) {
-    to.Add(of.total, kNanosecond, std::move(labels));
+    to.Add(of.total, kPerSecond, std::move(labels));
   });
   to.Begin("opmill_stage_duration_seconds",
            "Stages of successful executions; upload and compile overlap.", MetricType::Histogram);
@@ -139,7 +140,7 @@ void AddExecutions(const Statistics& statistics, Families& to) {
     for (const auto& [stage, histogram] : stages) {
       Labels with_stage = labels;
       with_stage.push_back({"stage", stage});
-      to.Add(*histogram, kNanosecond, std::move(with_stage));
+      to.Add(*histogram, kPerSecond, std::move(with_stage));
     }
   });
   to.Begin("opmill_batch_size", "Executions in the same submission to the device.",

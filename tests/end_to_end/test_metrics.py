@@ -134,6 +134,9 @@ class Metrics(unittest.TestCase):
                         and dict(labels)["operator"] == "hardmax")
         self.assertEqual([value for _, value in ranges], sorted(value for _, value in ranges))
         self.assertEqual(ranges[-1], (float("inf"), of_calls["hardmax"].succeeded))
+        bounds = {dict(labels)["le"] for _, labels in scrape.samples if "le" in dict(labels)}
+        for bound in bounds - {"+Inf"}:
+            self.assertRegex(bound, r"^[0-9.]{1,7}$")
 
     def test_include_the_process(self):
         server, address = self.serve(device="reference")
@@ -174,6 +177,9 @@ class Metrics(unittest.TestCase):
             with self.subTest(query):
                 self.assertTrue(found)
                 self.assertEqual(found - names, set())
+        for name in ("opmill_callers", "opmill_caller_executions_total", "opmill_connections_open",
+                     "opmill_closed_connections_total", "opmill_device_on_standby"):
+            self.assertTrue(any(name in query for query in asked), name)
         ids = [panel["id"] for panel in dashboard["panels"]]
         self.assertEqual(len(set(ids)), len(ids))
 

@@ -1,15 +1,18 @@
 """The Kubernetes manifests under deploy/: valid, and consistent with each other and with the server."""
 
 import functools
+import json
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 import urllib.request
 
 import kubernetes_validate
 import yaml
 
+import certificates
 from server_process import ROOT, SERVER, ServerProcess, plain_environment
 
 MANIFESTS = ROOT / "deploy" / "kubernetes"
@@ -58,6 +61,12 @@ def variables_of_flags():
     text = subprocess.run([SERVER, "--help"], capture_output=True, check=False, text=True,
                           env=plain_environment()).stdout
     return {"OPMILL_" + name.upper() for name in re.findall(r"^ +--(\w+) \(", text, re.M)}
+
+
+def health_check(dockerfile):
+    """The command of a Dockerfile's HEALTHCHECK."""
+    text = (ROOT / dockerfile).read_text(encoding="utf-8").replace("\\\n", "")
+    return json.loads(re.search(r"^HEALTHCHECK .*?CMD (\[.*\])$", text, re.M)[1])
 
 
 class DeployTest(unittest.TestCase):
@@ -138,3 +147,23 @@ class DeployTest(unittest.TestCase):
             metrics = get(monitor["spec"]["endpoints"][0]["path"])
         for metric in objects["HorizontalPodAutoscaler"]["spec"]["metrics"]:
             self.assertRegex(metrics, rf"(?m)^{metric['pods']['metric']['name']}(\{{.*\}})? ")
+
+    def test_the_image_is_healthy_with_tls_and_tokens(self):
+        files = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        authority = certificates.Authority("an authority")
+        authority.issue("server", ("localhost",)).write(files, "server")
+        (files / "ca.crt").write_bytes(authority.certificate)
+        (files / "tokens").write_text("alice 5f1c1b5c2d0e4c3a9f5b0f6d8a7e6c11\n", encoding="utf-8")
+        with ServerProcess(f"--tls_cert={files}/server.crt", f"--tls_key={files}/server.key",
+                           f"--tls_client_ca={files}/ca.crt", f"--token_file={files}/tokens",
+                           "--metrics_address=127.0.0.1:0", device="reference") as server:
+            address = server.lines("serving")[0]["metrics_address"]
+
+            def check():
+                return subprocess.run(health_check("Dockerfile.linux"), check=False, timeout=10,
+                                      stderr=subprocess.DEVNULL,
+                                      env=plain_environment() | {"OPMILL_METRICS_ADDRESS": address}
+                                      ).returncode
+
+            self.assertEqual(check(), 0)
+        self.assertNotEqual(check(), 0)

@@ -3,7 +3,8 @@
 #   find_package(opmill CONFIG REQUIRED)
 #   target_link_libraries(app PRIVATE opmill::client)     #include "opmill/client/client.h"
 #
-# Headers name each other from the root of this tree, which is include/opmill there.
+# Headers of this tree include each other from its root. The installed ones do so as opmill/..., so that
+# a project may have its own client/client.h.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -13,8 +14,7 @@ set(package "${CMAKE_INSTALL_LIBDIR}/cmake/opmill")
 set_target_properties(opmill_client PROPERTIES EXPORT_NAME client)
 set_target_properties(opmill_base PROPERTIES EXPORT_NAME base)
 set_target_properties(opmill_proto PROPERTIES EXPORT_NAME proto)
-target_include_directories(opmill_proto PUBLIC
-  "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>" "$<INSTALL_INTERFACE:${root}>")
+target_include_directories(opmill_proto PUBLIC "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 
 install(TARGETS opmill opmill-server)
 install(TARGETS opmill_base opmill_client opmill_proto EXPORT opmill)
@@ -26,6 +26,15 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/opmill/" DESTINATION "${root}"
   FILES_MATCHING PATTERN "*.pb.h")
 install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/google" DESTINATION "${root}"
   FILES_MATCHING PATTERN "*.pb.h")
+install(CODE "set(root \"${root}\")")
+install(CODE [[
+  file(GLOB_RECURSE headers "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${root}/*.h")
+  foreach(header IN LISTS headers)
+    file(READ "${header}" text)
+    string(REGEX REPLACE "(#include \")(client|google/rpc|proto)/" "\\1opmill/\\2/" text "${text}")
+    file(WRITE "${header}" "${text}")
+  endforeach()
+]])
 install(DIRECTORY proto/opmill proto/google DESTINATION "${CMAKE_INSTALL_DATADIR}/opmill/proto"
   FILES_MATCHING PATTERN "*.proto")
 install(EXPORT opmill NAMESPACE opmill:: FILE opmillTargets.cmake DESTINATION "${package}")

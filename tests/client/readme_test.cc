@@ -80,6 +80,28 @@ TEST_F(Readme, CompilesItsProjectAgainstTheInstalledLibrary) {
   OutputOf(OPMILL_CMAKE " --build build");
   EXPECT_EQ(OutputOf(absl::StrCat("build/row_sums ", server_->address())), "6 60\n");
   EXPECT_EQ(OutputOf("prefix/bin/opmill health"), "SERVING\n");
+
+  // A project with headers of the same names as those of this tree.
+  const std::filesystem::path own = scratch_.path() / "own";
+  for (const char* const header :
+       {"client/client.h", "client/execution.h", "proto/payload.h", "google/rpc/status.pb.h"}) {
+    std::filesystem::create_directories((own / header).parent_path());
+    Write(own / header, "inline int Own() { return 1; }\n");
+  }
+  Write(own / "own.cc",
+        "#include \"client/client.h\"\n"
+        "#include \"opmill/client/client.h\"\n"
+        "#include \"opmill/client/error.h\"\n"
+        "int main() { return opmill::Client::Connect(\"\").ok() ? Own() : 0; }\n");
+  Write(own / "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.25)\n"
+        "project(own LANGUAGES CXX)\n"
+        "include_directories(BEFORE ${CMAKE_SOURCE_DIR})\n"
+        "find_package(opmill CONFIG REQUIRED)\n"
+        "add_library(own OBJECT own.cc)\n"
+        "target_link_libraries(own PRIVATE opmill::client)\n");
+  OutputOf(OPMILL_CMAKE " -S own -B own/build -DCMAKE_PREFIX_PATH=$PWD/prefix");
+  OutputOf(OPMILL_CMAKE " --build own/build");
 }
 
 TEST_F(Readme, RunsItsCommandsInAnyFolder) {

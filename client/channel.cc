@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/server_address.h"
 
 namespace opmill {
@@ -48,6 +49,30 @@ bool IsIpv4(absl::string_view address) {
                         [](char c) { return absl::ascii_isdigit(c) || c == '.' || c == ':'; });
 }
 
+constexpr char kExampleHost[] = "127.0.0.1";
+constexpr int kDefaultPort = 50051;
+
+// gRPC would take 443 for a missing port, and wrap around a port that is too large.
+absl::Status CheckAddress(absl::string_view address) {
+  const size_t colons = static_cast<size_t>(absl::c_count(address, ':'));
+  const bool is_bare_ipv6 = colons > 1 && absl::c_all_of(address, [](char c) {
+                              return absl::ascii_isxdigit(c) || c == ':';
+                            });
+  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  if (!is_bare_ipv6 && !absl::StartsWith(address, "http") && PortOf(address).value_or(0) != 0) {
+    return absl::OkStatus();
+  }
+  const bool is_bare_name = !address.empty() && absl::c_all_of(address, [](char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_';
+  });
+  const std::string host = is_bare_name   ? std::string(address)
+                           : is_bare_ipv6 ? absl::StrCat("[", address, "]")
+                                          : kExampleHost;
+  return absl::InvalidArgumentError(absl::StrCat("The server address is \"", Excerpt(address),
+                                                 "\"; it must be host:port, for example ", host,
+                                                 ":", kDefaultPort, "."));
+}
+
 struct Target {
   std::string uri;
   bool is_group = false;
@@ -56,6 +81,7 @@ struct Target {
 // gRPC accepts several addresses only as literals of one family.
 absl::StatusOr<Target> ReadTarget(const std::string& text) {
   const std::vector<absl::string_view> addresses = absl::StrSplit(text, ',');
+  for (const absl::string_view address : addresses) RETURN_IF_ERROR(CheckAddress(address));
   if (addresses.size() == 1) return Target{text, absl::StartsWith(text, "dns:")};
   if (absl::c_all_of(addresses, IsIpv4)) return Target{absl::StrCat("ipv4:", text), true};
   if (absl::c_all_of(addresses, [](absl::string_view a) { return absl::StartsWith(a, "["); })) {

@@ -9,7 +9,7 @@ namespace opmill {
 namespace {
 
 struct Meaning {
-  bool speaks_tls;
+  bool speaks_tls;          // this client
   absl::string_view words;  // of gRPC and OpenSSL, in any case; BoringSSL uses _ for spaces
   absl::string_view sentence;
 };
@@ -18,6 +18,8 @@ constexpr Meaning kMeanings[] = {
     {false, "socket closed", "closes clear-text connections at once: it probably accepts only TLS"},
     {false, "connection reset",
      "closes clear-text connections at once: it probably accepts only TLS"},
+    {false, "http1.x server", "speaks HTTP/1, not gRPC"},
+    {true, "http1.x server", "speaks HTTP/1, not gRPC"},
     {true, "wrong version number", "uses clear text, not TLS"},
     {true, "certificate verify failed",
      "has a certificate that was not accepted: it has expired, or no trusted authority has signed "
@@ -61,8 +63,10 @@ std::string ConnectFailure(absl::string_view target, bool speaks_tls, absl::stri
                           absl::StripSuffix(error, "."), ").");
     }
   }
+  // "UNKNOWN: unix:/socket: No such file or directory"
+  const absl::string_view reason = After(error, absl::StrCat(target, ": "));
   return absl::StrCat("No server answers at ", target, ": ",
-                      After(error, "Failed to connect to remote host: "));
+                      After(reason, "Failed to connect to remote host: "));
 }
 
 }  // namespace opmill

@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/channel.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
@@ -56,19 +55,6 @@ bool SpeaksTls(const CommandLine& line) {
     if (line.Has(flag)) return true;
   }
   return false;
-}
-
-// gRPC would take 443 for a missing port, and wrap around a port that is too large.
-absl::Status CheckServer(const std::string& server) {
-  if (absl::StartsWith(server, "unix:")) return absl::OkStatus();
-  for (const absl::string_view address : absl::StrSplit(server, ',')) {
-    if (PortOf(address).value_or(0) == 0 || absl::StartsWith(address, "http")) {
-      return absl::InvalidArgumentError(absl::StrCat("The server address is \"", address,
-                                                     "\"; it must be host:port, for example ",
-                                                     kDefaultServer, "."));
-    }
-  }
-  return absl::OkStatus();
 }
 
 std::string ServerOf(const CommandLine& line) {
@@ -153,11 +139,6 @@ std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
       return std::nullopt;
     }
     options.tls = *std::move(tls);
-  }
-  const absl::Status readable = CheckServer(endpoint.server);
-  if (!readable.ok()) {
-    exit_code = BadCommandLine(line, readable);
-    return std::nullopt;
   }
   return endpoint;
 }

@@ -113,7 +113,10 @@ TEST_F(CommandTest, ExplainsInvalidCommandLines) {
       {"bench --operator hardmax --shape 99999,99999 --axes 0", "at most 4294967295 elements"},
       {"compile", "An operator is required"},
       {"info extra", "takes no argument \"extra\""},
-      {"info --server localhost", "The server address is \"localhost\"; it must be host:port"},
+      {"info --server localhost",
+       "The server address is \"localhost\"; it must be host:port, for example localhost:50051."},
+      {"health --server ::1",
+       "The server address is \"::1\"; it must be host:port, for example [::1]:50051."},
       {"info --server 127.0.0.1:99999", "must be host:port"},
       {"info --server http://127.0.0.1:50051", "must be host:port"},
   };

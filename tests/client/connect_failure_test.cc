@@ -26,6 +26,12 @@ TEST(ConnectFailure, ExplainsFailures) {
   EXPECT_EQ(ConnectFailure("host:1", false, "UNAVAILABLE: Socket closed"),
             "The server at host:1 closes clear-text connections at once: it probably accepts only "
             "TLS (UNAVAILABLE: Socket closed).");
+  EXPECT_EQ(ConnectFailure("unix:/a", false, "UNKNOWN: unix:/a: No such file or directory."),
+            "No server answers at unix:/a: No such file or directory.");
+  EXPECT_EQ(ConnectFailure("host:1", false,
+                           "INTERNAL: ipv4:10.0.0.1:1: Trying to connect an http1.x server."),
+            "The server at host:1 speaks HTTP/1, not gRPC (INTERNAL: ipv4:10.0.0.1:1: Trying to "
+            "connect an http1.x server).");
   EXPECT_THAT(ConnectFailure("host:1", true, "SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER"),
               HasSubstr("uses clear text, not TLS"));
   EXPECT_THAT(ConnectFailure("host:1", true, "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED"),

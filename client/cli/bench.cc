@@ -96,7 +96,7 @@ int Bench(const CommandLine& line) {
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);
   if (!client) return exit_code;
 
-  for (size_t i = 0; i < FindOperator(op)->inputs.size(); ++i) {
+  for (size_t i = 0; i < FindOperatorName(op)->schema->inputs.size(); ++i) {
     const auto elements = std::make_shared<const std::vector<std::byte>>(RandomElements(
         static_cast<v1::DataType>(input.data_type), count.value_or(0), /*seed=*/i + 1));
     options.inputs.push_back({elements->data(), elements->size(), elements});
@@ -140,7 +140,7 @@ const Verb& BenchVerb() {
           "With --concurrency 1,2,4,8 it measures one after the other and prints a table.\n",
       .flags = WithCommonFlags([] {
         std::vector<Flag> flags = {
-            {"operator", "NAME", absl::StrJoin(OperatorNames(), ", "), OperatorNames()},
+            {"operator", "NAME", "an operator, as for `opmill run`", OperatorNames()},
             {"concurrency", "LIST", "executions at a time (default 1); 1,2,4,8 measures each"},
             {"duration", "TIME", "how long to measure each (default 5s)"},
             {"chart", "FILE", "write a chart of latency and rate by concurrency (SVG)"},

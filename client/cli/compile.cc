@@ -42,7 +42,7 @@ std::string Text(const v1::CompileOperatorResponse& response, const OperatorSche
 int Compile(const CommandLine& line) {
   FlagReader flags(line);
   const std::string op = line.argument().value_or("");
-  CheckOperatorName(op, flags);
+  ReadOperatorName(op, flags);  // its error comes before those of the tensor
   const TensorDesc input = ReadTensor(flags);
   const v1::OperatorDesc desc = ReadOperator(op, input, flags);
   const std::optional<v1::FeatureLevel> feature_level = ReadFeatureLevel(flags);
@@ -51,7 +51,8 @@ int Compile(const CommandLine& line) {
   if (!client) return exit_code;
   const absl::StatusOr<v1::CompileOperatorResponse> response = client->Compile(desc, feature_level);
   if (!response.ok()) return Fail(response.status());
-  Print(line.Has("json") ? JsonOf(*response) + "\n" : Text(*response, *FindOperator(op)));
+  Print(line.Has("json") ? JsonOf(*response) + "\n"
+                         : Text(*response, *FindOperatorName(op)->schema));
   return kDone;
 }
 

@@ -44,7 +44,7 @@ AttributeValues ValuesOf(const WorkedExample& example, const OperatorSchema& sch
 
 // As on the page, including the outputs.
 v1::OperatorDesc DescOf(const WorkedExample& example) {
-  const OperatorSchema& schema = *FindOperator(example.op);
+  const OperatorSchema& schema = *FindOperatorName(example.op)->schema;
   OperatorDesc desc = {.schema = &schema,
                        .inputs = {{.data_type = DataType::kFloat32, .sizes = example.sizes}}};
   for (const ExampleOutput& output : example.outputs) desc.outputs.push_back(OutputDesc(output));

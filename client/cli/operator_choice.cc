@@ -13,6 +13,8 @@ namespace {
 absl::StatusOr<AttributeValues> ResolveAxes(const OperatorChoice& choice, int64_t rank,
                                             absl::string_view input_name) {
   AttributeValues resolved;
+  for (uint32_t axis = 0; choice.has_all_axes && axis < rank; ++axis) resolved.push_back(axis);
+  if (choice.has_all_axes) return resolved;
   for (const int64_t axis : choice.axes) {
     if (axis < -rank || axis >= rank) {
       return absl::InvalidArgumentError(
@@ -35,13 +37,6 @@ absl::StatusOr<AttributeValues> ResolveAxes(const OperatorChoice& choice, int64_
 }
 
 }  // namespace
-
-const OperatorSchema* FindOperator(absl::string_view name) {
-  for (const OperatorSchema* const schema : Operators()) {
-    if (schema->name == name) return schema;
-  }
-  return nullptr;
-}
 
 const AttributeSchema* AxesAttribute(const OperatorSchema& schema) {
   for (const AttributeSchema& attribute : schema.attributes) {

@@ -12,9 +12,6 @@
 
 namespace opmill {
 
-// The operator with this name; null if there is none.
-const OperatorSchema* FindOperator(absl::string_view name);
-
 // The attribute that holds the axes; null for elementwise operators.
 const AttributeSchema* AxesAttribute(const OperatorSchema& schema);
 
@@ -27,6 +24,7 @@ struct OperatorChoice {
   const OperatorSchema* schema = nullptr;
   std::string axes_flag;                     // "axes" or "axis", as given
   std::vector<int64_t> axes;                 // -1 is the last one
+  bool has_all_axes = false;                 // instead of `axes`
   std::vector<AttributeValues> attributes;   // in the schema's order; axes are empty
   DataType index_type = DataType::kUnknown;  // the server's choice
 

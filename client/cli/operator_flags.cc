@@ -14,6 +14,7 @@
 #include "client/encode_operator.h"
 #include "client/names.h"
 #include "kernels/base/nearest.h"
+#include "kernels/base/wrap_words.h"
 
 namespace opmill {
 namespace {
@@ -28,29 +29,17 @@ struct FlagText {
 };
 constexpr absl::string_view kHelpIndent = "                               ";
 constexpr FlagText kFlagTexts[] = {
-    {"axes", "axes", "LIST", "axes, for example 0,1; negative ones count from the last"},
+    {"axes", "axes", "LIST",
+     "axes, for example 0,1; negative ones count from the last; default: all axes for\n"
+     "operators that reduce, else the last one"},
     {"axis_direction", "direction", "NAME",
      "argmin, argmax: of equal elements the first (increasing, default) or the\n"
      "last (decreasing); top_k: the largest (decreasing, default) or the smallest;\n"
      "cumulative_summation: from the first element (increasing, default) or the last"},
-    {"function", "function", "NAME",
-     "reduce: argmax argmin average (or mean) l1 l2 log_sum log_sum_exp\n"
-     "(or lse, logsumexp) max min multiply (or prod) sum sum_square"},
     {"has_exclusive_sum", "has_exclusive_sum", "",
      "cumulative_summation: leave each element out of its own sum"},
     {"k", "k", "N", "top_k: the number of elements"},
 };
-
-// Names that other libraries use.
-struct Synonym {
-  absl::string_view attribute;
-  absl::string_view name;
-  absl::string_view choice;
-};
-constexpr Synonym kSynonyms[] = {{"function", "MEAN", "AVERAGE"},
-                                 {"function", "PROD", "MULTIPLY"},
-                                 {"function", "LSE", "LOG_SUM_EXP"},
-                                 {"function", "LOGSUMEXP", "LOG_SUM_EXP"}};
 
 const FlagText* TextOf(absl::string_view attribute) {
   const auto* const found = absl::c_find_if(
@@ -86,9 +75,11 @@ Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
   flag.value = attribute.kind == AttributeKind::kFlag     ? ""
                : attribute.kind == AttributeKind::kChoice ? "NAME"
                                                           : "N";
-  flag.help = absl::StrCat(schema.name, ": ",
-                           flag.choices.empty() ? absl::StrReplaceAll(attribute.name, {{"_", " "}})
-                                                : absl::StrJoin(flag.choices, " "));
+  const std::string help =
+      absl::StrCat(schema.name, ": ",
+                   flag.choices.empty() ? absl::StrReplaceAll(attribute.name, {{"_", " "}})
+                                        : ChoiceList(attribute));
+  flag.help = WrapWords(help, kHelpIndent).substr(kHelpIndent.size());
   return flag;
 }
 
@@ -108,18 +99,23 @@ std::vector<Flag> AttributeFlags() {
   return flags;
 }
 
-void RefuseFlagsOfOtherOperators(const OperatorSchema& schema, FlagReader& flags) {
+void RefuseFlagsOfOtherOperators(const NamedOperator& op, FlagReader& flags) {
+  const OperatorSchema& schema = *op.schema;
   std::vector<std::string> taken;
   for (const AttributeSchema& attribute : schema.attributes) {
     taken.push_back(FlagOf(attribute));
     if (IsAxes(attribute)) taken.push_back("axis");
   }
   if (HasIndices(schema)) taken.push_back("index_type");
+  if (op.function.has_value()) {
+    const std::string flag = FlagOf(schema.attributes[schema.function_attribute]);
+    taken.erase(std::find(taken.begin(), taken.end(), flag));
+  }
   std::vector<Flag> all = AttributeFlags();
   all.push_back({.name = "index_type"});
   for (const Flag& flag : all) {
     if (flags.line().Get(flag.name) && !absl::c_linear_search(taken, flag.name)) {
-      flags.Fail(flag.name, absl::StrCat(schema.name, " does not take this flag."));
+      flags.Fail(flag.name, absl::StrCat(op.name, " does not take this flag."));
     }
   }
 }
@@ -130,6 +126,11 @@ void ReadAxes(const AttributeSchema& attribute, FlagReader& flags, OperatorChoic
   choice.axes_flag = has_axis ? "axis" : "axes";
   if (has_axis && flags.line().Has("axes")) {
     flags.Fail("axis", "It is an alias of --axes; give only one of them.");
+  }
+  if (!has_axis && !flags.line().Has("axes")) {
+    choice.has_all_axes = Reduces(*choice.schema);
+    choice.axes = {-1};
+    return;
   }
   choice.axes = flags.RequiredIntegers(choice.axes_flag);
   if (attribute.kind == AttributeKind::kAxis && choice.axes.size() != 1) {
@@ -211,55 +212,28 @@ std::vector<Flag> TensorFlags() {
           {"shape", "LIST", "sizes of each input, for example 1024,1024"}};
 }
 
-std::vector<std::string> OperatorNames() {
-  std::vector<std::string> names;
-  for (const OperatorSchema* const schema : Operators()) names.emplace_back(schema->name);
-  return names;
-}
-
 TensorDesc ReadTensor(FlagReader& flags) {
   const v1::DataType type = flags.Named("dtype", &ParseDataType, v1::DATA_TYPE_FLOAT32);
   return {.data_type = static_cast<DataType>(type), .sizes = flags.RequiredSizes("shape")};
 }
 
-void CheckOperatorName(const std::string& op, FlagReader& flags) {
-  if (FindOperator(op) != nullptr) return;
+const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags) {
+  const NamedOperator* const found = FindOperatorName(op);
+  if (found != nullptr) return found;
   const std::vector<std::string> names = OperatorNames();
-  const std::string list = absl::StrCat("; the operators are ", absl::StrJoin(names, ", "), ".");
-  flags.FailPlain(
-      op.empty() ? absl::StrCat("An operator is required", list)
-                 : absl::StrCat("There is no operator \"", op, "\"", list, DidYouMean(op, names)));
+  flags.FailPlain(absl::StrCat(
+      op.empty() ? "An operator is required" : absl::StrCat("There is no operator \"", op, "\""),
+      "; the operators are ", absl::StrJoin(names, ", "), ".", DidYouMean(op, names)));
+  return nullptr;
 }
 
-absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
-                                     absl::string_view name) {
-  std::vector<std::string> known;
-  std::string wanted = absl::AsciiStrToUpper(name);
-  for (const absl::string_view choice : attribute.choices) {
-    known.push_back(absl::AsciiStrToLower(choice));
-  }
-  for (const Synonym& synonym : kSynonyms) {
-    if (synonym.attribute != attribute.name) continue;
-    if (synonym.name == wanted) wanted = std::string(synonym.choice);
-    known.push_back(absl::AsciiStrToLower(absl::StrCat(synonym.name, " (", synonym.choice, ")")));
-  }
-  const auto found = absl::c_find(attribute.choices, wanted);
-  if (found != attribute.choices.end()) {
-    return static_cast<uint32_t>(found - attribute.choices.begin());
-  }
-  const std::string flag = FlagOf(attribute);
-  const bool is_function =
-      schema.has_functions() && &schema.attributes[schema.function_attribute] == &attribute;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "There is no ", is_function ? absl::StrCat(schema.name, " ", flag) : flag, " \"", name,
-      "\"; the choices are ", absl::StrJoin(known, known.size() == 2 ? " and " : ", "), "."));
-}
-
-OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags) {
-  OperatorChoice choice = {.schema = &schema};
-  RefuseFlagsOfOtherOperators(schema, flags);
-  for (const AttributeSchema& attribute : schema.attributes) {
-    choice.attributes.push_back(ReadAttribute(attribute, flags, choice));
+OperatorChoice ReadOperatorChoice(const NamedOperator& op, FlagReader& flags) {
+  OperatorChoice choice = {.schema = op.schema};
+  RefuseFlagsOfOtherOperators(op, flags);
+  for (size_t i = 0; i < op.schema->attributes.size(); ++i) {
+    const bool is_named = op.function.has_value() && i == op.schema->function_attribute;
+    choice.attributes.push_back(is_named ? AttributeValues{*op.function}
+                                         : ReadAttribute(op.schema->attributes[i], flags, choice));
   }
   choice.index_type =
       static_cast<DataType>(flags.Named("index_type", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED));
@@ -268,13 +242,12 @@ OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flag
 }
 
 v1::OperatorDesc ReadOperator(const std::string& op, const TensorDesc& input, FlagReader& flags) {
-  CheckOperatorName(op, flags);
-  const OperatorSchema* const schema = FindOperator(op);
-  if (schema == nullptr) return {};
-  const OperatorChoice choice = ReadOperatorChoice(*schema, flags);
+  const NamedOperator* const name = ReadOperatorName(op, flags);
+  if (name == nullptr) return {};
+  const OperatorChoice choice = ReadOperatorChoice(*name, flags);
   if (!flags.status().ok()) return {};
   const absl::StatusOr<OperatorDesc> desc =
-      choice.For(std::vector<TensorDesc>(schema->inputs.size(), input), "--shape");
+      choice.For(std::vector<TensorDesc>(name->schema->inputs.size(), input), "--shape");
   if (desc.ok()) return EncodeOperator(*desc);
   flags.FailPlain(desc.status().message());
   return {};

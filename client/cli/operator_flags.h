@@ -2,15 +2,13 @@
 #ifndef OPMILL_CLIENT_CLI_OPERATOR_FLAGS_H_
 #define OPMILL_CLIENT_CLI_OPERATOR_FLAGS_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "client/cli/command_line.h"
 #include "client/cli/flag_reader.h"
 #include "client/cli/operator_choice.h"
+#include "client/cli/operator_names.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "opmill/v1/operator.pb.h"
 
@@ -21,24 +19,18 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own);
 // --dtype and --shape, for verbs that do not read files.
 std::vector<Flag> TensorFlags();
 
-// argmin, argmax, ...
-std::vector<std::string> OperatorNames();
 // The flag of an attribute: "direction" for axis_direction, "axes" for both axis and axes.
 std::string FlagOf(const AttributeSchema& attribute);
 
 // The tensor that --dtype and --shape describe.
 TensorDesc ReadTensor(FlagReader& flags);
 
-// Records an error in `flags` if `op` is not the name of an operator.
-void CheckOperatorName(const std::string& op, FlagReader& flags);
+// Null, with an error in `flags`, if `op` is not the name of an operator.
+const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags);
 
-// The value of a kChoice attribute by its name, in either case. Functions also have the names that
-// other libraries use: "mean", "prod", "lse", "logsumexp". The error lists the known names.
-absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
-                                     absl::string_view name);
-
+// The default of --axes is that of NumPy: all axes for operators that reduce, else the last one.
 // Errors are recorded in `flags`, also for flags that this operator does not take.
-OperatorChoice ReadOperatorChoice(const OperatorSchema& schema, FlagReader& flags);
+OperatorChoice ReadOperatorChoice(const NamedOperator& op, FlagReader& flags);
 // The same by name, for an operator all of whose inputs are `input`.
 v1::OperatorDesc ReadOperator(const std::string& op, const TensorDesc& input, FlagReader& flags);
 

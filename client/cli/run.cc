@@ -28,6 +28,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/json_text.h"
 #include "kernels/base/process_io.h"
+#include "kernels/base/wrap_words.h"
 
 namespace opmill {
 namespace {
@@ -42,11 +43,11 @@ std::string InputFlags(size_t count) {
 }
 
 // Checks the files, `given` by --input or as `positional` arguments.
-void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string>& positional,
+void CheckInputCount(const NamedOperator& op, const std::vector<std::string>& positional,
                      const std::vector<std::string>& given, FlagReader& flags) {
-  const size_t count = schema.inputs.size();
+  const size_t count = op.schema->inputs.size();
   if (count > 1 && !positional.empty()) {
-    flags.FailPlain(absl::StrCat(schema.name, " takes ", count,
+    flags.FailPlain(absl::StrCat(op.name, " takes ", count,
                                  " inputs, each as a flag: ", InputFlags(count), "."));
   }
   if (positional.empty() && given.empty() && count == 1) {
@@ -58,17 +59,17 @@ void CheckInputCount(const OperatorSchema& schema, const std::vector<std::string
   }
   if (!positional.empty() || given.size() == count) return;
   flags.FailPlain(absl::StrCat(
-      schema.name, " takes ", count, count == 1 ? " input; " : " inputs; ", given.size(),
+      op.name, " takes ", count, count == 1 ? " input; " : " inputs; ", given.size(),
       given.size() == 1 ? " is given" : " are given",
       count == 1 ? ". Pass several files as positional arguments: opmill run OPERATOR a.npy b.npy."
                  : absl::StrCat(": ", InputFlags(count), ".")));
 }
 
-std::vector<std::string> ReadInputWords(const OperatorSchema& schema, FlagReader& flags) {
+std::vector<std::string> ReadInputWords(const NamedOperator& op, FlagReader& flags) {
   std::vector<std::string> positional = flags.line().arguments();
   positional.erase(positional.begin());
   std::vector<std::string> given = flags.line().GetAll("input");
-  CheckInputCount(schema, positional, given, flags);
+  CheckInputCount(op, positional, given, flags);
   std::vector<std::string> words = positional.empty() ? std::move(given) : std::move(positional);
   if (std::count(words.begin(), words.end(), kStandardStream) > 1) {
     flags.FailPlain("Standard input (-) is given twice.");
@@ -93,26 +94,24 @@ struct RunFlags {
   OperatorChoice choice;
   ExecutionOptions execution;
   v1::DataType cast = v1::DATA_TYPE_UNSPECIFIED;
-  bool keepdims = true;
+  bool drops_axes = false;  // reduced axes, which have size 1
 };
 
 RunFlags ReadRunFlags(FlagReader& flags) {
   const CommandLine& line = flags.line();
   RunFlags run;
-  const std::string op = line.argument().value_or("");
-  CheckOperatorName(op, flags);
-  const OperatorSchema* const schema = FindOperator(op);
-  if (schema == nullptr) return run;
-  run.inputs = ReadInputWords(*schema, flags);
-  run.choice = ReadOperatorChoice(*schema, flags);
+  const NamedOperator* const op = ReadOperatorName(line.argument().value_or(""), flags);
+  if (op == nullptr) return run;
+  run.inputs = ReadInputWords(*op, flags);
+  run.choice = ReadOperatorChoice(*op, flags);
   run.execution.feature_level = ReadFeatureLevel(flags);
   run.execution.priority = ReadPriority(flags);
   run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
-  run.keepdims = line.Get("keepdims") != "false";
-  if (line.Get("keepdims") && !Reduces(*schema)) {
-    flags.Fail("keepdims", absl::StrCat(op, " does not take this flag."));
+  run.drops_axes = Reduces(*op->schema) && !line.Has("keepdims");
+  if (line.Get("keepdims") && !Reduces(*op->schema)) {
+    flags.Fail("keepdims", absl::StrCat(op->name, " does not take this flag."));
   }
-  if (line.Has("indices") && schema->outputs.size() == 1) {
+  if (line.Has("indices") && op->schema->outputs.size() == 1) {
     flags.Fail("indices", "Only top_k has indices.");
   }
   if (TakesStandardOutput(line) && line.Has("json")) {
@@ -216,7 +215,7 @@ void ChooseFor(const RunFlags& run, Job& job) {
     return;
   }
   job.desc = EncodeOperator(*desc);
-  if (!run.keepdims) job.dropped_axes = AxesOf(*desc);
+  if (run.drops_axes) job.dropped_axes = AxesOf(*desc);
 }
 
 std::vector<Job> MakeJobs(const RunFlags& run, std::vector<Operands> inputs) {
@@ -297,8 +296,8 @@ const Verb& RunVerb() {
       .argument_choices = OperatorNames(),
       .summary = "computes an operator on NumPy files",
       .details = absl::StrCat(
-          "OPERATOR is one of ", absl::StrJoin(OperatorNames(), ", "),
-          ". FILE is\n\n"
+          WrapWords(absl::StrCat("OPERATOR is ", OperatorList(), "."), ""),
+          "\n\nFILE is\n\n"
           "  x.npy          format 1.0 to 3.0, in C or Fortran order\n"
           "  x.npz          every array of an archive, stored or deflated\n"
           "  x.npz:NAME     one array of an archive\n"
@@ -317,10 +316,9 @@ const Verb& RunVerb() {
           "  y.npz          an archive of all results, named after their inputs\n"
           "  -              standard output, for one input; nothing else is printed there\n\n"
           "  opmill run argmin  x.npy --axes 0,1\n"
-          "  opmill run reduce  --function mean a.npy b.npy --axis 1 --keepdims=false --output "
-          "out/\n"
-          "  opmill run top_k   --input x.npy --axis -1 --k 5 --output v.npy --indices i.npy\n"
-          "  opmill run element_wise_add --input a.npy --input b.npy --output c.npy\n"
+          "  opmill run mean    a.npy b.npy --axis 1 --output out/\n"
+          "  opmill run top_k   --input x.npy --k 5 --output v.npy --indices i.npy\n"
+          "  opmill run add     --input a.npy --input b.npy --output c.npy\n"
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
           "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n"),
       .flags = WithCommonFlags(OperatorFlags(
@@ -332,7 +330,7 @@ const Verb& RunVerb() {
            {"cast", "TYPE", "convert the inputs to this type first, for example from float64"},
            {"keepdims", "",
             absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
-                         ": keep reduced axes, with size 1 (default); =false drops them")},
+                         ": keep reduced axes, with size 1 (default: they are removed)")},
            {"priority", "NUMBER", "of your executions that wait, the greatest runs first; 0"},
            {"output", "FILE", "where the result is written; for top_k, the values"},
            {"indices", "FILE", "top_k: where the indices are written"}})),

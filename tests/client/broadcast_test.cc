@@ -79,7 +79,7 @@ TEST(Broadcast, RefusesOtherShapesAndTypesWithBothNames) {
 
 TEST(Broadcast, LeavesOperatorsWithAxesAlone) {
   std::vector<TensorDesc> inputs = {Floats({2, 3}), Floats({4})};
-  ASSERT_EQ(Broadcast(*FindOperator("reduce"), kNames, inputs), absl::OkStatus());
+  ASSERT_EQ(Broadcast(*FindOperatorName("reduce")->schema, kNames, inputs), absl::OkStatus());
   EXPECT_THAT(inputs, ElementsAre(Floats({2, 3}), Floats({4})));
 }
 

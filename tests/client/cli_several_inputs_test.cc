@@ -42,7 +42,7 @@ TEST_F(SeveralInputsTest, AddsInTheOrderOfTheFlags) {
   EXPECT_EQ(sum.out, "[[11. 22.]\n [33. 44.]]\n");
   const Finished written = Add("--output c.npy");
   EXPECT_EQ(written.out, "(2, 2) float32 -> c.npy\n") << written.err;
-  EXPECT_EQ(Run("run reduce --function sum c.npy --axes 0,1").out, "[[110.]]\n");
+  EXPECT_EQ(Run("run reduce --function sum c.npy --axes 0,1").out, "110.0\n");
   // Results are named after the first input.
   EXPECT_EQ(Add("--output out/").out, "(2, 2) float32 -> out/a.npy\n");
   EXPECT_EQ(Shell("cat a.npy | $OPMILL run element_wise_add --input - --input b.npy").out, sum.out);

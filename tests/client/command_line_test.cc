@@ -17,6 +17,7 @@ namespace opmill {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 Verb RunLike() {
@@ -178,6 +179,26 @@ TEST(ReadOperator, TakesAxisAndAxesWithEveryOperator) {
   EXPECT_THAT(Read("argmax", {3, 4}, {"--axis=1,0"})->arg_max().axes(), ElementsAre(1, 0));
 }
 
+// As in NumPy, and in the Python package.
+TEST(ReadOperator, TakesAllAxesOrTheLastByDefault) {
+  EXPECT_THAT(Read("argmax", {3, 4, 5}, {})->arg_max().axes(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Read("reduce", {3, 4}, {"--function=max"})->reduce().axes(), ElementsAre(0, 1));
+  EXPECT_THAT(Read("hardmax", {3, 4, 5}, {})->hardmax().axes(), ElementsAre(2));
+  EXPECT_EQ(Read("top_k", {3, 4}, {"--k=2"})->top_k().axis(), 1u);
+  EXPECT_EQ(Read("cumsum", {3, 4}, {})->cumulative_summation().axis(), 1u);
+}
+
+TEST(ReadOperator, TakesFunctionsOfReduceAsOperators) {
+  const auto sum = Read("sum", {3, 4}, {"--axis=1"});
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(sum->reduce().function(), v1::REDUCE_FUNCTION_SUM);
+  EXPECT_THAT(sum->reduce().axes(), ElementsAre(1));
+  EXPECT_EQ(Read("prod", {3}, {})->reduce().function(), v1::REDUCE_FUNCTION_MULTIPLY);
+  // The operator, which has --direction, not the function.
+  EXPECT_TRUE(Read("argmax", {3}, {"--direction=decreasing"})->has_arg_max());
+  EXPECT_TRUE(Read("add", {3}, {})->has_element_wise_add());
+}
+
 TEST(ReadOperator, TakesOtherLibrariesNamesOfFunctions) {
   const std::pair<const char*, v1::ReduceFunction> cases[] = {
       {"mean", v1::REDUCE_FUNCTION_AVERAGE},
@@ -194,7 +215,7 @@ TEST(ReadOperator, TakesOtherLibrariesNamesOfFunctions) {
 TEST(OperatorChoice, NamesTheUsersAxesInErrors) {
   const auto refusal = [](const std::string& flag, const std::string& axes, size_t rank) {
     OperatorChoice choice{
-        .schema = FindOperator("argmax"), .axes_flag = flag, .attributes = {{}, {0}}};
+        .schema = FindOperatorName("argmax")->schema, .axes_flag = flag, .attributes = {{}, {0}}};
     for (const absl::string_view axis : absl::StrSplit(axes, ',')) {
       int64_t value = 0;
       EXPECT_TRUE(absl::SimpleAtoi(axis, &value));
@@ -220,7 +241,12 @@ TEST(ReadOperator, RefusesWithASentence) {
             absl::StrCat("There is no operator \"argmim\"; the operators are ",
                          absl::StrJoin(OperatorNames(), ", "), ". Did you mean argmin?"));
   EXPECT_THAT(RefusalOf("", {}), HasSubstr("An operator is required"));
-  EXPECT_EQ(RefusalOf("argmin", {}), "--axes: A value is required.");
+  EXPECT_THAT(RefusalOf("smu", {}), EndsWith(" Did you mean sum?"));
+  EXPECT_THAT(RefusalOf("cumsmu", {}), EndsWith(" Did you mean cumsum?"));
+  EXPECT_EQ(RefusalOf("argmin", {"--axes="}), "--axes: A value is required.");
+  EXPECT_EQ(RefusalOf("sum", {"--function=max"}), "--function: sum does not take this flag.");
+  EXPECT_THAT(RefusalOf("reduce", {"--function=summ"}), EndsWith(" Did you mean sum?"));
+  EXPECT_THAT(RefusalOf("reduce", {"--function=maen"}), EndsWith(" Did you mean mean?"));
   EXPECT_EQ(RefusalOf("argmin", {"--axes=-3"}),
             "--axes: axis -3 is out of range for --shape, which has 2 dimensions (axes -2 to 1).");
   EXPECT_EQ(RefusalOf("argmin", {"--axes=0,x"}),

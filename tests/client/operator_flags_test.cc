@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<AttributeValues>> Read(const std::vector<std::string>
   const absl::StatusOr<CommandLine> line = CommandLine::Parse(verb, words);
   if (!line.ok()) return line.status();
   FlagReader flags(*line);
-  const OperatorChoice choice = ReadOperatorChoice(kSchema, flags);
+  const OperatorChoice choice = ReadOperatorChoice({"scan", &kSchema, std::nullopt}, flags);
   if (!flags.status().ok()) return flags.status();
   return choice.attributes;
 }

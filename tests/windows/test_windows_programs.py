@@ -95,7 +95,7 @@ class Programs(unittest.TestCase):
             with self.subTest(name):
                 started = time.monotonic()
                 # Over an axis of one, the sum is the number itself.
-                run(client, "run", "reduce", "--function", "sum", "--axes", "0", "--input", source,
+                run(client, "run", "sum", "--axis", "0", "--keepdims", "--input", source,
                     "--output", result, "--server", self.server.address, seconds=300)
                 print(f"{name}: {time.monotonic() - started:.1f} s")
                 self.assertTrue(np.array_equal(np.load(result, mmap_mode="r"), numbers))
@@ -161,7 +161,7 @@ class Programs(unittest.TestCase):
     def test_paths_are_unicode(self):
         source, log = self.folder / "größe 数.npy", self.folder / "журнал.log"
         np.save(source, np.float32([1, 3, 2]))
-        said = run(WINDOWS_CLI, "run", "argmax", "--axes", "0", "--input", source,
+        said = run(WINDOWS_CLI, "run", "argmax", "--keepdims", "--input", source,
                    "--server", self.server.address)
         self.assertIn("[1]", said)
         absent = self.folder / "größer.npy"

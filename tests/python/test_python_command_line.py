@@ -1,0 +1,65 @@
+"""The command line has the names of the package's methods, and the same defaults."""
+
+import inspect
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+from server_process import CLI, ServerProcess
+
+import opmill
+from opmill._operators import Operators, TopK
+
+# Values of required parameters; the others have their defaults.
+REQUIRED = {"k": 2, "function": "l1"}
+METHODS = {name: method for name, method in vars(Operators).items() if name[0] != "_"}
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(ServerProcess(device="reference"))
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.x = np.random.default_rng(1).random((3, 4, 5), np.float32)
+        np.save(self.folder / "x.npy", self.x)
+
+    def run_operator(self, *words):
+        done = subprocess.run(
+            [CLI, "run", *words], cwd=self.folder, capture_output=True, text=True, check=False,
+            env=os.environ | {"OPMILL_SERVER": self.server.address})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_agrees_with_each_method(self):
+        with opmill.connect(self.server.address) as client:
+            for name, method in METHODS.items():
+                parameters = [parameter for parameter in inspect.signature(method).parameters.values()
+                              if parameter.default is parameter.empty
+                              and parameter.kind is parameter.POSITIONAL_OR_KEYWORD][1:]
+                inputs = [p.name for p in parameters if p.name not in REQUIRED]
+                required = {p.name: REQUIRED[p.name] for p in parameters if p.name in REQUIRED}
+                keeps = "keepdims" in inspect.signature(method).parameters
+                for extra in ({}, {"keepdims": True}) if keeps else ({},):
+                    with self.subTest(name, **extra):
+                        result = getattr(client, name)(*[self.x] * len(inputs), **required, **extra)
+                        words = [f"--{flag}={value}" for flag, value in required.items()]
+                        words += ["--keepdims"] if extra else []
+                        words += ["--input", "x.npy"] * len(inputs)
+                        self.run_operator(name, *words, "--output", "y.npy")
+                        expected = result.values if isinstance(result, TopK) else result
+                        actual = np.load(self.folder / "y.npy")
+                        self.assertEqual(actual.dtype, expected.dtype)
+                        np.testing.assert_array_equal(actual, expected)
+
+    def test_takes_the_aliases_of_functions(self):
+        with opmill.connect(self.server.address) as client:
+            for function in opmill._operators.ReduceFunction.__args__:
+                with self.subTest(function):
+                    self.run_operator(function, "x.npy", "--output", "y.npy")
+                    np.testing.assert_array_equal(np.load(self.folder / "y.npy"),
+                                                  client.reduce(self.x, function))
+
+
+if __name__ == "__main__":
+    unittest.main()

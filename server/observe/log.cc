@@ -4,8 +4,11 @@
 #include <memory>
 #include <optional>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/json_text.h"
+#include "kernels/base/utf8.h"
 #include "spdlog/details/os.h"
 #include "spdlog/formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -79,8 +82,13 @@ class LineFormatter : public spdlog::formatter {
   std::string second_text_;
 };
 
+// Control characters and bytes that are not UTF-8 could change a terminal.
 bool IsPlainWord(absl::string_view value) {
-  return !value.empty() && value.find_first_of(" \t\r\n\"\\=") == absl::string_view::npos;
+  const auto is_special = [](char c) {
+    return absl::ascii_iscntrl(static_cast<unsigned char>(c)) || c == ' ' || c == '"' ||
+           c == '\\' || c == '=';
+  };
+  return !value.empty() && absl::c_none_of(value, is_special) && IsUtf8(value);
 }
 
 }  // namespace

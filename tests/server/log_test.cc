@@ -117,6 +117,17 @@ TEST(TextLog, QuotesValuesThatAreNotWords) {
                              "pair=\"a=b\" lines=\"a\\u000ab\" bytes=7\n"));
 }
 
+TEST(TextLog, EscapesWhatCouldChangeATerminal) {
+  const std::string text = Logged(LogFormat::kText, LogLevel::kInfo, [] {
+    LogLine(LogLevel::kWarning, "model")
+        .Add("file", "models/\x1B[2J")
+        .Add("name", "x\xFF")
+        .Add("other", "\xC3\xA4");
+  });
+  EXPECT_THAT(text,
+              EndsWith(" file=\"models/\\u001b[2J\" name=\"x\xEF\xBF\xBD\" other=\xC3\xA4\n"));
+}
+
 TEST(Log, OmitsLinesBelowItsLevel) {
   const std::string text = Logged(LogFormat::kText, LogLevel::kWarning, [] {
     LogLine(LogLevel::kDebug, "no").Add("key", "value");

@@ -18,7 +18,9 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/engine/paired_device.h"
 #include "kernels/reference/reference_device.h"
+#include "server/config/connection_plan.h"
 #include "server/host/host_memory.h"
+#include "server/host/open_files.h"
 #include "server/network/listen_address.h"
 #include "server/observe/log.h"
 
@@ -170,6 +172,18 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
   return OpenBest(options, memory, std::move(on_availability));
 }
 
+absl::Status DecideConnections(Limits& limits) {
+  const bool is_default = limits.max_connections == 0;
+  const uint64_t open_files = AllowOpenFiles(FilesFor(limits.max_connections));
+  RETURN_IF_ERROR(LimitConnections(open_files, limits));
+  if (is_default && limits.max_connections < kDefaultConnections) {
+    LogLine(LogLevel::kWarning, "few_files")
+        .Add("open_files", open_files)
+        .Add("max_connections", uint64_t{limits.max_connections});
+  }
+  return absl::OkStatus();
+}
+
 std::string CallersNeed(const AccessOptions& access) {
   std::vector<std::string> needs;
   if (access.uses_tls()) needs.push_back("tls");
@@ -189,6 +203,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& opti
 absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
+  RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
   ASSIGN_OR_RETURN(models_, oip::ModelTable::Create(options_.model_repository));
   connections_ = std::make_unique<Connections>(limits);

@@ -87,7 +87,8 @@ ABSL_FLAG(opmill::CallerLimits, caller_limits, {},
           "all that the server has.");
 ABSL_FLAG(uint32_t, max_connections, opmill::Limits().max_connections,
           "Connections of callers. At this limit, a new connection replaces one that has made no "
-          "call or is idle; if all are in use, it is refused.");
+          "call or is idle; if all are in use, it is refused. 0: 1024, or fewer if the process may "
+          "open too few files for that.");
 ABSL_FLAG(uint32_t, max_connections_per_address, opmill::Limits().max_connections_per_address,
           "Connections from one IP address. 0: three quarters of --max_connections.");
 ABSL_FLAG(uint32_t, max_calls_per_connection, opmill::Limits().max_calls_per_connection,
@@ -202,7 +203,6 @@ absl::Status ReadLimits(Limits& limits) {
   RETURN_IF_ERROR(CheckCount("max_executions_per_stream", limits.max_executions_per_stream, kMost));
   RETURN_IF_ERROR(CheckCount("max_queued", limits.max_queued, kMost));
   RETURN_IF_ERROR(CheckCount("max_streams", limits.max_streams, kMost));
-  RETURN_IF_ERROR(CheckCount("max_connections", limits.max_connections, kMost));
   RETURN_IF_ERROR(CheckCount("max_shared_memory_regions", limits.max_shared_memory_regions, kMost));
   // A setting of HTTP/2; an int in gRPC.
   RETURN_IF_ERROR(CheckCount("max_calls_per_connection", limits.max_calls_per_connection,

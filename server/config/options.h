@@ -44,7 +44,8 @@ struct Limits {
   uint32_t max_executions_per_stream = 1024;
   uint32_t max_streams = 1024;
   CallerLimits caller;
-  uint32_t max_connections = 1024;
+  // 0: as many as the process has files for, up to 1024; server/config/connection_plan.h sets it.
+  uint32_t max_connections = 0;
   uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;

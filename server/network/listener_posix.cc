@@ -1,10 +1,8 @@
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -27,23 +25,7 @@
 namespace opmill {
 namespace {
 
-constexpr rlim_t kOwnDescriptors = 512;  // of files, driver, gRPC and the HTTP endpoint
-constexpr rlim_t kPerConnection = 2;     // gRPC's own and our duplicate
 constexpr int kPauseWithoutDescriptorsMilliseconds = 100;
-
-// Raises the process's soft limit on open files for the connections, up to the hard limit.
-absl::Status CheckDescriptors(uint32_t max_connections) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
-  const rlim_t wanted = kPerConnection * rlim_t{max_connections} + kOwnDescriptors;
-  if (limit.rlim_cur >= wanted) return absl::OkStatus();
-  const rlimit raised = {.rlim_cur = std::min(wanted, limit.rlim_max), .rlim_max = limit.rlim_max};
-  if (raised.rlim_cur == wanted && setrlimit(RLIMIT_NOFILE, &raised) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--max_connections is ", max_connections, "; the process may open ", limit.rlim_max,
-      " files, of which ", kOwnDescriptors, " are for itself and each connection takes ",
-      kPerConnection, ". Allow it more (ulimit -n), or fewer connections."));
-}
 
 class HandingListener final : public Listener {
  public:
@@ -148,9 +130,8 @@ class HandingListener final : public Listener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
-    const std::vector<std::string>& addresses, const Limits& limits, Connections& connections,
+    const std::vector<std::string>& addresses, const Limits& /*limits*/, Connections& connections,
     const MakeCredentials& make_credentials, grpc::ServerBuilder& builder) {
-  RETURN_IF_ERROR(CheckDescriptors(limits.max_connections));
   using Acceptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   auto listener = std::make_unique<HandingListener>(
       connections,

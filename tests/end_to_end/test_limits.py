@@ -110,6 +110,23 @@ class Limits(unittest.TestCase):
             grpc.channel_ready_future(channel).result(timeout=30)
             api.execute(api.stub_of(channel), self.operator(rows=1), self.data)
 
+    @unittest.skipIf("OPMILL_WINE" in os.environ, "Windows bounds no process's handles")
+    def test_fewer_connections_by_default_where_few_files_may_be_open(self):
+        def few_files():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+        with ServerProcess(device="reference", preexec_fn=few_files) as server:
+            line = server.lines("few_files")[0]
+            self.assertEqual((line["open_files"], line["max_connections"]), (1024, 256))
+            with api.connect(server.address) as channel:
+                stub = api.stub_of(channel)
+                limits = stub.GetServerInfo(api.sv.GetServerInfoRequest()).limits
+                self.assertEqual(limits.max_connections, 256)
+                api.execute(stub, self.operator(rows=1), self.data)
+        with self.assertRaisesRegex(AssertionError, "--max_connections is 1024; the process may "
+                                                    "open 1024 files"):
+            ServerProcess("--max_connections=1024", device="reference", preexec_fn=few_files)
+
     def test_a_caller_that_does_not_read_holds_no_more_than_the_limit(self):
         count = 40  # 160 MiB of results
         before = self.server.status_bytes("VmHWM")

@@ -67,8 +67,6 @@ TEST(Flags, RefusesValuesOutOfRange) {
                 "--max_streams is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_queued=0"),
                 "--max_queued is 0; it must be at least 1 and at most 4294967295.");
-  ExpectRefusal(Parse("", "--max_connections=0"),
-                "--max_connections is 0; it must be at least 1 and at most 4294967295.");
   ExpectRefusal(Parse("", "--max_calls_per_connection=2147483648"),
                 "--max_calls_per_connection is 2147483648; it must be at least 1 and at most "
                 "2147483647.");

@@ -18,6 +18,12 @@ absl::Status Later(const std::string& sentence) {
   return WithRetryDelay(absl::ResourceExhaustedError(sentence), kRetryDelay);
 }
 
+std::string Needs(const BufferSizes& sizes) {
+  return absl::StrCat("The execution needs ", sizes.total(), " bytes for its ",
+                      sizes.is_incremental ? "outputs and for computing while its input arrives"
+                                           : "inputs and outputs");
+}
+
 // The end of a sentence about a limit of which this caller has only a part.
 std::string ForOthers(uint64_t limit, uint64_t up_to) {
   if (up_to >= limit) return "";
@@ -31,14 +37,13 @@ absl::Status Draining() {
       "The server is draining: it ends what it has begun and takes nothing new.");
 }
 
-absl::Status Admission::CheckExecution(const std::vector<TensorDesc>& inputs,
-                                       const std::vector<TensorDesc>& outputs,
-                                       absl::Duration time_left, const Load& load) const {
+absl::Status Admission::CheckExecution(const BufferSizes& sizes, absl::Duration time_left,
+                                       const Load& load) const {
   if (load.draining) return Draining();
   if (time_left <= absl::ZeroDuration()) {
     return absl::DeadlineExceededError("The execution's time is over before it could begin.");
   }
-  RETURN_IF_ERROR(CheckSizes(inputs, outputs));
+  RETURN_IF_ERROR(CheckSizes(sizes));
   RETURN_IF_ERROR(CheckMemory(load));
   const uint64_t max_queued = load.max_queued.value_or(limits_.max_queued);
   if (load.queued < max_queued) return absl::OkStatus();
@@ -47,22 +52,21 @@ absl::Status Admission::CheckExecution(const std::vector<TensorDesc>& inputs,
                             ForOthers(limits_.max_queued, max_queued), "."));
 }
 
-absl::Status Admission::CheckCaller(uint64_t wanted, uint64_t executions, uint64_t bytes) const {
+absl::Status Admission::CheckCaller(const BufferSizes& wanted, uint64_t executions,
+                                    uint64_t bytes) const {
   const CallerLimits& caller = limits_.caller;
   if (caller.executions != 0 && executions >= caller.executions) {
     return Later(absl::StrCat("The caller has ", executions, " executions under way, of ",
                               caller.executions, " (caller_limits, executions)."));
   }
   if (caller.bytes == 0) return absl::OkStatus();
-  if (wanted > caller.bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "The execution needs ", wanted, " bytes for its inputs and outputs, more than ",
-        caller.bytes, " (caller_limits, bytes)."));
+  if (wanted.total() > caller.bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(Needs(wanted), ", more than ", caller.bytes, " (caller_limits, bytes)."));
   }
-  if (bytes <= caller.bytes - wanted) return absl::OkStatus();
-  return Later(absl::StrCat("The execution needs ", wanted,
-                            " bytes for its inputs and outputs, and the caller has ", bytes, " of ",
-                            caller.bytes, " (caller_limits, bytes) in use."));
+  if (bytes <= caller.bytes - wanted.total()) return absl::OkStatus();
+  return Later(absl::StrCat(Needs(wanted), ", and the caller has ", bytes, " of ", caller.bytes,
+                            " (caller_limits, bytes) in use."));
 }
 
 absl::Status Admission::NoPlaceForExecution(uint64_t up_to) const {
@@ -86,11 +90,9 @@ absl::Status Admission::TooFast(absl::Duration wait) const {
       std::max(wait, absl::Milliseconds(1)));
 }
 
-absl::Status Admission::CheckCompilation(const std::vector<TensorDesc>& inputs,
-                                         const std::vector<TensorDesc>& outputs,
-                                         const Load& load) const {
+absl::Status Admission::CheckCompilation(const BufferSizes& sizes, const Load& load) const {
   if (load.draining) return Draining();
-  RETURN_IF_ERROR(CheckSizes(inputs, outputs));
+  RETURN_IF_ERROR(CheckSizes(sizes));
   RETURN_IF_ERROR(CheckMemory(load));
   if (load.compilations < kMaxWaitingCompilations) return absl::OkStatus();
   return Later(absl::StrCat(kMaxWaitingCompilations, " CompileOperator calls wait already."));
@@ -123,11 +125,9 @@ absl::Status Admission::CheckSizes(const std::vector<TensorDesc>& inputs,
                                                      " bytes is larger than max_tensor_bytes (",
                                                      limits_.max_tensor_bytes, ")."));
   }
-  if (total <= limits_.max_bytes_in_flight) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("The execution needs ", total,
-                                                   " bytes for its inputs and outputs, more than "
-                                                   "max_bytes_in_flight (",
-                                                   limits_.max_bytes_in_flight, ")."));
+  if (sizes.total() <= limits_.max_bytes_in_flight) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      Needs(sizes), ", more than max_bytes_in_flight (", limits_.max_bytes_in_flight, ")."));
 }
 
 absl::Status Admission::CheckMemory(const Load& load) const {

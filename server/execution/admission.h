@@ -4,12 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "kernels/descriptor/tensor.h"
 #include "server/config/options.h"
+#include "server/execution/tensor_buffers.h"
 
 namespace opmill {
 
@@ -32,14 +31,13 @@ class Admission {
 
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
-  // Whether an execution with these tensors may begin that has `time_left` until its deadline. Does
-  // not check its memory and its place among the executions: MemoryBudget and SharedLimit do.
-  absl::Status CheckExecution(const std::vector<TensorDesc>& inputs,
-                              const std::vector<TensorDesc>& outputs, absl::Duration time_left,
+  // Whether an execution of these sizes may begin that has `time_left` until its deadline. Does not
+  // check that there is room for it now: MemoryBudget and SharedLimit do.
+  absl::Status CheckExecution(const BufferSizes& sizes, absl::Duration time_left,
                               const Load& load) const;
-  // Whether the limits on each caller allow an execution that takes `wanted` bytes, in addition to
-  // what the caller has in progress. Does not check the rate.
-  absl::Status CheckCaller(uint64_t wanted, uint64_t executions, uint64_t bytes) const;
+  // Whether the limits on each caller allow an execution that takes `wanted`, in addition to what
+  // the caller has in progress. Does not check the rate.
+  absl::Status CheckCaller(const BufferSizes& wanted, uint64_t executions, uint64_t bytes) const;
   // The errors for an execution or stream without a place: the caller may not go beyond `up_to`,
   // the limit or less.
   absl::Status NoPlaceForExecution(uint64_t up_to) const;
@@ -48,9 +46,9 @@ class Admission {
   // `wait`.
   absl::Status TooFast(absl::Duration wait) const;
 
-  // Whether one more operator with these tensors may be compiled for a CompileOperator call.
-  absl::Status CheckCompilation(const std::vector<TensorDesc>& inputs,
-                                const std::vector<TensorDesc>& outputs, const Load& load) const;
+  // Whether one more operator may be compiled for a CompileOperator call. `sizes`: of its
+  // executions.
+  absl::Status CheckCompilation(const BufferSizes& sizes, const Load& load) const;
 
   // The error of an execution for which the device has no memory. Without other executions, which
   // may release some, a retry makes no sense.
@@ -59,8 +57,7 @@ class Admission {
   static absl::Status Displaced();
 
  private:
-  absl::Status CheckSizes(const std::vector<TensorDesc>& inputs,
-                          const std::vector<TensorDesc>& outputs) const;
+  absl::Status CheckSizes(const BufferSizes& sizes) const;
   absl::Status CheckMemory(const Load& load) const;
 
   const Limits limits_;

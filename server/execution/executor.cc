@@ -50,29 +50,20 @@ Executor::~Executor() {
 }
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
-  std::vector<TensorDesc> outputs = OutputsOf(request.desc);
-  const std::vector<TensorDesc>& inputs = request.desc.inputs;
+  const BufferSizes sizes = SizesOf(request.desc, request.input_is_shared);
   const std::shared_ptr<CallerAccount>& caller = AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers_.several());
-  RETURN_IF_ERROR(admission_.CheckExecution(inputs, outputs, request.deadline - absl::Now(), now));
+  RETURN_IF_ERROR(admission_.CheckExecution(sizes, request.deadline - absl::Now(), now));
   // Before there is room for it, so that a caller beyond its rate takes no room from others.
   const absl::Duration wait = caller->CountBegin(absl::Now());
   if (wait > absl::ZeroDuration()) return admission_.TooFast(wait);
-  const uint64_t incremental_bytes =
-      request.input_is_shared ? 0 : device_.IncrementalBytes(request.desc);
-  BufferSizes sizes;
-  if (incremental_bytes > 0) {
-    sizes.inputs.push_back(incremental_bytes);
-  } else {
-    for (const TensorDesc& input : inputs) sizes.inputs.push_back(RequiredBytes(input));
-  }
-  for (const TensorDesc& output : outputs) sizes.outputs.push_back(RequiredBytes(output));
   absl::StatusOr<TensorBuffers> buffers = TakeRoom(sizes, caller);
   if (!buffers.ok()) {
     caller->UncountBegin();
     return buffers.status();
   }
+  std::vector<TensorDesc> outputs = OutputsOf(request.desc);
   auto execution = std::make_shared<Execution>(std::move(request), std::move(outputs));
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
@@ -92,7 +83,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     const absl::MutexLock lock(&execution->mutex_);
     execution->deadline_ = handle;
   }
-  if (incremental_bytes > 0) {
+  if (sizes.is_incremental) {
     PrepareIncremental(execution);
   } else {
     Prepare(execution);
@@ -124,6 +115,11 @@ Admission::Load Executor::load() const {
           .compilations = compilations_};
 }
 
+BufferSizes Executor::SizesOf(const OperatorDesc& desc, bool input_is_shared) const {
+  return BufferSizes::Of(desc.inputs, OutputsOf(desc),
+                         input_is_shared ? 0 : device_.IncrementalBytes(desc));
+}
+
 absl::StatusOr<TensorBuffers> Executor::TakeRoom(const BufferSizes& sizes,
                                                  const std::shared_ptr<CallerAccount>& caller) {
   for (;;) {
@@ -131,7 +127,7 @@ absl::StatusOr<TensorBuffers> Executor::TakeRoom(const BufferSizes& sizes,
     {
       const absl::MutexLock lock(&caller->begin_mutex);
       RETURN_IF_ERROR(
-          admission_.CheckCaller(sizes.total(), caller->executions.amount, caller->bytes.amount));
+          admission_.CheckCaller(sizes, caller->executions.amount, caller->bytes.amount));
       buffers = Reserve(sizes, caller);
     }
     if (buffers.ok()) {
@@ -535,7 +531,8 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   Admission::Load now = load();
   now.compilations = compilations_.fetch_add(1);
-  absl::Status admitted = admission_.CheckCompilation(desc.inputs, OutputsOf(desc), now);
+  absl::Status admitted =
+      admission_.CheckCompilation(SizesOf(desc, /*input_is_shared=*/false), now);
   if (!admitted.ok()) {
     --compilations_;
     return admitted;

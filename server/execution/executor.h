@@ -114,6 +114,7 @@ class Executor {
 
  private:
   Admission::Load load() const;
+  BufferSizes SizesOf(const OperatorDesc& desc, bool input_is_shared) const;
   const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin);
   absl::StatusOr<TensorBuffers> TakeRoom(const BufferSizes& sizes,
                                          const std::shared_ptr<CallerAccount>& caller)

@@ -15,7 +15,7 @@ absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes,
                                                        uint64_t up_to) {
   if (limit_->TryTake(*holding, bytes, up_to)) return Share(limit_, std::move(holding), bytes);
   std::string sentence =
-      absl::StrCat("There is no room for a tensor of ", bytes, " bytes now: ", used(), " of ",
+      absl::StrCat("There is no room for a buffer of ", bytes, " bytes now: ", used(), " of ",
                    limit(), " bytes (max_bytes_in_flight) are in use");
   if (up_to < limit()) {
     absl::StrAppend(&sentence, ", and the last ", limit() - up_to, " are for other callers");

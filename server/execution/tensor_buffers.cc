@@ -1,5 +1,6 @@
 #include "server/execution/tensor_buffers.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "absl/types/span.h"
@@ -23,6 +24,23 @@ std::shared_ptr<HostBuffer> WithItsShare(const std::shared_ptr<BudgetedBuffer>& 
 }
 
 }  // namespace
+
+BufferSizes BufferSizes::Of(const std::vector<TensorDesc>& inputs,
+                            const std::vector<TensorDesc>& outputs, uint64_t incremental_bytes) {
+  BufferSizes sizes;
+  for (const TensorDesc& input : inputs) sizes.inputs.push_back(RequiredBytes(input));
+  for (const TensorDesc& output : outputs) sizes.outputs.push_back(RequiredBytes(output));
+  for (const std::vector<uint64_t>* const tensors : {&sizes.inputs, &sizes.outputs}) {
+    for (const uint64_t tensor : *tensors) {
+      sizes.largest_tensor = std::max(sizes.largest_tensor, tensor);
+    }
+  }
+  if (incremental_bytes > 0) {
+    sizes.inputs = {incremental_bytes};
+    sizes.is_incremental = true;
+  }
+  return sizes;
+}
 
 uint64_t BufferSizes::total() const {
   return std::accumulate(inputs.begin(), inputs.end(),

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/descriptor/tensor.h"
 #include "kernels/engine/device.h"
 #include "server/execution/memory_budget.h"
 
@@ -24,10 +25,17 @@ struct BudgetedBuffer {
 
 // What an execution takes.
 struct BufferSizes {
-  std::vector<uint64_t> inputs;
-  std::vector<uint64_t> outputs;
+  // `incremental_bytes`: the memory of an incremental run, which keeps no input; 0 if the run is
+  // not incremental.
+  static BufferSizes Of(const std::vector<TensorDesc>& inputs,
+                        const std::vector<TensorDesc>& outputs, uint64_t incremental_bytes);
 
   uint64_t total() const;
+
+  std::vector<uint64_t> inputs;  // what is allocated for them
+  std::vector<uint64_t> outputs;
+  uint64_t largest_tensor = 0;  // of the descriptor, even if it is not kept
+  bool is_incremental = false;
 };
 
 // Not thread-safe. The destructor releases every buffer and share that has no other user.

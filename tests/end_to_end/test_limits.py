@@ -144,3 +144,25 @@ class Limits(unittest.TestCase):
         print(f"at most {peak >> 20} MiB, of {MAX_BYTES_IN_FLIGHT >> 20} MiB allowed in flight")
         if not SANITIZED:
             self.assertLess(peak, MAX_BYTES_IN_FLIGHT + (64 << 20))
+
+
+class IncrementalRuns(unittest.TestCase):
+    def test_count_what_they_hold(self):
+        server = self.enterContext(ServerProcess("--max_bytes_in_flight=1MiB",
+                                                 "--caller_limits=bytes=1MiB", device="cpu"))
+        stub = api.stub_of(self.enterContext(api.connect(server.address)))
+        array = np.ones((4096, 1024), np.float32)  # 16 MiB
+        sums = arrays.reduce(array, "sum", [1])
+        compiled = stub.CompileOperator(api.sv.CompileOperatorRequest(operator=sums))
+        self.assertEqual(compiled.output_bytes, [4 * 4096])
+        outcome = api.execute(stub, sums, arrays.data_of(array))
+        np.testing.assert_array_equal(arrays.array_of(outcome), np.full((4096, 1), 1024))
+        stream = api.Stream(stub)
+        stream.begin(1, sums, [(0, 0, arrays.data_of(array))])
+        self.assertIsNotNone(stream.rest()[1].statistics)
+        with self.assertRaises(grpc.RpcError) as raised:
+            api.execute(stub, arrays.hardmax(array, [1]), arrays.data_of(array))
+        refusal = Refusal.of_error(raised.exception)
+        print(refusal.sentence)
+        self.assertIn("bytes for its outputs and for computing while its input arrives, more than "
+                      "max_bytes_in_flight (1048576)", refusal.sentence)

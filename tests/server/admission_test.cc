@@ -26,6 +26,8 @@ Limits SmallLimits() {
 }
 
 std::vector<TensorDesc> Floats(uint32_t count) { return {{DataType::kFloat32, {count}, {}}}; }
+BufferSizes Sizes(uint32_t in, uint32_t out) { return BufferSizes::Of(Floats(in), Floats(out), 0); }
+BufferSizes BytesOf(uint64_t bytes) { return {.inputs = {bytes}}; }
 
 // A refusal to be tried again, and one that would be refused for ever.
 void ExpectLater(const absl::Status& status, const std::string& sentence) {
@@ -42,10 +44,10 @@ void ExpectNever(const absl::Status& status, const std::string& sentence) {
 class AdmissionTest : public testing::Test {
  protected:
   absl::Status CheckExecution(uint32_t in, uint32_t out, const Load& load = {}) const {
-    return admission_.CheckExecution(Floats(in), Floats(out), kTime, load);
+    return admission_.CheckExecution(Sizes(in, out), kTime, load);
   }
   absl::Status CheckCompilation(uint32_t in, uint32_t out, const Load& load = {}) const {
-    return admission_.CheckCompilation(Floats(in), Floats(out), load);
+    return admission_.CheckCompilation(Sizes(in, out), load);
   }
 
   const Admission admission_{SmallLimits()};
@@ -67,6 +69,22 @@ TEST_F(AdmissionTest, RefusesForEverWhatNeverFits) {
                 "The execution needs 104 bytes for its inputs and outputs, more than "
                 "max_bytes_in_flight (100).");
   }
+}
+
+TEST_F(AdmissionTest, CountsWhatAnIncrementalRunHoldsInsteadOfItsInput) {
+  const BufferSizes fits = BufferSizes::Of(Floats(20), Floats(5), 80);
+  EXPECT_EQ(admission_.CheckExecution(fits, kTime, {}), absl::OkStatus());
+  const BufferSizes small = BufferSizes::Of(Floats(20), Floats(20), 4);
+  EXPECT_EQ(admission_.CheckExecution(small, kTime, {}), absl::OkStatus());
+  EXPECT_EQ(admission_.CheckCompilation(small, {}), absl::OkStatus());
+  ExpectNever(admission_.CheckExecution(BufferSizes::Of(Floats(20), Floats(20), 24), kTime, {}),
+              "The execution needs 104 bytes for its outputs and for computing while its input "
+              "arrives, more than max_bytes_in_flight (100).");
+  ExpectNever(admission_.CheckExecution(BufferSizes::Of(Floats(21), Floats(1), 4), kTime, {}),
+              "A tensor of 84 bytes is larger than max_tensor_bytes (80).");
+  const Admission admission({.caller = {.bytes = 20}});
+  EXPECT_EQ(admission.CheckCaller(BufferSizes::Of(Floats(20), Floats(1), 16), 0, 0),
+            absl::OkStatus());
 }
 
 TEST_F(AdmissionTest, RefusesForNowWhatHasNoRoom) {
@@ -92,14 +110,14 @@ TEST_F(AdmissionTest, SaysWhatIsFreeForOtherCallers) {
 
 TEST_F(AdmissionTest, RefusesACallerBeyondItsLimits) {
   const Admission admission({.caller = {.executions = 2, .bytes = 100, .rate = 1.5}});
-  EXPECT_EQ(admission.CheckCaller(60, 1, 40), absl::OkStatus());
-  ExpectLater(admission.CheckCaller(8, 2, 8),
+  EXPECT_EQ(admission.CheckCaller(BytesOf(60), 1, 40), absl::OkStatus());
+  ExpectLater(admission.CheckCaller(BytesOf(8), 2, 8),
               "The caller has 2 executions under way, of 2 (caller_limits, executions).");
   ExpectLater(
-      admission.CheckCaller(60, 1, 41),
+      admission.CheckCaller(BytesOf(60), 1, 41),
       "The execution needs 60 bytes for its inputs and outputs, and the caller has 41 of 100 "
       "(caller_limits, bytes) in use.");
-  ExpectNever(admission.CheckCaller(104, 0, 0),
+  ExpectNever(admission.CheckCaller(BytesOf(104), 0, 0),
               "The execution needs 104 bytes for its inputs and outputs, more than 100 "
               "(caller_limits, bytes).");
   const absl::Status too_fast = admission.TooFast(absl::Milliseconds(80));
@@ -110,11 +128,10 @@ TEST_F(AdmissionTest, RefusesACallerBeyondItsLimits) {
 
 TEST_F(AdmissionTest, RefusesWhatHasNoTimeLeft) {
   for (const absl::Duration left : {absl::ZeroDuration(), absl::Seconds(-1)}) {
-    EXPECT_EQ(admission_.CheckExecution(Floats(1), Floats(1), left, {}),
+    EXPECT_EQ(admission_.CheckExecution(Sizes(1, 1), left, {}),
               absl::DeadlineExceededError("The execution's time is over before it could begin."));
   }
-  EXPECT_EQ(admission_.CheckExecution(Floats(1), Floats(1), absl::InfiniteDuration(), {}),
-            absl::OkStatus());
+  EXPECT_EQ(admission_.CheckExecution(Sizes(1, 1), absl::InfiniteDuration(), {}), absl::OkStatus());
 }
 
 // A caller should hear of what no later try can change, and of a drain before anything else.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/server/executor_fixture.h"
@@ -91,6 +92,25 @@ TEST_F(IncrementalExecutorTest, TakesMoreInputThanTheBudgetHasRoomFor) {
     executor_->Finish(execution);
   }
   ExpectIdle();
+}
+
+TEST_F(IncrementalExecutorTest, TakesAnInputThatIsLargerThanTheBudget) {
+  const uint64_t held = cpu_->IncrementalBytes(SumOf(kCount)) + sizeof(float);
+  Use({.threads = 1, .min_incremental_bytes = kBytes},
+      {.max_bytes_in_flight = held, .caller = {.bytes = held}});
+  Caller caller;
+  const auto execution = Begin(caller, SumOf(kCount));
+  SendOnes(execution, 0, kCount);
+  EXPECT_EQ(ResultOf(*execution), kCount);
+  executor_->Finish(execution);
+  ExpectIdle();
+  ExecutionRequest shared = caller.Ask(SumOf(kCount));
+  shared.input_is_shared = true;
+  EXPECT_EQ(TryBegin(std::move(shared)).status().message(),
+            absl::StrCat("The execution needs ", kBytes + 4,
+                         " bytes for its inputs and outputs, "
+                         "more than max_bytes_in_flight (",
+                         held, ")."));
 }
 
 TEST_F(IncrementalExecutorTest, ACancellationEndsItBetweenChunks) {

@@ -196,7 +196,7 @@ TEST_F(ExecutorLimits, RefusesBytesThatDoNotFitNowUntilTheyDo) {
   Caller refused;
   const absl::Status status = TryBegin(refused.Ask(SumOf(10))).status();
   EXPECT_EQ(std::string(status.message()),
-            "There is no room for a tensor of 40 bytes now: 64 of 100 bytes (max_bytes_in_flight) "
+            "There is no room for a buffer of 40 bytes now: 64 of 100 bytes (max_bytes_in_flight) "
             "are in use.");
   EXPECT_TRUE(IsRetryable(status));
   // The input would fit, the output would not: nothing is kept of it.

@@ -24,7 +24,7 @@ TEST(MemoryBudget, GivesSharesUpToItsLimitAndTakesThemBack) {
     const absl::Status full = budget.Take(1).status();
     EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(full.message(),
-              "There is no room for a tensor of 1 bytes now: 100 of 100 bytes "
+              "There is no room for a buffer of 1 bytes now: 100 of 100 bytes "
               "(max_bytes_in_flight) are in use.");
     EXPECT_TRUE(IsRetryable(full));
     EXPECT_TRUE(budget.Take(0).ok());

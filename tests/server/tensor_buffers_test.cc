@@ -37,7 +37,7 @@ TEST_F(TensorBuffersTest, TakesTheSharesOfAllTensorsAndGivesThemBack) {
 TEST_F(TensorBuffersTest, KeepsNothingWhereTheLastOfThemDoesNotFit) {
   const absl::StatusOr<MemoryBudget::Share> others = budget_.Take(40);
   EXPECT_EQ(std::string(Reserve().status().message()),
-            "There is no room for a tensor of 20 bytes now: 88 of 100 bytes (max_bytes_in_flight) "
+            "There is no room for a buffer of 20 bytes now: 88 of 100 bytes (max_bytes_in_flight) "
             "are in use.");
   EXPECT_EQ(budget_.used(), 40u);
 }

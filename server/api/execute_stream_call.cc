@@ -80,7 +80,7 @@ void ExecuteStreamCall::Write(StreamState::Reply reply) {
   // Where another reply waits, which then follows for certain, gRPC may gather both in one packet.
   grpc::WriteOptions options;
   if (state_.has_replies()) options.set_buffer_hint();
-  StartWrite(&written_, options);
+  StartWriting(options);
 }
 
 void ExecuteStreamCall::OnReadDone(bool ok) {
@@ -104,7 +104,7 @@ void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
     if (stall == StreamState::Stall::kInput) stalled = state_.open();
   }
   if (stall == StreamState::Stall::kReader) {
-    EndUnread(timeout);
+    EndUnread(ResultsAreNotRead(timeout));
     return;
   }
   std::erase_if(stalled, [&](const auto& each) { return each->stalled(now) < timeout; });

@@ -5,6 +5,8 @@
 #include "absl/time/clock.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
+#include "server/execution/admission.h"
+#include "server/execution/pace.h"
 
 namespace opmill {
 
@@ -87,6 +89,7 @@ void SingleExecutionCall::WriteNext() {
   {
     const absl::MutexLock lock(&mutex_);
     waits_since_ = absl::Now();
+    written_bytes_ = message_.Length();
   }
   if (written == Written::kLast) {
     StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
@@ -132,7 +135,23 @@ void SingleExecutionCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
     }
   }
   if (EndWithoutMessage(NoMessage(timeout))) return;
-  Abort(ResultsAreNotRead(timeout));
+  EndUnread(ResultsAreNotRead(timeout));
+}
+
+void SingleExecutionCall::EndIfUnread(absl::Time now, const OpenCalls::MayEnd& may_end) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (execution_ == nullptr ||
+        now - waits_since_ < Pace::kPatience + Pace::TimeFor(written_bytes_)) {
+      return;
+    }
+    if (!may_end(*execution_->request().origin.account)) return;
+  }
+  EndUnread(Admission::Displaced(Admission::Displacement::kUnreadResults));
+}
+
+void SingleExecutionCall::EndUnread(const absl::Status& why) {
+  Abort(why);
   context_.TryCancel();  // nothing else ends the write in flight
 }
 

@@ -44,6 +44,8 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Abort(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndIfUnread(absl::Time now, const OpenCalls::MayEnd& may_end) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  protected:
   enum class Written { kMore, kLast, kError };
@@ -76,6 +78,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // Ends the call if its message has not come yet; false if it has.
   bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndUnread(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   grpc::CallbackServerContext& context_;
   Executor& executor_;
@@ -93,6 +96,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   bool waits_for_message_ ABSL_GUARDED_BY(mutex_) = true;
   // Since when the call has waited for the caller to send or to read; otherwise InfiniteFuture.
   absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
+  uint64_t written_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last message written
 };
 
 }  // namespace opmill

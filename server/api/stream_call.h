@@ -17,8 +17,10 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
+#include "server/execution/admission.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
+#include "server/execution/pace.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -76,6 +78,16 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     Advance();
   }
 
+  void EndIfUnread(absl::Time now, const OpenCalls::MayEnd& may_end) final
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (!state_.IsUnread(Pace::kPatience + Pace::TimeFor(written_bytes_), now)) return;
+    }
+    if (!may_end(*origin_.account)) return;
+    EndUnread(Admission::Displaced(Admission::Displacement::kUnreadResults));
+  }
+
   void Abort(const absl::Status& why) final ABSL_LOCKS_EXCLUDED(mutex_) {
     Executions executions;
     {
@@ -122,8 +134,14 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     Finish(ToGrpcStatus(status));
   }
 
-  void EndUnread(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_) {
-    Abort(ResultsAreNotRead(timeout));
+  // Writes `written_`.
+  void StartWriting(const grpc::WriteOptions& options = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    written_bytes_ = written_.Length();
+    StartWrite(&written_, options);
+  }
+
+  void EndUnread(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Abort(why);
     context_.TryCancel();  // nothing else ends the write in flight
   }
 
@@ -157,6 +175,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
  private:
   OpenCalls& open_calls_;
   const absl::Time opened_at_ = absl::Now();
+  uint64_t written_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last message written
   std::shared_ptr<void> self_ ABSL_GUARDED_BY(mutex_);
 };
 

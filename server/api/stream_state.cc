@@ -191,7 +191,7 @@ StreamState::Executions StreamState::open() const {
 }
 
 StreamState::Stall StreamState::StalledFor(absl::Duration timeout, absl::Time now) const {
-  if (writing_ && now - written_at_ >= timeout) return Stall::kReader;
+  if (IsUnread(timeout, now)) return Stall::kReader;
   if (is_over()) return Stall::kNone;
   // While a begin waits, or errors are not read, it is the server that does not take the input.
   const bool may_send = read_ == Read::kStarted && !handling_ && !begin_waits_;

@@ -130,6 +130,10 @@ class StreamState {
     kReader,  // the caller does not read
   };
   Stall StalledFor(absl::Duration timeout, absl::Time now) const;
+  // Whether the write in flight has taken so long.
+  bool IsUnread(absl::Duration timeout, absl::Time now) const {
+    return writing_ && now - written_at_ >= timeout;
+  }
 
  private:
   enum class Read {

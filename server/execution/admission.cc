@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "kernels/base/errors.h"
 #include "server/execution/retry_delay.h"
 
@@ -103,25 +104,26 @@ absl::Status Admission::OutOfMemory(absl::Status status, uint64_t other_executio
   return WithRetryDelay(std::move(status), kRetryDelay);
 }
 
-absl::Status Admission::Displaced() {
-  return Later(
-      "The server is full, and gave the room of this execution, for which no input came, to "
-      "another.");
+absl::Status Admission::Displaced(Displacement why) {
+  absl::string_view reason;
+  switch (why) {
+    case Displacement::kNoInput:
+      reason = "for which no input came";
+      break;
+    case Displacement::kSlowInput:
+      reason = "whose caller sends less than 1 MiB per second";
+      break;
+    case Displacement::kUnreadResults:
+      reason = "whose results were not read";
+      break;
+  }
+  return Later(absl::StrCat("The server is full, and gave the room of this execution, ", reason,
+                            ", to another."));
 }
 
-absl::Status Admission::CheckSizes(const std::vector<TensorDesc>& inputs,
-                                   const std::vector<TensorDesc>& outputs) const {
-  uint64_t total = 0;
-  uint64_t largest = 0;
-  for (const std::vector<TensorDesc>* const tensors : {&inputs, &outputs}) {
-    for (const TensorDesc& tensor : *tensors) {
-      const uint64_t bytes = RequiredBytes(tensor);
-      total += bytes;
-      largest = std::max(largest, bytes);
-    }
-  }
-  if (largest > limits_.max_tensor_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", largest,
+absl::Status Admission::CheckSizes(const BufferSizes& sizes) const {
+  if (sizes.largest_tensor > limits_.max_tensor_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("A tensor of ", sizes.largest_tensor,
                                                      " bytes is larger than max_tensor_bytes (",
                                                      limits_.max_tensor_bytes, ")."));
   }

@@ -53,8 +53,9 @@ class Admission {
   // The error of an execution for which the device has no memory. Without other executions, which
   // may release some, a retry makes no sense.
   static absl::Status OutOfMemory(absl::Status status, uint64_t other_executions);
-  // The error of an execution that gave up its room to another one because it received no input.
-  static absl::Status Displaced();
+  // The error of an execution that gave up its room to another one.
+  enum class Displacement { kNoInput, kSlowInput, kUnreadResults };
+  static absl::Status Displaced(Displacement why);
 
  private:
   absl::Status CheckSizes(const BufferSizes& sizes) const;

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/execution/pace.h"
 #include "server/execution/shared_limit.h"
 #include "server/execution/token_bucket.h"
 #include "server/observe/statistics.h"
@@ -40,6 +41,7 @@ class CallerAccount {
   Holding queued;  // those of the executions that wait for the device
   Holding bytes;
   Holding streams;
+  Pace pace;  // guarded by the executor's mutex
 
   // Held from the check of the caller's limits until what they limit is taken, so that two begins
   // do not pass the check for the same room.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/execution/execution.h"
+#include "server/execution/pace.h"
 
 namespace opmill {
 namespace {
@@ -31,8 +32,10 @@ constexpr uint64_t kBytesLikeARun = uint64_t{32} << 10;
 // shorter than the time for which a begin waits on its stream, because everything behind the begin
 // waits too.
 constexpr absl::Duration kSilentPatience = absl::Milliseconds(100);
-constexpr absl::Duration kUploadPatience = absl::Seconds(5);
+constexpr absl::Duration kUploadPatience = Pace::kPatience;
 constexpr size_t kMostStalledAtOnce = 64;
+// For slow uploads. Those that have waited longest for more input come first.
+constexpr size_t kMostSearched = 1024;
 
 bool IsLarge(const QueuePlace& place) { return place.work_bytes >= kLargeBytes; }
 bool IsHuge(const QueuePlace& place) { return place.work_bytes > kMaxRunningLargeBytes; }
@@ -52,6 +55,7 @@ void ExecutionQueues::Enter(const std::shared_ptr<Execution>& execution, absl::T
   QueuePlace& place = PlaceOf(*execution);
   place.queue = &silent_;
   place.position = silent_.insert(silent_.end(), execution);
+  place.entered = now;
   place.since = now;
 }
 
@@ -93,17 +97,27 @@ void ExecutionQueues::Remove(Execution& execution) {
   place.queue = nullptr;
 }
 
-std::vector<std::shared_ptr<Execution>> ExecutionQueues::Stalled(
-    absl::Time now, const std::function<bool(const Execution&)>& may_end) const {
-  std::vector<std::shared_ptr<Execution>> stalled;
-  const auto take = [&](const Queue& queue, absl::Time until) {
+ExecutionQueues::Stalled ExecutionQueues::FindStalled(
+    absl::Time now, const std::function<bool(const Execution&, Stall)>& may_end) const {
+  Stalled stalled;
+  const auto take = [&](const std::shared_ptr<Execution>& execution) {
+    if (may_end(*execution, stalled.why)) stalled.executions.push_back(execution);
+    return stalled.executions.size() < kMostStalledAtOnce;
+  };
+  const auto take_until = [&](const Queue& queue, absl::Time until) {
     for (const std::shared_ptr<Execution>& execution : queue) {
-      if (PlaceOf(*execution).since > until || stalled.size() == kMostStalledAtOnce) break;
-      if (may_end(*execution)) stalled.push_back(execution);
+      if (PlaceOf(*execution).since > until || !take(execution)) break;
     }
   };
-  take(silent_, now - kSilentPatience);
-  if (stalled.empty()) take(uploading_, now - kUploadPatience);
+  take_until(silent_, now - kSilentPatience);
+  if (stalled.executions.empty()) take_until(uploading_, now - kUploadPatience);
+  if (!stalled.executions.empty()) return stalled;
+  stalled.why = Stall::kSlowInput;
+  size_t searched = 0;
+  for (const std::shared_ptr<Execution>& execution : uploading_) {
+    if (++searched > kMostSearched) break;
+    if (PlaceOf(*execution).entered <= now - kUploadPatience && !take(execution)) break;
+  }
   return stalled;
 }
 

@@ -27,7 +27,8 @@ struct QueuePlace {
   std::list<std::shared_ptr<Execution>>::iterator position;
   ReadyQueue* ready = nullptr;  // the same
   ReadyQueue::Place ready_position;
-  absl::Time since;
+  absl::Time entered;  // into the first queue
+  absl::Time since;    // into this queue, or when it last received input there
   uint64_t work_bytes = 0;
 };
 
@@ -61,10 +62,17 @@ class ExecutionQueues {
                    uint64_t run_bytes = 0);
   void Remove(Execution& execution);
 
-  // The executions that have waited too long for input and should give up their memory, as far as
-  // `may_end` accepts them.
-  std::vector<std::shared_ptr<Execution>> Stalled(
-      absl::Time now, const std::function<bool(const Execution&)>& may_end) const;
+  enum class Stall {
+    kNoInput,    // it has waited too long for input
+    kSlowInput,  // it receives input, but its upload has taken for long
+  };
+  struct Stalled {
+    Stall why = Stall::kNoInput;
+    std::vector<std::shared_ptr<Execution>> executions;
+  };
+  // The executions that should give up their memory, as far as `may_end` accepts them.
+  Stalled FindStalled(absl::Time now,
+                      const std::function<bool(const Execution&, Stall)>& may_end) const;
 
   // Returns the next execution for the device, removes it from its queue, and counts it as running.
   // Null if the device has enough work.

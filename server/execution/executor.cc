@@ -136,7 +136,9 @@ absl::StatusOr<TensorBuffers> Executor::TakeRoom(const BufferSizes& sizes,
       executions_.Return(caller->executions, 1);
       buffers = Admission::OutOfMemory(allocated, open_executions());
     }
-    if (!absl::IsResourceExhausted(buffers.status()) || !EndStalled(absl::Now(), *caller)) {
+    if (!absl::IsResourceExhausted(buffers.status())) return buffers;
+    if (!EndStalled(absl::Now(), *caller)) {
+      RememberRefused(caller);
       return buffers;
     }
   }
@@ -157,21 +159,41 @@ absl::StatusOr<TensorBuffers> Executor::Reserve(const BufferSizes& sizes,
   return buffers;
 }
 
-// Ends some executions that hold memory and receive no input: those of `caller` itself, and those
-// of callers with more than their shares. Returns false if none has waited long enough.
+bool Executor::ExceedsShare(const CallerAccount& owner, const CallerAccount& asking) const {
+  return executions_.ExceedsShare(owner.executions, asking.executions) ||
+         memory_.shared().ExceedsShare(owner.bytes, asking.bytes);
+}
+
+// Ends some executions that hold memory and receive no input, or too slowly: those of `caller`
+// itself that receive none, and those of callers with more than their shares. Returns false if
+// there are none.
 bool Executor::EndStalled(absl::Time now, const CallerAccount& caller) {
-  const auto may_end = [this, &caller](const Execution& execution) {
+  using Stall = ExecutionQueues::Stall;
+  const auto may_end = [&](const Execution& execution, Stall why) {
     const CallerAccount& owner = *execution.request().origin.account;
-    return &owner == &caller || executions_.ExceedsShare(owner.executions, caller.executions) ||
-           memory_.shared().ExceedsShare(owner.bytes, caller.bytes);
+    if (why == Stall::kSlowInput && !owner.pace.IsSlow(now)) return false;
+    return &owner == &caller ? why == Stall::kNoInput : ExceedsShare(owner, caller);
   };
-  std::vector<std::shared_ptr<Execution>> stalled;
+  ExecutionQueues::Stalled stalled;
   {
     const absl::MutexLock lock(&mutex_);
-    stalled = queues_.Stalled(now, may_end);
+    stalled = queues_.FindStalled(now, may_end);
   }
-  for (const auto& execution : stalled) End(execution, Admission::Displaced());
-  return !stalled.empty();
+  const absl::Status displaced =
+      Admission::Displaced(stalled.why == Stall::kNoInput ? Admission::Displacement::kNoInput
+                                                          : Admission::Displacement::kSlowInput);
+  for (const auto& execution : stalled.executions) End(execution, displaced);
+  return !stalled.executions.empty();
+}
+
+void Executor::RememberRefused(const std::shared_ptr<CallerAccount>& caller) {
+  const absl::MutexLock lock(&mutex_);
+  if (refused_ == nullptr || caller->bytes.amount < refused_->bytes.amount) refused_ = caller;
+}
+
+std::shared_ptr<const CallerAccount> Executor::TakeRefused() {
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(refused_, nullptr);
 }
 
 void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
@@ -270,6 +292,7 @@ void Executor::Arrived(const std::shared_ptr<Execution>& execution, const Incomi
       queued_.Take(execution->request().origin.account->queued, 1);
     }
     const absl::MutexLock queue_lock(&mutex_);
+    execution->request().origin.account->pace.Add(chunk.data.size(), absl::Now());
     if (then == Received::kMore) {
       queues_.AwaitInput(*execution, absl::Now());
     } else {

@@ -98,6 +98,11 @@ class Executor {
 
   // Makes Begin refuse new executions.
   void Drain() { draining_ = true; }
+  // A caller that Begin has refused for lack of room since the last call; the one that holds least.
+  // Null if there is none.
+  std::shared_ptr<const CallerAccount> TakeRefused() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether `owner` has more than its share of the room that `asking` needs.
+  bool ExceedsShare(const CallerAccount& owner, const CallerAccount& asking) const;
   // While true, Begin and Compile refuse. Returns the previous value.
   bool SetShortOfMemory(bool is_short) { return short_of_memory_.exchange(is_short); }
 
@@ -123,6 +128,7 @@ class Executor {
                                         const std::shared_ptr<CallerAccount>& caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(caller->begin_mutex);
   bool EndStalled(absl::Time now, const CallerAccount& caller) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RememberRefused(const std::shared_ptr<CallerAccount>& caller) ABSL_LOCKS_EXCLUDED(mutex_);
   void LeaveQueue(const Execution& execution);
   struct InputCopy;
   bool CopyPiece(InputCopy& copy) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -162,6 +168,7 @@ class Executor {
   absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(&Execution::mutex_);
   ExecutionQueues queues_ ABSL_GUARDED_BY(mutex_);
   uint32_t runs_ ABSL_GUARDED_BY(mutex_) = 0;  // runs whose callbacks have not returned
+  std::shared_ptr<const CallerAccount> refused_ ABSL_GUARDED_BY(mutex_);
 
   DeadlineTimer timer_;  // timer_ and workers_ last: their threads use the members above
   WorkerPool workers_;

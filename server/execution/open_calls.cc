@@ -31,6 +31,11 @@ void OpenCalls::EndStalled(absl::Time now, absl::Duration timeout) {
   for (Call* call : calls_) call->EndIfStalled(now, timeout);
 }
 
+void OpenCalls::EndUnread(absl::Time now, const MayEnd& may_end) {
+  const absl::MutexLock lock(&mutex_);
+  for (Call* call : calls_) call->EndIfUnread(now, may_end);
+}
+
 bool OpenCalls::WaitUntilNone(absl::Time deadline) {
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
   const absl::MutexLock lock(&mutex_);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -13,8 +14,12 @@
 
 namespace opmill {
 
+class CallerAccount;
+
 class OpenCalls {
  public:
+  using MayEnd = std::function<bool(const CallerAccount& owner)>;
+
   class Call {
    public:
     virtual ~Call() = default;
@@ -25,6 +30,9 @@ class OpenCalls {
     virtual void Abort(const absl::Status& why) = 0;
     // Ends work that has waited for the caller for `timeout`. Must not block.
     virtual void EndIfStalled(absl::Time /*now*/, absl::Duration /*timeout*/) {}
+    // Ends the call if it has results that its caller reads too slowly (Pace), and `may_end`
+    // accepts the caller. Must not block.
+    virtual void EndIfUnread(absl::Time /*now*/, const MayEnd& /*may_end*/) {}
   };
 
   // Drains the call at once if DrainAll has been called.
@@ -37,6 +45,7 @@ class OpenCalls {
   void DrainAll() ABSL_LOCKS_EXCLUDED(mutex_);
   void AbortAll(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndStalled(absl::Time now, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndUnread(absl::Time now, const MayEnd& may_end) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns false if some calls are still open at the deadline.
   bool WaitUntilNone(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr absl::Duration kMostBetweenStallChecks = absl::Seconds(1);
+// Each one visits all open calls.
+constexpr absl::Duration kLeastBetweenUnreadChecks = absl::Milliseconds(500);
 // After a release, the next execution must fault in fresh memory: a second per gigabyte in
 // software.
 constexpr absl::Duration kIdleBeforeRelease = absl::Seconds(5);
@@ -65,6 +67,7 @@ void Housekeeper::Run() {
     connections_.Check(now);
     WatchMemory(now);
     EndStalled(now);
+    EndUnread(now);
     ReleaseWhenIdle(now);
   }
 }
@@ -104,6 +107,17 @@ void Housekeeper::EndStalled(absl::Time now) {
   if (now - last_stall_check_ < std::min(stall_timeout_ / 8, kMostBetweenStallChecks)) return;
   last_stall_check_ = now;
   open_calls_.EndStalled(now, stall_timeout_);
+}
+
+// For a caller that found no room.
+void Housekeeper::EndUnread(absl::Time now) {
+  if (now - last_unread_check_ < kLeastBetweenUnreadChecks) return;
+  const std::shared_ptr<const CallerAccount> asking = executor_.TakeRefused();
+  if (asking == nullptr) return;
+  last_unread_check_ = now;
+  open_calls_.EndUnread(now, [&](const CallerAccount& owner) {
+    return &owner != asking.get() && executor_.ExceedsShare(owner, *asking);
+  });
 }
 
 void Housekeeper::ReleaseWhenIdle(absl::Time now) {

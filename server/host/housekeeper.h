@@ -35,6 +35,7 @@ class Housekeeper {
   bool StopsWithinATick() ABSL_LOCKS_EXCLUDED(mutex_);
   void WatchMemory(absl::Time now);
   void EndStalled(absl::Time now);
+  void EndUnread(absl::Time now);
   void ReleaseWhenIdle(absl::Time now);
   // Returns free memory to the system if much of it has accumulated.
   void TrimIfWorthIt(absl::Time now);
@@ -48,6 +49,7 @@ class Housekeeper {
   const uint64_t memory_limit_;
   const absl::Duration stall_timeout_;
   absl::Time last_stall_check_ = absl::InfinitePast();
+  absl::Time last_unread_check_ = absl::InfinitePast();
   absl::Time last_release_ = absl::InfinitePast();
   absl::Time last_closed_ = absl::InfinitePast();  // a connection, because memory was short
   absl::Time idle_since_ = absl::InfiniteFuture();

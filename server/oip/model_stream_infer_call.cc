@@ -58,7 +58,7 @@ void ModelStreamInferCall::Write(const InferStreamState::Answer& answer) {
     }
     written_ = JoinBytes(response, 0, {});
   }
-  StartWrite(&written_);
+  StartWriting();
 }
 
 void ModelStreamInferCall::OnReadDone(bool ok) {
@@ -134,7 +134,7 @@ void ModelStreamInferCall::EndIfStalled(absl::Time now, absl::Duration timeout) 
     const absl::MutexLock lock(&mutex_);
     is_unread = state_.IsUnread(timeout, now);
   }
-  if (is_unread) EndUnread(timeout);
+  if (is_unread) EndUnread(ResultsAreNotRead(timeout));
 }
 
 }  // namespace opmill::oip

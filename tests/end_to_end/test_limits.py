@@ -1,9 +1,12 @@
 """Requests beyond a limit are refused with the limit, and waiting requests wait for a bounded time."""
 
 import contextlib
+import itertools
 import os
 import resource
 import socket
+import tempfile
+import threading
 import time
 import unittest
 
@@ -144,6 +147,87 @@ class Limits(unittest.TestCase):
         print(f"at most {peak >> 20} MiB, of {MAX_BYTES_IN_FLIGHT >> 20} MiB allowed in flight")
         if not SANITIZED:
             self.assertLess(peak, MAX_BYTES_IN_FLIGHT + (64 << 20))
+
+
+@unittest.skipIf("OPMILL_WINE" in os.environ, "both callers would have the same address")
+class RoomThatACallerKeeps(unittest.TestCase):
+    """One caller, alone at first, has taken all bytes in flight; another needs some."""
+
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.server = self.enterContext(ServerProcess(
+            f"--address=127.0.0.1:0,unix:{folder}/socket", "--max_bytes_in_flight=64MiB",
+            device="reference"))
+        tcp, unix = (self.enterContext(api.connect(address))
+                     for address in self.server.address.split(","))
+        self.one, self.other = api.stub_of(unix), api.stub_of(tcp)
+        self.array = np.zeros((1024, 1024), np.float32)
+        self.operator = arrays.hardmax(self.array, [1])  # 4 MiB in, and as many out
+        self.data = arrays.data_of(self.array)
+
+    def wait_for_in_flight(self, is_reached):
+        until = time.monotonic() + api.TIMEOUT_SECONDS
+        while True:
+            statistics = self.other.GetStatistics(api.sv.GetStatisticsRequest())
+            if is_reached(statistics.in_flight):
+                return statistics.in_flight
+            self.assertLess(time.monotonic(), until, statistics.in_flight)
+            time.sleep(0.01)
+
+    def seconds_until_the_other_has_room(self):
+        started = time.monotonic()
+        refusals = 0
+        while True:
+            try:
+                api.execute(self.other, self.operator, self.data)
+                break
+            except grpc.RpcError as error:
+                refusal = Refusal.of_error(error)
+                self.assertIn("max_bytes_in_flight", refusal.sentence)
+                refusals += 1
+            self.assertLess(time.monotonic(), started + 20)
+            time.sleep(0.2)
+        self.assertGreater(refusals, 0, "it was full")
+        return time.monotonic() - started
+
+    def test_by_sending_a_byte_now_and_then(self):
+        stream = api.Stream(self.one)
+        for key in range(8):
+            stream.begin(key, self.operator, [(0, 0, self.data[:1])])
+        done = threading.Event()
+
+        def drip():
+            for offset in itertools.count(1):
+                if done.wait(1):
+                    return
+                for key in range(8):
+                    stream.send(key, [(0, offset, self.data[:1])])
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            self.wait_for_in_flight(lambda in_flight: in_flight.bytes == 64 << 20)
+            seconds = self.seconds_until_the_other_has_room()
+            _, outcome = stream.next_end()
+        finally:
+            done.set()
+            dripping.join()
+        print(f"room after {seconds:.1f} s; {outcome.status.message}")
+        self.assertIn("less than 1 MiB per second", outcome.status.message)
+        stream.call.cancel()
+
+    def test_by_not_reading_results(self):
+        row = np.zeros(4096, np.float32)
+        operator = arrays.hardmax(np.lib.stride_tricks.as_strided(row, (2040, 4096), (0, 4)), [1])
+        request = api.sv.ExecuteRequest(operator=operator, inputs=[arrays.data_of(row)])
+        calls = [self.one.Execute(request) for _ in range(2)]  # 32 MiB each
+        in_flight = self.wait_for_in_flight(lambda in_flight: in_flight.streaming == 2)
+        seconds = self.seconds_until_the_other_has_room()
+        print(f"room after {seconds:.1f} s; {in_flight.bytes >> 20} MiB were taken")
+        ended = self.server.wait_for(lambda line: "were not read" in line.get("error", ""))
+        self.assertEqual(ended["code"], "RESOURCE_EXHAUSTED")
+        for call in calls:
+            call.cancel()
 
 
 class IncrementalRuns(unittest.TestCase):

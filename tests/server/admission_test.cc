@@ -157,9 +157,16 @@ TEST_F(AdmissionTest, ADeviceWithoutMemoryMayHaveSomeLaterIfOthersUseIt) {
 }
 
 TEST_F(AdmissionTest, WhoseRoomWasTakenMayTryAgain) {
-  ExpectLater(Admission::Displaced(),
+  using Why = Admission::Displacement;
+  ExpectLater(Admission::Displaced(Why::kNoInput),
               "The server is full, and gave the room of this execution, for which no input came, "
               "to another.");
+  ExpectLater(Admission::Displaced(Why::kSlowInput),
+              "The server is full, and gave the room of this execution, whose caller sends less "
+              "than 1 MiB per second, to another.");
+  ExpectLater(Admission::Displaced(Why::kUnreadResults),
+              "The server is full, and gave the room of this execution, whose results were not "
+              "read, to another.");
 }
 
 }  // namespace

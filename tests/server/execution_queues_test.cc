@@ -37,8 +37,11 @@ class ExecutionQueuesTest : public testing::Test {
     queues_.AwaitDevice(*execution, work_bytes, At(at));
     return execution;
   }
+  using Stall = ExecutionQueues::Stall;
+  // Those that receive no input.
   std::vector<std::shared_ptr<Execution>> Stalled(int at) {
-    return queues_.Stalled(At(at), [](const Execution&) { return true; });
+    const auto silent = [](const Execution&, Stall why) { return why == Stall::kNoInput; };
+    return queues_.FindStalled(At(at), silent).executions;
   }
   // Gives the device all that it gets; returns how many of them are of `caller`.
   size_t Send(const std::shared_ptr<CallerAccount>& caller) {
@@ -110,10 +113,28 @@ TEST_F(ExecutionQueuesTest, SilentExecutionsStallBeforePartialUploads) {
 TEST_F(ExecutionQueuesTest, StalledOnesAreOfTheCallersThatMayLoseThem) {
   const auto of_ann = Enter(0, ann_);
   const auto of_bob = Enter(0, bob_);
-  const auto stalled = queues_.Stalled(At(100), [this](const Execution& execution) {
+  const auto stalled = queues_.FindStalled(At(100), [this](const Execution& execution, Stall) {
     return execution.request().origin.account == bob_;
   });
-  EXPECT_THAT(stalled, ElementsAre(of_bob));
+  EXPECT_THAT(stalled.executions, ElementsAre(of_bob));
+}
+
+TEST_F(ExecutionQueuesTest, ALongUploadMayBeTooSlowEvenIfInputArrives) {
+  const auto any = [](const Execution&, Stall) { return true; };
+  const auto dripping = Enter(0);
+  const auto new_one = Enter(1'000);
+  for (int at = 1'000; at <= 5'000; at += 1'000) {
+    queues_.AwaitInput(*dripping, At(at));
+    queues_.AwaitInput(*new_one, At(at));
+  }
+  EXPECT_THAT(Stalled(5'000), IsEmpty());
+  EXPECT_THAT(queues_.FindStalled(At(4'999), any).executions, IsEmpty());
+  const auto stalled = queues_.FindStalled(At(5'000), any);
+  EXPECT_EQ(stalled.why, Stall::kSlowInput);
+  EXPECT_THAT(stalled.executions, ElementsAre(dripping));
+  const auto silent = Enter(5'000);
+  EXPECT_THAT(queues_.FindStalled(At(5'100), any).executions, ElementsAre(silent))
+      << "before those that receive input";
 }
 
 TEST_F(ExecutionQueuesTest, CallersTakeTurns) {

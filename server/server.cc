@@ -172,6 +172,12 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
   return OpenBest(options, memory, std::move(on_availability));
 }
 
+SharedMemory::Users UsersOfSharedMemory(const ServerOptions& options) {
+  if (!AllowsSharedMemory(options)) return SharedMemory::Users::kNone;
+  return options.shared_memory == SharedMemoryChoice::kOn ? SharedMemory::Users::kAll
+                                                          : SharedMemory::Users::kServerAndCaller;
+}
+
 absl::Status DecideConnections(Limits& limits) {
   const bool is_default = limits.max_connections == 0;
   const uint64_t open_files = AllowOpenFiles(FilesFor(limits.max_connections));
@@ -217,7 +223,7 @@ absl::Status Server::Initialize() {
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_,
                                                *connections_, limits);
-  shared_memory_ = std::make_unique<SharedMemory>(AllowsSharedMemory(options_),
+  shared_memory_ = std::make_unique<SharedMemory>(UsersOfSharedMemory(options_),
                                                   limits.max_shared_memory_regions);
   const ServiceParts parts = {*device_, *cache_,       *executor_,      statistics_, open_calls_,
                               *access_, *connections_, *shared_memory_, limits};

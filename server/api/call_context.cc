@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/api/trace_context.h"
@@ -20,6 +21,7 @@ RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& cont
                         const Access& access, Connections& connections) {
   RequestOrigin origin{.rpc = rpc, .peer = context.peer(), .caller = access.CallerOf(context)};
   origin.connection = connections.Find(origin.peer);
+  if (absl::StartsWith(origin.peer, "unix")) origin.user = connections.UnixUser();
   const auto found = context.client_metadata().find(kTraceparent);
   if (found == context.client_metadata().end()) return origin;
   const absl::string_view traceparent(found->second.data(), found->second.size());

@@ -42,16 +42,19 @@ absl::StatusOr<std::vector<SharedTensor>> OpenRanges(const Ranges& ranges, const
                                                      const std::vector<TensorDesc>& tensors,
                                                      const OperatorDesc& desc,
                                                      const SharedMemory& memory,
+                                                     const RequestOrigin& origin,
                                                      CheckRange* check) {
   if (static_cast<size_t>(ranges.size()) != tensors.size()) {
     return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
                                             OperatorName(desc), " needs ", tensors.size(), "."));
   }
+  const SharedMemoryCaller caller = SharedMemoryCallerOf(origin);
   std::vector<SharedTensor> opened;
   for (const TensorDesc& tensor : tensors) {
     const std::string path = absl::StrCat(field, "[", opened.size(), "]");
     const v1::SharedMemoryRange& range = ranges[static_cast<int>(opened.size())];
-    absl::StatusOr<SharedRange> found = memory.Open(range.key(), range.offset(), range.byte_size());
+    absl::StatusOr<SharedRange> found =
+        memory.Open(caller, range.key(), range.offset(), range.byte_size());
     if (!found.ok()) return UnderPath(path, found.status());
     RETURN_IF_ERROR(check(tensor, *found, absl::StrCat(path, ".byte_size")));
     opened.push_back({opened.size(), *std::move(found), path});
@@ -63,7 +66,8 @@ absl::StatusOr<std::vector<SharedTensor>> OpenRanges(const Ranges& ranges, const
 absl::StatusOr<std::vector<SharedTensor>> OpenInputs(const Ranges& ranges,
                                                      const std::vector<IncomingChunk>& chunks,
                                                      const OperatorDesc& desc,
-                                                     const SharedMemory& memory) {
+                                                     const SharedMemory& memory,
+                                                     const RequestOrigin& origin) {
   if (ranges.empty()) {
     RETURN_IF_ERROR(CheckInputs(desc, chunks));
     return std::vector<SharedTensor>();
@@ -73,17 +77,18 @@ absl::StatusOr<std::vector<SharedTensor>> OpenInputs(const Ranges& ranges,
                         absl::StrCat(kSharedInputs, " has ", ranges.size(), " ranges, and inputs ",
                                      chunks.size(), " tensors; one of them must be empty."));
   }
-  return OpenRanges(ranges, kSharedInputs, desc.inputs, desc, memory, &CheckInputRange);
+  return OpenRanges(ranges, kSharedInputs, desc.inputs, desc, memory, origin, &CheckInputRange);
 }
 
 // None if the outputs are to be sent.
 absl::StatusOr<std::vector<SharedTensor>> OpenOutputs(const Ranges& ranges,
                                                       const OperatorDesc& desc,
-                                                      const SharedMemory& memory) {
+                                                      const SharedMemory& memory,
+                                                      const RequestOrigin& origin) {
   if (ranges.empty()) return std::vector<SharedTensor>();
   ASSIGN_OR_RETURN(
       std::vector<SharedTensor> opened,
-      OpenRanges(ranges, kSharedOutputs, OutputsOf(desc), desc, memory, &CheckOutputRange));
+      OpenRanges(ranges, kSharedOutputs, OutputsOf(desc), desc, memory, origin, &CheckOutputRange));
   RETURN_IF_ERROR(CheckNoOverlap(opened));
   return opened;
 }
@@ -97,10 +102,10 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   ASSIGN_OR_RETURN(begin.desc, DecodeRequest(*header));
   begin.priority = header->priority();
   ASSIGN_OR_RETURN(shared_inputs_, OpenInputs(header->shared_inputs(), request_->chunks(),
-                                              begin.desc, shared_memory_));
+                                              begin.desc, shared_memory_, begin.origin));
   begin.input_is_shared = !shared_inputs_.empty();
   ASSIGN_OR_RETURN(shared_outputs_,
-                   OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_));
+                   OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_, begin.origin));
   return absl::OkStatus();
 }
 

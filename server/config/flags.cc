@@ -97,7 +97,8 @@ ABSL_FLAG(uint32_t, operator_cache_capacity, opmill::Limits().operator_cache_cap
           "The most compiled operators that are kept.");
 ABSL_FLAG(std::string, shared_memory, "auto",
           "Whether callers may keep tensors in shared memory, by the names of its segments: auto "
-          "(if only this machine can reach the addresses), on, or off.");
+          "(if only this machine can reach the addresses, in segments of the server's and the "
+          "caller's user), on (in segments of all users), or off.");
 ABSL_FLAG(uint32_t, max_shared_memory_regions, opmill::Limits().max_shared_memory_regions,
           "Regions of shared memory that callers have registered.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},

@@ -37,6 +37,7 @@ struct RequestOrigin {
   absl::string_view rpc;  // a string literal
   std::string peer;
   std::string caller;                      // from token or certificate; empty if neither is used
+  std::optional<uint32_t> user;            // that the caller's process runs as, if known
   std::string traceparent;                 // empty if the caller sent none
   std::shared_ptr<Connection> connection;  // counts as in use; null if untracked
   // Of the caller. Null until the executor has set it, in Begin or BeginStream.

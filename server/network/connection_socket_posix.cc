@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -87,8 +88,13 @@ std::optional<ConnectionPeer> PeerOf(int accepted) {
     if (v6.sin6_scope_id != 0) absl::StrAppend(&host, "%", v6.sin6_scope_id);
     return ConnectionPeer{.name = absl::StrCat("ipv6:[", host, "]:", port), .address = host};
   }
-  return ConnectionPeer{
+  ConnectionPeer peer = {
       .name = absl::StrCat("unix:", accepted), .address = "unix", .is_named = false};
+  ucred credentials = {};
+  bytes = sizeof(credentials);
+  if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return std::nullopt;
+  if (credentials.uid != geteuid()) peer.user = credentials.uid;
+  return peer;
 }
 
 }  // namespace opmill

@@ -100,6 +100,11 @@ bool Connections::Admit(ConnectionPeer peer, std::unique_ptr<ConnectionSocket> s
     }
     Close(victim, Reason::kRoom, now);
   }
+  if (peer.user.has_value()) {
+    has_several_unix_users_ =
+        has_several_unix_users_ || unix_user_.value_or(*peer.user) != *peer.user;
+    unix_user_ = peer.user;
+  }
   ++open_of_address_[peer.address];
   std::string name = peer.name;
   open_[std::move(name)] = Shared(new Connection(std::move(peer), std::move(socket), now));
@@ -113,6 +118,11 @@ std::shared_ptr<Connection> Connections::Find(absl::string_view grpc_peer) {
   if (found == open_.end()) return nullptr;
   found->second->has_called_ = true;
   return found->second;
+}
+
+std::optional<uint32_t> Connections::UnixUser() const {
+  const absl::MutexLock lock(&mutex_);
+  return has_several_unix_users_ ? std::nullopt : unix_user_;
 }
 
 void Connections::Check(absl::Time now) {

@@ -40,6 +40,8 @@ struct ConnectionPeer {
   // Whether gRPC reports this name for a call. For a Unix socket it does not, so the server cannot
   // know which of these connections are in use.
   bool is_named = true;
+  // The user of the process at the other end of a Unix socket, if it is not the server's.
+  std::optional<uint32_t> user = {};
 };
 
 // One open connection. Each call in progress holds a reference to it, so the reference count gives
@@ -108,6 +110,10 @@ class Connections {
   // Null if the listener does not register connections on this system (server/network/listener.h).
   std::shared_ptr<Connection> Find(absl::string_view grpc_peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The user of all peers that have connected over Unix sockets, apart from the server's. Nullopt
+  // if there are none or several: gRPC does not say which of these connections a call uses.
+  std::optional<uint32_t> UnixUser() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Closes connections that flood the server or, while slots are scarce, make no request. Must be
   // called several times a second.
   void Check(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -144,7 +150,9 @@ class Connections {
   std::atomic<uint64_t> refused_ = 0;
   std::array<std::atomic<uint64_t>, kReasons.size()> closed_ = {};
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  std::optional<uint32_t> unix_user_ ABSL_GUARDED_BY(mutex_);
+  bool has_several_unix_users_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<std::string, Shared> open_ ABSL_GUARDED_BY(mutex_);  // by the peer's name
   absl::flat_hash_map<std::string, uint32_t> open_of_address_ ABSL_GUARDED_BY(mutex_);
   absl::Time refreshed_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

@@ -124,7 +124,7 @@ absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& m
 
 absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const SharedMemory& memory,
                                         ExecutionRequest& begin) {
-  const Regions regions = {memory, begin.origin.caller};
+  const Regions regions = {memory, begin.origin};
   Parameters parameters;
   for (const auto& [name, value] : header.parameters()) {
     ASSIGN_OR_RETURN(const bool is_own, DecodeOwnParameter(name, value, begin));

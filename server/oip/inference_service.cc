@@ -12,6 +12,7 @@
 #include "server/api/server_info.h"
 #include "server/oip/model_infer_call.h"
 #include "server/oip/model_stream_infer_call.h"
+#include "server/shared_memory/shared_tensors.h"
 
 namespace opmill::oip {
 namespace {
@@ -220,10 +221,10 @@ grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
     const inference::SystemSharedMemoryRegisterRequest* request,
     inference::SystemSharedMemoryRegisterResponse*) {
   const RequestOrigin origin = Begin("SystemSharedMemoryRegister", *context);
-  return Answer(
-      origin, *context,
-      parts_.shared_memory.Register(origin.caller, {request->name(), request->key(),
-                                                    request->offset(), request->byte_size()}));
+  return Answer(origin, *context,
+                parts_.shared_memory.Register(
+                    SharedMemoryCallerOf(origin),
+                    {request->name(), request->key(), request->offset(), request->byte_size()}));
 }
 
 // As in Triton, it is no error if there is no such region.

@@ -64,7 +64,7 @@ absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     return InvalidField(field, absl::StrCat(field, " is not given."));
   }
   absl::StatusOr<SharedRange> range =
-      regions.memory.OpenRegion(regions.caller, *region, offset, *byte_size);
+      regions.memory.OpenRegion(SharedMemoryCallerOf(regions.origin), *region, offset, *byte_size);
   if (!range.ok()) return NamingParameter(path, range.status());
   return SharedTensor{index, *std::move(range), path, kRegion};
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/map.h"
 #include "inference/grpc_service.pb.h"
+#include "server/execution/execution.h"
 #include "server/shared_memory/shared_memory.h"
 #include "server/shared_memory/shared_tensors.h"
 
@@ -18,7 +19,7 @@ namespace opmill::oip {
 // The regions that a caller has registered. Refers to both.
 struct Regions {
   const SharedMemory& memory;
-  absl::string_view caller;
+  const RequestOrigin& origin;
 };
 
 // The range that the parameters name; nothing if they name none. Refuses unknown parameters.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,13 +15,20 @@
 
 namespace opmill {
 
+// The users whose segments may be opened. On Windows the access rights of a segment decide alone.
+struct SegmentOwners {
+  bool any = false;
+  std::optional<uint32_t> caller;  // beside the user of this process
+};
+
 // Thread-safe. Other processes may write the segment, shrink it and remove its name at any time.
 // The bytes are therefore copied by the system (pread, pwrite, ReadProcessMemory), which reports
 // missing bytes as an error. Direct access through a mapping would be a fatal signal.
 class Segment {
  public:
   // `name` must be a valid name of a segment, without a slash. Errors contain the system's reason.
-  static absl::StatusOr<std::shared_ptr<const Segment>> Open(const std::string& name);
+  static absl::StatusOr<std::shared_ptr<const Segment>> Open(const std::string& name,
+                                                             const SegmentOwners& owners);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;

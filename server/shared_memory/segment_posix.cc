@@ -19,13 +19,20 @@ absl::Status EndsAt(uint64_t offset) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(const std::string& name) {
+absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(const std::string& name,
+                                                             const SegmentOwners& owners) {
   const int file = shm_open(absl::StrCat("/", name).c_str(), O_RDWR, 0);
   if (file < 0) return absl::ErrnoToStatus(errno, "shm_open");
   std::shared_ptr<const Segment> segment(new Segment(file));
   struct stat status = {};
   if (fstat(file, &status) != 0) return absl::ErrnoToStatus(errno, "fstat");
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError("not a segment");
+  if (!owners.any && status.st_uid != geteuid() && status.st_uid != owners.caller) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "it belongs to user ", status.st_uid, ", the server runs as user ", geteuid(),
+        owners.caller.has_value() ? absl::StrCat(" and the caller as user ", *owners.caller) : "",
+        ", and only --shared_memory=on allows other users"));
+  }
   return segment;
 }
 

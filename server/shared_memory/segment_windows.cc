@@ -27,7 +27,8 @@ HANDLE OpenMapping(const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(const std::string& name) {
+absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(const std::string& name,
+                                                             const SegmentOwners& /*owners*/) {
   HANDLE mapping = OpenMapping(name);
   // A service runs in another session than its callers, and shares only this namespace with them.
   if (mapping == nullptr) mapping = OpenMapping(absl::StrCat("Global\\", name));

@@ -46,13 +46,13 @@ absl::Status CheckWithin(uint64_t offset, uint64_t byte_size, uint64_t size,
 }  // namespace
 
 absl::Status SharedRange::Read(uint64_t offset, absl::Span<std::byte> to) const {
-  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name_);
+  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name_, owners_);
   if (!segment.ok()) return Explain(segment.status(), "read");
   return Explain((*segment)->Read(offset_ + offset, to), "read");
 }
 
 absl::Status SharedRange::Write(uint64_t offset, absl::Span<const std::byte> from) const {
-  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name_);
+  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name_, owners_);
   if (!segment.ok()) return Explain(segment.status(), "written");
   return Explain((*segment)->Write(offset_ + offset, from), "written");
 }
@@ -70,17 +70,19 @@ bool SharedRange::Overlaps(const SharedRange& other) const {
 }
 
 absl::Status SharedMemory::CheckAllowed() const {
-  if (is_allowed_) return absl::OkStatus();
+  if (is_allowed()) return absl::OkStatus();
   return InvalidField("key",
                       "The server does not use shared memory, because --shared_memory is off or "
                       "other machines can reach its address.");
 }
 
-absl::StatusOr<SharedRange> SharedMemory::Open(const std::string& key, uint64_t offset,
+absl::StatusOr<SharedRange> SharedMemory::Open(const SharedMemoryCaller& caller,
+                                               const std::string& key, uint64_t offset,
                                                uint64_t byte_size) const {
   RETURN_IF_ERROR(CheckAllowed());
   ASSIGN_OR_RETURN(std::string name, SegmentName(key));
-  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name);
+  const SegmentOwners owners = {.any = users_ == Users::kAll, .caller = caller.user};
+  absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name, owners);
   if (!segment.ok()) {
     return InvalidField("key", absl::StrCat("key ", Quoted(key),
                                             " names no shared memory segment that the server can "
@@ -89,74 +91,53 @@ absl::StatusOr<SharedRange> SharedMemory::Open(const std::string& key, uint64_t 
   }
   ASSIGN_OR_RETURN(const uint64_t size, (*segment)->SizeBytes());
   RETURN_IF_ERROR(CheckWithin(offset, byte_size, size, absl::StrCat("the segment ", Quoted(key))));
-  return SharedRange(std::move(name), offset, byte_size);
+  return SharedRange(std::move(name), owners, offset, byte_size);
 }
 
-absl::Status SharedMemory::Register(absl::string_view caller, const SharedRegion& region) {
+absl::Status SharedMemory::Register(const SharedMemoryCaller& caller, const SharedRegion& region) {
   if (region.name.empty() || region.name.size() > kMostNameBytes) {
     return InvalidField("name",
                         absl::StrCat("name ", Quoted(region.name), " has ", region.name.size(),
                                      " bytes; it must have 1 to ", kMostNameBytes, "."));
   }
-  RETURN_IF_ERROR(Open(region.key, region.offset, region.byte_size).status());
-  const Name name(caller, region.name);
+  RETURN_IF_ERROR(Open(caller, region.key, region.offset, region.byte_size).status());
   const absl::MutexLock lock(&mutex_);
-  if (regions_.contains(name)) {
-    return InvalidField("name", absl::StrCat("name ", Quoted(region.name),
-                                             " is registered already; unregister it first."));
-  }
-  if (regions_.size() >= max_regions_ && !MakeRoom()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("There are ", max_regions_,
-                     " registered regions of shared memory (max_shared_memory_regions)."));
-  }
-  regions_.emplace(name, region);
-  return absl::OkStatus();
-}
-
-bool SharedMemory::MakeRoom() {
-  return std::erase_if(regions_, [this](const auto& each) {
-           const SharedRegion& region = each.second;
-           return !Open(region.key, region.offset, region.byte_size).ok();
-         }) > 0;
+  return regions_.Add(caller, region, [](const SharedRegion& each) {
+    const absl::StatusOr<std::string> name = SegmentName(each.key);
+    const auto segment = Segment::Open(*name, {.any = true});
+    if (!segment.ok()) return false;
+    const absl::StatusOr<uint64_t> size = (*segment)->SizeBytes();
+    return size.ok() && CheckWithin(each.offset, each.byte_size, *size, "").ok();
+  });
 }
 
 bool SharedMemory::Unregister(absl::string_view caller, absl::string_view name) {
   const absl::MutexLock lock(&mutex_);
-  return regions_.erase(Name(caller, name)) > 0;
+  return regions_.Remove(caller, name);
 }
 
 void SharedMemory::UnregisterAll(absl::string_view caller) {
   const absl::MutexLock lock(&mutex_);
-  std::erase_if(regions_, [caller](const auto& each) { return each.first.first == caller; });
+  regions_.RemoveAll(caller);
 }
 
 std::vector<SharedRegion> SharedMemory::Regions(absl::string_view caller) const {
-  std::vector<SharedRegion> regions;
   const absl::MutexLock lock(&mutex_);
-  for (const auto& [name, region] : regions_) {
-    if (name.first == caller) regions.push_back(region);
-  }
-  return regions;
+  return regions_.Of(caller);
 }
 
-absl::StatusOr<SharedRange> SharedMemory::OpenRegion(absl::string_view caller,
+absl::StatusOr<SharedRange> SharedMemory::OpenRegion(const SharedMemoryCaller& caller,
                                                      absl::string_view name, uint64_t offset,
                                                      uint64_t byte_size) const {
   RETURN_IF_ERROR(CheckAllowed());
   SharedRegion region;
   {
     const absl::MutexLock lock(&mutex_);
-    const auto found = regions_.find(Name(caller, name));
-    if (found == regions_.end()) {
-      return InvalidField("name", absl::StrCat("name ", Quoted(name),
-                                               " is not a registered region of shared memory."));
-    }
-    region = found->second;
+    ASSIGN_OR_RETURN(region, regions_.Use(caller, name));
   }
   RETURN_IF_ERROR(
       CheckWithin(offset, byte_size, region.byte_size, absl::StrCat("the region ", Quoted(name))));
-  return Open(region.key, region.offset + offset, byte_size);
+  return Open(caller, region.key, region.offset + offset, byte_size);
 }
 
 }  // namespace opmill

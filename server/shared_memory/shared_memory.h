@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "server/shared_memory/region_table.h"
 #include "server/shared_memory/segment.h"
 
 namespace opmill {
@@ -24,8 +24,8 @@ namespace opmill {
 // opens the segment and closes it again, so that executions that wait keep no files open.
 class SharedRange {
  public:
-  SharedRange(std::string name, uint64_t offset, uint64_t byte_size)
-      : name_(std::move(name)), offset_(offset), bytes_(byte_size) {}
+  SharedRange(std::string name, const SegmentOwners& owners, uint64_t offset, uint64_t byte_size)
+      : name_(std::move(name)), owners_(owners), offset_(offset), bytes_(byte_size) {}
 
   uint64_t size() const { return bytes_; }
   // Copies from `offset` of the range on. All of it must lie within the range. Returns
@@ -40,15 +40,9 @@ class SharedRange {
   absl::Status Explain(const absl::Status& status, absl::string_view verb) const;
 
   std::string name_;  // of the segment, without a slash
+  SegmentOwners owners_;
   uint64_t offset_;
   uint64_t bytes_;
-};
-
-struct SharedRegion {
-  std::string name;
-  std::string key;
-  uint64_t offset = 0;  // in the segment
-  uint64_t byte_size = 0;
 };
 
 // Thread-safe. Errors are InvalidArgument with the field `name`, `key`, `offset` or `byte_size`,
@@ -57,45 +51,43 @@ struct SharedRegion {
 // A key names a segment as for shm_open: one optional slash in front, none within. Thus no other
 // files can be reached.
 //
+// Unless all users are allowed, the segment must belong to the user of the server or of the caller.
+//
 // A segment belongs to the process that created it. The server has it open only while it copies; a
 // region consists of its four values alone. Thus nothing has to be released when the owner of a
 // segment goes away.
 class SharedMemory {
  public:
-  SharedMemory(bool is_allowed, uint32_t max_regions)
-      : is_allowed_(is_allowed), max_regions_(max_regions) {}
+  enum class Users { kNone, kServerAndCaller, kAll };
 
-  bool is_allowed() const { return is_allowed_; }
+  SharedMemory(Users users, uint32_t max_regions) : users_(users), regions_(max_regions) {}
+
+  bool is_allowed() const { return users_ != Users::kNone; }
 
   // The range, if the segment exists and contains it.
-  absl::StatusOr<SharedRange> Open(const std::string& key, uint64_t offset,
-                                   uint64_t byte_size) const;
+  absl::StatusOr<SharedRange> Open(const SharedMemoryCaller& caller, const std::string& key,
+                                   uint64_t offset, uint64_t byte_size) const;
 
-  // Regions are per `caller` (RequestOrigin::caller): callers with different identities do not see
-  // each other's. The segment must exist and contain the region. When there are max_regions, those
-  // whose segment is gone are dropped; ResourceExhausted if there are none.
-  absl::Status Register(absl::string_view caller, const SharedRegion& region)
+  // Callers of different names do not see each other's regions. The segment must exist and contain
+  // the region. ResourceExhausted as from RegionTable::Add.
+  absl::Status Register(const SharedMemoryCaller& caller, const SharedRegion& region)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // False if there is no such region. Executions that use it are not affected.
   bool Unregister(absl::string_view caller, absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   void UnregisterAll(absl::string_view caller) ABSL_LOCKS_EXCLUDED(mutex_);
   // In the order of their names.
   std::vector<SharedRegion> Regions(absl::string_view caller) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for a range of a region.
-  absl::StatusOr<SharedRange> OpenRegion(absl::string_view caller, absl::string_view name,
+  // A range of a region, as Open.
+  absl::StatusOr<SharedRange> OpenRegion(const SharedMemoryCaller& caller, absl::string_view name,
                                          uint64_t offset, uint64_t byte_size) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Name = std::pair<std::string, std::string>;  // the caller, the region
-
   absl::Status CheckAllowed() const;
-  bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const bool is_allowed_;
-  const uint32_t max_regions_;
+  const Users users_;
   mutable absl::Mutex mutex_;
-  std::map<Name, SharedRegion> regions_ ABSL_GUARDED_BY(mutex_);
+  mutable RegionTable regions_ ABSL_GUARDED_BY(mutex_);  // a use of a region is recorded there
 };
 
 }  // namespace opmill

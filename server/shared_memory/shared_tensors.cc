@@ -61,6 +61,14 @@ class OutputWriter {
 
 }  // namespace
 
+SharedMemoryCaller SharedMemoryCallerOf(const RequestOrigin& origin) {
+  SharedMemoryCaller caller = {.name = origin.caller,
+                               .identity = CallerIdentity(origin.caller, origin.peer),
+                               .user = origin.user};
+  if (origin.connection != nullptr) caller.connection = origin.connection;
+  return caller;
+}
+
 absl::Status CheckInputRange(const TensorDesc& input, const SharedRange& range,
                              absl::string_view field) {
   if (range.size() >= SpannedBytes(input) && range.size() <= RequiredBytes(input)) {

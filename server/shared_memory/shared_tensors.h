@@ -19,6 +19,8 @@
 
 namespace opmill {
 
+SharedMemoryCaller SharedMemoryCallerOf(const RequestOrigin& origin);
+
 // One of them.
 struct SharedTensor {
   size_t index = 0;  // among the inputs or outputs of the operator

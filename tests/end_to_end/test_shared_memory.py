@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -25,8 +26,8 @@ class Segment:
 
     def __init__(self, size, name=None):
         self.key = name or f"/opmill-test-{os.urandom(8).hex()}"
-        self._path = "/dev/shm" + self.key
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self.path = "/dev/shm" + self.key
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self.resize(size)
 
     def resize(self, size):
@@ -34,7 +35,7 @@ class Segment:
 
     def remove(self):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path)
+            os.unlink(self.path)
 
     def write(self, data, offset=0):
         assert os.pwrite(self._file, data, offset) == len(data)
@@ -346,6 +347,68 @@ os.kill(os.getpid(), 9)
     def test_it_is_announced(self):
         self.assertTrue(self.stub.GetServerInfo(sv.GetServerInfoRequest()).shared_memory)
         self.assertEqual(self.server.lines("serving")[0]["shared_memory"], "on")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root may give a segment away")
+class SegmentsOfOtherUsers(unittest.TestCase):
+    USER, STRANGER = 12345, 12346
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.array = arrays.awkward("float32", (4, 8), seed=12)
+        self.segment = self.enterContext(Segment(128))
+        self.segment.write(arrays.data_of(self.array))
+
+    def serve(self, *flags):
+        server = self.enterContext(ServerProcess(
+            f"--address=127.0.0.1:0,unix:{self.folder}/socket", *flags, device=DEVICE))
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.folder / "socket", 0o666)
+        return server.address.split(",")
+
+    def stub_at(self, address, user=0):
+        """Over a connection of its own, which this user has opened."""
+        channel = self.enterContext(grpc.insecure_channel(
+            address, options=[("grpc.use_local_subchannel_pool", 1)]))
+        os.seteuid(user)
+        try:
+            grpc.channel_ready_future(channel).result(timeout=api.TIMEOUT_SECONDS)
+        finally:
+            os.seteuid(0)
+        return api.stub_of(channel)
+
+    def execute(self, stub):
+        ranges = [self.segment.range(128)]
+        request = sv.ExecuteRequest(operator=arrays.hardmax(self.array, [1]),
+                                    shared_inputs=ranges, shared_outputs=ranges)
+        list(stub.Execute(request, timeout=api.TIMEOUT_SECONDS))
+
+    def refused(self, stub):
+        with self.assertRaises(grpc.RpcError) as raised:
+            self.execute(stub)
+        refusal = Refusal.of_error(raised.exception)
+        self.assertEqual(refusal.fields, ["shared_inputs[0].key"])
+        self.assertIn(f"it belongs to user {self.USER}, the server runs as user 0",
+                      refusal.sentence)
+        self.assertIn("--shared_memory=on", refusal.sentence)
+
+    def test_are_used_for_their_users_at_a_unix_socket(self):
+        tcp, unix = self.serve()
+        over_tcp = self.stub_at(tcp)
+        self.execute(over_tcp)  # of the server's own user
+        os.chown(self.segment.path, self.USER, -1)
+        self.refused(over_tcp)
+        self.refused(self.stub_at(unix))
+        own = self.stub_at(unix, self.USER)
+        self.execute(own)
+        self.refused(over_tcp)
+        self.refused(self.stub_at(unix, self.STRANGER))
+        self.refused(own)  # a call may now be of either
+
+    def test_are_used_with_the_flag(self):
+        tcp, _ = self.serve("--shared_memory=on")
+        os.chown(self.segment.path, self.USER, -1)
+        self.execute(self.stub_at(tcp))
 
 
 class SharedMemoryOff(SharedMemoryCase):

@@ -50,7 +50,7 @@ struct Backend {
   Statistics statistics;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<ModelTable> models;
-  SharedMemory memory{/*is_allowed=*/false, /*max_regions=*/1};
+  SharedMemory memory{SharedMemory::Users::kNone, /*max_regions=*/1};
 };
 
 grpc::ByteBuffer Cut(const std::string& bytes, uint32_t seed) {

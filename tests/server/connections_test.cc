@@ -257,5 +257,25 @@ TEST_F(ConnectionsTest, FindsAPeerByGrpcsPercentEncodedName) {
   EXPECT_EQ(connections_.Find("%"), nullptr);
 }
 
+TEST_F(ConnectionsTest, KnowsTheUserOfUnixSocketsWhileItIsTheOnlyOne) {
+  const auto connect = [this](int number, std::optional<uint32_t> user) {
+    const ConnectionPeer peer = {.name = absl::StrCat("unix:", number),
+                                 .address = absl::StrCat("unix", number),
+                                 .is_named = false,
+                                 .user = user};
+    EXPECT_TRUE(
+        connections_.Admit(peer, std::make_unique<FakeSocket>(std::make_shared<Line>()), now_));
+  };
+  connect(1, std::nullopt);  // the server's own
+  EXPECT_EQ(connections_.UnixUser(), std::nullopt);
+  connect(2, 1000);
+  connect(3, 1000);
+  EXPECT_EQ(connections_.UnixUser(), 1000);
+  connect(4, 1001);
+  EXPECT_EQ(connections_.UnixUser(), std::nullopt);
+  connect(4, 1000);
+  EXPECT_EQ(connections_.UnixUser(), std::nullopt) << "a call may be of any of them";
+}
+
 }  // namespace
 }  // namespace opmill

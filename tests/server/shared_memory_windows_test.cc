@@ -56,20 +56,20 @@ std::string Field(const absl::Status& status) { return FieldOf(status).value_or(
 
 class SharedMemoryWindowsTest : public testing::Test {
  protected:
-  SharedMemory memory_{/*is_allowed=*/true, /*max_regions=*/4};
+  SharedMemory memory_{SharedMemory::Users::kServerAndCaller, /*max_regions=*/4};
 };
 
 TEST_F(SharedMemoryWindowsTest, ReadsAndWritesARangeOfAMapping) {
   const OwnMapping mapping(3 * kPageBytes);
   for (const std::string& key : {mapping.key(), "/" + mapping.key()}) {
-    const absl::StatusOr<SharedRange> range = memory_.Open(key, 4000, 200);
+    const absl::StatusOr<SharedRange> range = memory_.Open({}, key, 4000, 200);
     ASSERT_EQ(range.status(), absl::OkStatus());
     std::vector<std::byte> read(150);
     ASSERT_EQ(range->Read(50, absl::MakeSpan(read)), absl::OkStatus());
     EXPECT_EQ(read, std::vector<std::byte>(mapping.view() + 4050, mapping.view() + 4200));
   }
   const std::vector<std::byte> bytes = {std::byte{7}, std::byte{8}};
-  EXPECT_EQ(memory_.Open(mapping.key(), 100, 8)->Write(6, bytes), absl::OkStatus());
+  EXPECT_EQ(memory_.Open({}, mapping.key(), 100, 8)->Write(6, bytes), absl::OkStatus());
   EXPECT_EQ(mapping.view()[105], std::byte{105});
   EXPECT_EQ(mapping.view()[106], std::byte{7});
   EXPECT_EQ(mapping.view()[107], std::byte{8});
@@ -79,7 +79,7 @@ TEST_F(SharedMemoryWindowsTest, ReadsAndWritesARangeOfAMapping) {
 TEST_F(SharedMemoryWindowsTest, FindsTheNamesOfAllSessions) {
   const OwnMapping mapping(100, PAGE_READWRITE, "Global\\");
   std::vector<std::byte> read(1);
-  const absl::StatusOr<SharedRange> range = memory_.Open(mapping.key(), 42, 1);
+  const absl::StatusOr<SharedRange> range = memory_.Open({}, mapping.key(), 42, 1);
   ASSERT_EQ(range.status(), absl::OkStatus());
   EXPECT_EQ(range->Read(0, absl::MakeSpan(read)), absl::OkStatus());
   EXPECT_EQ(read[0], std::byte{42});
@@ -87,15 +87,15 @@ TEST_F(SharedMemoryWindowsTest, FindsTheNamesOfAllSessions) {
 
 TEST_F(SharedMemoryWindowsTest, KnowsTheSizeInPages) {
   const OwnMapping mapping(kPageBytes + 1);
-  EXPECT_EQ(memory_.Open(mapping.key(), 0, 2 * kPageBytes).status(), absl::OkStatus());
-  EXPECT_EQ(Field(memory_.Open(mapping.key(), 0, 2 * kPageBytes + 1).status()), "byte_size");
-  EXPECT_EQ(Field(memory_.Open(mapping.key(), 2 * kPageBytes, 1).status()), "offset");
-  EXPECT_EQ(Field(memory_.Open(mapping.key(), ~uint64_t{0}, ~uint64_t{0}).status()), "offset");
+  EXPECT_EQ(memory_.Open({}, mapping.key(), 0, 2 * kPageBytes).status(), absl::OkStatus());
+  EXPECT_EQ(Field(memory_.Open({}, mapping.key(), 0, 2 * kPageBytes + 1).status()), "byte_size");
+  EXPECT_EQ(Field(memory_.Open({}, mapping.key(), 2 * kPageBytes, 1).status()), "offset");
+  EXPECT_EQ(Field(memory_.Open({}, mapping.key(), ~uint64_t{0}, ~uint64_t{0}).status()), "offset");
 }
 
 TEST_F(SharedMemoryWindowsTest, RefusesMemoryThatIsOnlyReserved) {
   const OwnMapping mapping(4 * kPageBytes, PAGE_READWRITE | SEC_RESERVE);
-  EXPECT_NE(Field(memory_.Open(mapping.key(), 0, 1).status()), "");
+  EXPECT_NE(Field(memory_.Open({}, mapping.key(), 0, 1).status()), "");
 }
 
 TEST_F(SharedMemoryWindowsTest, RefusesOtherObjectsAndNames) {
@@ -103,7 +103,7 @@ TEST_F(SharedMemoryWindowsTest, RefusesOtherObjectsAndNames) {
   ASSERT_NE(event, nullptr);
   for (const char* const key :
        {"opmill-test-event", "opmill-no-such-mapping", "Global\\x", "..\\x", "a/b", ""}) {
-    const absl::Status status = memory_.Open(key, 0, 1).status();
+    const absl::Status status = memory_.Open({}, key, 0, 1).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << key;
     EXPECT_EQ(Field(status), "key") << key;
   }
@@ -112,7 +112,7 @@ TEST_F(SharedMemoryWindowsTest, RefusesOtherObjectsAndNames) {
 
 TEST_F(SharedMemoryWindowsTest, ReportsAMappingThatVanishes) {
   auto mapping = std::make_unique<OwnMapping>(1000);
-  const absl::StatusOr<SharedRange> range = memory_.Open(mapping->key(), 10, 1);
+  const absl::StatusOr<SharedRange> range = memory_.Open({}, mapping->key(), 10, 1);
   ASSERT_EQ(range.status(), absl::OkStatus());
   EXPECT_EQ(memory_.Register("", {"region", mapping->key(), 0, 10}), absl::OkStatus());
   mapping.reset();

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 TESTS = ROOT / "tests" / "python"
 # Tests that need only the package, not the repository's tools.
-SUITES = ("access", "aio", "dask", "docs", "operators", "retry", "streams", "tensors")
+SUITES = ("access", "aio", "dask", "docs", "exit", "operators", "retry", "streams", "tensors")
 # Packages that the tests need.
 TOOLS = ("cryptography",)
 

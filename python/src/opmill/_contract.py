@@ -58,6 +58,7 @@ def choices(name: str) -> Choices:
 _load()
 
 SERVICE = "opmill.v1.OperatorService"
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 OperatorDesc = message("opmill.v1.OperatorDesc")
 TensorDesc = message("opmill.v1.TensorDesc")
 ExecuteRequest = message("opmill.v1.ExecuteRequest")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
@@ -18,7 +19,7 @@ from ._async_operators import AsyncOperators
 from ._call import Array, Call, Options, Progress
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
-from ._contract import SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
 from ._progress import reporting
@@ -169,15 +170,11 @@ class Client(AsyncOperators):
             await self._wait(delay)
 
     async def _wait(self, seconds: float) -> None:
-        """Like that of opmill.Client: the channel progresses only while it is watched."""
-
-        async def watch() -> None:
-            while True:
-                await self._channel.wait_for_state_change(
-                    self._channel.get_state(try_to_connect=True))
-
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(watch(), seconds)
+        """Like that of opmill.Client."""
+        until = time.monotonic() + seconds
+        with contextlib.suppress(grpc.RpcError):
+            await self._channel.unary_unary(HEALTH_CHECK)(b"", timeout=seconds, wait_for_ready=True)
+        await asyncio.sleep(max(until - time.monotonic(), 0))
 
 
 class _Cancellation:

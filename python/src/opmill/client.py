@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from . import _messages
 from ._call import Array, Call, Options, Progress
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
-from ._contract import SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
 from ._operators import Operators
@@ -63,12 +64,13 @@ class Client(Operators):
         self._max_message_bytes = 0
         self._shares_memory = False
         self._segments = Segments()
-        weakref.finalize(self, self._segments.close)
+        # At the exit of Python at the latest: later, gRPC would wait for its threads, which have
+        # ended by then. A forked process has no part in the connection.
+        self._finalize = weakref.finalize(self, _close, os.getpid(), self._channel, self._segments)
         self._output_sizes: dict[bytes, list[int]] = {}  # of operators whose inputs were shared
 
     def close(self) -> None:
-        self._channel.close()
-        self._segments.close()
+        self._finalize()
 
     def __enter__(self) -> Client:
         return self
@@ -217,16 +219,18 @@ class Client(Operators):
             self._wait(delay)
 
     def _wait(self, seconds: float) -> None:
-        """Watches the channel meanwhile: otherwise gRPC would take up to 5 s to connect."""
+        """A call that waits for a server, meanwhile: without a call gRPC would take up to 5 s to
+        connect. (Its `subscribe` leaves a thread behind, which must not outlive the program.)"""
+        until = time.monotonic() + seconds
+        with contextlib.suppress(grpc.RpcError):
+            self._channel.unary_unary(HEALTH_CHECK)(b"", seconds, wait_for_ready=True)
+        time.sleep(max(until - time.monotonic(), 0))
 
-        def ignore(state: grpc.ChannelConnectivity) -> None:
-            pass
 
-        self._channel.subscribe(ignore, try_to_connect=True)
-        try:
-            time.sleep(seconds)
-        finally:
-            self._channel.unsubscribe(ignore)
+def _close(owner: int, channel: grpc.Channel, segments: Segments) -> None:
+    if os.getpid() == owner:
+        channel.close()
+        segments.close()
 
 
 def _receive(responses: Any, receiver: Receiver) -> None:

@@ -3,8 +3,7 @@
     build/venv/bin/python python/generate.py [--check]
 
 contract.binpb    the descriptors, from which the message classes are created at import
-_operators.py, _async_operators.py
-                  a method for each operator, blocking and asynchronous
+_operators.py     a method for each operator
 _messages.py      a dataclass for each message that callers get from a server
 
 With --check it writes nothing, and fails if a file is not up to date.
@@ -53,7 +52,6 @@ def main():
     files = {
         "contract.binpb": without_comments(contract),
         "_operators.py": generate_operators.source(contract).encode(),
-        "_async_operators.py": generate_operators.async_source(contract).encode(),
         "_messages.py": generate_messages.source(contract).encode(),
     }
     stale = [name for name, text in files.items()

@@ -1,4 +1,4 @@
-"""The sources of _operators.py and _async_operators.py.
+"""The source of _operators.py.
 
 By default, an operator becomes a method of the same name, whose parameters are the fields of its
 message: inputs, then attributes. The tables below list the exceptions.
@@ -23,30 +23,29 @@ REPLACED = {"top_k.axis_direction": ("largest", "bool", "True",
 # NumPy's names of reduce's functions.
 SHORT_FORMS = {"average": "mean", "multiply": "prod"}
 FUNCTION_ALIASES = ("mean", "prod", "logsumexp")
+# Added to the comments of the contract.
+REMARKS = {"cumulative_summation": "Unlike NumPy's cumsum, it takes the last axis by default."}
 
 _HEAD = '''"""A method for each operator. Written by generate.py from the contract."""
 
 from __future__ import annotations
 
 from collections.abc import COLLECTIONS
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from ._call import Array, Axes, Call, Options
+from ._arguments import Options, checked
+from ._call import Array, Axes, Call
 '''
-_ASYNC_HEAD = '''"""As _operators.py, for asyncio. Written by generate.py from the contract."""
+_CLASS = '''
 
-from __future__ import annotations
+class Operators(Generic[PARAMETERS]):
+    """What a method returns is a parameter: an array, or what can be awaited for one."""
 
-LISTSfrom typing import Unpack
-
-from numpy.typing import ArrayLike, DTypeLike
-
-from ._call import Array, Axes, Call, Options
-from ._operators import NAMES
+    def _run(self, call: Call, options: Options) -> Any:
+        raise NotImplementedError
 '''
-_PROTOTYPE = "{keyword} _run(self, call: Call, options: Options) -> tuple[Array, ...]:"
 
 
 @dataclasses.dataclass
@@ -117,17 +116,25 @@ class Operator:
             extras += ", keepdims=keepdims"
         if self.field in INDEX_OUTPUT:
             extras += f", index_dtype=index_dtype, index_output={INDEX_OUTPUT[self.field]}"
+        if self.result != "Array":
+            extras += f", result={self.result}"
         return (f'            "{self.field}",\n            ({inputs}),\n'
                 f"            {attributes}{extras.replace(', ', f',{chr(10)}            ')},\n")
 
 
-def _signature(keyword, name, by_position, by_name, result):
+def _signature(name, by_position, by_name, result):
     lines = ["self", *(p.declare() for p in by_position)]
     if by_name:
         lines += ["*", *(p.declare() for p in by_name)]
     lines.append("**options: Unpack[Options]")
     separator = ",\n        "
-    return f"    {keyword} {name}(\n        {separator.join(lines)},\n    ) -> {result}:\n"
+    return (f"\n    @checked\n    def {name}(\n        {separator.join(lines)},\n"
+            f"    ) -> {_variable(result)}:\n")
+
+
+def _variable(result):
+    """The parameter of Operators for a type of result."""
+    return f"{result}T"
 
 
 def _docstring(text):
@@ -135,72 +142,45 @@ def _docstring(text):
                          subsequent_indent=" " * 8) + "\n"
 
 
-def _methods(operators, functions, keyword, wait):
+def _methods(operators, functions):
     text = ""
     for operator in operators:
-        text += "\n" + _signature(keyword, operator.name, *operator.parameters(), operator.result)
-        text += _docstring(operator.comment)
+        text += _signature(operator.name, *operator.parameters(), operator.result)
+        text += _docstring(f"{operator.comment} {REMARKS.get(operator.field, '')}".strip())
         text += f"        call = Call(\n{operator.call()}        )\n"
-        if operator.result == "Array":
-            run = f"({wait}self._run(call, options))" if wait else "self._run(call, options)"
-            text += f"        return {run}[0]\n"
-        else:
-            text += f"        return {operator.result}(*{wait}self._run(call, options))\n"
+        text += "        return self._run(call, options)\n"
     axis = [Parameter("x", "ArrayLike"), Parameter("axis", "Axes", "None")]
     for function in functions:
         name = SHORT_FORMS.get(function, function)
-        text += "\n" + _signature(keyword, name, axis, [Parameter("keepdims", "bool", "False")],
-                                  "Array")
+        text += _signature(name, axis, [Parameter("keepdims", "bool", "False")], "Array")
         text += _docstring(f"`reduce` with {function.upper()}.")
-        text += (f'        return {wait}self.reduce(x, "{function}", axis, '
-                 "keepdims=keepdims, **options)\n")
+        text += f'        return self.reduce(x, "{function}", axis, keepdims=keepdims, **options)\n'
     return text
-
-
-def _operators(contract):
-    operators = [Operator(contract, field) for field in contract.message("OperatorDesc").field]
-    names = {operator.name for operator in operators}
-    return operators, [function for function in contract.choices(f"{PACKAGE}.ReduceFunction")
-                       if function not in names]
-
-
-def _class(name, contract, keyword, wait):
-    text = f"\n\nclass {name}:\n    {_PROTOTYPE.format(keyword=keyword)}\n"
-    text += "        raise NotImplementedError\n"
-    return text + _methods(*_operators(contract), keyword, wait)
-
-
-def _with_head(head, text):
-    """Adds the import of Sequence if an attribute is a list."""
-    lists = "Sequence[" in text
-    head = head.replace("COLLECTIONS", "Mapping, Sequence" if lists else "Mapping")
-    return head.replace("LISTS", "from collections.abc import Sequence\n" if lists else "") + text
 
 
 def source(descriptors):
     """The text of _operators.py."""
     contract = Contract(descriptors)
-    operators, _ = _operators(contract)
+    operators = [Operator(contract, field) for field in contract.message("OperatorDesc").field]
+    names = {operator.name for operator in operators}
+    functions = [function for function in contract.choices(f"{PACKAGE}.ReduceFunction")
+                 if function not in names]
     text = ""
     for enum, aliases in (("AxisDirection", ()), ("ReduceFunction", FUNCTION_ALIASES)):
         values = [f'    "{value}",\n' for value in (*contract.choices(f"{PACKAGE}.{enum}"),
                                                     *aliases)]
         text += f"\n{enum} = Literal[\n{''.join(values)}]\n"
-    for operator in operators:
-        if operator.result != "Array":
-            text += f"\n\nclass {operator.result}(NamedTuple):\n"
-            text += "".join(f"    {output}: Array\n" for output in operator.outputs)
-    text += "\n\n# The method of each field of OperatorDesc.\nMETHODS: Mapping[str, str] = {\n"
+    results = {operator.result: operator.outputs for operator in operators}
+    for result, outputs in results.items():
+        if result != "Array":
+            text += f"\n\nclass {result}(NamedTuple):\n"
+            text += "".join(f"    {output}: Array\n" for output in outputs)
+    text += "\n\n"
+    for result in results:
+        text += f'{_variable(result)} = TypeVar("{_variable(result)}")\n'
+    text += "\n# The method of each field of OperatorDesc.\nMETHODS: Mapping[str, str] = {\n"
     text += "".join(f'    "{operator.field}": "{operator.name}",\n' for operator in operators)
-    text += "}\n" + _class("Operators", contract, "def", "")
-    return _with_head(_HEAD, text)
-
-
-def async_source(descriptors):
-    """The text of _async_operators.py."""
-    contract = Contract(descriptors)
-    operators, _ = _operators(contract)
-    names = ["AxisDirection", "ReduceFunction",
-             *(operator.result for operator in operators if operator.result != "Array")]
-    text = _class("AsyncOperators", contract, "async def", "await ")
-    return _with_head(_ASYNC_HEAD, text).replace("NAMES", ", ".join(names))
+    text += "}\n" + _CLASS.replace("PARAMETERS", ", ".join(map(_variable, results)))
+    text += _methods(operators, functions)
+    lists = "Sequence[" in text
+    return _HEAD.replace("COLLECTIONS", "Mapping, Sequence" if lists else "Mapping") + text

@@ -38,9 +38,13 @@ class Access(unittest.TestCase):
         named = opmill.Tls(self.authority.certificate, server_name="localhost")
         with opmill.connect(address, tls=named) as c:
             self.assertEqual(c.sum(X), 15)
-        for tls in (None, True, opmill.Tls(Authority("somebody else").certificate)):
-            with self.assertRaises(opmill.Unavailable):
+        other = opmill.Tls(Authority("somebody else").certificate)
+        for tls, words in ((None, "accepts only TLS"), (True, "certificate that was not accepted"),
+                           (other, "certificate that was not accepted")):
+            with self.assertRaisesRegex(opmill.Unavailable, f"The server at {address} .*{words}"):
                 opmill.connect(address, tls=tls)
+        with self.assertRaisesRegex(opmill.Unavailable, "uses clear text, not TLS"):
+            opmill.connect(self.serve(), tls=other)
 
     def test_certificates_of_callers(self):
         address = self.serve_tls(f"--tls_client_ca={self.files / 'ca.crt'}")

@@ -1,7 +1,10 @@
 """opmill.dask on uneven chunks with ties, NaN and -0, against NumPy; and a server that dies."""
 
+import itertools
+import re
 import threading
 import unittest
+import warnings
 
 import dask
 import dask.array as da
@@ -98,8 +101,128 @@ class Values(unittest.TestCase):
             od.sum(self.c, d, 2)
         with self.assertRaisesRegex(ValueError, "compute_chunk_sizes"):
             od.argmax(self.c, d[d > 0])
-        with self.assertRaisesRegex(opmill.InvalidArgument, "float64"):
-            od.sum(self.c, d.astype(np.float64)).compute()
+        with self.assertRaisesRegex(opmill.InvalidArgument, 'float64.* cast="float32"'):
+            od.sum(self.c, d.astype(np.float64))
+        with self.assertRaisesRegex(TypeError, "ndarray"):
+            od.sum(self.c, np.ones(3, np.float32))
+        with self.assertRaisesRegex(opmill.InvalidArgument, "without dimensions"):
+            od.sum(self.c, d[0, 0])
+
+    def test_masked_arrays_are_refused(self):
+        x = np.ma.masked_greater(np.arange(12, dtype=np.float32).reshape(3, 4), 5)
+        d = da.from_array(x, chunks=2)
+        hidden = d.map_blocks(lambda block: block, meta=np.empty((0, 0), np.float32))
+        for name in ("sum", "max", "argmax"):
+            for array in (d, hidden):
+                with self.assertRaisesRegex(opmill.InvalidArgument, "masked"):
+                    getattr(od, name)(self.c, array).compute()
+        with self.assertRaisesRegex(opmill.InvalidArgument, "masked"):
+            od.top_k(self.c, hidden, 1).values.compute()
+
+    def test_casts(self):
+        x = oracle.awkward("int32", SHAPE, seed=7).astype(np.int16)
+        d = da.from_array(x, chunks=CHUNKS)
+        wide = d.astype(np.float64)
+        expected = x.astype(np.float32)
+        for name in ("mean", "sum", "max"):
+            actual = getattr(od, name)(self.c, wide, axis=0, cast="float32")
+            self.assertEqual(actual.dtype, np.float32)
+            np.testing.assert_allclose(actual.compute(), getattr(np, name)(expected, axis=0), 1e-5,
+                                       1e-3)
+        self.assertEqual(od.max(self.c, d, cast="float32").dtype, np.float32)
+        with self.assertRaisesRegex(opmill.InvalidArgument, "does not fit in float32"):
+            od.sum(self.c, wide * 1e300, cast="float32").compute()
+        self.assertEqual(od.argmax(self.c, wide, cast="float32").compute(), expected.argmax())
+        with opmill.connect(self.c._options.target, cast="float32") as c:
+            np.testing.assert_allclose(od.mean(c, d).compute(), expected.mean(), 1e-5)
+            self.assertEqual(od.max(c, d).dtype, np.int16)  # it takes int16
+            self.assertEqual(od.top_k(c, wide, 2, 0).values.compute().dtype, np.float32)
+
+
+class Empty(unittest.TestCase):
+    """Arrays and chunks without elements: NumPy's results, and NumPy's errors."""
+
+    # Chunks of each dimension.
+    CHUNKS = (((0,),), ((0, 0),), ((0, 2, 0, 3, 0),), ((0, 0), (3,)), ((2, 1), (0,)),
+              ((0,), (0, 0)), ((0, 2, 0), (0, 1, 2)), ((2,), (0, 0), (1, 2)),
+              ((0, 2), (3,), (0, 1)))
+
+    @classmethod
+    def setUpClass(cls):
+        server = cls.enterClassContext(ServerProcess(device="cpu"))
+        cls.c = cls.enterClassContext(opmill.connect(server.address))
+        cls.enterClassContext(dask.config.set(scheduler="synchronous"))
+
+    def check(self, lazy, expected, what):
+        """`lazy` and `expected` are functions; what the one raises, the other one does."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing
+            try:
+                wanted = expected()
+            except ValueError as error:
+                with self.assertRaisesRegex(ValueError, re.escape(str(error)[:30]), msg=what):
+                    lazy().compute()
+                return
+            actual = lazy().compute()
+        self.assertEqual(np.shape(actual), np.shape(wanted), what)
+        np.testing.assert_allclose(actual, wanted, rtol=1e-6, err_msg=what)
+
+    def check_all(self, d, x, axes, split_every=None):
+        names = {"average": "mean", "multiply": "prod"}
+        for function, reference in oracle.FUNCTIONS.items():
+            for axis in axes:
+                for keepdims in (False, True):
+                    kept = {"axis": axis, "keepdims": keepdims}
+                    self.check(
+                        lambda: getattr(od, names.get(function, function))(
+                            self.c, d, split_every=split_every, **kept),
+                        lambda: reference(x, **({"axis": tuple(range(x.ndim)), **kept}
+                                                if axis is None else kept)),
+                        f"{function} {d.chunks} {kept}")
+
+    def test_reductions(self):
+        for chunks in self.CHUNKS:
+            shape = tuple(map(sum, chunks))
+            x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+            axes = [None, *itertools.chain.from_iterable(
+                itertools.combinations(range(x.ndim), count) for count in range(1, x.ndim + 1))]
+            self.check_all(da.from_array(x, chunks=chunks), x, axes, split_every=2)
+
+    def test_argmin_and_argmax(self):
+        for chunks in self.CHUNKS:
+            x = np.zeros(tuple(map(sum, chunks)), np.int32)
+            d = da.from_array(x, chunks=chunks)
+            for name in ("argmin", "argmax"):
+                for axis in (None, *range(x.ndim)):
+                    for keepdims in (False, True):
+                        kept = {"axis": axis, "keepdims": keepdims}
+                        self.check(lambda: getattr(od, name)(self.c, d, **kept),
+                                   lambda: getattr(np, name)(x, **kept),
+                                   f"{name} {chunks} {kept}")
+
+    def test_what_a_filter_leaves(self):
+        """Their sizes are unknown to Dask."""
+        x = np.arange(1, 41, dtype=np.float32)
+        rows = x.reshape(10, 4)
+        d, e = da.from_array(x, chunks=7), da.from_array(rows, chunks=(3, 2))
+        for least in (15, 100):
+            self.check_all(d[d > least], x[x > least], (None,))
+            self.check_all(e[e[:, 0] > least], rows[rows[:, 0] > least], (0, 1))
+
+    def test_integers(self):
+        d = da.zeros((0, 3), dtype=np.int32, chunks=((0, 0), 2))
+        for name, value in (("sum", 0), ("prod", 1), ("l1", 0), ("sum_square", 0)):
+            actual = getattr(od, name)(self.c, d, axis=0).compute()
+            self.assertEqual((actual.tolist(), actual.dtype), ([value] * 3, np.int32))
+
+    def test_top_k(self):
+        d = da.from_array(np.array([3, 1, 2], np.float32), chunks=((0, 2, 0, 1, 0),))
+        values, indices = dask.compute(*od.top_k(self.c, d, 2))
+        self.assertEqual((values.tolist(), indices.tolist()), ([3, 2], [0, 2]))
+        none = da.zeros((0, 3), dtype=np.float32, chunks=((0, 0), 2))
+        self.assertEqual(od.top_k(self.c, none, 2).values.compute().shape, (0, 2))
+        with self.assertRaisesRegex(ValueError, "size \\(0\\)"):
+            od.top_k(self.c, none, 1, axis=0)
 
 
 class Failures(unittest.TestCase):

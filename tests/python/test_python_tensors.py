@@ -11,7 +11,7 @@ from opmill import _tensors, _wire
 
 
 def tensor_of(array):
-    return _tensors.tensor_of(array, "input")
+    return _tensors.tensor_of(array)
 
 
 def addresses(array):

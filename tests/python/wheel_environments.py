@@ -17,9 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 TESTS = ROOT / "tests" / "python"
 # Tests that need only the package, not the repository's tools.
-SUITES = ("access", "aio", "dask", "docs", "exit", "operators", "retry", "streams", "tensors")
+SUITES = ("access", "aio", "arguments", "dask", "docs", "exit", "operators", "retry", "streams",
+          "tensors")
 # Packages that the tests need.
-TOOLS = ("cryptography",)
+TOOLS = ("cryptography", "pandas")
 
 
 def oldest_versions():

@@ -5,37 +5,22 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Union
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ._contract import OPERATORS, Choices, Message, OperatorDesc
-from ._tensors import Tensor, data_type, tensors_of
+from ._arguments import nearest
+from ._contract import FUNCTION_ALIASES, OPERATORS, Choices, Message, OperatorDesc
+from ._element_types import ElementTypes, convert, data_type
+from ._tensors import Tensor, arrays_of, tensor_of
 from .errors import InvalidArgument
 
 Array = NDArray[Any]
 Axes = Union[int, Sequence[int], None]
-Progress = Callable[[int, int], None]
-
-# NumPy's names, and those of the command line, for the functions of reduce.
-_ALIASES = {"mean": "average", "prod": "multiply", "logsumexp": "log_sum_exp", "lse": "log_sum_exp"}
 
 # "argmax" for "arg_max", too.
 _NAMES = {name.replace("_", ""): name for name in OPERATORS}
-
-
-class Options(TypedDict, total=False):
-    """Options of one call. `timeout` is in seconds and covers all attempts. `feature_level` is
-    DirectML's, such as "5.0". Of a caller's executions that wait for the device, the one with the
-    greatest `priority` runs first. `progress` is called with the number of input bytes that were
-    sent, and with their total; a thread of gRPC may call it. True shows a progress bar, if tqdm is
-    installed."""
-
-    timeout: float | None
-    feature_level: str | None
-    priority: int
-    progress: Progress | bool | None
 
 
 @dataclass(frozen=True)
@@ -46,9 +31,10 @@ class Call:
     keepdims: bool = True
     index_dtype: DTypeLike | None = None
     index_output: int = 0
+    result: Callable[..., Any] = lambda array: array  # of the outputs
 
-    def prepare(self) -> Prepared:
-        return _prepare(self)
+    def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
+        return _prepare(self, types, cast)
 
 
 @dataclass(frozen=True)
@@ -61,7 +47,7 @@ class Prepared:
         return tuple(output.squeeze(self.dropped_axes) for output in outputs)
 
 
-def _prepare(call: Call) -> Prepared:
+def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
     name = _NAMES.get(call.operator.replace("_", ""))
     if name is None:
         raise InvalidArgument(f'There is no operator "{call.operator}"; they are '
@@ -75,27 +61,33 @@ def _prepare(call: Call) -> Prepared:
     if len(call.inputs) != len(input_names):
         raise InvalidArgument(f"{name} takes {len(input_names)} inputs, and got "
                               f"{len(call.inputs)}.", field=path)
-    unknown = set(call.attributes) - {field.name for field in attributes}
-    if unknown:
-        raise InvalidArgument(f"{name} has no attribute {', '.join(sorted(unknown))}.",
-                              field=path)
+    known = [field.name for field in attributes]
+    for attribute in call.attributes:
+        if attribute not in known:
+            raise InvalidArgument(f"{name} has no attribute '{attribute}'; "
+                                  f"{nearest(attribute, known)}", field=path)
 
-    tensors = tensors_of(call.inputs, [f"{path}.{name}" for name in input_names])
+    paths = [f"{path}.{name}" for name in input_names]
+    arrays = arrays_of(call.inputs, paths)
     desc = OperatorDesc()
     message = getattr(desc, name)
     message.SetInParent()
-    for input_name, tensor in zip(input_names, tensors):
-        getattr(message, input_name).CopyFrom(tensor.desc)
-    shape = tuple(tensors[0].desc.sizes)
+    shape = arrays[0].shape
     for field in attributes:
         if field.name in call.attributes:
             _set(message, field, call.attributes[field.name], len(shape), f"{path}.{field.name}")
+    function = getattr(message, "function", 0)
+    targets = [types.target(array.dtype, name, function, cast, path)
+               for array, path in zip(arrays, paths)]
+    tensors = [tensor_of(convert(*each)) for each in zip(arrays, targets, paths)]
+    for input_name, tensor in zip(input_names, tensors):
+        getattr(message, input_name).CopyFrom(tensor.desc)
     if call.index_dtype is not None:
         output_name = output_names[call.index_output]
         output = getattr(message, output_name)
-        output.data_type = data_type(np.dtype(call.index_dtype), f"{path}.{output_name}")
+        output.data_type = data_type(call.index_dtype, f"{path}.{output_name}")
         output.sizes.extend(_output_sizes(message, shape))
-    dropped = () if call.keepdims else tuple(message.axes)
+    dropped = () if _flag(call.keepdims, "keepdims") else tuple(message.axes)
     return Prepared(desc, tensors, dropped)
 
 
@@ -109,28 +101,44 @@ def _set(message: Message, field: Any, value: Any, rank: int, path: str) -> None
         axes = range(rank) if value is None else (value if np.iterable(value) else (value,))
         message.axes.extend(_axis(axis, rank, f"{path}[{i}]") for i, axis in enumerate(axes))
     elif field.name == "axis":
+        if value is None or np.iterable(value):
+            raise InvalidArgument(f"axis ({value}) is not one axis, which this operator takes; "
+                                  "-1 is the last.", field=path)
         message.axis = _axis(value, rank, path)
     elif field.enum_type is not None:
         setattr(message, field.name, _choice(Choices(field.enum_type), value, path))
     elif field.cpp_type == field.CPPTYPE_UINT32:
         setattr(message, field.name, _number(value, path))
     elif field.cpp_type == field.CPPTYPE_BOOL:
-        setattr(message, field.name, bool(value))
+        setattr(message, field.name, _flag(value, field.name))
     else:
         setattr(message, field.name, value)
 
 
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, (bool, np.bool_, int)):
+        raise TypeError(f"{name} is {value!r}; it must be True or False.")
+    return bool(value)
+
+
+def _integer(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer.") from None
+
+
 def _number(value: Any, path: str) -> int:
-    number = operator.index(value)
+    name = path.rpartition(".")[2]
+    number = _integer(value, name)
     if not 0 <= number < 1 << 32:
-        name = path.rpartition(".")[2]
         raise InvalidArgument(f"{name} ({number}) is not between 0 and 2^32 - 1.", field=path)
     return number
 
 
 def _axis(value: Any, rank: int, path: str) -> int:
     """A negative axis counts from the end. The server refuses an axis that is too large."""
-    axis = operator.index(value)
+    axis = _integer(value, "axis")
     if axis < -rank:
         raise InvalidArgument(f"axis ({axis}) is below -{rank}: the array has {rank} dimensions.",
                               field=path)
@@ -139,7 +147,7 @@ def _axis(value: Any, rank: int, path: str) -> int:
 
 def _choice(choices: Choices, value: Any, path: str) -> int:
     name = str(value).lower()
-    name = name if name in choices.numbers else _ALIASES.get(name, name)
+    name = name if name in choices.numbers else FUNCTION_ALIASES.get(name, name)
     if name not in choices.numbers:
         raise InvalidArgument(f'{path.rpartition(".")[2]} ("{value}") is none of '
                               f'{", ".join(choices.numbers)}.', field=path)

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union
 
 import grpc
+from numpy.typing import DTypeLike
+
+from ._element_types import type_name
+from .errors import InvalidArgument
 
 Pem = Union[str, "os.PathLike[str]", bytes, None]
 Token = Union[str, Callable[[], str], None]
@@ -42,6 +46,7 @@ class ConnectOptions:
     timeout: float | None = None
     max_attempts: int = 5
     shared_memory: SharedMemory = "auto"
+    cast: str | None = None
 
     @property
     def may_share_memory(self) -> bool:
@@ -52,16 +57,18 @@ class ConnectOptions:
         return (("authorization", f"Bearer {token}"),) if token else ()
 
 
-def options_of(target: str | Sequence[str], tls: Tls | bool | None,
+def options_of(target: str | Sequence[str], tls: Tls | bool | None, cast: DTypeLike | None,
                **others: Any) -> ConnectOptions:
     text = target if isinstance(target, str) else ",".join(target)
-    if others.get("shared_memory", "auto") not in ("auto", "off"):
-        raise ValueError(f'shared_memory is {others["shared_memory"]!r}; it must be "auto" or '
-                         '"off".')
-    options = ConnectOptions(text, Tls() if tls is True else tls or None, **others)
+    _check_addresses(text)
+    options = ConnectOptions(text, Tls() if tls is True else tls or None, **others,
+                             cast=None if cast is None else type_name(cast, "cast"))
+    if options.shared_memory not in ("auto", "off"):
+        raise InvalidArgument(f'shared_memory is {options.shared_memory!r}; it must be "auto" or '
+                              '"off".')
     if options.token and not options.tls and not options.insecure and not stays_here(text):
-        raise ValueError(f"A token would go to {text} in clear text. Use tls=, or allow it with "
-                         "insecure=True.")
+        raise InvalidArgument(f"A token would go to {text} in clear text. Use tls=, or allow it "
+                              "with insecure=True.")
     return options
 
 
@@ -107,9 +114,21 @@ def _uri(target: str) -> tuple[str, bool]:
         return "ipv4:" + target, True
     if all(address.startswith("[") for address in addresses):
         return "ipv6:" + target, True
-    raise ValueError(f'"{target}" lists several servers, which are given as '
-                     "10.0.0.1:50051,10.0.0.2:50051 or [::1]:50051,[::1]:50052; for one name of "
-                     "several addresses write dns:///name:port.")
+    raise InvalidArgument(f'"{target}" lists several servers, which are given as '
+                          "10.0.0.1:50051,10.0.0.2:50051 or [::1]:50051,[::1]:50052; for one name "
+                          "of several addresses write dns:///name:port.")
+
+
+def _check_addresses(target: str) -> None:
+    """gRPC would take port 443 for a missing one."""
+    if target.startswith("unix:"):
+        return
+    for address in target.split(","):
+        host, _, port = address.rpartition(":")
+        is_one = host and (":" not in host or host.startswith("dns:") or host.endswith("]"))
+        if not (is_one and port.isdecimal() and 0 < int(port) < 1 << 16):
+            raise InvalidArgument(f'The server address is "{address}"; it must be host:port, for '
+                                  "example 127.0.0.1:50051.")
 
 
 def stays_here(target: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from ._call import Array, Axes, Call, Options
+from ._arguments import Options, checked
+from ._call import Array, Axes, Call
 
 AxisDirection = Literal[
     "increasing",
@@ -38,6 +39,9 @@ class TopK(NamedTuple):
     indices: Array
 
 
+ArrayT = TypeVar("ArrayT")
+TopKT = TypeVar("TopKT")
+
 # The method of each field of OperatorDesc.
 METHODS: Mapping[str, str] = {
     "arg_min": "argmin",
@@ -50,10 +54,13 @@ METHODS: Mapping[str, str] = {
 }
 
 
-class Operators:
-    def _run(self, call: Call, options: Options) -> tuple[Array, ...]:
+class Operators(Generic[ArrayT, TopKT]):
+    """What a method returns is a parameter: an array, or what can be awaited for one."""
+
+    def _run(self, call: Call, options: Options) -> Any:
         raise NotImplementedError
 
+    @checked
     def argmin(
         self,
         x: ArrayLike,
@@ -63,7 +70,7 @@ class Operators:
         keepdims: bool = False,
         index_dtype: DTypeLike | None = None,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """DML_OPERATOR_ARGMIN: the index of the smallest element over `axes`."""
         call = Call(
             "arg_min",
@@ -76,8 +83,9 @@ class Operators:
             index_dtype=index_dtype,
             index_output=0,
         )
-        return self._run(call, options)[0]
+        return self._run(call, options)
 
+    @checked
     def argmax(
         self,
         x: ArrayLike,
@@ -87,7 +95,7 @@ class Operators:
         keepdims: bool = False,
         index_dtype: DTypeLike | None = None,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """DML_OPERATOR_ARGMAX: the index of the largest element over `axes`."""
         call = Call(
             "arg_max",
@@ -100,8 +108,9 @@ class Operators:
             index_dtype=index_dtype,
             index_output=0,
         )
-        return self._run(call, options)[0]
+        return self._run(call, options)
 
+    @checked
     def reduce(
         self,
         x: ArrayLike,
@@ -111,7 +120,7 @@ class Operators:
         keepdims: bool = False,
         index_dtype: DTypeLike | None = None,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """DML_OPERATOR_REDUCE."""
         call = Call(
             "reduce",
@@ -124,8 +133,9 @@ class Operators:
             index_dtype=index_dtype,
             index_output=0,
         )
-        return self._run(call, options)[0]
+        return self._run(call, options)
 
+    @checked
     def top_k(
         self,
         x: ArrayLike,
@@ -135,7 +145,7 @@ class Operators:
         largest: bool = True,
         index_dtype: DTypeLike | None = None,
         **options: Unpack[Options],
-    ) -> TopK:
+    ) -> TopKT:
         """DML_OPERATOR_TOP_K1, and DML_OPERATOR_TOP_K with AXIS_DIRECTION_DECREASING.
         Output 0 holds the values, output 1 their indices along the axis."""
         call = Call(
@@ -148,15 +158,17 @@ class Operators:
             },
             index_dtype=index_dtype,
             index_output=1,
+            result=TopK,
         )
-        return TopK(*self._run(call, options))
+        return self._run(call, options)
 
+    @checked
     def hardmax(
         self,
         x: ArrayLike,
         axis: Axes = -1,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """DML_OPERATOR_ACTIVATION_HARDMAX1: 1 at the first largest element over `axes`, 0
         elsewhere."""
         call = Call(
@@ -166,14 +178,15 @@ class Operators:
                 "axes": axis,
             },
         )
-        return self._run(call, options)[0]
+        return self._run(call, options)
 
+    @checked
     def add(
         self,
         a: ArrayLike,
         b: ArrayLike,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """DML_OPERATOR_ELEMENT_WISE_ADD: a + b. The tensors have the same sizes; a stride
         of 0 broadcasts an input along a dimension."""
         call = Call(
@@ -181,8 +194,9 @@ class Operators:
             (a, b),
             {},
         )
-        return self._run(call, options)[0]
+        return self._run(call, options)
 
+    @checked
     def cumulative_sum(
         self,
         x: ArrayLike,
@@ -191,9 +205,10 @@ class Operators:
         axis_direction: AxisDirection = "increasing",
         has_exclusive_sum: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """DML_OPERATOR_CUMULATIVE_SUMMATION: the sums of all elements up to each one along
-        `axis`, from the first one on (INCREASING) or from the last one (DECREASING)."""
+        `axis`, from the first one on (INCREASING) or from the last one (DECREASING). Unlike
+        NumPy's cumsum, it takes the last axis by default."""
         call = Call(
             "cumulative_summation",
             (x,),
@@ -203,8 +218,9 @@ class Operators:
                 "has_exclusive_sum": has_exclusive_sum,
             },
         )
-        return self._run(call, options)[0]
+        return self._run(call, options)
 
+    @checked
     def mean(
         self,
         x: ArrayLike,
@@ -212,10 +228,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with AVERAGE."""
         return self.reduce(x, "average", axis, keepdims=keepdims, **options)
 
+    @checked
     def l1(
         self,
         x: ArrayLike,
@@ -223,10 +240,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with L1."""
         return self.reduce(x, "l1", axis, keepdims=keepdims, **options)
 
+    @checked
     def l2(
         self,
         x: ArrayLike,
@@ -234,10 +252,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with L2."""
         return self.reduce(x, "l2", axis, keepdims=keepdims, **options)
 
+    @checked
     def log_sum(
         self,
         x: ArrayLike,
@@ -245,10 +264,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with LOG_SUM."""
         return self.reduce(x, "log_sum", axis, keepdims=keepdims, **options)
 
+    @checked
     def log_sum_exp(
         self,
         x: ArrayLike,
@@ -256,10 +276,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with LOG_SUM_EXP."""
         return self.reduce(x, "log_sum_exp", axis, keepdims=keepdims, **options)
 
+    @checked
     def max(
         self,
         x: ArrayLike,
@@ -267,10 +288,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with MAX."""
         return self.reduce(x, "max", axis, keepdims=keepdims, **options)
 
+    @checked
     def min(
         self,
         x: ArrayLike,
@@ -278,10 +300,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with MIN."""
         return self.reduce(x, "min", axis, keepdims=keepdims, **options)
 
+    @checked
     def prod(
         self,
         x: ArrayLike,
@@ -289,10 +312,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with MULTIPLY."""
         return self.reduce(x, "multiply", axis, keepdims=keepdims, **options)
 
+    @checked
     def sum(
         self,
         x: ArrayLike,
@@ -300,10 +324,11 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with SUM."""
         return self.reduce(x, "sum", axis, keepdims=keepdims, **options)
 
+    @checked
     def sum_square(
         self,
         x: ArrayLike,
@@ -311,6 +336,6 @@ class Operators:
         *,
         keepdims: bool = False,
         **options: Unpack[Options],
-    ) -> Array:
+    ) -> ArrayT:
         """`reduce` with SUM_SQUARE."""
         return self.reduce(x, "sum_square", axis, keepdims=keepdims, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from ._call import Progress
+from ._arguments import Progress
 
 
 @contextlib.contextmanager

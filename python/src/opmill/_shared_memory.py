@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ._arguments import checked
 from ._contract import DATA_TYPES, Message, SharedMemoryRange
 from ._wire import Buffer
 from .errors import OpMillError
@@ -157,11 +158,13 @@ def _remove(segment: Segment) -> None:
         segment.close()
 
 
+@checked
 def shared_empty(shape: int | Sequence[int],
                  dtype: DTypeLike = np.float32) -> np.ndarray[Any, Any]:
     """As numpy.empty, in shared memory: a server on this machine reads the array, or a view of it,
     where it is, without a copy by the client. Of use for large arrays that are computed in place,
-    or passed more than once. Elsewhere, or on systems without /dev/shm, it is an ordinary array."""
+    or passed more than once: inputs of less than 2 MiB are sent like others. Elsewhere, or on
+    systems without /dev/shm, it is an ordinary array."""
     count = int(np.prod(shape, dtype=np.int64))
     size = count * np.dtype(dtype).itemsize
     if size == 0 or not is_possible():

@@ -19,9 +19,6 @@ Array = NDArray[Any]
 # An array with gaps is sent unchanged if the gaps are at most this part of it, else packed.
 _MAX_GAPS = 1 / 8
 
-# A type of the contract, because DirectML has it, that no operator supports.
-_TAKEN_BY_NONE = "float64"
-
 _MAX_STRIDE = 2**32 - 1
 
 
@@ -31,25 +28,56 @@ class Tensor:
     data: memoryview  # a view of the array, if possible
 
 
-def tensors_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Tensor]:
+def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
     """Several inputs are broadcast by NumPy's rules, with strides of 0. Python numbers take the
     type of the first array."""
-    dtype = next((value.dtype for value in inputs if isinstance(value, np.ndarray)), None)
-    arrays = [np.asarray(value, dtype if isinstance(value, (int, float)) else None)
-              for value in inputs]
-    if len(arrays) > 1:
-        try:
-            shape = np.broadcast_shapes(*(array.shape for array in arrays))
-        except ValueError:
-            shapes = " and ".join(str(array.shape) for array in arrays)
-            raise InvalidArgument(f"Inputs of shapes {shapes} do not broadcast to one shape.",
-                                  field=paths[-1]) from None
-        arrays = [np.broadcast_to(array, shape) for array in arrays]
-    return [tensor_of(array, path) for array, path in zip(arrays, paths)]
+    given = [value if isinstance(value, (int, float)) else _array(value, path)
+             for value, path in zip(inputs, paths)]
+    dtype = next((value.dtype for value in given if isinstance(value, np.ndarray)), None)
+    arrays = [value if isinstance(value, np.ndarray) else _of_number(value, dtype, path)
+              for value, path in zip(given, paths)]
+    try:
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    except ValueError:
+        shapes = " and ".join(str(array.shape) for array in arrays)
+        raise InvalidArgument(f"Inputs of shapes {shapes} do not broadcast to one shape.",
+                              field=paths[-1]) from None
+    if not shape:
+        raise InvalidArgument("The input is a single value, without dimensions. Operators take "
+                              "arrays of 1 to 8 dimensions; reshape(1) makes it one.",
+                              field=f"{paths[0]}.sizes")
+    if 0 in shape:
+        raise InvalidArgument(f"The array has no elements: its shape is {shape}. Operators take "
+                              "arrays of at least one element.",
+                              field=f"{paths[0]}.sizes[{shape.index(0)}]")
+    return [np.broadcast_to(array, shape) if len(arrays) > 1 else array for array in arrays]
 
 
-def tensor_of(array: Array, path: str) -> Tensor:
-    number = data_type(array.dtype, path)
+def refuse_masked(value: Any, path: str) -> None:
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidArgument("The array is masked, and operators know no masks. Pass "
+                              "x.compressed(), or x.filled(value) with a value that leaves the "
+                              "result as it is.", field=path)
+
+
+def _array(value: ArrayLike, path: str) -> Array:
+    for each in (value, *value) if isinstance(value, (list, tuple)) else (value,):
+        refuse_masked(each, path)
+    return np.asarray(value)
+
+
+def _of_number(value: float, dtype: np.dtype[Any] | None, path: str) -> Array:
+    if dtype is not None and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if value != value // 1 or not limits.min <= value <= limits.max:
+            raise InvalidArgument(f"{value} is not a value of {dtype}, the type of the other "
+                                  "input.", field=path)
+    return np.asarray(value, dtype)
+
+
+def tensor_of(array: Array) -> Tensor:
+    """Of a type of the contract."""
+    number = DATA_TYPES.numbers[array.dtype.name]
     array = array.astype(array.dtype.newbyteorder("<"), copy=False)
     strides = _strides_to_send(array)
     if strides is None:
@@ -57,14 +85,6 @@ def tensor_of(array: Array, path: str) -> Tensor:
         strides = () if array.flags.c_contiguous else _strides_to_send(array) or ()
     desc = TensorDesc(data_type=number, sizes=array.shape, strides=strides)
     return Tensor(desc, _bytes_of(array, strides))
-
-
-def data_type(dtype: np.dtype[Any], path: str) -> int:
-    if dtype.name not in DATA_TYPES.numbers or dtype.name == _TAKEN_BY_NONE:
-        types = ", ".join(name for name in DATA_TYPES.numbers if name != _TAKEN_BY_NONE)
-        raise InvalidArgument(f"Elements are {dtype.name}, which no operator takes; convert them "
-                              f"with astype to one of {types}.", field=f"{path}.data_type")
-    return DATA_TYPES.numbers[dtype.name]
 
 
 def empty_output(desc: Message) -> Array:

@@ -6,22 +6,24 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
 
 import grpc
 import grpc.aio
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import _messages, client
-from ._async_operators import AsyncOperators
-from ._call import Array, Call, Options, Progress
+from ._arguments import Options, Progress, checked
+from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
+from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
+from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
 from .errors import OpMillError, from_rpc_error
@@ -31,23 +33,29 @@ _T = TypeVar("_T")
 _MAX_UPLOADS = 8  # uploads of large inputs at a time; others wait
 
 
+@checked
 async def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None,
                   token: Token = None, insecure: bool = False, connect_timeout: float = 10,
                   timeout: float | None = None, max_attempts: int = 5,
-                  shared_memory: SharedMemory = "auto") -> Client:
+                  shared_memory: SharedMemory = "auto",
+                  cast: DTypeLike | None = None) -> Client:
     """Like opmill.connect."""
-    connected = Client(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
-                                  connect_timeout=connect_timeout, max_attempts=max_attempts,
-                                  shared_memory=shared_memory))
+    options = options_of(target, tls, cast, token=token, insecure=insecure, timeout=timeout,
+                         connect_timeout=connect_timeout, max_attempts=max_attempts,
+                         shared_memory=shared_memory)
+    connected = Client(options)
     try:
         await connected._ask_limits()
+    except OpMillError as error:
+        await connected.close()
+        raise connect_failure(error, options) from None
     except BaseException:
         await connected.close()
         raise
     return connected
 
 
-class Client(AsyncOperators):
+class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
     """Like opmill.Client, for one event loop. Cancelling a task cancels its call."""
 
     def __init__(self, options: ConnectOptions) -> None:
@@ -56,7 +64,6 @@ class Client(AsyncOperators):
         self._channel = (grpc.aio.secure_channel(uri, credentials(options.tls), arguments)
                          if options.tls else grpc.aio.insecure_channel(uri, arguments))
         self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
-        self._max_message_bytes = 0
         self._blocking = client.Client(options)  # for large inputs; connects lazily
         self._threads = ThreadPoolExecutor(_MAX_UPLOADS, "opmill")
 
@@ -71,42 +78,44 @@ class Client(AsyncOperators):
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        return f"<opmill.aio.Client {self._blocking._description()}>"
+
+    @checked
     async def server_info(self, *, timeout: float | None = None) -> _messages.ServerInfo:
         answer = await self._unary("GetServerInfo", None, timeout)
         return to_dataclass(answer, _messages.ServerInfo)
 
+    @checked
     async def statistics(self, *, timeout: float | None = None) -> _messages.Statistics:
         answer = await self._unary("GetStatistics", None, timeout)
         return to_dataclass(answer, _messages.Statistics)
 
+    @checked
     async def compile(self, operator: str, inputs: Sequence[ArrayLike],
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> _messages.CompiledOperator:
-        request = self._request(Call(operator, inputs, attributes or {}), options)
+        request = self._blocking._request(Call(operator, inputs, attributes or {}), options)
         answer = await self._unary("CompileOperator", request.compile_message(),
                                    options.get("timeout"))
         return to_dataclass(answer, _messages.CompiledOperator)
 
+    @checked
     async def execute(self, operator: str, inputs: Sequence[ArrayLike],
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> Execution:
         return await self._execute(Call(operator, inputs, attributes or {}), options)
 
-    async def _run(self, call: Call, options: Options) -> tuple[Array, ...]:
-        return (await self._execute(call, options)).outputs
+    async def _run(self, call: Call, options: Options) -> Any:
+        return call.result(*(await self._execute(call, options)).outputs)
 
     async def _ask_limits(self) -> None:
         info = await self._unary("GetServerInfo", None, self._options.connect_timeout,
                                  max_attempts=1)
-        self._max_message_bytes = info.limits.max_message_bytes
         self._blocking._take_limits(info)
 
-    def _request(self, call: Call, options: Options) -> Request:
-        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes,
-                       options.get("priority", 0))
-
     async def _execute(self, call: Call, options: Options) -> Execution:
-        request = self._request(call, options)
+        request = self._blocking._request(call, options)
         timeout = self._timeout(options.get("timeout"))
         if not request.is_small:
             return await self._execute_in_thread(request, timeout, options.get("progress"))
@@ -128,6 +137,7 @@ class Client(AsyncOperators):
                                  progress: Progress | bool | None) -> Execution:
         """A thread copies the bytes, so that the loop is not blocked. Besides, grpc.aio reports a
         failed write instead of the status of the call if the call ends during a write."""
+        self._blocking._require_open()
         attempts = Attempts(1, timeout)
         cancellation = _Cancellation()
 
@@ -160,6 +170,7 @@ class Client(AsyncOperators):
                      timeout: float | None, max_attempts: int | None = None) -> _T:
         attempts = Attempts(max_attempts or self._options.max_attempts, timeout)
         while True:
+            self._blocking._require_open()
             try:
                 try:
                     return await attempt(attempts.remaining())

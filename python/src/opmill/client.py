@@ -11,30 +11,35 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 import grpc
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import _messages
-from ._call import Array, Call, Options, Progress
+from ._arguments import Options, Progress, checked
+from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
+from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
+from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
-from ._operators import Operators
+from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
 from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
                              is_possible, unusable)
-from .errors import OpMillError, from_rpc_error
+from .errors import FailedPrecondition, OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
 
 _MAX_KNOWN_OPERATORS = 1024
 
 
+@checked
 def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token: Token = None,
             insecure: bool = False, connect_timeout: float = 10, timeout: float | None = None,
-            max_attempts: int = 5, shared_memory: SharedMemory = "auto") -> Client:
+            max_attempts: int = 5, shared_memory: SharedMemory = "auto",
+            cast: DTypeLike | None = None) -> Client:
     """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name
     that resolves to several, "dns:///name:port". Calls alternate between several servers.
 
@@ -42,15 +47,16 @@ def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token
     TLS it is sent to this machine only, unless `insecure`. `timeout` (seconds) is the default of
     all calls. A call that fails because the server is unavailable or has no room at the moment is
     tried up to `max_attempts` times. Large arrays go to a server on this machine through shared
-    memory if it accepts that, unless `shared_memory` is "off".
+    memory if it accepts that, unless `shared_memory` is "off". `cast` is a type, such as "float32",
+    to which inputs are converted if the operator does not take theirs; by default they are refused.
 
     Raises Unavailable if no server answers within `connect_timeout`."""
-    return _connect(options_of(target, tls, token=token, insecure=insecure, timeout=timeout,
+    return _connect(options_of(target, tls, cast, token=token, insecure=insecure, timeout=timeout,
                                connect_timeout=connect_timeout, max_attempts=max_attempts,
                                shared_memory=shared_memory))
 
 
-class Client(Operators):
+class Client(Operators[Array, TopK]):
     """Thread-safe. A client can be pickled: its copy in another process opens a new connection,
     which all copies there share."""
 
@@ -62,11 +68,14 @@ class Client(Operators):
         self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
         self._stream_call = self._channel.stream_stream(f"/{SERVICE}/ExecuteStream")
         self._max_message_bytes = 0
+        self._device = "not connected"
+        self._types = ElementTypes(cast=options.cast)
         self._shares_memory = False
         self._segments = Segments()
         # At the exit of Python at the latest: later, gRPC would wait for its threads, which have
         # ended by then. A forked process has no part in the connection.
-        self._finalize = weakref.finalize(self, _close, os.getpid(), self._channel, self._segments)
+        self._owner = os.getpid()
+        self._finalize = weakref.finalize(self, _close, self._owner, self._channel, self._segments)
         self._output_sizes: dict[bytes, list[int]] = {}  # of operators whose inputs were shared
 
     def close(self) -> None:
@@ -78,17 +87,27 @@ class Client(Operators):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<opmill.Client {self._description()}>"
+
+    def _description(self) -> str:
+        state = self._device if self._finalize.alive else "closed"
+        return f"{self._options.target}, {state}"
+
     def __reduce__(self) -> Any:
         return _shared, (self._options,)
 
+    @checked
     def server_info(self, *, timeout: float | None = None) -> _messages.ServerInfo:
         """The device, the operators with their types and ranks, and every limit."""
         return to_dataclass(self._unary("GetServerInfo", None, timeout), _messages.ServerInfo)
 
+    @checked
     def statistics(self, *, timeout: float | None = None) -> _messages.Statistics:
         """What the server has done since its start."""
         return to_dataclass(self._unary("GetStatistics", None, timeout), _messages.Statistics)
 
+    @checked
     def compile(self, operator: str, inputs: Sequence[ArrayLike],
                 attributes: Mapping[str, Any] | None = None,
                 **options: Unpack[Options]) -> _messages.CompiledOperator:
@@ -98,6 +117,7 @@ class Client(Operators):
         answer = self._unary("CompileOperator", request.compile_message(), options.get("timeout"))
         return to_dataclass(answer, _messages.CompiledOperator)
 
+    @checked
     def execute(self, operator: str, inputs: Sequence[ArrayLike],
                 attributes: Mapping[str, Any] | None = None,
                 **options: Unpack[Options]) -> Execution:
@@ -105,11 +125,12 @@ class Client(Operators):
         execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
         return self._execute(Call(operator, inputs, attributes or {}), options)
 
-    def _run(self, call: Call, options: Options) -> tuple[Array, ...]:
-        return self._execute(call, options).outputs
+    def _run(self, call: Call, options: Options) -> Any:
+        return call.result(*self._execute(call, options).outputs)
 
     def _request(self, call: Call, options: Options) -> Request:
-        return Request(call.prepare(), options.get("feature_level"), self._max_message_bytes,
+        prepared = call.prepare(self._types, options.get("cast"))
+        return Request(prepared, options.get("feature_level"), self._max_message_bytes,
                        options.get("priority", 0))
 
     def _execute(self, call: Call, options: Options) -> Execution:
@@ -192,6 +213,9 @@ class Client(Operators):
 
     def _take_limits(self, info: Any) -> None:
         self._max_message_bytes = info.limits.max_message_bytes
+        device = to_dataclass(info, _messages.ServerInfo).device
+        self._device = f"{device.kind} device: {device.adapter}"
+        self._types = ElementTypes(info.operators, self._options.cast)
         self._shares_memory = (info.shared_memory and self._options.may_share_memory
                                and is_possible())
 
@@ -209,6 +233,7 @@ class Client(Operators):
         attempts = Attempts(max_attempts or self._options.max_attempts,
                             self._options.timeout if timeout is None else timeout)
         while True:
+            self._require_open()
             try:
                 try:
                     return attempt(attempts.remaining())
@@ -217,6 +242,12 @@ class Client(Operators):
             except OpMillError as error:
                 delay = attempts.delay_after(error)
             self._wait(delay)
+
+    def _require_open(self) -> None:
+        if not self._finalize.alive:
+            raise FailedPrecondition(f"The client of {self._options.target} is closed.")
+        if os.getpid() != self._owner:
+            raise FailedPrecondition("A forked process cannot use the client of its parent.")
 
     def _wait(self, seconds: float) -> None:
         """A call that waits for a server, meanwhile: without a call gRPC would take up to 5 s to
@@ -246,6 +277,9 @@ def _connect(options: ConnectOptions) -> Client:
     client = Client(options)
     try:
         client._ask_limits()
+    except OpMillError as error:
+        client.close()
+        raise connect_failure(error, options) from None
     except BaseException:
         client.close()
         raise

@@ -17,9 +17,14 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
+from numpy.typing import DTypeLike
 
+from ._arguments import checked
 from ._call import Array, Axes
+from ._contract import FUNCTION_ALIASES, REDUCE_FUNCTIONS
+from ._element_types import convert
 from ._operators import ReduceFunction
+from ._tensors import refuse_masked
 from .client import Client
 from .errors import InvalidArgument
 
@@ -30,15 +35,18 @@ class TopK(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """How the results of chunks are combined. `merge` is a ufunc; None: the function itself."""
+    """How the results of chunks are combined. `merge` is a ufunc; None: the function itself.
+    `kind` is the type of the results of chunks of floats."""
 
     chunk: ReduceFunction
     merge: Any
     finish: Callable[[Array], Array] = lambda total: total
+    kind: Any = np.float64
 
 
 _RULES: dict[str, _Rule] = {
-    "average": _Rule("average", np.add),
+    # Complex numbers: the sum, and the number of elements.
+    "average": _Rule("average", np.add, lambda total: total.real / total.imag, np.complex128),
     "l1": _Rule("l1", np.add),
     "l2": _Rule("sum_square", np.add, np.sqrt),
     "log_sum": _Rule("sum", np.add, np.log),
@@ -49,37 +57,38 @@ _RULES: dict[str, _Rule] = {
     "sum": _Rule("sum", np.add),
     "sum_square": _Rule("sum_square", np.add),
 }
-_ALIASES = {"mean": "average", "prod": "multiply", "logsumexp": "log_sum_exp"}
 
 
+@checked
 def reduce(client: Client, x: da.Array, function: ReduceFunction, axis: Axes = None, *,
-           keepdims: bool = False, split_every: int | None = None) -> da.Array:
+           keepdims: bool = False, split_every: int | None = None,
+           cast: DTypeLike | None = None) -> da.Array:
     """Like Client.reduce. `split_every` is that of dask.array.reduction."""
-    name = _ALIASES.get(function, function)
+    name = FUNCTION_ALIASES.get(function, function)
     if name in ("argmax", "argmin"):
-        return _arg_reduce(client, x, name, axis, "increasing", keepdims, split_every)
+        return _arg_reduce(client, x, name.replace("arg", "arg_"), axis, "increasing", keepdims,
+                           split_every, cast)
     if name not in _RULES:
         raise InvalidArgument(f'function ("{function}") is none of {", ".join(_RULES)}.',
                               field="operator.reduce.function")
+    x = _input(client, x, "reduce", name, cast)
     axes = _axes(x, axis)
-    count = math.prod(x.shape[i] for i in axes) if name == "average" else 1
-    _require_known(count)
-    rest = {"client": client, "name": name, "element": x.dtype}
+    rest: dict[str, Any] = {"client": client, "name": name}
     return da.reduction(
         x, functools.partial(_reduce_chunk, **rest),
-        functools.partial(_reduce_aggregate, count=count, **rest),
+        functools.partial(_reduce_aggregate, element=x.dtype, **rest),
         combine=functools.partial(_reduce_combine, **rest), axis=axes, keepdims=keepdims,
         dtype=x.dtype, split_every=split_every, meta=_meta(x, axes, keepdims, x.dtype))
 
 
 def _named(name: ReduceFunction) -> Callable[..., da.Array]:
     def function(client: Client, x: da.Array, axis: Axes = None, *, keepdims: bool = False,
-                 split_every: int | None = None) -> da.Array:
-        return reduce(client, x, name, axis, keepdims=keepdims, split_every=split_every)
+                 split_every: int | None = None, cast: DTypeLike | None = None) -> da.Array:
+        return reduce(client, x, name, axis, keepdims=keepdims, split_every=split_every, cast=cast)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`reduce` with {name}."
-    return function
+    return checked(function)
 
 
 l1 = _named("l1")
@@ -94,21 +103,27 @@ sum = _named("sum")
 sum_square = _named("sum_square")
 
 
+@checked
 def argmax(client: Client, x: da.Array, axis: Axes = None, *, axis_direction: str = "increasing",
-           keepdims: bool = False, split_every: int | None = None) -> da.Array:
+           keepdims: bool = False, split_every: int | None = None,
+           cast: DTypeLike | None = None) -> da.Array:
     """Like Client.argmax, with int64 indices."""
-    return _arg_reduce(client, x, "argmax", axis, axis_direction, keepdims, split_every)
+    return _arg_reduce(client, x, "arg_max", axis, axis_direction, keepdims, split_every, cast)
 
 
+@checked
 def argmin(client: Client, x: da.Array, axis: Axes = None, *, axis_direction: str = "increasing",
-           keepdims: bool = False, split_every: int | None = None) -> da.Array:
+           keepdims: bool = False, split_every: int | None = None,
+           cast: DTypeLike | None = None) -> da.Array:
     """Like Client.argmin, with int64 indices."""
-    return _arg_reduce(client, x, "argmin", axis, axis_direction, keepdims, split_every)
+    return _arg_reduce(client, x, "arg_min", axis, axis_direction, keepdims, split_every, cast)
 
 
+@checked
 def top_k(client: Client, x: da.Array, k: int, axis: int = -1, *, largest: bool = True,
-          split_every: int | None = None) -> TopK:
+          split_every: int | None = None, cast: DTypeLike | None = None) -> TopK:
     """Like Client.top_k, with int64 indices."""
+    x = _input(client, x, "top_k", "", cast)
     (axis,) = _axes(x, axis)
     _require_known(x.shape[axis])
     if not 1 <= k <= x.shape[axis]:
@@ -122,54 +137,65 @@ def top_k(client: Client, x: da.Array, k: int, axis: int = -1, *, largest: bool 
     return TopK(best["value"], best["index"])
 
 
-# Sums. The results of chunks are float64, or integers, which wrap like those of the operator.
+# Sums. The results of chunks are float64, or integers, which wrap like those of the operator. Those
+# of chunks without elements are without elements, too, so that they contribute nothing.
 
 
 def _reduce_chunk(block: Array, axis: tuple[int, ...], keepdims: bool, *, client: Client,
-                  name: str, element: np.dtype[Any]) -> Array:
+                  name: str) -> Array:
     rule = _RULES[name]
-    kind = element if element.kind in "iu" or rule.merge is None else np.dtype(np.float64)
-    if block.size == 0:  # an empty chunk, or Dask that determines the type of the result
+    kind = block.dtype if block.dtype.kind in "iu" or rule.merge is None else rule.kind
+    if block.size == 0:  # or Dask that determines the type of the result
         return np.empty(_reduced(block.shape, axis), kind)
-    if rule.merge is not None and element == np.float16:
+    if rule.merge is not None and block.dtype == np.float16:
         block = block.astype(np.float32)  # rounded to float16 once, at the end
     part = client.reduce(block, rule.chunk, axis, keepdims=True).astype(kind)
     if name == "average":
-        part *= math.prod(block.shape[i] for i in axis)
+        count = math.prod(block.shape[i] for i in axis)
+        part.real *= count
+        part.imag = count
     return part
 
 
 def _reduce_combine(parts: Array, axis: tuple[int, ...], keepdims: bool, *, client: Client,
-                    name: str, element: np.dtype[Any]) -> Array:
-    rule = _RULES[name]
+                    name: str) -> Array:
     if parts.size == 0:
-        return np.empty(_reduced(parts.shape, axis, keepdims), parts.dtype)
-    if rule.merge is None:
-        return client.reduce(parts, rule.chunk, axis, keepdims=keepdims)
-    with np.errstate(all="ignore"):
-        total = rule.merge.reduce(parts, axis=axis, keepdims=keepdims, dtype=parts.dtype)
-    return np.asarray(total)
+        return np.empty(_reduced(parts.shape, axis), parts.dtype)
+    return _merge(parts, axis, keepdims, client, name)
 
 
-def _reduce_aggregate(parts: Array, axis: tuple[int, ...], keepdims: bool, *, count: int,
-                      **rest: Any) -> Array:
-    total = _reduce_combine(parts, axis, keepdims, **rest)
+def _reduce_aggregate(parts: Array, axis: tuple[int, ...], keepdims: bool, *, client: Client,
+                      name: str, element: np.dtype[Any]) -> Array:
+    total = _merge(parts, axis, keepdims, client, name)
     with np.errstate(all="ignore"):
-        if count != 1:
-            total = total / count
-        return _RULES[rest["name"]].finish(total).astype(rest["element"])
+        return _RULES[name].finish(total).astype(element)
+
+
+def _merge(parts: Array, axis: tuple[int, ...], keepdims: bool, client: Client,
+           name: str) -> Array:
+    """Of no parts, the identity of the function, or NumPy's ValueError if there is none."""
+    merge = _RULES[name].merge
+    if merge is None and parts.size:
+        return client.reduce(parts, _RULES[name].chunk, axis, keepdims=keepdims)
+    if merge is None:
+        merge = np.maximum if name == "max" else np.minimum
+    with np.errstate(all="ignore"):
+        return np.asarray(merge.reduce(parts, axis=axis, keepdims=keepdims, dtype=parts.dtype))
 
 
 # Selections. The results of chunks are pairs of a value and its index in the whole array.
 
 
 def _arg_reduce(client: Client, x: da.Array, operator: str, axis: Axes, axis_direction: str,
-                keepdims: bool, split_every: int | None) -> da.Array:
+                keepdims: bool, split_every: int | None, cast: DTypeLike | None) -> da.Array:
+    x = _input(client, x, operator, "", cast)
     axes = _axes(x, axis)
     if not axes:  # each element alone
         return da.zeros(x.shape, dtype=np.int64, chunks=x.chunks)
     for i in axes:
         _require_known(x.shape[i])
+        if x.shape[i] == 0:
+            raise ValueError(f"attempt to get {operator.replace('_', '')} of an empty sequence")
     state = _state_of(x, _arg_chunk, axes, client=client, operator=operator,
                       axis_direction=axis_direction, shape=x.shape)
     merge = functools.partial(_arg_merge, operator=operator, last=axis_direction == "decreasing")
@@ -201,7 +227,7 @@ def _arg_merge(state: Array, axis: tuple[int, ...], keepdims: bool, *, operator:
     if state.size == 0:
         return np.empty(_reduced(state.shape, axis), state.dtype)
     value, index = state["value"], state["index"]
-    best = (np.max if operator == "argmax" else np.min)(value, axis=axis, keepdims=True)
+    best = (np.max if operator == "arg_max" else np.min)(value, axis=axis, keepdims=True)
     is_best = value == best
     if value.dtype.kind == "f":  # a NaN is the extreme of both NumPy and the operator
         is_best |= np.isnan(value) & np.isnan(best)
@@ -255,6 +281,22 @@ def _state_of(x: da.Array, chunk: Callable[..., Array], axes: tuple[int, ...],
                          meta=_meta(x, (), True, kind), **rest)
 
 
+def _input(client: Client, x: da.Array, operator: str, function: str,
+           cast: DTypeLike | None) -> da.Array:
+    """The array, with elements of a type that the operator takes."""
+    if not isinstance(x, da.Array):
+        raise TypeError(f"x is a {type(x).__name__}, and opmill.dask takes arrays of Dask; "
+                        "da.asarray(x) makes one.")
+    path = f"operator.{operator}.input"
+    if x.ndim == 0:
+        raise InvalidArgument("The array is a single value, without dimensions. Operators take "
+                              "arrays of 1 to 8 dimensions.", field=f"{path}.sizes")
+    refuse_masked(x._meta, path)
+    number = REDUCE_FUNCTIONS.numbers.get(function, 0)
+    target = client._types.target(x.dtype, operator, number, cast, path)
+    return x if x.dtype == target else da.map_blocks(convert, x, target, path, dtype=target)
+
+
 def _axes(x: da.Array, axis: Axes) -> tuple[int, ...]:
     """The axes in ascending order."""
     given = range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
@@ -270,10 +312,9 @@ def _require_known(size: float) -> None:
         raise ValueError("The array has chunks of unknown size; x.compute_chunk_sizes() finds out.")
 
 
-def _reduced(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool = True) -> list[int]:
+def _reduced(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
     """An empty dimension stays empty: a chunk without elements contributes nothing."""
-    return [(1 if size and i in axes else size) for i, size in enumerate(shape)
-            if keepdims or i not in axes]
+    return [1 if size and i in axes else size for i, size in enumerate(shape)]
 
 
 def _meta(x: da.Array, axes: tuple[int, ...], keepdims: bool, kind: Any) -> Array:

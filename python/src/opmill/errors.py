@@ -38,7 +38,7 @@ class InvalidArgument(OpMillError, ValueError):
 
 
 class FailedPrecondition(OpMillError):
-    """Valid, but not at the requested feature level."""
+    """Valid, but not at the requested feature level, or of a client that is closed."""
 
     code = "FAILED_PRECONDITION"
 
@@ -123,4 +123,9 @@ def from_rpc_error(error: Any) -> OpMillError:
         if key == _DETAILS:
             return from_status(Status.FromString(value))
     code = error.code().name
-    return _KINDS.get(code, OpMillError)(error.details() or code, code=code)
+    sentence = error.details() or code
+    if code == "UNAVAILABLE":
+        sentence = f"The connection to the server failed: {sentence}."
+    elif code == "DEADLINE_EXCEEDED":
+        sentence = "The deadline passed before the server answered."
+    return _KINDS.get(code, OpMillError)(sentence, code=code)

@@ -225,7 +225,7 @@ class Elements(ServedCase):
 class Connections(ServedCase):
     def test_addresses(self):
         for target in ("localhost", "10.0.0.1", "::1", "host:", ":50051", "host:0", "host:65536",
-                       "dns:///name", "[::1]", "10.0.0.1:5,10.0.0.2", "http://host", ""):
+                       "dns:///name", "[::1]", "10.0.0.1:5,10.0.0.2", "http://host:1", ""):
             with self.assertRaises(opmill.InvalidArgument, msg=target) as raised:
                 opmill.connect(target)
             self.assertIn("it must be host:port, for example 127.0.0.1:50051",

@@ -111,10 +111,13 @@ class Servers(unittest.TestCase):
     def test_what_is_pickled_connects_anew_and_once(self):
         with ServerProcess(device="reference") as server:
             with opmill.connect(server.address, timeout=60) as c:
-                one, other = (pickle.loads(pickle.dumps(c)) for _ in range(2))
+                pickled = pickle.dumps(c)
+            one, other = (pickle.loads(pickled) for _ in range(2))
             self.assertIs(one, other)
             with one:
                 self.assertEqual(one.sum(X), X.sum())
+            with pickle.loads(pickled) as another:  # the first one is closed
+                self.assertEqual(another.sum(X), X.sum())
 
     def test_errors_are_pickled(self):
         error = pickle.loads(pickle.dumps(opmill.InvalidArgument("no", field="a.b", reason="R")))

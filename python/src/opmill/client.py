@@ -287,5 +287,14 @@ def _connect(options: ConnectOptions) -> Client:
 
 
 @functools.lru_cache(maxsize=16)
-def _shared(options: ConnectOptions) -> Client:
+def _connect_once(options: ConnectOptions, process: int) -> Client:
     return _connect(options)
+
+
+def _shared(options: ConnectOptions) -> Client:
+    """The client of this process that all copies are, unless one of them was closed."""
+    shared = _connect_once(options, os.getpid())
+    if not shared._finalize.alive:
+        _connect_once.cache_clear()
+        shared = _connect_once(options, os.getpid())
+    return shared

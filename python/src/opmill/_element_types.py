@@ -75,8 +75,10 @@ class ElementTypes:
 
 def convert(array: Array, target: np.dtype[Any], path: str) -> Array:
     """Rounds to nearest, and refuses values that do not fit."""
-    if array.dtype == target or array.size == 0:
-        return array.astype(target, copy=False)
+    if array.dtype == target:
+        return array
+    if array.size == 0:  # for Dask, which determines the type of the result
+        return array.astype(target)
     if array.dtype == object:
         try:
             array = array.astype(np.float64)

@@ -36,12 +36,15 @@ def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
     dtype = next((value.dtype for value in given if isinstance(value, np.ndarray)), None)
     arrays = [value if isinstance(value, np.ndarray) else _of_number(value, dtype, path)
               for value, path in zip(given, paths)]
-    try:
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    except ValueError:
-        shapes = " and ".join(str(array.shape) for array in arrays)
-        raise InvalidArgument(f"Inputs of shapes {shapes} do not broadcast to one shape.",
-                              field=paths[-1]) from None
+    if len(arrays) > 1:
+        try:
+            shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        except ValueError:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise InvalidArgument(f"Inputs of shapes {shapes} do not broadcast to one shape.",
+                                  field=paths[-1]) from None
+        arrays = [np.broadcast_to(array, shape) for array in arrays]
+    shape = arrays[0].shape
     if not shape:
         raise InvalidArgument("The input is a single value, without dimensions. Operators take "
                               "arrays of 1 to 8 dimensions; reshape(1) makes it one.",
@@ -50,7 +53,7 @@ def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
         raise InvalidArgument(f"The array has no elements: its shape is {shape}. Operators take "
                               "arrays of at least one element.",
                               field=f"{paths[0]}.sizes[{shape.index(0)}]")
-    return [np.broadcast_to(array, shape) if len(arrays) > 1 else array for array in arrays]
+    return arrays
 
 
 def refuse_masked(value: Any, path: str) -> None:

@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -21,13 +23,23 @@
 #include "server/config/connection_plan.h"
 #include "server/host/host_memory.h"
 #include "server/host/open_files.h"
+#include "server/network/call_budget.h"
 #include "server/network/listen_address.h"
+#include "server/network/transport_rules.h"
 #include "server/observe/log.h"
 
 namespace opmill {
 namespace {
 
 constexpr int kStreamLookaheadBytes = 8 << 20;
+// All other methods, those of gRPC's own services included, take small messages.
+constexpr std::array<absl::string_view, 4> kMethodsWithTensors = {
+    "/opmill.v1.OperatorService/Execute", "/opmill.v1.OperatorService/ExecuteStream",
+    "/inference.GRPCInferenceService/ModelInfer",
+    "/inference.GRPCInferenceService/ModelStreamInfer"};
+constexpr uint32_t kMostBytesWithoutTensors = uint32_t{64} << 10;
+// Open calls, without their messages, may take a half of the memory of the transport.
+constexpr uint64_t kShareOfCalls = 2;
 constexpr int kKeepaliveMilliseconds = 30'000;
 // The time for the TLS handshake and the HTTP/2 preface of a connection.
 constexpr int kHandshakeMilliseconds = 5'000;
@@ -212,7 +224,7 @@ absl::Status Server::Initialize() {
   RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
   ASSIGN_OR_RETURN(models_, oip::ModelTable::Create(options_.model_repository));
-  connections_ = std::make_unique<Connections>(limits);
+  connections_ = std::make_shared<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
                    }));
@@ -234,6 +246,7 @@ absl::Status Server::Initialize() {
   };
   inference_service_ = std::make_unique<oip::InferenceService>(
       parts, *models_, [readiness] { return readiness().is_ready; });
+  LimitTransports();
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address,
@@ -271,6 +284,23 @@ absl::Status Server::Initialize() {
   return absl::OkStatus();
 }
 
+void Server::LimitTransports() {
+  const Limits& limits = options_.limits;
+  auto rules = std::make_shared<TransportRules>();
+  rules->budget = std::make_shared<CallBudget>(memory_.transport_bytes / kShareOfCalls,
+                                               limits.max_calls_per_connection);
+  rules->message_limit = [most = static_cast<uint32_t>(limits.max_message_bytes)](
+                             absl::string_view path) {
+    return std::count(kMethodsWithTensors.begin(), kMethodsWithTensors.end(), path) > 0
+               ? most
+               : std::min(most, kMostBytesWithoutTensors);
+  };
+  rules->close = [connections = connections_](const std::string& peer, Connections::Reason reason) {
+    connections->Close(peer, reason, absl::Now());
+  };
+  SetTransportRules(std::move(rules));
+}
+
 absl::Status Server::Listen() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -280,6 +310,10 @@ absl::Status Server::Listen() {
   builder.RegisterService(inference_service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.limits.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
+  // gRPC 1.51 has no limit on what a compressed message expands to.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // Beyond this, gRPC closes idle connections, and ends calls until it has room.
   grpc::ResourceQuota quota("opmill");
   quota.Resize(memory_.transport_bytes);

@@ -57,6 +57,7 @@ class Server {
  private:
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
+  void LimitTransports();
   absl::Status Listen() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
   // Whether the server accepts new calls, and what /readyz says. Announce updates health.
@@ -66,7 +67,7 @@ class Server {
   ServerOptions options_;
   MemoryPlan memory_;
   std::unique_ptr<Access> access_;
-  std::unique_ptr<Connections> connections_;
+  std::shared_ptr<Connections> connections_;  // shared with rules that transports may still have
   enum class Phase { kStarting, kServing, kDraining, kStopped };
   mutable absl::Mutex phase_mutex_;
   Phase phase_ ABSL_GUARDED_BY(phase_mutex_) = Phase::kStarting;

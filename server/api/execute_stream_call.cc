@@ -10,6 +10,7 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
+#include "server/api/out_of_memory.h"
 #include "server/api/request_decoder.h"
 #include "server/api/result_stream.h"
 #include "server/execution/retry_delay.h"
@@ -125,7 +126,7 @@ void ExecuteStreamCall::HandleMessage() {
 
 bool ExecuteStreamCall::TryHandleMessage() {
   if (!incoming_.has_value()) {
-    const absl::Status parsed = Parse();
+    const absl::Status parsed = CatchOutOfMemory([&] { return Parse(); });
     if (!parsed.ok()) {
       executor_.Refuse(OriginOf(0, absl::Now()), nullptr, parsed);
       Abort(parsed);

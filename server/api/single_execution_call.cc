@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
+#include "server/api/out_of_memory.h"
 #include "server/execution/admission.h"
 #include "server/execution/pace.h"
 
@@ -63,7 +64,7 @@ absl::Status SingleExecutionCall::Execute() {
     Failed();
     return why;
   };
-  const absl::Status decoded = Decode(request_, begin);
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request_, begin); });
   if (!decoded.ok()) return refuse(decoded);
   absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
   if (!begun.ok()) return refuse(begun.status());

@@ -31,7 +31,8 @@ constexpr uint64_t kBytesOfCall = uint64_t{16} << 10;
 constexpr absl::Duration kLeastBetweenRefreshes = absl::Milliseconds(5);
 constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
 
-// gRPC writes "ipv6:%5B::1%5D:51342".
+}  // namespace
+
 std::string WithoutPercentEncoding(absl::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -46,8 +47,6 @@ std::string WithoutPercentEncoding(absl::string_view text) {
   }
   return decoded;
 }
-
-}  // namespace
 
 uint64_t Connections::OpenCallsOf(const Shared& connection) {
   return static_cast<uint64_t>(connection.use_count() - 1);
@@ -69,6 +68,12 @@ absl::string_view Connections::NameOf(Reason reason) {
       return "room";
     case Reason::kMemory:
       return "memory";
+    case Reason::kMetadata:
+      return "metadata";
+    case Reason::kCalls:
+      return "calls";
+    case Reason::kAbandoned:
+      return "abandoned";
   }
   return "unknown";
 }
@@ -177,6 +182,12 @@ bool Connections::CloseWorst(absl::Time now) {
   return true;
 }
 
+void Connections::Close(const std::string& peer, Reason reason, absl::Time now) {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = open_.find(peer);
+  if (found != open_.end()) Close(Shared(found->second), reason, now);
+}
+
 uint64_t Connections::open(absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   Refresh(now);
@@ -248,7 +259,8 @@ Connections::Shared Connections::FindVictim(std::optional<absl::string_view> add
 void Connections::Close(const Shared& connection, Reason reason, absl::Time now) {
   connection->socket_->Close();
   ++closed_[static_cast<size_t>(reason)];
-  const bool is_of_many = reason == Reason::kRoom || reason == Reason::kNoRequest;
+  const bool is_of_many = reason == Reason::kRoom || reason == Reason::kNoRequest ||
+                          reason == Reason::kCalls || reason == Reason::kAbandoned;
   if (!is_of_many || now - logged_at_ >= kLeastBetweenLines) {
     if (is_of_many) logged_at_ = now;
     LogLine(LogLevel::kWarning, "close_connection")

@@ -44,6 +44,9 @@ struct ConnectionPeer {
   std::optional<uint32_t> user = {};
 };
 
+// gRPC writes "ipv6:%5B::1%5D:51342".
+std::string WithoutPercentEncoding(absl::string_view text);
+
 // One open connection. Each call in progress holds a reference to it, so the reference count gives
 // the number of open calls.
 class Connection {
@@ -90,9 +93,21 @@ class Connection {
 // closed.
 class Connections {
  public:
-  enum class Reason { kFlood, kIncomplete, kNoRequest, kRoom, kMemory };
-  static constexpr std::array kReasons = {Reason::kFlood, Reason::kIncomplete, Reason::kNoRequest,
-                                          Reason::kRoom, Reason::kMemory};
+  enum class Reason {
+    kFlood,
+    kIncomplete,
+    kNoRequest,
+    kRoom,
+    kMemory,
+    // For server/network/transport_rules.h:
+    kMetadata,
+    kCalls,
+    kAbandoned
+  };
+  static constexpr std::array kReasons = {Reason::kFlood,     Reason::kIncomplete,
+                                          Reason::kNoRequest, Reason::kRoom,
+                                          Reason::kMemory,    Reason::kMetadata,
+                                          Reason::kCalls,     Reason::kAbandoned};
   static absl::string_view NameOf(Reason reason);
 
   explicit Connections(const Limits& limits)
@@ -122,6 +137,9 @@ class Connections {
   // If there are none, closes the one whose incomplete message and open calls use the most memory.
   // Returns false if no connection qualifies.
   bool CloseWorst(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Closes a connection by the name of its peer, if it is open.
+  void Close(const std::string& peer, Reason reason, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t open(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t refused() const { return refused_; }

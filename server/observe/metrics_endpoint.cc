@@ -1,8 +1,35 @@
 #include "server/observe/metrics_endpoint.h"
 
+#include <chrono>
 #include <utility>
 
 namespace opmill {
+namespace {
+
+// Creates the text anew at most a fifth of the time, so that a flood of requests for it, which all
+// have the endpoint's thread in common, does not delay probes. Not thread-safe.
+class RecentText {
+ public:
+  explicit RecentText(std::function<std::string()> create) : create_(std::move(create)) {}
+
+  const std::string& Get() {
+    const Clock::time_point now = Clock::now();
+    if (now < valid_until_) return text_;
+    text_ = create_();
+    const Clock::time_point created = Clock::now();
+    valid_until_ = created + 4 * (created - now);
+    return text_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const std::function<std::string()> create_;
+  std::string text_;
+  Clock::time_point valid_until_ = Clock::time_point::min();
+};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const std::string& address, const MetricsSources& sources,
@@ -14,9 +41,11 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     const Readiness now = readiness();
     return Answer{.status = now.is_ready ? 200 : 503, .body = now.text + "\n"};
   };
-  pages["/metrics"] = [sources, readiness] {
+  const auto metrics = std::make_shared<RecentText>(
+      [sources, readiness] { return MetricsText(sources, readiness().is_ready); });
+  pages["/metrics"] = [metrics] {
     return Answer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                  .body = MetricsText(sources, readiness().is_ready)};
+                  .body = metrics->Get()};
   };
   return HttpEndpoint::Listen(address, std::move(pages));
 }

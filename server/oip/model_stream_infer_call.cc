@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "inference/grpc_service.pb.h"
 #include "server/api/call_context.h"
+#include "server/api/out_of_memory.h"
 
 namespace opmill::oip {
 
@@ -98,7 +99,8 @@ void ModelStreamInferCall::HandleRequest() {
 absl::Status ModelStreamInferCall::Begin(uint64_t number,
                                          const std::shared_ptr<InferRequest>& request,
                                          ExecutionRequest& begin) {
-  absl::Status decoded = request->Decode(read_, models_, memory_, begin);
+  absl::Status decoded =
+      CatchOutOfMemory([&] { return request->Decode(read_, models_, memory_, begin); });
   read_.Clear();
   if (!decoded.ok()) return decoded;
   begin.on_ready = [call = shared_from_this(), number,

@@ -72,6 +72,28 @@ class HttpEndpoint(unittest.TestCase):
             attacker.join()
         self.assertLess(longest, 1)
 
+    def test_requests_that_are_not_read_delay_no_probe(self):
+        """A thousand a second, from another address."""
+        stop = threading.Event()
+
+        def attack():
+            with contextlib.ExitStack() as held:
+                while not stop.wait(0.01):
+                    for _ in range(10):
+                        with contextlib.suppress(OSError):
+                            connection = held.enter_context(socket.create_connection(
+                                self.at, timeout=0.1, source_address=("127.0.0.9", 0)))
+                            connection.sendall(REQUEST % b"/metrics")
+
+        attacker = threading.Thread(target=attack)
+        attacker.start()
+        try:
+            longest = self.probe_for(5)
+        finally:
+            stop.set()
+            attacker.join()
+        self.assertLess(longest, 1)
+
     def test_a_peer_has_a_bound_and_the_oldest_half_request_goes_first(self):
         before = self.server.open_descriptors()
         held = [self.connect() for _ in range(MOST_CONNECTIONS_OF_A_PEER)]

@@ -165,7 +165,7 @@ windows_test() {
     --timeout 300 --label-exclude "big|conformance" "$@"
   step "$wine" "$tree/tests/conformance/conformance_test.exe" --share 3 \
     --shader_cache "$windows/shaders/wine_cache" --gtest_brief=1
-  step "$wine" "$tree/tests/conformance/conformance_test.exe" --device Cpu --share 3 --gtest_brief=1
+  step "$wine" "$tree/tests/conformance/conformance_test.exe" --device Cpu --share 12 --gtest_brief=1
   [[ $scope == engine ]] || windows_services
   ((${#failed[@]} == 0)) || fail "under Wine failed: $(printf '%s; ' "${failed[@]}")"
   echo "Under Wine all is right, in $((SECONDS - began)) s."

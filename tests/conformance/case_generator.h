@@ -25,7 +25,8 @@ enum class StridePattern : uint32_t {
 };
 inline constexpr uint32_t kStridePatternCount = 7;
 
-// kShort covers a quarter of the functions, different ones for every type.
+// kShort covers a quarter of the functions, different ones for every type: for Microsoft's
+// compiler, which takes 0.4 s for a kernel.
 enum class Table : uint32_t { kShort, kFull };
 
 // Covers every operator and function that supports `type`, every axis pattern, and every length

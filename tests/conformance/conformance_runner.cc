@@ -25,16 +25,23 @@ std::vector<std::byte> BytesOf(HostBuffer& buffer) {
 
 }  // namespace
 
-ConformanceRunner::ConformanceRunner(Device& device)
-    : device_(device), before_(device.counters()), began_(absl::Now()) {}
+bool KernelCover::Chooses(const OperatorPlan& plan) {
+  bool is_new = false;
+  for (const KernelPermutation& kernel : plan.kernels) is_new |= kernels_.insert(kernel).second;
+  return is_new || (share_ > 0 && turn_++ % share_ == 0);
+}
+
+ConformanceRunner::ConformanceRunner(Device& device, KernelCover* cover)
+    : device_(device), cover_(cover), before_(device.counters()), began_(absl::Now()) {}
 
 void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   if (failures_ >= kMostFailures) {
     skipped_ += cases.size();
     return;
   }
-  counts_[FullName(cases[0].desc)] += cases.size();
   const absl::StatusOr<OperatorPlan> plan = MakePlan(cases[0].desc, cases[0].options);
+  if (cover_ != nullptr && plan.ok() && !cover_->Chooses(*plan)) return;
+  counts_[FullName(cases[0].desc)] += cases.size();
   const auto compiled =
       plan.ok() ? CompilePlanForTest(device_, cases[0].desc, *plan) : plan.status();
   if (!compiled.ok()) {

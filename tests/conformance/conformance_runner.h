@@ -9,14 +9,32 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/engine/device.h"
+#include "kernels/plan/plan.h"
 #include "tests/conformance/conformance_case.h"
 
 namespace opmill {
+
+// Chooses few of many cases, which together use every kernel.
+class KernelCover {
+ public:
+  // Of the cases that add no kernel, those with the numbers `first`, `first` + `share` and so on
+  // are chosen too; none if `share` is 0. `first` is smaller than `share`.
+  explicit KernelCover(uint64_t share = 0, uint64_t first = 0)
+      : share_(share), turn_(share - first) {}
+
+  bool Chooses(const OperatorPlan& plan);
+
+ private:
+  const uint64_t share_;
+  uint64_t turn_;
+  absl::flat_hash_set<KernelPermutation> kernels_;
+};
 
 // A mismatch is a GoogleTest failure that names the line to reproduce it. After kMostFailures,
 // further cases are only counted as skipped.
@@ -24,7 +42,8 @@ class ConformanceRunner {
  public:
   static constexpr uint64_t kMostFailures = 10;
 
-  explicit ConformanceRunner(Device& device);
+  // With a cover, only the cases that it chooses are run. It must outlive the runner.
+  explicit ConformanceRunner(Device& device, KernelCover* cover = nullptr);
 
   // Starts the case; waits for the oldest one if enough are in progress.
   void Run(const ConformanceCase& c) { RunTogether({c}); }
@@ -67,6 +86,7 @@ class ConformanceRunner {
   static inline uint64_t cases_in_all_ = 0;
 
   Device& device_;
+  KernelCover* const cover_;
   const DeviceCounters before_;
   const absl::Time began_;
   std::deque<std::unique_ptr<Started>> started_;

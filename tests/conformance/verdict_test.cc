@@ -12,12 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/reference/reference_operators.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
+#include "tests/conformance/conformance_runner.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {
@@ -91,6 +93,39 @@ TEST_F(SystematicTable, HasMoreThanTwentyThousandCasesEachOnce) {
   for (const ConformanceCase& c : cases()) lines.insert(ToLine(c));
   EXPECT_GT(lines.size(), 20'000u);
   EXPECT_EQ(lines.size(), cases().size());
+}
+
+TEST_F(SystematicTable, HasACoverOfFewCasesThatUsesEveryKernel) {
+  std::set<std::string> kernels, covered;
+  KernelCover cover;
+  size_t chosen = 0;
+  for (const ConformanceCase& c : cases()) {
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
+    ASSERT_TRUE(plan.ok()) << plan.status() << " " << ToLine(c);
+    const bool is_chosen = cover.Chooses(*plan);
+    chosen += is_chosen;
+    for (const KernelPermutation& kernel : plan->kernels) {
+      std::string name = absl::StrCat(kernel.shader, " ", kernel.entry);
+      for (const ShaderMacro& m : kernel.macros) absl::StrAppend(&name, " ", m.name, "=", m.value);
+      kernels.insert(name);
+      if (is_chosen) covered.insert(name);
+    }
+  }
+  EXPECT_EQ(covered, kernels);
+  EXPECT_LE(chosen, kernels.size());
+  EXPECT_LT(chosen, cases().size() / 10);
+}
+
+TEST(KernelCover, SharesTheOtherCasesAmongSlices) {
+  OperatorPlan plan;
+  plan.kernels = {{.shader = "reduce", .entry = "Reduce"}};
+  std::string chosen;
+  for (uint64_t first = 0; first < 3; ++first) {
+    KernelCover cover(3, first);
+    for (int i = 0; i < 7; ++i) chosen += cover.Chooses(plan) ? 'x' : '.';
+    chosen += ' ';
+  }
+  EXPECT_EQ(chosen, "xx..x.. x.x..x. x..x..x ");
 }
 
 TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides) {

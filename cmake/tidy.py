@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy on sources: tidy.py [--all] CLANG_TIDY BUILD.
+
+By default on those that differ, or include what differs, from the commit that this branch was made from:
+the newest one that it shares with origin/main. On all sources if there is no such commit, if nothing
+differs from it, or if the checks themselves differ.
+
+A source that has passed is not checked again before it, what it includes, or the checks change; build/lint
+holds the hashes of those.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+CHECKS = {".clang-tidy", "cmake/lint_requirements.txt", "cmake/tidy.py", "cmake/warnings.cmake"}
+PASSED = pathlib.Path("build/lint")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
+# Precompiled headers are gcc's, and would hide that a source does not include what it uses.
+PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S*/cmake_pch\.hxx")
+
+
+def git(*arguments):
+    result = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    return result.stdout.splitlines() if result.returncode == 0 else None
+
+
+def changes():
+    """What differs from the base, and the base's name; None if everything may."""
+    base = git("merge-base", "HEAD", "origin/main")
+    if not base:
+        return None, "no commit is shared with origin/main"
+    changed = set(git("diff", "--name-only", base[0])) | set(
+        git("ls-files", "--others", "--exclude-standard"))
+    if not changed:
+        return None, "nothing differs from origin/main"
+    if changed & CHECKS:
+        return None, "the checks differ"
+    return changed, f"since {base[0][:12]}"
+
+
+class Sources:
+    """The files of this repository that a file includes, itself among them."""
+
+    def __init__(self):
+        self.direct = {}
+
+    def includes(self, path):
+        if path not in self.direct:
+            names = INCLUDE.findall(pathlib.Path(path).read_bytes().decode())
+            names += ["proto/" + GENERATED.sub(".proto", name) for name in names]
+            self.direct[path] = {name for name in names if os.path.isfile(name)}
+        return self.direct[path]
+
+    def closure(self, path):
+        found, rest = {path}, [path]
+        while rest:
+            added = self.includes(rest.pop()) - found
+            found |= added
+            rest += added
+        return found
+
+
+def key(files, command):
+    digest = hashlib.sha256(command.encode())
+    for path in sorted(files | CHECKS):
+        digest.update(path.encode() + b"\0" + hashlib.sha256(pathlib.Path(path).read_bytes()).digest())
+    return PASSED / digest.hexdigest()[:32]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("clang_tidy")
+    parser.add_argument("build", type=pathlib.Path)
+    arguments = parser.parse_args()
+
+    PASSED.mkdir(parents=True, exist_ok=True)
+    commands = json.loads((arguments.build / "compile_commands.json").read_text())
+    for command in commands:
+        command["command"] = PRECOMPILED.sub("", command["command"])
+    (PASSED / "compile_commands.json").write_text(json.dumps(commands))
+    of_source = {os.path.relpath(command["file"]): command["command"] for command in commands}
+
+    changed, why = (None, "--all") if arguments.all else changes()
+    sources, checked = Sources(), []
+    tracked = set(git("ls-files", "--cached", "--others", "--exclude-standard", "*.cc"))
+    for path in sorted(tracked & of_source.keys()):
+        files = sources.closure(path)
+        if changed is None or files & changed:
+            checked.append((path, key(files, of_source[path])))
+    waiting = [(path, passed) for path, passed in checked if not passed.exists()]
+    print(f"clang-tidy: {len(checked)} of {len(tracked)} sources ({why}), {len(waiting)} not yet passed",
+          flush=True)
+
+    def tidy(source):
+        path, passed = source
+        result = subprocess.run([arguments.clang_tidy, "--quiet", "-p", PASSED, path],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+        if result.returncode == 0:
+            passed.touch()
+        return result.returncode, result.stdout
+
+    failed = False
+    jobs = int(os.environ.get("OPMILL_JOBS") or os.cpu_count())
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for status, output in pool.map(tidy, waiting):
+            print(output, end="", flush=True)
+            failed |= status != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,11 +5,11 @@
 namespace opmill {
 namespace {
 
-// An address may abandon 4096 calls at once and 1024 per second, all together twice as many. The
-// server drops 10,000 or more per second (Debian 12, 2 cores).
-constexpr double kAbandonedAtOnce = double{64 << 20};
-constexpr double kAllAbandonedAtOnce = double{128 << 20};
-constexpr double kSecondsToRefill = 4;
+// An address may abandon 512 calls at once and 256 per second, all together four times as many. On
+// a machine that other programs keep busy, the server drops no more than 1000 per second.
+constexpr double kAbandonedAtOnce = double{8 << 20};
+constexpr double kAllAbandonedAtOnce = double{32 << 20};
+constexpr double kSecondsToRefill = 2;
 // After the allowance has been exceeded, its refill takes no more than this much longer.
 constexpr double kMostSecondsBehind = 1;
 // The calls that a new connection may have open while the allowance is exceeded.

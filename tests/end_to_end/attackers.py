@@ -104,7 +104,7 @@ class Attack:
         self.repeat(memoryview(reset_calls(100_000)))
 
     def abandon_connections(self):
-        self.repeat(reset_calls(1000, resets=False))
+        self.repeat(reset_calls(1000, resets=False), keeps=0.3)
 
     def long_messages(self):
         """60 MB to a method that takes none, on each connection one call after the other."""

@@ -81,11 +81,11 @@ TEST_F(CallBudgetTest, MetadataCounts) {
 }
 
 TEST_F(CallBudgetTest, AfterTooManyAbandonedCallsAConnectionHasSixteen) {
-  AbandonMany(Open("a:1", "a"), 4096);
+  AbandonMany(Open("a:1", "a"), 512);
   std::optional<Closing> closing;
   // The allowance refills.
   now_ += absl::Seconds(1);
-  AbandonMany(Open("a:2", "a"), 1024);
+  AbandonMany(Open("a:2", "a"), 256);
   Account& abandoning = *accounts_.back();
   budget_.Abandon(abandoning, kCall, now_);
   EXPECT_EQ(budget_.Begin(abandoning, now_)->excess, Excess::kAbandonedCalls);
@@ -102,7 +102,7 @@ TEST_F(CallBudgetTest, CompletedCallsEarnOpenOnes) {
     budget_.End(earning, kCall, /*is_abandoned=*/false);
   }
   Account& other = Open("a:2", "a");
-  AbandonMany(other, 4096);
+  AbandonMany(other, 512);
   budget_.Abandon(other, kCall, now_);
   std::optional<Closing> closing;
   EXPECT_EQ(BeginMany(earning, 1000, closing), 67);

@@ -78,9 +78,9 @@ TEST(Http2Calls, ReportsCallsInPiecesOfEverySize) {
       Frame(kData, 0, 3, Message(kSmall + 1).substr(4)), Frame(kRstStream, 0, 3, "code"),
       Frame(kRstStream, 0, 5, "code"));
   const Events expected = {{Event::kCall, 1, 0},
-                           {Event::kMetadata, 1, 5 + 6 + 96},
+                           {Event::kMetadata, 1, 5 + 6 + 192},
                            {Event::kCall, 3, 0},
-                           {Event::kMetadata, 3, 5 + 6 + 96},
+                           {Event::kMetadata, 3, 5 + 6 + 192},
                            {Event::kLongMessage, 3, kSmall + 1},
                            {Event::kReset, 3, 0}};
   for (size_t piece = 1; piece <= bytes.size(); ++piece) {
@@ -113,7 +113,7 @@ TEST(Http2Calls, MetadataOfManyFramesCountTogether) {
   }
   const Events events = ReadAll(bytes, 1 << 20);
   EXPECT_EQ(std::get<0>(events.back()), Event::kTooMuchMetadata);
-  EXPECT_EQ(std::get<2>(events[1]), (64 << 10) / 34 * (2 + 96));
+  EXPECT_EQ(std::get<2>(events[1]), (64 << 10) / 34 * (2 + 192));
 }
 
 TEST(Http2Calls, ReportsInvalidHeaderBlocks) {

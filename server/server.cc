@@ -289,12 +289,12 @@ void Server::LimitTransports() {
   auto rules = std::make_shared<TransportRules>();
   rules->budget = std::make_shared<CallBudget>(memory_.transport_bytes / kShareOfCalls,
                                                limits.max_calls_per_connection);
-  rules->message_limit = [most = static_cast<uint32_t>(limits.max_message_bytes)](
-                             absl::string_view path) {
-    return std::count(kMethodsWithTensors.begin(), kMethodsWithTensors.end(), path) > 0
-               ? most
-               : std::min(most, kMostBytesWithoutTensors);
-  };
+  rules->message_limit =
+      [most = static_cast<uint32_t>(limits.max_message_bytes)](absl::string_view path) {
+        return std::count(kMethodsWithTensors.begin(), kMethodsWithTensors.end(), path) > 0
+                   ? most
+                   : std::min(most, kMostBytesWithoutTensors);
+      };
   rules->close = [connections = connections_](const std::string& peer, Connections::Reason reason) {
     connections->Close(peer, reason, absl::Now());
   };

@@ -8,8 +8,8 @@
 
 namespace opmill {
 
-// Calls `decode`, which returns a Status and may allocate in proportion to a message. If memory runs
-// out, that call fails and not the server.
+// Calls `decode`, which returns a Status and may allocate in proportion to a message. If memory
+// runs out, that call fails and not the server.
 template <typename Function>
 absl::Status CatchOutOfMemory(Function decode) {
   try {

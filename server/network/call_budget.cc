@@ -130,11 +130,10 @@ void CallBudget::End(Account& account, uint64_t bytes, bool is_abandoned) {
 std::optional<CallBudget::Closing> CallBudget::CheckOpen(Address& address) {
   Address* worst = nullptr;
   if (open_bytes_ > max_open_bytes_) {
-    worst = std::max_element(addresses_.begin(), addresses_.end(),
-                             [](const auto& a, const auto& b) {
-                               return a.second->open_bytes < b.second->open_bytes;
-                             })
-                ->second.get();
+    worst =
+        std::max_element(addresses_.begin(), addresses_.end(), [](const auto& a, const auto& b) {
+          return a.second->open_bytes < b.second->open_bytes;
+        })->second.get();
   } else if (address.open_bytes > max_open_bytes_per_address_) {
     worst = &address;
   } else {
@@ -159,8 +158,7 @@ CallBudget::Closing CallBudget::MarkClosed(Account& account, Excess excess) {
 void CallBudget::ForgetIdleAddresses(absl::Duration now) {
   absl::erase_if(addresses_, [&](auto& entry) {
     Refill(entry.second->allowance, kAbandonedAtOnce, now);
-    return entry.second->accounts.empty() &&
-           entry.second->allowance.left_bytes >= kAbandonedAtOnce;
+    return entry.second->accounts.empty() && entry.second->allowance.left_bytes >= kAbandonedAtOnce;
   });
 }
 

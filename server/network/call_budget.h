@@ -25,10 +25,10 @@ namespace opmill {
 // connection whose calls cost most is closed.
 //
 // Abandoned calls are those that their callers reset, or whose connection ends before they do. They
-// take processor time without a wait for the answer, so that HTTP/2's limit on concurrent calls does
-// not bound them. Each address may abandon calls at a certain rate, and so may all together. Beyond
-// that, a connection may have only as many open calls as it has let complete, less those that it has
-// abandoned.
+// take processor time without a wait for the answer, so that HTTP/2's limit on concurrent calls
+// does not bound them. Each address may abandon calls at a certain rate, and so may all together.
+// Beyond that, a connection may have only as many open calls as it has let complete, less those
+// that it has abandoned.
 //
 // Thread-safe. `now` is the reading of a clock that does not jump.
 class CallBudget {

@@ -104,10 +104,9 @@ class Connections {
     kCalls,
     kAbandoned
   };
-  static constexpr std::array kReasons = {Reason::kFlood,     Reason::kIncomplete,
-                                          Reason::kNoRequest, Reason::kRoom,
-                                          Reason::kMemory,    Reason::kMetadata,
-                                          Reason::kCalls,     Reason::kAbandoned};
+  static constexpr std::array kReasons = {Reason::kFlood, Reason::kIncomplete, Reason::kNoRequest,
+                                          Reason::kRoom,  Reason::kMemory,     Reason::kMetadata,
+                                          Reason::kCalls, Reason::kAbandoned};
   static absl::string_view NameOf(Reason reason);
 
   explicit Connections(const Limits& limits)

@@ -55,10 +55,9 @@ Function* NextOf(const char* symbol) {
 }
 
 const auto& NextCancelStream() {
-  static auto* const next =
-      NextOf<void(grpc_chttp2_transport*, grpc_chttp2_stream*, absl::Status)>(
-          "_Z25grpc_chttp2_cancel_streamP21grpc_chttp2_transportP18grpc_chttp2_streamN4absl7debian3"
-          "6StatusE");
+  static auto* const next = NextOf<void(grpc_chttp2_transport*, grpc_chttp2_stream*, absl::Status)>(
+      "_Z25grpc_chttp2_cancel_streamP21grpc_chttp2_transportP18grpc_chttp2_streamN4absl7debian3"
+      "6StatusE");
   return next;
 }
 
@@ -160,8 +159,8 @@ class GuardedTransport {
   void RefuseMessage(grpc_chttp2_transport* transport, const Http2Calls::Step& step) {
     const auto call = open_.find(step.stream);
     if (call == open_.end()) return;
-    const absl::Status why = absl::ResourceExhaustedError(absl::StrCat(
-        "Received message larger than max (", step.bytes, " vs. ", step.limit, ")"));
+    const absl::Status why = absl::ResourceExhaustedError(
+        absl::StrCat("Received message larger than max (", step.bytes, " vs. ", step.limit, ")"));
     LogLine(LogLevel::kInfo, "refuse").Add("peer", peer_).Add(why);
     NextCancelStream()(transport, call->second.stream, why);
   }

@@ -91,10 +91,9 @@ TEST(Http2Calls, ReportsCallsInPiecesOfEverySize) {
 TEST(Http2Calls, AMethodWithTwoPathsHasTheSmallerLimit) {
   for (const auto& [first, second] : {std::pair("/large", "/x"), std::pair("/x", "/large")}) {
     const std::string fields = absl::StrCat(Field(":path", first), Field(":path", second));
-    const Events events =
-        ReadAll(absl::StrCat(Begin(), Frame(kHeaders, kEndHeaders, 1, fields),
-                             Frame(kData, 0, 1, Message(kSmall + 1))),
-                1000);
+    const Events events = ReadAll(absl::StrCat(Begin(), Frame(kHeaders, kEndHeaders, 1, fields),
+                                               Frame(kData, 0, 1, Message(kSmall + 1))),
+                                  1000);
     EXPECT_EQ(std::get<0>(events.back()), Event::kLongMessage);
   }
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/operator_choice.h"
+#include "client/cli/operator_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

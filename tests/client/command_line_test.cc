@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/flag_reader.h"
 #include "client/cli/operator_flags.h"
+#include "client/cli/operator_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/base/nearest.h"

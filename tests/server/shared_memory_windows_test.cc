@@ -114,14 +114,14 @@ TEST_F(SharedMemoryWindowsTest, ReportsAMappingThatVanishes) {
   auto mapping = std::make_unique<OwnMapping>(1000);
   const absl::StatusOr<SharedRange> range = memory_.Open({}, mapping->key(), 10, 1);
   ASSERT_EQ(range.status(), absl::OkStatus());
-  EXPECT_EQ(memory_.Register("", {"region", mapping->key(), 0, 10}), absl::OkStatus());
+  EXPECT_EQ(memory_.Register({}, {"region", mapping->key(), 0, 10}), absl::OkStatus());
   mapping.reset();
   std::vector<std::byte> byte(1);
   const absl::Status read = range->Read(0, absl::MakeSpan(byte));
   EXPECT_EQ(Field(read), "key");
   EXPECT_THAT(read.message(), HasSubstr("cannot be read"));
   EXPECT_EQ(Field(range->Write(0, byte)), "key");
-  EXPECT_EQ(Field(memory_.OpenRegion("", "region", 0, 1).status()), "key");
+  EXPECT_EQ(Field(memory_.OpenRegion({}, "region", 0, 1).status()), "key");
 }
 
 }  // namespace

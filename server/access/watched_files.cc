@@ -12,6 +12,7 @@ namespace opmill {
 absl::StatusOr<std::string> ReadWatchedFile(const std::string& path) {
   return ReadRegularFile(path, size_t{16} << 20, path);
 }
+
 WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                            absl::Duration interval)
     : WatchedFiles([paths = std::move(paths)] { return paths; }, std::move(changed), interval) {}

@@ -59,7 +59,8 @@ absl::Status CheckAddress(absl::string_view address) {
                               return absl::ascii_isxdigit(c) || c == ':';
                             });
   if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
-  if (!is_bare_ipv6 && !absl::StartsWith(address, "http") && PortOf(address).value_or(0) != 0) {
+  const bool is_url = absl::StartsWith(address, "http://") || absl::StartsWith(address, "https://");
+  if (!is_bare_ipv6 && !is_url && PortOf(address).value_or(0) != 0) {
     return absl::OkStatus();
   }
   const bool is_bare_name = !address.empty() && absl::c_all_of(address, [](char c) {

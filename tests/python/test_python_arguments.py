@@ -230,6 +230,8 @@ class Connections(ServedCase):
                 opmill.connect(target)
             self.assertIn("it must be host:port, for example 127.0.0.1:50051",
                           raised.exception.sentence)
+        for target in ("httpd:50051", "unix:socket", "ipv4:10.0.0.1:5", "dns:///name:1"):
+            opmill._channel.options_of(target, None, None)
 
     def test_no_server(self):
         with ServerProcess(device="cpu") as server:
@@ -244,6 +246,10 @@ class Connections(ServedCase):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(opmill.Unavailable, "No server answers at unix:"):
                 opmill.connect(f"unix:{folder}/socket")
+        error = opmill.Unavailable("last error: UNKNOWN: unix:/a: No such file or directory.")
+        options = opmill._channel.ConnectOptions("unix:/a")
+        self.assertEqual(opmill._connect_failure.connect_failure(error, options).sentence,
+                         "No server answers at unix:/a: No such file or directory.")
 
     def test_names_that_cannot_be_resolved(self):
         """In the words of old and new versions of gRPC."""
@@ -254,6 +260,13 @@ class Connections(ServedCase):
             error = opmill.Unavailable(f"The connection to the server failed: {words}.")
             self.assertEqual(opmill._connect_failure.connect_failure(error, options).sentence,
                              "The name nowhere cannot be resolved: Domain name not found.")
+
+    def test_a_server_that_does_not_speak_grpc(self):
+        words = "INTERNAL: ipv4:10.0.0.1:80: Trying to connect an http1.x server"
+        error = opmill.Unavailable(f"The connection to the server failed: last error: {words}.")
+        options = opmill._channel.ConnectOptions("10.0.0.1:80")
+        self.assertEqual(opmill._connect_failure.connect_failure(error, options).sentence,
+                         f"The server at 10.0.0.1:80 speaks HTTP/1, not gRPC ({words}).")
 
     def test_a_server_that_is_lost(self):
         with ServerProcess(device="cpu") as server:

@@ -121,12 +121,12 @@ def _uri(target: str) -> tuple[str, bool]:
 
 def _check_addresses(target: str) -> None:
     """gRPC would take port 443 for a missing one."""
-    if target.startswith("unix"):
+    if target.startswith(("unix:", "unix-abstract:")):
         return
     for address in target.split(","):
         host, _, port = address.rpartition(":")
         is_ipv6 = ":" in host and set(host.lower()) <= set("0123456789abcdef:")  # without brackets
-        is_valid = host and not is_ipv6 and not host.startswith("http")
+        is_valid = host and not is_ipv6 and not host.startswith(("http://", "https://"))
         if not (is_valid and port.isdecimal() and 0 < int(port) < 1 << 16):
             raise InvalidArgument(f'The server address is "{address}"; it must be host:port, for '
                                   "example 127.0.0.1:50051.")

@@ -6,6 +6,7 @@ from ._channel import ConnectOptions
 from .errors import DeadlineExceeded, OpMillError, Unavailable
 
 _ONLY_TLS = "closes clear-text connections at once: it probably accepts only TLS"
+_HTTP1 = "speaks HTTP/1, not gRPC"
 _NO_CERTIFICATE = ("closes the connection after the handshake: it probably requires a client "
                    "certificate that is valid and signed by an authority that it trusts")
 
@@ -14,8 +15,10 @@ _MEANINGS = {
     False: {
         "socket closed": _ONLY_TLS,
         "connection reset": _ONLY_TLS,
+        "http1.x server": _HTTP1,
     },
     True: {
+        "http1.x server": _HTTP1,
         "wrong version number": "uses clear text, not TLS",
         "certificate verify failed": "has a certificate that was not accepted: it has expired, or "
                                      "no trusted authority has signed it",
@@ -49,7 +52,8 @@ def _sentence(target: str, uses_tls: bool, words: str) -> str:
     for mark, meaning in _MEANINGS[uses_tls].items():
         if mark in plain:
             return f"The server at {target} {meaning} ({words.removesuffix('.')})."
-    reason = _after(words, "Failed to connect to remote host: ")
+    # "UNKNOWN: unix:/socket: No such file or directory"
+    reason = _after(_after(words, f"{target}: "), "Failed to connect to remote host: ")
     return f"No server answers at {target}: {reason}"
 
 

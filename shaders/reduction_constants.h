@@ -36,7 +36,7 @@ struct ReductionConstants {
   uint reduced_rank;                    // and in reduced[]
 
   uint item_count;  // items of one complete reduction
-  uint splits;      // groups that share one result, and take its items in turns
+  uint splits;      // groups that share one result; they interleave its items
   uint tiles;       // groups of one split
   uint lane_bits;
   uint part_shift;

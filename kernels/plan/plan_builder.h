@@ -41,7 +41,7 @@ class PlanBuilder {
   bool full() const { return dispatches_ >= kMaxSlices; }
 
   // Reserves scratch for counters, which the first pass sets to zero, and words behind them.
-  // Returns a view of both.
+  // Returns a view of both. No earlier pass may have used that scratch: not after Release.
   BufferView ReserveCounted(uint64_t counters, uint64_t words);
   // Reserves scratch for records, and returns its byte offset.
   uint64_t ReserveRecords(uint64_t count);

@@ -12,7 +12,7 @@ namespace opmill {
 // By default, if the process may open enough files.
 constexpr uint32_t kDefaultConnections = 1024;
 
-// The files that the process opens with as many connections; 0: the default.
+// The files that a process with so many connections may have open. 0: the default number.
 uint64_t FilesFor(uint32_t max_connections);
 
 // Sets max_connections if it is 0, to no more than a process that may open `open_files` files can

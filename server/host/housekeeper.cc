@@ -109,7 +109,7 @@ void Housekeeper::EndStalled(absl::Time now) {
   open_calls_.EndStalled(now, stall_timeout_);
 }
 
-// For a caller that found no room.
+// Makes room for a caller that found none: ends calls of others whose results are read too slowly.
 void Housekeeper::EndUnread(absl::Time now) {
   if (now - last_unread_check_ < kLeastBetweenUnreadChecks) return;
   const std::shared_ptr<const CallerAccount> asking = executor_.TakeRefused();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "server/network/call_budget.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -25,8 +26,6 @@ constexpr absl::Duration kFirstRequest = absl::Seconds(10);
 constexpr absl::Duration kIdle = absl::Seconds(10);
 // The least excess for which a connection is closed when memory is short.
 constexpr uint64_t kMuchBytes = uint64_t{1} << 20;
-// The memory of an open call in addition to its message.
-constexpr uint64_t kBytesOfCall = uint64_t{16} << 10;
 // Refreshing all connections for each new one would amplify a flood of connections.
 constexpr absl::Duration kLeastBetweenRefreshes = absl::Milliseconds(5);
 constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
@@ -171,7 +170,8 @@ bool Connections::CloseWorst(absl::Time now) {
   std::pair<uint64_t, uint64_t> most;
   for (auto at = open_.begin(); at != open_.end(); ++at) {
     const Connection& connection = *at->second;
-    const uint64_t cost = connection.overhead_bytes() + kBytesOfCall * OpenCallsOf(at->second);
+    const uint64_t cost =
+        connection.overhead_bytes() + CallBudget::kBytesOfCall * OpenCallsOf(at->second);
     const std::pair badness(connection.unanswered_bytes() / kMuchBytes, cost);
     if (cost < kMuchBytes || (worst != open_.end() && badness <= most)) continue;
     worst = at;

@@ -1,5 +1,6 @@
 #include <windows.h>
 
+#include <cstdint>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"

@@ -13,11 +13,10 @@ import api
 import arrays
 import hostile
 import http2
+from attackers import INDEXED_FIELD
 from hostile import EXECUTE, TOKEN, Neighbour
 from server_process import SANITIZED
 
-# Enters the header table of the connection; from then on the byte 0xBE refers to it.
-INDEXED_FIELD = b"\x40\x01a\x00"
 TINY_FIELDS = http2.literal(b"a", b"b") * 1500  # below gRPC's limit of 8 KiB for one frame
 
 

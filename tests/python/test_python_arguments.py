@@ -220,6 +220,8 @@ class Elements(ServedCase):
         for number in (1.5, 2**31, float("nan"), float("inf")):
             self.refused(lambda: self.c.add(whole, number), "int32")
         self.refused(lambda: self.c.add(300, whole.astype(np.uint8)), "300", "uint8")
+        self.refused(lambda: self.c.add(whole > 1, 3, cast="int32"), "3", "bool")
+        self.assertEqual(self.c.add(whole > 1, 1, cast="int32").tolist(), [1, 2])
 
 
 class Connections(ServedCase):

@@ -70,9 +70,9 @@ def _array(value: ArrayLike, path: str) -> Array:
 
 
 def _of_number(value: float, dtype: np.dtype[Any] | None, path: str) -> Array:
-    if dtype is not None and dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        if value != value // 1 or not limits.min <= value <= limits.max:
+    if dtype is not None and dtype.kind in "biu":
+        limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if value != value // 1 or not limits[0] <= value <= limits[1]:
             raise InvalidArgument(f"{value} is not a value of {dtype}, the type of the other "
                                   "input.", field=path)
     return np.asarray(value, dtype)

@@ -125,7 +125,7 @@ def from_rpc_error(error: Any) -> OpMillError:
     code = error.code().name
     sentence = error.details() or code
     if code == "UNAVAILABLE":
-        sentence = f"The connection to the server failed: {sentence}."
+        sentence = f"The connection to the server failed: {sentence.removesuffix('.')}."
     elif code == "DEADLINE_EXCEEDED":
         sentence = "The deadline passed before the server answered."
     return _KINDS.get(code, OpMillError)(sentence, code=code)

@@ -29,11 +29,11 @@ absl::Status RegionTable::Add(const SharedMemoryCaller& caller, const SharedRegi
   }
   if (!has_room) {
     std::string sentence =
-        absl::StrCat("There are ", limit_.limit(),
-                     " registered regions of shared memory (max_shared_memory_regions)");
+        absl::StrCat("There is no room for another region of shared memory: the limit is ",
+                     limit_.limit(), " (max_shared_memory_regions)");
     if (up_to() < limit_.limit()) {
-      absl::StrAppend(&sentence, ", or the last ", limit_.limit() - up_to(),
-                      " are free for other callers");
+      absl::StrAppend(&sentence, ", and the last ", limit_.limit() - up_to(),
+                      " are for other callers");
     }
     ForgetIdle();
     return absl::ResourceExhaustedError(absl::StrCat(sentence, "."));

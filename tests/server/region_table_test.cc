@@ -44,7 +44,8 @@ TEST_F(RegionTableTest, OneAloneMayHaveAllAndAnotherStillGetsSome) {
   const Connection bob = std::make_shared<int>();
   EXPECT_EQ(AddAll(From("ann", ann)), kMost);
   EXPECT_EQ(std::string(Add(From("ann", ann), "x").message()),
-            "There are 128 registered regions of shared memory (max_shared_memory_regions).");
+            "There is no room for another region of shared memory: the limit is 128 "
+            "(max_shared_memory_regions).");
   EXPECT_EQ(AddAll(From("bob", bob)), kMost / 64) << "beyond the limit";
   EXPECT_EQ(table_.Of("ann").size(), kMost) << "she is connected";
 }
@@ -55,7 +56,7 @@ TEST_F(RegionTableTest, OneWithMoreThanItsShareLeavesRoomForOthers) {
   EXPECT_EQ(Add(From("bob", bob), "x"), absl::OkStatus());
   EXPECT_EQ(AddAll(From("ann", ann)), kMost / 8 * 7 - 1);
   EXPECT_THAT(std::string(Add(From("ann", ann), "x").message()),
-              HasSubstr("or the last 16 are free for other callers."));
+              HasSubstr("and the last 16 are for other callers."));
   EXPECT_EQ(Add(From("bob", bob), "y"), absl::OkStatus());
 }
 

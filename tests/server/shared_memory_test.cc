@@ -257,7 +257,7 @@ TEST_F(SharedMemoryTest, LimitsTheRegionsThatExist) {
       EXPECT_EQ(status, absl::OkStatus()) << i;
     } else {
       EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-      EXPECT_THAT(status.message(), HasSubstr("4 registered regions"));
+      EXPECT_THAT(status.message(), HasSubstr("the limit is 4 (max_shared_memory_regions)"));
     }
   }
   EXPECT_EQ(memory_.Regions("").size(), 4u);

@@ -14,7 +14,6 @@
 #include "client/names.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/process_io.h"
-#include "kernels/base/server_address.h"
 
 namespace opmill {
 namespace {

@@ -116,12 +116,12 @@ void CallBudget::Abandon(Account& account, uint64_t bytes, absl::Duration now) {
   take(account.address_.allowance, kAbandonedAtOnce);
 }
 
-void CallBudget::End(Account& account, uint64_t bytes, bool is_abandoned) {
+void CallBudget::End(Account& account, uint64_t bytes, bool is_completed) {
   const absl::MutexLock lock(&mutex_);
   --account.open_calls_;
   account.open_bytes_ -= bytes;
   const int64_t most_credit = int64_t{kMostTimesTheLimit} * max_calls_per_connection_;
-  if (!is_abandoned) account.credit_ = std::min(account.credit_ + 1, most_credit);
+  if (is_completed) account.credit_ = std::min(account.credit_ + 1, most_credit);
   if (account.is_closed_) return;
   open_bytes_ -= bytes;
   account.address_.open_bytes -= bytes;

@@ -59,7 +59,7 @@ class CallBudget {
   std::optional<Closing> AddMetadata(Account& account, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // To be called at most once for each call, before its end. `bytes` is all that the call costs.
   void Abandon(Account& account, uint64_t bytes, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void End(Account& account, uint64_t bytes, bool is_abandoned) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(Account& account, uint64_t bytes, bool is_completed) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Address;

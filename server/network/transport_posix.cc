@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <grpc/slice.h>
 
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpcpp/grpcpp.h"
 #include "server/network/steady_time.h"
@@ -49,16 +52,36 @@ void grpc_chttp2_cancel_stream(grpc_chttp2_transport* transport, grpc_chttp2_str
 namespace opmill {
 namespace {
 
+constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
+
 template <typename Function>
 Function* NextOf(const char* symbol) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, symbol));
+  void* const next = dlsym(RTLD_NEXT, symbol);
+  if (next == nullptr) {  // another build of gRPC than this program was compiled for
+    LogLine(LogLevel::kError, "transport").Add("missing", symbol);
+    std::abort();
+  }
+  return reinterpret_cast<Function*>(next);
 }
 
+// The symbol has the namespace of Abseil's version in it, so its text comes from the dynamic
+// linker.
 const auto& NextCancelStream() {
-  static auto* const next = NextOf<void(grpc_chttp2_transport*, grpc_chttp2_stream*, absl::Status)>(
-      "_Z25grpc_chttp2_cancel_streamP21grpc_chttp2_transportP18grpc_chttp2_streamN4absl7debian3"
-      "6StatusE");
+  using CancelStream = void(grpc_chttp2_transport*, grpc_chttp2_stream*, absl::Status);
+  static auto* const next = [] {
+    Dl_info own = {};
+    const bool found = dladdr(reinterpret_cast<void*>(&grpc_chttp2_cancel_stream), &own) != 0;
+    return NextOf<CancelStream>(found && own.dli_sname != nullptr ? own.dli_sname : "");
+  }();
   return next;
+}
+
+// At most one line in a while, however many messages are refused.
+bool IsTimeToLog() {
+  static std::atomic<absl::Duration> last = -absl::InfiniteDuration();
+  const absl::Duration now = SteadyNow();
+  absl::Duration before = last.load(std::memory_order_relaxed);
+  return now - before >= kLeastBetweenLines && last.compare_exchange_strong(before, now);
 }
 
 // One connection, with the calls whose streams gRPC has not released.
@@ -73,7 +96,7 @@ class GuardedTransport {
         account_(rules_->budget->Open(peer_, std::move(address), SteadyNow())),
         calls_(rules_->message_limit) {}
   ~GuardedTransport() {
-    for (const auto& [id, call] : open_) rules_->budget->End(*account_, call.bytes, true);
+    for (const auto& [id, call] : open_) rules_->budget->End(*account_, call.bytes, false);
     rules_->budget->Close(account_);
   }
   GuardedTransport(const GuardedTransport&) = delete;
@@ -106,7 +129,8 @@ class GuardedTransport {
 
   void Released(uint32_t id) {
     const auto call = open_.find(id);
-    rules_->budget->End(*account_, call->second.bytes, call->second.is_abandoned);
+    const bool is_completed = !call->second.is_abandoned && !call->second.is_refused;
+    rules_->budget->End(*account_, call->second.bytes, is_completed);
     open_.erase(call);
     calls_.Forget(id);
   }
@@ -116,6 +140,7 @@ class GuardedTransport {
     uint64_t bytes = CallBudget::kBytesOfCall;
     grpc_chttp2_stream* stream = nullptr;
     bool is_abandoned = false;
+    bool is_refused = false;
   };
 
   // Before gRPC reads the bytes of the step. An error closes the connection.
@@ -161,7 +186,8 @@ class GuardedTransport {
     if (call == open_.end()) return;
     const absl::Status why = absl::ResourceExhaustedError(
         absl::StrCat("Received message larger than max (", step.bytes, " vs. ", step.limit, ")"));
-    LogLine(LogLevel::kInfo, "refuse").Add("peer", peer_).Add(why);
+    if (IsTimeToLog()) LogLine(LogLevel::kInfo, "refuse_message").Add("peer", peer_).Add(why);
+    call->second.is_refused = true;
     NextCancelStream()(transport, call->second.stream, why);
   }
 

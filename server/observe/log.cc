@@ -82,13 +82,15 @@ class LineFormatter : public spdlog::formatter {
   std::string second_text_;
 };
 
-// Control characters and bytes that are not UTF-8 could change a terminal.
+// Control characters and bytes that are not UTF-8 could change a terminal. 0xC2 begins some of
+// them.
 bool IsPlainWord(absl::string_view value) {
   const auto is_special = [](char c) {
     return absl::ascii_iscntrl(static_cast<unsigned char>(c)) || c == ' ' || c == '"' ||
            c == '\\' || c == '=';
   };
-  return !value.empty() && absl::c_none_of(value, is_special) && IsUtf8(value);
+  return !value.empty() && absl::c_none_of(value, is_special) && IsUtf8(value) &&
+         value.find("\xC2") == absl::string_view::npos;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class CallBudgetTest : public testing::Test {
     for (int i = 0; i < count; ++i) {
       EXPECT_FALSE(budget_.Begin(account, now_).has_value());
       budget_.Abandon(account, kCall, now_);
-      budget_.End(account, kCall, /*is_abandoned=*/true);
+      budget_.End(account, kCall, /*is_completed=*/false);
     }
   }
 
@@ -99,7 +99,7 @@ TEST_F(CallBudgetTest, CompletedCallsEarnOpenOnes) {
   Account& earning = Open("a:1", "a");
   for (int i = 0; i < 50; ++i) {
     EXPECT_FALSE(budget_.Begin(earning, now_).has_value());
-    budget_.End(earning, kCall, /*is_abandoned=*/false);
+    budget_.End(earning, kCall, /*is_completed=*/true);
   }
   Account& other = Open("a:2", "a");
   AbandonMany(other, 512);

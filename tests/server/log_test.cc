@@ -69,7 +69,7 @@ TEST(JsonLog, IsOneObjectALine) {
 }
 
 TEST(JsonLog, KeepsEveryCharacterOfAValue) {
-  std::string value = "quotes \" and \\ and %v {} and \xC3\xA4\xF0\x9F\x98\x80 and \x7F";
+  std::string value = "quotes \" and \\ and %v {} and \xC3\xA4\xF0\x9F\x98\x80 and \x7F\xC2\x9B";
   for (char c = 0; c < 0x20; ++c) value += c;
   const std::string text = Logged(LogFormat::kJson, LogLevel::kInfo, [&value] {
     LogLine(LogLevel::kInfo, "event \"with\" quotes").Add("value", value);
@@ -122,10 +122,13 @@ TEST(TextLog, EscapesWhatCouldChangeATerminal) {
     LogLine(LogLevel::kWarning, "model")
         .Add("file", "models/\x1B[2J")
         .Add("name", "x\xFF")
-        .Add("other", "\xC3\xA4");
+        .Add("other", "\xC3\xA4")
+        .Add("c1",
+             "\xC2\x9B"
+             "2J");
   });
-  EXPECT_THAT(text,
-              EndsWith(" file=\"models/\\u001b[2J\" name=\"x\xEF\xBF\xBD\" other=\xC3\xA4\n"));
+  EXPECT_THAT(text, EndsWith(" file=\"models/\\u001b[2J\" name=\"x\xEF\xBF\xBD\" other=\xC3\xA4 "
+                             "c1=\"\\u009b2J\"\n"));
 }
 
 TEST(Log, OmitsLinesBelowItsLevel) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ._channel import ConnectOptions
 from .errors import DeadlineExceeded, OpMillError, Unavailable
 
@@ -52,8 +54,10 @@ def _sentence(target: str, uses_tls: bool, words: str) -> str:
     for mark, meaning in _MEANINGS[uses_tls].items():
         if mark in plain:
             return f"The server at {target} {meaning} ({words.removesuffix('.')})."
-    # "UNKNOWN: unix:/socket: No such file or directory"
+    # "UNKNOWN: unix:/socket: No such file or directory", or, of some versions,
+    # "Failed to connect to remote host: connect: Connection refused (111)"
     reason = _after(_after(words, f"{target}: "), "Failed to connect to remote host: ")
+    reason = re.sub(r"^connect: (.*) \(\d+\)", r"\1", reason)
     return f"No server answers at {target}: {reason}"
 
 

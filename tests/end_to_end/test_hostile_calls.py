@@ -141,6 +141,7 @@ class HostileCalls(hostile.Server, unittest.TestCase):
             with contextlib.suppress(OSError):
                 caller.send(attackers.reset_calls(10_000, resets=False, path=attackers.HEALTH))
             self.assertTrue(caller.is_closed(10))
+        server.wait_for(lambda line: line.get("event") == "close_connection", 10)
         self.assertEqual(self.closed_for(server), {"calls"})
 
     def test_heavy_but_honest_use_is_not_refused(self):

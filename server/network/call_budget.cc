@@ -49,10 +49,11 @@ CallBudget::CallBudget(uint64_t max_open_bytes, uint32_t max_calls_per_connectio
 
 CallBudget::~CallBudget() = default;
 
-CallBudget::Account* CallBudget::Open(std::string peer, std::string address, absl::Duration now) {
+CallBudget::Account* CallBudget::Open(std::string peer, const std::string& address,
+                                      absl::Duration now) {
   const absl::MutexLock lock(&mutex_);
   if (addresses_.size() >= kManyAddresses) ForgetIdleAddresses(now);
-  std::unique_ptr<Address>& of = addresses_[std::move(address)];
+  std::unique_ptr<Address>& of = addresses_[address];
   if (of == nullptr) {
     of = std::make_unique<Address>();
     of->allowance = {.left_bytes = kAbandonedAtOnce, .refilled_at = now};

@@ -47,7 +47,7 @@ class CallBudget {
   ~CallBudget();
 
   // For a new connection. The account must be closed, after all of its calls have ended.
-  Account* Open(std::string peer, std::string address, absl::Duration now)
+  Account* Open(std::string peer, const std::string& address, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(Account* account) ABSL_LOCKS_EXCLUDED(mutex_);
 

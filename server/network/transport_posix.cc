@@ -34,10 +34,10 @@
 // src/core/lib/iomgr/endpoint.h in names and in how arguments are passed.
 struct grpc_endpoint;
 struct grpc_transport;
-struct grpc_chttp2_transport {
+struct grpc_chttp2_transport {  // NOLINT(readability-identifier-naming): gRPC's
   ~grpc_chttp2_transport();
 };
-struct grpc_chttp2_stream {
+struct grpc_chttp2_stream {  // NOLINT(readability-identifier-naming): gRPC's
   ~grpc_chttp2_stream();
 };
 grpc_endpoint* grpc_transport_get_endpoint(grpc_transport* transport);
@@ -90,10 +90,10 @@ class GuardedTransport {
   using PerformRead = absl::Status(grpc_chttp2_transport*, const grpc_slice&);
 
   GuardedTransport(std::shared_ptr<const TransportRules> rules, std::string peer,
-                   std::string address)
+                   const std::string& address)
       : rules_(std::move(rules)),
         peer_(std::move(peer)),
-        account_(rules_->budget->Open(peer_, std::move(address), SteadyNow())),
+        account_(rules_->budget->Open(peer_, address, SteadyNow())),
         calls_(rules_->message_limit) {}
   ~GuardedTransport() {
     for (const auto& [id, call] : open_) rules_->budget->End(*account_, call.bytes, false);
@@ -223,8 +223,7 @@ class Guards {
       peer = absl::StrCat("unix:", grpc_endpoint_get_fd(endpoint));
       address = "unix";
     }
-    auto guarded =
-        std::make_unique<GuardedTransport>(std::move(rules), std::move(peer), std::move(address));
+    auto guarded = std::make_unique<GuardedTransport>(std::move(rules), std::move(peer), address);
     const absl::MutexLock lock(&mutex_);
     return (transports_[transport] = std::move(guarded)).get();
   }

@@ -18,7 +18,8 @@
 #define TOP_K_WIDE_CAPACITY 1024
 
 #define TOP_K_MOST_ROWS 256  // sequences that a group of SortSequences sorts
-#define TOP_K_CHUNK_BITS 21  // log2 of the most items of a chunk of SelectBest
+#define TOP_K_LANE_VECTORS 4  // that a lane of SelectBest keeps in registers
+#define TOP_K_CHUNK_BITS 15   // log2 of the most items of a chunk of SelectBest
 #define TOP_K_DIGITS 256     // of the radix sort
 #define TOP_K_TILE_BITS 11   // GatherRows: log2 of the elements of a tile
 #define TOP_K_TILE (1 << TOP_K_TILE_BITS)
@@ -90,8 +91,8 @@ struct TopKSelectConstants {
   uint kept_rank;      // dimensions in use in kept[]
   uint chunks;         // of a sequence
   uint chunk_length;   // items of a chunk; the last one may have fewer
-  uint most;           // the most candidates that a cut may leave; at least k
-  uint leader_bits;    // log2 of the leaders, of which the k-th is the first cut; 0: none
+  uint most;           // the most candidates that are ranked or sorted; a power of two
+  uint leaders;        // for a floor: one for each lane, or for each of its vectors; 0: no floor
   uint first_record;   // RESULT_RECORDS: of chunk 0 of sequence 0; k for each chunk
   uint record_stride;  // RESULT_RECORDS: from a sequence to the next
 };

@@ -36,12 +36,6 @@ Cut NoCut() {
   return cut;
 }
 
-// At one candidate.
-Cut CutAt(BITS key, uint index) {
-  Cut cut = {key, Flip((BITS)0), ~index, 0xFFFFFFFFu};
-  return cut;
-}
-
 bool IsAt(Cut cut, BITS key, uint index) {
   return KeyEqual(key & cut.key_mask, cut.key) && (~index & cut.tail_mask) == cut.tail;
 }
@@ -106,30 +100,34 @@ uint3 FindDigit(uint lane, uint wanted) {
   const uint lane_bins = BINS / THREADS;
   uint first = BINS - 1 - lane * lane_bins;  // and those below
   uint own = 0;
-  [loop] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM(first - i);
+  [unroll] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM(first - i);
   lane_counts[lane] = own;
   GroupMemoryBarrierWithGroupSync();
   if (lane < TEAMS) {
     uint sum = 0;
-    [loop] for (uint l = 0; l < TEAM_LANES; ++l) sum += lane_counts[lane * TEAM_LANES + l];
+    [unroll] for (uint l = 0; l < TEAM_LANES; ++l) sum += lane_counts[lane * TEAM_LANES + l];
     team_counts[lane] = sum;
   }
   GroupMemoryBarrierWithGroupSync();
+  uint team = lane / TEAM_LANES;
   uint above = 0;
-  [loop] for (uint t = 0; t < lane / TEAM_LANES; ++t) above += team_counts[t];
-  [loop] for (uint b = lane - lane % TEAM_LANES; b < lane; ++b) above += lane_counts[b];
-  if (above < wanted && above + own >= wanted) {
-    uint bin = first;
-    [loop] while (above + HISTOGRAM(bin) < wanted) {
-      above += HISTOGRAM(bin);
-      --bin;
+  [unroll] for (uint t = 0; t < TEAMS; ++t) above += t < team ? team_counts[t] : 0;
+  if (above < wanted && above + team_counts[team] >= wanted) {
+    uint before = lane % TEAM_LANES;
+    [unroll] for (uint b = 0; b < TEAM_LANES; ++b) {
+      above += b < before ? lane_counts[team * TEAM_LANES + b] : 0;
     }
-    found[0] = bin;
-    found[1] = above;
-    found[2] = HISTOGRAM(bin);
+    if (above < wanted && above + own >= wanted) {
+      uint bin = first;
+      [loop] while (above + HISTOGRAM(bin) < wanted) {
+        above += HISTOGRAM(bin);
+        --bin;
+      }
+      found[0] = bin;
+      found[1] = above;
+      found[2] = HISTOGRAM(bin);
+    }
   }
   GroupMemoryBarrierWithGroupSync();
-  uint3 digit = uint3(found[0], found[1], found[2]);
-  GroupMemoryBarrierWithGroupSync();
-  return digit;
+  return uint3(found[0], found[1], found[2]);
 }

@@ -135,16 +135,23 @@ class TopKChecker final : public DispatchChecker {
     const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
     Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
            "has other chunks than its items need");
-    Demand(c.chunk_length <= 1u << TOP_K_CHUNK_BITS, "has chunks with too many indices");
-    const uint32_t words = 1u << Macro("DIGIT_BITS");
-    Demand(words % threads_ == 0, "has other threads than its histograms");
-    Demand(k_ <= c.most && c.most * (wide_ ? 2 : 1) <= words, "leaves more than a group sorts");
-    const uint32_t leaders = 1u << c.leader_bits;
-    Demand(
-        c.leader_bits == 0 || (k_ <= leaders && threads_ % leaders == 0 &&
-                               threads_ * (wide_ ? 2 : 1) <= words && std::has_single_bit(c.most)),
-        "has too few or too many leaders");
-    const bool is_first = Macro("SOURCE") == SOURCE_ELEMENTS && reads_input();
+    const bool of_elements = Macro("SOURCE") == SOURCE_ELEMENTS;
+    const uint64_t vector_items = of_elements ? vector_ : (wide_ ? 2 : 4);
+    const auto is_aligned = [&](uint64_t offset) { return offset % vector_items == 0; };
+    const bool aligned =
+        !of_elements ||
+        (is_aligned(c.items.base) && is_aligned(c.chunk_length) &&
+         std::ranges::all_of(kept, [&](const Dim& dim) { return is_aligned(dim.input_stride); }));
+    Demand(std::min(c.chunk_length, c.items.length) + (aligned ? 0 : vector_items - 1) <=
+               threads_ * TOP_K_LANE_VECTORS * vector_items,
+           "has chunks that registers do not hold");
+    Demand(threads_ % 32 == 0 && 4 * threads_ == 1u << Macro("DIGIT_BITS"),
+           "has other threads than its histograms");
+    Demand(k_ <= c.most && std::has_single_bit(c.most) && c.most * (wide_ ? 2 : 1) <= 4 * threads_,
+           "leaves more than a group sorts");
+    Demand(c.leaders == 0 || c.leaders == threads_ || (!wide_ && c.leaders == 4 * threads_),
+           "has other leaders than lanes or vectors");
+    const bool is_first = of_elements && reads_input();
     if (Macro("RESULT") == RESULT_RECORDS) {
       Demand(c.chunks == 1 || k_ <= c.chunk_length, "leaves gaps between records");
       NeedRecords(write(0));

@@ -38,7 +38,8 @@ TEST(PlanTopK, SortsShortSequencesAtOnce) {
   EXPECT_THAT(EntriesOf(Tensor({999, 16}), 1, 10), ElementsAre("SortSequences"));
   EXPECT_THAT(EntriesOf(Tensor({1 << 20, 8}), 1, 8), ElementsAre("SortSequences"));
   EXPECT_THAT(EntriesOf(Tensor({64, 1 << 20}), 0, 10), ElementsAre("SortSequences")) << "columns";
-  EXPECT_THAT(EntriesOf(Tensor({999, 256}), 1, 1), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({999, 64}), 1, 1), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({999, 65}), 1, 1), ElementsAre("SelectBest"));
   EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 2048), ElementsAre("SortSequences"));
   EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 513), ElementsAre("SortSequences"));
   EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 512), ElementsAre("SelectBest"));
@@ -82,39 +83,58 @@ TEST(PlanTopK, SelectsFromOneLongSequenceInFewPasses) {
     for (const uint32_t k : {1u, 10u, 100u, 1000u}) {
       const OperatorPlan plan = PlanOf(Tensor({1, 1 << 26}, type), 1, k);
       SCOPED_TRACE(testing::Message() << ToString(type) << " k=" << k);
-      EXPECT_LE(plan.passes.size(), 5u) << "one of them may fill the end of an output";
+      EXPECT_LE(plan.passes.size(), 8u) << "one of them may fill the end of an output";
       EXPECT_THAT(Entries(plan), Each("SelectBest"));
       const size_t first = plan.passes[0].dispatches.empty() ? 1 : 0;
       EXPECT_GE(GroupsOf(plan.passes[first].dispatches[0]), 512u) << "too few to fill a GPU";
-      EXPECT_LE(plan.scratch_bytes, uint64_t{128} << 20);
+      EXPECT_LE(plan.scratch_bytes, uint64_t{360} << 20);
     }
   }
   EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 10).passes.size(), 3u);
-  EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 1000).passes.size(), 4u);
+  EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 1000).passes.size(), 6u);
 }
 
 TEST(PlanTopK, ListsTheBestOfChunksInTheOrderOfPositions) {
-  // Seven chunks of a sequence; what is left of each follows what is left of the one before.
+  // Four chunks of a sequence; what is left of each follows what is left of the one before.
   const OperatorPlan plan = PlanOf(Tensor({3, 25000}), 1, 100);
   ASSERT_THAT(Entries(plan), ElementsAre("SelectBest", "SelectBest"));
   const auto first = plan.passes[0].dispatches[0].constants.As<TopKSelectConstants>();
-  EXPECT_EQ(first.chunks, 7u);
-  EXPECT_EQ(first.chunk_length, 3584u);
-  EXPECT_EQ(first.record_stride, 700u);
+  EXPECT_EQ(first.chunks, 4u);
+  EXPECT_EQ(first.chunk_length, 6256u);
+  EXPECT_EQ(first.record_stride, 400u);
   const auto second = plan.passes[1].dispatches[0].constants.As<TopKSelectConstants>();
-  EXPECT_EQ(second.items.length, 700u);
-  EXPECT_EQ(second.items.stride, 700u);
+  EXPECT_EQ(second.items.length, 400u);
+  EXPECT_EQ(second.items.stride, 400u);
   EXPECT_EQ(second.chunks, 1u);
 }
 
-TEST(PlanTopK, HasShorterChunksWhereTheyAreFew) {
-  const auto groups = [](const TensorDesc& input, uint32_t k) {
-    return GroupsOf(PlanOf(input, 1, k).passes[0].dispatches[0]);
+TEST(PlanTopK, HasChunksThatRegistersHold) {
+  const auto select = [](const TensorDesc& input, uint32_t k) {
+    const OperatorPlan plan = PlanOf(input, 1, k);
+    const Dispatch& dispatch = plan.passes[0].dispatches[0];
+    return std::pair(Macro(plan.kernels[dispatch.kernel], "THREADS"),
+                     dispatch.constants.As<TopKSelectConstants>().chunk_length);
   };
-  EXPECT_EQ(groups(Tensor({1, 1 << 20}), 10), 256u) << "of 4096 elements";
-  EXPECT_EQ(groups(Tensor({1, 1 << 20}), 1024), 128u) << "of eight times k";
-  EXPECT_EQ(groups(Tensor({1, 1 << 22}), 10), 512u) << "which fill the device";
-  EXPECT_EQ(groups(Tensor({1, 1 << 26}), 10), 4096u) << "of 64 KiB";
+  EXPECT_EQ(select(Tensor({64, 8192}), 10), std::pair(512u, 8192u));
+  EXPECT_EQ(select(Tensor({64, 8192}, DataType::kInt8), 10), std::pair(128u, 8192u));
+  EXPECT_EQ(select(Tensor({64, 8192}, DataType::kInt8), 2000), std::pair(512u, 8192u))
+      << "as many lanes as the sort needs";
+  EXPECT_EQ(select(Tensor({64, 4095}), 10), std::pair(512u, 4096u)) << "which start inside vectors";
+  EXPECT_EQ(select(Tensor({64, 1024}), 10), std::pair(64u, 1024u));
+  EXPECT_EQ(select(Tensor({64, 65}), 10), std::pair(64u, 80u));
+  EXPECT_EQ(select(Tensor({1, 1 << 20}), 10), std::pair(512u, 8192u));
+  EXPECT_EQ(select(Tensor({1, 1 << 20}, DataType::kInt64), 10), std::pair(512u, 4096u));
+}
+
+TEST(PlanTopK, FindsAFloorWhereItIsWorthIt) {
+  const auto leaders = [](const TensorDesc& input, uint32_t k) {
+    return PlanOf(input, 1, k).passes[0].dispatches[0].constants.As<TopKSelectConstants>().leaders;
+  };
+  EXPECT_EQ(leaders(Tensor({64, 8192}), 128), 512u) << "one for each lane";
+  EXPECT_EQ(leaders(Tensor({64, 8192}), 129), 2048u) << "one for each vector";
+  EXPECT_EQ(leaders(Tensor({64, 8192}), 256), 0u) << "too many would reach it";
+  EXPECT_EQ(leaders(Tensor({64, 8192}), 1000), 0u);
+  EXPECT_EQ(leaders(Tensor({64, 1024}), 100), 256u);
 }
 
 TEST(PlanTopK, GathersElementsThatAreApart) {

@@ -11,31 +11,13 @@ namespace top_k {
 namespace {
 
 // Sequences of up to this length are sorted as a whole, even for a small k; longer ones if more
-// than one in kSortedShare elements is wanted. A sort has no histograms and no passes over them.
-constexpr uint64_t kMaxShort = 256;
+// than one in kSortedShare elements is wanted.
+constexpr uint64_t kMaxShort = 64;
 constexpr uint64_t kSortedShare = 4;
 
 // Short sequences whose elements are apart are read in place up to this length: then a group has
 // enough adjacent sequences for whole cache lines.
 constexpr uint64_t kMaxAcross = 128;
-
-// 4-byte elements of a chunk for each lane: 64 KiB for 512 lanes. The second and later walks over a
-// chunk find it in the caches of all current GPUs.
-constexpr uint64_t kLaneItems = 32;
-
-// The same if there would be too few chunks to fill the device otherwise.
-constexpr uint64_t kMinLaneItems = 8;
-
-// Groups for sequences of up to Capacity elements in one view, of which at most a quarter are
-// wanted. More lanes wait for each other longer than they work: on an H100, the 10 and the 100
-// largest of 1024 elements take 1.2 and 1.7 times as long with 512 lanes. With half of the
-// groupshared memory for each group, a multiprocessor still holds as many lanes.
-constexpr uint64_t kMediumThreads = 256;
-constexpr uint64_t kMediumDigitBits = kSelectDigitBits - 1;
-static_assert(kSortedShare >= 2);  // so that what is wanted fits into half of the memory
-
-// A chunk is at least this many times longer than what is kept of it, so that few passes follow.
-constexpr uint64_t kShrink = 8;
 
 // Scratch for a list of one slice, in records, and for gathered elements, in bytes. What is
 // gathered is read once more, from the last cache of a large GPU if it fits.
@@ -50,6 +32,14 @@ uint64_t ViewParts(const IterationSpace& space, const TopKDesc& desc, const Plan
   const uint64_t span =
       std::max<uint64_t>(InputSpan(space.reduced) + 1, desc.input.sizes[desc.axis]);
   return MostParts(span, LimitsFor(type, type, options).input_elements);
+}
+
+// True if all sequences start where vectors do.
+bool IsAligned(const IterationSpace& space, const Choice& choice, uint64_t vector_elements) {
+  if (choice.parts > 1) return false;
+  return choice.gathers || std::ranges::all_of(space.kept, [&](const SpaceDim& dim) {
+           return dim.input_stride % vector_elements == 0;
+         });
 }
 
 // Records of the first list.
@@ -72,12 +62,10 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   const bool is_row = length == 1 || space.reduced[0].input_stride == 1;
   const uint64_t parts = ViewParts(space, desc, options);
   Choice choice = {.threads = MostThreads(options), .parts = parts};
-  const bool sorts = length <= kMaxShort || (length <= capacity && k > length / kSortedShare);
-  if (sorts && parts == 1 && (is_row || length <= kMaxAcross)) return choice;
-  if (length <= capacity && k <= length / kSortedShare && parts == 1) {
-    choice.threads = std::min(choice.threads, kMediumThreads);
-    choice.digit_bits = kMediumDigitBits;
-  }
+  const bool sorts = is_row
+                         ? length <= kMaxShort || (length <= capacity && k > length / kSortedShare)
+                         : length <= kMaxAcross;
+  if (sorts && parts == 1) return choice;
   choice.gathers = !is_row;
   choice.method = k <= capacity ? Method::kSelect : Method::kRadix;
   if (choice.gathers) {
@@ -90,17 +78,12 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
     }
   }
   if (choice.method == Method::kSelect) {
-    const uint64_t least = std::max(kMinLaneItems * choice.threads, kShrink * k);
-    const uint64_t filling = space.results() * length / options.parallel_groups;
-    const uint64_t most = kLaneItems * choice.threads;
-    choice.record_chunk = std::max(most, least);
-    choice.chunk_length =
-        std::max(least, std::min(filling, most * std::max<uint64_t>(1, 4 / bytes)));
-    while (choice.chunk_length < (1u << TOP_K_CHUNK_BITS) / 2 &&
-           SelectedRecords(length, k, choice.chunk_length, choice.parts) >
-               options.max_view_elements) {
-      choice.chunk_length *= 2;
-    }
+    choice.threads = std::max(choice.threads, LeastThreads(type, k));
+    const uint64_t vector_elements = kVectorBytes / bytes;
+    choice.skipped = IsAligned(space, choice, vector_elements) ? 0 : kVectorBytes;
+    choice.chunk_length = choice.threads * LaneItems(type, false) - choice.skipped;
+    choice.record_chunk = std::min(choice.threads * LaneItems(type, true),
+                                   options.max_view_elements / kVectorBytes * kVectorBytes);
     return choice;
   }
   choice.chunk_length = std::min(4 * capacity, std::bit_floor(options.max_view_elements));
@@ -128,8 +111,9 @@ uint64_t MostSequences(const TopKDesc& desc, const Choice& choice, const PlanOpt
   if (choice.method == Method::kSelect) {
     if (length <= choice.chunk_length && choice.parts == 1) return most;
     const uint64_t records = SelectedRecords(length, desc.k, choice.chunk_length, choice.parts);
-    if (records > view) return 0;
-    return std::min({most, view / records, std::max<uint64_t>(1, kMaxListRecords / records)});
+    if (records > choice.record_chunk && 2 * desc.k > choice.record_chunk) return 0;
+    const uint64_t fitting = std::min(view, kMaxListRecords) / records;
+    return std::min(most, std::max<uint64_t>(1, fitting));
   }
   const uint64_t counts = (chunks + 1) * TOP_K_DIGITS;
   if (counts > view || choice.chunk_length > view) return 0;

@@ -47,7 +47,7 @@ void Slice::AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t s
   counts.element_count = digits * (all_chunks + 1);
 
   const auto kernel = [&](const char* shader, const char* entry) {
-    KernelPermutation permutation = Kernel(shader, entry);
+    KernelPermutation permutation = Kernel(shader, entry, choice_.threads);
     permutation.macros.push_back(SourceMacro(of_records));
     return builder_.Kernel(std::move(permutation));
   };
@@ -106,7 +106,7 @@ void Slice::AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t s
 }
 
 void Slice::WriteList(const List& list) {
-  KernelPermutation kernel = Kernel("top_k_write", "WriteResults");
+  KernelPermutation kernel = Kernel("top_k_write", "WriteResults", choice_.threads);
   kernel.macros.push_back(ResultMacro());
   const uint64_t records = sequences_ * list.length;
   for (const IterationSpace& ranks : RankParts()) {

@@ -8,15 +8,21 @@
 namespace opmill::top_k {
 namespace {
 
-// The most candidates that a cut leaves of those that a group sorts; a sort of so few costs no more
-// than to look at another digit.
+// So few candidates are ranked or sorted, even if fewer are wanted: to look at another digit of
+// all items takes longer.
 constexpr uint64_t kFewCandidates = 256;
 
-// Leaders for each wanted item. Then 15 % more items than wanted are at or above the cut, if they
-// lie in no order.
-constexpr uint64_t kLeadersPerItem = 4;
-constexpr uint64_t kFewestLeaders = 64;
-constexpr uint64_t kMostLeaders = 128;  // to sort more takes longer than a histogram
+// Two waves of NVIDIA's GPUs, one of AMD's.
+constexpr uint64_t kLeastThreads = 64;
+
+// Leaders for a floor, or 0. About k * 4 / 3 items reach a floor of one leader for each lane if k
+// is at most a quarter of the lanes, and one of a leader for each vector if k is at most half of
+// them.
+uint64_t Leaders(uint64_t k, uint64_t most, uint64_t threads, uint64_t vectors, bool is_wide) {
+  if (3 * k > 2 * most) return 0;
+  if (4 * k <= threads) return threads;
+  return 2 * k <= vectors && !is_wide ? TOP_K_LANE_VECTORS * threads : 0;
+}
 
 // Of the same width, for kernels that only move elements.
 DataType WordType(DataType type) {
@@ -108,14 +114,14 @@ void Slice::Select() {
   uint64_t first_record = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     Gather(pieces[i]);
-    SelectInto(list, first_record, parts[i], false, choice_.chunk_length);
+    SelectInto(list, first_record, parts[i], false);
     first_record += SelectedRecords(parts[i], choice_.chunk_length);
     builder_.NextPass();
   }
   while (list.length > choice_.record_chunk) {
     const std::vector<Part> of_list = ListParts(list);
     const List shorter = NewList(SelectedRecords(of_list, choice_.record_chunk));
-    SelectInto(shorter, 0, of_list, true, choice_.record_chunk);
+    SelectInto(shorter, 0, of_list, true);
     builder_.NextPass();
     list = shorter;
   }
@@ -136,64 +142,70 @@ uint64_t Slice::SelectedRecords(const std::vector<Part>& parts, uint64_t chunk_l
   return records;
 }
 
-KernelPermutation Slice::SelectKernel(bool of_records, ShaderMacro result) const {
-  KernelPermutation kernel = Kernel("top_k_select", "SelectBest");
-  kernel.macros.push_back(SourceMacro(of_records));
-  kernel.macros.push_back(std::move(result));
-  kernel.macros.push_back({"DIGIT_BITS", Narrow(choice_.digit_bits)});
-  return kernel;
-}
-
-TopKSelectConstants Slice::SelectConstants(const Part& part, uint64_t chunk_length,
-                                           bool to_records) const {
-  const auto [chunks, chunk] = Chunks(part.items.length, chunk_length);
-  TopKSelectConstants constants = {};
+Dispatch Slice::SelectFrom(const Part& part, bool of_records, ShaderMacro result,
+                           TopKSelectConstants constants) const {
+  const auto [chunks, chunk] =
+      Chunks(part.items.length, of_records ? choice_.record_chunk : choice_.chunk_length);
+  const uint64_t lane_items = LaneItems(type_, of_records);
+  const uint64_t items = std::min<uint64_t>(chunk, part.items.length) + choice_.skipped;
+  const uint64_t threads =
+      std::min(choice_.threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)), kLeastThreads,
+                                          LeastThreads(type_, k_)}));
+  const uint64_t capacity = SelectCapacity(type_, threads);
+  const uint64_t most = std::min(capacity, std::max(std::bit_ceil(k_), kFewCandidates));
+  const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
   SetDims(part.space.kept, constants.kept, constants.kept_rank);
   constants.groups.unit_count = Narrow(sequences_ * chunks);
   constants.items = part.items;
-  constants.ranks = {.first = 0, .count = 0, .k = Narrow(k_), .unused = 0};
+  constants.ranks.k = Narrow(k_);
   constants.chunks = Narrow(chunks);
   constants.chunk_length = Narrow(chunk);
-  const uint64_t leaders =
-      std::min(std::clamp(std::bit_ceil(kLeadersPerItem * k_), kFewestLeaders, kMostLeaders),
-               choice_.threads);
-  const bool has_leaders = kLeadersPerItem * k_ <= leaders;
-  constants.leader_bits = has_leaders ? Narrow(std::bit_width(leaders) - 1) : 0;
-  const bool sorts_once = !has_leaders && to_records;
-  const uint64_t most = std::max(std::bit_ceil(k_), kFewCandidates);
-  constants.most = Narrow(sorts_once ? k_ : most);
-  return constants;
+  constants.most = Narrow(most);
+  constants.leaders = Narrow(Leaders(k_, most, threads, vectors, ElementBytes(type_) == 8));
+  KernelPermutation kernel = Kernel("top_k_select", "SelectBest", threads);
+  kernel.macros.push_back(SourceMacro(of_records));
+  kernel.macros.push_back(std::move(result));
+  kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel(std::move(kernel));
+  dispatch.reads[0] = part.view;
+  dispatch.constants = constants;
+  SetGroups(dispatch, sequences_ * chunks);
+  return dispatch;
 }
 
 void Slice::SelectInto(const List& to, uint64_t first_record, const std::vector<Part>& parts,
-                       bool of_records, uint64_t chunk_length) {
+                       bool of_records) {
+  const uint64_t chunk = of_records ? choice_.record_chunk : choice_.chunk_length;
   for (const Part& part : parts) {
-    Dispatch dispatch;
-    dispatch.kernel =
-        builder_.Kernel(SelectKernel(of_records, {"RESULT", uint32_t{RESULT_RECORDS}}));
-    dispatch.reads[0] = part.view;
-    dispatch.writes[0] = ListView(to, 0, sequences_ * to.length);
-    TopKSelectConstants constants = SelectConstants(part, chunk_length, true);
-    constants.first_record = Narrow(first_record);
+    const uint64_t records = SelectedRecords({part}, chunk);
+    // Views start at a multiple of 16 bytes. Only the list of a single sequence has several.
+    const bool is_one = sequences_ * to.length <= builder_.options().max_view_elements;
+    const uint64_t first = is_one ? 0 : first_record / 2 * 2;
+    TopKSelectConstants constants = {};
+    constants.ranks = {.first = 0, .count = Narrow(k_), .k = 0, .unused = 0};
+    constants.first_record = Narrow(first_record - first);
     constants.record_stride = Narrow(to.length);
-    first_record += SelectedRecords({part}, chunk_length);
-    dispatch.constants = constants;
-    SetGroups(dispatch, constants.groups.unit_count);
+    Dispatch dispatch =
+        SelectFrom(part, of_records, {"RESULT", uint32_t{RESULT_RECORDS}}, constants);
+    dispatch.writes[0] =
+        ListView(to, first, is_one ? sequences_ * to.length : constants.first_record + records);
     builder_.Add(std::move(dispatch));
+    first_record += records;
   }
 }
 
 void Slice::SelectResults(const Part& part, bool of_records) {
-  TopKSelectConstants constants = SelectConstants(part, part.items.length, false);
   for (const IterationSpace& ranks : RankParts()) {
-    Dispatch dispatch;
-    dispatch.kernel = builder_.Kernel(SelectKernel(of_records, ResultMacro()));
-    dispatch.reads[0] = part.view;
-    constants.outputs = WriteRanks(dispatch, ranks);
-    constants.ranks.first = Narrow(ranks.index_base);
-    constants.ranks.count = Narrow(ranks.index_count());
-    dispatch.constants = constants;
-    SetGroups(dispatch, sequences_);
+    Dispatch outputs;
+    TopKSelectConstants constants = {};
+    constants.outputs = WriteRanks(outputs, ranks);
+    constants.ranks = {.first = Narrow(ranks.index_base),
+                       .count = Narrow(ranks.index_count()),
+                       .k = 0,
+                       .unused = 0};
+    Dispatch dispatch = SelectFrom(part, of_records, ResultMacro(), constants);
+    dispatch.writes = outputs.writes;
     builder_.Add(std::move(dispatch));
   }
 }

@@ -32,11 +32,11 @@ void Slice::Plan() {
 
 uint64_t Slice::RecordBytes(DataType type) { return ElementBytes(type) == 8 ? 16 : 8; }
 
-KernelPermutation Slice::Kernel(const char* shader, const char* entry) const {
+KernelPermutation Slice::Kernel(const char* shader, const char* entry, uint64_t threads) const {
   return {shader,
           entry,
           {{"DATA_TYPE", static_cast<uint32_t>(type_)},
-           {"THREADS", Narrow(choice_.threads)},
+           {"THREADS", Narrow(threads)},
            {"LARGEST", desc_.axis_direction == AxisDirection::kDecreasing ? 1u : 0u}}};
 }
 
@@ -139,7 +139,7 @@ void Slice::Sort() {
   const uint64_t worth = std::max<uint64_t>(1, sequences_ / builder_.options().parallel_groups);
   const uint64_t rows =
       std::min({capacity >> item_bits, uint64_t{TOP_K_MOST_ROWS}, std::bit_floor(worth)});
-  KernelPermutation kernel = Kernel("top_k_sort", "SortSequences");
+  KernelPermutation kernel = Kernel("top_k_sort", "SortSequences", choice_.threads);
   kernel.macros.push_back(ResultMacro());
   for (const IterationSpace& ranks : RankParts()) {
     Dispatch dispatch;

@@ -2,6 +2,8 @@
 #ifndef OPMILL_KERNELS_OPERATORS_TOP_K_TOP_K_SLICE_H_
 #define OPMILL_KERNELS_OPERATORS_TOP_K_TOP_K_SLICE_H_
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -20,10 +22,20 @@ inline uint64_t Capacity(DataType type) {
   return ElementBytes(type) == 8 ? TOP_K_WIDE_CAPACITY : TOP_K_NARROW_CAPACITY;
 }
 
-// Of SelectBest. What it sorts and the histogram of a digit share their memory.
-inline constexpr uint64_t kSelectDigitBits = 11;
-static_assert(1 << kSelectDigitBits == TOP_K_NARROW_CAPACITY &&
-              1 << kSelectDigitBits == 2 * TOP_K_WIDE_CAPACITY);
+// SelectBest: items that a lane keeps in registers.
+inline uint64_t LaneItems(DataType type, bool of_records) {
+  const uint64_t bytes = ElementBytes(type);
+  return TOP_K_LANE_VECTORS * kVectorBytes / (of_records ? std::max<uint64_t>(bytes, 4) : bytes);
+}
+
+// SelectBest: candidates that a group of so many lanes ranks or sorts, and lanes that it needs for
+// k candidates. A histogram with four words for each lane has the same memory.
+inline uint64_t SelectCapacity(DataType type, uint64_t threads) {
+  return threads * (ElementBytes(type) == 8 ? 2 : 4);
+}
+inline uint64_t LeastThreads(DataType type, uint64_t k) {
+  return std::max<uint64_t>(1, std::bit_ceil(k) / SelectCapacity(type, 1));
+}
 
 // For constants, which have 32 bits.
 inline uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(value); }
@@ -43,15 +55,16 @@ enum class Method {
 // What depends on the descriptor and the device alone.
 struct Choice {
   Method method = Method::kSort;
-  bool gathers = false;                    // elements are apart and are copied first
-  uint64_t threads = 0;                    // of a group
-  uint64_t digit_bits = kSelectDigitBits;  // kSelect: see top_k_select.hlsl
-  uint64_t parts = 1;                      // at most so many views hold a sequence
-  uint64_t chunk_length = 0;               // kSelect, kRadix: elements of a chunk
-  uint64_t record_chunk = 0;               // kSelect, kRadix: records of a chunk
-  uint64_t row_stride = 0;                 // gathers: elements from a sequence to the next
-  uint64_t piece_length = 0;               // gathers: the most elements of a sequence at a time
+  bool gathers = false;       // elements are apart and are copied first
+  uint64_t threads = 0;       // of a group; kSelect: at most
+  uint64_t parts = 1;         // at most so many views hold a sequence
+  uint64_t chunk_length = 0;  // kSelect: at most so many elements of a chunk; kRadix: so many
+  uint64_t record_chunk = 0;  // kSelect: at most so many records of a chunk; kRadix: so many
+  uint64_t skipped = 0;       // kSelect: at most so many elements of a vector before a chunk
+  uint64_t row_stride = 0;    // gathers: elements from a sequence to the next
+  uint64_t piece_length = 0;  // gathers: the most elements of a sequence at a time
 };
+
 // The most lanes of a group.
 uint64_t MostThreads(const PlanOptions& options);
 
@@ -91,7 +104,7 @@ class Slice {
   uint64_t record_bytes() const { return RecordBytes(type_); }
   static uint64_t RecordBytes(DataType type);
 
-  KernelPermutation Kernel(const char* shader, const char* entry) const;
+  KernelPermutation Kernel(const char* shader, const char* entry, uint64_t threads) const;
   static ShaderMacro SourceMacro(bool of_records);
   ShaderMacro ResultMacro() const;
 
@@ -122,12 +135,12 @@ class Slice {
   uint64_t SelectedRecords(const std::vector<Part>& parts, uint64_t chunk_length) const;
   // Selects from each part, into a list from `first_record` on.
   void SelectInto(const List& to, uint64_t first_record, const std::vector<Part>& parts,
-                  bool of_records, uint64_t chunk_length);
+                  bool of_records);
   // Selects from a part that is one chunk, into the outputs.
   void SelectResults(const Part& part, bool of_records);
-  KernelPermutation SelectKernel(bool of_records, ShaderMacro result) const;
-  TopKSelectConstants SelectConstants(const Part& part, uint64_t chunk_length,
-                                      bool to_records) const;
+  // A dispatch that selects from a part. `constants` has what depends on where results go.
+  Dispatch SelectFrom(const Part& part, bool of_records, ShaderMacro result,
+                      TopKSelectConstants constants) const;
   void AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t shift, const List& to,
                 uint64_t kept);
   void WriteList(const List& list);

@@ -1,0 +1,63 @@
+// A floor for the k best items of a chunk: at least k are at or above it, seldom many more. Some items
+// are leaders: the best of each lane, or of each of its vectors. Some leaders are pivots. The floor
+// is the best pivot that at least k leaders reach. Barriers separate the steps.
+
+#define PIVOTS 32
+#define PIVOT_LANES (THREADS / PIVOTS)
+#define NO_PIVOT 0xFFFFFFFFu
+
+groupshared uint pivot_words[KEY_WORDS * PIVOTS];
+groupshared uint pivot_counts[PIVOTS];  // leaders that reach it
+groupshared uint best_pivot;            // its count * PIVOTS + its number
+
+// Leaders take the memory of a later sort.
+void StoreLeaders(uint lane, Bests bests) {
+  if (c.leaders > THREADS) {
+    StoreSortKey(lane, bests.v0);
+    StoreSortKey(THREADS + lane, bests.v1);
+    StoreSortKey(2 * THREADS + lane, bests.v2);
+    StoreSortKey(3 * THREADS + lane, bests.v3);
+  } else {
+    StoreSortKey(lane, Better(Better(bests.v0, bests.v1), Better(bests.v2, bests.v3)));
+  }
+  if (lane < PIVOTS) pivot_counts[lane] = 0;
+  if (lane == 0) best_pivot = NO_PIVOT;
+}
+
+// As many leaders as there are pivots for each lane, which has one of the pivots.
+void CountLeaders(uint lane) {
+  uint number = lane % PIVOTS;
+  BITS pivot = SortKey(number * PIVOT_LANES + number % PIVOT_LANES);
+  uint count = 0;
+  [loop] for (uint first = lane - number; first < c.leaders; first += THREADS) {
+    [unroll] for (uint l = 0; l < PIVOTS; ++l) count += KeyAbove(pivot, SortKey(first + l)) ? 0 : 1;
+  }
+  InterlockedAdd(pivot_counts[number], count);
+  if (lane < PIVOTS) {
+#if IS_WIDE
+    pivot_words[lane] = pivot.x;
+    pivot_words[PIVOTS + lane] = pivot.y;
+#else
+    pivot_words[lane] = pivot;
+#endif
+  }
+}
+
+// Equal pivots have equal counts.
+void ChoosePivot(uint lane) {
+  if (lane < PIVOTS) {
+    uint count = pivot_counts[lane];
+    if (count >= c.ranks.k) InterlockedMin(best_pivot, count * PIVOTS + lane);
+  }
+}
+
+// 0 if there are fewer than k leaders at or above every pivot.
+BITS Floor() {
+  uint number = best_pivot % PIVOTS;
+#if IS_WIDE
+  BITS key = uint2(pivot_words[number], pivot_words[PIVOTS + number]);
+#else
+  BITS key = pivot_words[number];
+#endif
+  return best_pivot == NO_PIVOT ? (BITS)0 : key;
+}

@@ -153,7 +153,10 @@ TEST(PlanTopK, GathersElementsThatAreApart) {
 
 TEST(PlanTopK, GathersALongSequencePieceByPiece) {
   const OperatorPlan plan = PlanOf(Tensor({1, 1u << 31}, DataType::kFloat32, {0, 0}), 1, 100);
-  EXPECT_LE(plan.scratch_bytes, uint64_t{256} << 20);
+  // 100 records of 8 bytes for each chunk of 8176 elements or a few less, and then for each chunk
+  // of 8192 records.
+  const uint64_t list = (uint64_t{1} << 31) / 8128 * 100 * 8;
+  EXPECT_LE(plan.scratch_bytes, (uint64_t{64} << 20) + list + list / 64);
   uint64_t elements = 0;
   for (const Pass& pass : plan.passes) {
     for (const Dispatch& dispatch : pass.dispatches) {
@@ -239,21 +242,25 @@ TEST(PlanTopK, MakesRoomForElementsThatTheInputRepeats) {
   PlanOptions options = Hardware();
   options.max_view_elements = 256;
   const TensorDesc repeated = {DataType::kInt8, {1, 70001}, {1, 0}};
-  EXPECT_EQ(TryPlan(TopKDesc{.input = repeated, .axis = 1, .k = 31}, options).status().code(),
-            absl::StatusCode::kResourceExhausted);
-  options.max_view_elements = 1 << 14;
-  const OperatorPlan plan = Plan(TopKDesc{.input = repeated, .axis = 1, .k = 31}, options);
-  for (const Pass& pass : plan.passes) {
-    for (const Dispatch& dispatch : pass.dispatches) {
-      EXPECT_LE(dispatch.writes[0].element_count, options.max_view_elements);
+  for (const uint32_t k : {1u, 31u, 128u}) {
+    const OperatorPlan plan = Plan(TopKDesc{.input = repeated, .axis = 1, .k = k}, options);
+    for (const Pass& pass : plan.passes) {
+      for (const Dispatch& dispatch : pass.dispatches) {
+        EXPECT_LE(dispatch.reads[0].element_count, options.max_view_elements) << "k=" << k;
+        EXPECT_LE(dispatch.writes[0].element_count, options.max_view_elements) << "k=" << k;
+      }
     }
   }
+  // Passes over lists shorten them if a view holds the best of two chunks.
+  EXPECT_EQ(TryPlan(TopKDesc{.input = repeated, .axis = 1, .k = 129}, options).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(PlanTopK, HasShortChunksForSmallGroups) {
   EXPECT_THAT(EntriesOf(Tensor({5000}), 0, 7, Software()), ElementsAre("SelectBest", "SelectBest"));
+  // The registers of 32 lanes hold 512 elements: lists of 12800, 2500 and 500 records.
   EXPECT_THAT(EntriesOf(Tensor({1 << 16}), 0, 100, Software()),
-              ElementsAre("SelectBest", "SelectBest", "SelectBest"));
+              ElementsAre("SelectBest", "SelectBest", "SelectBest", "SelectBest"));
 }
 
 TEST(PlanTopK, RefusesListsThatViewsDoNotHold) {

@@ -26,11 +26,8 @@ constexpr uint64_t kMaxGatheredBytes = uint64_t{64} << 20;
 
 constexpr uint64_t kMinLanes = 32;  // of a group: two for each team
 
-uint64_t ViewParts(const IterationSpace& space, const TopKDesc& desc, const PlanOptions& options) {
-  // An input that repeats its elements (stride 0) spans fewer of them than are gathered.
-  const DataType type = desc.input.data_type;
-  const uint64_t span =
-      std::max<uint64_t>(InputSpan(space.reduced) + 1, desc.input.sizes[desc.axis]);
+// At most so many views hold a sequence of the input, or its elements after they are gathered.
+uint64_t ViewParts(uint64_t span, DataType type, const PlanOptions& options) {
   return MostParts(span, LimitsFor(type, type, options).input_elements);
 }
 
@@ -60,7 +57,7 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   const uint64_t length = desc.input.sizes[desc.axis];
   const uint64_t k = desc.k;
   const bool is_row = length == 1 || space.reduced[0].input_stride == 1;
-  const uint64_t parts = ViewParts(space, desc, options);
+  const uint64_t parts = ViewParts(InputSpan(space.reduced) + 1, type, options);
   Choice choice = {.threads = MostThreads(options), .parts = parts};
   const bool sorts = is_row
                          ? length <= kMaxShort || (length <= capacity && k > length / kSortedShare)
@@ -69,12 +66,13 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   choice.gathers = !is_row;
   choice.method = k <= capacity ? Method::kSelect : Method::kRadix;
   if (choice.gathers) {
+    choice.parts = ViewParts(length, type, options);
     choice.row_stride = RoundUp(length, kVectorBytes);
     if (choice.method == Method::kSelect) {
       choice.piece_length = kMaxGatheredBytes / bytes;
       choice.row_stride = std::min(choice.row_stride, choice.piece_length);
       // Repeated halving leaves pieces of more than half of the limit.
-      choice.parts = std::max(parts, CeilDiv(length, choice.piece_length / 2));
+      choice.parts = std::max(choice.parts, CeilDiv(length, choice.piece_length / 2));
     }
   }
   if (choice.method == Method::kSelect) {
@@ -88,7 +86,7 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   }
   choice.chunk_length = std::min(4 * capacity, std::bit_floor(options.max_view_elements));
   // The counts of all chunks must fit into a view.
-  while ((CeilDiv(length, choice.chunk_length) + 2 * parts) * TOP_K_DIGITS >
+  while ((CeilDiv(length, choice.chunk_length) + 2 * choice.parts) * TOP_K_DIGITS >
          options.max_view_elements) {
     choice.chunk_length *= 2;
     if (choice.chunk_length > length) break;

@@ -20,6 +20,7 @@ struct Digit {
 // Lanes that add up their counts together.
 #define TEAMS 16
 #define TEAM_LANES (THREADS / TEAMS)
+#define TEAM_STEP min(8, TEAM_LANES)  // lanes whose counts are read at a time
 
 #define BINS (1 << DIGIT_BITS)
 #define TAIL_WORD (IS_WIDE ? 2 : 1)
@@ -105,7 +106,9 @@ uint3 FindDigit(uint lane, uint wanted) {
   GroupMemoryBarrierWithGroupSync();
   if (lane < TEAMS) {
     uint sum = 0;
-    [unroll] for (uint l = 0; l < TEAM_LANES; ++l) sum += lane_counts[lane * TEAM_LANES + l];
+    [loop] for (uint l = lane * TEAM_LANES; l < (lane + 1) * TEAM_LANES; l += TEAM_STEP) {
+      [unroll] for (uint u = 0; u < TEAM_STEP; ++u) sum += lane_counts[l + u];
+    }
     team_counts[lane] = sum;
   }
   GroupMemoryBarrierWithGroupSync();
@@ -114,8 +117,10 @@ uint3 FindDigit(uint lane, uint wanted) {
   [unroll] for (uint t = 0; t < TEAMS; ++t) above += t < team ? team_counts[t] : 0;
   if (above < wanted && above + team_counts[team] >= wanted) {
     uint before = lane % TEAM_LANES;
-    [unroll] for (uint b = 0; b < TEAM_LANES; ++b) {
-      above += b < before ? lane_counts[team * TEAM_LANES + b] : 0;
+    [loop] for (uint b = 0; b < before; b += TEAM_STEP) {
+      [unroll] for (uint u = 0; u < TEAM_STEP; ++u) {
+        above += b + u < before ? lane_counts[team * TEAM_LANES + b + u] : 0;
+      }
     }
     if (above < wanted && above + own >= wanted) {
       uint bin = first;

@@ -31,23 +31,26 @@ uint IndexOf(Chunk chunk, uint lane, uint number) {
   return (number * THREADS + lane) * VECTOR_KEYS - Skipped(chunk);
 }
 
-uint4 LoadVector(Chunk chunk, uint lane, uint number) {
 #if SOURCE == SOURCE_RECORDS
-  BITS bits[VECTOR_KEYS];
-  [unroll] for (uint e = 0; e < VECTOR_KEYS; ++e) {
-    uint index = IndexOf(chunk, lane, number) + e;
-    bits[e] = FromRecord(Input[chunk.first + min(index, chunk.count - 1)]).bits;
-  }
+BITS RecordBits(Chunk chunk, uint index) {
+  return FromRecord(Input[chunk.first + min(index, chunk.count - 1)]).bits;
+}
+
+uint4 LoadVector(Chunk chunk, uint lane, uint number) {
+  uint index = IndexOf(chunk, lane, number);
 #if IS_WIDE
-  return uint4(bits[0], bits[1]);
+  return uint4(RecordBits(chunk, index), RecordBits(chunk, index + 1));
 #else
-  return uint4(bits[0], bits[1], bits[2], bits[3]);
-#endif
-#else
-  uint last = (Skipped(chunk) + chunk.count - 1) / VECTOR_KEYS;
-  return Input[chunk.first / VECTOR_KEYS + min(number * THREADS + lane, last)];
+  return uint4(RecordBits(chunk, index), RecordBits(chunk, index + 1), RecordBits(chunk, index + 2),
+               RecordBits(chunk, index + 3));
 #endif
 }
+#else
+uint4 LoadVector(Chunk chunk, uint lane, uint number) {
+  uint last = (Skipped(chunk) + chunk.count - 1) / VECTOR_KEYS;
+  return Input[chunk.first / VECTOR_KEYS + min(number * THREADS + lane, last)];
+}
+#endif
 
 // One key of a vector.
 BITS KeyOf(uint4 v, uint e) {
@@ -74,11 +77,10 @@ uint4 KeysOf(uint4 v, Chunk chunk, uint lane, uint number) {
   keys = ~keys;
 #endif
 #else
-  uint words[4] = {0, 0, 0, 0};
+  uint4 keys = 0;
   [unroll] for (uint e = 0; e < VECTOR_KEYS; ++e) {
-    words[e * 4 / VECTOR_KEYS] |= CandidateKeyOf(KeyOf(v, e)) << (e * KEY_BITS % 32);
+    keys[e * 4 / VECTOR_KEYS] |= CandidateKeyOf(KeyOf(v, e)) << (e * KEY_BITS % 32);
   }
-  uint4 keys = uint4(words[0], words[1], words[2], words[3]);
 #endif
   int index = IndexOf(chunk, lane, number);
   int count = chunk.count;

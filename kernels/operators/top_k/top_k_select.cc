@@ -148,9 +148,12 @@ Dispatch Slice::SelectFrom(const Part& part, bool of_records, ShaderMacro result
       Chunks(part.items.length, of_records ? choice_.record_chunk : choice_.chunk_length);
   const uint64_t lane_items = LaneItems(type_, of_records);
   const uint64_t items = std::min<uint64_t>(chunk, part.items.length) + choice_.skipped;
+  // Chunks that leave records are of longer sequences, and seldom short.
   const uint64_t threads =
-      std::min(choice_.threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)), kLeastThreads,
-                                          LeastThreads(type_, k_)}));
+      result.value == RESULT_RECORDS
+          ? choice_.threads
+          : std::min(choice_.threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)),
+                                                kLeastThreads, LeastThreads(type_, k_)}));
   const uint64_t capacity = SelectCapacity(type_, threads);
   const uint64_t most = std::min(capacity, std::max(std::bit_ceil(k_), kFewCandidates));
   const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);

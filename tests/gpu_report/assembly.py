@@ -1,4 +1,4 @@
-"""The hot loop of a kernel, from the assembly of RADV (AMD) or NVK (NVIDIA)."""
+"""The code of a kernel that reads most of its input, from the assembly of RADV (AMD) or NVK (NVIDIA)."""
 
 import dataclasses
 import re
@@ -11,21 +11,26 @@ _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
 
 
 @dataclasses.dataclass
-class HotLoop:
-    """One iteration of the innermost loop that loads the most bytes from memory."""
+class HotCode:
+    """What loads the most bytes from memory: one iteration of an innermost loop, or all code outside of loops."""
     loads: int
     load_bytes: int
     bytes_in_flight: int  # that a lane waits for at once
     instructions: int
-    divisions: int
+    divisions: int  # in a loop; those outside happen once
     barriers: int
 
 
-def hot_loop(assembly):
-    """Returns the hot loop, or None if no loop loads from memory."""
+def hot_code(assembly):
+    """Returns the hot code, or None if nothing loads from memory."""
     is_nvidia = assembly.startswith("block")
-    loops = _innermost_loops(*(_nvidia_blocks if is_nvidia else _amd_blocks)(assembly))
-    body = max(loops, key=lambda lines: sum(map(_loaded, lines)), default=[])
+    blocks, edges = (_nvidia_blocks if is_nvidia else _amd_blocks)(assembly)
+    loops = _loops(edges)
+    inner = [body for begin, body in loops.items()
+             if not any(other != begin and other in body for other in loops)]
+    outside = set(range(len(blocks))).difference(*loops.values())
+    codes = [[line for at in sorted(body) for line in blocks[at]] for body in [*inner, outside]]
+    body = max(codes, key=lambda lines: sum(map(_loaded, lines)))
     if not any(map(_loaded, body)):
         return None
 
@@ -33,11 +38,12 @@ def hot_loop(assembly):
         return sum(line.startswith(starts) for line in body)
 
     load_bytes = sum(map(_loaded, body))
-    return HotLoop(
+    return HotCode(
         loads=sum(_loaded(line) > 0 for line in body), load_bytes=load_bytes,
         # The text does not show NVIDIA's scoreboards: all loads of an iteration may be in flight.
         bytes_in_flight=load_bytes if is_nvidia else _in_flight(body),
-        instructions=len(body) - count(*_NO_WORK), divisions=count("v_rcp", "mufu.rcp"),
+        instructions=len(body) - count(*_NO_WORK),
+        divisions=0 if body is codes[-1] else count("v_rcp", "mufu.rcp"),
         barriers=count("s_barrier", "bar.sync"))
 
 
@@ -72,8 +78,8 @@ def _amd_blocks(assembly):
     return blocks, edges
 
 
-def _innermost_loops(blocks, edges):
-    """The innermost loops, each as the instructions of all blocks that can reach its backward branch."""
+def _loops(edges):
+    """For the first block of each loop, all blocks that can reach its backward branches."""
     bodies = {}
     for end, begin in edges:
         if begin > end:
@@ -84,9 +90,7 @@ def _innermost_loops(blocks, edges):
             if at not in body:
                 body.add(at)
                 waiting += [source for source, target in edges if target == at]
-    for begin, body in bodies.items():
-        if not any(other != begin and other in body for other in bodies):
-            yield [line for at in sorted(body) for line in blocks[at]]
+    return bodies
 
 
 def _loaded(line):

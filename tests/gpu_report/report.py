@@ -32,27 +32,27 @@ class Kernel:
     waves: int
     shared_bytes: int  # groupshared; 0 on NVK, which does not say
     code_bytes: int  # 0 on NVK, whose instructions have 16 bytes each
-    loop: assembly.HotLoop | None
+    hot: assembly.HotCode | None
 
     def failures(self, gpu):
         checks = {"spill": self.spilled > 0, "scratch": self.scratch_bytes > 0,
                   "occupancy": 2 * self.waves < gpu.most_waves,
                   "code": self.code_bytes > MAX_CODE_BYTES,
-                  "division": self.loop is not None and self.loop.divisions > 0}
+                  "division": self.hot is not None and self.hot.divisions > 0}
         return [name for name, fails in checks.items() if fails]
 
 
 def kernel_of(gpu, line, statistics, text):
-    loop = assembly.hot_loop(text)
+    hot = assembly.hot_code(text)
     if gpu.driver == "NVK":  # its "Spills to reg" are uniform registers and predicates
         return Kernel(line, statistics["Number of GPRs"], statistics["Spills to memory"],
-                      statistics["SLM size"], statistics["Max warps/SM"], 0, 0, loop)
+                      statistics["SLM size"], statistics["Max warps/SM"], 0, 0, hot)
     # RADV counts waves of 32 lanes on RDNA; the kernels run in waves of 64.
     waves = statistics["Subgroups per SIMD"] // (1 if gpu.chip == "vega20" else 2)
     return Kernel(line, statistics["VGPRs"],
                   statistics["Spilled VGPRs"] + statistics["Spilled SGPRs"],
                   statistics["Scratch size"], waves, statistics["LDS size"],
-                  statistics["Code size"], loop)
+                  statistics["Code size"], hot)
 
 
 def compile_for(gpu, options, lines):
@@ -92,20 +92,20 @@ def read_plans(program, gpu):
 
 
 def plan_rows(gpu, plans, kernels):
-    """Returns for each plan its passes, the groups of the dispatch whose loop loads most, and the bytes that
+    """Returns for each plan its passes, the groups of the dispatch whose hot code loads most, and the bytes that
     this dispatch keeps in flight, relative to bytes_needed."""
     by_line = {kernel.line: kernel for kernel in kernels}
     rows = []
     for title, steps in plans.items():
         loading = [(groups, by_line[line]) for _, groups, line in steps
-                   if line in by_line and by_line[line].loop]
+                   if line in by_line and by_line[line].hot]
         row = {"plan": title, "passes": max(number for number, _, _ in steps),
                "dispatches": len(steps)}
         if loading:
-            groups, kernel = max(loading, key=lambda each: each[0] * each[1].loop.load_bytes)
+            groups, kernel = max(loading, key=lambda each: each[0] * each[1].hot.load_bytes)
             threads = int(kernel.line.split("THREADS=")[1].split(" ")[0])
             lanes = min(groups * threads, gpu.resident_lanes(kernel.waves))
-            flight = lanes * kernel.loop.bytes_in_flight
+            flight = lanes * kernel.hot.bytes_in_flight
             row |= {"groups": groups, "bytes_in_flight": flight,
                     "share_needed": round(flight / gpu.bytes_needed, 2)}
         rows.append(row)
@@ -171,7 +171,7 @@ def write_reports(out, reports, plans):
         rows = [{"registers": each.registers, "spilled": each.spilled, "scratch": each.scratch_bytes,
                  "waves": f"{each.waves}/{gpu.most_waves}", "shared": each.shared_bytes,
                  "code": each.code_bytes,
-                 **(dataclasses.asdict(each.loop) if each.loop else {}),
+                 **(dataclasses.asdict(each.hot) if each.hot else {}),
                  "fails": " ".join(each.failures(gpu)), "kernel": each.line} for each in kernels]
         everything[name] = {"gpu": dataclasses.asdict(gpu), "kernels": rows, "plans": plans[name]}
         page += [f"<h1>{name}: {gpu.product}, {gpu.driver}</h1><h2>Kernels</h2>", table(rows),

@@ -12,12 +12,15 @@ groupshared uint best_pivot;            // its count * PIVOTS + its number
 
 // Leaders take the memory of a later sort.
 void StoreLeaders(uint lane, Bests bests) {
+#if !IS_WIDE  // for which there is no room
   if (c.leaders > THREADS) {
     StoreSortKey(lane, bests.v0);
     StoreSortKey(THREADS + lane, bests.v1);
     StoreSortKey(2 * THREADS + lane, bests.v2);
     StoreSortKey(3 * THREADS + lane, bests.v3);
-  } else {
+  } else
+#endif
+  {
     StoreSortKey(lane, Better(Better(bests.v0, bests.v1), Better(bests.v2, bests.v3)));
   }
   if (lane < PIVOTS) pivot_counts[lane] = 0;

@@ -44,7 +44,11 @@ struct Allowed {
   const char* kernels;  // prefix of their lines in the list
   const char* reason;
 };
-const std::vector<Allowed> kAllowed = {};
+const std::vector<Allowed> kAllowed = {
+    {"X4714", "top_k_select SelectBest",
+     "a lane keeps the keys of four vectors; the drivers' compilers spill none of them, see "
+     "./dev gpu-report"},
+};
 
 struct Kernel {
   std::string line;  // as in the list

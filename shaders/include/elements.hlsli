@@ -67,19 +67,6 @@
 #define SIGN_BIT 0x80000000u
 #endif
 
-#if WIDTH == 1
-void UnpackVector(uint4 v, out BITS bits[VECTOR_ELEMENTS]) {
-#if VECTOR_ELEMENTS == 2
-  bits[0] = v.xy;
-  bits[1] = v.zw;
-#else
-  [unroll] for (uint i = 0; i < VECTOR_ELEMENTS; ++i) {
-    bits[i] = (v[i * 4 / VECTOR_ELEMENTS] >> ((i * 128 / VECTOR_ELEMENTS) % 32)) & ELEMENT_MASK;
-  }
-#endif
-}
-#endif
-
 #if !IS_WIDE
 // Shorter elements are compared in the high bits of a word. The bits of other elements may be below
 // them.

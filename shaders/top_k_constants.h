@@ -17,11 +17,11 @@
 #define TOP_K_NARROW_CAPACITY 2048
 #define TOP_K_WIDE_CAPACITY 1024
 
-#define TOP_K_MOST_ROWS 256  // sequences that a group of SortSequences sorts
+#define TOP_K_MOST_ROWS 256   // sequences that a group of SortSequences sorts
 #define TOP_K_LANE_VECTORS 4  // that a lane of SelectBest keeps in registers
 #define TOP_K_CHUNK_BITS 15   // log2 of the most items of a chunk of SelectBest
-#define TOP_K_DIGITS 256     // of the radix sort
-#define TOP_K_TILE_BITS 11   // GatherRows: log2 of the elements of a tile
+#define TOP_K_DIGITS 256      // of the radix sort
+#define TOP_K_TILE_BITS 11    // GatherRows: log2 of the elements of a tile
 #define TOP_K_TILE (1 << TOP_K_TILE_BITS)
 #define TOP_K_TILE_ROWS 32  // the most sequences of a tile
 

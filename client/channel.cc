@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
+#include "client/grpc_conversions.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
@@ -130,7 +130,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ta
 }
 
 void SleepUntilConnected(grpc::Channel& channel, absl::Duration time) {
-  const auto deadline = absl::ToChronoTime(absl::Now() + time);
+  const auto deadline = GrpcDeadline(time);
   while (channel.WaitForStateChange(channel.GetState(/*try_to_connect=*/true), deadline)) {
     if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) return;
   }

@@ -120,7 +120,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOp
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> made, MakeChannel(target, options));
   Client client(std::make_unique<Connection>(std::move(made), options));
   grpc::Channel& channel = *client.connection_->channel;
-  const auto deadline = absl::ToChronoTime(absl::Now() + options.connect_timeout);
+  const auto deadline = GrpcDeadline(options.connect_timeout);
   for (grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
        state != GRPC_CHANNEL_READY; state = channel.GetState(/*try_to_connect=*/true)) {
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {

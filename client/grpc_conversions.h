@@ -2,11 +2,12 @@
 #ifndef OPMILL_CLIENT_GRPC_CONVERSIONS_H_
 #define OPMILL_CLIENT_GRPC_CONVERSIONS_H_
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/execution.h"
 #include "grpcpp/grpcpp.h"
@@ -23,11 +24,17 @@ inline grpc::Slice SliceOf(const InputBytes& input, size_t offset, size_t size) 
       bytes, size, [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(input.owner));
 }
 
+// gRPC reads this clock as well. absl::Now() takes seconds to follow when the time of day is set.
+inline std::chrono::system_clock::time_point GrpcDeadline(absl::Duration timeout) {
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+  return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(std::min(timeout, kLongest));
+}
+
 inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,
                     const std::string& token) {
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   if (timeout == absl::InfiniteDuration()) return;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  context.set_deadline(GrpcDeadline(timeout));
 }
 
 }  // namespace opmill

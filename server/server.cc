@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 #if OPMILL_CPU_DEVICE
 #include "kernels/cpu/cpu_device.h"
 #endif
@@ -228,7 +230,7 @@ absl::Status Server::Initialize() {
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
                    }));
-  device_->Preload(absl::Now() + kPreload);
+  device_->Preload(SteadyNow() + kPreload);
   cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity,
                                             .max_bytes = memory_.operator_bytes,
                                             .max_kernels = memory_.live_kernels()});
@@ -296,7 +298,7 @@ void Server::LimitTransports() {
                    : std::min(most, kMostBytesWithoutTensors);
       };
   rules->close = [connections = connections_](const std::string& peer, Connections::Reason reason) {
-    connections->Close(peer, reason, absl::Now());
+    connections->Close(peer, reason, SteadyNow());
   };
   SetTransportRules(std::move(rules));
 }
@@ -381,12 +383,13 @@ Server::~Server() {
   if (grpc_server_ == nullptr) return;
   AbortInFlight();
   // Cancels calls that do not end by themselves, such as writes to callers that do not read.
-  grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
+  grpc_server_->Shutdown(std::chrono::system_clock::now() +
+                         absl::ToChronoMicroseconds(kShutdownGrace));
   grpc_server_->Wait();
 }
 
 absl::Status Server::Drain() {
-  const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  const absl::Time deadline = SteadyNow() + options_.drain_timeout;
   {
     const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kDraining;
@@ -406,7 +409,7 @@ absl::Status Server::Drain() {
       absl::StrCat("The drain timeout (", absl::FormatDuration(options_.drain_timeout),
                    ") passed with ", executor_->open_executions(), " executions under way."));
   AbortInFlight();
-  open_calls_.WaitUntilNone(absl::Now() + kShutdownGrace);
+  open_calls_.WaitUntilNone(SteadyNow() + kShutdownGrace);
   return late;
 }
 

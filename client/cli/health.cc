@@ -3,10 +3,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client/cli/connection_flags.h"
 #include "client/cli/verbs.h"
 #include "kernels/base/json_text.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 namespace {
@@ -30,11 +30,11 @@ bool MayPass(const absl::Status& status) {
 // connection, to avoid gRPC's backoff after failed ones.
 int Wait(const CommandLine& line, const Endpoint& endpoint, const std::string& service,
          absl::Duration time) {
-  const absl::Time end = absl::Now() + time;
+  const absl::Time end = SteadyNow() + time;
   absl::StatusOr<std::string> health = absl::UnknownError("");
   bool has_answered = false;
   for (;;) {
-    const absl::Duration left = std::max(end - absl::Now(), kMinTry);
+    const absl::Duration left = std::max(end - SteadyNow(), kMinTry);
     ClientOptions options = endpoint.options;
     options.connect_timeout = std::min(options.connect_timeout, left);
     options.timeout = std::min(options.timeout, left);
@@ -46,7 +46,7 @@ int Wait(const CommandLine& line, const Endpoint& endpoint, const std::string& s
       if (is_over) return Tell(line, health);
     }
     const bool may_pass = client.ok() || MayPass(client.status());
-    if (may_pass && absl::Now() + kPause < end) {
+    if (may_pass && SteadyNow() + kPause < end) {
       absl::SleepFor(kPause);
       continue;
     }

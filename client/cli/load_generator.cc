@@ -8,8 +8,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 #include "proto/duration.h"
 
 namespace opmill {
@@ -22,17 +22,17 @@ class Recorder {
            const std::atomic<bool>& interrupted)
       : expected_(std::move(expected)),
         interrupted_(interrupted),
-        record_from_(absl::Now() + options.warm_up),
+        record_from_(SteadyNow() + options.warm_up),
         stop_at_(record_from_ + options.duration) {}
 
   bool ShouldGoOn() {
     const absl::MutexLock lock(&mutex_);
-    return failure_.ok() && !interrupted_.load() && absl::Now() < stop_at_;
+    return failure_.ok() && !interrupted_.load() && SteadyNow() < stop_at_;
   }
 
   void Record(absl::Time begun, const absl::StatusOr<v1::ExecutionStatistics>& end,
               const std::vector<OutputTensor>& outputs) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     absl::Status failure = end.ok() ? Compare(outputs) : end.status();
     const absl::MutexLock lock(&mutex_);
     if (!failure.ok()) {
@@ -82,7 +82,7 @@ class Lane {
       : stream_(stream), options_(options), recorder_(recorder) {}
 
   void Begin() {
-    begun_ = absl::Now();
+    begun_ = SteadyNow();
     stream_.Begin(
         options_.desc, options_.inputs, sink_,
         [this](const absl::StatusOr<v1::ExecutionStatistics>& end) {
@@ -125,7 +125,7 @@ void RunThreads(Client& client, const LoadOptions& options, Recorder& recorder) 
     threads.emplace_back([&] {
       do {
         MemorySink sink;
-        const absl::Time begun = absl::Now();
+        const absl::Time begun = SteadyNow();
         const absl::StatusOr<v1::ExecutionStatistics> end =
             client.ExecuteInOneMessage(options.desc, options.inputs, sink, options.execution);
         recorder.Record(begun, end, sink.outputs());
@@ -140,9 +140,9 @@ void RunThreads(Client& client, const LoadOptions& options, Recorder& recorder) 
 absl::StatusOr<LoadReport> RunLoad(Client& client, const LoadOptions& options,
                                    const std::atomic<bool>& interrupted) {
   MemorySink first;
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   RETURN_IF_ERROR(client.Execute(options.desc, options.inputs, first, options.execution).status());
-  const absl::Duration first_call = absl::Now() - begun;
+  const absl::Duration first_call = SteadyNow() - begun;
   uint64_t bytes_per_call = TotalBytes(options.inputs);
   for (const OutputTensor& output : first.outputs()) bytes_per_call += output.bytes.size();
 

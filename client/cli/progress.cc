@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "kernels/base/process_io.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 namespace {
@@ -16,7 +16,7 @@ constexpr absl::Duration kInterval = absl::Milliseconds(100);
 
 }  // namespace
 
-ProgressBar::ProgressBar(uint64_t total_bytes) : total_bytes_(total_bytes), started_(absl::Now()) {}
+ProgressBar::ProgressBar(uint64_t total_bytes) : total_bytes_(total_bytes), started_(SteadyNow()) {}
 
 ProgressBar::~ProgressBar() {
   if (shown_ != absl::InfinitePast()) std::fputs("\r\x1b[K", stderr);
@@ -27,7 +27,7 @@ bool ProgressBar::IsWanted(uint64_t total_bytes) {
 }
 
 void ProgressBar::Show(uint64_t done_bytes) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (now - shown_ < kInterval && done_bytes < total_bytes_) return;
   shown_ = now;
   const double fraction = static_cast<double>(done_bytes) / static_cast<double>(total_bytes_);

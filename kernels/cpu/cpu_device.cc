@@ -12,10 +12,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/rounding.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/cpu/cpu_operators.h"
 #include "kernels/cpu/host_buffers.h"
 #include "kernels/cpu/instruction_set.h"
@@ -105,7 +105,7 @@ class RunJob : public PoolJob {
 
   void RunTask(uint64_t task) override {
     if (!refusal_.ok() || stopped_) return;
-    if (!begun_.exchange(true)) begun_at_ = absl::Now();
+    if (!begun_.exchange(true)) begun_at_ = SteadyNow();
     if (counters_.closing && phase_ == 1 && !working_) {
       closed_ = true;
       stopped_ = true;
@@ -147,7 +147,7 @@ class RunJob : public PoolJob {
     ++counters_.runs;
     RunStatistics statistics;
     statistics.queued = begun_at_ - queued_at_;
-    statistics.executed = absl::Now() - begun_at_;
+    statistics.executed = SteadyNow() - begun_at_;
     statistics.batch_size = 1;
     return statistics;
   }
@@ -157,7 +157,7 @@ class RunJob : public PoolJob {
   Bindings bindings_;
   const std::stop_token abandoned_;
   Device::RunCallback done_;
-  const absl::Time queued_at_ = absl::Now();
+  const absl::Time queued_at_ = SteadyNow();
   RunBuffers buffers_;
   std::unique_ptr<Block[]> scratch_;
   absl::Status refusal_;
@@ -197,7 +197,7 @@ class CpuIncrementalRun : public IncrementalRun {
   }
 
   void Add(absl::Span<const std::byte> bytes) override {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     while (!bytes.empty()) {
       const uint64_t wanted = steps_->bytes();
       if (wanted == 0) break;
@@ -209,7 +209,7 @@ class CpuIncrementalRun : public IncrementalRun {
       steps_->Take(memory_);
       collected_ = 0;
     }
-    executed_ += absl::Now() - begin;
+    executed_ += SteadyNow() - begin;
   }
 
   RunStatistics Finish() override {

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "kernels/base/rounding.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/cpu/operating_system.h"
 
 namespace opmill {
@@ -63,7 +63,7 @@ std::string ProcessorName() {
   return status == ERROR_SUCCESS ? name : "CPU";
 }
 
-absl::Duration ThreadTime() { return absl::Now() - absl::UnixEpoch(); }
+absl::Duration ThreadTime() { return SteadyNow() - absl::UnixEpoch(); }
 
 std::byte* MapPages(uint64_t size_bytes) {
   return static_cast<std::byte*>(

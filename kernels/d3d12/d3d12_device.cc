@@ -11,8 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/d3d12/compiled_operator.h"
 #include "kernels/d3d12/device_generation.h"
 #include "kernels/d3d12/hresult.h"
@@ -33,6 +33,7 @@ constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // Wakes the rebuilding thread. Outlives the device if buffers do.
 struct LossSignal {
   absl::Mutex mutex;
+  SteadyCondVar changed;
   bool is_lost ABSL_GUARDED_BY(mutex) = false;
   bool is_closing ABSL_GUARDED_BY(mutex) = false;
 };
@@ -94,6 +95,7 @@ class D3D12Device : public Device {
       absl::MutexLock lock(&losses_->mutex);
       losses_->is_closing = true;
     }
+    losses_->changed.SignalAll();
     if (watch_.joinable()) watch_.join();
     if (const std::shared_ptr<Generation> generation = Newest()) generation->submission().Stop();
   }
@@ -221,6 +223,7 @@ class D3D12Device : public Device {
                               [losses = losses_] {
                                 absl::MutexLock lock(&losses->mutex);
                                 losses->is_lost = true;
+                                losses->changed.SignalAll();
                               });
   }
 
@@ -247,7 +250,7 @@ class D3D12Device : public Device {
     const std::vector<KernelPermutation> kernels = shaders_->Remembered(options_.max_live_kernels);
     std::atomic<size_t> next = 0;
     const auto create = [&] {
-      for (size_t i = next++; i < kernels.size() && absl::Now() < deadline; i = next++) {
+      for (size_t i = next++; i < kernels.size() && SteadyNow() < deadline; i = next++) {
         // A kernel that fails here fails again, with its error, when an operator needs it.
         generation.pipelines().Get(kernels[i]).IgnoreError();
       }
@@ -261,14 +264,14 @@ class D3D12Device : public Device {
   // Rebuilds a lost device, and reports losses and recoveries.
   void Watch() {
     bool is_available = true;
-    const auto is_needed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
-      return losses_->is_closing || (is_available && losses_->is_lost);
-    };
     for (;;) {
       {
         absl::MutexLock lock(&losses_->mutex);
-        losses_->mutex.AwaitWithTimeout(absl::Condition(&is_needed),
-                                        is_available ? kIdleCheckInterval : kRebuildInterval);
+        const absl::Time until =
+            SteadyNow() + (is_available ? kIdleCheckInterval : kRebuildInterval);
+        while (!losses_->is_closing && !(is_available && losses_->is_lost) && SteadyNow() < until) {
+          losses_->changed.WaitUntil(&losses_->mutex, until);
+        }
         if (losses_->is_closing) return;
         losses_->is_lost = false;
       }
@@ -280,7 +283,7 @@ class D3D12Device : public Device {
       const std::shared_ptr<Generation> next = Rebuild();
       is_available = next != nullptr;
       if (!is_available) continue;
-      Preload(*next, absl::Now() + kPreload);
+      Preload(*next, SteadyNow() + kPreload);
       Tell(absl::OkStatus());
     }
   }

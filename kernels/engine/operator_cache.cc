@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/sha256.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 namespace {
@@ -54,7 +54,7 @@ std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCac
 
 absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
                                                   absl::Time deadline) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   const OperatorDesc desc = Canonical(validated);
   std::shared_ptr<Compilation> compilation;
   bool is_mine = false;
@@ -78,17 +78,17 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
   if (is_mine) {
     compilation->result = device_.Compile(desc);
     Settle(desc, compilation);
-  } else if (!compilation->done.WaitForNotificationWithDeadline(deadline)) {
+  } else if (!AwaitDone(*compilation, deadline)) {
     return absl::DeadlineExceededError(
-        absl::StrCat("The deadline passed after ", absl::FormatDuration(absl::Now() - start),
+        absl::StrCat("The deadline passed after ", absl::FormatDuration(SteadyNow() - start),
                      " of waiting for another caller to compile ", ToString(desc), "."));
   }
   RETURN_IF_ERROR(compilation->result.status());
-  return CachedOperator{*compilation->result, was_cached, absl::Now() - start, compilation->text};
+  return CachedOperator{*compilation->result, was_cached, SteadyNow() - start, compilation->text};
 }
 
 std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   // Most descriptors are normalized already. A copy would cost half a dozen allocations for every
   // small execution.
   std::optional<OperatorDesc> canonical;
@@ -99,7 +99,7 @@ std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated)
   found->second.last_use = ++clock_;
   ++statistics_.hits;
   const Compilation& compilation = *found->second.compilation;
-  return CachedOperator{*compilation.result, true, absl::Now() - start, compilation.text};
+  return CachedOperator{*compilation.result, true, SteadyNow() - start, compilation.text};
 }
 
 void OperatorCache::Invalidate() {
@@ -121,12 +121,19 @@ OperatorCacheStatistics OperatorCache::statistics() const {
   return statistics_;
 }
 
+bool OperatorCache::AwaitDone(const Compilation& compilation, absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  while (!compilation.done && SteadyNow() < deadline) settled_.WaitUntil(&mutex_, deadline);
+  return compilation.done;
+}
+
 // Keeps a successful compilation and wakes the waiting callers in one step, so that a later call
 // finds the operator, or finds that its failure has been removed.
 void OperatorCache::Settle(const OperatorDesc& desc,
                            const std::shared_ptr<Compilation>& compilation) {
   absl::MutexLock lock(&mutex_);
-  compilation->done.Notify();
+  compilation->done = true;
+  settled_.SignalAll();
   if (!compilation->result.ok()) ++statistics_.failures;
   const auto found = entries_.find(desc);
   if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate

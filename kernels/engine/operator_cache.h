@@ -3,6 +3,7 @@
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,8 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 
@@ -84,7 +85,7 @@ class OperatorCache {
         : text(std::make_shared<const std::string>(ToString(desc))) {}
 
     const std::shared_ptr<const std::string> text;
-    absl::Notification done;
+    std::atomic<bool> done = false;
     Result result = absl::UnknownError("The compilation has not ended.");  // constant once done
   };
 
@@ -98,6 +99,7 @@ class OperatorCache {
   OperatorCache(Device& device, OperatorCacheOptions options)
       : device_(device), options_(options) {}
 
+  bool AwaitDone(const Compilation& compilation, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Settle(const OperatorDesc& desc, const std::shared_ptr<Compilation>& compilation);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HoldKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -106,6 +108,7 @@ class OperatorCache {
   Device& device_;
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
+  SteadyCondVar settled_;  // a compilation is done
   absl::flat_hash_map<OperatorDesc, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);

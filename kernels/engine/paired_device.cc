@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 namespace {
@@ -183,7 +183,7 @@ class PairedDevice : public Device {
     std::vector<std::shared_ptr<HostBuffer>> outputs_of_first;  // those that it writes to
     std::stop_token abandoned;
     RunCallback done;
-    absl::Time queued_at = absl::Now();
+    absl::Time queued_at = SteadyNow();
 
     void CopyOutputs() const {
       for (size_t i = 0; i < bindings.outputs.size(); ++i) {
@@ -245,7 +245,7 @@ class PairedDevice : public Device {
     }
     RunOnStandby(*run.compiled, run.bindings, run.abandoned,
                  [done = std::move(run.done),
-                  lost = absl::Now() - run.queued_at](absl::StatusOr<RunStatistics> result) {
+                  lost = SteadyNow() - run.queued_at](absl::StatusOr<RunStatistics> result) {
                    if (result.ok()) result->queued += lost;
                    done(std::move(result));
                  });

@@ -14,9 +14,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/reference/reference_operators.h"
 
 namespace opmill {
@@ -113,7 +113,7 @@ class ReferenceDevice : public Device {
   void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     QueuedRun run{std::move(compiled), std::move(bindings), std::move(abandoned),
-                  std::move(done),     absl::Now(),         absl::OkStatus()};
+                  std::move(done),     SteadyNow(),         absl::OkStatus()};
     const absl::MutexLock lock(&mutex_);
     if (waiting_ >= max_queued_) {
       // A worker makes the callback as for any run, but references are released now.
@@ -173,7 +173,7 @@ class ReferenceDevice : public Device {
   }
 
   absl::StatusOr<RunStatistics> Execute(const QueuedRun& run) {
-    const absl::Time started = absl::Now();
+    const absl::Time started = SteadyNow();
     std::vector<absl::Span<const std::byte>> inputs;
     std::vector<absl::Span<std::byte>> outputs;
     bool complete = true;
@@ -190,7 +190,7 @@ class ReferenceDevice : public Device {
     ++runs_;
     RunStatistics statistics;
     statistics.queued = started - run.queued_at;
-    statistics.executed = absl::Now() - started;
+    statistics.executed = SteadyNow() - started;
     statistics.batch_size = 1;
     return statistics;
   }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/base/regular_file.h"
 #include "kernels/base/sha256.h"
 
@@ -30,12 +29,16 @@ WatchedFiles::~WatchedFiles() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  woken_.SignalAll();
   thread_.join();
 }
 
 void WatchedFiles::CallBack() {
-  const absl::MutexLock lock(&mutex_);
-  was_asked_ = true;
+  {
+    const absl::MutexLock lock(&mutex_);
+    was_asked_ = true;
+  }
+  woken_.SignalAll();
 }
 
 std::string WatchedFiles::Fingerprint() const {
@@ -49,14 +52,12 @@ std::string WatchedFiles::Fingerprint() const {
 
 void WatchedFiles::Watch() {
   std::string before = acted_on_;
-  const auto is_woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || was_asked_;
-  };
   for (;;) {
     bool was_asked = false;
     {
+      const absl::Time until = SteadyNow() + interval_;
       const absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&is_woken), interval_);
+      while (!stopping_ && !was_asked_ && SteadyNow() < until) woken_.WaitUntil(&mutex_, until);
       if (stopping_) return;
       was_asked = std::exchange(was_asked_, false);
     }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 
@@ -45,6 +46,7 @@ class WatchedFiles {
   const absl::Duration interval_;
   std::string acted_on_;  // the last reported fingerprint; used by the thread alone
   absl::Mutex mutex_;
+  SteadyCondVar woken_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_asked_ ABSL_GUARDED_BY(mutex_) = false;  // by CallBack()
   std::thread thread_;

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "kernels/base/steady_time.h"
 #include "server/api/trace_context.h"
 
 namespace opmill {
@@ -45,11 +45,12 @@ absl::Status CheckMetadata(const grpc::CallbackServerContext& context) {
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
+  // gRPC has just converted it with this clock. absl::Now() takes seconds to follow when it is set.
+  return SteadyNow() + absl::FromChrono(deadline - std::chrono::system_clock::now());
 }
 
 absl::Status CallerIsGone(const grpc::CallbackServerContext& context) {
-  if (DeadlineOf(context) <= absl::Now()) {
+  if (DeadlineOf(context) <= SteadyNow()) {
     return absl::DeadlineExceededError("The deadline of the call has passed.");
   }
   return absl::CancelledError("The caller cancelled the call or is gone.");

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
@@ -77,7 +77,7 @@ void ExecuteStreamCall::Write(StreamState::Reply reply) {
     *header->mutable_status() = ToRpcStatus(reply.error);
     written_ = JoinChunks(*header, {});
   }
-  state_.WriteStarted(std::move(reply), written, absl::Now());
+  state_.WriteStarted(std::move(reply), written, SteadyNow());
   // Where another reply waits, which then follows for certain, gRPC may gather both in one packet.
   grpc::WriteOptions options;
   if (state_.has_replies()) options.set_buffer_hint();
@@ -118,7 +118,7 @@ void ExecuteStreamCall::HandleMessage() {
   const bool handled = TryHandleMessage();
   const absl::MutexLock lock(&mutex_);
   if (handled) {
-    state_.MessageHandled(absl::Now());
+    state_.MessageHandled(SteadyNow());
   } else if (state_.MessageWaits()) {
     RetryLater();
   }
@@ -128,7 +128,7 @@ bool ExecuteStreamCall::TryHandleMessage() {
   if (!incoming_.has_value()) {
     const absl::Status parsed = CatchOutOfMemory([&] { return Parse(); });
     if (!parsed.ok()) {
-      executor_.Refuse(OriginOf(0, absl::Now()), nullptr, parsed);
+      executor_.Refuse(OriginOf(0, SteadyNow()), nullptr, parsed);
       Abort(parsed);
       return true;
     }
@@ -155,7 +155,7 @@ void ExecuteStreamCall::HandleHalfClose() {
 
 // Tries the begin again soon, if nothing does before.
 void ExecuteStreamCall::RetryLater() {
-  timer_.Add(absl::Now() + StreamState::kRetryInterval, [weak = weak_from_this()] {
+  timer_.Add(SteadyNow() + StreamState::kRetryInterval, [weak = weak_from_this()] {
     const std::shared_ptr<ExecuteStreamCall> call = weak.lock();
     if (call == nullptr) return;
     {
@@ -199,7 +199,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
   if (room == StreamState::Room::kStreamEnds) return true;
   // Of one that is late, the executor says so.
   absl::StatusOr<std::shared_ptr<Execution>> begun =
-      room == StreamState::Room::kFree || request->deadline <= absl::Now()
+      room == StreamState::Room::kFree || request->deadline <= SteadyNow()
           ? executor_.Begin(*request)
           : StreamIsFull(options_.max_executions);
   if (!begun.ok()) {
@@ -248,7 +248,7 @@ bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
   const StreamState::Executions open = state_.open();
   const bool progresses =
       std::any_of(open.begin(), open.end(), [](const auto& each) { return !each->uploading(); });
-  return state_.MayWait(progresses, absl::Now());
+  return state_.MayWait(progresses, SteadyNow());
 }
 
 void ExecuteStreamCall::HandleRest(const Incoming& incoming) {

@@ -9,10 +9,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "kernels/base/steady_time.h"
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
 #include "proto/stack_message.h"
@@ -47,7 +47,7 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
 
     StackMessage<v1::ExecuteStreamRequest> header;
     SplitMessage message;
-    absl::Time arrived = absl::Now();
+    absl::Time arrived = SteadyNow();
   };
 
   ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,

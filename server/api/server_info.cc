@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "proto/duration.h"
 #include "server/api/request_decoder.h"
@@ -100,7 +101,7 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
 }
 
 void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to) {
-  EncodeDuration(absl::Now() - statistics.started(), *to.mutable_uptime());
+  EncodeDuration(statistics.uptime(), *to.mutable_uptime());
   for (size_t i = 0; i < Operators().size(); ++i) {
     const OperatorStatistics& of = statistics.operators()[i];
     if (SumOf(of.ends) == 0) continue;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "kernels/base/steady_time.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/out_of_memory.h"
@@ -33,7 +33,7 @@ void SingleExecutionCall::OnReadDone(bool ok) {
     waits_for_message_ = false;
     waits_since_ = absl::InfiniteFuture();
   }
-  origin_.arrived = absl::Now();
+  origin_.arrived = SteadyNow();
   const absl::Status begun = Execute();
   if (!begun.ok()) Finish(ToGrpcStatus(begun));
 }
@@ -89,7 +89,7 @@ void SingleExecutionCall::WriteNext() {
   }
   {
     const absl::MutexLock lock(&mutex_);
-    waits_since_ = absl::Now();
+    waits_since_ = SteadyNow();
     written_bytes_ = message_.Length();
   }
   if (written == Written::kLast) {

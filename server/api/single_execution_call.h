@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "kernels/base/steady_time.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
 
@@ -95,7 +95,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why it was aborted before the execution began
   bool waits_for_message_ ABSL_GUARDED_BY(mutex_) = true;
   // Since when the call has waited for the caller to send or to read; otherwise InfiniteFuture.
-  absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
+  absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = SteadyNow();
   uint64_t written_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last message written
 };
 

@@ -11,10 +11,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "kernels/base/steady_time.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/execution/admission.h"
@@ -129,7 +129,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     {
       LogLine line(LogLevel::kInfo, "stream");
       origin_.AddTo(line);
-      line.Add(status).Add("begins", begins).Add("open", absl::Now() - opened_at_);
+      line.Add(status).Add("begins", begins).Add("open", SteadyNow() - opened_at_);
     }
     Finish(ToGrpcStatus(status));
   }
@@ -174,7 +174,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
  private:
   OpenCalls& open_calls_;
-  const absl::Time opened_at_ = absl::Now();
+  const absl::Time opened_at_ = SteadyNow();
   uint64_t written_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last message written
   std::shared_ptr<void> self_ ABSL_GUARDED_BY(mutex_);
 };

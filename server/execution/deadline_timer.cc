@@ -1,7 +1,5 @@
 #include "server/execution/deadline_timer.h"
 
-#include "absl/time/clock.h"
-
 namespace opmill {
 
 DeadlineTimer::~DeadlineTimer() {
@@ -9,7 +7,7 @@ DeadlineTimer::~DeadlineTimer() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  changed_.Signal();
+  changed_.SignalAll();
   thread_.join();
 }
 
@@ -18,7 +16,7 @@ DeadlineTimer::Handle DeadlineTimer::Add(absl::Time when, std::function<void()> 
   const absl::MutexLock lock(&mutex_);
   const Handle handle(when, ++last_);
   const auto added = waiting_.emplace(handle, std::move(callback)).first;
-  if (added == waiting_.begin()) changed_.Signal();
+  if (added == waiting_.begin()) changed_.SignalAll();
   return handle;
 }
 
@@ -41,8 +39,8 @@ std::function<void()> DeadlineTimer::Next() {
   while (!stopping_) {
     const auto first = waiting_.begin();
     const absl::Time when = first == waiting_.end() ? absl::InfiniteFuture() : first->first.first;
-    if (when > absl::Now()) {
-      changed_.WaitWithDeadline(&mutex_, when);
+    if (when > SteadyNow()) {
+      changed_.WaitUntil(&mutex_, when);
       continue;
     }
     std::function<void()> callback = std::move(first->second);

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 
@@ -35,7 +36,7 @@ class DeadlineTimer {
   std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
-  absl::CondVar changed_;  // the first entry changed, or stopping_ was set
+  SteadyCondVar changed_;  // the first entry changed, or stopping_ was set
   std::map<Handle, std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,7 +1,7 @@
 #include "server/execution/end_report.h"
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "server/observe/log.h"
 
@@ -52,7 +52,7 @@ void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const 
   } else {
     statistics.AddEnd({.desc = *desc, .status = why, .caller = CountersOf(origin)});
   }
-  const absl::Duration held = absl::Now() - origin.arrived;
+  const absl::Duration held = SteadyNow() - origin.arrived;
   statistics.AddRefusalTime(origin.rpc, held);
   LogLine line(LogLevel::kInfo, "refuse");
   origin.AddTo(line);

@@ -1,5 +1,7 @@
 #include "server/execution/execution.h"
 
+#include "kernels/base/steady_time.h"
+
 namespace opmill {
 
 void RequestOrigin::AddTo(LogLine& line) const {
@@ -11,7 +13,7 @@ void RequestOrigin::AddTo(LogLine& line) const {
 Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
     : request_(std::move(request)),
       outputs_(std::move(outputs)),
-      progress_(request_.desc, absl::Now()) {
+      progress_(request_.desc, SteadyNow()) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 

@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 #include "server/execution/caller_account.h"
@@ -45,7 +45,7 @@ struct RequestOrigin {
   // The place among the open streams. Null except in the origin of the stream itself.
   std::shared_ptr<void> stream_place;
   uint64_t execution_id = 0;
-  absl::Time arrived = absl::Now();  // arrival of the request message, or of the call before that
+  absl::Time arrived = SteadyNow();  // arrival of the request message, or of the call before that
 
   // Adds everything except the id and the time.
   void AddTo(LogLine& line) const;
@@ -97,7 +97,7 @@ class Execution {
   // The report so far. The download time counts until now, or until the end.
   Report report() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    return progress_.report(absl::Now());
+    return progress_.report(SteadyNow());
   }
   // What the device reads and writes for it, weighted by the amount of computation; 0 until it is
   // ready for the device, or has begun its incremental run.

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
 #include "server/execution/end_report.h"
 
 namespace opmill {
@@ -54,9 +54,9 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   const std::shared_ptr<CallerAccount>& caller = AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers_.several());
-  RETURN_IF_ERROR(admission_.CheckExecution(sizes, request.deadline - absl::Now(), now));
+  RETURN_IF_ERROR(admission_.CheckExecution(sizes, request.deadline - SteadyNow(), now));
   // Before there is room for it, so that a caller beyond its rate takes no room from others.
-  const absl::Duration wait = caller->CountBegin(absl::Now());
+  const absl::Duration wait = caller->CountBegin(SteadyNow());
   if (wait > absl::ZeroDuration()) return admission_.TooFast(wait);
   absl::StatusOr<TensorBuffers> buffers = TakeRoom(sizes, caller);
   if (!buffers.ok()) {
@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     const absl::MutexLock execution_lock(&execution->mutex_);
     execution->buffers_ = *std::move(buffers);
     const absl::MutexLock lock(&mutex_);
-    queues_.Enter(execution, absl::Now());
+    queues_.Enter(execution, SteadyNow());
   }
   statistics_.Enter(Stage::kUploading);
   if (execution->request().deadline != absl::InfiniteFuture()) {
@@ -102,7 +102,7 @@ absl::Status Executor::BeginStream(RequestOrigin& origin) {
 
 const std::shared_ptr<CallerAccount>& Executor::AccountOf(RequestOrigin& origin) {
   if (origin.account == nullptr) {
-    origin.account = callers_.Find(origin.caller, origin.peer, absl::Now());
+    origin.account = callers_.Find(origin.caller, origin.peer, SteadyNow());
   }
   return origin.account;
 }
@@ -137,7 +137,7 @@ absl::StatusOr<TensorBuffers> Executor::TakeRoom(const BufferSizes& sizes,
       buffers = Admission::OutOfMemory(allocated, open_executions());
     }
     if (!absl::IsResourceExhausted(buffers.status())) return buffers;
-    if (!EndStalled(absl::Now(), *caller)) {
+    if (!EndStalled(SteadyNow(), *caller)) {
       RememberRefused(caller);
       return buffers;
     }
@@ -285,18 +285,18 @@ void Executor::Arrived(const std::shared_ptr<Execution>& execution, const Incomi
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.ended()) return;
     is_incremental = execution->incremental_run_ != nullptr;
-    then = execution->progress_.Receive(chunk, absl::Now());
+    then = execution->progress_.Receive(chunk, SteadyNow());
     if (then != Received::kMore) {
       statistics_.Leave(Stage::kUploading);
       statistics_.Enter(Stage::kQueued);
       queued_.Take(execution->request().origin.account->queued, 1);
     }
     const absl::MutexLock queue_lock(&mutex_);
-    execution->request().origin.account->pace.Add(chunk.data.size(), absl::Now());
+    execution->request().origin.account->pace.Add(chunk.data.size(), SteadyNow());
     if (then == Received::kMore) {
-      queues_.AwaitInput(*execution, absl::Now());
+      queues_.AwaitInput(*execution, SteadyNow());
     } else {
-      queues_.AwaitOperator(*execution, absl::Now());
+      queues_.AwaitOperator(*execution, SteadyNow());
     }
   }
   if (then != Received::kEnqueue) return;
@@ -337,7 +337,7 @@ void Executor::ReceiveFrom(const std::shared_ptr<Execution>& execution, ReadInpu
       }
     }
     const absl::MutexLock queue_lock(&mutex_);
-    queues_.AwaitOperator(*execution, absl::Now());  // it does not wait for its caller
+    queues_.AwaitOperator(*execution, SteadyNow());  // it does not wait for its caller
   }
   copy->left = copy->pieces.size();
   const size_t threads = std::min<size_t>(copy->pieces.size(), kMostCopyingThreads);
@@ -404,7 +404,7 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
   if (!AllocateOutputs(execution)) return;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (!execution->progress_.Enqueue(now)) return;
     const OperatorCost& cost = execution->compiled_->cost();
     const uint64_t memory_bytes = WorkBytes(*execution, cost);
@@ -419,7 +419,7 @@ void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution) {
   std::shared_ptr<IncrementalRun> run;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (!execution->progress_.Enqueue(now) || !execution->progress_.Submit(now)) return;
     run.swap(execution->incremental_run_);
     statistics_.Leave(Stage::kQueued);
@@ -451,7 +451,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   std::shared_ptr<const CompiledOperator> compiled;
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (execution->progress_.Submit(absl::Now())) {
+    if (execution->progress_.Submit(SteadyNow())) {
       compiled = std::move(execution->compiled_);
       bindings = execution->buffers_.Bind();
       statistics_.Leave(Stage::kQueued);
@@ -504,7 +504,7 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
   }
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (!execution->progress_.Compute(*result, absl::Now())) return;
+    if (!execution->progress_.Compute(*result, SteadyNow())) return;
     statistics_.Leave(Stage::kRunning);
     statistics_.Enter(Stage::kStreaming);
   }
@@ -528,7 +528,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   std::shared_ptr<IncrementalRun> run;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
-    const std::optional<Stage> was = execution->progress_.End(status, absl::Now());
+    const std::optional<Stage> was = execution->progress_.End(status, SteadyNow());
     if (!was.has_value()) return;
     stage = *was;
     deadline = execution->deadline_;

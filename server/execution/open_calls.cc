@@ -12,6 +12,7 @@ void OpenCalls::Add(Call& call) {
 void OpenCalls::Remove(Call& call) {
   const absl::MutexLock lock(&mutex_);
   calls_.erase(&call);
+  if (calls_.empty()) removed_.SignalAll();
   if (call.is_stream()) --streams_;
 }
 
@@ -37,9 +38,9 @@ void OpenCalls::EndUnread(absl::Time now, const MayEnd& may_end) {
 }
 
 bool OpenCalls::WaitUntilNone(absl::Time deadline) {
-  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
   const absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithDeadline(absl::Condition(&none), deadline);
+  while (!calls_.empty() && SteadyNow() < deadline) removed_.WaitUntil(&mutex_, deadline);
+  return calls_.empty();
 }
 
 }  // namespace opmill

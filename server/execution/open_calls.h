@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 
@@ -51,6 +52,7 @@ class OpenCalls {
 
  private:
   absl::Mutex mutex_;
+  SteadyCondVar removed_;  // the last call
   absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> streams_ = 0;  // the number of calls that are streams
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/time/clock.h"
 #include "kernels/base/process_memory.h"
+#include "kernels/base/steady_time.h"
 #include "server/host/process_usage.h"
 #include "server/observe/log.h"
 
@@ -57,13 +57,14 @@ Housekeeper::~Housekeeper() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  stops_.SignalAll();
   thread_.join();
 }
 
 void Housekeeper::Run() {
   least_unused_bytes_ = ReadUnusedBytes().value_or(least_unused_bytes_);
   while (!StopsWithinATick()) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     connections_.Check(now);
     WatchMemory(now);
     EndStalled(now);
@@ -73,8 +74,10 @@ void Housekeeper::Run() {
 }
 
 bool Housekeeper::StopsWithinATick() {
+  const absl::Time until = SteadyNow() + kTick;
   const absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kTick);
+  while (!stopping_ && SteadyNow() < until) stops_.WaitUntil(&mutex_, until);
+  return stopping_;
 }
 
 void Housekeeper::WatchMemory(absl::Time now) {

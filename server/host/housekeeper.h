@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
 #include "server/config/options.h"
@@ -58,6 +59,7 @@ class Housekeeper {
   int64_t least_unused_bytes_ = std::numeric_limits<int64_t>::max();  // since the last trim
 
   absl::Mutex mutex_;
+  SteadyCondVar stops_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // declared last: it uses the members above
 };

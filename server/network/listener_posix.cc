@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/server_address.h"
+#include "kernels/base/steady_time.h"
 #include "server/network/connection_socket_posix.h"
 #include "server/network/file_descriptor.h"
 #include "server/network/listener.h"
@@ -109,7 +109,7 @@ class HandingListener final : public Listener {
       if (!peer.has_value()) continue;
       std::unique_ptr<ConnectionSocket> watched = WatchConnection(accepted.number());
       if (watched == nullptr) continue;
-      if (!connections_.Admit(*std::move(peer), std::move(watched), absl::Now())) continue;
+      if (!connections_.Admit(*std::move(peer), std::move(watched), SteadyNow())) continue;
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
       parameters.listener_fd = socket;
       parameters.fd = accepted.Release();

@@ -170,7 +170,7 @@ void AddInFlight(const MetricsSources& from, Families& to) {
         from.executor.callers().count());
   gauge("opmill_connections_open",
         "Connections of callers; 0 on Windows, where only gRPC counts them.",
-        from.connections.open(absl::Now()));
+        from.connections.open(SteadyNow()));
   gauge("opmill_connections_limit", "The most connections.", from.limits.max_connections);
   to.Begin("opmill_refused_connections_total",
            "Connections closed at once because all others were in use.", MetricType::Counter)
@@ -299,7 +299,7 @@ std::string MetricsText(const MetricsSources& sources, bool ready) {
   AddInFlight(sources, families);
   AddCache(sources.cache.statistics(), families);
   AddDevice(sources.device, families);
-  AddProcess(sources.statistics.started(), families);
+  AddProcess(sources.statistics.started_at(), families);
   return prometheus::TextSerializer().Serialize(families.all());
 }
 

@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "server/observe/histogram.h"
 
@@ -128,10 +128,12 @@ class Statistics {
     return refusal_times_;
   }
   uint64_t in_stage(Stage stage) const { return in_stage_[static_cast<size_t>(stage)]; }
-  absl::Time started() const { return started_; }
+  absl::Time started_at() const { return started_at_; }  // the time of day
+  absl::Duration uptime() const { return SteadyNow() - started_; }
 
  private:
-  const absl::Time started_ = absl::Now();
+  const absl::Time started_at_ = absl::Now();
+  const absl::Time started_ = SteadyNow();
   std::array<std::atomic<uint64_t>, kOpenStages> in_stage_ = {};
   StatusCounts refusals_ = {};
   std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/base/steady_time.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
@@ -358,7 +358,7 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
 }
 
 void InferRequest::CountFailure() const {
-  if (model_ != nullptr) model_->statistics->AddFailure(absl::Now() - arrived_);
+  if (model_ != nullptr) model_->statistics->AddFailure(SteadyNow() - arrived_);
 }
 
 }  // namespace opmill::oip

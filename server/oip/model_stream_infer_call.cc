@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "inference/grpc_service.pb.h"
+#include "kernels/base/steady_time.h"
 #include "server/api/call_context.h"
 #include "server/api/out_of_memory.h"
 
@@ -34,7 +34,7 @@ ModelStreamInferCall::ModelStreamInferCall(grpc::CallbackServerContext& context,
 
 void ModelStreamInferCall::Advance() {
   const absl::MutexLock lock(&mutex_);
-  const InferStreamState::Actions actions = state_.Advance(absl::Now());
+  const InferStreamState::Actions actions = state_.Advance(SteadyNow());
   if (actions.write.has_value()) Write(*actions.write);
   if (actions.finish.has_value()) End(*actions.finish, state_.requests());
   if (actions.read) StartRead(&read_);
@@ -78,7 +78,7 @@ void ModelStreamInferCall::OnReadDone(bool ok) {
 
 void ModelStreamInferCall::HandleRequest() {
   CountPayload(read_);
-  const absl::Time arrived = absl::Now();
+  const absl::Time arrived = SteadyNow();
   const auto request = std::make_shared<InferRequest>();
   std::optional<uint64_t> number;
   {

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 _RELEASE = ROOT / "build" / "release"
@@ -94,6 +95,12 @@ class ServerProcess:
             if not found:
                 raise AssertionError(f"the server logged no such line, but {self._lines[-20:]}")
             return found[0]
+
+    def wait_until(self, condition, seconds=120):
+        until = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < until, self.lines()[-5:]
+            time.sleep(0.01)
 
     def signal(self, number):
         self._process.send_signal(number)

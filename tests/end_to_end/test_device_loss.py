@@ -2,7 +2,6 @@
 ready until it has a new device, and then returns right results."""
 
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -53,12 +52,6 @@ class DeviceLoss(unittest.TestCase):
     def resets(self):
         return self.stub.GetStatistics(api.sv.GetStatisticsRequest(), timeout=10).device.resets
 
-    def wait_until(self, condition, seconds=60):
-        until = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), until, self.server.lines()[-5:])
-            time.sleep(0.01)
-
     def test_is_reported_and_recovered_from(self):
         load = Load(self.server.address, ARRAY, callers=3, streams=3)
         self.addCleanup(load.stop)
@@ -70,16 +63,16 @@ class DeviceLoss(unittest.TestCase):
         self.faults.begin("no_device")
         self.faults.begin("lose_device")
         self.server.wait_for(lambda line: line.get("event") == "device_lost")
-        self.wait_until(lambda: self.readyz() == (503, "device lost\n"))
-        self.wait_until(lambda: self.serving() == NOT_SERVING)
-        self.wait_until(lambda: min(load.refused.values()) > 5)
+        self.server.wait_until(lambda: self.readyz() == (503, "device lost\n"))
+        self.server.wait_until(lambda: self.serving() == NOT_SERVING)
+        self.server.wait_until(lambda: min(load.refused.values()) > 5)
         self.assertEqual((self.readyz()[0], self.serving(), self.resets()), (503, NOT_SERVING, 0))
 
         self.faults.end("no_device")
         back = self.server.wait_for(lambda line: line.get("event") == "device_back")
         self.assertEqual(back["resets"], 1)
-        self.wait_until(lambda: self.readyz() == (200, "ready\n"))
-        self.wait_until(lambda: self.serving() == SERVING)
+        self.server.wait_until(lambda: self.readyz() == (200, "ready\n"))
+        self.server.wait_until(lambda: self.serving() == SERVING)
         load.wait_for_good(50)
         load.stop()
         self.assertEqual(load.wrong, [])
@@ -92,7 +85,7 @@ class DeviceLoss(unittest.TestCase):
         resident, descriptors, threads = [], [], []
         for reset in range(1, RESETS + 1):
             self.faults.begin("lose_device")
-            self.wait_until(lambda want=reset: self.resets() == want)
+            self.server.wait_until(lambda want=reset: self.resets() == want)
             load.wait_for_good(20)
             resident.append(self.server.status_bytes("VmRSS"))
             descriptors.append(self.server.open_descriptors())
@@ -143,6 +136,6 @@ class DeviceLoss(unittest.TestCase):
         print(refusal.sentence)
         self.assertEqual(refusal.code, grpc.StatusCode.UNAVAILABLE)
         self.assertGreater(refusal.retry_seconds, 0)
-        self.wait_until(lambda: self.resets() == 1)
+        self.server.wait_until(lambda: self.resets() == 1)
         good = api.execute(self.stub, OPERATOR, DATA)
         np.testing.assert_array_equal(arrays.array_of(good), EXPECTED)

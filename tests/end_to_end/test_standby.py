@@ -52,12 +52,6 @@ class Standby(unittest.TestCase):
         return self.health.Check(health_pb2.HealthCheckRequest(service=api.SERVICE),
                                  timeout=60).status
 
-    def wait_until(self, condition, seconds=120):
-        until = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), until, self.server.lines()[-5:])
-            time.sleep(0.01)
-
     def lose_devices_under(self, *loads):
         for load in loads:
             self.addCleanup(load.stop)
@@ -79,18 +73,18 @@ class Standby(unittest.TestCase):
         self.assertEqual(scrape.value("opmill_device_on_standby"), 1)
         self.assertEqual(scrape.value("opmill_ready"), 1)
         self.faults.end("no_device")
-        self.wait_until(lambda: self.device().resets == 1)
+        self.server.wait_until(lambda: self.device().resets == 1)
 
         for loss in range(2, LOSSES + 1):
             time.sleep(SECONDS_BETWEEN_LOSSES)
             self.faults.begin("lose_device")
-            self.wait_until(lambda want=loss: self.device().resets == want)
-        self.wait_until(lambda: not self.info().on_standby)
+            self.server.wait_until(lambda want=loss: self.device().resets == want)
+        self.server.wait_until(lambda: not self.info().on_standby)
         for load in loads:
             load.wait_for_good(10)
             load.stop()
 
-        self.wait_until(lambda: self.readyz() == (200, "ready\n"))
+        self.server.wait_until(lambda: self.readyz() == (200, "ready\n"))
         self.assertEqual(self.serving(), SERVING)
         device = self.device()
         print(f"{LOSSES} losses: {[load.good for load in loads]} good, of them "

@@ -6,9 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -145,10 +146,10 @@ TEST(OperatorCache, EndsAWaitAtItsDeadline) {
   };
   std::thread first([&cache] {
     // Its own compilation is not interrupted.
-    EXPECT_TRUE(cache->Get(SumOf(9), absl::Now() + absl::Milliseconds(1)).ok());
+    EXPECT_TRUE(cache->Get(SumOf(9), SteadyNow() + absl::Milliseconds(1)).ok());
   });
   while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
-  const absl::Status late = cache->Get(SumOf(9), absl::Now() + absl::Milliseconds(20)).status();
+  const absl::Status late = cache->Get(SumOf(9), SteadyNow() + absl::Milliseconds(20)).status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.message()), StartsWith("The deadline passed after "));
   EXPECT_THAT(std::string(late.message()),

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "kernels/base/steady_time.h"
 
 namespace opmill {
 namespace {
@@ -18,9 +18,9 @@ TEST(DeadlineTimer, CallsBackInTheOrderOfTheTimesAndNotBeforeThem) {
   DeadlineTimer timer;
   std::vector<int> order;  // used by the timer's thread until `last`
   absl::Notification last;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   timer.Add(start + absl::Milliseconds(60), [&] {
-    EXPECT_GE(absl::Now(), start + absl::Milliseconds(60));
+    EXPECT_GE(SteadyNow(), start + absl::Milliseconds(60));
     order.push_back(3);
     last.Notify();
   });
@@ -42,10 +42,10 @@ TEST(DeadlineTimer, NeverCallsBackForInfiniteFuture) {
 TEST(DeadlineTimer, AnEarlierTimeIsNotDelayedByALaterOne) {
   DeadlineTimer timer;
   // Beyond the range of the system clock.
-  timer.Add(absl::Now() + absl::Hours(24 * 365 * 1000), [] { FAIL(); });
+  timer.Add(SteadyNow() + absl::Hours(24 * 365 * 1000), [] { FAIL(); });
   absl::SleepFor(absl::Milliseconds(20));
   absl::Notification called;
-  timer.Add(absl::Now() + absl::Milliseconds(20), [&called] { called.Notify(); });
+  timer.Add(SteadyNow() + absl::Milliseconds(20), [&called] { called.Notify(); });
   EXPECT_TRUE(called.WaitForNotificationWithTimeout(kLong));
 }
 
@@ -53,23 +53,23 @@ TEST(DeadlineTimer, ReleasesRemovedCallbacks) {
   DeadlineTimer timer;
   const auto held = std::make_shared<int>(7);
   const auto handle =
-      timer.Add(absl::Now() + absl::Milliseconds(50), [held] { FAIL() << "was removed"; });
+      timer.Add(SteadyNow() + absl::Milliseconds(50), [held] { FAIL() << "was removed"; });
   EXPECT_EQ(held.use_count(), 2);
   timer.Remove(handle);
   EXPECT_EQ(held.use_count(), 1);
   timer.Remove(handle);
   absl::Notification later;
-  timer.Add(absl::Now() + absl::Milliseconds(80), [&later] { later.Notify(); });
+  timer.Add(SteadyNow() + absl::Milliseconds(80), [&later] { later.Notify(); });
   EXPECT_TRUE(later.WaitForNotificationWithTimeout(kLong));
 }
 
 TEST(DeadlineTimer, CallbacksMayUseTheTimer) {
   DeadlineTimer timer;
   absl::Notification called;
-  const auto victim = timer.Add(absl::Now() + absl::Milliseconds(100), [] { FAIL(); });
-  timer.Add(absl::Now(), [&] {
+  const auto victim = timer.Add(SteadyNow() + absl::Milliseconds(100), [] { FAIL(); });
+  timer.Add(SteadyNow(), [&] {
     timer.Remove(victim);
-    timer.Add(absl::Now(), [&called] { called.Notify(); });
+    timer.Add(SteadyNow(), [&called] { called.Notify(); });
   });
   EXPECT_TRUE(called.WaitForNotificationWithTimeout(kLong));
   absl::SleepFor(absl::Milliseconds(120));
@@ -79,7 +79,7 @@ TEST(DeadlineTimer, DestructorDoesNotCallPendingCallbacks) {
   const auto held = std::make_shared<int>(7);
   {
     DeadlineTimer timer;
-    for (int i = 0; i < 100; ++i) timer.Add(absl::Now() + absl::Hours(1), [held] { FAIL(); });
+    for (int i = 0; i < 100; ++i) timer.Add(SteadyNow() + absl::Hours(1), [held] { FAIL(); });
   }
   EXPECT_EQ(held.use_count(), 1);
 }

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
 #if OPMILL_CPU_DEVICE
+#include "kernels/base/steady_time.h"
 #include "kernels/cpu/cpu_device.h"
 #endif
 #include "kernels/operators/hardmax/hardmax_desc.h"
@@ -213,11 +214,11 @@ TEST_F(EndAtStage, TheDeadlineEndsItWhereverItIs) {
     Restart({});
     Caller caller;
     const absl::Time deadline =
-        absl::Now() + absl::Milliseconds(800);  // that Reach keeps on a busy machine
+        SteadyNow() + absl::Milliseconds(800);  // that Reach keeps on a busy machine
     const auto execution = Reach(where, caller, deadline);
     ASSERT_NE(execution, nullptr);
     WaitUntil([&] { return !execution->status().ok(); });
-    EXPECT_GE(absl::Now(), deadline);
+    EXPECT_GE(SteadyNow(), deadline);
     EXPECT_EQ(execution->status(), absl::DeadlineExceededError("The execution's time is over."));
     Release(where);
     WaitUntil([&] { return caller.ready == 1; });
@@ -274,7 +275,7 @@ TEST_F(EndAtStage, TellsTheCallerBeforeItSubmitsTheNextOne) {
 
 TEST_F(ExecutorTest, RefusesADeadlineThatHasPassed) {
   Caller caller;
-  const absl::Status status = TryBegin(caller.Ask(SumOf(5), absl::Now())).status();
+  const absl::Status status = TryBegin(caller.Ask(SumOf(5), SteadyNow())).status();
   EXPECT_EQ(status,
             absl::DeadlineExceededError("The execution's time is over before it could begin."));
   EXPECT_EQ(caller.ready, 0);

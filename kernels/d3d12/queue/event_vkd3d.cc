@@ -1,10 +1,12 @@
 #include "kernels/d3d12/queue/event_vkd3d.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/d3d12/queue/event.h"
 
 namespace opmill {
@@ -14,6 +16,7 @@ namespace {
 // wait was abandoned together with the device.
 struct Events {
   absl::Mutex mutex;
+  SteadyCondVar changed;
   uintptr_t last ABSL_GUARDED_BY(mutex) = 0;
   absl::flat_hash_map<HANDLE, bool> signaled ABSL_GUARDED_BY(mutex);
 };
@@ -30,6 +33,7 @@ HRESULT SignalEvent(HANDLE handle) {
   absl::MutexLock lock(&events.mutex);
   const auto found = events.signaled.find(handle);
   if (found != events.signaled.end()) found->second = true;
+  events.changed.SignalAll();
   return S_OK;
 }
 
@@ -49,12 +53,11 @@ Event::~Event() {
 bool Event::Wait(absl::Duration timeout) {
   Events& events = AllEvents();
   absl::MutexLock lock(&events.mutex);
-  const auto signaled = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(events.mutex) {
-    return events.signaled[handle_];
-  };
-  if (!events.mutex.AwaitWithTimeout(absl::Condition(&signaled), timeout)) return false;
-  events.signaled[handle_] = false;
-  return true;
+  const absl::Time deadline = SteadyNow() + timeout;
+  while (!events.signaled[handle_] && SteadyNow() < deadline) {
+    events.changed.WaitUntil(&events.mutex, deadline);
+  }
+  return std::exchange(events.signaled[handle_], false);
 }
 
 }  // namespace opmill

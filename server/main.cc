@@ -10,7 +10,7 @@
 #include "kernels/base/process_io.h"
 #include "kernels/base/process_memory.h"
 #include "kernels/d3d12/adapter/adapters.h"
-#include "server/config/flags.h"
+#include "server/flags/flags.h"
 #include "server/host/stop_signal.h"
 #include "server/host/system_service.h"
 #include "server/observe/log.h"

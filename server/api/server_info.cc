@@ -7,6 +7,7 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "proto/duration.h"
 #include "server/api/request_decoder.h"
+#include "server/config/version.h"
 
 namespace opmill {
 namespace {

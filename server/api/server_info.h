@@ -10,8 +10,6 @@
 
 namespace opmill {
 
-inline constexpr char kVersion[] = OPMILL_VERSION;
-
 void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerInfoResponse& to);
 
 // Everything except the cache, the device, and (in `in_flight`) executions, streams and bytes,

@@ -1,4 +1,4 @@
-// The options of the server. server/config/flags.h sets them from the command line.
+// The options of the server. server/flags/flags.h sets them from the command line.
 #ifndef OPMILL_SERVER_CONFIG_OPTIONS_H_
 #define OPMILL_SERVER_CONFIG_OPTIONS_H_
 

@@ -10,6 +10,7 @@
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/server_info.h"
+#include "server/config/version.h"
 #include "server/oip/model_infer_call.h"
 #include "server/oip/model_stream_infer_call.h"
 #include "server/shared_memory/shared_tensors.h"

@@ -11,7 +11,7 @@
 #include "kernels/base/server_address.h"
 #include "server/access/access_tokens.h"
 #include "server/api/trace_context.h"
-#include "server/config/flag_files.h"
+#include "server/flags/flag_files.h"
 #include "server/network/listen_address.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/scratch_directory.h"

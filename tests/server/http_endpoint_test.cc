@@ -1,6 +1,6 @@
 // Tests with pages larger than the socket buffers; tests/end_to_end/test_http_endpoint.py has the
 // rest.
-#include "server/observe/http_endpoint.h"
+#include "server/metrics/http_endpoint.h"
 
 #include <array>
 #include <string>

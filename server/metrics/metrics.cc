@@ -1,4 +1,4 @@
-#include "server/observe/metrics.h"
+#include "server/metrics/metrics.h"
 
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
-#include "server/api/server_info.h"
+#include "server/config/version.h"
 #include "server/host/process_usage.h"
 
 namespace opmill {

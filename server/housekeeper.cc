@@ -1,4 +1,4 @@
-#include "server/host/housekeeper.h"
+#include "server/housekeeper.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "server/observe/http_endpoint.h"
+#include "server/metrics/http_endpoint.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Serves a few pages over HTTP, for probes and monitoring.
-#ifndef OPMILL_SERVER_OBSERVE_HTTP_ENDPOINT_H_
-#define OPMILL_SERVER_OBSERVE_HTTP_ENDPOINT_H_
+#ifndef OPMILL_SERVER_METRICS_HTTP_ENDPOINT_H_
+#define OPMILL_SERVER_METRICS_HTTP_ENDPOINT_H_
 
 #include <functional>
 #include <map>
@@ -37,4 +37,4 @@ class HttpEndpoint {
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_OBSERVE_HTTP_ENDPOINT_H_
+#endif  // OPMILL_SERVER_METRICS_HTTP_ENDPOINT_H_

@@ -1,14 +1,14 @@
 // The server's HTTP pages: /metrics for Prometheus, /healthz and /readyz for orchestrators.
-#ifndef OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
-#define OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
+#ifndef OPMILL_SERVER_METRICS_METRICS_ENDPOINT_H_
+#define OPMILL_SERVER_METRICS_METRICS_ENDPOINT_H_
 
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/observe/http_endpoint.h"
-#include "server/observe/metrics.h"
+#include "server/metrics/http_endpoint.h"
+#include "server/metrics/metrics.h"
 
 namespace opmill {
 
@@ -24,4 +24,4 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_OBSERVE_METRICS_ENDPOINT_H_
+#endif  // OPMILL_SERVER_METRICS_METRICS_ENDPOINT_H_

@@ -1,6 +1,6 @@
 // --flagfile=FILE[,FILE...]: files of flags, one flag per line, in UTF-8.
-#ifndef OPMILL_SERVER_CONFIG_FLAG_FILES_H_
-#define OPMILL_SERVER_CONFIG_FLAG_FILES_H_
+#ifndef OPMILL_SERVER_FLAGS_FLAG_FILES_H_
+#define OPMILL_SERVER_FLAGS_FLAG_FILES_H_
 
 #include <string>
 #include <vector>
@@ -15,4 +15,4 @@ absl::StatusOr<std::vector<std::string>> WithFlagFiles(const std::vector<std::st
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_CONFIG_FLAG_FILES_H_
+#endif  // OPMILL_SERVER_FLAGS_FLAG_FILES_H_

@@ -1,7 +1,7 @@
 // Sets flags that abseil declares, from the environment and the command line. Unlike abseil's own
 // parser it returns errors, with suggestions, and its help page lists no flags of libraries.
-#ifndef OPMILL_SERVER_CONFIG_FLAG_PARSER_H_
-#define OPMILL_SERVER_CONFIG_FLAG_PARSER_H_
+#ifndef OPMILL_SERVER_FLAGS_FLAG_PARSER_H_
+#define OPMILL_SERVER_FLAGS_FLAG_PARSER_H_
 
 #include <map>
 #include <string>
@@ -34,4 +34,4 @@ std::string FlagTable(const FlagsByName& flags);
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_CONFIG_FLAG_PARSER_H_
+#endif  // OPMILL_SERVER_FLAGS_FLAG_PARSER_H_

@@ -1,8 +1,8 @@
 // The command line of opmill-server. Every flag can also be set in the environment (--drain_timeout
 // as OPMILL_DRAIN_TIMEOUT) and in files (--flagfile). The command line overrides files, and files
 // override the environment.
-#ifndef OPMILL_SERVER_CONFIG_FLAGS_H_
-#define OPMILL_SERVER_CONFIG_FLAGS_H_
+#ifndef OPMILL_SERVER_FLAGS_FLAGS_H_
+#define OPMILL_SERVER_FLAGS_FLAGS_H_
 
 #include <string>
 #include <vector>
@@ -30,4 +30,4 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_CONFIG_FLAGS_H_
+#endif  // OPMILL_SERVER_FLAGS_FLAGS_H_

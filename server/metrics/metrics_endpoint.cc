@@ -1,4 +1,4 @@
-#include "server/observe/metrics_endpoint.h"
+#include "server/metrics/metrics_endpoint.h"
 
 #include <chrono>
 #include <utility>

@@ -1,7 +1,7 @@
 // Background maintenance: stalled calls, connections that flood the server, memory that is no
 // longer needed, and the limit on the memory of the process as a whole.
-#ifndef OPMILL_SERVER_HOST_HOUSEKEEPER_H_
-#define OPMILL_SERVER_HOST_HOUSEKEEPER_H_
+#ifndef OPMILL_SERVER_HOUSEKEEPER_H_
+#define OPMILL_SERVER_HOUSEKEEPER_H_
 
 #include <cstdint>
 #include <limits>
@@ -66,4 +66,4 @@ class Housekeeper {
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_HOST_HOUSEKEEPER_H_
+#endif  // OPMILL_SERVER_HOUSEKEEPER_H_

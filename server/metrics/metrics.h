@@ -1,6 +1,6 @@
 // The page for Prometheus: the values of GetStatistics, and those of the process.
-#ifndef OPMILL_SERVER_OBSERVE_METRICS_H_
-#define OPMILL_SERVER_OBSERVE_METRICS_H_
+#ifndef OPMILL_SERVER_METRICS_METRICS_H_
+#define OPMILL_SERVER_METRICS_METRICS_H_
 
 #include <string>
 
@@ -31,4 +31,4 @@ std::string MetricsText(const MetricsSources& sources, bool ready);
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_OBSERVE_METRICS_H_
+#endif  // OPMILL_SERVER_METRICS_METRICS_H_

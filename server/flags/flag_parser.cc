@@ -1,4 +1,4 @@
-#include "server/config/flag_parser.h"
+#include "server/flags/flag_parser.h"
 
 #include <cstdint>
 #include <optional>

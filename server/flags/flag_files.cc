@@ -1,4 +1,4 @@
-#include "server/config/flag_files.h"
+#include "server/flags/flag_files.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/config/flags.h"
+#include "server/flags/flags.h"
 
 #include <cstdint>
 #include <limits>
@@ -15,12 +15,12 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/nearest.h"
 #include "kernels/d3d12/shader/bytecode_cache.h"
-#include "server/api/server_info.h"
 #include "server/config/byte_size.h"
 #include "server/config/caller_limits.h"
-#include "server/config/flag_files.h"
-#include "server/config/flag_parser.h"
 #include "server/config/memory_plan.h"
+#include "server/config/version.h"
+#include "server/flags/flag_files.h"
+#include "server/flags/flag_parser.h"
 #include "server/host/host_memory.h"
 #include "server/network/listen_address.h"
 
@@ -157,7 +157,7 @@ absl::Status CheckBytes(absl::string_view flag, uint64_t value, uint64_t least, 
 FlagsByName OurFlags() {
   FlagsByName flags;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (absl::EndsWith(flag->Filename(), "server/config/flags.cc")) flags.emplace(name, flag);
+    if (absl::EndsWith(flag->Filename(), "server/flags/flags.cc")) flags.emplace(name, flag);
   }
   return flags;
 }

@@ -11,6 +11,8 @@ option(OPMILL_PRECOMPILE_HEADERS "Parse common headers of libraries once" ${defa
 function(opmill_precompile target headers)
   if(OPMILL_PRECOMPILE_HEADERS)
     target_precompile_headers(${target} REUSE_FROM opmill_${headers}_headers)
+    # gcc 12 does not know any more that these headers are the system's, and warns about <string>.
+    target_compile_options(${target} PRIVATE -Wno-stringop-overread)
   endif()
 endfunction()
 

@@ -12,7 +12,7 @@ function(opmill_precompile target headers)
   if(OPMILL_PRECOMPILE_HEADERS)
     target_precompile_headers(${target} REUSE_FROM opmill_${headers}_headers)
     # gcc 12 does not know any more that these headers are the system's, and warns about <string>.
-    target_compile_options(${target} PRIVATE -Wno-stringop-overread)
+    target_compile_options(${target} PRIVATE -Wno-stringop-overread -Wno-array-bounds)
   endif()
 endfunction()
 

@@ -112,6 +112,20 @@ TEST(Nearest, FindsWordsWithOneOrTwoTypos) {
   EXPECT_EQ(Nearest("heatlh", verbs), "health");
   EXPECT_EQ(Nearest("serve", verbs), "");
   EXPECT_EQ(Nearest("", verbs), "");
+  EXPECT_EQ(Nearest("max_exectuions_per_steram", {"max_executions", "max_executions_per_stream"}),
+            "max_executions_per_stream");
+}
+
+TEST(Nearest, ShortWordsHaveTheSameFirstLetter) {
+  EXPECT_EQ(Nearest("cup", {"auto", "cpu"}), "cpu");
+  EXPECT_EQ(Nearest("gpu", {"auto", "cpu"}), "");
+}
+
+TEST(Nearest, DoesNotCompareLongWords) {
+  const std::string longest(64, 'x');
+  EXPECT_EQ(Nearest(longest.substr(1), {longest}), longest);
+  EXPECT_EQ(Nearest(longest + "x", {longest}), "");
+  EXPECT_EQ(Nearest(longest, {longest + "x"}), "");
 }
 
 TEST(HelpPage, NamesEveryFlagOfAVerb) {

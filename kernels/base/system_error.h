@@ -7,8 +7,8 @@
 
 namespace opmill {
 
-// "<what>: <the system's reason>." `error` is errno, or GetLastError() on Windows. NotFound if there
-// is no file of that name.
+// "<what>: <the system's reason>." `error` is errno, or GetLastError() on Windows. NotFound if
+// there is no file of that name.
 absl::Status SystemError(absl::string_view what, int error);
 
 }  // namespace opmill

@@ -97,8 +97,7 @@ std::optional<ConnectionPeer> PeerOf(int accepted) {
     if (v6.sin6_scope_id != 0) absl::StrAppend(&host, "%", v6.sin6_scope_id);
     return ConnectionPeer{.name = absl::StrCat("ipv6:[", host, "]:", port), .address = host};
   }
-  ConnectionPeer peer = {
-      .name = UnixPeerName(accepted), .address = "unix", .is_named = false};
+  ConnectionPeer peer = {.name = UnixPeerName(accepted), .address = "unix", .is_named = false};
   ucred credentials = {};
   bytes = sizeof(credentials);
   if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return std::nullopt;

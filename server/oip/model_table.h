@@ -25,13 +25,12 @@ struct IndexEntry {
 
 // The built-in models and those of a repository: a folder with one folder for each model, which has
 // a config.pbtxt. The repository is read again when it changes. If a configuration is invalid, a
-// warning is logged, and the model stays as it was; if the repository has more than 4096 entries, all
-// models stay. At most 1024 models are configured.
-// Thread-safe.
+// warning is logged, and the model stays as it was; if the repository has more than 4096 entries,
+// all models stay. At most 1024 models are configured. Thread-safe.
 class ModelTable {
  public:
-  // An empty path: no repository. NotFound if it is not a folder, ResourceExhausted if it has too many
-  // entries. Paths are UTF-8.
+  // An empty path: no repository. NotFound if it is not a folder, ResourceExhausted if it has too
+  // many entries. Paths are UTF-8.
   static absl::StatusOr<std::unique_ptr<ModelTable>> Create(const std::string& repository);
 
   // NotFound if there is no model with this name and version; if its configuration is the reason,

@@ -25,8 +25,9 @@ absl::StatusOr<std::string> SegmentName(absl::string_view key) {
                         });
   if (is_valid) return std::string(name);
   return InvalidField(
-      "key", absl::StrCat("key ", Quoted(key), " is not the name of a shared memory segment: 1 to ",
-                          kMostSegmentNameBytes, " bytes after an optional slash, without slashes."));
+      "key",
+      absl::StrCat("key ", Quoted(key), " is not the name of a shared memory segment: 1 to ",
+                   kMostSegmentNameBytes, " bytes after an optional slash, without slashes."));
 }
 
 // `whole` names what has `size` bytes.

@@ -1,22 +1,17 @@
 #include <windows.h>
 
-#include <system_error>
-
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/mapped_file.h"
+#include "kernels/base/system_error.h"
 #include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {
 
 absl::Status LastError(const std::string& path, const char* what) {
-  const DWORD error = GetLastError();
-  const absl::StatusCode code = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND
-                                    ? absl::StatusCode::kNotFound
-                                    : absl::StatusCode::kUnknown;
-  return absl::Status(code, absl::StrCat(path, " cannot be ", what, ": ",
-                                         std::system_category().message(static_cast<int>(error))));
+  const auto error = static_cast<int>(GetLastError());
+  return SystemError(absl::StrCat(path, " cannot be ", what), error);
 }
 
 }  // namespace

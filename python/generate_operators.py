@@ -5,6 +5,8 @@ message: inputs, then attributes. The tables below list the exceptions.
 """
 
 import dataclasses
+import pathlib
+import runpy
 import textwrap
 
 from contract_reader import ENUM, MESSAGE, PACKAGE, REPEATED, Contract
@@ -20,9 +22,10 @@ DEFAULTS = {"hardmax.axes": "-1"}
 # Parameters that replace an attribute: name, type, default, and the expression of the attribute.
 REPLACED = {"top_k.axis_direction": ("largest", "bool", "True",
                                      '"decreasing" if largest else "increasing"')}
-# NumPy's names of reduce's functions.
-SHORT_FORMS = {"average": "mean", "multiply": "prod"}
-FUNCTION_ALIASES = ("mean", "prod", "logsumexp")
+# Of functions of reduce: the tables of the package.
+_TABLES = runpy.run_path(str(pathlib.Path(__file__).parent / "src" / "opmill" / "_names.py"))
+SHORT_FORMS = _TABLES["SHORT_FORMS"]
+FUNCTION_ALIASES = _TABLES["FUNCTION_ALIASES"]
 # Added to the comments of the contract.
 REMARKS = {"cumulative_summation": "Unlike NumPy's cumsum, it takes the last axis by default."}
 

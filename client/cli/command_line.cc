@@ -122,8 +122,8 @@ std::string HelpPage(absl::Span<const Verb* const> verbs) {
       "\nExit codes: 0 success; 1 refused or failed; 2 invalid command line; 3 no server "
       "at that address.\nThe server address is --server, else OPMILL_SERVER, else "
       "127.0.0.1:50051.\n--server, --tls..., --token_file, --insecure, --deadline and "
-      "--json may also precede the verb.\nWith --json, errors are JSON too, on "
-      "stderr.\n");
+      "--json may also precede the verb.\nWith --json, errors and warnings are "
+      "JSON too, on stderr.\n");
   return page;
 }
 

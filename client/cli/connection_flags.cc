@@ -5,14 +5,18 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/channel.h"
 #include "client/mapped_file.h"
 #include "client/names.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+#include "kernels/base/nearest.h"
 #include "kernels/base/process_io.h"
 
 namespace opmill {
@@ -60,6 +64,18 @@ std::string ServerOf(const CommandLine& line) {
   if (const auto server = line.Get("server")) return *server;
   const std::string server = Environment("OPMILL_SERVER").value_or("");
   return server.empty() ? kDefaultServer : server;
+}
+
+// The server's variables, which are not misspellings of these, may be set too.
+void WarnOfMisspelledVariables() {
+  constexpr absl::string_view kPrefix = "OPMILL_";
+  const std::vector<std::string> known = {"SERVER", "TOKEN"};
+  for (const std::string& variable : EnvironmentNames()) {
+    absl::string_view name = variable;
+    if (!absl::ConsumePrefix(&name, kPrefix) || absl::c_linear_search(known, name)) continue;
+    const std::string meant = DidYouMean(name, known, kPrefix);
+    if (!meant.empty()) Warn(absl::StrCat(Excerpt(variable), " has no effect.", meant));
+  }
 }
 
 // How the user can fix a failed connection.
@@ -114,6 +130,7 @@ std::optional<v1::FeatureLevel> ReadFeatureLevel(FlagReader& flags) {
 
 std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
   const CommandLine& line = flags.line();
+  WarnOfMisspelledVariables();
   Endpoint endpoint{ServerOf(line), {}};
   ClientOptions& options = endpoint.options;
   options.timeout = flags.Time("deadline", absl::InfiniteDuration());

@@ -55,6 +55,13 @@ int ReportError(const absl::Status& refusal, absl::string_view hint, ExitCode ex
   return exit_code;
 }
 
+void Warn(absl::string_view sentence) {
+  const std::string text =
+      errors_are_json ? absl::StrCat("{\"warning\":{\"message\":", JsonString(sentence), "}}")
+                      : absl::StrCat("opmill: ", sentence);
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 int Fail(const absl::Status& status) {
   return ReportError(status,
                      absl::IsUnauthenticated(status)

@@ -18,6 +18,9 @@ void WriteErrorsAsJson();
 // Writes the error and, on a separate line, the hint to stderr. Returns `exit_code`.
 int ReportError(const absl::Status& status, absl::string_view hint, ExitCode exit_code);
 
+// Writes the sentence to stderr; as JSON: {"warning":{"message":"..."}}.
+void Warn(absl::string_view sentence);
+
 // Returns kFailed. If the token was refused, adds a hint about tokens.
 int Fail(const absl::Status& status);
 // Returns kBadCommandLine. The hint refers to the help of the verb.

@@ -48,8 +48,15 @@ std::vector<uint32_t> FlagReader::RequiredSizes(const std::string& flag) {
 absl::Duration FlagReader::Time(const std::string& flag, absl::Duration absent) {
   const std::optional<std::string> text = line_.Get(flag);
   absl::Duration value = absent;
-  if (text && (!absl::ParseDuration(*text, &value) || value <= absl::ZeroDuration())) {
-    Fail(flag, absl::StrCat("\"", *text, "\" is not a duration; write it as 5s, 250ms or 2m."));
+  if (!text) return value;
+  if (!absl::ParseDuration(*text, &value)) {
+    double number = 0;
+    Fail(flag, absl::StrCat("\"", *text, "\" is not a duration; write it as 5s, 250ms or 2m.",
+                            absl::SimpleAtod(*text, &number) && number > 0
+                                ? absl::StrCat(" Did you mean ", *text, "s?")
+                                : ""));
+  } else if (value <= absl::ZeroDuration()) {
+    Fail(flag, absl::StrCat(*text, " is not above 0."));
   }
   return value;
 }

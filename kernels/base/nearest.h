@@ -9,7 +9,8 @@
 
 namespace opmill {
 
-// The candidate that `word` is probably a misspelling of, or "".
+// The candidate that `word` is probably a misspelling of, or "". Words of more than 64 bytes are
+// not compared.
 std::string Nearest(absl::string_view word, const std::vector<std::string>& candidates);
 // " Did you mean X?", or "".
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates,

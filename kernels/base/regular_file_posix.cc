@@ -3,19 +3,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/base/regular_file.h"
+#include "kernels/base/system_error.h"
 
 namespace opmill {
 namespace {
 
-absl::Status NotReadable(absl::string_view subject, int error) {
-  const std::string sentence =
-      absl::StrCat(subject, " cannot be read: ", std::strerror(error), ".");
-  return absl::Status(absl::ErrnoToStatusCode(error), sentence);
+absl::Status NotReadable(absl::string_view subject) {
+  const int error = errno;
+  return SystemError(absl::StrCat(subject, " cannot be read"), error);
 }
 
 }  // namespace
@@ -24,10 +23,10 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t most
                                             absl::string_view subject) {
   // O_NONBLOCK: opening a pipe would wait for a writer.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (file < 0) return NotReadable(subject, errno);
+  if (file < 0) return NotReadable(subject);
   const absl::Cleanup close_file = [file] { close(file); };
   struct stat status = {};
-  if (fstat(file, &status) != 0) return NotReadable(subject, errno);
+  if (fstat(file, &status) != 0) return NotReadable(subject);
   if (!S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(subject, " is not a regular file."));
   }
@@ -41,7 +40,7 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t most
   while (done < size) {
     const ssize_t count = read(file, content.data() + done, size - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return NotReadable(subject, errno);
+    if (count < 0) return NotReadable(subject);
     if (count == 0) break;  // it was truncated meanwhile
     done += static_cast<size_t>(count);
   }

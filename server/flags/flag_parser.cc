@@ -103,8 +103,17 @@ std::vector<std::string> UnknownVariables(const FlagsByName& flags) {
   return sentences;
 }
 
-absl::StatusOr<PageRequest> SetFromArguments(const FlagsByName& flags,
-                                             const std::vector<std::string>& arguments) {
+PageRequest FindPageRequest(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    const Word word = Split(argument);
+    if (word.dashes.empty()) continue;
+    if (word.name == "help" || word.name == "h") return PageRequest::kHelpPage;
+    if (word.name == "version" || word.name == "v") return PageRequest::kVersionPage;
+  }
+  return PageRequest::kNone;
+}
+
+absl::Status SetFromArguments(const FlagsByName& flags, const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     Word word = Split(arguments[i]);
     if (word.dashes.empty()) {
@@ -112,8 +121,6 @@ absl::StatusOr<PageRequest> SetFromArguments(const FlagsByName& flags,
           absl::StrCat("\"", Excerpt(arguments[i], kMostValueBytes),
                        "\" is not a flag; opmill-server takes only flags."));
     }
-    if (word.name == "help" || word.name == "h") return PageRequest::kHelpPage;
-    if (word.name == "version" || word.name == "v") return PageRequest::kVersionPage;
     auto found = flags.find(word.name);
     if (found == flags.end() && !word.value && absl::StartsWith(word.name, "no")) {
       found = flags.find(absl::StripPrefix(word.name, "no"));
@@ -132,7 +139,7 @@ absl::StatusOr<PageRequest> SetFromArguments(const FlagsByName& flags,
     }
     RETURN_IF_ERROR(Set(*found->second, subject, *word.value));
   }
-  return PageRequest::kNone;
+  return absl::OkStatus();
 }
 
 std::string FlagTable(const FlagsByName& flags) {

@@ -24,10 +24,12 @@ std::vector<std::string> UnknownVariables(const FlagsByName& flags);
 
 enum class PageRequest { kNone, kHelpPage, kVersionPage };
 
+// --help, -h, --version or -v, whatever else is there.
+PageRequest FindPageRequest(const std::vector<std::string>& arguments);
+
 // --name=value, --name value, and for booleans --name and --noname, with one dash or two. The last
-// value of a flag applies. Reports --help and --version, without setting further flags.
-absl::StatusOr<PageRequest> SetFromArguments(const FlagsByName& flags,
-                                             const std::vector<std::string>& arguments);
+// value of a flag applies.
+absl::Status SetFromArguments(const FlagsByName& flags, const std::vector<std::string>& arguments);
 
 // The descriptions of the flags.
 std::string FlagTable(const FlagsByName& flags);

@@ -220,13 +220,14 @@ absl::Status ReadLimits(Limits& limits) {
 
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments) {
   const FlagsByName flags = OurFlags();
-  RETURN_IF_ERROR(SetFromEnvironment(flags));
-  ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
-  ASSIGN_OR_RETURN(const PageRequest page, SetFromArguments(flags, arguments));
   CommandLine line;
+  const PageRequest page = FindPageRequest(arguments);
   if (page == PageRequest::kHelpPage) line.page = HelpPage(flags);
   if (page == PageRequest::kVersionPage) line.page = absl::StrCat("opmill-server ", kVersion, "\n");
   if (!line.page.empty()) return line;
+  RETURN_IF_ERROR(SetFromEnvironment(flags));
+  ASSIGN_OR_RETURN(arguments, WithFlagFiles(arguments));
+  RETURN_IF_ERROR(SetFromArguments(flags, arguments));
   line.unknown_variables = UnknownVariables(flags);
   line.log_file = absl::GetFlag(FLAGS_log_file);
   RETURN_IF_ERROR(ReadWord("service", absl::GetFlag(FLAGS_service),

@@ -63,6 +63,15 @@ std::unique_ptr<ConnectionSocket> WatchConnection(int accepted) {
   return std::make_unique<WatchedSocket>(std::move(duplicate));
 }
 
+std::string UnixPeerName(int socket) {
+  uint64_t cookie = 0;
+  socklen_t bytes = sizeof(cookie);
+  if (getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) != 0) {
+    cookie = static_cast<uint64_t>(socket);  // before Linux 4.12
+  }
+  return absl::StrCat("unix:", cookie);
+}
+
 std::optional<ConnectionPeer> PeerOf(int accepted) {
   sockaddr_storage storage = {};
   socklen_t bytes = sizeof(storage);
@@ -88,8 +97,7 @@ std::optional<ConnectionPeer> PeerOf(int accepted) {
     if (v6.sin6_scope_id != 0) absl::StrAppend(&host, "%", v6.sin6_scope_id);
     return ConnectionPeer{.name = absl::StrCat("ipv6:[", host, "]:", port), .address = host};
   }
-  ConnectionPeer peer = {
-      .name = absl::StrCat("unix:", accepted), .address = "unix", .is_named = false};
+  ConnectionPeer peer = {.name = UnixPeerName(accepted), .address = "unix", .is_named = false};
   ucred credentials = {};
   bytes = sizeof(credentials);
   if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return std::nullopt;

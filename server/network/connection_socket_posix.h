@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "server/network/connections.h"
 
@@ -11,6 +12,9 @@ namespace opmill {
 
 // Watches an accepted socket, which the caller keeps. Null if the process cannot open more files.
 std::unique_ptr<ConnectionSocket> WatchConnection(int accepted);
+
+// "unix:12", with a number of the system that no later socket gets, unlike that of the descriptor.
+std::string UnixPeerName(int socket);
 
 // The peer of the socket; nullopt if the connection is already gone.
 std::optional<ConnectionPeer> PeerOf(int accepted);

@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpcpp/grpcpp.h"
+#include "server/network/connection_socket_posix.h"
 #include "server/network/steady_time.h"
 #include "server/network/transport_rules.h"
 #include "server/observe/log.h"
@@ -220,7 +221,7 @@ class Guards {
     std::string peer = WithoutPercentEncoding(grpc_endpoint_get_peer(endpoint));
     std::string address = peer.substr(0, peer.rfind(':'));
     if (absl::StartsWith(peer, "unix:")) {  // as the listener names it
-      peer = absl::StrCat("unix:", grpc_endpoint_get_fd(endpoint));
+      peer = UnixPeerName(grpc_endpoint_get_fd(endpoint));
       address = "unix";
     }
     auto guarded = std::make_unique<GuardedTransport>(std::move(rules), std::move(peer), address);

@@ -4,15 +4,13 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "kernels/base/errors.h"
-#include "kernels/base/excerpt.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/server_info.h"
 #include "server/config/version.h"
 #include "server/oip/model_infer_call.h"
 #include "server/oip/model_stream_infer_call.h"
+#include "server/shared_memory/region_table.h"
 #include "server/shared_memory/shared_tensors.h"
 
 namespace opmill::oip {
@@ -43,11 +41,6 @@ absl::Status NoLogSettings() {
   return absl::UnimplementedError(
       "The log is not set by a call: start the server with --log_level, --log_format and "
       "--log_file.");
-}
-
-absl::Status NoRegion(const std::string& name) {
-  return InvalidField("name", absl::StrCat("name (\"", Excerpt(name),
-                                           "\") is not a registered region of shared memory."));
 }
 
 // The models that a request means: all of them if it names none.

@@ -21,6 +21,12 @@ namespace {
 constexpr char kConfigName[] = "config.pbtxt";
 constexpr size_t kMostConfigBytes = size_t{64} << 10;
 constexpr size_t kMostModels = 1024;
+constexpr size_t kMostEntries = 4096;  // of the repository; looking at one takes microseconds
+
+// Hidden folders, and what a file system keeps at its root.
+bool IsIgnored(absl::string_view name) {
+  return absl::StartsWith(name, ".") || name == "lost+found";
+}
 
 std::vector<std::string> Values(const std::map<std::string, std::string>& map) {
   std::vector<std::string> values;
@@ -36,28 +42,44 @@ absl::StatusOr<std::unique_ptr<ModelTable>> ModelTable::Create(const std::string
     return absl::NotFoundError(
         absl::StrCat("--model_repository is \"", repository, "\", which is not a folder."));
   }
-  return std::unique_ptr<ModelTable>(new ModelTable(repository));
+  std::unique_ptr<ModelTable> table(new ModelTable(repository));
+  if (!repository.empty()) RETURN_IF_ERROR(table->Watch());
+  return table;
 }
 
 ModelTable::ModelTable(const std::string& repository) : repository_(repository) {
   for (const std::shared_ptr<const Model>& model : BuiltInModels()) {
     built_in_.emplace(model->name, model);
   }
-  if (repository_.empty()) return;
-  Load();
-  watched_ =
-      std::make_unique<WatchedFiles>([this] { return Values(ConfigPaths()); }, [this] { Load(); });
 }
 
-std::map<std::string, std::string> ModelTable::ConfigPaths() const {
-  std::map<std::string, std::string> paths;
+absl::Status ModelTable::Watch() {
+  RETURN_IF_ERROR(Load());
+  const auto paths = [this] { return Values(ConfigPaths().value_or(Paths())); };
+  watched_ = std::make_unique<WatchedFiles>(paths, [this] {
+    const absl::Status loaded = Load();
+    if (!loaded.ok()) {
+      LogLine(LogLevel::kWarning, "models").Add("repository", repository_).Add(loaded);
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelTable::Paths> ModelTable::ConfigPaths() const {
+  Paths paths;
+  size_t entries = 0;
   std::error_code error;
-  for (std::filesystem::directory_iterator folder(PathOf(repository_), error), end;
-       !error && folder != end; folder.increment(error)) {
-    const std::string name = Utf8Name(folder->path().filename());
+  for (std::filesystem::directory_iterator entry(PathOf(repository_), error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (++entries > kMostEntries) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "--model_repository is \"", repository_, "\", which has more than ", kMostEntries,
+          " entries; it must be a folder with one folder for each model."));
+    }
+    const std::string name = Utf8Name(entry->path().filename());
     std::error_code ignored;
-    if (absl::StartsWith(name, ".") || !folder->is_directory(ignored)) continue;
-    paths.emplace(name, Utf8Name(folder->path() / kConfigName));
+    if (IsIgnored(name) || !entry->is_directory(ignored)) continue;
+    paths.emplace(name, Utf8Name(entry->path() / kConfigName));
   }
   return paths;
 }
@@ -78,13 +100,13 @@ absl::StatusOr<std::shared_ptr<Model>> ModelTable::Read(const std::string& name,
   return ParseModelConfig(name, *text);
 }
 
-void ModelTable::Load() {
+absl::Status ModelTable::Load() {
+  ASSIGN_OR_RETURN(const Paths paths, ConfigPaths());
   Models before;
   {
     const absl::MutexLock lock(&mutex_);
     before = configured_;
   }
-  const std::map<std::string, std::string> paths = ConfigPaths();
   // Models that are served stay, whatever their names and those of new ones.
   size_t room = kMostModels;
   for (const auto& [name, path] : paths) room -= before.count(name);
@@ -120,6 +142,7 @@ void ModelTable::Load() {
   const absl::MutexLock lock(&mutex_);
   configured_ = std::move(models);
   errors_ = std::move(errors);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Find(absl::string_view name,

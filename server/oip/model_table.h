@@ -25,11 +25,12 @@ struct IndexEntry {
 
 // The built-in models and those of a repository: a folder with one folder for each model, which has
 // a config.pbtxt. The repository is read again when it changes. If a configuration is invalid, a
-// warning is logged, and the model stays as it was. At most 1024 models are configured.
-// Thread-safe.
+// warning is logged, and the model stays as it was; if the repository has more than 4096 entries,
+// all models stay. At most 1024 models are configured. Thread-safe.
 class ModelTable {
  public:
-  // An empty path: no repository. NotFound if it is not a folder. Paths are UTF-8.
+  // An empty path: no repository. NotFound if it is not a folder, ResourceExhausted if it has too
+  // many entries. Paths are UTF-8.
   static absl::StatusOr<std::unique_ptr<ModelTable>> Create(const std::string& repository);
 
   // NotFound if there is no model with this name and version; if its configuration is the reason,
@@ -45,12 +46,17 @@ class ModelTable {
  private:
   using Models = std::map<std::string, std::shared_ptr<const Model>, std::less<>>;
 
+  using Paths = std::map<std::string, std::string>;
+
   explicit ModelTable(const std::string& repository);
-  // The folders of the repository, except hidden ones, and the path of the configuration of each.
-  std::map<std::string, std::string> ConfigPaths() const;
+  // Loads the repository, now and whenever it changes.
+  absl::Status Watch() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The folders of the repository, except hidden ones and lost+found, and the path of the
+  // configuration of each.
+  absl::StatusOr<Paths> ConfigPaths() const;
   absl::StatusOr<std::shared_ptr<Model>> Read(const std::string& name,
                                               const std::string& path) const;
-  void Load() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string repository_;
   Models built_in_;

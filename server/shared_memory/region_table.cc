@@ -9,17 +9,25 @@
 namespace opmill {
 namespace {
 
-constexpr size_t kMostNameBytes = 255;
 constexpr int kMostExamined = 16;
 
+std::string Quoted(absl::string_view name) {
+  return absl::StrCat("(\"", Excerpt(name, kMostRegionNameBytes), "\")");
+}
+
 }  // namespace
+
+absl::Status NoRegion(absl::string_view name) {
+  return InvalidField(
+      "name", absl::StrCat("name ", Quoted(name), " is not a registered region of shared memory."));
+}
 
 absl::Status RegionTable::Add(const SharedMemoryCaller& caller, const SharedRegion& region,
                               const Exists& exists) {
   Name name(caller.name, region.name);
   if (regions_.contains(name)) {
-    return InvalidField("name", absl::StrCat("name (\"", Excerpt(region.name, kMostNameBytes),
-                                             "\") is registered already; unregister it first."));
+    return InvalidField("name", absl::StrCat("name ", Quoted(region.name),
+                                             " is registered already; unregister it first."));
   }
   Holding& holding = holdings_[caller.identity];
   const auto up_to = [&] { return limit_.LimitFor(holding, 1, holdings_.size() > 1); };
@@ -46,10 +54,7 @@ absl::Status RegionTable::Add(const SharedMemoryCaller& caller, const SharedRegi
 absl::StatusOr<SharedRegion> RegionTable::Use(const SharedMemoryCaller& caller,
                                               absl::string_view name) {
   const auto found = regions_.find(Name(caller.name, name));
-  if (found == regions_.end()) {
-    return InvalidField("name", absl::StrCat("name (\"", Excerpt(name, kMostNameBytes),
-                                             "\") is not a registered region of shared memory."));
-  }
+  if (found == regions_.end()) return NoRegion(name);
   found->second.connection = caller.connection;
   return found->second.region;
 }

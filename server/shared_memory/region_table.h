@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_SHARED_MEMORY_REGION_TABLE_H_
 #define OPMILL_SERVER_SHARED_MEMORY_REGION_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +19,8 @@
 
 namespace opmill {
 
+constexpr size_t kMostRegionNameBytes = 255;
+
 struct SharedRegion {
   std::string name;
   std::string key;
@@ -32,6 +35,9 @@ struct SharedMemoryCaller {
   std::optional<std::weak_ptr<const void>> connection;
   std::optional<uint32_t> user;  // that its process runs as, if the system tells
 };
+
+// InvalidArgument with the field `name`.
+absl::Status NoRegion(absl::string_view name);
 
 // Not thread-safe. Errors are InvalidArgument with the field `name`, unless stated otherwise.
 //

@@ -10,23 +10,24 @@
 namespace opmill {
 namespace {
 
-constexpr size_t kMostNameBytes = 255;
+constexpr size_t kMostSegmentNameBytes = 254;
 
 std::string Quoted(absl::string_view text) {
-  return absl::StrCat("(\"", Excerpt(text, kMostNameBytes), "\")");
+  return absl::StrCat("(\"", Excerpt(text, kMostRegionNameBytes), "\")");
 }
 
 // The key without its slash in front.
 absl::StatusOr<std::string> SegmentName(absl::string_view key) {
   const absl::string_view name = absl::StripPrefix(key, "/");
-  const bool is_valid = !name.empty() && name.size() < kMostNameBytes && name != "." &&
+  const bool is_valid = !name.empty() && name.size() <= kMostSegmentNameBytes && name != "." &&
                         name != ".." && std::none_of(name.begin(), name.end(), [](char c) {
                           return c == '/' || c == '\\' || c == '\0';
                         });
   if (is_valid) return std::string(name);
   return InvalidField(
-      "key", absl::StrCat("key ", Quoted(key), " is not the name of a shared memory segment: 1 to ",
-                          kMostNameBytes - 1, " bytes after an optional slash, without slashes."));
+      "key",
+      absl::StrCat("key ", Quoted(key), " is not the name of a shared memory segment: 1 to ",
+                   kMostSegmentNameBytes, " bytes after an optional slash, without slashes."));
 }
 
 // `whole` names what has `size` bytes.
@@ -95,10 +96,10 @@ absl::StatusOr<SharedRange> SharedMemory::Open(const SharedMemoryCaller& caller,
 }
 
 absl::Status SharedMemory::Register(const SharedMemoryCaller& caller, const SharedRegion& region) {
-  if (region.name.empty() || region.name.size() > kMostNameBytes) {
+  if (region.name.empty() || region.name.size() > kMostRegionNameBytes) {
     return InvalidField("name",
                         absl::StrCat("name ", Quoted(region.name), " has ", region.name.size(),
-                                     " bytes; it must have 1 to ", kMostNameBytes, "."));
+                                     " bytes; it must have 1 to ", kMostRegionNameBytes, "."));
   }
   RETURN_IF_ERROR(Open(caller, region.key, region.offset, region.byte_size).status());
   const absl::MutexLock lock(&mutex_);

@@ -93,7 +93,7 @@ TEST_F(RunTest, ContinuesAfterAFailedFile) {
   EXPECT_EQ(refused.out, "a.npy:\nvalues:\n[[3. 4.]\n [1. 2.]]\nindices:\n[[1 1]\n [0 0]]\n");
   EXPECT_THAT(
       refused.err,
-      AllOf(HasSubstr("opmill: none.npy cannot be opened"),
+      AllOf(HasSubstr("opmill: none.npy cannot be opened: No such file or directory.\n"),
             HasSubstr("opmill: c.npy: --k: k (2) is larger than the size (1) of axis (0)")));
   const Finished in_one = Shell("$OPMILL run argmax a.npy none.npy c.npy --axis 0 2>&1");
   EXPECT_LT(in_one.out.find("a.npy:\n"), in_one.out.find("opmill: none.npy cannot"));

@@ -67,6 +67,22 @@ TEST_F(UsageTest, DistinguishesUnknownNamesFromServersThatAreDown) {
               HasSubstr("Start a server with: opmill-server --address=localhost:1"));
 }
 
+TEST_F(UsageTest, ReportsMisspelledVariables) {
+  const Finished done = Shell("OPMILL_SERVR=secret OPMILL_TOKEN_FILE=t $OPMILL health");
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.err, "opmill: OPMILL_SERVR has no effect. Did you mean OPMILL_SERVER?\n");
+  EXPECT_EQ(Shell("OPMILL_TOKN=t $OPMILL health --json").err,
+            "{\"warning\":{\"message\":\"OPMILL_TOKN has no effect. Did you mean "
+            "OPMILL_TOKEN?\"}}\n");
+}
+
+TEST_F(UsageTest, HelpNeedsNoValidVariables) {
+  const Finished done = Shell("OPMILL_SERVER=no OPMILL_TOKN=t $OPMILL --help");
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.err, "");
+  EXPECT_THAT(done.out, HasSubstr("runs DirectML operators on an OpMill server"));
+}
+
 TEST_F(UsageTest, WritesErrorsAsJson) {
   struct Case {
     const char* arguments;

@@ -1,6 +1,7 @@
 #include "client/cli/command_line.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -112,6 +113,20 @@ TEST(Nearest, FindsWordsWithOneOrTwoTypos) {
   EXPECT_EQ(Nearest("heatlh", verbs), "health");
   EXPECT_EQ(Nearest("serve", verbs), "");
   EXPECT_EQ(Nearest("", verbs), "");
+  EXPECT_EQ(Nearest("max_exectuions_per_steram", {"max_executions", "max_executions_per_stream"}),
+            "max_executions_per_stream");
+}
+
+TEST(Nearest, ShortWordsHaveTheSameFirstLetter) {
+  EXPECT_EQ(Nearest("cup", {"auto", "cpu"}), "cpu");
+  EXPECT_EQ(Nearest("gpu", {"auto", "cpu"}), "");
+}
+
+TEST(Nearest, DoesNotCompareLongWords) {
+  const std::string longest(64, 'x');
+  EXPECT_EQ(Nearest(longest.substr(1), {longest}), longest);
+  EXPECT_EQ(Nearest(longest + "x", {longest}), "");
+  EXPECT_EQ(Nearest(longest, {longest + "x"}), "");
 }
 
 TEST(HelpPage, NamesEveryFlagOfAVerb) {
@@ -278,11 +293,17 @@ TEST(FlagReader, ReadsTimes) {
   const auto good = Parse(verb, {"--deadline=250ms"});
   FlagReader flags(*good);
   EXPECT_EQ(flags.Time("deadline", absl::ZeroDuration()), absl::Milliseconds(250));
-  for (const char* text : {"5", "soon", "-1s", "0s", ""}) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"5", "\"5\" is not a duration; write it as 5s, 250ms or 2m. Did you mean 5s?"},
+      {"soon", "\"soon\" is not a duration; write it as 5s, 250ms or 2m."},
+      {"", "\"\" is not a duration; write it as 5s, 250ms or 2m."},
+      {"-1s", "-1s is not above 0."},
+      {"0s", "0s is not above 0."}};
+  for (const auto& [text, sentence] : refused) {
     const auto bad = Parse(verb, {std::string("--deadline=") + text});
-    FlagReader refused(*bad);
-    refused.Time("deadline", absl::ZeroDuration());
-    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("is not a duration")) << text;
+    FlagReader reader(*bad);
+    reader.Time("deadline", absl::ZeroDuration());
+    EXPECT_EQ(reader.status().message(), absl::StrCat("--deadline: ", sentence));
   }
 }
 

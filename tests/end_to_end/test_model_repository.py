@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import tempfile
@@ -174,6 +175,7 @@ class ModelRepository(unittest.TestCase):
     def test_folders_without_a_configuration_are_reported(self):
         (self.folder / "no_config").mkdir()
         (self.folder / ".hidden").mkdir()
+        (self.folder / "lost+found").mkdir()
         (self.folder / "pipe").mkdir()
         os.mkfifo(self.folder / "pipe" / "config.pbtxt")
         server, client = self.start()
@@ -183,6 +185,7 @@ class ModelRepository(unittest.TestCase):
         self.assertEqual(lines, reasons)
         index = self.index(client)
         self.assertNotIn(".hidden", index)
+        self.assertNotIn("lost+found", index)
         for model, reason in reasons.items():
             self.assertEqual(index[model], ("UNAVAILABLE", reason))
             self.assert_not_served(client, model, reason)
@@ -216,6 +219,23 @@ class ModelRepository(unittest.TestCase):
         self.assertEqual(set(others), {("READY", "")})
         shutil.rmtree(self.folder / "m1000")
         self.wait_until(lambda: client.is_model_ready("a"))
+
+    def test_a_repository_with_too_many_entries_is_not_read(self):
+        sentence = (f'--model_repository is "{self.folder}", which has more than 4096 entries; it '
+                    "must be a folder with one folder for each model.")
+        server, client = self.start()
+        models = self.index(client)
+        for i in range(4096):
+            (self.folder / f"file{i}").touch()
+        line = server.wait_for(lambda line: line.get("event") == "models" and "error" in line)
+        self.assertEqual((line["level"], line["error"]), ("warning", sentence))
+        self.write("model", CONFIG.format(operator="argmax"))
+        self.assertEqual(self.index(client), models)
+        with self.assertRaisesRegex(AssertionError, re.escape(sentence)):
+            self.start()
+        for i in range(4096):
+            (self.folder / f"file{i}").unlink()
+        self.wait_until(lambda: client.is_model_ready("model"))
 
     def test_no_link_stops_the_server(self):
         (self.folder / "kernel").mkdir()

@@ -57,6 +57,24 @@ class Aio(unittest.IsolatedAsyncioTestCase):
             await task
         self.assertEqual(await self.c.sum(np.ones(3, np.float32)), 3)
 
+    async def test_calls_end_when_another_task_closes_the_client(self):
+        for shape in ((3, 4), (20, 1 << 20)):
+            with self.subTest(shape):
+                c = await opmill.aio.connect(self.server.address, shared_memory="off")
+                array = np.ones(shape, np.float32)
+
+                async def work():
+                    while True:
+                        await c.sum(array)
+
+                tasks = [asyncio.ensure_future(work()) for _ in range(4)]
+                await asyncio.sleep(0.3)
+                await c.close()
+                for error in await asyncio.gather(*tasks, return_exceptions=True):
+                    self.assertEqual((type(error), str(error)),
+                                     (opmill.FailedPrecondition,
+                                      f"The client of {self.server.address} is closed."))
+
     async def test_answers_of_the_server(self):
         self.assertEqual((await self.c.server_info()).device.kind, "cpu")
         x = np.ones((3, 4), np.float32)

@@ -11,7 +11,7 @@ import unittest
 import dask.array as da
 import numpy as np
 import oracle
-from server_process import ServerProcess
+from server_process import ROOT, ServerProcess
 
 import opmill
 import opmill.dask as od
@@ -115,8 +115,22 @@ class Names(ServedCase):
         for call, words in ((lambda: self.c.sum(X, keepdims="no"), "keepdims is 'no'"),
                             (lambda: self.c.cumulative_sum(X, has_exclusive_sum="no"), "is 'no'"),
                             (lambda: self.c.sum(X, 1.5), "axis is 1.5; it must be an integer"),
-                            (lambda: self.c.top_k(X, "2"), "k is '2'")):
+                            (lambda: self.c.sum(X, "rows"), "axis is 'rows'; it must be"),
+                            (lambda: self.c.top_k(X, "2"), "k is '2'"),
+                            (lambda: self.c.sum(X, timeout="5s"), "timeout is '5s'; it must be a "
+                             "number of seconds"),
+                            (lambda: self.c.sum(X, priority="high"), "priority is 'high'"),
+                            (lambda: self.c.sum(X, progress=3), "progress is 3; it must be a func")):
             with self.assertRaisesRegex(TypeError, words):
+                call()
+        self.assertEqual(self.c.sum(X, feature_level=5.0, timeout=np.float32(60)), 21)
+        self.assertEqual(self.c.sum(X, (0, 0)).tolist(), X.sum(0).tolist())  # axes are a set
+        for call, words in ((lambda: self.c.sum(X, timeout=0), "timeout is 0; it must be above 0"),
+                            (lambda: self.c.sum(None), "The input is None"),
+                            (lambda: self.c.sum(X, cast="float33"), "cast is 'float33'; it must"),
+                            (lambda: self.c.argmax(X, index_dtype="index"), "'index' are the res"),
+                            (lambda: self.c.execute("reduce", X), "takes 1 input, and got 2")):
+            with self.assertRaisesRegex(opmill.InvalidArgument, words):
                 call()
         for axis in (None, (0, 1)):
             with self.assertRaisesRegex(ValueError, "not one axis.*-1 is the last"):
@@ -227,13 +241,35 @@ class Elements(ServedCase):
 class Connections(ServedCase):
     def test_addresses(self):
         for target in ("localhost", "10.0.0.1", "::1", "host:", ":50051", "host:0", "host:65536",
-                       "dns:///name", "[::1]", "10.0.0.1:5,10.0.0.2", "http://host:1", ""):
+                       "dns:///name", "[::1]", "10.0.0.1:5,10.0.0.2", "http://host:1", "",
+                       "unix-abstract:name"):
             with self.assertRaises(opmill.InvalidArgument, msg=target) as raised:
                 opmill.connect(target)
             self.assertIn("it must be host:port, for example 127.0.0.1:50051",
                           raised.exception.sentence)
         for target in ("httpd:50051", "unix:socket", "ipv4:10.0.0.1:5", "dns:///name:1"):
             opmill._channel.options_of(target, None, None)
+
+    def test_values_of_other_types(self):
+        for target in (50051, None):
+            with self.assertRaisesRegex(TypeError, f"The server address is {target}; it must be"):
+                opmill.connect(target)
+        for name, value, words in (("connect_timeout", "5s", "a number of seconds"),
+                                   ("timeout", True, "a number of seconds"),
+                                   ("max_attempts", 2.5, "an integer"),
+                                   ("tls", "ca.pem", "True, or opmill.Tls")):
+            for connect in (opmill.connect, opmill.aio.connect):
+                with self.assertRaisesRegex(TypeError, f"{name} is {value!r}; it must be {words}"):
+                    asyncio.run(connect(self.server.address, **{name: value}))
+        with self.assertRaisesRegex(opmill.InvalidArgument, "max_attempts is 0; it must be at lea"):
+            opmill.connect(self.server.address, max_attempts=0)
+        with self.assertRaisesRegex(TypeError, "The token is of type bytes; it must be a string"):
+            opmill.connect(self.server.address, token=b"secret")
+        for token in ("se cret\n", lambda: "s\u00e9cret"):
+            with self.assertRaises(opmill.InvalidArgument) as raised:
+                opmill.connect(self.server.address, token=token)
+            self.assertIn("other than visible ASCII", raised.exception.sentence)
+            self.assertNotIn("cret", raised.exception.sentence)
 
     def test_no_server(self):
         with ServerProcess(device="cpu") as server:
@@ -248,10 +284,23 @@ class Connections(ServedCase):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(opmill.Unavailable, "No server answers at unix:"):
                 opmill.connect(f"unix:{folder}/socket")
-        error = opmill.Unavailable("last error: UNKNOWN: unix:/a: No such file or directory.")
         options = opmill._channel.ConnectOptions("unix:/a")
-        self.assertEqual(opmill._connect_failure.connect_failure(error, options).sentence,
-                         "No server answers at unix:/a: No such file or directory.")
+        for words in ("UNKNOWN: unix:/a: No such file or directory.",
+                      "UNKNOWN: connect failed: addr: unix:/a error: No such file or directory."):
+            error = opmill.Unavailable(f"last error: {words}")
+            self.assertEqual(opmill._connect_failure.connect_failure(error, options).sentence,
+                             "No server answers at unix:/a: No such file or directory.")
+
+    def test_sentences_are_those_of_the_command_line(self):
+        """The table of client/connect_failure.cc has the same rows."""
+        source = (ROOT / "client" / "connect_failure.cc").read_text(encoding="utf-8")
+        table = re.search(r"kMeanings\[\] = \{(.*?)\n\};", source, re.DOTALL)[1]
+        rows = re.findall(r'\{(true|false), "([^"]*)",\s*((?:"[^"]*"\s*)+)\}', table)
+        self.assertEqual(
+            [(tls == "true", words, "".join(re.findall('"([^"]*)"', sentence)))
+             for tls, words, sentence in rows],
+            [(tls, *row) for tls, meanings in opmill._connect_failure._MEANINGS.items()
+             for row in meanings.items()])
 
     def test_names_that_cannot_be_resolved(self):
         """In the words of old and new versions of gRPC."""

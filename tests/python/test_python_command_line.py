@@ -3,6 +3,7 @@
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ import numpy as np
 from server_process import CLI, ServerProcess
 
 import opmill
+from opmill._names import FUNCTION_ALIASES
 from opmill._operators import Operators, TopK
 
 # Values of required parameters; the others have their defaults.
@@ -59,6 +61,14 @@ class CommandLine(unittest.TestCase):
                     self.run_operator(function, "x.npy", "--output", "y.npy")
                     np.testing.assert_array_equal(np.load(self.folder / "y.npy"),
                                                   client.reduce(self.x, function))
+
+    def test_has_the_same_aliases_of_functions(self):
+        page = subprocess.run([CLI, "help", "run"], capture_output=True, text=True, check=True)
+        functions = re.search(r"a function of reduce: (.*?)\.", page.stdout, re.DOTALL)[1]
+        aliases = {alias: function
+                   for function, names in re.findall(r"(\w+)\s\(or\s([^)]*)\)", functions)
+                   for alias in re.split(r",\s", names)}
+        self.assertEqual(aliases, FUNCTION_ALIASES)
 
 
 if __name__ == "__main__":

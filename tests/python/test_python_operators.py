@@ -151,7 +151,7 @@ class Contract(ServedCase):
             # `execute` knows the server's name: it refuses the missing arguments, not the name.
             with self.assertRaises(opmill.InvalidArgument) as raised:
                 self.c.execute(name, [])
-            self.assertIn("inputs", raised.exception.sentence)
+            self.assertIn("input", raised.exception.sentence)
             self.assertEqual(x.shape, (2, 2))
 
     def test_every_attribute_is_a_parameter(self):

@@ -119,6 +119,62 @@ class Servers(unittest.TestCase):
             with pickle.loads(pickled) as another:  # the first one is closed
                 self.assertEqual(another.sum(X), X.sum())
 
+    def test_a_closed_copy_leaves_those_of_other_clients(self):
+        with ServerProcess(device="reference") as server:
+            pickled = []
+            for timeout in (50, 60):
+                with opmill.connect(server.address, timeout=timeout) as c:
+                    pickled.append(pickle.dumps(c))
+            one, other = map(pickle.loads, pickled)
+            one.close()
+            with pickle.loads(pickled[0]) as again, other:
+                self.assertIsNot(again, one)
+                self.assertIs(pickle.loads(pickled[1]), other)
+
+    def test_threads_that_unpickle_at_once_get_one_client(self):
+        with ServerProcess(device="reference") as server:
+            with opmill.connect(server.address, timeout=60) as c:
+                pickled = pickle.dumps(c)
+            copies = []
+            threads = [threading.Thread(target=lambda: copies.append(pickle.loads(pickled)))
+                       for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            with copies[0]:
+                self.assertEqual(set(map(id, copies)), {id(copies[0])})
+
+    def test_calls_end_when_another_thread_closes_the_client(self):
+        """In progress, between attempts, and later ones: each says so."""
+        big = np.ones((20, 1 << 20), np.float32)
+        with ServerProcess(device="cpu") as server:
+            for array, lost in ((X, False), (big, False), (X, True)):
+                with self.subTest(array.shape, lost=lost):
+                    c = opmill.connect(server.address, shared_memory="off", max_attempts=60)
+                    if lost:
+                        server.kill()
+                    errors = []
+
+                    def work():
+                        try:
+                            while True:
+                                c.sum(array)
+                        except Exception as error:
+                            errors.append(error)
+
+                    threads = [threading.Thread(target=work) for _ in range(4)]
+                    for thread in threads:
+                        thread.start()
+                    time.sleep(0.5)
+                    c.close()
+                    for thread in threads:
+                        thread.join()
+                    self.assertEqual([str(error) for error in errors],
+                                     [f"The client of {server.address} is closed."] * 4)
+                    self.assertEqual({type(error) for error in errors},
+                                     {opmill.FailedPrecondition})
+
     def test_errors_are_pickled(self):
         error = pickle.loads(pickle.dumps(opmill.InvalidArgument("no", field="a.b", reason="R")))
         self.assertEqual((error.field, error.reason, str(error)), ("a.b", "R", "no [a.b]"))

@@ -281,6 +281,19 @@ sys.stdin.read()
         young.unlink()
 
 
+class LittleMemory(SharedMemoryCase):
+    """Inputs that exceed what the server may hold are sent: it computes with them as they arrive."""
+
+    flags = ["--memory_limit=1GiB", "--max_bytes_in_flight=8MiB"]
+
+    def test_inputs_that_exceed_the_memory_for_tensors(self):
+        for mebibytes, segments in ((7, 1), (9, 0), (100, 0)):
+            with self.subTest(mebibytes):
+                x = np.random.default_rng(1).random((mebibytes, 1 << 18), np.float32)
+                np.testing.assert_array_equal(self.c.max(x, 1), x.max(1))
+                self.assertEqual(self.used(), segments)
+
+
 class OtherSystems(unittest.TestCase):
     def test_without_the_calls_of_linux(self):
         program = """

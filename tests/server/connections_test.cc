@@ -2,9 +2,17 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#ifdef __linux__
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/network/connection_socket_posix.h"
+#endif
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -276,6 +284,24 @@ TEST_F(ConnectionsTest, KnowsTheUserOfUnixSocketsWhileItIsTheOnlyOne) {
   connect(4, 1000);
   EXPECT_EQ(connections_.UnixUser(), std::nullopt) << "a call may be of any of them";
 }
+
+#ifdef __linux__
+TEST(UnixPeerName, IsNotReused) {
+  std::set<std::string> names;
+  std::set<int> descriptors;
+  for (int i = 0; i < 3; ++i) {
+    int ends[2] = {};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    descriptors.insert(ends[0]);
+    names.insert(UnixPeerName(ends[0]));
+    EXPECT_EQ(UnixPeerName(ends[0]), PeerOf(ends[0])->name);
+    close(ends[0]);
+    close(ends[1]);
+  }
+  EXPECT_EQ(descriptors.size(), 1);
+  EXPECT_EQ(names.size(), 3);
+}
+#endif
 
 }  // namespace
 }  // namespace opmill

@@ -340,6 +340,18 @@ TEST(Flags, HelpListsFlagsAndVersionPrintsTheVersion) {
   EXPECT_THAT(version.text, StartsWith("opmill-server 0."));
 }
 
+TEST(Flags, HelpNeedsNoValidFlags) {
+  const std::string help = RunServer("", "--help").text;
+  for (const char* variable : {"OPMILL_DRAIN_TIMEOUT=5", "OPMILL_FLAGFILE=/nowhere"}) {
+    EXPECT_EQ(RunServer(variable, "--help").text, help) << variable;
+  }
+  for (const char* flags : {"--no_such_flag --help", "--flagfile=/nowhere -h", "serve --help"}) {
+    EXPECT_EQ(RunServer("", flags).text, help) << flags;
+  }
+  EXPECT_THAT(RunServer("OPMILL_DEVICE=5 OPMILL_MAX_QUEUED=x", "--version").text,
+              StartsWith("opmill-server 0."));
+}
+
 TEST(Flags, AnUnavailableAddressEndsTheServerWithAnError) {
   const Ended ended = RunServer("", "--device=reference --insecure --address=256.0.0.1:1");
   EXPECT_EQ(ended.code, 1);

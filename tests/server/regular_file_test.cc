@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #endif
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/support/scratch_directory.h"
@@ -45,6 +46,9 @@ TEST_F(ReadRegularFileTest, SaysWhyItReadsNothing) {
   EXPECT_TRUE(absl::IsNotFound(absent.status())) << absent.status();
   EXPECT_EQ(ErrorOf(Write("long", std::string(1001, 'x'))),
             "The file has 1001 bytes; the limit is 1000.");
+  const absl::string_view sentence = absent.status().message();
+  EXPECT_TRUE(absl::StartsWith(sentence, "It cannot be read: ")) << sentence;
+  EXPECT_TRUE(absl::EndsWith(sentence, ".") && !absl::EndsWith(sentence, "..")) << sentence;
 #ifndef _WIN32
   EXPECT_EQ(ErrorOf(Path("absent")), "The file cannot be read: No such file or directory.");
   EXPECT_EQ(ErrorOf(scratch_.utf8()), "The file is not a regular file.");

@@ -6,10 +6,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Union, cast
 
 from numpy.typing import DTypeLike
+
+from .errors import InvalidArgument
 
 Progress = Callable[[int, int], None]
 
@@ -40,8 +43,38 @@ class Options(TypedDict, total=False):
     progress: Union[Progress, bool, None]
 
 
+def _check_seconds(name: str, value: Any) -> None:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}; it must be a number of seconds.")
+    if not float(value) > 0:
+        raise InvalidArgument(f"{name} is {value!r}; it must be above 0 seconds.")
+
+
+def _check_integer(name: str, value: Any) -> None:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}; it must be an integer.")
+
+
+def _check_count(name: str, value: Any) -> None:
+    _check_integer(name, value)
+    if value < 1:
+        raise InvalidArgument(f"{name} is {value}; it must be at least 1.")
+
+
+def _check_progress(name: str, value: Any) -> None:
+    if not callable(value) and not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}; it must be a function of two numbers, or True.")
+
+
+# Of arguments that several functions have, and that are not sent to the server.
+_CHECKS: Mapping[str, Callable[[str, Any], None]] = {
+    "timeout": _check_seconds, "connect_timeout": _check_seconds, "max_attempts": _check_count,
+    "priority": _check_integer, "progress": _check_progress}
+
+
 def checked(function: _Function) -> _Function:
-    """The function, which raises TypeError for an unknown argument and names the nearest one."""
+    """The function, which raises TypeError for an unknown argument and names the nearest one.
+    Checks the values of options, too."""
     parameters = list(inspect.signature(function).parameters.values())
     places = {parameter.name: place for place, parameter in enumerate(parameters)
               if parameter.kind is not parameter.VAR_KEYWORD}
@@ -53,6 +86,9 @@ def checked(function: _Function) -> _Function:
     def call(*arguments: Any, **named: Any) -> Any:
         if not named.keys() <= known:
             named = _translated(function.__name__, places, len(arguments), named)
+        for name in named.keys() & _CHECKS.keys():
+            if named[name] is not None:
+                _CHECKS[name](name, named[name])
         return function(*arguments, **named)
 
     return cast(_Function, call)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ._arguments import nearest
-from ._contract import FUNCTION_ALIASES, OPERATORS, Choices, Message, OperatorDesc
+from ._contract import OPERATORS, Choices, Message, OperatorDesc
 from ._element_types import ElementTypes, convert, data_type
+from ._names import FUNCTION_ALIASES
 from ._tensors import Tensor, arrays_of, tensor_of
 from .errors import InvalidArgument
 
@@ -59,7 +60,8 @@ def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepare
     attributes = [field for field in descriptor.fields if not _is_tensor(field)]
     path = f"operator.{name}"
     if len(call.inputs) != len(input_names):
-        raise InvalidArgument(f"{name} takes {len(input_names)} inputs, and got "
+        plural = "" if len(input_names) == 1 else "s"
+        raise InvalidArgument(f"{name} takes {len(input_names)} input{plural}, and got "
                               f"{len(call.inputs)}.", field=path)
     known = [field.name for field in attributes]
     for attribute in call.attributes:
@@ -87,7 +89,7 @@ def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepare
         output = getattr(message, output_name)
         output.data_type = data_type(call.index_dtype, f"{path}.{output_name}")
         output.sizes.extend(_output_sizes(message, shape))
-    dropped = () if _flag(call.keepdims, "keepdims") else tuple(message.axes)
+    dropped = () if _flag(call.keepdims, "keepdims") else tuple(set(message.axes))
     return Prepared(desc, tensors, dropped)
 
 
@@ -98,7 +100,8 @@ def _is_tensor(field: Any) -> bool:
 def _set(message: Message, field: Any, value: Any, rank: int, path: str) -> None:
     """Sets an attribute from its value in Python."""
     if field.name == "axes":
-        axes = range(rank) if value is None else (value if np.iterable(value) else (value,))
+        is_list = np.iterable(value) and not isinstance(value, str)
+        axes = range(rank) if value is None else value if is_list else (value,)
         message.axes.extend(_axis(axis, rank, f"{path}[{i}]") for i, axis in enumerate(axes))
     elif field.name == "axis":
         if value is None or np.iterable(value):

@@ -54,13 +54,26 @@ class ConnectOptions:
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         token = self.token() if callable(self.token) else self.token
-        return (("authorization", f"Bearer {token}"),) if token else ()
+        if not token:
+            return ()
+        if not isinstance(token, str):
+            raise TypeError(f"The token is of type {type(token).__name__}; it must be a string.")
+        if not all("!" <= character <= "~" for character in token):
+            raise InvalidArgument("The token has characters other than visible ASCII, such as a "
+                                  "space or a line break.")
+        return (("authorization", f"Bearer {token}"),)
 
 
 def options_of(target: str | Sequence[str], tls: Tls | bool | None, cast: DTypeLike | None,
                **others: Any) -> ConnectOptions:
-    text = target if isinstance(target, str) else ",".join(target)
+    try:
+        text = target if isinstance(target, str) else ",".join(target)
+    except TypeError:
+        raise TypeError(f"The server address is {target!r}; it must be a string such as "
+                        '"127.0.0.1:50051", or a list of them.') from None
     _check_addresses(text)
+    if not isinstance(tls, (Tls, bool, type(None))):
+        raise TypeError(f"tls is {tls!r}; it must be True, or opmill.Tls with paths of PEM files.")
     options = ConnectOptions(text, Tls() if tls is True else tls or None, **others,
                              cast=None if cast is None else type_name(cast, "cast"))
     if options.shared_memory not in ("auto", "off"):
@@ -121,7 +134,7 @@ def _uri(target: str) -> tuple[str, bool]:
 
 def _check_addresses(target: str) -> None:
     """gRPC would take port 443 for a missing one."""
-    if target.startswith(("unix:", "unix-abstract:")):
+    if target.startswith("unix:"):
         return
     for address in target.split(","):
         host, _, port = address.rpartition(":")

@@ -55,9 +55,11 @@ def _sentence(target: str, uses_tls: bool, words: str) -> str:
         if mark in plain:
             return f"The server at {target} {meaning} ({words.removesuffix('.')})."
     # "UNKNOWN: unix:/socket: No such file or directory", or, of some versions,
-    # "Failed to connect to remote host: connect: Connection refused (111)"
+    # "Failed to connect to remote host: connect: Connection refused (111)" or
+    # "connect failed: addr: unix:/socket error: No such file or directory"
     reason = _after(_after(words, f"{target}: "), "Failed to connect to remote host: ")
     reason = re.sub(r"^connect: (.*) \(\d+\)", r"\1", reason)
+    reason = _after(reason, f"connect failed: addr: {target} error: ")
     return f"No server answers at {target}: {reason}"
 
 

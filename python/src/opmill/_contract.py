@@ -75,10 +75,6 @@ RetryInfo = message("google.rpc.RetryInfo")
 
 DATA_TYPES = choices("opmill.v1.DataType")
 REDUCE_FUNCTIONS = choices("opmill.v1.ReduceFunction")
-# NumPy's names for them, and other names that are accepted.
-SHORT_FORMS = {"average": "mean", "multiply": "prod"}
-FUNCTION_ALIASES = {"mean": "average", "prod": "multiply", "logsumexp": "log_sum_exp",
-                    "lse": "log_sum_exp"}
 FEATURE_LEVELS = choices("opmill.v1.FeatureLevel")
 
 # The message of each operator, by the field of OperatorDesc.

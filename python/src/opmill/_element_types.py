@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ._contract import DATA_TYPES, REDUCE_FUNCTIONS, SHORT_FORMS, Message
+from ._contract import DATA_TYPES, REDUCE_FUNCTIONS, Message
+from ._names import SHORT_FORMS
 from .errors import InvalidArgument
 
 Array = NDArray[Any]
@@ -17,9 +18,16 @@ Array = NDArray[Any]
 _TYPES = tuple(name for name in DATA_TYPES.numbers if name != "float64")
 
 
+def _name_of(dtype: DTypeLike) -> str:
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return repr(dtype)  # not a type
+
+
 def type_name(dtype: DTypeLike, argument: str) -> str:
     """The name in the contract of a type that an argument gives."""
-    name = np.dtype(dtype).name
+    name = _name_of(dtype)
     if name not in _TYPES:
         raise InvalidArgument(f"{argument} is {name}; it must be one of {', '.join(_TYPES)}.")
     return name
@@ -27,7 +35,7 @@ def type_name(dtype: DTypeLike, argument: str) -> str:
 
 def data_type(dtype: DTypeLike, path: str) -> int:
     """The number in the contract of the type of an output."""
-    name = np.dtype(dtype).name
+    name = _name_of(dtype)
     if name not in _TYPES:
         raise InvalidArgument(f"Elements of {name} are the result of no operator; the types are "
                               f"{', '.join(_TYPES)}.", field=f"{path}.data_type")

@@ -95,10 +95,11 @@ class Request:
 def _level(feature_level: str | None) -> dict[str, int]:
     if feature_level is None:
         return {}
-    if feature_level not in FEATURE_LEVELS.numbers:
-        raise InvalidArgument(f'"{feature_level}" is no feature level; they are '
+    name = str(feature_level)  # 5.0 is written for "5.0"
+    if name not in FEATURE_LEVELS.numbers:
+        raise InvalidArgument(f'"{name}" is no feature level; they are '
                               f'{", ".join(FEATURE_LEVELS.numbers)}.', field="feature_level")
-    return {"feature_level": FEATURE_LEVELS.numbers[feature_level]}
+    return {"feature_level": FEATURE_LEVELS.numbers[name]}
 
 
 def _priority(priority: int) -> dict[str, int]:

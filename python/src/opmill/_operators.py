@@ -31,6 +31,7 @@ ReduceFunction = Literal[
     "mean",
     "prod",
     "logsumexp",
+    "lse",
 ]
 
 

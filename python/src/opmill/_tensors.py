@@ -66,6 +66,8 @@ def refuse_masked(value: Any, path: str) -> None:
 def _array(value: ArrayLike, path: str) -> Array:
     for each in (value, *value) if isinstance(value, (list, tuple)) else (value,):
         refuse_masked(each, path)
+    if value is None:
+        raise InvalidArgument("The input is None; it must be an array.", field=path)
     return np.asarray(value)
 
 

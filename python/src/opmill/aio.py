@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
 
@@ -26,7 +26,7 @@ from ._execution import Execution, Receiver, Request
 from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
-from .errors import OpMillError, from_rpc_error
+from .errors import OpMillError
 
 _T = TypeVar("_T")
 
@@ -68,8 +68,8 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         self._threads = ThreadPoolExecutor(_MAX_UPLOADS, "opmill")
 
     async def close(self) -> None:
-        await self._channel.close()
         self._blocking.close()
+        await self._channel.close()
         self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Client:
@@ -170,15 +170,26 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
                      timeout: float | None, max_attempts: int | None = None) -> _T:
         attempts = Attempts(max_attempts or self._options.max_attempts, timeout)
         while True:
-            self._blocking._require_open()
             try:
-                try:
+                with self._opmill_errors():
                     return await attempt(attempts.remaining())
-                except grpc.RpcError as error:
-                    raise from_rpc_error(error) from None
             except OpMillError as error:
                 delay = attempts.delay_after(error)
-            await self._wait(delay)
+            with self._opmill_errors():
+                await self._wait(delay)
+
+    @contextlib.contextmanager
+    def _opmill_errors(self) -> Iterator[None]:
+        """Like that of opmill.Client. When another task closes the channel, grpc.aio cancels the
+        calls as if their tasks were cancelled."""
+        with self._blocking._opmill_errors():
+            try:
+                yield
+            except (asyncio.CancelledError, grpc.aio.UsageError):
+                task = asyncio.current_task()
+                if task is None or not task.cancelling():
+                    self._blocking._require_open()
+                raise
 
     async def _wait(self, seconds: float) -> None:
         """Like that of opmill.Client."""

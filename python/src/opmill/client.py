@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 import grpc
@@ -68,6 +69,7 @@ class Client(Operators[Array, TopK]):
         self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
         self._stream_call = self._channel.stream_stream(f"/{SERVICE}/ExecuteStream")
         self._max_message_bytes = 0
+        self._max_bytes_in_flight = 0
         self._device = "not connected"
         self._types = ElementTypes(cast=options.cast)
         self._shares_memory = False
@@ -170,8 +172,11 @@ class Client(Operators[Array, TopK]):
 
     def _perform_shared(self, request: Request, clock: Attempts, sent: Callable[[int], None],
                         started: Callable[[Any], None]) -> Execution:
-        """Through shared memory. Raises Unusable where that does not work."""
+        """Through shared memory. Raises Unusable where that does not work: the server copies whole
+        inputs from there, and computes some operators on a stream of larger ones."""
         sizes = self._sizes_of_outputs(request, clock.remaining())
+        if request.total_bytes + sum(sizes) > self._max_bytes_in_flight:
+            raise Unusable(for_good=False)
         with contextlib.ExitStack() as segments:
             ranges = [find_shared(data) for data in request.inputs]
             others = [data for data, known in zip(request.inputs, ranges) if known is None]
@@ -213,6 +218,7 @@ class Client(Operators[Array, TopK]):
 
     def _take_limits(self, info: Any) -> None:
         self._max_message_bytes = info.limits.max_message_bytes
+        self._max_bytes_in_flight = info.limits.max_bytes_in_flight
         device = to_dataclass(info, _messages.ServerInfo).device
         self._device = f"{device.kind} device: {device.adapter}"
         self._types = ElementTypes(info.operators, self._options.cast)
@@ -233,15 +239,25 @@ class Client(Operators[Array, TopK]):
         attempts = Attempts(max_attempts or self._options.max_attempts,
                             self._options.timeout if timeout is None else timeout)
         while True:
-            self._require_open()
             try:
-                try:
+                with self._opmill_errors():
                     return attempt(attempts.remaining())
-                except grpc.RpcError as error:
-                    raise from_rpc_error(error) from None
             except OpMillError as error:
                 delay = attempts.delay_after(error)
             self._wait(delay)
+
+    @contextlib.contextmanager
+    def _opmill_errors(self) -> Iterator[None]:
+        """Around an attempt. Another thread may close the client at any time; gRPC then raises
+        ValueError, or cancels the call."""
+        self._require_open()
+        try:
+            yield
+        except (grpc.RpcError, OpMillError, ValueError) as error:
+            self._require_open()
+            if isinstance(error, grpc.RpcError):
+                raise from_rpc_error(error) from None
+            raise
 
     def _require_open(self) -> None:
         if not self._finalize.alive:
@@ -253,9 +269,10 @@ class Client(Operators[Array, TopK]):
         """A call that waits for a server, meanwhile: without a call gRPC would take up to 5 s to
         connect. (Its `subscribe` leaves a thread behind, which must not outlive the program.)"""
         until = time.monotonic() + seconds
-        with contextlib.suppress(grpc.RpcError):
+        with contextlib.suppress(grpc.RpcError, ValueError):  # as in _opmill_errors
             self._channel.unary_unary(HEALTH_CHECK)(b"", seconds, wait_for_ready=True)
-        time.sleep(max(until - time.monotonic(), 0))
+        if self._finalize.alive:
+            time.sleep(max(until - time.monotonic(), 0))
 
 
 def _close(owner: int, channel: grpc.Channel, segments: Segments) -> None:
@@ -286,15 +303,24 @@ def _connect(options: ConnectOptions) -> Client:
     return client
 
 
+class _Copies:
+    """All copies of a client in a process: one client, until it is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+
+    def get(self, options: ConnectOptions) -> Client:
+        with self._lock:
+            if self._client is None or not self._client._finalize.alive:
+                self._client = _connect(options)
+            return self._client
+
+
 @functools.lru_cache(maxsize=16)
-def _connect_once(options: ConnectOptions, process: int) -> Client:
-    return _connect(options)
+def _copies_of(options: ConnectOptions, process: int) -> _Copies:
+    return _Copies()
 
 
 def _shared(options: ConnectOptions) -> Client:
-    """The client of this process that all copies are, unless one of them was closed."""
-    shared = _connect_once(options, os.getpid())
-    if not shared._finalize.alive:
-        _connect_once.cache_clear()
-        shared = _connect_once(options, os.getpid())
-    return shared
+    return _copies_of(options, os.getpid()).get(options)

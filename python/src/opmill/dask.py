@@ -21,8 +21,9 @@ from numpy.typing import DTypeLike
 
 from ._arguments import checked
 from ._call import Array, Axes
-from ._contract import FUNCTION_ALIASES, REDUCE_FUNCTIONS
+from ._contract import REDUCE_FUNCTIONS
 from ._element_types import convert
+from ._names import FUNCTION_ALIASES
 from ._operators import ReduceFunction
 from ._tensors import refuse_masked
 from .client import Client

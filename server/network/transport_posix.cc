@@ -96,7 +96,9 @@ class GuardedTransport {
         account_(rules_->budget->Open(peer_, address, SteadyNow())),
         calls_(rules_->message_limit) {}
   ~GuardedTransport() {
-    for (const auto& [id, call] : open_) rules_->budget->End(*account_, call.bytes, false);
+    for (const auto& [id, call] : open_) {
+      rules_->budget->End(*account_, call.bytes, /*is_completed=*/false, SteadyNow());
+    }
     rules_->budget->Close(account_);
   }
   GuardedTransport(const GuardedTransport&) = delete;
@@ -122,15 +124,13 @@ class GuardedTransport {
   // The call ends without an answer of the server.
   void Abandon(uint32_t id) {
     const auto call = open_.find(id);
-    if (call == open_.end() || call->second.is_abandoned) return;
-    call->second.is_abandoned = true;
-    rules_->budget->Abandon(*account_, call->second.bytes, SteadyNow());
+    if (call != open_.end()) call->second.is_abandoned = true;
   }
 
   void Released(uint32_t id) {
     const auto call = open_.find(id);
-    const bool is_completed = !call->second.is_abandoned && !call->second.is_refused;
-    rules_->budget->End(*account_, call->second.bytes, is_completed);
+    const bool is_completed = !call->second.is_abandoned;
+    rules_->budget->End(*account_, call->second.bytes, is_completed, SteadyNow());
     open_.erase(call);
     calls_.Forget(id);
   }
@@ -140,7 +140,6 @@ class GuardedTransport {
     uint64_t bytes = CallBudget::kBytesOfCall;
     grpc_chttp2_stream* stream = nullptr;
     bool is_abandoned = false;
-    bool is_refused = false;
   };
 
   // Before gRPC reads the bytes of the step. An error closes the connection.
@@ -156,7 +155,7 @@ class GuardedTransport {
         break;
       case Http2Calls::Event::kMetadata:
         open_[step.stream].bytes += step.bytes;
-        closing = rules_->budget->AddMetadata(*account_, step.bytes);
+        closing = rules_->budget->AddMetadata(*account_, step.bytes, SteadyNow());
         break;
       case Http2Calls::Event::kReset:
         Abandon(step.stream);
@@ -187,7 +186,6 @@ class GuardedTransport {
     const absl::Status why = absl::ResourceExhaustedError(
         absl::StrCat("Received message larger than max (", step.bytes, " vs. ", step.limit, ")"));
     if (IsTimeToLog()) LogLine(LogLevel::kInfo, "refuse_message").Add("peer", peer_).Add(why);
-    call->second.is_refused = true;
     NextCancelStream()(transport, call->second.stream, why);
   }
 

@@ -20,6 +20,11 @@ constexpr int64_t kFirstCalls = 16;
 // it per second: it could open connections to abandon their first calls.
 constexpr uint64_t kManyConnections = 128;
 constexpr int64_t kFirstCallsOfMany = 1;
+// The control frames of an address, and 8192 per second: a client that measures its bandwidth may
+// send a PING per round trip. One for which gRPC closes the connection takes 3.5 us.
+constexpr uint64_t kControlFrames = uint64_t{64} << 10;
+// Those of a connection that are always allowed, and 8 per second.
+constexpr uint64_t kFirstControlFrames = 64;
 // A client that does not know the limit yet may exceed it for a moment, and calls that it has reset
 // count until the transport has released them.
 constexpr uint32_t kMostTimesTheLimit = 2;
@@ -34,6 +39,7 @@ struct CallBudget::Address {
   uint64_t open_bytes = 0;
   Allowance allowance;
   Allowance new_connections{kManyConnections};
+  Allowance control_frames{kControlFrames};
   absl::flat_hash_set<Account*> accounts;
 };
 
@@ -52,6 +58,7 @@ class CallBudget::Account {
   uint64_t open_bytes_ = 0;
   uint32_t open_calls_ = 0;
   int64_t credit_;  // calls that it may have open while an allowance is exceeded
+  Allowance control_frames_{kFirstControlFrames};
   bool is_closed_ = false;
 };
 
@@ -147,6 +154,15 @@ void CallBudget::End(Account& account, uint64_t bytes, bool is_completed, absl::
   }
 }
 
+bool CallBudget::AllowControlFrames(Account& account, uint64_t count, absl::Duration now) {
+  const absl::MutexLock lock(&mutex_);
+  account.control_frames_.Take(static_cast<double>(count), now);
+  if (!account.control_frames_.is_exceeded()) return true;
+  Allowance& of_address = account.address_.control_frames;
+  of_address.Take(static_cast<double>(count), now);
+  return !of_address.is_exceeded();
+}
+
 CallBudget::Account* CallBudget::FindWorst(const Address& address) const {
   const bool is_over = open_bytes_ > max_open_bytes_;
   if (!is_over && address.open_bytes <= max_open_bytes_per_address_) return nullptr;
@@ -170,8 +186,9 @@ void CallBudget::ForgetIdleAddresses(absl::Duration now) {
     Address& address = *entry.second;
     address.allowance.Take(0, now);
     address.new_connections.Take(0, now);
+    address.control_frames.Take(0, now);
     return address.accounts.empty() && address.allowance.is_full() &&
-           address.new_connections.is_full();
+           address.new_connections.is_full() && address.control_frames.is_full();
   });
 }
 

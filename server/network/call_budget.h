@@ -66,6 +66,11 @@ class CallBudget {
   void End(Account& account, uint64_t bytes, bool is_completed, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Frames that the transport answers without a call. Returns false if the connection must be
+  // closed for them.
+  bool AllowControlFrames(Account& account, uint64_t count, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   struct Address;
 

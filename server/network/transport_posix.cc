@@ -110,6 +110,7 @@ class GuardedTransport {
       const Http2Calls::Step step = calls_.Read(bytes.subspan(passed));
       const size_t end = passed + step.consumed;
       absl::Status status = Allow(step);
+      if (status.ok()) status = AllowControlFrames();
       if (status.ok()) status = next(transport, grpc_slice_sub_no_ref(slice, passed, end));
       if (!status.ok()) return status;
       if (step.event == Http2Calls::Event::kCall) ForgetIfIgnored(step.stream);
@@ -174,6 +175,16 @@ class GuardedTransport {
     return absl::ResourceExhaustedError("The connection has too many calls.");
   }
 
+  absl::Status AllowControlFrames() {
+    const uint64_t count = calls_.control_frames() - counted_control_frames_;
+    counted_control_frames_ += count;
+    if (count == 0 || rules_->budget->AllowControlFrames(*account_, count, SteadyNow())) {
+      return absl::OkStatus();
+    }
+    rules_->close(peer_, Connections::Reason::kFlood);
+    return absl::ResourceExhaustedError("The connection sends too many SETTINGS and PING frames.");
+  }
+
   // gRPC creates no stream after it has said goodbye.
   void ForgetIfIgnored(uint32_t id) {
     const auto call = open_.find(id);
@@ -193,6 +204,7 @@ class GuardedTransport {
   const std::string peer_;
   CallBudget::Account* const account_;
   Http2Calls calls_;
+  uint64_t counted_control_frames_ = 0;
   absl::flat_hash_map<uint32_t, Call> open_;
 };
 

@@ -92,6 +92,15 @@ class HostileCalls(hostile.Server, unittest.TestCase):
         with self.attack(server, "abandon_connections", "--connections=32", "--seconds=3"):
             self.assertIn("abandoned", self.closed_for(server))
 
+    def test_frames_that_must_be_answered(self):
+        """The answers do not make up for the frames."""
+        for kind in ("settings", "ping"):
+            with self.subTest(kind):
+                server = self.serve()
+                with self.attack(server, "control_frames", "--connections=64", "--seconds=3",
+                                 f"--method={kind}"):
+                    self.assertEqual(self.closed_for(server), {"flood"})
+
     def test_long_messages_without_a_token(self):
         server = self.serve()
         with self.attack(server, "long_messages", "--connections=4", "--seconds=4") as done:

@@ -20,9 +20,9 @@ constexpr int64_t kFirstCalls = 16;
 // it per second: it could open connections to abandon their first calls.
 constexpr uint64_t kManyConnections = 128;
 constexpr int64_t kFirstCallsOfMany = 1;
-// The control frames of an address, and 8192 per second: a client that measures its bandwidth may
+// The control frames of an address, and 4096 per second: a client that measures its bandwidth may
 // send a PING per round trip. One for which gRPC closes the connection takes 3.5 us.
-constexpr uint64_t kControlFrames = uint64_t{64} << 10;
+constexpr uint64_t kControlFrames = uint64_t{32} << 10;
 // Those of a connection that are always allowed, and 8 per second.
 constexpr uint64_t kFirstControlFrames = 64;
 // A client that does not know the limit yet may exceed it for a moment, and calls that it has reset

@@ -181,7 +181,7 @@ class GuardedTransport {
     if (count == 0 || rules_->budget->AllowControlFrames(*account_, count, SteadyNow())) {
       return absl::OkStatus();
     }
-    rules_->close(peer_, Connections::Reason::kFlood);
+    rules_->close(peer_, Connections::Reason::kControl);
     return absl::ResourceExhaustedError("The connection sends too many SETTINGS and PING frames.");
   }
 

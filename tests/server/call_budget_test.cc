@@ -148,13 +148,13 @@ TEST_F(ExhaustedCallBudgetTest, MetadataAreTakenFromTheAllowance) {
 
 TEST_F(CallBudgetTest, AnAddressMaySendSomeControlFramesAndAConnectionAFew) {
   Account& flooding = Open("a:1", "a");
-  EXPECT_TRUE(budget_.AllowControlFrames(flooding, 65536, now_));
+  EXPECT_TRUE(budget_.AllowControlFrames(flooding, 32768, now_));
   EXPECT_FALSE(budget_.AllowControlFrames(flooding, 1, now_));
   EXPECT_TRUE(budget_.AllowControlFrames(Open("a:2", "a"), 64, now_));
   EXPECT_FALSE(budget_.AllowControlFrames(*accounts_.back(), 1, now_));
   EXPECT_TRUE(budget_.AllowControlFrames(Open("b:1", "b"), 1000, now_));
   now_ += absl::Seconds(1);
-  EXPECT_TRUE(budget_.AllowControlFrames(flooding, 8000, now_));
+  EXPECT_TRUE(budget_.AllowControlFrames(flooding, 4000, now_));
 }
 
 TEST_F(CallBudgetTest, OpenCallsAreTakenFromTheAllowanceUntilTheyComplete) {

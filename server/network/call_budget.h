@@ -26,9 +26,12 @@ namespace opmill {
 //
 // Abandoned calls are those that their callers reset, or whose connection ends before they do. They
 // take processor time without a wait for the answer, so that HTTP/2's limit on concurrent calls
-// does not bound them. Each address may abandon calls at a certain rate, and so may all together.
-// Beyond that, a connection may have only as many open calls as it has let complete, less those
-// that it has abandoned.
+// does not bound them. Whether a call is abandoned is known late, when thousands may be open, so a
+// call is taken from an allowance of its address, and from one of all addresses, when it begins,
+// and given back when it completes. Allowances refill slowly. While one is exceeded, the open calls
+// of a connection may cost only as much as some first calls and those that it has let complete,
+// less those that it has abandoned. An address that opens many connections has one first call in
+// each of them.
 //
 // Thread-safe. `now` is the reading of a clock that does not jump.
 class CallBudget {
@@ -56,23 +59,41 @@ class CallBudget {
 
   // If Begin or AddMetadata returns a connection, that may be this one or another one.
   std::optional<Closing> Begin(Account& account, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<Closing> AddMetadata(Account& account, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // To be called at most once for each call, before its end. `bytes` is all that the call costs.
-  void Abandon(Account& account, uint64_t bytes, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void End(Account& account, uint64_t bytes, bool is_completed) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the latest call.
+  std::optional<Closing> AddMetadata(Account& account, uint64_t bytes, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `bytes` is all that the call costs. A call is completed unless it is abandoned.
+  void End(Account& account, uint64_t bytes, bool is_completed, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Frames that the transport answers without a call. Returns false if the connection must be
+  // closed for them.
+  bool AllowControlFrames(Account& account, uint64_t count, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Address;
 
-  // How much may be abandoned at once. It refills continuously.
-  struct Allowance {
-    double left_bytes = 0;
-    absl::Duration refilled_at = absl::ZeroDuration();
+  // Refills continuously.
+  class Allowance {
+   public:
+    explicit Allowance(uint64_t most);
+    // Gives back if `count` is negative.
+    void Take(double count, absl::Duration now);
+    bool is_exceeded() const { return left_ < 0; }
+    bool is_full() const { return left_ >= most_; }
+
+   private:
+    double most_;
+    double left_;
+    absl::Duration refilled_at_ = absl::ZeroDuration();
   };
 
-  void Refill(Allowance& allowance, double most_bytes, absl::Duration now) const;
-  std::optional<Closing> CheckOpen(Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Closing MarkClosed(Account& account, Excess excess) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds to the cost of the open calls.
+  std::optional<Closing> Add(Account& account, uint64_t bytes, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The connection to close because of the cost of the open calls, or null.
+  Account* FindWorst(const Address& address) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void ForgetIdleAddresses(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t max_open_bytes_;
@@ -80,7 +101,7 @@ class CallBudget {
   const uint32_t max_calls_per_connection_;
 
   absl::Mutex mutex_;
-  uint64_t open_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // without those of closed connections
+  uint64_t open_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   Allowance allowance_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<Address>> addresses_ ABSL_GUARDED_BY(mutex_);
 };

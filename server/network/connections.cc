@@ -73,6 +73,8 @@ absl::string_view Connections::NameOf(Reason reason) {
       return "calls";
     case Reason::kAbandoned:
       return "abandoned";
+    case Reason::kControl:
+      return "control";
   }
   return "unknown";
 }
@@ -260,7 +262,8 @@ void Connections::Close(const Shared& connection, Reason reason, absl::Time now)
   connection->socket_->Close();
   ++closed_[static_cast<size_t>(reason)];
   const bool is_of_many = reason == Reason::kRoom || reason == Reason::kNoRequest ||
-                          reason == Reason::kCalls || reason == Reason::kAbandoned;
+                          reason == Reason::kCalls || reason == Reason::kAbandoned ||
+                          reason == Reason::kControl;
   if (!is_of_many || now - logged_at_ >= kLeastBetweenLines) {
     if (is_of_many) logged_at_ = now;
     LogLine(LogLevel::kWarning, "close_connection")

@@ -102,11 +102,12 @@ class Connections {
     // For server/network/transport_rules.h:
     kMetadata,
     kCalls,
-    kAbandoned
+    kAbandoned,
+    kControl
   };
   static constexpr std::array kReasons = {Reason::kFlood, Reason::kIncomplete, Reason::kNoRequest,
                                           Reason::kRoom,  Reason::kMemory,     Reason::kMetadata,
-                                          Reason::kCalls, Reason::kAbandoned};
+                                          Reason::kCalls, Reason::kAbandoned,  Reason::kControl};
   static absl::string_view NameOf(Reason reason);
 
   explicit Connections(const Limits& limits)

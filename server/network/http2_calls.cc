@@ -13,7 +13,10 @@ constexpr uint32_t kPriorityBytes = 5;
 constexpr uint8_t kData = 0;
 constexpr uint8_t kHeaders = 1;
 constexpr uint8_t kRstStream = 3;
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kPing = 6;
 constexpr uint8_t kContinuation = 9;
+constexpr uint8_t kAck = 1;
 constexpr uint8_t kEndHeaders = 4;
 constexpr uint8_t kPriority = 0x20;
 // The overhead per field that HTTP/2 counts (RFC 9113, 6.5.2).
@@ -85,6 +88,7 @@ Http2Calls::Step Http2Calls::BeginFrame() {
   stream_ = ReadUint32(header_.data() + 5) & 0x7FFF'FFFF;
   priority_left_ = 0;
   if (in_block_ != (type_ == kContinuation)) return {.event = Event::kInvalid};
+  if ((type_ == kSettings || type_ == kPing) && (flags_ & kAck) == 0) ++control_frames_;
   if (type_ == kRstStream && open_.contains(stream_)) {
     return {.event = Event::kReset, .stream = stream_};
   }

@@ -52,6 +52,9 @@ class Http2Calls {
   // The call has ended: the rest of its bytes is of no interest.
   void Forget(uint32_t stream) { open_.erase(stream); }
 
+  // The frames so far that the transport answers without a call: SETTINGS and PING.
+  uint64_t control_frames() const { return control_frames_; }
+
  private:
   struct Call {
     uint32_t limit = 0;
@@ -76,6 +79,7 @@ class Http2Calls {
   const std::unique_ptr<nghttp2_hd_inflater, FreeInflater> inflater_;
   absl::flat_hash_map<uint32_t, Call> open_;
   uint32_t last_stream_ = 0;
+  uint64_t control_frames_ = 0;
   size_t preface_left_;  // bytes of the connection preface
 
   // The current frame.

@@ -97,7 +97,9 @@ class GuardedTransport {
         account_(rules_->budget->Open(peer_, address, SteadyNow())),
         calls_(rules_->message_limit) {}
   ~GuardedTransport() {
-    for (const auto& [id, call] : open_) rules_->budget->End(*account_, call.bytes, false);
+    for (const auto& [id, call] : open_) {
+      rules_->budget->End(*account_, call.bytes, /*is_completed=*/false, SteadyNow());
+    }
     rules_->budget->Close(account_);
   }
   GuardedTransport(const GuardedTransport&) = delete;
@@ -109,6 +111,7 @@ class GuardedTransport {
       const Http2Calls::Step step = calls_.Read(bytes.subspan(passed));
       const size_t end = passed + step.consumed;
       absl::Status status = Allow(step);
+      if (status.ok()) status = AllowControlFrames();
       if (status.ok()) status = next(transport, grpc_slice_sub_no_ref(slice, passed, end));
       if (!status.ok()) return status;
       if (step.event == Http2Calls::Event::kCall) ForgetIfIgnored(step.stream);
@@ -123,15 +126,13 @@ class GuardedTransport {
   // The call ends without an answer of the server.
   void Abandon(uint32_t id) {
     const auto call = open_.find(id);
-    if (call == open_.end() || call->second.is_abandoned) return;
-    call->second.is_abandoned = true;
-    rules_->budget->Abandon(*account_, call->second.bytes, SteadyNow());
+    if (call != open_.end()) call->second.is_abandoned = true;
   }
 
   void Released(uint32_t id) {
     const auto call = open_.find(id);
-    const bool is_completed = !call->second.is_abandoned && !call->second.is_refused;
-    rules_->budget->End(*account_, call->second.bytes, is_completed);
+    const bool is_completed = !call->second.is_abandoned;
+    rules_->budget->End(*account_, call->second.bytes, is_completed, SteadyNow());
     open_.erase(call);
     calls_.Forget(id);
   }
@@ -141,7 +142,6 @@ class GuardedTransport {
     uint64_t bytes = CallBudget::kBytesOfCall;
     grpc_chttp2_stream* stream = nullptr;
     bool is_abandoned = false;
-    bool is_refused = false;
   };
 
   // Before gRPC reads the bytes of the step. An error closes the connection.
@@ -157,7 +157,7 @@ class GuardedTransport {
         break;
       case Http2Calls::Event::kMetadata:
         open_[step.stream].bytes += step.bytes;
-        closing = rules_->budget->AddMetadata(*account_, step.bytes);
+        closing = rules_->budget->AddMetadata(*account_, step.bytes, SteadyNow());
         break;
       case Http2Calls::Event::kReset:
         Abandon(step.stream);
@@ -176,6 +176,16 @@ class GuardedTransport {
     return absl::ResourceExhaustedError("The connection has too many calls.");
   }
 
+  absl::Status AllowControlFrames() {
+    const uint64_t count = calls_.control_frames() - counted_control_frames_;
+    counted_control_frames_ += count;
+    if (count == 0 || rules_->budget->AllowControlFrames(*account_, count, SteadyNow())) {
+      return absl::OkStatus();
+    }
+    rules_->close(peer_, Connections::Reason::kControl);
+    return absl::ResourceExhaustedError("The connection sends too many SETTINGS and PING frames.");
+  }
+
   // gRPC creates no stream after it has said goodbye.
   void ForgetIfIgnored(uint32_t id) {
     const auto call = open_.find(id);
@@ -188,7 +198,6 @@ class GuardedTransport {
     const absl::Status why = absl::ResourceExhaustedError(
         absl::StrCat("Received message larger than max (", step.bytes, " vs. ", step.limit, ")"));
     if (IsTimeToLog()) LogLine(LogLevel::kInfo, "refuse_message").Add("peer", peer_).Add(why);
-    call->second.is_refused = true;
     NextCancelStream()(transport, call->second.stream, why);
   }
 
@@ -196,6 +205,7 @@ class GuardedTransport {
   const std::string peer_;
   CallBudget::Account* const account_;
   Http2Calls calls_;
+  uint64_t counted_control_frames_ = 0;
   absl::flat_hash_map<uint32_t, Call> open_;
 };
 

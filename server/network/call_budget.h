@@ -50,7 +50,7 @@ class CallBudget {
   ~CallBudget();
 
   // For a new connection. The account must be closed, after all of its calls have ended.
-  Account* Open(std::string peer, const std::string& address, absl::Duration now)
+  Account* Open(std::string peer, const std::string& address, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(Account* account) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -58,17 +58,17 @@ class CallBudget {
   static constexpr uint64_t kBytesOfCall = uint64_t{16} << 10;
 
   // If Begin or AddMetadata returns a connection, that may be this one or another one.
-  std::optional<Closing> Begin(Account& account, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Closing> Begin(Account& account, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the latest call.
-  std::optional<Closing> AddMetadata(Account& account, uint64_t bytes, absl::Duration now)
+  std::optional<Closing> AddMetadata(Account& account, uint64_t bytes, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // `bytes` is all that the call costs. A call is completed unless it is abandoned.
-  void End(Account& account, uint64_t bytes, bool is_completed, absl::Duration now)
+  void End(Account& account, uint64_t bytes, bool is_completed, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Frames that the transport answers without a call. Returns false if the connection must be
   // closed for them.
-  bool AllowControlFrames(Account& account, uint64_t count, absl::Duration now)
+  bool AllowControlFrames(Account& account, uint64_t count, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -79,22 +79,22 @@ class CallBudget {
    public:
     explicit Allowance(uint64_t most);
     // Gives back if `count` is negative.
-    void Take(double count, absl::Duration now);
+    void Take(double count, absl::Time now);
     bool is_exceeded() const { return left_ < 0; }
     bool is_full() const { return left_ >= most_; }
 
    private:
     double most_;
     double left_;
-    absl::Duration refilled_at_ = absl::ZeroDuration();
+    absl::Time refilled_at_ = absl::InfinitePast();
   };
 
   // Adds to the cost of the open calls.
-  std::optional<Closing> Add(Account& account, uint64_t bytes, absl::Duration now)
+  std::optional<Closing> Add(Account& account, uint64_t bytes, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The connection to close because of the cost of the open calls, or null.
   Account* FindWorst(const Address& address) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void ForgetIdleAddresses(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetIdleAddresses(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t max_open_bytes_;
   const uint64_t max_open_bytes_per_address_;

@@ -24,8 +24,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpcpp/grpcpp.h"
+#include "kernels/base/steady_time.h"
 #include "server/network/connection_socket_posix.h"
-#include "server/network/steady_time.h"
 #include "server/network/transport_rules.h"
 #include "server/observe/log.h"
 
@@ -79,9 +79,9 @@ const auto& NextCancelStream() {
 
 // At most one line in a while, however many messages are refused.
 bool IsTimeToLog() {
-  static std::atomic<absl::Duration> last = -absl::InfiniteDuration();
-  const absl::Duration now = SteadyNow();
-  absl::Duration before = last.load(std::memory_order_relaxed);
+  static std::atomic<absl::Time> last = absl::InfinitePast();
+  const absl::Time now = SteadyNow();
+  absl::Time before = last.load(std::memory_order_relaxed);
   return now - before >= kLeastBetweenLines && last.compare_exchange_strong(before, now);
 }
 

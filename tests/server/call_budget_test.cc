@@ -39,7 +39,7 @@ class CallBudgetTest : public testing::Test {
 
   void Refill() { now_ += absl::Seconds(8); }
 
-  absl::Duration now_ = absl::Hours(1);
+  absl::Time now_ = absl::UnixEpoch();
   CallBudget budget_{/*max_open_bytes=*/400 * kCall, /*max_calls_per_connection=*/100};
   std::vector<Account*> accounts_;
 };

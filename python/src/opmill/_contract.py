@@ -81,5 +81,6 @@ FUNCTION_ALIASES = {"mean": "average", "prod": "multiply", "logsumexp": "log_sum
                     "lse": "log_sum_exp"}
 FEATURE_LEVELS = choices("opmill.v1.FeatureLevel")
 
-# The message of each operator, by the field of OperatorDesc.
-OPERATORS = {field.name: field.message_type for field in OperatorDesc.DESCRIPTOR.fields}
+# The message of each operator that has one of its own, by the field of OperatorDesc.
+OPERATORS = {field.name: field.message_type for field in OperatorDesc.DESCRIPTOR.fields
+             if field.name != "named"}

@@ -71,6 +71,7 @@ EXPECTED = {
     "shrink": lambda x: np.where(np.abs(x) > 0.5, x, 0), "sigmoid": _sigmoid,
     "softplus": lambda x: np.log1p(np.exp(x)), "softsign": lambda x: x / (1 + np.abs(x)),
     "silu": lambda x: x * _sigmoid(x), "thresholded_relu": lambda x: np.where(x > 1, x, 0),
+    "relu_grad": lambda a, b: np.where(a > 0, b, 0),
 }
 ARGUMENTS = {"constant_pow": (1.5,), "threshold": (1.5,), "clip": (1, 2), "cast": ("int32",)}
 

@@ -19,6 +19,7 @@ inline constexpr FeatureLevelRow kFloat1Rows[] = {{k3_0, 1, 8, kFloats}, {k1_0, 
 inline constexpr FeatureLevelRow kFloat2Rows[] = {{k3_0, 1, 8, kFloats}, {k2_0, 4, 4, kFloats}};
 inline constexpr FeatureLevelRow kFloat21Rows[] = {{k3_0, 1, 8, kFloats}, {k2_1, 4, 4, kFloats}};
 inline constexpr FeatureLevelRow kFloat3Rows[] = {{k3_0, 1, 8, kFloats}};
+inline constexpr FeatureLevelRow kReluGradRows[] = {{k3_1, 1, 8, kFloats}, {k3_0, 4, 4, kFloats}};
 inline constexpr FeatureLevelRow kFloat31Rows[] = {{k3_1, 1, 8, kFloats}};
 inline constexpr FeatureLevelRow kFloat51Rows[] = {{k5_1, 1, 8, kFloats}};
 inline constexpr FeatureLevelRow kFloat62Rows[] = {{k6_2, 1, 8, kFloats}};

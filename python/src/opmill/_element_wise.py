@@ -100,6 +100,7 @@ NAMED_METHODS: Mapping[str, str] = {
     "softsign": "softsign",
     "swish": "silu",
     "thresholded_relu": "thresholded_relu",
+    "relu_grad": "relu_grad",
 }
 
 ArrayT = TypeVar("ArrayT")
@@ -582,3 +583,8 @@ class ElementWise(Generic[ArrayT]):
     ) -> ArrayT:
         """x where it is above alpha, otherwise 0"""
         return self._run(Call("thresholded_relu", (x,), {"alpha": alpha}), options)
+
+    @checked
+    def relu_grad(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """b where a is above 0, otherwise 0"""
+        return self._run(Call("relu_grad", (a, b), {}), options)

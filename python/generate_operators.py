@@ -34,20 +34,18 @@ _HEAD = '''"""A method for each operator. Written by generate.py from the contra
 from __future__ import annotations
 
 from collections.abc import COLLECTIONS
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, Unpack
+from typing import Generic, Literal, NamedTuple, TypeVar, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._arguments import Options, checked
 from ._call import Array, Axes, Call
+from ._element_wise import NAMED_METHODS, ArrayT, ElementWise
 '''
 _CLASS = '''
 
-class Operators(Generic[PARAMETERS]):
+class Operators(ElementWise[ArrayT], Generic[PARAMETERS]):
     """What a method returns is a parameter: an array, or what can be awaited for one."""
-
-    def _run(self, call: Call, options: Options) -> Any:
-        raise NotImplementedError
 '''
 
 
@@ -164,7 +162,8 @@ def _methods(operators, functions):
 def source(descriptors):
     """The text of _operators.py."""
     contract = Contract(descriptors)
-    operators = [Operator(contract, field) for field in contract.message("OperatorDesc").field]
+    operators = [Operator(contract, field) for field in contract.message("OperatorDesc").field
+                 if field.name != "named"]
     names = {operator.name for operator in operators}
     functions = [function for function in contract.choices(f"{PACKAGE}.ReduceFunction")
                  if function not in names]
@@ -180,10 +179,11 @@ def source(descriptors):
             text += "".join(f"    {output}: Array\n" for output in outputs)
     text += "\n\n"
     for result in results:
-        text += f'{_variable(result)} = TypeVar("{_variable(result)}")\n'
-    text += "\n# The method of each field of OperatorDesc.\nMETHODS: Mapping[str, str] = {\n"
+        if result != "Array":
+            text += f'{_variable(result)} = TypeVar("{_variable(result)}")\n'
+    text += "\n# The method of each operator, by the field of OperatorDesc or the name.\nMETHODS: Mapping[str, str] = {\n"
     text += "".join(f'    "{operator.field}": "{operator.name}",\n' for operator in operators)
-    text += "}\n" + _CLASS.replace("PARAMETERS", ", ".join(map(_variable, results)))
+    text += "    **NAMED_METHODS,\n}\n" + _CLASS.replace("PARAMETERS", ", ".join(map(_variable, results)))
     text += _methods(operators, functions)
     lists = "Sequence[" in text
     return _HEAD.replace("COLLECTIONS", "Mapping, Sequence" if lists else "Mapping") + text

@@ -33,13 +33,21 @@ struct GroupConstants {
   uint zero;           // always 0, opaque to the optimizer
 };
 
-// Where the buffers of an instance start in the views of t0, t1, u0 and u1, in elements of the
+// Where the buffers of an instance start in the views of t0 to t7, u0 and u1, in elements of the
 // view.
 struct Instance {
   uint read0;
   uint read1;
   uint write0;
   uint write1;
+  uint read2;
+  uint read3;
+  uint read4;
+  uint read5;
+  uint read6;
+  uint read7;
+  uint unused0;  // whole rows
+  uint unused1;
 };
 
 // One dimension of an iteration space: how far a step along it moves in each tensor.

@@ -1,28 +1,54 @@
-// Shared by C++ and HLSL: operators of two inputs, element by element.
+// Shared by C++ and HLSL: operators that compute each element of the output from the elements of up
+// to eight inputs at the same place.
 #ifndef OPMILL_SHADERS_ELEMENTWISE_CONSTANTS_H_
 #define OPMILL_SHADERS_ELEMENTWISE_CONSTANTS_H_
 
 #include "constants.h"
+
+#define OPMILL_MAX_PARAMETERS 16
 
 OPMILL_SHARED_BEGIN
 
 // One dimension of an elementwise walk: how far a step along it moves in each tensor.
 struct ElementwiseDim {
   uint size;
-  uint a_stride;
-  uint b_stride;
   uint output_stride;
+  uint unused0;  // whole rows
+  uint unused1;
+  uint stride0;  // of the inputs
+  uint stride1;
+  uint stride2;
+  uint stride3;
+  uint stride4;
+  uint stride5;
+  uint stride6;
+  uint stride7;
 };
 
-// Units are elements, or vectors of a row's elements.
+// Two parameters of an operation: the bits of a number, and the high ones of 64.
+struct ElementwiseParameters {
+  uint low0;
+  uint high0;
+  uint low1;
+  uint high1;
+};
+
+// Units are elements, or quads of a row's elements.
 struct ElementwiseConstants {
   struct GroupConstants groups;
   struct ElementwiseDim dims[OPMILL_MAX_DIMS];  // outermost first; the last is the row, in units
-  uint rank;                                    // dimensions in use in dims[]
-  uint row_length;                              // elements of a row
-  uint a_base;  // offset of the first element in the view that is read
-  uint b_base;
-  uint output_base;
+  struct ElementwiseParameters parameters[OPMILL_MAX_PARAMETERS / 2];
+  uint rank;         // dimensions in use in dims[]
+  uint row_length;   // elements of a row
+  uint output_base;  // offset of the first element in the view
+  uint base0;        // the same for the inputs
+  uint base1;
+  uint base2;
+  uint base3;
+  uint base4;
+  uint base5;
+  uint base6;
+  uint base7;
 };
 
 OPMILL_SHARED_END

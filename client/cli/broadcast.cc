@@ -35,8 +35,8 @@ std::string TypeName(const TensorDesc& desc) {
 }
 
 absl::Status CheckPair(absl::string_view name_a, const TensorDesc& a, absl::string_view name_b,
-                       const TensorDesc& b) {
-  if (a.data_type != b.data_type) {
+                       const TensorDesc& b, bool same_type) {
+  if (same_type && a.data_type != b.data_type) {
     return absl::InvalidArgumentError(absl::StrCat(
         name_a, " is ", TypeName(a), " and ", name_b, " is ", TypeName(b),
         ", but the inputs must have one type; convert them with --cast ", TypeName(a), "."));
@@ -67,7 +67,8 @@ absl::Status Broadcast(const OperatorSchema& schema, absl::Span<const std::strin
   Sizes common;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      RETURN_IF_ERROR(CheckPair(names[j], inputs[j], names[i], inputs[i]));
+      const bool same_type = schema.inputs[j].type == schema.inputs[i].type;
+      RETURN_IF_ERROR(CheckPair(names[j], inputs[j], names[i], inputs[i], same_type));
     }
     Sizes wider(std::max(common.size(), inputs[i].sizes.size()));
     for (size_t k = 0; k < wider.size(); ++k) {

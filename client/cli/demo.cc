@@ -25,21 +25,20 @@ TensorDesc OutputDesc(const ExampleOutput& output) {
           .sizes = output.sizes};
 }
 
-AttributeValues ValuesOf(const WorkedExample& example, const OperatorSchema& schema,
-                         const AttributeSchema& attribute) {
+AttributeValue ValueOf(const WorkedExample& example, const OperatorSchema& schema,
+                       const AttributeSchema& attribute) {
   switch (attribute.kind) {
     case AttributeKind::kAxis:
+      return example.axes.front();
     case AttributeKind::kAxes:
       return example.axes;
     case AttributeKind::kChoice: {
       const char* const name = attribute.name == "function" ? example.function : example.direction;
-      return {ParseChoice(schema, attribute, name).value()};
+      return ParseChoice(schema, attribute, name).value();
     }
-    case AttributeKind::kFlag:
-    case AttributeKind::kNumber:
-      break;
+    default:
+      return example.k;
   }
-  return {example.k};
 }
 
 // As on the page, including the outputs.
@@ -49,7 +48,7 @@ v1::OperatorDesc DescOf(const WorkedExample& example) {
                        .inputs = {{.data_type = DataType::kFloat32, .sizes = example.sizes}}};
   for (const ExampleOutput& output : example.outputs) desc.outputs.push_back(OutputDesc(output));
   for (const AttributeSchema& attribute : schema.attributes) {
-    desc.attributes.push_back(ValuesOf(example, schema, attribute));
+    desc.attributes.push_back(ValueOf(example, schema, attribute));
   }
   return EncodeOperator(desc);
 }

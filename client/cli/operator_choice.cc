@@ -10,9 +10,9 @@
 namespace opmill {
 namespace {
 
-absl::StatusOr<AttributeValues> ResolveAxes(const OperatorChoice& choice, int64_t rank,
-                                            absl::string_view input_name) {
-  AttributeValues resolved;
+absl::StatusOr<std::vector<uint32_t>> ResolveAxes(const OperatorChoice& choice, int64_t rank,
+                                                  absl::string_view input_name) {
+  std::vector<uint32_t> resolved;
   for (uint32_t axis = 0; choice.has_all_axes && axis < rank; ++axis) resolved.push_back(axis);
   if (choice.has_all_axes) return resolved;
   for (const int64_t axis : choice.axes) {
@@ -40,9 +40,7 @@ absl::StatusOr<AttributeValues> ResolveAxes(const OperatorChoice& choice, int64_
 
 const AttributeSchema* AxesAttribute(const OperatorSchema& schema) {
   for (const AttributeSchema& attribute : schema.attributes) {
-    if (attribute.kind == AttributeKind::kAxis || attribute.kind == AttributeKind::kAxes) {
-      return &attribute;
-    }
+    if (IsAxes(attribute.kind)) return &attribute;
   }
   return nullptr;
 }
@@ -54,14 +52,21 @@ bool Reduces(const OperatorSchema& schema) {
   OperatorDesc desc = {.schema = &schema};
   desc.inputs.assign(schema.inputs.size(), {.data_type = DataType::kFloat32, .sizes = {2}});
   desc.outputs.resize(schema.outputs.size());
-  desc.attributes.assign(schema.attributes.size(), {0});
+  for (const AttributeSchema& attribute : schema.attributes) {
+    const bool is_axes = &attribute == axes;
+    desc.attributes.push_back(is_axes ? AttributeValue(std::vector<uint32_t>{0})
+                                      : AttributeValue(0u));
+  }
   std::vector<InferredOutput> outputs;
   return schema.infer(desc, outputs).ok() && outputs[0].sizes == std::vector<uint32_t>{1};
 }
 
-bool HasIndices(const OperatorSchema& schema) {
-  return std::any_of(schema.outputs.begin(), schema.outputs.end(),
-                     [](const TensorSchema& output) { return output.holds_indices; });
+absl::string_view OutputTypeFlag(const OperatorSchema& schema) {
+  for (const TensorSchema& output : schema.outputs) {
+    if (output.type == TypeVariable::kIndex) return "index_type";
+    if (output.type == TypeVariable::kResult) return "output_type";
+  }
+  return "";
 }
 
 absl::StatusOr<OperatorDesc> OperatorChoice::For(std::vector<TensorDesc> inputs,
@@ -70,15 +75,24 @@ absl::StatusOr<OperatorDesc> OperatorChoice::For(std::vector<TensorDesc> inputs,
   desc.outputs.resize(schema->outputs.size());
   if (const AttributeSchema* const attribute = AxesAttribute(*schema)) {
     const int64_t rank = static_cast<int64_t>(desc.inputs[0].sizes.size());
-    ASSIGN_OR_RETURN(desc.attributes[schema->AttributeIndex(attribute->name)],
-                     ResolveAxes(*this, rank, input_name));
+    ASSIGN_OR_RETURN(std::vector<uint32_t> resolved, ResolveAxes(*this, rank, input_name));
+    AttributeValue& value = desc.attributes[schema->AttributeIndex(attribute->name)];
+    if (attribute->kind == AttributeKind::kAxis) {
+      value = resolved.front();
+    } else {
+      value = std::move(resolved);
+    }
+  }
+  if (output_type != DataType::kUnknown && OutputTypeFlag(*schema) == "output_type") {
+    desc.outputs[0] = TensorDesc{.data_type = output_type, .sizes = desc.inputs[0].sizes};
+    return desc;
   }
   std::vector<InferredOutput> inferred;
   // If no outputs can be inferred, the server will refuse the descriptor.
-  if (index_type == DataType::kUnknown || !schema->infer(desc, inferred).ok()) return desc;
+  if (output_type == DataType::kUnknown || !schema->infer(desc, inferred).ok()) return desc;
   for (size_t i = 0; i < inferred.size(); ++i) {
-    if (!inferred[i].holds_indices) continue;
-    desc.outputs[i] = TensorDesc{.data_type = index_type, .sizes = inferred[i].sizes};
+    if (!inferred[i].type_is_free) continue;
+    desc.outputs[i] = TensorDesc{.data_type = output_type, .sizes = inferred[i].sizes};
   }
   return desc;
 }

@@ -17,16 +17,16 @@ const AttributeSchema* AxesAttribute(const OperatorSchema& schema);
 
 // Whether the axes have size 1 in the output.
 bool Reduces(const OperatorSchema& schema);
-// True if an output may hold indices.
-bool HasIndices(const OperatorSchema& schema);
+// The flag that chooses the type of outputs: "index_type", "output_type", or "" if none is free.
+absl::string_view OutputTypeFlag(const OperatorSchema& schema);
 
 struct OperatorChoice {
   const OperatorSchema* schema = nullptr;
-  std::string axes_flag;                     // "axes" or "axis", as given
-  std::vector<int64_t> axes;                 // -1 is the last one
-  bool has_all_axes = false;                 // instead of `axes`
-  std::vector<AttributeValues> attributes;   // in the schema's order; axes are empty
-  DataType index_type = DataType::kUnknown;  // the server's choice
+  std::string axes_flag;                      // "axes" or "axis", as given
+  std::vector<int64_t> axes;                  // -1 is the last one
+  bool has_all_axes = false;                  // instead of `axes`
+  std::vector<AttributeValue> attributes;     // in the schema's order; axes are empty
+  DataType output_type = DataType::kUnknown;  // of outputs whose type is free; the server's choice
 
   // The descriptor for these inputs. InvalidArgument if an axis is out of range or repeated;
   // messages call the first input `input_name`. Sizes and types are left for the server to

@@ -15,6 +15,7 @@
 #include "client/names.h"
 #include "kernels/base/nearest.h"
 #include "kernels/base/wrap_words.h"
+#include "kernels/descriptor/attribute_text.h"
 
 namespace opmill {
 namespace {
@@ -57,11 +58,7 @@ std::string OperatorsOfOneAxis() {
   return names.empty() ? "" : absl::StrCat(" (", absl::StrJoin(names, ", "), ": one)");
 }
 
-bool IsAxes(const AttributeSchema& attribute) {
-  return attribute.kind == AttributeKind::kAxis || attribute.kind == AttributeKind::kAxes;
-}
-
-Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
+Flag MakeFlag(const AttributeSchema& attribute) {
   Flag flag = {.name = FlagOf(attribute)};
   for (const absl::string_view choice : attribute.choices) {
     flag.choices.push_back(absl::AsciiStrToLower(choice));
@@ -69,14 +66,20 @@ Flag MakeFlag(const OperatorSchema& schema, const AttributeSchema& attribute) {
   if (const FlagText* const text = TextOf(flag.name == "axes" ? "axes" : attribute.name)) {
     flag.value = std::string(text->value);
     flag.help = absl::StrReplaceAll(text->help, {{"\n", absl::StrCat("\n", kHelpIndent)}});
-    if (IsAxes(attribute)) flag.help += OperatorsOfOneAxis();
+    if (IsAxes(attribute.kind)) flag.help += OperatorsOfOneAxis();
     return flag;
   }
   flag.value = attribute.kind == AttributeKind::kFlag     ? ""
                : attribute.kind == AttributeKind::kChoice ? "NAME"
                                                           : "N";
+  std::vector<absl::string_view> takers;
+  for (const OperatorSchema* const other : Operators()) {
+    if (other->AttributeIndex(attribute.name) < other->attributes.size()) {
+      takers.push_back(other->name);
+    }
+  }
   const std::string help =
-      absl::StrCat(schema.name, ": ",
+      absl::StrCat(absl::StrJoin(takers, ", "), ": ",
                    flag.choices.empty() ? absl::StrReplaceAll(attribute.name, {{"_", " "}})
                                         : ChoiceList(attribute));
   flag.help = WrapWords(help, kHelpIndent).substr(kHelpIndent.size());
@@ -88,12 +91,12 @@ std::vector<Flag> AttributeFlags() {
   std::vector<Flag> flags;
   for (const OperatorSchema* const schema : Operators()) {
     for (const AttributeSchema& attribute : schema->attributes) {
-      Flag flag = MakeFlag(*schema, attribute);
+      Flag flag = MakeFlag(attribute);
       if (absl::c_any_of(flags, [&](const Flag& known) { return known.name == flag.name; })) {
         continue;
       }
       flags.push_back(std::move(flag));
-      if (IsAxes(attribute)) flags.push_back({"axis", "LIST", "the same as --axes"});
+      if (IsAxes(attribute.kind)) flags.push_back({"axis", "LIST", "the same as --axes"});
     }
   }
   return flags;
@@ -104,15 +107,16 @@ void RefuseFlagsOfOtherOperators(const NamedOperator& op, FlagReader& flags) {
   std::vector<std::string> taken;
   for (const AttributeSchema& attribute : schema.attributes) {
     taken.push_back(FlagOf(attribute));
-    if (IsAxes(attribute)) taken.push_back("axis");
+    if (IsAxes(attribute.kind)) taken.push_back("axis");
   }
-  if (HasIndices(schema)) taken.push_back("index_type");
+  taken.emplace_back(OutputTypeFlag(schema));
   if (op.function.has_value()) {
     const std::string flag = FlagOf(schema.attributes[schema.function_attribute]);
     taken.erase(std::find(taken.begin(), taken.end(), flag));
   }
   std::vector<Flag> all = AttributeFlags();
   all.push_back({.name = "index_type"});
+  all.push_back({.name = "output_type"});
   for (const Flag& flag : all) {
     if (flags.line().Get(flag.name) && !absl::c_linear_search(taken, flag.name)) {
       flags.Fail(flag.name, absl::StrCat(op.name, " does not take this flag."));
@@ -143,29 +147,40 @@ uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribu
                     FlagReader& flags) {
   const std::string flag = FlagOf(attribute);
   const std::string name =
-      attribute.default_choice.empty()
+      attribute.default_text.empty()
           ? flags.Required(flag)
-          : flags.line().Get(flag).value_or(std::string(attribute.default_choice));
+          : flags.line().Get(flag).value_or(std::string(attribute.default_text));
   const absl::StatusOr<uint32_t> value = ParseChoice(schema, attribute, name);
   if (!value.ok()) flags.Fail(flag, value.status().message());
   return value.value_or(0);
 }
 
-AttributeValues ReadAttribute(const AttributeSchema& attribute, FlagReader& flags,
-                              OperatorChoice& choice) {
+AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags,
+                             OperatorChoice& choice) {
   const std::string flag = FlagOf(attribute);
   switch (attribute.kind) {
     case AttributeKind::kNumber:
-      return {flags.RequiredNumber(flag)};
+      return flags.RequiredNumber(flag);
     case AttributeKind::kFlag:
-      return {flags.line().Has(flag) ? 1u : 0u};
+      return flags.line().Has(flag) ? 1u : 0u;
     case AttributeKind::kChoice:
-      return {ReadChoice(*choice.schema, attribute, flags)};
+      return ReadChoice(*choice.schema, attribute, flags);
     case AttributeKind::kAxis:
     case AttributeKind::kAxes:
       ReadAxes(attribute, flags, choice);
+      return {};
+    default:
+      break;
   }
-  return {};
+  const std::string text =
+      attribute.default_text.empty()
+          ? flags.Required(flag)
+          : flags.line().Get(flag).value_or(std::string(attribute.default_text));
+  const absl::StatusOr<AttributeValue> value = ParseAttribute(attribute, text);
+  if (!value.ok() && flags.status().ok()) {
+    flags.Fail(flag, absl::StrCat("\"", text, "\" ", value.status().message(), "."));
+  }
+  return value.ok() ? *value : AttributeValue();
 }
 
 // Only some functions of an operator may return indices.
@@ -173,12 +188,12 @@ void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
   const OperatorSchema& schema = *choice.schema;
   if (!flags.line().Has("index_type") || !schema.has_functions()) return;
   OperatorDesc desc = {.schema = &schema, .attributes = choice.attributes};
-  if (!NewestRow(desc).index_types.empty()) return;
+  if (!NewestRow(desc).result_types.empty()) return;
   const AttributeSchema& attribute = schema.attributes[schema.function_attribute];
   std::vector<std::string> names;
   for (uint32_t function = 0; function < attribute.choices.size(); ++function) {
-    desc.attributes[schema.function_attribute] = {function};
-    if (NewestRow(desc).index_types.empty()) continue;
+    desc.attributes[schema.function_attribute] = function;
+    if (NewestRow(desc).result_types.empty()) continue;
     names.push_back(absl::AsciiStrToLower(attribute.choices[function]));
   }
   flags.Fail("index_type", absl::StrCat("Only the functions ", absl::StrJoin(names, " and "),
@@ -188,7 +203,7 @@ void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
 }  // namespace
 
 std::string FlagOf(const AttributeSchema& attribute) {
-  if (IsAxes(attribute)) return "axes";
+  if (IsAxes(attribute.kind)) return "axes";
   const FlagText* const text = TextOf(attribute.name);
   return std::string(text == nullptr ? attribute.name : text->flag);
 }
@@ -199,6 +214,9 @@ std::vector<Flag> OperatorFlags(std::vector<Flag> own) {
                    "TYPE",
                    "type of the indices: uint32 (default), int32, uint64 or int64",
                    {"uint32", "int32", "uint64", "int64"}});
+  flags.push_back({"output_type", "TYPE",
+                   "cast: the type to cast to; comparisons: uint8 (default) or uint32",
+                   absl::StrSplit(kDataTypeNames, ", ")});
   flags.push_back({"feature_level", "LEVEL",
                    "refuse what this DirectML feature level does not support: 5.0",
                    FeatureLevelNames()});
@@ -220,10 +238,9 @@ TensorDesc ReadTensor(FlagReader& flags) {
 const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags) {
   const NamedOperator* const found = FindOperatorName(op);
   if (found != nullptr) return found;
-  const std::vector<std::string> names = OperatorNames();
   flags.FailPlain(absl::StrCat(
       op.empty() ? "An operator is required" : absl::StrCat("There is no operator \"", op, "\""),
-      "; the operators are ", absl::StrJoin(names, ", "), ".", DidYouMean(op, names)));
+      "; `opmill help run` lists them.", DidYouMean(op, OperatorNames())));
   return nullptr;
 }
 
@@ -232,11 +249,14 @@ OperatorChoice ReadOperatorChoice(const NamedOperator& op, FlagReader& flags) {
   RefuseFlagsOfOtherOperators(op, flags);
   for (size_t i = 0; i < op.schema->attributes.size(); ++i) {
     const bool is_named = op.function.has_value() && i == op.schema->function_attribute;
-    choice.attributes.push_back(is_named ? AttributeValues{*op.function}
+    choice.attributes.push_back(is_named ? AttributeValue(*op.function)
                                          : ReadAttribute(op.schema->attributes[i], flags, choice));
   }
-  choice.index_type =
-      static_cast<DataType>(flags.Named("index_type", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED));
+  const std::string type_flag(OutputTypeFlag(*op.schema));
+  if (!type_flag.empty()) {
+    choice.output_type =
+        static_cast<DataType>(flags.Named(type_flag, &ParseDataType, v1::DATA_TYPE_UNSPECIFIED));
+  }
   CheckIndexType(choice, flags);
   return choice;
 }

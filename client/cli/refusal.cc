@@ -23,12 +23,14 @@ namespace {
 
 // The path of a field in the request.
 struct FieldPath {
-  const OperatorSchema* schema = nullptr;  // if it is a field of the operator
+  const OperatorSchema* schema = nullptr;  // if it is a field of the operator's own message
   absl::string_view leaf;
-  size_t index = 0;  // in brackets
+  absl::string_view key;  // in brackets
+  size_t index = 0;       // the same as a number
 };
 
-// "operator.reduce.axes[0]" -> axes of reduce, "begin.timeout" -> timeout, "inputs[1]" -> inputs, 1
+// "operator.reduce.axes[0]" -> axes of reduce, "begin.timeout" -> timeout, "inputs[1]" -> inputs,
+// 1, "operator.named.attributes[min]" -> attributes, min
 FieldPath PathOf(absl::string_view field) {
   const std::vector<absl::string_view> parts = absl::StrSplit(field, '.');
   FieldPath path;
@@ -43,7 +45,8 @@ FieldPath PathOf(absl::string_view field) {
   const std::pair<absl::string_view, absl::string_view> name_and_index =
       absl::StrSplit(parts[leaf], absl::MaxSplits('[', 1));
   path.leaf = name_and_index.first;
-  if (!absl::SimpleAtoi(absl::StripSuffix(name_and_index.second, "]"), &path.index)) path.index = 0;
+  path.key = absl::StripSuffix(name_and_index.second, "]");
+  if (!absl::SimpleAtoi(path.key, &path.index)) path.index = 0;
   return path;
 }
 
@@ -65,6 +68,10 @@ std::string Translate(const std::string& field, absl::Span<const std::string> in
   if (path.leaf == "feature_level") return "--feature_level";
   if (path.leaf == "timeout") return "--deadline";
   if (path.leaf == "inputs") return NameOf(path.index, input_names);
+  if (path.leaf == "attributes" && !path.key.empty()) {
+    return absl::StrCat("--", FlagOf({.name = path.key}));
+  }
+  if (path.leaf == "outputs") return "--output_type";
   if (path.schema == nullptr) return field;
   if (const auto input = IndexOf(path.leaf, path.schema->inputs)) {
     return NameOf(*input, input_names);
@@ -72,12 +79,13 @@ std::string Translate(const std::string& field, absl::Span<const std::string> in
   if (const auto attribute = IndexOf(path.leaf, path.schema->attributes)) {
     return absl::StrCat("--", FlagOf(path.schema->attributes[*attribute]));
   }
-  // The only flag for outputs is the type of indices.
   const auto output = IndexOf(path.leaf, path.schema->outputs);
-  return output && path.schema->outputs[*output].holds_indices ? "--index_type" : field;
+  // The only flag for outputs is their type.
+  if (!output || path.schema->outputs[*output].type == TypeVariable::kValue) return field;
+  return absl::StrCat("--", OutputTypeFlag(*path.schema));
 }
 
-// Replaces field names within a message about an operator.
+// Replaces field names within a message about an operator; null: one without its own message.
 std::string Reword(absl::string_view sentence, const OperatorSchema* schema) {
   std::string reworded(sentence);
   for (size_t i = 0; schema != nullptr && i < schema->inputs.size(); ++i) {
@@ -90,17 +98,18 @@ std::string Reword(absl::string_view sentence, const OperatorSchema* schema) {
           {{absl::StrCat(name, ".", field), absl::StrCat("input ", name, "'s ", word)}}, &reworded);
     }
   }
-  return absl::StrReplaceAll(reworded, {{"arg_max", "argmax"},
-                                        {"arg_min", "argmin"},
-                                        {"axis_direction", "--direction"},
-                                        {"begin.timeout", "--deadline"},
-                                        {"input.data_type", "the input's type"},
-                                        {"input.sizes", "the input's shape"},
-                                        {"input.strides", "the input's strides"},
-                                        {"inputs[0]", "the input"},
-                                        {"inputs[1]", "the input"},
-                                        {"output.data_type", "--index_type"},
-                                        {"output_indices.data_type", "--index_type"}});
+  return absl::StrReplaceAll(
+      reworded, {{"arg_max", "argmax"},
+                 {"arg_min", "argmin"},
+                 {"axis_direction", "--direction"},
+                 {"begin.timeout", "--deadline"},
+                 {"input.data_type", "the input's type"},
+                 {"input.sizes", "the input's shape"},
+                 {"input.strides", "the input's strides"},
+                 {"inputs[0]", "the input"},
+                 {"inputs[1]", "the input"},
+                 {"output.data_type", schema == nullptr ? "--output_type" : "--index_type"},
+                 {"output_indices.data_type", "--index_type"}});
 }
 
 }  // namespace

@@ -16,9 +16,9 @@
 
 namespace opmill {
 
-#define OPMILL_OPERATOR(Name) std::unique_ptr<const CpuProgram> Cpu##Name(const OperatorDesc& desc);
+#define OPMILL_FAMILY(Name) std::unique_ptr<const CpuProgram> Cpu##Name(const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 
 namespace {
 
@@ -104,22 +104,18 @@ std::unique_ptr<const CpuProgram> Fold(CpuFunction function, const TensorDesc& i
 
 using CpuPlanner = std::unique_ptr<const CpuProgram> (*)(const OperatorDesc&);
 constexpr CpuPlanner kCpuPlanners[] = {
-#define OPMILL_OPERATOR(Name) &Cpu##Name,
+#define OPMILL_FAMILY(Name) &Cpu##Name,
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 };
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuArgMin(const OperatorDesc& operator_desc) {
+std::unique_ptr<const CpuProgram> CpuArg(const OperatorDesc& operator_desc) {
   const ArgReduceDesc desc = ArgReduceDesc::From(operator_desc);
   return Fold(desc.extreme == Extreme::kMin ? CpuFunction::kArgMin : CpuFunction::kArgMax,
               desc.input, *desc.output, desc.axes,
               desc.axis_direction == AxisDirection::kDecreasing, false);
-}
-
-std::unique_ptr<const CpuProgram> CpuArgMax(const OperatorDesc& operator_desc) {
-  return CpuArgMin(operator_desc);  // the descriptor says which of the two it is
 }
 
 std::unique_ptr<const CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {
@@ -155,7 +151,7 @@ std::unique_ptr<const CpuProgram> CpuTopK(const OperatorDesc& operator_desc) {
 
 CpuOperator MakeCpuOperator(const OperatorDesc& validated) {
   CpuOperator result;
-  result.program = kCpuPlanners[OperatorIndex(validated)](validated);
+  result.program = kCpuPlanners[static_cast<size_t>(validated.schema->family)](validated);
   bool writes_all = result.program->fills_outputs();
   for (const TensorDesc& input : validated.inputs) {
     result.input_bytes.push_back(RequiredBytes(input));

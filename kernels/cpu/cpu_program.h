@@ -80,7 +80,7 @@ struct TopKWork {
 
 // The buffers of a run.
 struct RunBuffers {
-  std::array<const std::byte*, 2> inputs = {};
+  std::array<const std::byte*, 8> inputs = {};
   std::array<std::byte*, 2> outputs = {};
   std::byte* scratch = nullptr;
 };

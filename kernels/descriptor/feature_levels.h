@@ -79,12 +79,27 @@ inline constexpr DataTypeSet kEightTypes =
     DataTypeSet{DataType::kInt16, DataType::kInt8, DataType::kUint16, DataType::kUint8};
 inline constexpr DataTypeSet kTenTypes = kEightTypes | kIntegers64;
 
+// The type variables of an operator. Tensors of one variable have one type.
+enum class TypeVariable : uint32_t {
+  kValue,   // inputs, and outputs of values
+  kIndex,   // an output that may hold indices, of a type that the caller may choose
+  kResult,  // another output whose type the caller may choose: truth values, the result of a cast
+  kOther,   // an input of another type, such as a condition
+};
+
 struct FeatureLevelRow {
   FeatureLevel level;  // applies from this level on, until a newer row
   uint32_t min_rank;
   uint32_t max_rank;
-  DataTypeSet types;             // of the inputs; an output of values has the same type
-  DataTypeSet index_types = {};  // of an output of indices; empty if there is none
+  DataTypeSet types;
+  DataTypeSet result_types = {};  // of kIndex or kResult; empty: outputs have the inputs' type
+  DataTypeSet other_types = {};
+
+  constexpr DataTypeSet TypesOf(TypeVariable variable) const {
+    return variable == TypeVariable::kValue   ? types
+           : variable == TypeVariable::kOther ? other_types
+                                              : result_types;
+  }
 };
 
 // DirectML's effective rank: the number of dimensions without leading ones of size 1.

@@ -3,32 +3,13 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
-namespace {
 
-void AppendValues(const AttributeSchema& attribute, const AttributeValues& values,
-                  std::string& out) {
-  switch (attribute.kind) {
-    case AttributeKind::kAxes:
-      AppendList(values, out);
-      return;
-    case AttributeKind::kChoice:
-      absl::StrAppend(&out, ChoiceName(attribute, values.front()));
-      return;
-    case AttributeKind::kFlag:
-    case AttributeKind::kNumber:
-    case AttributeKind::kAxis:
-      break;
-  }
-  absl::StrAppend(&out, values.front());
-}
-
-}  // namespace
-
-const AttributeValues& OperatorDesc::list(absl::string_view attribute) const {
-  return attributes[schema->AttributeIndex(attribute)];
+size_t OperatorDesc::AttributeIndex(absl::string_view attribute) const {
+  return schema->AttributeIndex(attribute);
 }
 
 absl::string_view OperatorName(const OperatorDesc& desc) {
@@ -53,7 +34,7 @@ std::string ToString(const OperatorDesc& desc) {
   };
   const auto add_attribute = [&](size_t i) {
     begin_part(schema.attributes[i].name);
-    AppendValues(schema.attributes[i], desc.attributes[i], text);
+    AppendAttribute(schema.attributes[i], desc.attributes[i], text);
   };
   if (schema.has_functions()) add_attribute(schema.function_attribute);
   for (size_t i = 0; i < desc.inputs.size(); ++i) {

@@ -9,7 +9,8 @@ namespace {
 
 bool IsAbout(const SupportTable& table, const OperatorDesc& desc) {
   if (!desc.schema->has_functions()) return true;
-  return (table.functions >> desc.attributes[desc.schema->function_attribute].front() & 1) != 0;
+  const uint32_t function = std::get<uint32_t>(desc.attributes[desc.schema->function_attribute]);
+  return (table.functions >> function & 1) != 0;
 }
 
 }  // namespace
@@ -31,10 +32,16 @@ absl::string_view ChoiceName(const AttributeSchema& attribute, uint32_t value) {
   return value < attribute.choices.size() ? attribute.choices[value] : "UNKNOWN";
 }
 
-AttributeValues AxesOf(const OperatorDesc& desc) {
+size_t OperatorSchema::required_inputs() const {
+  return static_cast<size_t>(std::count_if(
+      inputs.begin(), inputs.end(), [](const TensorSchema& input) { return !input.optional; }));
+}
+
+std::vector<uint32_t> AxesOf(const OperatorDesc& desc) {
   for (size_t i = 0; i < desc.attributes.size(); ++i) {
     const AttributeKind kind = desc.schema->attributes[i].kind;
-    if (kind == AttributeKind::kAxes || kind == AttributeKind::kAxis) return desc.attributes[i];
+    if (kind == AttributeKind::kAxis) return {std::get<uint32_t>(desc.attributes[i])};
+    if (kind == AttributeKind::kAxes) return std::get<std::vector<uint32_t>>(desc.attributes[i]);
   }
   return {};
 }
@@ -43,8 +50,9 @@ std::string FullName(const OperatorDesc& desc) {
   const OperatorSchema& schema = *desc.schema;
   if (!schema.has_functions()) return std::string(schema.name);
   const size_t function = schema.function_attribute;
-  return absl::StrCat(schema.name, " ",
-                      ChoiceName(schema.attributes[function], desc.attributes[function].front()));
+  return absl::StrCat(
+      schema.name, " ",
+      ChoiceName(schema.attributes[function], std::get<uint32_t>(desc.attributes[function])));
 }
 
 const FeatureLevelRow& NewestRow(const OperatorDesc& desc) {

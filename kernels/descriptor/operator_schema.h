@@ -18,35 +18,53 @@
 
 namespace opmill {
 
-enum class AttributeKind : uint32_t {
-  kNumber,
-  kFlag,    // 0 or 1
-  kChoice,  // one of DirectML's enumerators, by its number
-  kAxis,    // a dimension of the first input
-  kAxes,    // a set of dimensions
+// Where an operator's functions are: kernels/operators/operator_list.inc.
+enum class OperatorFamily : uint32_t {
+#define OPMILL_FAMILY(Name) k##Name,
+#include "kernels/operators/operator_list.inc"
+#undef OPMILL_FAMILY
 };
 
-// An attribute: a field of the operator's message in proto/opmill/v1/operator.proto, with the same
-// name.
+// What an attribute is, and in parentheses the alternative of AttributeValue that it has.
+enum class AttributeKind : uint32_t {
+  kNumber,  // (uint32_t)
+  kFlag,    // 0 or 1 (uint32_t)
+  kChoice,  // one of DirectML's enumerators, by its number (uint32_t)
+  kAxis,    // a dimension of the first input (uint32_t)
+  kAxes,    // a set of dimensions (std::vector<uint32_t>)
+  kSigned,  // (int32_t)
+  kFloat,   // (float)
+  kScalar,  // a number of the first output's type (Scalar)
+  kNumbers,
+  kSignedNumbers,
+  kFloatNumbers,  // lists (std::vector)
+};
+constexpr bool IsAxes(AttributeKind kind) {
+  return kind == AttributeKind::kAxis || kind == AttributeKind::kAxes;
+}
+
+// An attribute: a field of the operator's message in proto/opmill/v1/operator.proto, or an entry of
+// the map in NamedOperatorDesc, with the same name.
 struct AttributeSchema {
   absl::string_view name;
   AttributeKind kind = AttributeKind::kNumber;
   absl::Span<const absl::string_view> choices = {};  // kChoice: DirectML's names, in its order
-  // kChoice: what the command line and the Open Inference Protocol use if it is not given; empty:
-  // it must be given. The contract in proto/ has no defaults.
-  absl::string_view default_choice = {};
+  // As ParseAttribute reads it: what is used if it is not given; empty: it must be given. Operators
+  // with a message of their own have no defaults in the contract.
+  absl::string_view default_text = {};
 };
 
 struct TensorSchema {
-  absl::string_view name;      // of the field in the message
-  bool holds_indices = false;  // true also if that depends on the function
+  absl::string_view name;                    // of the field in the message
+  TypeVariable type = TypeVariable::kValue;  // kIndex also if that depends on the function
+  bool optional = false;                     // of inputs: the last ones may be left out
 };
 
 // The required properties of an output, inferred from the inputs and attributes.
 struct InferredOutput {
   std::vector<uint32_t> sizes;
   DataType data_type = DataType::kUnknown;  // the default type
-  bool holds_indices = false;  // the caller may choose the type; values always have `data_type`
+  bool type_is_free = false;  // the caller may choose one of the row; otherwise it is `data_type`
 };
 
 // Why a row or table does not support a descriptor: the field, and "takes X, but Y is Z".
@@ -70,12 +88,14 @@ struct SupportTable {
 struct OperatorSchema {
   static constexpr size_t kNoFunctions = ~size_t{0};
 
-  absl::string_view name;       // "argmin": in GetServerInfo, statistics and the command line
-  absl::string_view wire_name;  // "arg_min": the field in the OperatorDesc message
-  absl::string_view summary;    // "index of the smallest element over the axes"
+  absl::string_view name;            // "argmin": in GetServerInfo, statistics and the command line
+  absl::string_view alias = {};      // another library's name for it, which callers may use
+  absl::string_view wire_name = {};  // "arg_min": the field in the OperatorDesc message
+  absl::string_view summary;         // "index of the smallest element over the axes"
   absl::Span<const TensorSchema> inputs;
   absl::Span<const TensorSchema> outputs;
   absl::Span<const AttributeSchema> attributes;
+  OperatorFamily family = {};
   // The attribute that selects the function; messages include it in the operator's name.
   size_t function_attribute = kNoFunctions;
   absl::Span<const SupportTable> support;
@@ -83,11 +103,14 @@ struct OperatorSchema {
   // error if the descriptor as a whole is invalid.
   absl::Status (*infer)(const OperatorDesc&, std::vector<InferredOutput>&);
 
+  // Operators of the contract's generic message have no field of their own.
+  bool has_own_message() const { return !wire_name.empty(); }
+  size_t required_inputs() const;
   bool has_functions() const { return function_attribute != kNoFunctions; }
   size_t AttributeIndex(absl::string_view attribute) const;  // attributes.size() if there is none
 };
 
-// All operators, in the order of kernels/operators/operator_list.inc.
+// All operators, by family, in the order of kernels/operators/operator_list.inc.
 absl::Span<const OperatorSchema* const> Operators();
 // The operator's index in Operators().
 size_t OperatorIndex(const OperatorDesc& desc);
@@ -98,7 +121,7 @@ absl::string_view ChoiceName(const AttributeSchema& attribute, uint32_t value);
 inline constexpr absl::string_view kAxisDirections[] = {"INCREASING", "DECREASING"};
 
 // The dimensions that the operator works along; empty if it is elementwise.
-AttributeValues AxesOf(const OperatorDesc& desc);
+std::vector<uint32_t> AxesOf(const OperatorDesc& desc);
 
 // The name for messages: "reduce LOG_SUM_EXP", "top_k".
 std::string FullName(const OperatorDesc& desc);

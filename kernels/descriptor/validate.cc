@@ -1,5 +1,6 @@
 #include "kernels/descriptor/validate.h"
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
@@ -31,8 +33,8 @@ absl::Status CheckAxis(const std::string& field, uint32_t axis, size_t rank,
 
 // Axes are a set: removes repeated entries.
 absl::Status CompleteAxes(absl::string_view name, size_t rank, absl::string_view input,
-                          AttributeValues& axes) {
-  AttributeValues distinct;
+                          std::vector<uint32_t>& axes) {
+  std::vector<uint32_t> distinct;
   for (size_t i = 0; i < axes.size(); ++i) {
     RETURN_IF_ERROR(CheckAxis(absl::StrCat(name, "[", i, "]"), axes[i], rank, input));
     if (!absl::c_linear_search(distinct, axes[i])) distinct.push_back(axes[i]);
@@ -41,28 +43,45 @@ absl::Status CompleteAxes(absl::string_view name, size_t rank, absl::string_view
   return absl::OkStatus();
 }
 
+absl::Status CheckFloat(const AttributeSchema& attribute, float value) {
+  if (!std::isnan(value)) return absl::OkStatus();
+  return InvalidField(attribute.name, absl::StrCat(attribute.name, " is NaN."));
+}
+
+absl::Status CheckValue(const AttributeSchema& attribute, const AttributeValue& value) {
+  if (attribute.kind == AttributeKind::kChoice) {
+    return CheckChoice(attribute, std::get<uint32_t>(value));
+  }
+  if (attribute.kind == AttributeKind::kFloat) {
+    return CheckFloat(attribute, std::get<float>(value));
+  }
+  if (attribute.kind == AttributeKind::kFloatNumbers) {
+    for (const float each : std::get<std::vector<float>>(value)) {
+      RETURN_IF_ERROR(CheckFloat(attribute, each));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Checks each attribute, and axes against the first input.
 absl::Status CheckParts(OperatorDesc& desc) {
   const OperatorSchema& schema = *desc.schema;
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
-    const AttributeSchema& attribute = schema.attributes[i];
-    if (attribute.kind == AttributeKind::kChoice) {
-      RETURN_IF_ERROR(CheckChoice(attribute, desc.attributes[i].front()));
-    }
+    RETURN_IF_ERROR(CheckValue(schema.attributes[i], desc.attributes[i]));
   }
-  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+  for (size_t i = 0; i < desc.inputs.size(); ++i) {
     RETURN_IF_ERROR(CheckTensor(desc.inputs[i], schema.inputs[i].name));
   }
   const size_t rank = desc.inputs[0].sizes.size();
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const AttributeSchema& attribute = schema.attributes[i];
-    AttributeValues& values = desc.attributes[i];
     if (attribute.kind == AttributeKind::kAxis) {
-      RETURN_IF_ERROR(
-          CheckAxis(std::string(attribute.name), values.front(), rank, schema.inputs[0].name));
+      RETURN_IF_ERROR(CheckAxis(std::string(attribute.name), std::get<uint32_t>(desc.attributes[i]),
+                                rank, schema.inputs[0].name));
     }
     if (attribute.kind == AttributeKind::kAxes) {
-      RETURN_IF_ERROR(CompleteAxes(attribute.name, rank, schema.inputs[0].name, values));
+      RETURN_IF_ERROR(CompleteAxes(attribute.name, rank, schema.inputs[0].name,
+                                   std::get<std::vector<uint32_t>>(desc.attributes[i])));
     }
   }
   return absl::OkStatus();
@@ -101,13 +120,63 @@ absl::Status CompleteOutput(absl::string_view field, const InferredOutput& infer
                                          "an output are put in one place."));
 }
 
-absl::Status CheckValueType(absl::string_view input_field, const TensorDesc& input,
+// An output of values has the type of the first input, if it is inferred so.
+absl::Status CheckValueType(absl::string_view input_field, const TensorDesc& input, DataType type,
                             absl::string_view field, const TensorDesc& output) {
-  if (output.data_type == input.data_type) return absl::OkStatus();
+  if (output.data_type == type) return absl::OkStatus();
   const std::string path = absl::StrCat(field, ".data_type");
+  if (type != input.data_type) {
+    return InvalidField(path, absl::StrCat(path, " (", ToString(output.data_type), ") is not ",
+                                           ToString(type), ", which the operator writes."));
+  }
   return InvalidField(
       path, absl::StrCat(path, " (", ToString(output.data_type), ") differs from ", input_field,
                          ".data_type (", ToString(input.data_type), ")."));
+}
+
+// The range of an integer type, in a sentence.
+template <typename Wide>
+absl::Status OutOfRange(absl::string_view name, absl::string_view value, DataType type, Wide low,
+                        Wide high) {
+  return InvalidField(name, absl::StrCat(name, " (", value, ") is not a number of ", ToString(type),
+                                         ": an integer from ", low, " to ", high, "."));
+}
+
+// Converts a scalar to the type of the first output.
+absl::Status CompleteScalar(const AttributeSchema& attribute, DataType type,
+                            AttributeValue& value) {
+  Scalar& scalar = std::get<Scalar>(value);
+  std::string text;
+  AppendAttribute(attribute, value, text);
+  if (IsFloat(type)) {
+    scalar = std::visit([](auto number) { return static_cast<double>(number); }, scalar);
+    if (!std::isnan(std::get<double>(scalar))) return absl::OkStatus();
+    return InvalidField(attribute.name, absl::StrCat(attribute.name, " is NaN."));
+  }
+  const uint32_t bits = 8 * ElementBytes(type);
+  const uint64_t* const large = std::get_if<uint64_t>(&scalar);
+  const int64_t* const integer = std::get_if<int64_t>(&scalar);
+  const bool is_negative = integer != nullptr && *integer < 0;
+  const uint64_t magnitude = large != nullptr     ? *large
+                             : integer == nullptr ? 0
+                             : is_negative        ? -static_cast<uint64_t>(*integer)
+                                                  : static_cast<uint64_t>(*integer);
+  const bool is_integer = large != nullptr || integer != nullptr;
+  if (IsSigned(type)) {
+    const uint64_t limit = uint64_t{1} << (bits - 1);
+    if (is_integer && magnitude <= limit - (is_negative ? 0 : 1)) {
+      scalar = static_cast<int64_t>(is_negative ? -magnitude : magnitude);
+      return absl::OkStatus();
+    }
+    return OutOfRange(attribute.name, text, type, static_cast<int64_t>(-limit),
+                      static_cast<int64_t>(limit - 1));
+  }
+  const uint64_t limit = ~uint64_t{0} >> (64 - bits);
+  if (is_integer && !is_negative && magnitude <= limit) {
+    scalar = magnitude;
+    return absl::OkStatus();
+  }
+  return OutOfRange(attribute.name, text, type, uint64_t{0}, limit);
 }
 
 absl::Status CompleteOutputs(OperatorDesc& desc) {
@@ -118,16 +187,22 @@ absl::Status CompleteOutputs(OperatorDesc& desc) {
   for (size_t i = 0; i < schema.outputs.size(); ++i) {
     const absl::string_view field = schema.outputs[i].name;
     RETURN_IF_ERROR(CompleteOutput(field, inferred[i], input, desc.outputs[i]));
-    if (inferred[i].holds_indices) continue;
-    RETURN_IF_ERROR(CheckValueType(input, desc.inputs[0], field, *desc.outputs[i]));
+    if (inferred[i].type_is_free) continue;
+    RETURN_IF_ERROR(
+        CheckValueType(input, desc.inputs[0], inferred[i].data_type, field, *desc.outputs[i]));
+  }
+  for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    if (schema.attributes[i].kind != AttributeKind::kScalar) continue;
+    RETURN_IF_ERROR(
+        CompleteScalar(schema.attributes[i], desc.outputs[0]->data_type, desc.attributes[i]));
   }
   return absl::OkStatus();
 }
 
 std::optional<Breach> FindBreach(const OperatorDesc& desc, const FeatureLevelRow& row) {
-  const TensorDesc& input = desc.inputs[0];
-  const absl::string_view name = desc.schema->inputs[0].name;
-  const size_t rank = input.sizes.size();
+  const OperatorSchema& schema = *desc.schema;
+  const absl::string_view name = schema.inputs[0].name;
+  const size_t rank = desc.inputs[0].sizes.size();
   if (rank < row.min_rank || rank > row.max_rank) {
     const std::string ranks = row.min_rank == row.max_rank
                                   ? absl::StrCat(row.min_rank)
@@ -135,18 +210,23 @@ std::optional<Breach> FindBreach(const OperatorDesc& desc, const FeatureLevelRow
     return Breach{absl::StrCat(name, ".sizes"),
                   absl::StrCat("takes ", ranks, " dimensions, but ", name, ".sizes has ", rank)};
   }
-  if (!row.types.Contains(input.data_type)) {
-    return Breach{absl::StrCat(name, ".data_type"),
-                  absl::StrCat("takes ", row.types.ToString(), ", but ", name, ".data_type is ",
-                               ToString(input.data_type))};
+  for (size_t i = 0; i < desc.inputs.size(); ++i) {
+    const DataTypeSet types = row.TypesOf(schema.inputs[i].type);
+    if (types.Contains(desc.inputs[i].data_type)) continue;
+    const std::string field = absl::StrCat(schema.inputs[i].name, ".data_type");
+    return Breach{field, absl::StrCat("takes ", types.ToString(), ", but ", field, " is ",
+                                      ToString(desc.inputs[i].data_type))};
   }
-  if (!row.index_types.empty()) {  // applies to the last output
-    const DataType index_type = desc.outputs.back()->data_type;
-    if (!row.index_types.Contains(index_type)) {
-      const std::string field = absl::StrCat(desc.schema->outputs.back().name, ".data_type");
-      return Breach{field, absl::StrCat("writes indices as ", row.index_types.ToString(), ", but ",
-                                        field, " is ", ToString(index_type))};
-    }
+  if (row.result_types.empty()) return std::nullopt;
+  for (size_t i = 0; i < schema.outputs.size(); ++i) {
+    if (schema.outputs[i].type == TypeVariable::kValue) continue;
+    const DataType type = desc.outputs[i]->data_type;
+    if (row.result_types.Contains(type)) continue;
+    const std::string field = absl::StrCat(schema.outputs[i].name, ".data_type");
+    const absl::string_view writes =
+        schema.outputs[i].type == TypeVariable::kIndex ? "writes indices as " : "writes ";
+    return Breach{field, absl::StrCat(writes, row.result_types.ToString(), ", but ", field, " is ",
+                                      ToString(type))};
   }
   return std::nullopt;
 }

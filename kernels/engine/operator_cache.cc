@@ -9,9 +9,16 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/sha256.h"
 #include "kernels/base/steady_time.h"
+#include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
 namespace {
+
+// The set of axes that attribute `i` holds; null for other attributes.
+const std::vector<uint32_t>* AxesIn(const OperatorDesc& desc, size_t i) {
+  if (desc.schema->attributes[i].kind != AttributeKind::kAxes) return nullptr;
+  return &std::get<std::vector<uint32_t>>(desc.attributes[i]);
+}
 
 // Normalizes what can be written in several ways: packed strides, and the order of axes.
 bool IsCanonical(const OperatorDesc& desc) {
@@ -24,10 +31,11 @@ bool IsCanonical(const OperatorDesc& desc) {
   for (const std::optional<TensorDesc>& output : desc.outputs) {
     if (output.has_value() && !has_canonical_strides(*output)) return false;
   }
-  // Other attributes have a single value.
-  return std::all_of(
-      desc.attributes.begin(), desc.attributes.end(),
-      [](const AttributeValues& values) { return std::is_sorted(values.begin(), values.end()); });
+  for (size_t i = 0; i < desc.attributes.size(); ++i) {
+    const std::vector<uint32_t>* const axes = AxesIn(desc, i);
+    if (axes != nullptr && !std::is_sorted(axes->begin(), axes->end())) return false;
+  }
+  return true;
 }
 
 OperatorDesc Canonical(OperatorDesc desc) {
@@ -37,7 +45,11 @@ OperatorDesc Canonical(OperatorDesc desc) {
   for (std::optional<TensorDesc>& output : desc.outputs) {
     if (output.has_value() && IsPacked(*output)) output->strides.clear();
   }
-  for (AttributeValues& values : desc.attributes) std::sort(values.begin(), values.end());
+  for (size_t i = 0; i < desc.attributes.size(); ++i) {
+    if (AxesIn(desc, i) == nullptr) continue;
+    auto& axes = std::get<std::vector<uint32_t>>(desc.attributes[i]);
+    std::sort(axes.begin(), axes.end());
+  }
   return desc;
 }
 

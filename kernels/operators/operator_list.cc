@@ -1,18 +1,26 @@
+#include <vector>
+
 #include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
 
-#define OPMILL_OPERATOR(Name) extern const OperatorSchema k##Name##Schema;
+#define OPMILL_FAMILY(Name) std::vector<const OperatorSchema*> Name##Operators();
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 
 absl::Span<const OperatorSchema* const> Operators() {
-  static constexpr const OperatorSchema* kOperators[] = {
-#define OPMILL_OPERATOR(Name) &k##Name##Schema,
+  static const auto* const operators = [] {
+    auto* const all = new std::vector<const OperatorSchema*>;
+    for (const auto& family : {
+#define OPMILL_FAMILY(Name) Name##Operators(),
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
-  };
-  return kOperators;
+#undef OPMILL_FAMILY
+         }) {
+      all->insert(all->end(), family.begin(), family.end());
+    }
+    return all;
+  }();
+  return *operators;
 }
 
 }  // namespace opmill

@@ -19,7 +19,7 @@ namespace opmill {
 // changes when it cuts a dispatch.
 class KernelConstants {
  public:
-  static constexpr size_t kMaxBytes = 384;
+  static constexpr size_t kMaxBytes = 640;
 
   KernelConstants() = default;
 

@@ -7,23 +7,22 @@
 
 namespace opmill {
 
-#define OPMILL_OPERATOR(Name) \
-  absl::Status Plan##Name(PlanBuilder& builder, const OperatorDesc& desc);
+#define OPMILL_FAMILY(Name) absl::Status Plan##Name(PlanBuilder& builder, const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 
 namespace {
 
 using PlanFunction = absl::Status (*)(PlanBuilder&, const OperatorDesc&);
 constexpr PlanFunction kPlanFunctions[] = {
-#define OPMILL_OPERATOR(Name) &Plan##Name,
+#define OPMILL_FAMILY(Name) &Plan##Name,
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 };
 
 // The memory of a device for a dispatch, in addition to the plan: aligned constants.
-constexpr uint64_t kDeviceBytesPerDispatch = 512;
-constexpr uint64_t kBytesPerKernel = 256;  // names and macros
+constexpr uint64_t kDeviceBytesPerDispatch = 768;
+constexpr uint64_t kBytesPerKernel = 256;  // names and macros, without generated text
 constexpr uint64_t kFixedBytes = 2048;     // descriptors and table entries
 
 }  // namespace
@@ -58,7 +57,7 @@ uint64_t PlanBytes(const OperatorPlan& plan) {
 
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
   PlanBuilder builder(options);
-  RETURN_IF_ERROR(kPlanFunctions[OperatorIndex(desc)](builder, desc));
+  RETURN_IF_ERROR(kPlanFunctions[static_cast<size_t>(desc.schema->family)](builder, desc));
   std::vector<uint64_t> input_bytes;
   for (const TensorDesc& input : desc.inputs) input_bytes.push_back(RequiredBytes(input));
   std::vector<uint64_t> output_bytes;

@@ -3,6 +3,7 @@
 #ifndef OPMILL_KERNELS_PLAN_PLAN_H_
 #define OPMILL_KERNELS_PLAN_PLAN_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -31,10 +32,11 @@ struct KernelPermutation {
   std::string shader;  // "reduce": the file shaders/reduce.hlsl
   std::string entry;   // "Reduce"
   std::vector<ShaderMacro> macros;
+  std::string text = {};  // HLSL in the place of #include "generated"
   friend bool operator==(const KernelPermutation&, const KernelPermutation&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const KernelPermutation& k) {
-    return H::combine(std::move(h), k.shader, k.entry, k.macros);
+    return H::combine(std::move(h), k.shader, k.entry, k.macros, k.text);
   }
 };
 
@@ -66,8 +68,9 @@ struct BufferView {
   friend bool operator==(const BufferView&, const BufferView&) = default;
 };
 
-inline constexpr uint32_t kReadSlots = 2;   // t0, t1
-inline constexpr uint32_t kWriteSlots = 2;  // u0, u1
+inline constexpr uint32_t kReadSlots = 8;       // t0 to t7
+inline constexpr uint32_t kFirstReadSlots = 2;  // t0, t1: all that most kernels have
+inline constexpr uint32_t kWriteSlots = 2;      // u0, u1
 
 struct Dispatch {
   uint32_t kernel = 0;  // index into OperatorPlan::kernels
@@ -75,6 +78,11 @@ struct Dispatch {
   std::array<BufferView, kWriteSlots> writes;
   KernelConstants constants;            // b0
   std::array<uint32_t, 2> groups = {};  // x, y
+
+  bool has_more_reads() const {
+    return std::any_of(reads.begin() + kFirstReadSlots, reads.end(),
+                       [](const BufferView& view) { return view.element_count > 0; });
+  }
 };
 
 // Zeroes bytes of a buffer. Offset and size are multiples of 4.

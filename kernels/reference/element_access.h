@@ -44,6 +44,20 @@ void ForEachCoordinate(const std::vector<uint32_t>& sizes, const std::stop_token
   }
 }
 
+// An element's bits in its low ones, sign-extended for signed integers.
+inline uint64_t SignExtended(DataType type, uint64_t bits) {
+  switch (type) {
+    case DataType::kInt8:
+      return static_cast<uint64_t>(int64_t{static_cast<int8_t>(bits)});
+    case DataType::kInt16:
+      return static_cast<uint64_t>(int64_t{static_cast<int16_t>(bits)});
+    case DataType::kInt32:
+      return static_cast<uint64_t>(int64_t{static_cast<int32_t>(bits)});
+    default:
+      return bits;
+  }
+}
+
 // Reads a tensor's elements as bits, sign-extended for signed integers.
 class Reader {
  public:
@@ -57,16 +71,7 @@ class Reader {
     uint64_t bits = 0;
     std::memcpy(&bits, bytes_.data() + ElementOffset(coordinate, strides_) * element_bytes_,
                 element_bytes_);
-    switch (type_) {
-      case DataType::kInt8:
-        return static_cast<uint64_t>(int64_t{static_cast<int8_t>(bits)});
-      case DataType::kInt16:
-        return static_cast<uint64_t>(int64_t{static_cast<int16_t>(bits)});
-      case DataType::kInt32:
-        return static_cast<uint64_t>(int64_t{static_cast<int32_t>(bits)});
-      default:
-        return bits;
-    }
+    return SignExtended(type_, bits);
   }
 
  private:

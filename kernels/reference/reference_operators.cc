@@ -9,17 +9,17 @@
 
 namespace opmill {
 
-#define OPMILL_OPERATOR(Name) void Reference##Name(const ReferenceCall& call);
+#define OPMILL_FAMILY(Name) void Reference##Name(const ReferenceCall& call);
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 
 namespace {
 
 using ReferenceFunction = void (*)(const ReferenceCall&);
 constexpr ReferenceFunction kReferenceFunctions[] = {
-#define OPMILL_OPERATOR(Name) &Reference##Name,
+#define OPMILL_FAMILY(Name) &Reference##Name,
 #include "kernels/operators/operator_list.inc"
-#undef OPMILL_OPERATOR
+#undef OPMILL_FAMILY
 };
 
 absl::Status CheckBytes(absl::string_view name, uint64_t size, const TensorDesc& desc) {
@@ -52,7 +52,8 @@ absl::Status ReferenceRun(const OperatorDesc& validated,
         CheckBytes(absl::StrCat("outputs[", i, "]"), outputs[i].size(), *validated.outputs[i]));
   }
   if (!abandoned.stop_requested()) {
-    kReferenceFunctions[OperatorIndex(validated)]({validated, inputs, outputs, abandoned});
+    kReferenceFunctions[static_cast<size_t>(validated.schema->family)](
+        {validated, inputs, outputs, abandoned});
   }
   if (abandoned.stop_requested()) return absl::CancelledError("The run was abandoned.");
   return absl::OkStatus();

@@ -1,5 +1,6 @@
 #include "server/api/request_decoder.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,9 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/reflection.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/per_thread.h"
+#include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -53,7 +56,7 @@ absl::Status CheckGiven(const v1::TensorDesc& desc, absl::string_view field) {
 
 // The protobuf fields of a schema, found by its names.
 struct WireFields {
-  const FieldDescriptor* message;  // of v1.OperatorDesc
+  const FieldDescriptor* message = nullptr;  // of v1.OperatorDesc
   std::vector<const FieldDescriptor*> inputs;
   std::vector<const FieldDescriptor*> outputs;
   std::vector<const FieldDescriptor*> attributes;
@@ -63,12 +66,13 @@ const FieldDescriptor* Field(const google::protobuf::Descriptor* message, absl::
   return message->FindFieldByName(std::string(name));
 }
 
-// In the order of Operators().
+// In the order of Operators(); empty for operators of the named form.
 const std::vector<WireFields>& AllWireFields() {
   static const auto* const all = [] {
     auto* const fields = new std::vector<WireFields>;
     for (const OperatorSchema* const schema : Operators()) {
       WireFields& of = fields->emplace_back();
+      if (!schema->has_own_message()) continue;
       of.message = Field(v1::OperatorDesc::descriptor(), schema->wire_name);
       const auto* const message = of.message->message_type();
       for (const auto& input : schema->inputs) of.inputs.push_back(Field(message, input.name));
@@ -105,29 +109,28 @@ absl::StatusOr<uint32_t> DecodeChoice(int value, const AttributeSchema& attribut
   return static_cast<uint32_t>(value - kFirstOfEnum);
 }
 
-absl::StatusOr<AttributeValues> DecodeAttribute(const Message& from, const FieldDescriptor* field,
-                                                const AttributeSchema& attribute) {
+absl::StatusOr<AttributeValue> DecodeAttribute(const Message& from, const FieldDescriptor* field,
+                                               const AttributeSchema& attribute) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();
   switch (attribute.kind) {
     case AttributeKind::kChoice: {
       ASSIGN_OR_RETURN(const uint32_t choice,
                        DecodeChoice(reflection.GetEnumValue(from, field), attribute));
-      return AttributeValues{choice};
+      return AttributeValue(choice);
     }
     case AttributeKind::kAxes: {
-      AttributeValues axes(static_cast<size_t>(reflection.FieldSize(from, field)));
+      std::vector<uint32_t> axes(static_cast<size_t>(reflection.FieldSize(from, field)));
       for (size_t i = 0; i < axes.size(); ++i) {
         axes[i] = reflection.GetRepeatedUInt32(from, field, static_cast<int>(i));
       }
-      return axes;
+      return AttributeValue(std::move(axes));
     }
     case AttributeKind::kFlag:
-      return AttributeValues{reflection.GetBool(from, field) ? 1u : 0u};
-    case AttributeKind::kNumber:
-    case AttributeKind::kAxis:
+      return AttributeValue(reflection.GetBool(from, field) ? 1u : 0u);
+    default:  // the messages of operators have no other kinds
       break;
   }
-  return AttributeValues{reflection.GetUInt32(from, field)};
+  return AttributeValue(reflection.GetUInt32(from, field));
 }
 
 absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFields& fields,
@@ -135,10 +138,10 @@ absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFiel
   OperatorDesc to = {.schema = &schema};
   to.attributes.resize(schema.attributes.size());
   const auto decode_attribute = [&](size_t i) {
-    absl::StatusOr<AttributeValues> values =
+    absl::StatusOr<AttributeValue> value =
         DecodeAttribute(from, fields.attributes[i], schema.attributes[i]);
-    if (!values.ok()) return values.status();
-    to.attributes[i] = *std::move(values);
+    if (!value.ok()) return value.status();
+    to.attributes[i] = *std::move(value);
     return absl::OkStatus();
   };
   if (schema.has_functions()) RETURN_IF_ERROR(decode_attribute(schema.function_attribute));
@@ -158,6 +161,146 @@ absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFiel
   return to;
 }
 
+// The number that an attribute holds, in any of its forms.
+std::optional<Scalar> NumberIn(const v1::AttributeValue& value) {
+  switch (value.value_case()) {
+    case v1::AttributeValue::kNumber:
+      return value.number();
+    case v1::AttributeValue::kSignedNumber:
+      return value.signed_number();
+    case v1::AttributeValue::kUnsignedNumber:
+      return value.unsigned_number();
+    default:
+      return std::nullopt;
+  }
+}
+
+// The number as an integer type; nullopt if it is no integer of that range.
+template <typename T>
+std::optional<T> IntegerIn(const v1::AttributeValue& value) {
+  if (value.value_case() == v1::AttributeValue::kSignedNumber) {
+    if (std::in_range<T>(value.signed_number())) return static_cast<T>(value.signed_number());
+  } else if (value.value_case() == v1::AttributeValue::kUnsignedNumber) {
+    if (std::in_range<T>(value.unsigned_number())) return static_cast<T>(value.unsigned_number());
+  }
+  return std::nullopt;
+}
+
+template <typename T, typename List>
+AttributeValue ListOf(const List& list) {
+  return std::vector<T>(list.values().begin(), list.values().end());
+}
+
+// The value in the form that the attribute has. InvalidArgument with the words that follow its
+// name.
+absl::StatusOr<AttributeValue> DecodeValue(const AttributeSchema& attribute,
+                                           const v1::AttributeValue& value) {
+  const std::optional<Scalar> number = NumberIn(value);
+  switch (attribute.kind) {
+    case AttributeKind::kChoice:
+      if (value.value_case() != v1::AttributeValue::kChoice) break;
+      return ParseAttribute(attribute, value.choice());
+    case AttributeKind::kFlag:
+      if (value.value_case() != v1::AttributeValue::kFlag) break;
+      return AttributeValue(value.flag() ? 1u : 0u);
+    case AttributeKind::kNumber:
+    case AttributeKind::kAxis:
+      if (const auto integer = IntegerIn<uint32_t>(value)) return AttributeValue(*integer);
+      return absl::InvalidArgumentError("is not an integer from 0 to 4294967295");
+    case AttributeKind::kSigned:
+      if (const auto integer = IntegerIn<int32_t>(value)) return AttributeValue(*integer);
+      return absl::InvalidArgumentError("is not an integer from -2147483648 to 2147483647");
+    case AttributeKind::kFloat:
+      if (!number.has_value()) break;
+      return AttributeValue(
+          std::visit([](auto held) { return static_cast<float>(held); }, *number));
+    case AttributeKind::kScalar:
+      if (!number.has_value()) break;
+      return AttributeValue(*number);
+    case AttributeKind::kAxes:
+    case AttributeKind::kNumbers:
+      if (value.has_unsigned_numbers()) return ListOf<uint32_t>(value.unsigned_numbers());
+      break;
+    case AttributeKind::kSignedNumbers:
+      if (value.has_signed_numbers()) return ListOf<int32_t>(value.signed_numbers());
+      break;
+    case AttributeKind::kFloatNumbers:
+      if (value.has_numbers()) return ListOf<float>(value.numbers());
+      break;
+  }
+  return absl::InvalidArgumentError("is not a value of the kind that the operator takes");
+}
+
+absl::StatusOr<OperatorDesc> DecodeNamed(const v1::NamedOperatorDesc& from) {
+  const absl::Span<const OperatorSchema* const> operators = Operators();
+  const auto found = std::find_if(operators.begin(), operators.end(),
+                                  [&](const auto* schema) { return from.name() == schema->name; });
+  if (found == operators.end()) {
+    return InvalidField("name", absl::StrCat("name (\"", Excerpt(from.name()),
+                                             "\") is none of the operators of this server; "
+                                             "GetServerInfo lists them."));
+  }
+  const OperatorSchema& schema = **found;
+  OperatorDesc to = {.schema = &schema};
+  const auto check_count = [&](absl::string_view field, int given, size_t least, size_t most) {
+    if (static_cast<size_t>(given) >= least && static_cast<size_t>(given) <= most) {
+      return absl::OkStatus();
+    }
+    return InvalidField(
+        field, absl::StrCat(field, " has ", given, given == 1 ? " tensor" : " tensors", ", but ",
+                            schema.name, " has ", most, "."));
+  };
+  RETURN_IF_ERROR(
+      check_count("inputs", from.inputs_size(), schema.required_inputs(), schema.inputs.size()));
+  RETURN_IF_ERROR(check_count("outputs", from.outputs_size(), 0, schema.outputs.size()));
+  for (int i = 0; i < from.inputs_size(); ++i) {
+    RETURN_IF_ERROR(CheckGiven(from.inputs(i), absl::StrCat("inputs[", i, "]")));
+    to.inputs.push_back(DecodeTensor(from.inputs(i)));
+  }
+  to.outputs.resize(schema.outputs.size());
+  for (int i = 0; i < from.outputs_size(); ++i) {
+    RETURN_IF_ERROR(CheckGiven(from.outputs(i), absl::StrCat("outputs[", i, "]")));
+    to.outputs[static_cast<size_t>(i)] = DecodeTensor(from.outputs(i));
+  }
+  size_t known = 0;
+  for (const AttributeSchema& attribute : schema.attributes) {
+    const auto given = from.attributes().find(std::string(attribute.name));
+    const bool is_given = given != from.attributes().end();
+    known += is_given ? 1 : 0;
+    absl::StatusOr<AttributeValue> value =
+        is_given ? DecodeValue(attribute, given->second) : DefaultOf(attribute);
+    if (!value.ok()) {
+      const std::string choice = is_given && given->second.has_choice()
+                                     ? absl::StrCat(" (\"", Excerpt(given->second.choice()), "\")")
+                                     : "";
+      return InvalidField(absl::StrCat("attributes[", attribute.name, "]"),
+                          absl::StrCat(attribute.name, choice, " ", value.status().message(), "."));
+    }
+    to.attributes.push_back(*std::move(value));
+  }
+  if (known == from.attributes().size()) return to;
+  for (const auto& [name, unused] : from.attributes()) {
+    if (schema.AttributeIndex(name) < schema.attributes.size()) continue;
+    return InvalidField("attributes",
+                        absl::StrCat(schema.name, " has no attribute \"", Excerpt(name), "\"."));
+  }
+  return to;
+}
+
+// The field of the named form for one of the schema: "b.sizes[0]" -> "inputs[1].sizes[0]".
+std::string NamedField(const OperatorSchema& schema, absl::string_view field) {
+  const absl::string_view name = field.substr(0, field.find_first_of(".["));
+  const absl::string_view rest = field.substr(name.size());
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    if (schema.inputs[i].name == name) return absl::StrCat("inputs[", i, "]", rest);
+  }
+  for (size_t i = 0; i < schema.outputs.size(); ++i) {
+    if (schema.outputs[i].name == name) return absl::StrCat("outputs[", i, "]", rest);
+  }
+  if (schema.AttributeIndex(name) == schema.attributes.size()) return std::string(field);
+  return absl::StrCat("attributes[", name, "]");
+}
+
 // The descriptor, and the path of its message below the request.
 struct Decoded {
   absl::string_view wire_name;  // empty if the request names no operator
@@ -170,19 +313,22 @@ struct Decoded {
 };
 
 Decoded DecodeOneof(const v1::OperatorDesc& from) {
+  if (from.has_named()) return {"named", DecodeNamed(from.named())};
   const absl::Span<const OperatorSchema* const> operators = Operators();
   for (size_t i = 0; i < operators.size(); ++i) {
     const WireFields& fields = AllWireFields()[i];
+    if (fields.message == nullptr) continue;
     if (fields.message->number() != static_cast<int>(from.desc_case())) continue;
     const Message& message = from.GetReflection()->GetMessage(from, fields.message);
     return {operators[i]->wire_name, Decode(*operators[i], fields, message)};
   }
-  const auto name = [](std::string* out, const OperatorSchema* schema) {
-    absl::StrAppend(out, schema->wire_name);
-  };
+  std::vector<absl::string_view> names;
+  for (const OperatorSchema* const schema : operators) {
+    if (schema->has_own_message()) names.push_back(schema->wire_name);
+  }
   return {"", WithField(absl::InvalidArgumentError(
                             absl::StrCat("operator names none of the operators of this server: ",
-                                         absl::StrJoin(operators, ", ", name), ".")),
+                                         absl::StrJoin(names, ", "), ".")),
                         "desc")};
 }
 
@@ -237,10 +383,14 @@ class RecentOperators {
 absl::StatusOr<OperatorDesc> DecodeAndValidate(const v1::OperatorDesc& desc, FeatureLevel level) {
   Decoded decoded = DecodeOneof(desc);
   if (!decoded.desc.ok()) return decoded.UnderItsPath(decoded.desc.status());
+  const OperatorSchema& schema = *decoded.desc->schema;
   absl::StatusOr<OperatorDesc> valid = Validate(*std::move(decoded.desc), level);
+  if (valid.ok()) return valid;
+  const std::string field = FieldOf(valid.status()).value_or("");
   // The level is a field next to the operator, not inside it.
-  if (valid.ok() || FieldOf(valid.status()) == "feature_level") return valid;
-  return decoded.UnderItsPath(valid.status());
+  if (field == "feature_level") return valid;
+  if (schema.has_own_message()) return decoded.UnderItsPath(valid.status());
+  return decoded.UnderItsPath(WithField(valid.status(), NamedField(schema, field)));
 }
 
 }  // namespace

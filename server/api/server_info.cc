@@ -40,7 +40,8 @@ void EncodeRow(const OperatorSchema& schema, const SupportTable& table, const Fe
   to.set_min_rank(row.min_rank);
   to.set_max_rank(row.max_rank);
   for (const DataType type : row.types.types()) to.add_data_types(EncodeDataType(type));
-  for (const DataType type : row.index_types.types()) to.add_index_data_types(EncodeDataType(type));
+  for (const DataType type : row.result_types.types())
+    to.add_index_data_types(EncodeDataType(type));
   to.set_condition(std::string(table.condition));
 }
 

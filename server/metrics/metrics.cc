@@ -79,9 +79,12 @@ void AddCodes(const StatusCounts& counts, const Labels& labels, Families& to) {
 }
 
 void AddExecutions(const Statistics& statistics, Families& to) {
+  // Of the many operators of the contract's generic message, those that have been used.
   const auto each = [&statistics](auto add) {
     for (size_t i = 0; i < Operators().size(); ++i) {
-      add(statistics.operators()[i], Labels{{"operator", std::string(Operators()[i]->name)}});
+      const OperatorStatistics& of = statistics.operators()[i];
+      if (!Operators()[i]->has_own_message() && SumOf(of.ends) == 0) continue;
+      add(of, Labels{{"operator", std::string(Operators()[i]->name)}});
     }
   };
   to.Begin("opmill_executions_total", "Executions that have ended, including refused ones.",

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/descriptor/attribute_text.h"
 #include "server/oip/data_types.h"
 
 namespace opmill::oip {
@@ -15,29 +16,46 @@ namespace {
 
 constexpr int64_t kAnySize = -1;
 
+// A value that is valid for any operator that requires the attribute.
+AttributeValue ExampleOf(const AttributeSchema& attribute) {
+  if (attribute.kind == AttributeKind::kAxes) return std::vector<uint32_t>{0};
+  if (attribute.kind == AttributeKind::kAxis) return 0u;
+  return DefaultOf(attribute).value_or(AttributeValue(1u));
+}
+
+// FLOAT32, or if the operator does not take it, the first type that it takes.
+DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
+  const DataTypeSet types = row.TypesOf(variable);
+  return types.Contains(DataType::kFloat32) ? DataType::kFloat32 : types.types().front();
+}
+
 // Of an example: FLOAT32 tensors with two dimensions.
 std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t function) {
   auto model = std::make_shared<Model>();
   model->name = std::string(schema.name);
   model->schema = &schema;
   OperatorDesc example = {.schema = &schema};
-  example.inputs.assign(schema.inputs.size(), {.data_type = DataType::kFloat32, .sizes = {1, 1}});
   example.outputs.resize(schema.outputs.size());
   for (const AttributeSchema& attribute : schema.attributes) {
-    example.attributes.push_back({attribute.kind == AttributeKind::kNumber ? 1u : 0u});
+    example.attributes.push_back(ExampleOf(attribute));
   }
   if (schema.has_functions()) {
     const AttributeSchema& attribute = schema.attributes[schema.function_attribute];
     const std::string choice(attribute.choices[function]);
     absl::StrAppend(&model->name, "_", absl::AsciiStrToLower(choice));
     model->parameters.emplace(attribute.name, choice);
-    example.attributes[schema.function_attribute] = {function};
+    example.attributes[schema.function_attribute] = function;
   }
-  std::vector<InferredOutput> outputs(schema.outputs.size());
-  static_cast<void>(schema.infer(example, outputs));
+  const FeatureLevelRow& row = NewestRow(example);
   const std::vector<int64_t> shape = {kAnySize, kAnySize};
   for (const TensorSchema& input : schema.inputs) {
-    model->inputs.push_back({std::string(input.name), DataType::kFloat32, shape});
+    const DataType type = TypeOf(row, input.type);
+    example.inputs.push_back({.data_type = type, .sizes = {1, 1}});
+    model->inputs.push_back({std::string(input.name), type, shape});
+  }
+  std::vector<InferredOutput> outputs;
+  if (!schema.infer(example, outputs).ok()) {  // cast has no type of its own
+    outputs.assign(schema.outputs.size(), {.data_type = DataType::kFloat32});
   }
   for (size_t i = 0; i < schema.outputs.size(); ++i) {
     model->outputs.push_back({std::string(schema.outputs[i].name), outputs[i].data_type, shape});

@@ -230,7 +230,7 @@ absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
   for (int i = 0; i < config.output_size(); ++i) {
     const inference::ModelOutput& from = config.output(i);
     const size_t index = static_cast<size_t>(i);
-    if (!model.schema->outputs[index].holds_indices ||
+    if (model.schema->outputs[index].type != TypeVariable::kIndex ||
         from.data_type() == inference::TYPE_INVALID ||
         from.data_type() == EncodeDataType(model.outputs[index].data_type)) {
       continue;

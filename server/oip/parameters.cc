@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
 #include "server/oip/data_types.h"
 
@@ -20,19 +21,21 @@ namespace opmill::oip {
 namespace {
 
 constexpr absl::string_view kIndexType = "index_type";
+constexpr absl::string_view kOutputType = "output_type";
 constexpr absl::string_view kFeatureLevel = "feature_level";
-
-bool IsAxes(const AttributeSchema& attribute) {
-  return attribute.kind == AttributeKind::kAxis || attribute.kind == AttributeKind::kAxes;
-}
 
 // "direction" for axis_direction.
 absl::string_view ShortName(const AttributeSchema& attribute) {
   return absl::StripPrefix(attribute.name, "axis_");
 }
 
-bool HasIndices(const OperatorSchema& schema) {
-  return absl::c_any_of(schema.outputs, [](const TensorSchema& o) { return o.holds_indices; });
+// The parameter that chooses the type of outputs; empty if none is free.
+absl::string_view OutputTypeName(const OperatorSchema& schema) {
+  for (const TensorSchema& output : schema.outputs) {
+    if (output.type == TypeVariable::kIndex) return kIndexType;
+    if (output.type == TypeVariable::kResult) return kOutputType;
+  }
+  return "";
 }
 
 std::string PathOf(absl::string_view parameter) { return absl::StrCat("parameters.", parameter); }
@@ -43,11 +46,10 @@ absl::Status InvalidParameter(absl::string_view parameter, absl::string_view tex
   return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(text), "\") ", sentence, "."));
 }
 
-absl::StatusOr<AttributeValues> ReadAxes(const AttributeSchema& attribute, const std::string& text,
-                                         int64_t rank) {
-  AttributeValues axes;
-  if (absl::StripAsciiWhitespace(text).empty()) return axes;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+absl::StatusOr<AttributeValue> ReadAxes(const AttributeSchema& attribute, const std::string& text,
+                                        int64_t rank) {
+  std::vector<uint32_t> axes;
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     int64_t axis = 0;
     if (!absl::SimpleAtoi(part, &axis)) {
       return InvalidParameter(attribute.name, text, "is not a list of integers such as 0,2");
@@ -60,51 +62,26 @@ absl::StatusOr<AttributeValues> ReadAxes(const AttributeSchema& attribute, const
     }
     axes.push_back(static_cast<uint32_t>(axis < 0 ? axis + rank : axis));
   }
-  return axes;
+  if (attribute.kind == AttributeKind::kAxes) return AttributeValue(std::move(axes));
+  if (axes.size() == 1) return AttributeValue(axes[0]);
+  return InvalidParameter(attribute.name, text, "is not one axis");
 }
 
-absl::StatusOr<AttributeValues> ReadAttribute(const AttributeSchema& attribute,
-                                              const std::string& text, size_t rank) {
-  switch (attribute.kind) {
-    case AttributeKind::kAxes:
-      return ReadAxes(attribute, text, static_cast<int64_t>(rank));
-    case AttributeKind::kAxis: {
-      ASSIGN_OR_RETURN(AttributeValues axes, ReadAxes(attribute, text, static_cast<int64_t>(rank)));
-      if (axes.size() == 1) return axes;
-      return InvalidParameter(attribute.name, text, "is not one axis");
-    }
-    case AttributeKind::kFlag: {
-      bool flag = false;
-      if (absl::SimpleAtob(text, &flag)) return AttributeValues{flag ? 1u : 0u};
-      return InvalidParameter(attribute.name, text, "is neither true nor false");
-    }
-    case AttributeKind::kChoice: {
-      const auto found = absl::c_find(attribute.choices, absl::AsciiStrToUpper(text));
-      if (found != attribute.choices.end()) {
-        return AttributeValues{static_cast<uint32_t>(found - attribute.choices.begin())};
-      }
-      return InvalidParameter(attribute.name, text,
-                              absl::StrCat("is none of ", absl::AsciiStrToLower(absl::StrJoin(
-                                                              attribute.choices, ", "))));
-    }
-    case AttributeKind::kNumber:
-      break;
-  }
-  uint32_t number = 0;
-  if (absl::SimpleAtoi(text, &number)) return AttributeValues{number};
-  return InvalidParameter(attribute.name, text, "is not an integer from 0 to 4294967295");
-}
-
-absl::StatusOr<AttributeValues> AttributeFrom(const AttributeSchema& attribute,
-                                              const Parameters& parameters, size_t rank) {
+absl::StatusOr<AttributeValue> AttributeFrom(const AttributeSchema& attribute,
+                                             const Parameters& parameters, size_t rank) {
   const auto given = parameters.find(attribute.name);
-  if (given != parameters.end()) return ReadAttribute(attribute, given->second, rank);
-  if (attribute.kind == AttributeKind::kFlag) return AttributeValues{0};
-  if (!attribute.default_choice.empty()) {
-    return ReadAttribute(attribute, std::string(attribute.default_choice), rank);
+  if (given == parameters.end()) {
+    absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
+    if (value.ok()) return value;
+    const std::string path = PathOf(attribute.name);
+    return InvalidField(path, absl::StrCat(path, " ", value.status().message(), "."));
   }
-  const std::string path = PathOf(attribute.name);
-  return InvalidField(path, absl::StrCat(path, " is not given."));
+  if (IsAxes(attribute.kind)) {
+    return ReadAxes(attribute, given->second, static_cast<int64_t>(rank));
+  }
+  absl::StatusOr<AttributeValue> value = ParseAttribute(attribute, given->second);
+  if (value.ok()) return value;
+  return InvalidParameter(attribute.name, given->second, value.status().message());
 }
 
 absl::StatusOr<FeatureLevel> LevelFrom(const Parameters& parameters) {
@@ -123,7 +100,7 @@ absl::StatusOr<OperatorDesc> WithIndexType(OperatorDesc desc, const std::string&
   RETURN_IF_ERROR(desc.schema->infer(desc, inferred));
   bool has_indices = false;
   for (size_t i = 0; i < inferred.size(); ++i) {
-    if (!inferred[i].holds_indices) continue;
+    if (!inferred[i].type_is_free) continue;
     desc.outputs[i]->data_type = type;
     has_indices = true;
   }
@@ -173,11 +150,12 @@ absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
 std::optional<std::string> ParameterOf(const OperatorSchema& schema, absl::string_view name) {
   for (const AttributeSchema& attribute : schema.attributes) {
     if (name == attribute.name || name == ShortName(attribute) ||
-        (IsAxes(attribute) && (name == "axis" || name == "axes"))) {
+        (IsAxes(attribute.kind) && (name == "axis" || name == "axes"))) {
       return std::string(attribute.name);
     }
   }
-  if (name == kFeatureLevel || (name == kIndexType && HasIndices(schema))) return std::string(name);
+  if (name == kFeatureLevel || (!name.empty() && name == OutputTypeName(schema)))
+    return std::string(name);
   return std::nullopt;
 }
 
@@ -186,7 +164,7 @@ std::string ParameterNames(const OperatorSchema& schema, const Parameters& given
   for (const AttributeSchema& attribute : schema.attributes) {
     if (given.find(attribute.name) == given.end()) names.push_back(ShortName(attribute));
   }
-  if (HasIndices(schema)) names.push_back(kIndexType);
+  if (!OutputTypeName(schema).empty()) names.push_back(OutputTypeName(schema));
   names.push_back(kFeatureLevel);
   return absl::StrJoin(names, ", ");
 }
@@ -201,6 +179,11 @@ absl::StatusOr<OperatorDesc> DescribeOperator(const OperatorSchema& schema,
     ASSIGN_OR_RETURN(desc.attributes.emplace_back(), AttributeFrom(attribute, parameters, rank));
   }
   ASSIGN_OR_RETURN(const FeatureLevel level, LevelFrom(parameters));
+  const auto output_type = parameters.find(kOutputType);
+  if (output_type != parameters.end()) {
+    ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(output_type->second, PathOf(kOutputType)));
+    desc.outputs[0] = TensorDesc{.data_type = type, .sizes = desc.inputs[0].sizes};
+  }
   absl::StatusOr<OperatorDesc> valid = Validate(std::move(desc), level);
   const auto index_type = parameters.find(kIndexType);
   if (valid.ok() && index_type != parameters.end()) {

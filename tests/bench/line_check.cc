@@ -78,7 +78,8 @@ OperatorDesc OverLine(OperatorDesc desc, uint64_t length) {
   desc.outputs.assign(desc.outputs.size(), std::nullopt);
   for (size_t i = 0; i < desc.attributes.size(); ++i) {
     const AttributeKind kind = desc.schema->attributes[i].kind;
-    if (kind == AttributeKind::kAxes || kind == AttributeKind::kAxis) desc.attributes[i] = {0};
+    if (kind == AttributeKind::kAxis) desc.attributes[i] = 0u;
+    if (kind == AttributeKind::kAxes) desc.attributes[i] = std::vector<uint32_t>{0};
   }
   return desc;
 }

@@ -15,7 +15,8 @@ using ::testing::ElementsAre;
 
 using Sizes = std::vector<uint32_t>;
 
-constexpr OperatorSchema kElementWise = {.name = "element_wise"};
+constexpr TensorSchema kInputs[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+constexpr OperatorSchema kElementWise = {.name = "element_wise", .inputs = kInputs};
 
 TensorDesc Floats(const Sizes& sizes, const Sizes& strides = {}) {
   return {.data_type = DataType::kFloat32, .sizes = sizes, .strides = strides};

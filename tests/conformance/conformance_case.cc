@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
@@ -25,9 +26,11 @@ std::string TensorText(const TensorDesc& desc) {
   return text;
 }
 
-std::string AttributeText(const AttributeSchema& attribute, const AttributeValues& values) {
-  if (attribute.kind != AttributeKind::kChoice) return absl::StrJoin(values, ",");
-  return std::string(ChoiceName(attribute, values.front()));
+std::string AttributeText(const AttributeSchema& attribute, const AttributeValue& value) {
+  std::string text;
+  AppendAttribute(attribute, value, text);
+  // Lists without their brackets, as they are parsed.
+  return text[0] == '[' ? text.substr(1, text.size() - 2) : text;
 }
 
 absl::Status Unreadable(absl::string_view key, absl::string_view text) {
@@ -63,13 +66,11 @@ class LineReader {
     return number;
   }
 
-  absl::StatusOr<AttributeValues> Attribute(const AttributeSchema& attribute) const {
+  absl::StatusOr<AttributeValue> Attribute(const AttributeSchema& attribute) const {
     const std::string key(attribute.name);
-    if (attribute.kind != AttributeKind::kChoice) return ParseNumbers(key, Text(key));
-    const auto found =
-        std::find(attribute.choices.begin(), attribute.choices.end(), absl::string_view(Text(key)));
-    if (found == attribute.choices.end()) return Unreadable(key, Text(key));
-    return AttributeValues{static_cast<uint32_t>(found - attribute.choices.begin())};
+    absl::StatusOr<AttributeValue> value = ParseAttribute(attribute, Text(key));
+    if (value.ok()) return value;
+    return Unreadable(key, Text(key));
   }
 
   absl::StatusOr<TensorDesc> Tensor(const std::string& key) const {

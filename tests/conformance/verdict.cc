@@ -15,7 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "kernels/base/half.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_reference.h"
+#include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/reduction/reduction_desc.h"
+#include "tests/conformance/element_wise_verdict.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {
@@ -303,6 +305,9 @@ Accepted AcceptedResults(ReduceFunction function, const ExactReduction& exact,
 }
 
 std::string FindMistake(const ConformanceCase& c, const Inputs& inputs, const Outputs& outputs) {
+  if (ElementWiseOpOf(*c.desc.schema).has_value()) {
+    return FindElementWiseMistake(c.desc, inputs, outputs[0]);
+  }
   if (!IsInexact(c.desc)) return FindExactMistake(c.desc, inputs, outputs);
   const TensorDesc& output = *c.desc.outputs[0];
   if (c.desc.schema == &kCumulativeSummationSchema) {

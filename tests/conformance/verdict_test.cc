@@ -175,7 +175,7 @@ TEST(FindMistake, FindsEveryBitOfExactOutputs) {
              "axis_direction=INCREASING values=random_bits"),
       CaseOf("hardmax input=FLOAT16[3,3] output=FLOAT16[3,3]/[1,5] axes=0 values=ties"),
       CaseOf("element_wise_add a=FLOAT16[3,5] b=FLOAT16[3,5]/[0,1] output=FLOAT16[3,5]/[8,1] "
-             "values=specials"),
+             "values=numbers"),
       CaseOf("reduce function=MIN input=UINT8[5,3] output=UINT8[1,3] axes=0 values=random_bits"),
   };
   for (const ConformanceCase& c : kCases) {

@@ -34,6 +34,15 @@ def cumulative_sum(input_, axis, direction="up", exclusive=False):
             f"has_exclusive_sum: {'true' if exclusive else 'false'} }}")
 
 
+def named(name, inputs, attributes="", outputs=""):
+    return (f'named {{ name: "{name}" ' + " ".join(f"inputs {each}" for each in inputs) +
+            f" {attributes} {outputs} }}")
+
+
+def attribute(name, value):
+    return f'attributes {{ key: "{name}" value {{ {value} }} }}'
+
+
 def one_of_each(input_, axis):
     """Each operator over one axis, by name."""
     return {"arg_min": arg("min", input_, [axis]), "arg_max": arg("max", input_, [axis], "down"),
@@ -173,7 +182,37 @@ def _cumulative_sums():
     yield compile_("cumulative_summation", cumulative_sum(tensor("f32", [3, 2]), 0))
 
 
+def _named():
+    for dtype in TYPES:
+        input_, elements = tensor(dtype, [2, 3]), data(dtype, 6)
+        yield execute(f"named/multiply/{dtype}", named("multiply", [input_, input_]), elements,
+                      elements)
+        yield execute(f"named/clip/{dtype}",
+                      named("clip", [input_], attribute("min", "unsigned_number: 1") +
+                            attribute("max", "unsigned_number: 5")), elements)
+        for to in TYPES:
+            yield execute(f"named/cast/{dtype}/{to}",
+                          named("cast", [input_], "", f"outputs {tensor(to, [2, 3])}"), elements)
+    floats = tensor("f32", [11])
+    for value in ("number: -1.5", "signed_number: -1"):
+        yield execute(f"named/clip/f32/{value[0]}",
+                      named("clip", [floats], attribute("min", value) +
+                            attribute("max", "number: 2.5")), data("f32", 11, SPECIALS))
+    for mode in ("HALVES_TO_NEAREST_EVEN", "TOWARD_ZERO", "TOWARD_INFINITY"):
+        yield execute(f"named/round/{mode}",
+                      named("round", [floats], attribute("rounding_mode", f'choice: "{mode}"')),
+                      data("f32", 11, (0.5, 1.5, -2.5, 2.25, -0.75)))
+    yield execute("named/if", named("if", [tensor("u8", [2, 3]), tensor("f16", [2, 3]),
+                                           tensor("f16", [2, 3], [0, 1])]),
+                  data("u8", 6), data("f16", 6), data("f16", 3))
+    row = [tensor("f32", [11]), tensor("f32", [11], [0])]
+    for name in ("logical_less_than", "logical_equals", "logical_greater_than_or_equal"):
+        yield execute(f"named/{name}", named(name, row), data("f32", 11, SPECIALS), data("f32", 1))
+    yield compile_("named/cast", named("cast", [floats], "", f"outputs {tensor('i8', [11])}"))
+    yield compile_("named/leaky_relu", named("leaky_relu", [floats]))
+
+
 def cases():
-    for group in (_additions, _cumulative_sums, _types, _index_types, _shapes, _specials, _strides,
+    for group in (_additions, _cumulative_sums, _named, _types, _index_types, _shapes, _specials, _strides,
                   _compiled):
         yield from group()

@@ -112,7 +112,12 @@ class Player:
     def _GetServerInfo(self, send):
         call = self._call("GetServerInfo", "unary_unary")
         info = _as_json(call(*send, timeout=api.TIMEOUT_SECONDS))
-        return {"feature_level": info["feature_level"], "operators": info["operators"]}
+        # Of the operators that have a message: others may be added.
+        desc = self._pool.FindMessageTypeByName("opmill.v1.OperatorDesc")
+        names = {field.name.replace("_", "") for field in desc.fields}
+        return {"feature_level": info["feature_level"],
+                "operators": [row for row in info["operators"]
+                              if row["operator"].replace("_", "") in names]}
 
     def _CompileOperator(self, send):
         call = self._call("CompileOperator", "unary_unary")

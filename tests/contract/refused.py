@@ -3,7 +3,7 @@ has the field, and the feature levels."""
 
 from cases import (FUNCTION_TYPES, LEVELS, Recording, TYPES, begin, compile_, execute, stream,
                    tensor)
-from computed import add, arg, hardmax, one_of_each, reduce, top_k
+from computed import add, arg, attribute, hardmax, named, one_of_each, reduce, top_k
 
 from api import op, sv  # pylint: disable=wrong-import-order
 
@@ -71,6 +71,29 @@ def _outputs():
                         ("output_indices", "i64")):
         yield f"top_k/{name}/{dtype}", top_k(
             INPUT, 1, 3, "up", f"{name} {tensor(dtype, [2, 3, 4])}")
+
+
+def _named():
+    for kind, text in {
+            "no_name": named("", [INPUT]), "unknown": named("clop", [INPUT]),
+            "few_inputs": named("multiply", [INPUT]), "no_inputs": named("abs", []),
+            "many_inputs": named("abs", [INPUT, INPUT]),
+            "many_outputs": named("abs", [INPUT], "", f"outputs {INPUT} outputs {INPUT}"),
+            "rank": named("multiply", [INPUT, tensor("f32", [2, 3])]),
+            "size": named("multiply", [INPUT, tensor("f32", [2, 3, 5])]),
+            "type": named("multiply", [INPUT, tensor("i8", [2, 3, 4])]),
+            "condition": named("if", [INPUT, INPUT, INPUT]),
+            "integers": named("exp", [tensor("i8", [2, 3, 4])]),
+            "output": named("abs", [INPUT], "", f"outputs {tensor('i8', [2, 3, 4])}"),
+            "no_output": named("cast", [INPUT]),
+            "output_type": named("is_nan", [INPUT], "", f"outputs {INPUT}"),
+            "no_attribute": named("clip", [INPUT]),
+            "unknown_attribute": named("abs", [INPUT], attribute("k", "number: 1")),
+            "kind": named("elu", [INPUT], attribute("alpha", "flag: true")),
+            "choice": named("round", [INPUT], attribute("rounding_mode", 'choice: "DOWN"')),
+            "range": named("clip", [tensor("i8", [4])], attribute("min", "signed_number: -129") +
+                           attribute("max", "number: 1"))}.items():
+        yield f"named/{kind}", text
 
 
 def _axes():
@@ -202,7 +225,7 @@ def _limits():
 
 
 def cases():
-    for group in (_inputs, _outputs, _axes, _enums, _types, _order):
+    for group in (_inputs, _outputs, _named, _axes, _enums, _types, _order):
         for name, text in group():
             # The descriptor is checked before the length of the input.
             yield execute(f"refused/{name}", text, b"1234")

@@ -1,6 +1,7 @@
 """Replays tests/contract/recorded.jsonl: recorded requests still get their recorded answers."""
 
 import collections
+import collections.abc
 import pathlib
 import sys
 import unittest
@@ -50,7 +51,8 @@ class Contract(unittest.TestCase):
 
         def collect(message):
             for field, value in message.ListFields():
-                values = value if field.is_repeated else [value]
+                is_map = isinstance(value, collections.abc.Mapping)
+                values = value.values() if is_map else value if field.is_repeated else [value]
                 if field.enum_type is not None:
                     sent[field.enum_type.name].update(values)
                 elif field.message_type is not None:

@@ -87,6 +87,25 @@ class Unary(TritonCase):
             result = self.infer("element_wise_add", **tensors)
             np.testing.assert_array_equal(result.as_numpy("output"), a + b)
 
+    def test_element_wise_operators(self):
+        x = np.array([[-3, 0, 2, 9]], "float32")
+        for model, parameters, expected in (
+                ("relu", {}, np.maximum(x, 0)),
+                ("leaky_relu", {"alpha": 0.5}, np.where(x > 0, x, x / 2)),
+                ("clip", {"min": -1, "max": "2.5"}, np.clip(x, -1, 2.5)),
+                ("round", {"rounding_mode": "toward_zero"}, x),
+                ("cast", {"output_type": "INT8"}, x.astype("int8"))):
+            with self.subTest(model):
+                actual = self.infer(model, parameters, input=x).as_numpy("output")
+                self.assertEqual(actual.dtype, expected.dtype)
+                np.testing.assert_array_equal(actual, expected)
+        result = self.infer("if", condition=(x > 0).astype("uint8"), a=x, b=-x)
+        np.testing.assert_array_equal(result.as_numpy("output"), np.abs(x))
+        result = self.infer("logical_less_than", {"output_type": "UINT32"}, a=x, b=-x)
+        self.assertEqual(result.as_numpy("output").dtype, np.uint32)
+        self.refused("INVALID_ARGUMENT", "clip", {"min": 1}, input=x)
+        self.refused("INVALID_ARGUMENT", "cast", {}, input=x)
+
     def test_answers_the_outputs_that_are_requested(self):
         array = arrays.awkward("int32", (4, 9), seed=3)
         result = self.client.infer("top_k", inputs_of(input=array), parameters={"axis": 1, "k": 2},

@@ -154,7 +154,8 @@ class DispatchChecker {
 // The checkers for the kernels of each operator family.
 std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPlan& plan,
                                                                 const Dispatch& dispatch);
-std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorPlan& plan,
+std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& validated,
+                                                        const OperatorPlan& plan,
                                                         const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const Dispatch& dispatch,
                                                  uint32_t k);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -7,39 +8,36 @@
 namespace opmill {
 namespace {
 
+constexpr uint ElementwiseDim::*kStrides[] = {&ElementwiseDim::stride0, &ElementwiseDim::stride1,
+                                              &ElementwiseDim::stride2, &ElementwiseDim::stride3,
+                                              &ElementwiseDim::stride4, &ElementwiseDim::stride5,
+                                              &ElementwiseDim::stride6, &ElementwiseDim::stride7};
+constexpr uint ElementwiseConstants::*kBases[] = {
+    &ElementwiseConstants::base0, &ElementwiseConstants::base1, &ElementwiseConstants::base2,
+    &ElementwiseConstants::base3, &ElementwiseConstants::base4, &ElementwiseConstants::base5,
+    &ElementwiseConstants::base6, &ElementwiseConstants::base7};
+
 class ElementwiseChecker final : public DispatchChecker {
  public:
-  ElementwiseChecker(const OperatorPlan& plan, const Dispatch& dispatch)
-      : DispatchChecker(plan, dispatch), c_(Constants<ElementwiseConstants>()) {}
+  ElementwiseChecker(const OperatorDesc& desc, const OperatorPlan& plan, const Dispatch& dispatch)
+      : DispatchChecker(plan, dispatch), desc_(desc), c_(Constants<ElementwiseConstants>()) {}
 
  private:
   void CheckKernel() override {
-    const bool in_vectors = kernel_.entry == "AddVectors";
-    Demand(in_vectors || kernel_.entry == "AddElements", "is of no known kernel");
-    Demand(Macro("WIDTH") == (in_vectors ? 4 : 1), "has another width than its kernel");
+    const uint64_t width = Macro("WIDTH");
+    in_quads_ = width == 4;
+    Demand(kernel_.entry == "Map" && (in_quads_ || width == 1), "is of no known kernel");
     Demand(c_.rank >= 1 && c_.rank <= OPMILL_MAX_DIMS, "has no row, or too many dimensions");
     if (!mistake_.empty()) return;
     const ElementwiseDim& row = c_.dims[c_.rank - 1];
-    const uint64_t row_step = in_vectors ? vector_ : 1;
     uint64_t units = 1;
     for (uint32_t d = 0; d < c_.rank; ++d) units *= c_.dims[d].size;
     Demand(units == groups_.unit_count, "counts other units than its dimensions have");
-    Demand(row.size == CeilDiv(c_.row_length, row_step), "has other units than its row");
+    Demand(row.size == CeilDiv(c_.row_length, width), "has other units than its row");
     Demand(groups() * threads_ <= kMost, "counts units past 32 bits");
     NeedGroups(CeilDiv(units, threads_));
-    Reads("a", c_.a_base, &ElementwiseDim::a_stride, in_vectors && Macro("SPREADS_A") == 0,
-          read(0));
-    Reads("b", c_.b_base, &ElementwiseDim::b_stride, in_vectors && Macro("SPREADS_B") == 0,
-          read(1));
-    if (in_vectors) {
-      Demand(Macro("SPREADS_A") == (row.a_stride == 0 ? 1 : 0), "spreads a or does not");
-      Demand(Macro("SPREADS_B") == (row.b_stride == 0 ? 1 : 0), "spreads b or does not");
-      Demand(write(0).format == ViewFormat::kVector, "writes other elements than vectors");
-      Reads("the output", c_.output_base, &ElementwiseDim::output_stride, true, write(0));
-    } else {
-      Demand(ViewElementBytes(write(0).format) * vector_ == 16, "writes elements of another size");
-      Within(c_.output_base + Span(&ElementwiseDim::output_stride), write(0), "the output");
-    }
+    for (size_t i = 0; i < desc_.inputs.size(); ++i) Reads(i);
+    Writes();
     written_ = units / row.size * c_.row_length;
   }
 
@@ -52,30 +50,56 @@ class ElementwiseChecker final : public DispatchChecker {
     return span;
   }
 
-  // Elements inside vectors, or `whole` vectors.
-  void Reads(absl::string_view tensor, uint64_t base, uint ElementwiseDim::*stride, bool whole,
-             const BufferView& view) {
-    const uint64_t farthest = base + Span(stride) + (whole ? vector_ - 1 : 0);
-    Demand(farthest <= kMost, "reaches elements past 32 bits");
-    Within(farthest / vector_, view, tensor);
-    if (!whole) return;
-    Demand(base % vector_ == 0, "starts inside a vector");
-    const uint32_t rank = c_.rank;
-    for (uint32_t d = 0; d < rank; ++d) {
+  // Quads go from one to the next, and start at multiples of four.
+  void CheckQuads(uint64_t base, uint ElementwiseDim::*stride) {
+    Demand(base % 4 == 0, "starts inside a quad");
+    for (uint32_t d = 0; d < c_.rank; ++d) {
       const uint64_t step = c_.dims[d].*stride;
-      Demand(step % vector_ == 0, "steps into a vector");
-      Demand(d + 1 < rank || step == vector_, "does not go from vector to vector");
+      Demand(step % 4 == 0, "steps into a quad");
+      Demand(d + 1 < c_.rank || step == 4, "does not go from quad to quad");
     }
   }
 
+  // Elements, or quads unless one element stands for the row. Of the last quad of a row only the
+  // elements that the row has are read, beyond their vector.
+  void Reads(size_t i) {
+    const uint64_t vector = 16 / ElementBytes(desc_.inputs[i].data_type);
+    const bool quads = in_quads_ && c_.dims[c_.rank - 1].*kStrides[i] != 0;
+    const uint64_t base = c_.*kBases[i];
+    const uint64_t last = quads ? (c_.row_length - 1) % 4 : 0;
+    const uint64_t farthest = base + Span(kStrides[i]) + last;
+    Demand(farthest + 3 <= kMost, "reaches elements past 32 bits");
+    Within(farthest / vector, read(i), "an input");
+    if (quads) CheckQuads(base, kStrides[i]);
+  }
+
+  void Writes() {
+    const uint32_t bytes = ElementBytes(OutputsOf(desc_)[0].data_type);
+    Demand(Macro("OUTPUT_BYTES") == bytes, "writes elements of another size");
+    const uint64_t view_bytes = ViewElementBytes(write(0).format);
+    const uint64_t farthest = c_.output_base + Span(&ElementwiseDim::output_stride);
+    if (in_quads_) {
+      Demand(view_bytes == std::min<uint64_t>(4 * bytes, 16), "writes no quads");
+      const uint64_t last = bytes == 8 ? (c_.row_length - 1) % 4 : 0;
+      Within((farthest + last) * bytes / view_bytes, write(0), "the output");
+      CheckQuads(c_.output_base, &ElementwiseDim::output_stride);
+    } else {
+      Demand(view_bytes == bytes, "writes elements of another size");
+      Within(farthest, write(0), "the output");
+    }
+  }
+
+  const OperatorDesc& desc_;
   const ElementwiseConstants c_;
+  bool in_quads_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorPlan& plan,
+std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& validated,
+                                                        const OperatorPlan& plan,
                                                         const Dispatch& dispatch) {
-  return std::make_unique<ElementwiseChecker>(plan, dispatch);
+  return std::make_unique<ElementwiseChecker>(validated, plan, dispatch);
 }
 
 }  // namespace opmill

@@ -198,7 +198,7 @@ std::unique_ptr<DispatchChecker> MakeChecker(const OperatorDesc& validated,
                                              const OperatorPlan& plan, const Dispatch& dispatch) {
   const std::string& shader = plan.kernels[dispatch.kernel].shader;
   if (shader == "cumulative_summation") return MakeCumulativeSummationChecker(plan, dispatch);
-  if (shader == "element_wise_add") return MakeElementwiseChecker(plan, dispatch);
+  if (shader == "element_wise") return MakeElementwiseChecker(validated, plan, dispatch);
   if (shader == "hardmax") return std::make_unique<HardmaxChecker>(plan, dispatch);
   if (absl::StartsWith(shader, "top_k")) {
     return MakeTopKChecker(plan, dispatch, static_cast<uint32_t>(validated.number("k")));
@@ -212,7 +212,7 @@ std::string FindViewMistake(const OperatorPlan& plan, const PlanOptions& options
   const uint64_t end = view.offset_bytes + view.element_count * ViewElementBytes(view.format);
   // Reads may extend beyond the last element, but not beyond its vector.
   const uint64_t bytes = BytesOf(plan, view.role);
-  const uint64_t limit = writes && view.format != ViewFormat::kVector ? bytes : RoundUp(bytes, 16);
+  const uint64_t limit = RoundUp(bytes, writes ? uint64_t{ViewElementBytes(view.format)} : 16);
   if (view.offset_bytes % 16 != 0) return "a view starts inside a vector";
   if (view.element_count > options.max_view_elements) return "a view has too many elements";
   if (end > limit) {

@@ -10,7 +10,8 @@
 
 namespace opmill {
 
-// A line of the form `shader entry NAME=VALUE ...`, which names a kernel in lists and messages.
+// A line of the form `shader entry NAME=VALUE ...`, which names a kernel in lists and messages. The
+// shader is SourceName(kernel).
 std::string ToLine(const KernelPermutation& kernel);
 
 struct KernelList {
@@ -19,11 +20,13 @@ struct KernelList {
 };
 
 // Plans every operator, function and type for software and hardware devices, in every layout and at
-// sizes around every boundary, small and huge, until further plans add no kernels.
+// sizes around every boundary, small and huge, until further plans add no kernels. Of element-wise
+// operators except element_wise_add, each in each of its types, packed and with strides.
 KernelList ListKernels();
 
 // A small subset in which every value of a macro occurs with every value of each other macro, for
-// each entry point. A change of one kernel's code is likely to affect one of these.
+// each entry point, and every computation of a generated text. A change of one kernel's code is
+// likely to affect one of these.
 std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels);
 
 }  // namespace opmill

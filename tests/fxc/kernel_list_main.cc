@@ -13,6 +13,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,16 +75,19 @@ absl::Status WriteList(const fs::path& folder, bool all) {
   }
   std::string lines;
   std::map<std::string, size_t> counts;
+  std::set<std::string> written;
   for (const auto& [line, kernel] : kernels) {
     absl::StrAppend(&lines, line, "\n");
     ++counts[kernel.shader];
+    const std::string path = absl::StrCat(SourceName(kernel), ".hlsl");
+    if (!written.insert(path).second) continue;
+    ASSIGN_OR_RETURN(const std::string flat,
+                     FlattenShader(sources, absl::StrCat(kernel.shader, ".hlsl")));
+    RETURN_IF_ERROR(Write(folder / path, WithGenerated(flat, kernel)));
   }
   RETURN_IF_ERROR(Write(folder / "kernels.txt", lines));
   for (const auto& [shader, count] : counts) {
-    const std::string path = absl::StrCat(shader, ".hlsl");
-    ASSIGN_OR_RETURN(const std::string text, FlattenShader(sources, path));
-    RETURN_IF_ERROR(Write(folder / path, text));
-    std::cout << absl::StrFormat("%6d  %s\n", count, path);
+    std::cout << absl::StrFormat("%6d  %s.hlsl\n", count, shader);
   }
   std::cout << absl::StrFormat(
       "%d kernels: %d of the %d that %d plans ask for, and %d more of the conformance table (%.1f "

@@ -10,12 +10,14 @@
 //                                       FOLDER/NUMBER.s. CACHE keeps bytecode between calls.
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -29,10 +31,32 @@
 namespace opmill {
 namespace {
 
+// The kernels with a generated text that plans can use, by their lines.
+const std::map<std::string, KernelPermutation>& GeneratedKernels() {
+  static const auto* const generated = [] {
+    auto* const kernels = new std::map<std::string, KernelPermutation>;
+    for (const KernelPermutation& kernel : ListKernels().kernels) {
+      if (!kernel.text.empty()) kernels->emplace(ToLine(kernel), kernel);
+    }
+    for (const TitledPlan& titled : HotPlans(1)) {
+      for (const KernelPermutation& kernel : titled.plan.kernels) {
+        if (!kernel.text.empty()) kernels->emplace(ToLine(kernel), kernel);
+      }
+    }
+    return kernels;
+  }();
+  return *generated;
+}
+
 // The opposite of ToLine.
 KernelPermutation FromLine(const std::string& line) {
   const std::vector<std::string> words = absl::StrSplit(line, ' ');
   if (words.size() < 2) throw std::runtime_error("No kernel: " + line);
+  if (absl::StrContains(words[0], '.')) {
+    const auto found = GeneratedKernels().find(line);
+    if (found == GeneratedKernels().end()) throw std::runtime_error("No kernel: " + line);
+    return found->second;
+  }
   KernelPermutation kernel = {.shader = words[0], .entry = words[1]};
   for (size_t i = 2; i < words.size(); ++i) {
     const std::pair<std::string, std::string> macro = absl::StrSplit(words[i], '=');

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -40,10 +41,14 @@ class Collector {
   void Add(const std::string& what, const Shape& shape, const OperatorDesc& desc) {
     const absl::StatusOr<OperatorDesc> validated = Validate(desc);
     if (!validated.ok()) return;
-    absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, options_);
-    if (!plan.ok()) throw std::runtime_error(std::string(plan.status().message()));
     const std::string title = absl::StrCat(what, " ", ToString(desc.inputs[0].data_type), " [",
                                            absl::StrJoin(shape.sizes, ","), "] over ", shape.axis);
+    AddPlan(title, *validated);
+  }
+
+  void AddPlan(const std::string& title, const OperatorDesc& validated) {
+    absl::StatusOr<OperatorPlan> plan = MakePlan(validated, options_);
+    if (!plan.ok()) throw std::runtime_error(std::string(plan.status().message()));
     plans_.push_back({title, *std::move(plan)});
   }
   std::vector<TitledPlan> Take() { return std::move(plans_); }
@@ -68,6 +73,25 @@ void AddOperators(DataType type, const Shape& shape, Collector& collector) {
   }
 }
 
+// Operators with little and with much code, and a chain of ten.
+void AddElementWise(Collector& collector) {
+  using enum ElementWiseOp;
+  const TensorDesc tensor = {DataType::kFloat32, {67108864}, {}};
+  for (const ElementWiseOp op : {kAdd, kSigmoid, kGelu, kPow, kAtanYx}) {
+    OperatorDesc desc = {.schema = &SchemaOf(op), .outputs = {tensor}};
+    desc.inputs.assign(desc.schema->inputs.size(), tensor);
+    collector.AddPlan(absl::StrCat(desc.schema->name, " FLOAT32 [67108864]"), desc);
+  }
+  Chain chain = {.inputs = {tensor, tensor}, .output = tensor};
+  for (uint32_t i = 0; i < 10; ++i) {
+    const ElementWiseOp op = i % 5 == 4 ? kTanh : i % 2 == 0 ? kAdd : kMultiply;
+    const uint32_t value = i == 0 ? 0 : i + 1;
+    chain.steps.push_back({.op = op, .operands = {value}});
+    if (op != kTanh) chain.steps.back().operands.push_back(1);
+  }
+  collector.AddPlan("chain of ten FLOAT32 [67108864]", DescribeChain(chain).value());
+}
+
 }  // namespace
 
 std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
@@ -75,6 +99,7 @@ std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
   for (const DataType type : kTypes) {
     for (const Shape& shape : kShapes) AddOperators(type, shape, collector);
   }
+  AddElementWise(collector);
   return collector.Take();
 }
 

@@ -3,6 +3,7 @@
 // table.
 #include "kernels/descriptor/feature_levels.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -67,6 +68,82 @@ CUMULATIVE_SUMMATION                        | 5.0 | 1-8 | F I64 I32 U64 U32   |
                                             | 2.1 | 4   | F I32 U32           |
 )";
 
+// Of element-wise operators, one for each kind of rows. The last column is an output's of another
+// type.
+constexpr char kElementWiseTable[] = R"(
+abs                                         | 4.1 | 1-8 | F I64 I32 I16 I8    |
+                                            | 3.0 | 1-8 | F I32 I16 I8        |
+                                            | 2.1 | 4   | F I32 I16 I8        |
+                                            | 1.0 | 4   | F                   |
+subtract multiply                           | 5.1 | 1-8 | 10 types            |
+                                            | 4.1 | 1-8 | F I64 I32 U64 U32   |
+                                            | 3.0 | 1-8 | F I32 U32           |
+                                            | 2.1 | 4-5 | F I32 U32           |
+                                            | 1.0 | 4-5 | F                   |
+divide                                      | 6.0 | 1-8 | 10 types            |
+                                            | 5.1 | 1-8 | 8 types             |
+                                            | 3.0 | 1-8 | F I32 U32           |
+                                            | 2.1 | 4   | F I32 U32           |
+                                            | 1.0 | 4   | F                   |
+clip element_wise_max element_wise_min      | 5.0 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.1 | 4   | 8 types             |
+                                            | 1.0 | 4   | F                   |
+element_wise_mean                           | 3.0 | 1-8 | F I32 U32           |
+                                            | 2.1 | 4   | F I32 U32           |
+                                            | 1.0 | 4   | F                   |
+sign                                        | 4.1 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.1 | 4   | 8 types             |
+                                            | 2.0 | 4   | F                   |
+modulus_floor modulus_truncate              | 6.0 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.1 | 4   | 8 types             |
+negate                                      | 5.0 | 1-8 | F I64 I32 I16 I8    |
+difference_square                           | 3.1 | 1-8 | F I32 U32           |
+round                                       | 3.0 | 1-8 | F                   |
+                                            | 2.1 | 4   | F                   |
+floor constant_pow                          | 3.0 | 1-8 | F                   |
+                                            | 1.0 | 4   | F                   |
+elu scaled_elu                              | 3.0 | 1-8 | F                   |
+                                            | 2.0 | 4-5 | F                   |
+                                            | 1.0 | 4   | F                   |
+celu                                        | 3.0 | 1-8 | F                   |
+relu                                        | 5.1 | 1-8 | F I32 I16 I8        |
+                                            | 3.0 | 1-8 | F                   |
+                                            | 2.0 | 4-5 | F                   |
+                                            | 1.0 | 4   | F                   |
+logical_not logical_or logical_xor          | 3.0 | 1-8 | U32 U8              |
+                                            | 2.0 | 4   | U32 U8              |
+                                            | 1.0 | 4   | U32                 |
+logical_equals logical_greater_than         | 4.1 | 1-8 | 10 types            | U32 U8
+                                            | 3.0 | 1-8 | 8 types             | U32 U8
+                                            | 2.1 | 4   | 8 types             | U32 U8
+                                            | 2.0 | 4   | F                   | U32 U8
+                                            | 1.0 | 4   | F                   | U32
+logical_greater_than_or_equal               | 4.1 | 1-8 | 10 types            | U32 U8
+                                            | 3.0 | 1-8 | 8 types             | U32 U8
+is_infinity                                 | 3.0 | 1-8 | F                   | U8
+                                            | 2.1 | 4   | F                   | U8
+bit_and bit_not                             | 4.1 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | U32 U16 U8          |
+bit_count                                   | 4.1 | 1-8 | 10 types            | U32 U8
+                                            | 3.0 | 1-8 | U32 U16 U8          | U32 U8
+bit_shift_right                             | 4.1 | 1-8 | U64 U32 U16 U8      |
+                                            | 3.0 | 1-8 | U32 U16 U8          |
+                                            | 2.1 | 4   | U32 U16 U8          |
+identity                                    | 4.1 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.1 | 4-5 | 8 types             |
+                                            | 1.0 | 4-5 | F                   |
+if                                          | 5.0 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.0 | 4   | F16                 |
+cast                                        | 3.1 | 1-8 | 10 types            | 10 types
+                                            | 3.0 | 4   | 10 types            | 10 types
+                                            | 1.0 | 4   | F I16 I8 U16 U8     | F I16 I8 U16 U8
+)";
+
 constexpr char kLevels[] = "1.0 2.0 2.1 3.0 3.1 4.0 4.1 5.0 5.1 5.2 6.0 6.1 6.2 6.3 6.4";
 
 // The types by their names in kTable, and those that no operator supports.
@@ -102,6 +179,7 @@ struct TableRow {
   size_t max_rank;
   std::set<std::string> types;
   std::set<std::string> index_types;
+  friend bool operator==(const TableRow&, const TableRow&) = default;
 
   bool Allows(size_t rank, const std::string& type,
               const std::optional<std::string>& index_type) const {
@@ -111,10 +189,10 @@ struct TableRow {
 };
 
 // Per operator, newest first.
-std::map<std::string, std::vector<TableRow>> ParseTable() {
+std::map<std::string, std::vector<TableRow>> ParseTable(const char* text) {
   std::map<std::string, std::vector<TableRow>> table;
   std::vector<std::string> operators;
-  for (const absl::string_view line : absl::StrSplit(kTable, '\n', absl::SkipWhitespace())) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     const std::vector<std::string> cells = absl::StrSplit(line, '|');
     const std::vector<std::string> names = absl::StrSplit(cells[0], ' ', absl::SkipWhitespace());
     if (!names.empty()) operators = names;
@@ -180,7 +258,7 @@ std::optional<std::string> AllowedFrom(const std::vector<TableRow>& rows, size_t
 }
 
 TEST(FeatureLevels, MatchEveryCellOfTheTable) {
-  const std::map<std::string, std::vector<TableRow>> table = ParseTable();
+  const std::map<std::string, std::vector<TableRow>> table = ParseTable(kTable);
   EXPECT_EQ(table.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
   std::map<absl::StatusCode, int> counts;
   for (const auto& [name, rows] : table) {
@@ -226,6 +304,31 @@ TEST(FeatureLevels, MatchEveryCellOfTheTable) {
   EXPECT_EQ(counts.size(), 3u);
 }
 
+std::set<std::string> NamesOf(DataTypeSet types) {
+  std::set<std::string> names;
+  for (const auto& [name, type] : Types()) {
+    if (types.Contains(type)) names.insert(name);
+  }
+  return names;
+}
+
+TEST(FeatureLevels, OfElementWiseOperatorsAreThePages) {
+  for (const auto& [name, rows] : ParseTable(kElementWiseTable)) {
+    const auto schema = std::find_if(Operators().begin(), Operators().end(),
+                                     [&](const auto* known) { return known->name == name; });
+    ASSERT_NE(schema, Operators().end()) << name;
+    std::vector<TableRow> actual;
+    for (const FeatureLevelRow& row : (*schema)->support[0].rows) {
+      actual.push_back({.level = ToString(row.level),
+                        .min_rank = row.min_rank,
+                        .max_rank = row.max_rank,
+                        .types = NamesOf(row.types),
+                        .index_types = NamesOf(row.result_types)});
+    }
+    EXPECT_TRUE(actual == rows) << name;
+  }
+}
+
 // Lookups return the newest row of a level, which is correct only if rows never shrink.
 TEST(FeatureLevels, NewerRowsAllowEverythingThatOlderOnesDo) {
   for (const OperatorSchema* const schema : Operators()) {
@@ -238,7 +341,7 @@ TEST(FeatureLevels, NewerRowsAllowEverythingThatOlderOnesDo) {
         EXPECT_LE(newer.min_rank, older.min_rank);
         EXPECT_GE(newer.max_rank, older.max_rank);
         EXPECT_EQ(newer.types | older.types, newer.types);
-        EXPECT_EQ(newer.index_types | older.index_types, newer.index_types);
+        EXPECT_EQ(newer.result_types | older.result_types, newer.result_types);
       }
     }
   }

@@ -1,4 +1,6 @@
-// The table of feature levels in docs/operators.md is generated from the schemas:
+// The tables of feature levels and of element-wise operators in docs/operators.md, and
+// python/element_wise.json, from which the Python package is generated, are generated from the
+// schemas:
 //
 //   OPMILL_UPDATE_DOCS=1 ./dev exec build/release/tests/kernels/operator_tables_test
 #include <cstdlib>
@@ -9,15 +11,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "kernels/base/json_text.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/elementwise/element_wise.h"
 
 namespace opmill {
 namespace {
 
-constexpr char kBegin[] = "<!-- made from the schemas: operator_tables_test -->\n";
-constexpr char kEnd[] = "<!-- end -->\n";
 const std::string kPage = std::string(OPMILL_SOURCE_DIRECTORY) + "/docs/operators.md";
 
 // "8 types", "F I32 U32": the abbreviations that the page explains.
@@ -51,7 +54,7 @@ std::string LabelOf(const OperatorSchema& schema, const SupportTable& table) {
 
 std::string FeatureLevelTable() {
   std::string text =
-      "| operator | level | dimensions | inputs, and output of values | output of indices |\n"
+      "| operator | level | dimensions | inputs, and output of values | output of another type |\n"
       "|---|---|---|---|---|\n";
   for (const OperatorSchema* const schema : Operators()) {
     for (const SupportTable& table : schema->support) {
@@ -62,7 +65,7 @@ std::string FeatureLevelTable() {
                                       : absl::StrCat(row.min_rank, "-", row.max_rank);
         absl::StrAppend(&text, "| ", label, label.empty() ? "| " : " | ", ToString(row.level),
                         " | ", ranks, " | ", TypesText(row.types), " | ",
-                        TypesText(row.index_types), row.index_types.empty() ? "|\n" : " |\n");
+                        TypesText(row.result_types), row.result_types.empty() ? "|\n" : " |\n");
         label.clear();
       }
     }
@@ -70,22 +73,122 @@ std::string FeatureLevelTable() {
   return text;
 }
 
-TEST(OperatorTables, ThePageHasTheRowsOfTheSchemas) {
-  std::ifstream file(kPage);
+// "`alpha` (0.01)"
+std::string AttributesText(const OperatorSchema& schema) {
+  std::vector<std::string> words;
+  for (const AttributeSchema& attribute : schema.attributes) {
+    words.push_back(absl::StrCat("`", attribute.name, "`"));
+    if (!attribute.default_text.empty()) {
+      absl::StrAppend(&words.back(), " (", attribute.default_text, ")");
+    }
+  }
+  return absl::StrJoin(words, ", ");
+}
+
+std::string ElementWiseTable() {
+  std::string text =
+      "| operator | result | attributes (default) | error |\n"
+      "|---|---|---|---|\n";
+  for (size_t i = 0; i < kElementWiseOps; ++i) {
+    const auto op = static_cast<ElementWiseOp>(i);
+    const OperatorSchema& schema = SchemaOf(op);
+    const double ulps = RowOf(op).ulps;
+    const std::string summary = absl::StrReplaceAll(schema.summary, {{"|", "\\|"}});
+    const std::string alias = schema.alias.empty() ? "" : absl::StrCat(" (`", schema.alias, "`)");
+    absl::StrAppend(&text, "| `", schema.name, "`", alias, " | ", summary, " | ",
+                    AttributesText(schema), " | ", ulps == 0 ? "" : absl::StrCat(ulps), " |\n");
+  }
+  return text;
+}
+
+std::string KindText(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::kChoice:
+      return "choice";
+    case AttributeKind::kFloat:
+      return "float";
+    case AttributeKind::kScalar:
+      return "scalar";
+    default:
+      return "unknown";  // python/generate_element_wise.py refuses it
+  }
+}
+
+std::string ResultText(ElementWiseOp op) {
+  const ElementWiseResult result = RowOf(op).result;
+  return result == ElementWiseResult::kTruth  ? "truth"
+         : result == ElementWiseResult::kCast ? "cast"
+                                              : "value";
+}
+
+// An operator a line.
+std::string ElementWiseJson() {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < kElementWiseOps; ++i) {
+    const auto op = static_cast<ElementWiseOp>(i);
+    const OperatorSchema& schema = SchemaOf(op);
+    std::vector<std::string> inputs;
+    for (const TensorSchema& input : schema.inputs) inputs.push_back(JsonString(input.name));
+    std::vector<std::string> attributes;
+    for (const AttributeSchema& attribute : schema.attributes) {
+      std::vector<std::string> choices;
+      for (const absl::string_view choice : attribute.choices)
+        choices.push_back(JsonString(choice));
+      attributes.push_back(absl::StrCat("{\"name\": ", JsonString(attribute.name),
+                                        ", \"kind\": ", JsonString(KindText(attribute.kind)),
+                                        ", \"default\": ", JsonString(attribute.default_text),
+                                        ", \"choices\": [", absl::StrJoin(choices, ", "), "]}"));
+    }
+    lines.push_back(absl::StrCat(
+        " {\"name\": ", JsonString(schema.name), ", \"alias\": ", JsonString(schema.alias),
+        ", \"summary\": ", JsonString(schema.summary), ", \"ulps\": ", RowOf(op).ulps,
+        ", \"result\": ", JsonString(ResultText(op)), ",\n  \"inputs\": [",
+        absl::StrJoin(inputs, ", "), "], \"attributes\": [", absl::StrJoin(attributes, ", "),
+        "]}"));
+  }
+  return absl::StrCat("[\n", absl::StrJoin(lines, ",\n"), "\n]\n");
+}
+
+std::string ContentOf(const std::string& path) {
   std::stringstream content;
-  content << file.rdbuf();
-  std::string page = content.str();
-  const size_t begin = page.find(kBegin);
-  const size_t end = page.find(kEnd);
+  content << std::ifstream(path).rdbuf();
+  return content.str();
+}
+
+bool MayUpdate() { return std::getenv("OPMILL_UPDATE_DOCS") != nullptr; }
+
+// Checks what is between two marks of the page, or replaces it.
+void ExpectPart(const char* begin_mark, const char* end_mark, const std::string& expected) {
+  std::string page = ContentOf(kPage);
+  const size_t begin = page.find(begin_mark);
+  const size_t end = page.find(end_mark);
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << kPage;
-  const size_t first = begin + sizeof(kBegin) - 1;
-  const std::string expected = FeatureLevelTable();
-  if (std::getenv("OPMILL_UPDATE_DOCS") != nullptr) {
+  const size_t first = begin + std::string(begin_mark).size();
+  if (MayUpdate()) {
     page.replace(first, end - first, expected);
     std::ofstream(kPage) << page;
     return;
   }
   EXPECT_EQ(page.substr(first, end - first), expected);
+}
+
+TEST(OperatorTables, ThePageHasTheRowsOfTheSchemas) {
+  ExpectPart("<!-- made from the schemas: operator_tables_test -->\n", "<!-- end -->\n",
+             FeatureLevelTable());
+}
+
+TEST(OperatorTables, ThePythonPackageIsGeneratedFromTheElementWiseOperators) {
+  const std::string path = std::string(OPMILL_SOURCE_DIRECTORY) + "/python/element_wise.json";
+  if (MayUpdate()) {
+    std::ofstream(path) << ElementWiseJson();
+    return;
+  }
+  EXPECT_EQ(ContentOf(path), ElementWiseJson());
+}
+
+TEST(OperatorTables, ThePageHasTheElementWiseOperators) {
+  ExpectPart("<!-- made from the rows: operator_tables_test -->\n", "<!-- end of rows -->\n",
+             ElementWiseTable());
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(EmbeddedShaders, FlattenCompletely) {
   for (const auto& [path, text] : sources) {
     const auto flat = FlattenShader(sources, path);
     ASSERT_TRUE(flat.ok()) << flat.status();
-    EXPECT_FALSE(absl::StrContains(*flat, "#include \"")) << path;
+    EXPECT_FALSE(absl::StrContains(WithGenerated(*flat, {}), "#include \"")) << path;
   }
 }
 
@@ -158,6 +158,29 @@ TEST(ShaderLibrary, GivesTheCompilerMacrosAndEntry) {
   EXPECT_EQ(answer.bytecode,
             "spelling 1|sum.hlsl|Partials|#line 1 \"sum.hlsl\"\nvoid Main() {}\n\n"
             "|THREADS=64|TYPE=4294967295");
+}
+
+TEST(ShaderLibrary, PutsTheKernelsTextInItsPlace) {
+  const ShaderSources sources = {{"sum.hlsl", "int a;\n#include \"generated\"\nint b;\n"}};
+  KernelPermutation kernel = Sum({});
+  kernel.text = "int Generated();";
+  const std::string name = SourceName(kernel);
+  EXPECT_THAT(name, ::testing::MatchesRegex("sum\\.[0-9a-f]+"));
+  EXPECT_EQ(AskFreshLibrary({}, kernel, sources).bytecode,
+            absl::StrCat("spelling 1|", name,
+                         ".hlsl|Main|#line 1 \"sum.hlsl\"\nint a;\nint Generated();\nint b;\n\n"));
+  KernelPermutation other = kernel;
+  other.text = "int Other();";
+  EXPECT_NE(SourceName(other), name);
+  ScratchDirectory scratch;
+  for (const uint64_t compiled : {1, 0}) {
+    EXPECT_EQ(AskFreshLibrary(scratch.path(), kernel, sources).counters.compiled, compiled);
+    EXPECT_EQ(AskFreshLibrary(scratch.path(), other, sources).counters.compiled, compiled);
+  }
+  SpellingCompiler compiler;
+  const auto library =
+      ShaderLibrary::Create({.cache_directory = scratch.utf8(), .sources = sources}, compiler);
+  EXPECT_THAT(library->Remembered(100), ::testing::UnorderedElementsAre(kernel, other));
 }
 
 TEST(ShaderLibrary, PassesOnErrorsAndKeepsNone) {

@@ -126,7 +126,7 @@ TEST(ValidateAxes, KeepsTheFirstOfRepeatedAxes) {
   desc.axes.erase(desc.axes.begin(), desc.axes.end() - 2000);
   const absl::StatusOr<OperatorDesc> validated = Validate(desc);
   ASSERT_TRUE(validated.ok()) << validated.status();
-  EXPECT_EQ(validated->list("axes"), (AttributeValues{2, 0}));
+  EXPECT_EQ(validated->list("axes"), (std::vector<uint32_t>{2, 0}));
   EXPECT_EQ(OutputsOf(*validated)[0].sizes, (std::vector<uint32_t>{1, desc.input.sizes[1], 1}));
 }
 
@@ -135,7 +135,9 @@ TEST(ValidateAxes, TakesNoneAsEachElementAlone) {
        {OperatorDesc(Reduce()), OperatorDesc(ArgMin()), OperatorDesc(Hardmax())}) {
     desc.outputs = {std::nullopt};
     for (size_t i = 0; i < desc.attributes.size(); ++i) {
-      if (desc.schema->attributes[i].kind == AttributeKind::kAxes) desc.attributes[i].clear();
+      if (desc.schema->attributes[i].kind == AttributeKind::kAxes) {
+        desc.attributes[i] = std::vector<uint32_t>();
+      }
     }
     const absl::StatusOr<OperatorDesc> validated = Validate(desc);
     ASSERT_TRUE(validated.ok()) << validated.status();

@@ -16,8 +16,11 @@ from opmill._names import FUNCTION_ALIASES
 from opmill._operators import Operators, TopK
 
 # Values of required parameters; the others have their defaults.
-REQUIRED = {"k": 2, "function": "l1"}
-METHODS = {name: method for name, method in vars(Operators).items() if name[0] != "_"}
+REQUIRED = {"k": 2, "function": "l1", "exponent": 1.5, "min": 0.25, "max": 0.75, "dtype": "int32"}
+FLAGS = {"dtype": "output_type"}  # of parameters that have another name
+METHODS = {name: getattr(Operators, name) for name in dir(Operators) if name[0] != "_"}
+# Operators that do not take FLOAT32.
+WORDS = ("logical_and", "logical_not", "logical_or", "logical_xor", "left_shift", "right_shift")
 
 
 class CommandLine(unittest.TestCase):
@@ -26,6 +29,8 @@ class CommandLine(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.x = np.random.default_rng(1).random((3, 4, 5), np.float32)
         np.save(self.folder / "x.npy", self.x)
+        self.words = np.random.default_rng(1).integers(0, 3, (3, 4, 5), np.uint8)
+        np.save(self.folder / "words.npy", self.words)
 
     def run_operator(self, *words):
         done = subprocess.run(
@@ -42,14 +47,22 @@ class CommandLine(unittest.TestCase):
                 inputs = [p.name for p in parameters if p.name not in REQUIRED]
                 required = {p.name: REQUIRED[p.name] for p in parameters if p.name in REQUIRED}
                 keeps = "keepdims" in inspect.signature(method).parameters
+                arrays = {each: ("words.npy", self.words)
+                          if name in WORDS or each == "condition" else ("x.npy", self.x)
+                          for each in inputs}
                 for extra in ({}, {"keepdims": True}) if keeps else ({},):
                     with self.subTest(name, **extra):
-                        result = getattr(client, name)(*[self.x] * len(inputs), **required, **extra)
-                        words = [f"--{flag}={value}" for flag, value in required.items()]
+                        result = getattr(client, name)(*[array for _, array in arrays.values()],
+                                                       **required, **extra)
+                        words = [f"--{FLAGS.get(flag, flag)}={value}"
+                                 for flag, value in required.items()]
                         words += ["--keepdims"] if extra else []
-                        words += ["--input", "x.npy"] * len(inputs)
+                        for file, _ in arrays.values():
+                            words += ["--input", file]
                         self.run_operator(name, *words, "--output", "y.npy")
                         expected = result.values if isinstance(result, TopK) else result
+                        if expected.dtype == np.bool_:  # which the contract's words are not
+                            expected = expected.astype(np.uint8)
                         actual = np.load(self.folder / "y.npy")
                         self.assertEqual(actual.dtype, expected.dtype)
                         np.testing.assert_array_equal(actual, expected)
@@ -57,8 +70,10 @@ class CommandLine(unittest.TestCase):
     def test_takes_the_aliases_of_functions(self):
         with opmill.connect(self.server.address) as client:
             for function in opmill._operators.ReduceFunction.__args__:
+                # `multiply` alone is the element-wise operator.
+                words = ["reduce", "--function"] if function == "multiply" else []
                 with self.subTest(function):
-                    self.run_operator(function, "x.npy", "--output", "y.npy")
+                    self.run_operator(*words, function, "x.npy", "--output", "y.npy")
                     np.testing.assert_array_equal(np.load(self.folder / "y.npy"),
                                                   client.reduce(self.x, function))
 

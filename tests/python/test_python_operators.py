@@ -127,6 +127,7 @@ class Contract(ServedCase):
     """The package supports every operator of the contract completely."""
 
     def methods(self):
+        """Of the operators that have a message of their own."""
         for field, descriptor in _contract.OPERATORS.items():
             yield field, descriptor, getattr(self.c, _operators.METHODS[field])
 
@@ -145,7 +146,7 @@ class Contract(ServedCase):
     def test_every_operator_of_the_server_is_a_method(self):
         served = {support.operator for support in self.c.server_info().operators}
         self.assertEqual({name.replace("_", "") for name in served},
-                         {name.replace("_", "") for name in _contract.OPERATORS})
+                         {name.replace("_", "") for name in _operators.METHODS})
         for name in served:
             x = np.ones((2, 2), np.float32)
             # `execute` knows the server's name: it refuses the missing arguments, not the name.
@@ -172,7 +173,7 @@ class Contract(ServedCase):
         names = {field.replace("_", ""): field for field in _contract.OPERATORS}
         newest = {}
         for row in self.c.server_info().operators:
-            if not row.condition:
+            if not row.condition and row.operator.replace("_", "") in names:
                 newest.setdefault((row.operator, row.functions), row)
         self.assertGreaterEqual(len(newest), len(names))
         for row in newest.values():

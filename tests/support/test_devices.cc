@@ -106,17 +106,28 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
                                                                 const std::vector<std::byte>& input,
                                                                 FeatureLevel level) {
   ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
+  return RunValidated(device, validated, {input});
+}
+
+absl::StatusOr<std::vector<std::vector<std::byte>>> RunValidated(
+    Device& device, const OperatorDesc& validated,
+    const std::vector<std::vector<std::byte>>& inputs, absl::Duration* executed) {
   ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
   Bindings bindings;
-  ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
-                   device.Allocate(RequiredBytes(validated.inputs[0]), BufferUse::kInput));
-  std::memcpy(bindings.inputs[0]->bytes().data(), input.data(), bindings.inputs[0]->bytes().size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
+                     device.Allocate(RequiredBytes(validated.inputs[i]), BufferUse::kInput));
+    std::memcpy(bindings.inputs[i]->bytes().data(), inputs[i].data(),
+                bindings.inputs[i]->bytes().size());
+  }
   for (const TensorDesc& output : OutputsOf(validated)) {
     ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
                      device.Allocate(RequiredBytes(output), BufferUse::kOutput));
     bindings.outputs.push_back(std::move(buffer));
   }
-  RETURN_IF_ERROR(device.RunAndWait(std::move(compiled), bindings).status());
+  ASSIGN_OR_RETURN(const RunStatistics statistics,
+                   device.RunAndWait(std::move(compiled), bindings));
+  if (executed != nullptr) *executed = statistics.executed;
   std::vector<std::vector<std::byte>> outputs;
   for (const std::shared_ptr<HostBuffer>& buffer : bindings.outputs) {
     outputs.emplace_back(buffer->bytes().begin(), buffer->bytes().end());

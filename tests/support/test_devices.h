@@ -43,6 +43,10 @@ class DeviceTest : public ::testing::TestWithParam<std::string> {
 absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(
     Device& device, const OperatorDesc& desc, const std::vector<std::byte>& input,
     FeatureLevel level = kNewestFeatureLevel);
+// The same for a validated descriptor of any number of inputs. Sets the time of the run.
+absl::StatusOr<std::vector<std::vector<std::byte>>> RunValidated(
+    Device& device, const OperatorDesc& validated,
+    const std::vector<std::vector<std::byte>>& inputs, absl::Duration* executed = nullptr);
 
 }  // namespace opmill
 

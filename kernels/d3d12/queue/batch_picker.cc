@@ -93,7 +93,9 @@ Batch BatchPicker::TakeAbandoned() {
 
 void BatchPicker::Begin() {
   is_picking_ = true;
-  room_ = {.dispatches = kMaxBatchDispatches, .seconds = kBatchSeconds};
+  room_ = {.dispatches = kMaxBatchDispatches,
+           .more_reads = kMaxBatchMoreReads,
+           .seconds = kBatchSeconds};
   device_is_idle_ = frames_in_use_ == 0;
   may_cut_ = cut_batches_in_flight_ < kMaxCutBatches;
   completions_before_ = completions_;
@@ -150,6 +152,7 @@ std::optional<BatchPicker::Offer> BatchPicker::MakeOffer(
     const bool is_measured = run->pace->IsMeasured(*run->plan, part.begin, part.end);
     // A kernel is measured alone: a part with several would spread its time over all of them.
     offer.room = {.dispatches = is_measured ? room_.dispatches : 1,
+                  .more_reads = room_.more_reads,
                   .seconds = is_measured ? kPartSeconds : kFirstPartSeconds};
     part.end = Advance(*run->plan, *run->pace, part.begin, offer.room);
   }

@@ -26,6 +26,8 @@ namespace opmill {
 
 // Dispatches of one submission; longer plans take several.
 inline constexpr uint32_t kMaxBatchDispatches = 1024;
+// Of these, the ones with more than the first reads, each of which takes another table of the heap.
+inline constexpr uint32_t kMaxBatchMoreReads = 48;
 
 // A submission is expensive regardless of its content: on lavapipe it takes some tens of
 // microseconds of processor time and wakes several threads. While the device works, small runs

@@ -125,8 +125,9 @@ PlanCursor Advance(const OperatorPlan& plan, const Pace& pace, PlanCursor begin,
     const Pass& pass = plan.passes[cursor.pass];
     if (cursor.dispatch == 0 && cursor.group == 0) room.seconds -= FillSeconds(pass);
     for (; cursor.dispatch < pass.dispatches.size(); ++cursor.dispatch, cursor.group = 0) {
-      if (room.dispatches == 0) return cursor;
       const Dispatch& dispatch = pass.dispatches[cursor.dispatch];
+      const bool has_more_reads = dispatch.has_more_reads();
+      if (room.dispatches == 0 || (has_more_reads && room.more_reads == 0)) return cursor;
       const double group_seconds = pace.GroupSeconds(dispatch.kernel);
       const uint32_t rest = GroupsOf(dispatch) - cursor.group;
       uint32_t groups = GroupsFor(room.seconds, group_seconds, rest);
@@ -135,6 +136,7 @@ PlanCursor Advance(const OperatorPlan& plan, const Pace& pace, PlanCursor begin,
         groups = 1;
       }
       --room.dispatches;
+      if (has_more_reads) --room.more_reads;
       room.seconds -= group_seconds * groups;
       if (groups < rest) {
         cursor.group += groups;

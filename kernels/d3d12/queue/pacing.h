@@ -56,6 +56,7 @@ class Pace {
 // The remaining capacity of a submission.
 struct SubmissionRoom {
   uint64_t dispatches = 0;
+  uint64_t more_reads = ~uint64_t{0};  // dispatches with more than the first reads
   double seconds = 0;
 };
 

@@ -88,7 +88,10 @@ void ForEachOutput(const QueuedRun& run, const Function& function) {
 
 Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
                    const RecordingMemory& memory)
-    : list_(list), memory_(memory), next_table_(memory.first_table) {
+    : list_(list),
+      memory_(memory),
+      next_table_(memory.first_table),
+      next_more_reads_(memory.first_more_reads) {
   ID3D12DescriptorHeap* heaps[] = {memory_.heap.heap()};
   list_->SetDescriptorHeaps(1, heaps);
   list_->SetComputeRootSignature(root_signature);
@@ -213,7 +216,9 @@ void Recorder::FindUses(absl::Span<const RunPart> parts, size_t level) {
       const PassPart pass = PassOf(part, level);
       if (!pass.is_present) continue;
       for (const Dispatch& dispatch : part.run->plan->passes[pass.begin.pass].dispatches) {
-        for (const BufferView& view : writes ? dispatch.writes : dispatch.reads) {
+        const auto views =
+            writes ? absl::MakeConstSpan(dispatch.writes) : absl::MakeConstSpan(dispatch.reads);
+        for (const BufferView& view : views) {
           if (view.element_count > 0) use(RunOf(part).BufferOf(view.role).resource());
         }
       }
@@ -283,8 +288,11 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
             .offset_bytes = *first + view.offset_bytes,
             .element_count = view.element_count + (*last - *first) / element_bytes};
   };
-  const std::array<ResourceView, kReadSlots> reads = {place(dispatch.reads[0], &Instance::read0),
-                                                      place(dispatch.reads[1], &Instance::read1)};
+  constexpr uint32_t Instance::*kReadStarts[kReadSlots] = {
+      &Instance::read0, &Instance::read1, &Instance::read2, &Instance::read3,
+      &Instance::read4, &Instance::read5, &Instance::read6, &Instance::read7};
+  std::array<ResourceView, kReadSlots> reads;
+  for (size_t i = 0; i < kReadSlots; ++i) reads[i] = place(dispatch.reads[i], kReadStarts[i]);
   const std::array<ResourceView, kWriteSlots> writes = {
       place(dispatch.writes[0], &Instance::write0), place(dispatch.writes[1], &Instance::write1)};
 
@@ -302,6 +310,10 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   }
   list_->SetComputeRootDescriptorTable(
       kRootTable, memory_.heap.WriteTable(next_table_++, constants, reads, writes));
+  if (dispatch.has_more_reads()) {
+    list_->SetComputeRootDescriptorTable(kMoreReadsTable,
+                                         memory_.heap.WriteMoreReads(next_more_reads_++, reads));
+  }
   list_->Dispatch(grid.groups[0], grid.groups[1], static_cast<UINT>(count));
 }
 

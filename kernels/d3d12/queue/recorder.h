@@ -19,7 +19,7 @@ inline constexpr uint64_t kZeroBytes = uint64_t{1} << 20;
 
 // The constants that a list needs per dispatch of its runs. A dispatch that n > 1 runs share takes
 // no more than n times this. The first and the last dispatch may be split, and take twice as much.
-inline constexpr uint64_t kConstantBytesPerDispatch = 256;
+inline constexpr uint64_t kConstantBytesPerDispatch = 512;
 static_assert(KernelConstants::kMaxBytes + 2 * sizeof(Instance) <= 2 * kConstantBytesPerDispatch);
 constexpr uint64_t ConstantBytes(uint64_t dispatches) {
   return (dispatches + 2) * kConstantBytesPerDispatch;
@@ -29,7 +29,8 @@ constexpr uint64_t ConstantBytes(uint64_t dispatches) {
 struct RecordingMemory {
   DescriptorHeap& heap;  // one table per dispatch, from first_table on
   uint32_t first_table = 0;
-  const BufferSlice& constants;  // ConstantBytes
+  uint32_t first_more_reads = 0;  // the first table of further reads
+  const BufferSlice& constants;   // ConstantBytes
   // kZeroBytes of zeros, the source of fills: the driver's copies are much faster than typed stores
   // (0.7 GB/s on lavapipe).
   const DeviceConstants& zeros;
@@ -90,6 +91,7 @@ class Recorder {
   ID3D12GraphicsCommandList* const list_;
   const RecordingMemory memory_;
   uint32_t next_table_;
+  uint32_t next_more_reads_;
   uint64_t constants_used_ = 0;              // bytes
   ID3D12PipelineState* pipeline_ = nullptr;  // the last one set in the list
   std::vector<Tracked> tracked_;

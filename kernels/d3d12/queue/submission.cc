@@ -50,6 +50,7 @@ absl::Status Submission::Initialize() {
   frames_.resize(options_.frames_in_flight);
   for (uint32_t i = 0; i < options_.frames_in_flight; ++i) {
     frames_[i].first_table = i * kMaxBatchDispatches;
+    frames_[i].first_more_reads = i * kMaxBatchMoreReads;
     frames_[i].first_timestamp = i * 2;
     ASSIGN_OR_RETURN(frames_[i].constants,
                      pool_->Allocate(Placement::kHostInput, ConstantBytes(kMaxBatchDispatches)));
@@ -66,7 +67,8 @@ absl::Status Submission::Initialize() {
       "CreateCommandList"));
   RETURN_IF_ERROR(health_->Check(list_->Close(), "Close"));
   ASSIGN_OR_RETURN(heap_, DescriptorHeap::Create(device_, *health_,
-                                                 options_.frames_in_flight * kMaxBatchDispatches));
+                                                 options_.frames_in_flight * kMaxBatchDispatches,
+                                                 options_.frames_in_flight * kMaxBatchMoreReads));
   ASSIGN_OR_RETURN(zeros_, DeviceConstants::Create(*pool_, kZeroBytes));
   std::memset(zeros_.data(), 0, kZeroBytes);
   if (options_.measure_device_time) RETURN_IF_ERROR(CreateTimestamps());
@@ -207,6 +209,7 @@ absl::Status Submission::Submit(InFlight& in_flight) {
   Recorder recorder(list_.Get(), root_signature_.Get(),
                     {.heap = *heap_,
                      .first_table = frame.first_table,
+                     .first_more_reads = frame.first_more_reads,
                      .constants = frame.constants,
                      .zeros = zeros_,
                      .timestamps = timestamps_.Get(),

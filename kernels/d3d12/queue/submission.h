@@ -58,6 +58,7 @@ class Submission {
   struct Frame {
     ComPtr<ID3D12CommandAllocator> allocator;
     uint32_t first_table = 0;
+    uint32_t first_more_reads = 0;
     uint32_t first_timestamp = 0;
     BufferSlice constants;
   };

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
@@ -16,6 +17,10 @@
 
 namespace opmill {
 namespace {
+
+// What KernelPermutation::text replaces, as a whole line.
+constexpr absl::string_view kGeneratedPath = "generated";
+constexpr absl::string_view kGeneratedLine = "#include \"generated\"\n";
 
 // The path of an `#include "path"` line; empty for other lines.
 absl::string_view IncludedPath(absl::string_view line) {
@@ -40,7 +45,7 @@ class Flattener {
       ++number;
       line = absl::StripSuffix(line, "\r");
       const absl::string_view included = IncludedPath(line);
-      if (included.empty()) {
+      if (included.empty() || included == kGeneratedPath) {
         absl::StrAppend(&out_, line, "\n");
         continue;
       }
@@ -112,6 +117,7 @@ std::string NameOf(const KernelPermutation& kernel) {
   std::string name;
   AppendField(name, kernel.shader);
   AppendField(name, kernel.entry);
+  AppendField(name, kernel.text);
   for (const ShaderMacro& macro : kernel.macros) {
     AppendField(name, macro.name);
     AppendField(name, absl::StrCat(macro.value));
@@ -122,8 +128,10 @@ std::string NameOf(const KernelPermutation& kernel) {
 std::optional<KernelPermutation> KernelOf(absl::string_view name) {
   const std::optional<absl::string_view> shader = TakeField(name);
   const std::optional<absl::string_view> entry = TakeField(name);
-  if (!shader.has_value() || !entry.has_value()) return std::nullopt;
-  KernelPermutation kernel = {.shader = std::string(*shader), .entry = std::string(*entry)};
+  const std::optional<absl::string_view> text = TakeField(name);
+  if (!shader.has_value() || !entry.has_value() || !text.has_value()) return std::nullopt;
+  KernelPermutation kernel = {
+      .shader = std::string(*shader), .entry = std::string(*entry), .text = std::string(*text)};
   while (!name.empty()) {
     const std::optional<absl::string_view> macro = TakeField(name);
     const std::optional<absl::string_view> value = TakeField(name);
@@ -137,6 +145,15 @@ std::optional<KernelPermutation> KernelOf(absl::string_view name) {
 }
 
 }  // namespace
+
+std::string WithGenerated(absl::string_view flat, const KernelPermutation& kernel) {
+  return absl::StrReplaceAll(flat, {{kGeneratedLine, absl::StrCat(kernel.text, "\n")}});
+}
+
+std::string SourceName(const KernelPermutation& kernel) {
+  if (kernel.text.empty()) return kernel.shader;
+  return absl::StrCat(kernel.shader, ".", Sha256Hex(kernel.text).substr(0, 16));
+}
 
 absl::StatusOr<std::string> FlattenShader(const ShaderSources& sources, absl::string_view path) {
   const auto source = sources.find(path);
@@ -169,8 +186,10 @@ absl::StatusOr<std::shared_ptr<const std::string>> ShaderLibrary::Get(
     absl::string_view bytecode = *found;
     if (TakeField(bytecode).has_value()) return std::make_shared<const std::string>(bytecode);
   }
-  ASSIGN_OR_RETURN(std::string bytecode,
-                   compiler_.Compile(flat->text, path, kernel.entry, kernel.macros));
+  ASSIGN_OR_RETURN(
+      std::string bytecode,
+      compiler_.Compile(WithGenerated(flat->text, kernel),
+                        absl::StrCat(SourceName(kernel), ".hlsl"), kernel.entry, kernel.macros));
   compiled_.fetch_add(1, std::memory_order_relaxed);
   std::string file;
   AppendField(file, NameOf(kernel));
@@ -213,7 +232,7 @@ absl::StatusOr<std::shared_ptr<const ShaderLibrary::FlatShader>> ShaderLibrary::
 
 std::string ShaderLibrary::KeyOf(const FlatShader& flat, const KernelPermutation& kernel) const {
   std::string fields;
-  AppendField(fields, "name and bytecode");
+  AppendField(fields, "name, text and bytecode");
   AppendField(fields, compiler_identity_);
   AppendField(fields, flat.digest);
   AppendField(fields, NameOf(kernel));

@@ -36,11 +36,17 @@ struct ShaderLibraryCounters {
   BytecodeCache::Counters disk;
 };
 
-// Returns one text without includes. Each `#include "x"` (x relative to the root of the sources,
-// also in subfolders) is replaced by the file's text inside an include guard. #line directives
-// preserve file and line for compiler messages. FXC honors them; vkd3d 2.1 does not, and counts the
-// lines of the flat text without those of inactive branches.
+// Returns one text without includes, except that of a kernel's generated text. Each `#include "x"`
+// (x relative to the root of the sources, also in subfolders) is replaced by the file's text inside
+// an include guard. #line directives preserve file and line for compiler messages. FXC honors them;
+// vkd3d 2.1 does not, and counts the lines of the flat text without those of inactive branches.
 absl::StatusOr<std::string> FlattenShader(const ShaderSources& sources, absl::string_view path);
+
+// The flat shader with the kernel's text in its place.
+std::string WithGenerated(absl::string_view flat, const KernelPermutation& kernel);
+// The name of that source: the shader, and for a kernel with a text a digest of it:
+// "element_wise.0123456789abcdef".
+std::string SourceName(const KernelPermutation& kernel);
 
 // Thread-safe. Does not keep bytecode; the pipeline cache keeps pipelines.
 class ShaderLibrary {

@@ -11,7 +11,7 @@ constexpr AttributeSchema kAttributes[] = {
     {.name = "axis_direction",
      .kind = AttributeKind::kChoice,
      .choices = kAxisDirections,
-     .default_choice = "INCREASING"},
+     .default_text = "INCREASING"},
     {.name = "has_exclusive_sum", .kind = AttributeKind::kFlag}};
 
 absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
@@ -35,15 +35,19 @@ constinit const OperatorSchema kCumulativeSummationSchema = {
     .inputs = kInputs,
     .outputs = kOutputs,
     .attributes = kAttributes,
+    .family = OperatorFamily::kCumulativeSummation,
     .support = kSupport,
     .infer = &Infer};
+
+std::vector<const OperatorSchema*> CumulativeSummationOperators() {
+  return {&kCumulativeSummationSchema};
+}
 
 CumulativeSummationDesc::operator OperatorDesc() const {
   return {.schema = &kCumulativeSummationSchema,
           .inputs = {input},
           .outputs = {output},
-          .attributes = {
-              {axis}, {static_cast<uint32_t>(axis_direction)}, {has_exclusive_sum ? 1u : 0u}}};
+          .attributes = {axis, static_cast<uint32_t>(axis_direction), has_exclusive_sum ? 1u : 0u}};
 }
 
 CumulativeSummationDesc CumulativeSummationDesc::From(const OperatorDesc& desc) {

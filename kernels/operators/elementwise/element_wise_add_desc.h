@@ -8,8 +8,6 @@
 
 namespace opmill {
 
-extern const OperatorSchema kElementWiseAddSchema;
-
 // DML_OPERATOR_ELEMENT_WISE_ADD
 struct ElementWiseAddDesc {
   TensorDesc a;

@@ -57,30 +57,36 @@ uint64_t ElementwiseSpace::Span(size_t tensor) const {
   return span;
 }
 
-ElementwiseSpace MakeElementwiseSpace(const TensorDesc& a, const TensorDesc& b,
+ElementwiseSpace MakeElementwiseSpace(absl::Span<const TensorDesc> inputs,
                                       const TensorDesc& output) {
-  const PerTensor<std::vector<uint32_t>> strides = {EffectiveStrides(a), EffectiveStrides(b),
-                                                    EffectiveStrides(output)};
-  std::vector<Dim> dims;
-  for (size_t d = 0; d < output.sizes.size(); ++d) {
-    dims.push_back({output.sizes[d], {strides[0][d], strides[1][d], strides[2][d]}});
-  }
+  std::vector<Dim> dims(output.sizes.size());
+  const auto set_strides = [&](size_t tensor, const TensorDesc& desc) {
+    const std::vector<uint32_t> strides = EffectiveStrides(desc);
+    for (size_t d = 0; d < dims.size(); ++d) dims[d].strides[tensor] = strides[d];
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) set_strides(i, inputs[i]);
+  set_strides(kTensorOutput, output);
+  for (size_t d = 0; d < dims.size(); ++d) dims[d].size = output.sizes[d];
   std::stable_sort(dims.begin(), dims.end(), [](const Dim& x, const Dim& y) {
     return x.strides[kTensorOutput] > y.strides[kTensorOutput];
   });
   ElementwiseSpace space = {.dims = Collapse(dims, WalksAsOne)};
   // A space of a single element still has a row.
-  if (space.dims.empty()) space.dims.push_back({.size = 1, .strides = {1, 1, 1}});
+  if (space.dims.empty()) {
+    space.dims.emplace_back();
+    space.dims[0].strides[kTensorOutput] = 1;
+    for (size_t i = 0; i < inputs.size(); ++i) space.dims[0].strides[i] = 1;
+  }
   return space;
 }
 
-bool WalksVectors(const ElementwiseSpace& space, uint64_t vector) {
+bool WalksGroups(const ElementwiseSpace& space, uint64_t group) {
   for (size_t t = 0; t < space.bases.size(); ++t) {
     const uint64_t step = space.row().strides[t];
     if (step > 1 || (step == 0 && t == kTensorOutput)) return false;
     if (step == 0) continue;
     for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
-      if (space.dims[d].strides[t] % vector != 0) return false;
+      if (space.dims[d].strides[t] % group != 0) return false;
     }
   }
   return true;

@@ -1,4 +1,4 @@
-// The iteration space of an operator that computes each output element from the elements of two
+// The iteration space of an operator that computes each output element from the elements of its
 // inputs at the same coordinate. Dimensions are collapsed as far as all strides allow, and sliced
 // where a tensor exceeds a view.
 #ifndef OPMILL_KERNELS_OPERATORS_ELEMENTWISE_ELEMENTWISE_SPACE_H_
@@ -9,14 +9,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "kernels/descriptor/tensor.h"
 
 namespace opmill {
 
-inline constexpr size_t kTensorA = 0, kTensorB = 1, kTensorOutput = 2;
+inline constexpr size_t kTensorOutput = 8;
 
+// The inputs, of which the last may be absent and have strides of 0, and the output.
 template <typename T>
-using PerTensor = std::array<T, 3>;
+using PerTensor = std::array<T, kTensorOutput + 1>;
 
 struct ElementwiseSpace {
   struct Dim {
@@ -34,14 +36,14 @@ struct ElementwiseSpace {
   uint64_t Span(size_t tensor) const;
 };
 
-ElementwiseSpace MakeElementwiseSpace(const TensorDesc& a, const TensorDesc& b,
+ElementwiseSpace MakeElementwiseSpace(absl::Span<const TensorDesc> inputs,
                                       const TensorDesc& output);
 
-// True if rows can be computed in vectors of this many elements: the elements of the output are
+// True if rows can be computed in groups of this many elements: the elements of the output are
 // contiguous, those of each input are contiguous or a single repeated element, and contiguous rows
-// start at vectors. The bytes between the end of a row and the end of its last vector are a gap of
+// start at groups. The bytes between the end of a row and the end of its last group are a gap of
 // the output.
-bool WalksVectors(const ElementwiseSpace& space, uint64_t vector);
+bool WalksGroups(const ElementwiseSpace& space, uint64_t group);
 
 // Slices the space into parts that cover every element once and span less than `limits` of each
 // tensor. Rows are cut at multiples of `row_step`, which must not exceed the limits. A list of

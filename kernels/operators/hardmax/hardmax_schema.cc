@@ -52,8 +52,11 @@ constinit const OperatorSchema kHardmaxSchema = {
     .inputs = kInputs,
     .outputs = kOutputs,
     .attributes = kAttributes,
+    .family = OperatorFamily::kHardmax,
     .support = kSupport,
     .infer = &Infer};
+
+std::vector<const OperatorSchema*> HardmaxOperators() { return {&kHardmaxSchema}; }
 
 HardmaxDesc::operator OperatorDesc() const {
   return {.schema = &kHardmaxSchema, .inputs = {input}, .outputs = {output}, .attributes = {axes}};

@@ -23,11 +23,7 @@ absl::Status PlanArgReduce(PlanBuilder& builder, const ArgReduceDesc& desc) {
 
 }  // namespace
 
-absl::Status PlanArgMin(PlanBuilder& builder, const OperatorDesc& desc) {
-  return PlanArgReduce(builder, ArgReduceDesc::From(desc));
-}
-
-absl::Status PlanArgMax(PlanBuilder& builder, const OperatorDesc& desc) {
+absl::Status PlanArg(PlanBuilder& builder, const OperatorDesc& desc) {
   return PlanArgReduce(builder, ArgReduceDesc::From(desc));
 }
 

@@ -152,8 +152,7 @@ uint64_t ReduceOne(ReduceFunction function, DataType type, const Reader& input,
 
 }  // namespace
 
-void ReferenceArgMin(const ReferenceCall& call) { ArgReduce(call, ArgReduceDesc::From(call.desc)); }
-void ReferenceArgMax(const ReferenceCall& call) { ArgReduce(call, ArgReduceDesc::From(call.desc)); }
+void ReferenceArg(const ReferenceCall& call) { ArgReduce(call, ArgReduceDesc::From(call.desc)); }
 
 void ReferenceReduce(const ReferenceCall& call) {
   const ReduceDesc desc = ReduceDesc::From(call.desc);

@@ -14,12 +14,12 @@ constexpr absl::string_view kFunctions[] = {"ARGMAX", "ARGMIN",   "AVERAGE",    
 static_assert(std::size(kFunctions) == kReduceFunctionCount);
 
 constexpr TensorSchema kInputs[] = {{.name = "input"}};
-constexpr TensorSchema kOutputs[] = {{.name = "output", .holds_indices = true}};
+constexpr TensorSchema kOutputs[] = {{.name = "output", .type = TypeVariable::kIndex}};
 constexpr AttributeSchema kArgAttributes[] = {{.name = "axes", .kind = AttributeKind::kAxes},
                                               {.name = "axis_direction",
                                                .kind = AttributeKind::kChoice,
                                                .choices = kAxisDirections,
-                                               .default_choice = "INCREASING"}};
+                                               .default_text = "INCREASING"}};
 constexpr AttributeSchema kReduceAttributes[] = {
     {.name = "function", .kind = AttributeKind::kChoice, .choices = kFunctions},
     {.name = "axes", .kind = AttributeKind::kAxes}};
@@ -27,7 +27,7 @@ constexpr AttributeSchema kReduceAttributes[] = {
 absl::Status InferArg(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
   outputs = {{.sizes = ReducedSizes(desc.inputs[0].sizes, desc.list("axes")),
               .data_type = kUint32,
-              .holds_indices = true}};
+              .type_is_free = true}};
   return absl::OkStatus();
 }
 
@@ -96,6 +96,7 @@ constinit const OperatorSchema kArgMinSchema = {
     .inputs = kInputs,
     .outputs = kOutputs,
     .attributes = kArgAttributes,
+    .family = OperatorFamily::kArg,
     .support = kArgSupport,
     .infer = &InferArg};
 
@@ -106,6 +107,7 @@ constinit const OperatorSchema kArgMaxSchema = {
     .inputs = kInputs,
     .outputs = kOutputs,
     .attributes = kArgAttributes,
+    .family = OperatorFamily::kArg,
     .support = kArgSupport,
     .infer = &InferArg};
 
@@ -115,9 +117,13 @@ constinit const OperatorSchema kReduceSchema = {.name = "reduce",
                                                 .inputs = kInputs,
                                                 .outputs = kOutputs,
                                                 .attributes = kReduceAttributes,
+                                                .family = OperatorFamily::kReduce,
                                                 .function_attribute = 0,
                                                 .support = kReduceSupport,
                                                 .infer = &InferReduce};
+
+std::vector<const OperatorSchema*> ArgOperators() { return {&kArgMinSchema, &kArgMaxSchema}; }
+std::vector<const OperatorSchema*> ReduceOperators() { return {&kReduceSchema}; }
 
 absl::string_view ToString(ReduceFunction function) {
   return ChoiceName(kReduceAttributes[0], static_cast<uint32_t>(function));
@@ -127,7 +133,7 @@ ArgReduceDesc::operator OperatorDesc() const {
   return {.schema = extreme == Extreme::kMin ? &kArgMinSchema : &kArgMaxSchema,
           .inputs = {input},
           .outputs = {output},
-          .attributes = {axes, {static_cast<uint32_t>(axis_direction)}}};
+          .attributes = {axes, static_cast<uint32_t>(axis_direction)}};
 }
 
 ArgReduceDesc ArgReduceDesc::From(const OperatorDesc& desc) {
@@ -142,7 +148,7 @@ ReduceDesc::operator OperatorDesc() const {
   return {.schema = &kReduceSchema,
           .inputs = {input},
           .outputs = {output},
-          .attributes = {{static_cast<uint32_t>(function)}, axes}};
+          .attributes = {static_cast<uint32_t>(function), axes}};
 }
 
 ReduceDesc ReduceDesc::From(const OperatorDesc& desc) {

@@ -10,13 +10,13 @@ using enum DataType;
 
 constexpr TensorSchema kInputs[] = {{.name = "input"}};
 constexpr TensorSchema kOutputs[] = {{.name = "output_values"},
-                                     {.name = "output_indices", .holds_indices = true}};
+                                     {.name = "output_indices", .type = TypeVariable::kIndex}};
 constexpr AttributeSchema kAttributes[] = {{.name = "axis", .kind = AttributeKind::kAxis},
                                            {.name = "k"},
                                            {.name = "axis_direction",
                                             .kind = AttributeKind::kChoice,
                                             .choices = kAxisDirections,
-                                            .default_choice = "DECREASING"}};
+                                            .default_text = "DECREASING"}};
 
 absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
   const uint32_t axis = desc.number("axis");
@@ -29,7 +29,7 @@ absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& output
   }
   sizes[axis] = k;
   outputs = {{.sizes = sizes, .data_type = desc.inputs[0].data_type},
-             {.sizes = sizes, .data_type = kUint32, .holds_indices = true}};
+             {.sizes = sizes, .data_type = kUint32, .type_is_free = true}};
   return absl::OkStatus();
 }
 
@@ -65,14 +65,17 @@ constinit const OperatorSchema kTopKSchema = {
     .inputs = kInputs,
     .outputs = kOutputs,
     .attributes = kAttributes,
+    .family = OperatorFamily::kTopK,
     .support = kSupport,
     .infer = &Infer};
+
+std::vector<const OperatorSchema*> TopKOperators() { return {&kTopKSchema}; }
 
 TopKDesc::operator OperatorDesc() const {
   return {.schema = &kTopKSchema,
           .inputs = {input},
           .outputs = {output_values, output_indices},
-          .attributes = {{axis}, {k}, {static_cast<uint32_t>(axis_direction)}}};
+          .attributes = {axis, k, static_cast<uint32_t>(axis_direction)}};
 }
 
 TopKDesc TopKDesc::From(const OperatorDesc& desc) {

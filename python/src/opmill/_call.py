@@ -1,4 +1,5 @@
-"""Converts a call of an operator to a descriptor of the contract and the bytes of its inputs."""
+"""Converts a call of an operator to a descriptor of the contract and the bytes of its inputs: to the
+operator's own message if it has one, else to the named form."""
 
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ class Call:
     keepdims: bool = True
     index_dtype: DTypeLike | None = None
     index_output: int = 0
+    output_dtype: DTypeLike | None = None
     result: Callable[..., Any] = lambda array: array  # of the outputs
 
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
@@ -48,11 +50,15 @@ class Prepared:
         return tuple(output.squeeze(self.dropped_axes) for output in outputs)
 
 
+def truth(array: Array) -> Array:
+    """Truth values of the contract, 0 and 1, as those of NumPy."""
+    return array.astype(np.bool_)
+
+
 def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
     name = _NAMES.get(call.operator.replace("_", ""))
     if name is None:
-        raise InvalidArgument(f'There is no operator "{call.operator}"; they are '
-                              f'{", ".join(OPERATORS)}.', field="operator")
+        return _prepare_named(call, types, cast)
     descriptor = OPERATORS[name]
     names = [field.name for field in descriptor.fields if _is_tensor(field)]
     input_names = [name for name in names if not name.startswith("output")]
@@ -91,6 +97,49 @@ def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepare
         output.sizes.extend(_output_sizes(message, shape))
     dropped = () if _flag(call.keepdims, "keepdims") else tuple(set(message.axes))
     return Prepared(desc, tensors, dropped)
+
+
+def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
+    names = types.operators()
+    if call.operator not in names:
+        raise InvalidArgument(f'There is no operator "{call.operator}"; '
+                              f"{nearest(call.operator, names)}", field="operator")
+    if not call.inputs:
+        raise InvalidArgument(f"{call.operator} got no inputs.", field="operator.named.inputs")
+    desc = OperatorDesc()
+    message = desc.named
+    message.name = call.operator
+    path = "operator.named"
+    paths = [f"{path}.inputs[{i}]" for i in range(len(call.inputs))]
+    arrays = arrays_of(call.inputs, paths)
+    takes_truths = types.takes(call.operator, "uint8")
+    targets = [np.dtype(np.uint8) if array.dtype == np.bool_ and takes_truths
+               else types.target(array.dtype, call.operator, 0, cast, each)
+               for array, each in zip(arrays, paths)]
+    tensors = [tensor_of(convert(*each)) for each in zip(arrays, targets, paths)]
+    message.inputs.extend(tensor.desc for tensor in tensors)
+    for attribute, value in call.attributes.items():
+        _set_named(message.attributes[attribute], attribute, value)
+    if call.output_dtype is not None:
+        message.outputs.add(data_type=data_type(call.output_dtype, f"{path}.outputs[0]"),
+                            sizes=arrays[0].shape)
+    return Prepared(desc, tensors, ())
+
+
+def _set_named(message: Message, name: str, value: Any) -> None:
+    """Sets the value of an attribute in the form that its type in Python has."""
+    if isinstance(value, str):
+        message.choice = value.upper()
+    elif isinstance(value, (bool, np.bool_)):
+        message.flag = bool(value)
+    elif isinstance(value, (float, np.floating)):
+        message.number = value
+    else:
+        number = _integer(value, name)
+        if number < 0:
+            message.signed_number = number
+        else:
+            message.unsigned_number = number
 
 
 def _is_tensor(field: Any) -> bool:

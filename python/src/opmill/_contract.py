@@ -77,5 +77,6 @@ DATA_TYPES = choices("opmill.v1.DataType")
 REDUCE_FUNCTIONS = choices("opmill.v1.ReduceFunction")
 FEATURE_LEVELS = choices("opmill.v1.FeatureLevel")
 
-# The message of each operator, by the field of OperatorDesc.
-OPERATORS = {field.name: field.message_type for field in OperatorDesc.DESCRIPTOR.fields}
+# The message of each operator that has one of its own, by the field of OperatorDesc.
+OPERATORS = {field.name: field.message_type for field in OperatorDesc.DESCRIPTOR.fields
+             if field.name != "named"}

@@ -49,11 +49,21 @@ class ElementTypes:
     def __init__(self, rows: Iterable[Message] = (), cast: str | None = None) -> None:
         self._cast = cast
         self._taken: dict[tuple[str, int], dict[str, None]] = {}
+        self._operators: list[str] = []
         for row in rows:
+            if row.operator not in self._operators[-1:]:
+                self._operators.append(row.operator)
             names = dict.fromkeys(map(DATA_TYPES.name, row.data_types))
             for function in row.functions or (0,):
                 key = row.operator.replace("_", ""), function
                 self._taken.setdefault(key, {}).update(names)
+
+    def operators(self) -> list[str]:
+        """The names of all operators of the server."""
+        return self._operators
+
+    def takes(self, operator: str, name: str) -> bool:
+        return name in self._taken.get((operator.replace("_", ""), 0), ())
 
     def target(self, dtype: np.dtype[Any], operator: str, function: int, cast: DTypeLike | None,
                path: str) -> np.dtype[Any]:

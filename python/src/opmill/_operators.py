@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, Unpack
+from typing import Generic, Literal, NamedTuple, TypeVar, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._arguments import Options, checked
 from ._call import Array, Axes, Call
+from ._element_wise import NAMED_METHODS, ArrayT, ElementWise
 
 AxisDirection = Literal[
     "increasing",
@@ -40,10 +41,9 @@ class TopK(NamedTuple):
     indices: Array
 
 
-ArrayT = TypeVar("ArrayT")
 TopKT = TypeVar("TopKT")
 
-# The method of each field of OperatorDesc.
+# The method of each operator, by the field of OperatorDesc or the name.
 METHODS: Mapping[str, str] = {
     "arg_min": "argmin",
     "arg_max": "argmax",
@@ -52,14 +52,12 @@ METHODS: Mapping[str, str] = {
     "hardmax": "hardmax",
     "element_wise_add": "add",
     "cumulative_summation": "cumulative_sum",
+    **NAMED_METHODS,
 }
 
 
-class Operators(Generic[ArrayT, TopKT]):
+class Operators(ElementWise[ArrayT], Generic[ArrayT, TopKT]):
     """What a method returns is a parameter: an array, or what can be awaited for one."""
-
-    def _run(self, call: Call, options: Options) -> Any:
-        raise NotImplementedError
 
     @checked
     def argmin(

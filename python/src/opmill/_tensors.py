@@ -30,10 +30,10 @@ class Tensor:
 
 def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
     """Several inputs are broadcast by NumPy's rules, with strides of 0. Python numbers take the
-    type of the first array."""
+    type of the last array, which is not the condition of `where`."""
     given = [value if isinstance(value, (int, float)) else _array(value, path)
              for value, path in zip(inputs, paths)]
-    dtype = next((value.dtype for value in given if isinstance(value, np.ndarray)), None)
+    dtype = next((value.dtype for value in reversed(given) if isinstance(value, np.ndarray)), None)
     arrays = [value if isinstance(value, np.ndarray) else _of_number(value, dtype, path)
               for value, path in zip(given, paths)]
     if len(arrays) > 1:

@@ -1,0 +1,590 @@
+"""A method for each element-wise operator. Written by generate.py from element_wise.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, Literal, TypeVar, Unpack
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._arguments import Options, checked
+from ._call import Call, truth
+
+RoundingMode = Literal[
+    "halves_to_nearest_even",
+    "toward_zero",
+    "toward_infinity",
+]
+
+InfinityMode = Literal[
+    "either",
+    "positive",
+    "negative",
+]
+
+# The method of each operator.
+NAMED_METHODS: Mapping[str, str] = {
+    "identity": "identity",
+    "abs": "abs",
+    "acos": "arccos",
+    "asin": "arcsin",
+    "atan": "arctan",
+    "ceil": "ceil",
+    "cos": "cos",
+    "exp": "exp",
+    "floor": "floor",
+    "log": "log",
+    "recip": "reciprocal",
+    "sin": "sin",
+    "sqrt": "sqrt",
+    "tan": "tan",
+    "erf": "erf",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "constant_pow": "constant_pow",
+    "threshold": "threshold",
+    "clip": "clip",
+    "sign": "sign",
+    "negate": "negative",
+    "round": "round",
+    "is_nan": "isnan",
+    "is_infinity": "isinf",
+    "logical_not": "logical_not",
+    "bit_not": "bitwise_not",
+    "bit_count": "bitwise_count",
+    "cast": "cast",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "divide": "divide",
+    "element_wise_max": "maximum",
+    "element_wise_min": "minimum",
+    "element_wise_mean": "element_wise_mean",
+    "pow": "power",
+    "atan_yx": "arctan2",
+    "difference_square": "difference_square",
+    "modulus_truncate": "fmod",
+    "modulus_floor": "mod",
+    "logical_and": "logical_and",
+    "logical_or": "logical_or",
+    "logical_xor": "logical_xor",
+    "logical_equals": "equal",
+    "logical_greater_than": "greater",
+    "logical_less_than": "less",
+    "logical_greater_than_or_equal": "greater_equal",
+    "logical_less_than_or_equal": "less_equal",
+    "bit_and": "bitwise_and",
+    "bit_or": "bitwise_or",
+    "bit_xor": "bitwise_xor",
+    "bit_shift_left": "left_shift",
+    "bit_shift_right": "right_shift",
+    "if": "where",
+    "celu": "celu",
+    "elu": "elu",
+    "hard_sigmoid": "hard_sigmoid",
+    "hard_swish": "hardswish",
+    "gelu": "gelu",
+    "leaky_relu": "leaky_relu",
+    "linear": "linear",
+    "parameterized_relu": "prelu",
+    "parametric_softplus": "parametric_softplus",
+    "relu": "relu",
+    "scaled_elu": "selu",
+    "scaled_tanh": "scaled_tanh",
+    "shrink": "shrink",
+    "sigmoid": "sigmoid",
+    "softplus": "softplus",
+    "softsign": "softsign",
+    "swish": "silu",
+    "thresholded_relu": "thresholded_relu",
+    "relu_grad": "relu_grad",
+}
+
+ArrayT = TypeVar("ArrayT")
+
+
+class ElementWise(Generic[ArrayT]):
+    """Inputs are broadcast by NumPy's rules. Comparisons and other questions return bool."""
+
+    def _run(self, call: Call, options: Options) -> Any:
+        raise NotImplementedError
+
+    @checked
+    def identity(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """x"""
+        return self._run(Call("identity", (x,), {}), options)
+
+    @checked
+    def abs(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the magnitude of x"""
+        return self._run(Call("abs", (x,), {}), options)
+
+    @checked
+    def arccos(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the arc cosine of x"""
+        return self._run(Call("acos", (x,), {}), options)
+
+    @checked
+    def arcsin(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the arc sine of x"""
+        return self._run(Call("asin", (x,), {}), options)
+
+    @checked
+    def arctan(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the arc tangent of x"""
+        return self._run(Call("atan", (x,), {}), options)
+
+    @checked
+    def ceil(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """x rounded up to an integer"""
+        return self._run(Call("ceil", (x,), {}), options)
+
+    @checked
+    def cos(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the cosine of x"""
+        return self._run(Call("cos", (x,), {}), options)
+
+    @checked
+    def exp(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """e to the power of x"""
+        return self._run(Call("exp", (x,), {}), options)
+
+    @checked
+    def floor(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """x rounded down to an integer"""
+        return self._run(Call("floor", (x,), {}), options)
+
+    @checked
+    def log(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the natural logarithm of x"""
+        return self._run(Call("log", (x,), {}), options)
+
+    @checked
+    def reciprocal(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """1 / x"""
+        return self._run(Call("recip", (x,), {}), options)
+
+    @checked
+    def sin(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the sine of x"""
+        return self._run(Call("sin", (x,), {}), options)
+
+    @checked
+    def sqrt(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the square root of x"""
+        return self._run(Call("sqrt", (x,), {}), options)
+
+    @checked
+    def tan(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the tangent of x"""
+        return self._run(Call("tan", (x,), {}), options)
+
+    @checked
+    def erf(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the error function of x"""
+        return self._run(Call("erf", (x,), {}), options)
+
+    @checked
+    def sinh(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the hyperbolic sine of x"""
+        return self._run(Call("sinh", (x,), {}), options)
+
+    @checked
+    def cosh(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the hyperbolic cosine of x"""
+        return self._run(Call("cosh", (x,), {}), options)
+
+    @checked
+    def tanh(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the hyperbolic tangent of x"""
+        return self._run(Call("tanh", (x,), {}), options)
+
+    @checked
+    def arcsinh(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the inverse hyperbolic sine of x"""
+        return self._run(Call("asinh", (x,), {}), options)
+
+    @checked
+    def arccosh(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the inverse hyperbolic cosine of x"""
+        return self._run(Call("acosh", (x,), {}), options)
+
+    @checked
+    def arctanh(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the inverse hyperbolic tangent of x"""
+        return self._run(Call("atanh", (x,), {}), options)
+
+    @checked
+    def constant_pow(self, x: ArrayLike, exponent: float, **options: Unpack[Options]) -> ArrayT:
+        """x to the power of the exponent"""
+        return self._run(Call("constant_pow", (x,), {"exponent": exponent}), options)
+
+    @checked
+    def threshold(self, x: ArrayLike, min: float, **options: Unpack[Options]) -> ArrayT:
+        """x, or the minimum if x is below it"""
+        return self._run(Call("threshold", (x,), {"min": min}), options)
+
+    @checked
+    def clip(self, x: ArrayLike, min: float, max: float, **options: Unpack[Options]) -> ArrayT:
+        """x within [min, max]"""
+        return self._run(Call("clip", (x,), {"min": min, "max": max}), options)
+
+    @checked
+    def sign(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """-1, 0 or 1"""
+        return self._run(Call("sign", (x,), {}), options)
+
+    @checked
+    def negative(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """-x"""
+        return self._run(Call("negate", (x,), {}), options)
+
+    @checked
+    def round(
+        self,
+        x: ArrayLike,
+        *,
+        rounding_mode: RoundingMode = "halves_to_nearest_even",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x rounded to an integer"""
+        return self._run(Call("round", (x,), {"rounding_mode": rounding_mode}), options)
+
+    @checked
+    def isnan(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether x is NaN"""
+        return self._run(Call("is_nan", (x,), {}, result=truth), options)
+
+    @checked
+    def isinf(
+        self,
+        x: ArrayLike,
+        *,
+        infinity_mode: InfinityMode = "either",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """whether x is infinite"""
+        call = Call("is_infinity", (x,), {"infinity_mode": infinity_mode}, result=truth)
+        return self._run(call, options)
+
+    @checked
+    def logical_not(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether x is 0"""
+        return self._run(Call("logical_not", (x,), {}, result=truth), options)
+
+    @checked
+    def bitwise_not(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the inverted bits of x"""
+        return self._run(Call("bit_not", (x,), {}), options)
+
+    @checked
+    def bitwise_count(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the number of bits of x that are 1"""
+        return self._run(Call("bit_count", (x,), {}), options)
+
+    @checked
+    def cast(self, x: ArrayLike, dtype: DTypeLike, **options: Unpack[Options]) -> ArrayT:
+        """x in another type"""
+        return self._run(Call("cast", (x,), {}, output_dtype=dtype), options)
+
+    @checked
+    def subtract(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a - b"""
+        return self._run(Call("subtract", (a, b), {}), options)
+
+    @checked
+    def multiply(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a * b"""
+        return self._run(Call("multiply", (a, b), {}), options)
+
+    @checked
+    def divide(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a / b; integers toward zero, and 0 if b is 0"""
+        return self._run(Call("divide", (a, b), {}), options)
+
+    @checked
+    def maximum(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the larger of a and b"""
+        return self._run(Call("element_wise_max", (a, b), {}), options)
+
+    @checked
+    def minimum(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the smaller of a and b"""
+        return self._run(Call("element_wise_min", (a, b), {}), options)
+
+    @checked
+    def element_wise_mean(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """(a + b) / 2; integers toward zero"""
+        return self._run(Call("element_wise_mean", (a, b), {}), options)
+
+    @checked
+    def power(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a to the power of b"""
+        return self._run(Call("pow", (a, b), {}), options)
+
+    @checked
+    def arctan2(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the angle of the point (b, a)"""
+        return self._run(Call("atan_yx", (a, b), {}), options)
+
+    @checked
+    def difference_square(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """(a - b)^2"""
+        return self._run(Call("difference_square", (a, b), {}), options)
+
+    @checked
+    def fmod(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the remainder of a / b, with the sign of a"""
+        return self._run(Call("modulus_truncate", (a, b), {}), options)
+
+    @checked
+    def mod(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the remainder of a / b, with the sign of b"""
+        return self._run(Call("modulus_floor", (a, b), {}), options)
+
+    @checked
+    def logical_and(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether both are not 0"""
+        return self._run(Call("logical_and", (a, b), {}, result=truth), options)
+
+    @checked
+    def logical_or(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether one is not 0"""
+        return self._run(Call("logical_or", (a, b), {}, result=truth), options)
+
+    @checked
+    def logical_xor(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether exactly one is not 0"""
+        return self._run(Call("logical_xor", (a, b), {}, result=truth), options)
+
+    @checked
+    def equal(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether a = b"""
+        return self._run(Call("logical_equals", (a, b), {}, result=truth), options)
+
+    @checked
+    def greater(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether a > b"""
+        return self._run(Call("logical_greater_than", (a, b), {}, result=truth), options)
+
+    @checked
+    def less(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether a < b"""
+        return self._run(Call("logical_less_than", (a, b), {}, result=truth), options)
+
+    @checked
+    def greater_equal(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether a >= b"""
+        return self._run(Call("logical_greater_than_or_equal", (a, b), {}, result=truth), options)
+
+    @checked
+    def less_equal(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """whether a <= b"""
+        return self._run(Call("logical_less_than_or_equal", (a, b), {}, result=truth), options)
+
+    @checked
+    def bitwise_and(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the bits that are 1 in both"""
+        return self._run(Call("bit_and", (a, b), {}), options)
+
+    @checked
+    def bitwise_or(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the bits that are 1 in one"""
+        return self._run(Call("bit_or", (a, b), {}), options)
+
+    @checked
+    def bitwise_xor(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the bits that differ"""
+        return self._run(Call("bit_xor", (a, b), {}), options)
+
+    @checked
+    def left_shift(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a shifted left by b bits"""
+        return self._run(Call("bit_shift_left", (a, b), {}), options)
+
+    @checked
+    def right_shift(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a shifted right by b bits"""
+        return self._run(Call("bit_shift_right", (a, b), {}), options)
+
+    @checked
+    def where(
+        self,
+        condition: ArrayLike,
+        a: ArrayLike,
+        b: ArrayLike,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """a where the condition is not 0, otherwise b"""
+        return self._run(Call("if", (condition, a, b), {}), options)
+
+    @checked
+    def celu(self, x: ArrayLike, *, alpha: float = 1.0, **options: Unpack[Options]) -> ArrayT:
+        """max(0, x) + min(0, alpha * (e^(x / alpha) - 1))"""
+        return self._run(Call("celu", (x,), {"alpha": alpha}), options)
+
+    @checked
+    def elu(self, x: ArrayLike, *, alpha: float = 1.0, **options: Unpack[Options]) -> ArrayT:
+        """x, or alpha * (e^x - 1) if x is negative"""
+        return self._run(Call("elu", (x,), {"alpha": alpha}), options)
+
+    @checked
+    def hard_sigmoid(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 0.2,
+        beta: float = 0.5,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """alpha * x + beta within [0, 1]"""
+        return self._run(Call("hard_sigmoid", (x,), {"alpha": alpha, "beta": beta}), options)
+
+    @checked
+    def hardswish(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 0.16666667,
+        beta: float = 0.5,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x * hard_sigmoid(x)"""
+        return self._run(Call("hard_swish", (x,), {"alpha": alpha, "beta": beta}), options)
+
+    @checked
+    def gelu(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """x times the normal distribution's probability below x"""
+        return self._run(Call("gelu", (x,), {}), options)
+
+    @checked
+    def leaky_relu(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 0.01,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x, or alpha * x if x is negative"""
+        return self._run(Call("leaky_relu", (x,), {"alpha": alpha}), options)
+
+    @checked
+    def linear(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """alpha * x + beta"""
+        return self._run(Call("linear", (x,), {"alpha": alpha, "beta": beta}), options)
+
+    @checked
+    def prelu(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """a, or a * b if a is negative"""
+        return self._run(Call("parameterized_relu", (a, b), {}), options)
+
+    @checked
+    def parametric_softplus(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """alpha * log(1 + e^(beta * x))"""
+        return self._run(Call("parametric_softplus", (x,), {"alpha": alpha, "beta": beta}), options)
+
+    @checked
+    def relu(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """the larger of x and 0"""
+        return self._run(Call("relu", (x,), {}), options)
+
+    @checked
+    def selu(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 1.6732632,
+        gamma: float = 1.050701,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """gamma * x, or gamma * alpha * (e^x - 1) if x is negative"""
+        return self._run(Call("scaled_elu", (x,), {"alpha": alpha, "gamma": gamma}), options)
+
+    @checked
+    def scaled_tanh(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.5,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """alpha * tanh(beta * x)"""
+        return self._run(Call("scaled_tanh", (x,), {"alpha": alpha, "beta": beta}), options)
+
+    @checked
+    def shrink(
+        self,
+        x: ArrayLike,
+        *,
+        bias: float = 0.0,
+        threshold: float = 0.5,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x nearer to 0 by the bias beyond the threshold, 0 within it"""
+        return self._run(Call("shrink", (x,), {"bias": bias, "threshold": threshold}), options)
+
+    @checked
+    def sigmoid(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """1 / (1 + e^-x)"""
+        return self._run(Call("sigmoid", (x,), {}), options)
+
+    @checked
+    def softplus(
+        self,
+        x: ArrayLike,
+        *,
+        steepness: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """log(1 + e^(steepness * x)) / steepness"""
+        return self._run(Call("softplus", (x,), {"steepness": steepness}), options)
+
+    @checked
+    def softsign(self, x: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """x / (1 + |x|)"""
+        return self._run(Call("softsign", (x,), {}), options)
+
+    @checked
+    def silu(
+        self,
+        x: ArrayLike,
+        *,
+        sigmoid_input_scale: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x / (1 + e^-(sigmoid_input_scale * x))"""
+        return self._run(Call("swish", (x,), {"sigmoid_input_scale": sigmoid_input_scale}), options)
+
+    @checked
+    def thresholded_relu(
+        self,
+        x: ArrayLike,
+        *,
+        alpha: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x where it is above alpha, otherwise 0"""
+        return self._run(Call("thresholded_relu", (x,), {"alpha": alpha}), options)
+
+    @checked
+    def relu_grad(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
+        """b where a is above 0, otherwise 0"""
+        return self._run(Call("relu_grad", (a, b), {}), options)

@@ -82,19 +82,19 @@ absl::Status CheckPlan(const OperatorPlan& plan) {
 
 }  // namespace
 
-D3D12CompiledOperator::D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan,
+D3D12CompiledOperator::D3D12CompiledOperator(const Program& program, OperatorPlan plan,
                                              uint64_t generation)
-    : CompiledOperator(std::move(desc), CostOf(plan)),
+    : CompiledOperator(program, CostOf(plan)),
       plan_(std::move(plan)),
       generation_(generation),
-      pace_(this->desc(), plan_) {}
+      pace_(program, plan_) {}
 
 absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperator::Create(
-    const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
+    const Program& program, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
     uint64_t generation) {
   RETURN_IF_ERROR(CheckPlan(plan));
   std::shared_ptr<D3D12CompiledOperator> compiled(
-      new D3D12CompiledOperator(desc, std::move(plan), generation));
+      new D3D12CompiledOperator(program, std::move(plan), generation));
   for (const KernelPermutation& kernel : compiled->plan().kernels) {
     ASSIGN_OR_RETURN(PipelineCache::Pipeline pipeline, pipelines.Get(kernel));
     compiled->pipelines_.push_back(std::move(pipeline));

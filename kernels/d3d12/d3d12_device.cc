@@ -19,6 +19,7 @@
 #include "kernels/d3d12/memory/host_buffer.h"
 #include "kernels/d3d12/queue/queued_run.h"
 #include "kernels/d3d12/shader/d3d_compiler.h"
+#include "kernels/plan/program_plan.h"
 
 namespace opmill {
 namespace {
@@ -102,16 +103,15 @@ class D3D12Device : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(desc, plan_options_));
-    return CompilePlan(desc, std::move(plan));
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(program, plan_options_));
+    return CompilePlan(program, std::move(plan));
   }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlan(const OperatorDesc& desc,
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlan(const Program& program,
                                                                       OperatorPlan plan) {
     ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
-    return D3D12CompiledOperator::Create(desc, std::move(plan), generation->pipelines(),
+    return D3D12CompiledOperator::Create(program, std::move(plan), generation->pipelines(),
                                          generation->pool(), generation->number());
   }
 
@@ -340,7 +340,8 @@ absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Devic
                                                                            const OperatorDesc& desc,
                                                                            OperatorPlan plan) {
   auto* const d3d12 = dynamic_cast<D3D12Device*>(&device);
-  return d3d12 != nullptr ? d3d12->CompilePlan(desc, std::move(plan)) : device.Compile(desc);
+  return d3d12 != nullptr ? d3d12->CompilePlan(ProgramOf(desc), std::move(plan))
+                          : device.Compile(desc);
 }
 
 const OperatorPlan& PlanForTest(const CompiledOperator& compiled) {

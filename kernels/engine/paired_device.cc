@@ -16,10 +16,10 @@ namespace {
 
 class PairedOperator : public CompiledOperator {
  public:
-  // `on_first` is null for a small operator, and for one that was compiled during a loss.
-  PairedOperator(const OperatorDesc& desc, std::shared_ptr<const CompiledOperator> on_first,
+  // `on_first` is null for a small program, and for one that was compiled during a loss.
+  PairedOperator(const Program& program, std::shared_ptr<const CompiledOperator> on_first,
                  std::shared_ptr<const CompiledOperator> on_standby, bool is_small)
-      : CompiledOperator(desc, CostOf(on_first.get(), *on_standby)),
+      : CompiledOperator(program, CostOf(on_first.get(), *on_standby)),
         on_first_(std::move(on_first)),
         on_standby_(std::move(on_standby)),
         is_small_(is_small) {}
@@ -31,6 +31,7 @@ class PairedOperator : public CompiledOperator {
  private:
   static OperatorCost CostOf(const CompiledOperator* on_first, const CompiledOperator& on_standby) {
     OperatorCost cost = on_standby.cost();
+    cost.incremental_bytes = 0;
     if (on_first == nullptr) return cost;
     cost.kept_bytes += on_first->cost().kept_bytes;
     cost.scratch_bytes = std::max(cost.scratch_bytes, on_first->cost().scratch_bytes);
@@ -93,21 +94,21 @@ class PairedDevice : public Device {
   const DeviceInfo& info() const override { return first_->info(); }
   const DeviceInfo* standby() const override { return &standby_->info(); }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    ASSIGN_OR_RETURN(std::shared_ptr<const CompiledOperator> on_standby, standby_->Compile(desc));
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+    ASSIGN_OR_RETURN(std::shared_ptr<const CompiledOperator> on_standby,
+                     standby_->Compile(program));
     std::shared_ptr<const CompiledOperator> on_first;
     const bool is_small = on_standby->cost().run_bytes <= options_.small_bytes;
     if (!is_small && first_is_available()) {
-      absl::StatusOr<std::shared_ptr<const CompiledOperator>> compiled = first_->Compile(desc);
+      absl::StatusOr<std::shared_ptr<const CompiledOperator>> compiled = first_->Compile(program);
       if (compiled.ok()) {
         on_first = *std::move(compiled);
       } else if (!absl::IsUnavailable(compiled.status())) {
         return compiled.status();
       }
     }
-    return std::make_shared<const PairedOperator>(desc, std::move(on_first), std::move(on_standby),
-                                                  is_small);
+    return std::make_shared<const PairedOperator>(program, std::move(on_first),
+                                                  std::move(on_standby), is_small);
   }
 
   void Preload(absl::Time deadline) override { first_->Preload(deadline); }

@@ -18,7 +18,7 @@ struct PairedDeviceOptions {
   std::shared_ptr<const std::atomic<bool>> first_is_available;
 };
 
-// An operator must fit both devices. No run fails because the first device is lost: runs that the
+// A program must fit both devices. No run fails because the first device is lost: runs that the
 // loss ends are run again on the standby, with new memory for their outputs, because a lost device
 // may still write to the old. The memory of the first device must therefore survive its loss.
 //

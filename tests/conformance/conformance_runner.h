@@ -72,7 +72,7 @@ class ConformanceRunner {
     std::deque<Attempt> attempts;  // a deque, so that addresses are stable
   };
 
-  absl::Status Bind(const OperatorPlan& plan, Started& started);
+  absl::Status Bind(const OperatorPlan& plan, const CompiledOperator& compiled, Started& started);
   void Start(const std::shared_ptr<const CompiledOperator>& compiled, const OperatorPlan& plan,
              Started& started);
   absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const Inputs& inputs);

@@ -14,6 +14,7 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_cost.h"
+#include "kernels/plan/program_plan.h"
 
 namespace opmill {
 namespace {
@@ -23,8 +24,8 @@ using ::testing::StartsWith;
 
 class CompiledNothing : public CompiledOperator {
  public:
-  CompiledNothing(OperatorDesc desc, OperatorCost cost)
-      : CompiledOperator(std::move(desc), std::move(cost)) {}
+  CompiledNothing(Program program, OperatorCost cost)
+      : CompiledOperator(std::move(program), std::move(cost)) {}
 };
 
 // Only compiles: counts, and runs the test's callback before each compilation.
@@ -34,13 +35,12 @@ class CountingDevice : public Device {
   std::atomic<int> compiled{0};
 
   const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    const absl::StatusOr<OperatorPlan> plan = MakePlan(desc, {});
+  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(program, {});
     if (!plan.ok()) return plan.status();
     const absl::Status status = on_compile(++compiled);
     if (!status.ok()) return status;
-    return std::make_shared<const CompiledNothing>(desc, CostOf(*plan));
+    return std::make_shared<const CompiledNothing>(program, CostOf(*plan));
   }
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
     return absl::UnimplementedError("This device compiles only.");
@@ -171,7 +171,7 @@ TEST(OperatorCache, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // evicts 1
   EXPECT_EQ(cache->statistics().evictions, 3u);
   EXPECT_EQ(cache->statistics().entries, 2u);
-  EXPECT_EQ(in_use->desc(), SumOf(1));
+  EXPECT_EQ(*OperatorOf(in_use->program()), SumOf(1));
 }
 
 TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
@@ -305,7 +305,7 @@ TEST(OperatorCache, StaysWholeUnderManyCallersWithFailuresAndInvalidations) {
         const OperatorDesc desc = SumOf(1 + (round * 5 + caller) % 6);
         const auto found = cache->Get(desc);
         if (found.ok()) {
-          EXPECT_EQ(found->compiled->desc(), desc);
+          EXPECT_EQ(*OperatorOf(found->compiled->program()), desc);
         } else {
           ++errors;
         }

@@ -48,6 +48,10 @@ class IncrementalExecutorTest : public ExecutorTest {
         "chunks[0]");
   }
 
+  uint64_t IncrementalBytes(const OperatorDesc& desc) {
+    return (*cpu_->Compile(desc))->cost().incremental_bytes;
+  }
+
   static float ResultOf(const Execution& execution) {
     float result = 0;
     std::memcpy(&result, execution.output(0)->buffer->bytes().data(), sizeof(result));
@@ -95,7 +99,7 @@ TEST_F(IncrementalExecutorTest, TakesMoreInputThanTheBudgetHasRoomFor) {
 }
 
 TEST_F(IncrementalExecutorTest, TakesAnInputThatIsLargerThanTheBudget) {
-  const uint64_t held = cpu_->IncrementalBytes(SumOf(kCount)) + sizeof(float);
+  const uint64_t held = IncrementalBytes(SumOf(kCount)) + sizeof(float);
   Use({.threads = 1, .min_incremental_bytes = kBytes},
       {.max_bytes_in_flight = held, .caller = {.bytes = held}});
   Caller caller;
@@ -172,7 +176,7 @@ TEST_F(IncrementalExecutorTest, SaysThatThereIsNoMemoryForTheOutput) {
   const OperatorDesc maxima = *Validate(ReduceDesc{.function = ReduceFunction::kMax,
                                                    .input = {DataType::kFloat32, {2, kCount / 2}},
                                                    .axes = {1}});
-  const uint64_t bytes = cpu_->IncrementalBytes(maxima);
+  const uint64_t bytes = IncrementalBytes(maxima);
   ASSERT_GT(bytes, 0u);
   Use({.threads = 1, .max_buffer_bytes = bytes + 4, .min_incremental_bytes = kBytes});
   Caller caller;

@@ -25,7 +25,7 @@ class GatedDevice final : public Device {
  public:
   class Compiled final : public CompiledOperator {
    public:
-    explicit Compiled(OperatorDesc desc) : CompiledOperator(std::move(desc), {}) {}
+    explicit Compiled(Program program) : CompiledOperator(std::move(program), {}) {}
   };
   struct PendingRun {
     std::shared_ptr<const CompiledOperator> compiled;
@@ -38,7 +38,7 @@ class GatedDevice final : public Device {
   DeviceCounters counters() const override { return {}; }
 
   absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
+      const Program& program) override {
     std::unique_lock lock(mutex_);
     ++compiling_;
     changed_.notify_all();
@@ -47,7 +47,7 @@ class GatedDevice final : public Device {
     ++compiled_;
     changed_.notify_all();
     if (!compile_status_.ok()) return compile_status_;
-    return std::make_shared<const Compiled>(desc);
+    return std::make_shared<const Compiled>(program);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,

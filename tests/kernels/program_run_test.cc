@@ -3,11 +3,13 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #if OPMILL_CPU_DEVICE
@@ -21,6 +23,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/plan/program_plan.h"
 #include "kernels/reference/reference_device.h"
 #include "tests/kernels/random_program.h"
 #include "tests/support/programs.h"
@@ -262,6 +265,30 @@ TEST_P(ProgramRunTest, RunsManyAtTheSameTime) {
   }
 }
 
+TEST_P(ProgramRunTest, EndsOnceIfItIsAbandoned) {
+  const Program program = *Validate(ManySorts().second);
+  const auto compiled = device().Compile(program);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const std::vector<TensorBytes> inputs = RandomInputs(program, 1);
+  for (const bool before : {true, false}) {
+    const Bindings bindings = *BindProgram(device(), program, inputs);
+    std::stop_source abandoned;
+    if (before) abandoned.request_stop();
+    absl::Notification ended;
+    absl::Status end;
+    device().Run(*compiled, bindings, abandoned.get_token(),
+                 [&](const absl::StatusOr<RunStatistics>& result) {
+                   end = result.status();
+                   ended.Notify();
+                 });
+    abandoned.request_stop();
+    ended.WaitForNotification();
+    EXPECT_TRUE(end == absl::CancelledError("The run was abandoned.") || (!before && end.ok()))
+        << end;
+  }
+  ExpectTheBytesOfItsNodes(device(), program, 1);
+}
+
 TEST_P(ProgramRunTest, IsCachedByItsContents) {
   const auto cache = OperatorCache::Create(device(), {});
   const Program program = *Validate(Diamond().second);
@@ -302,6 +329,61 @@ void ExpectScratchLimit(
 TEST(ProgramScratch, IsLimitedOnTheReference) {
   ExpectScratchLimit(
       [](uint64_t limit) { return CreateReferenceDevice({.max_scratch_bytes = limit}); });
+}
+
+TEST(D3D12Programs, GiveTheBytesOfTheirNodesInSeparateMemory) {
+  const auto device = OpenTestDevice("SoftwareCopies");
+  if (!device.ok() && !RequiresDevices()) GTEST_SKIP() << device.status();
+  ASSERT_TRUE(device.ok()) << device.status();
+  for (const auto& [name, program] : {OutputReadByLaterNodes(), InputsInAnotherOrder()}) {
+    SCOPED_TRACE(name);
+    ExpectTheBytesOfItsNodes(**device, program, 1);
+  }
+}
+
+TEST(D3D12Programs, EndWithTheirDeviceAndRunOnTheNext) {
+  D3D12DeviceOptions options;
+  options.choice = AdapterChoice::kSoftware;
+  const auto device = CreateD3D12Device(options);
+  if (!device.ok() && !RequiresDevices()) GTEST_SKIP() << device.status();
+  ASSERT_TRUE(device.ok()) << device.status();
+  const Program program = *Validate(Diamond().second);
+  const auto compiled = (*device)->Compile(program);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const Bindings bindings = *BindProgram(**device, program, RandomInputs(program, 1));
+  InjectDeviceLossForTest(**device);
+  EXPECT_TRUE(absl::IsUnavailable((*device)->RunAndWait(*compiled, bindings).status()));
+  while ((*device)->counters().resets == 0) std::this_thread::yield();
+  ExpectTheBytesOfItsNodes(**device, program, 1);
+}
+
+TEST(D3D12Programs, HaveTheScratchLimitOfAllNodes) {
+  const Program program = *Validate(ManySorts().second);
+  PlanOptions options;
+  const auto plan = MakePlan(program, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  options.max_scratch_bytes = plan->scratch_bytes;
+  EXPECT_TRUE(MakePlan(program, options).ok());
+  for (const ProgramNode& node : program.nodes) {
+    EXPECT_LT(MakePlan(node.desc, options)->scratch_bytes, plan->scratch_bytes);
+  }
+  --options.max_scratch_bytes;
+  EXPECT_EQ(MakePlan(program, options).status().message(),
+            absl::StrCat("The program needs ", plan->scratch_bytes,
+                         " bytes of scratch memory, more than max_scratch_bytes (",
+                         options.max_scratch_bytes, ")."));
+}
+
+TEST(D3D12Programs, UseEachKernelOnce) {
+  const Program program = ManySorts().second;
+  const auto plan = MakePlan(program, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  size_t passes = 0;
+  for (const ProgramNode& node : program.nodes) passes += MakePlan(node.desc, {})->passes.size();
+  EXPECT_EQ(plan->passes.size(), passes);
+  for (size_t i = 0; i < plan->kernels.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) EXPECT_FALSE(plan->kernels[i] == plan->kernels[j]);
+  }
 }
 
 #if OPMILL_CPU_DEVICE

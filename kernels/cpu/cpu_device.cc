@@ -43,11 +43,11 @@ uint64_t IncrementalBytes(const Program& program, const CpuPlan& plan, uint64_t 
   return bytes <= std::max(most, kFewBytes) ? bytes : 0;
 }
 
-class CompiledCpuProgram : public CompiledOperator {
+class CompiledCpuProgram : public CompiledProgram {
  public:
   CompiledCpuProgram(const Program& program, CpuPlan plan, uint64_t scratch_bytes,
                      uint64_t min_incremental_bytes)
-      : CompiledOperator(
+      : CompiledProgram(
             program, {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size(),
                       .scratch_bytes = scratch_bytes,
                       .run_bytes = CostBytes(plan),
@@ -268,7 +268,7 @@ class CpuDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
     CpuPlan plan = MakeCpuPlan(program);
     const uint64_t scratch_bytes = ScratchBytes(plan, threads_);
     if (scratch_bytes > options_.max_scratch_bytes) {
@@ -284,7 +284,7 @@ class CpuDevice : public Device {
     return buffers_->Allocate(size_bytes);
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto ours = std::static_pointer_cast<const CompiledCpuProgram>(std::move(compiled));
     const uint64_t run_bytes = ours->cost().run_bytes;
@@ -302,7 +302,7 @@ class CpuDevice : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) override {
+      const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings) override {
     return CpuIncrementalRun::Begin(
         counters_, std::static_pointer_cast<const CompiledCpuProgram>(compiled), bindings);
   }

@@ -31,7 +31,7 @@ absl::Status CheckBindings(const Bindings& bindings, absl::Span<const uint64_t> 
   return check("outputs", bindings.outputs, output_bytes);
 }
 
-absl::StatusOr<RunStatistics> Device::RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
+absl::StatusOr<RunStatistics> Device::RunAndWait(std::shared_ptr<const CompiledProgram> compiled,
                                                  Bindings bindings) {
   // Shared with the callback, which may still be returning from set_value() when this thread wakes
   // and returns.

@@ -46,7 +46,7 @@ class HostBuffer {
 enum class BufferUse : uint32_t { kInput, kOutput };
 
 // What a compiled program costs.
-struct OperatorCost {
+struct ProgramCost {
   uint64_t kept_bytes = 0;     // approximate host memory while it is kept
   uint64_t scratch_bytes = 0;  // device memory of a run in addition to its tensors
   // Bytes that a run reads and writes, weighted by the amount of computation; 0 if unknown.
@@ -56,19 +56,19 @@ struct OperatorCost {
 };
 
 // A program compiled for one device. Immutable; many runs may use it at the same time.
-class CompiledOperator {
+class CompiledProgram {
  public:
-  virtual ~CompiledOperator() = default;
+  virtual ~CompiledProgram() = default;
   const Program& program() const { return program_; }
-  const OperatorCost& cost() const { return cost_; }
+  const ProgramCost& cost() const { return cost_; }
 
  protected:
-  CompiledOperator(Program program, OperatorCost cost)
+  CompiledProgram(Program program, ProgramCost cost)
       : program_(std::move(program)), cost_(std::move(cost)) {}
 
  private:
   const Program program_;
-  const OperatorCost cost_;
+  const ProgramCost cost_;
 };
 
 // Buffers from the same device for the program's inputs and outputs, at least as large as the
@@ -134,10 +134,10 @@ class Device {
 
   // `program` must have passed Validate. The device decides how to compute it. Returns
   // ResourceExhausted if that would need more scratch memory than allowed.
-  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
+  virtual absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
       const Program& program) = 0;
   // The program of this validated operator alone.
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const OperatorDesc& desc) {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const OperatorDesc& desc) {
     return Compile(ProgramOf(desc));
   }
 
@@ -154,13 +154,13 @@ class Device {
   // A stop of `abandoned` means that no caller waits for the run any more. A run that has not
   // started does not start. A run that has started gets no further part; the device finishes what
   // it has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
-  virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  virtual void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
                    std::stop_token abandoned, RunCallback done) = 0;
 
   // Begins an incremental run, which keeps the program and the buffers alive. A buffer of
-  // OperatorCost::incremental_bytes, which must not be 0, is bound in place of the input.
+  // ProgramCost::incremental_bytes, which must not be 0, is bound in place of the input.
   virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      const std::shared_ptr<const CompiledOperator>& /*compiled*/, const Bindings& /*bindings*/) {
+      const std::shared_ptr<const CompiledProgram>& /*compiled*/, const Bindings& /*bindings*/) {
     return absl::UnimplementedError("The device has no incremental runs.");
   }
 
@@ -171,7 +171,7 @@ class Device {
   // Releases live kernels that no compiled operator needs.
   virtual void ReleaseIdleKernels() {}
 
-  absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
+  absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledProgram> compiled,
                                            Bindings bindings);
 };
 

@@ -148,7 +148,7 @@ void OperatorCache::Settle(const Program& program,
     entries_.erase(found);
     return;
   }
-  const OperatorCost& cost = (*compilation->result)->cost();
+  const ProgramCost& cost = (*compilation->result)->cost();
   const uint64_t bytes = cost.kept_bytes;
   if (options_.capacity == 0 || bytes > options_.max_bytes ||
       cost.kernels.size() > options_.max_kernels) {
@@ -184,12 +184,12 @@ void OperatorCache::EvictOldest() {
   ++statistics_.evictions;
 }
 
-void OperatorCache::HoldKernels(const OperatorCost& cost) {
+void OperatorCache::HoldKernels(const ProgramCost& cost) {
   for (const uint64_t kernel : cost.kernels) ++kernel_uses_[kernel];
   statistics_.kernels = kernel_uses_.size();
 }
 
-void OperatorCache::DropKernels(const OperatorCost& cost) {
+void OperatorCache::DropKernels(const ProgramCost& cost) {
   for (const uint64_t kernel : cost.kernels) {
     const auto uses = kernel_uses_.find(kernel);
     if (--uses->second == 0) kernel_uses_.erase(uses);

@@ -47,7 +47,7 @@ struct OperatorCacheStatistics {
 };
 
 struct CachedOperator {
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   bool was_cached = false;                  // false if this caller compiled it or waited
   absl::Duration duration;                  // time that this caller compiled or waited
   std::shared_ptr<const std::string> text;  // of the normalized program
@@ -84,7 +84,7 @@ class OperatorCache {
   OperatorCacheStatistics statistics() const;
 
  private:
-  using Result = absl::StatusOr<std::shared_ptr<const CompiledOperator>>;
+  using Result = absl::StatusOr<std::shared_ptr<const CompiledProgram>>;
 
   struct Compilation {
     explicit Compilation(const Program& program)
@@ -126,8 +126,8 @@ class OperatorCache {
   bool AwaitDone(const Compilation& compilation, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Settle(const Program& program, const std::shared_ptr<Compilation>& compilation);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HoldKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   const OperatorCacheOptions options_;

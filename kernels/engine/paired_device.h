@@ -12,7 +12,7 @@
 namespace opmill {
 
 struct PairedDeviceOptions {
-  // Runs that cost the standby at most this much (OperatorCost::run_bytes) go to it.
+  // Runs that cost the standby at most this much (ProgramCost::run_bytes) go to it.
   uint64_t small_bytes = 0;
   // Kept up to date by the caller, who learns of the first device's losses. Required.
   std::shared_ptr<const std::atomic<bool>> first_is_available;

@@ -62,11 +62,11 @@ class ReferenceBuffer : public HostBuffer {
   std::shared_ptr<ByteBudget> budget_;
 };
 
-class ReferenceProgram : public CompiledOperator {
+class ReferenceProgram : public CompiledProgram {
  public:
   ReferenceProgram(const Program& program, uint64_t intermediate_bytes)
-      : CompiledOperator(program, {.kept_bytes = sizeof(ReferenceProgram) * program.nodes.size(),
-                                   .scratch_bytes = intermediate_bytes}) {}
+      : CompiledProgram(program, {.kept_bytes = sizeof(ReferenceProgram) * program.nodes.size(),
+                                  .scratch_bytes = intermediate_bytes}) {}
 };
 
 class ReferenceDevice : public Device {
@@ -94,7 +94,7 @@ class ReferenceDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
     uint64_t bytes = 0;
     for (const uint64_t size : RequiredBytes(program, ValueKind::kIntermediate)) bytes += size;
     if (bytes > info_.max_scratch_bytes) {
@@ -117,7 +117,7 @@ class ReferenceDevice : public Device {
     return std::make_shared<ReferenceBuffer>(std::move(memory), size_bytes, budget_);
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     QueuedRun run{std::move(compiled), std::move(bindings), std::move(abandoned),
                   std::move(done),     SteadyNow(),         absl::OkStatus()};
@@ -144,7 +144,7 @@ class ReferenceDevice : public Device {
 
  private:
   struct QueuedRun {
-    std::shared_ptr<const CompiledOperator> compiled;
+    std::shared_ptr<const CompiledProgram> compiled;
     Bindings bindings;
     std::stop_token abandoned;
     RunCallback done;

@@ -19,7 +19,7 @@ constexpr size_t kStepBytes = size_t{4} << 20;
 constexpr size_t kMostCopyingThreads = 4;
 
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
-uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
+uint64_t WorkBytes(const Execution& execution, const ProgramCost& cost) {
   uint64_t bytes = 0;
   for (const TensorDesc& input : execution.desc().inputs) {
     bytes += std::max(SpannedBytes(input), ElementCount(input) * ElementBytes(input.data_type));
@@ -226,7 +226,7 @@ void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution,
                           ? *std::move(found)
                           : cache_.Get(execution->desc(), execution->request().deadline));
   if (!execution->status().ok() || !AllocateOutputs(execution)) return;
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   Bindings bindings;
   {
     const absl::MutexLock lock(&execution->mutex_);
@@ -421,7 +421,7 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     const absl::MutexLock execution_lock(&execution->mutex_);
     const absl::Time now = SteadyNow();
     if (!execution->progress_.Enqueue(now)) return;
-    const OperatorCost& cost = execution->compiled_->cost();
+    const ProgramCost& cost = execution->compiled_->cost();
     const uint64_t memory_bytes = WorkBytes(*execution, cost);
     execution->work_bytes_ = std::max(memory_bytes, cost.run_bytes);
     const absl::MutexLock lock(&mutex_);
@@ -463,7 +463,7 @@ void Executor::SubmitReady() {
 
 void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   Bindings bindings;
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.Submit(SteadyNow())) {
@@ -539,7 +539,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
   // Let go outside the lock.
   TensorBuffers buffers;
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   std::shared_ptr<IncrementalRun> run;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);

@@ -120,7 +120,7 @@ class BigTest : public DeviceTest {
   }
 
   uint64_t moved_bytes_ = 0;
-  std::shared_ptr<const CompiledOperator> compiled_;
+  std::shared_ptr<const CompiledProgram> compiled_;
   Bindings bindings_;
 };
 

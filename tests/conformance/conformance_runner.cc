@@ -62,7 +62,7 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   while (started_.size() > kMostStarted) FinishOldest();
 }
 
-absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, const CompiledOperator& compiled,
+absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, const CompiledProgram& compiled,
                                      Started& started) {
   started.inputs = MakeInputs(started.c);
   for (int i = 0; i < (IsInexact(started.c.desc) ? 2 : 1); ++i) {
@@ -79,7 +79,7 @@ absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, const CompiledOpe
   return absl::OkStatus();
 }
 
-void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& compiled,
+void ConformanceRunner::Start(const std::shared_ptr<const CompiledProgram>& compiled,
                               const OperatorPlan& plan, Started& started) {
   for (Started::Attempt& attempt : started.attempts) {
     if (attempt.is_incremental) {
@@ -96,7 +96,7 @@ void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& com
 }
 
 absl::StatusOr<RunStatistics> ConformanceRunner::RunIncrementally(
-    const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings,
+    const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings,
     absl::Span<const std::byte> input) {
   ASSIGN_OR_RETURN(const std::unique_ptr<IncrementalRun> run,
                    device_.BeginIncremental(compiled, bindings));

@@ -39,7 +39,7 @@ TensorDesc Float32(std::vector<uint32_t> sizes) {
 }
 
 struct Prepared {
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   Bindings bindings;
 };
 

@@ -22,10 +22,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class CompiledNothing : public CompiledOperator {
+class CompiledNothing : public CompiledProgram {
  public:
-  CompiledNothing(Program program, OperatorCost cost)
-      : CompiledOperator(std::move(program), std::move(cost)) {}
+  CompiledNothing(Program program, ProgramCost cost)
+      : CompiledProgram(std::move(program), std::move(cost)) {}
 };
 
 // Only compiles: counts, and runs the test's callback before each compilation.
@@ -35,7 +35,7 @@ class CountingDevice : public Device {
   std::atomic<int> compiled{0};
 
   const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
     const absl::StatusOr<OperatorPlan> plan = MakePlan(program, {});
     if (!plan.ok()) return plan.status();
     const absl::Status status = on_compile(++compiled);
@@ -45,7 +45,7 @@ class CountingDevice : public Device {
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
     return absl::UnimplementedError("This device compiles only.");
   }
-  void Run(std::shared_ptr<const CompiledOperator>, Bindings, std::stop_token,
+  void Run(std::shared_ptr<const CompiledProgram>, Bindings, std::stop_token,
            RunCallback done) override {
     done(absl::UnimplementedError("This device compiles only."));
   }
@@ -275,7 +275,7 @@ TEST(OperatorCache, InvalidatedCompilationsAreNeitherJoinedNorKept) {
     if (number == 1) may_end.WaitForNotification();
     return absl::OkStatus();
   };
-  std::shared_ptr<const CompiledOperator> stale;
+  std::shared_ptr<const CompiledProgram> stale;
   std::thread first([&] { stale = cache->Get(SumOf(1))->compiled; });
   while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
   cache->Invalidate();

@@ -80,7 +80,7 @@ class PairedDeviceTest : public ::testing::Test {
   }
 
   // The run's end is what Wait answers.
-  void Start(const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) {
+  void Start(const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings) {
     pair_->Run(compiled, bindings, stop_.get_token(), [this](absl::StatusOr<RunStatistics> result) {
       const std::lock_guard lock(mutex_);
       result_ = std::move(result);

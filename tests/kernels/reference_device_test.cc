@@ -26,7 +26,7 @@ class ReferenceDeviceTest : public ::testing::Test {
  protected:
   void Create(const ReferenceDeviceOptions& options) { device_ = CreateReferenceDevice(options); }
 
-  std::shared_ptr<const CompiledOperator> Compile(uint32_t size) {
+  std::shared_ptr<const CompiledProgram> Compile(uint32_t size) {
     const TensorDesc input = {DataType::kUint32, {size}, {}};
     const OperatorDesc desc =
         Validate(ReduceDesc{ReduceFunction::kSum, input, std::nullopt, {0}}).value();

@@ -27,7 +27,7 @@ class CountingCpu : public Device {
 
   const DeviceInfo& info() const override { return cpu_->info(); }
   DeviceCounters counters() const override { return cpu_->counters(); }
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
     ++compiled_;
     return cpu_->Compile(program);
   }
@@ -35,12 +35,12 @@ class CountingCpu : public Device {
                                                        BufferUse use) override {
     return cpu_->Allocate(size_bytes, use);
   }
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     cpu_->Run(std::move(compiled), std::move(bindings), std::move(abandoned), std::move(done));
   }
   absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) override {
+      const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings) override {
     return cpu_->BeginIncremental(compiled, bindings);
   }
 

@@ -263,7 +263,7 @@ void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) 
 }
 
 void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group) {
-  const D3D12CompiledOperator& compiled = *RunOf(cohort.part).compiled;
+  const D3D12CompiledProgram& compiled = *RunOf(cohort.part).compiled;
   const Dispatch& dispatch = compiled.plan().passes[at.pass].dispatches[at.dispatch];
   const size_t count = cohort.runs.size();
   std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};

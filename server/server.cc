@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const ServerOptions& options,
 #endif
 }
 
-// As OperatorCost::run_bytes of the processor's device.
+// As ProgramCost::run_bytes of the processor's device.
 uint64_t SmallBytes(SmallWork small_work) {
   switch (small_work) {
     case SmallWork::kGpu:

@@ -9,14 +9,13 @@
 #include <stop_token>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/rounding.h"
 #include "kernels/base/steady_time.h"
-#include "kernels/cpu/cpu_operators.h"
+#include "kernels/cpu/cpu_plan.h"
 #include "kernels/cpu/host_buffers.h"
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/operating_system.h"
@@ -25,17 +24,39 @@
 namespace opmill {
 namespace {
 
-class CompiledCpuOperator : public CompiledOperator {
+// In an incremental run, the memory that is bound as the input holds what is collected for a step,
+// and from this offset on the states.
+uint64_t StatesOffset(const CpuProgram& work) { return RoundUp(work.step_bytes(), 64); }
+
+// 0 if it has no incremental runs, or if they take more memory than they save.
+uint64_t IncrementalBytes(const Program& program, const CpuPlan& plan, uint64_t min_input_bytes) {
+  constexpr uint64_t kFewBytes = uint64_t{64} << 10;
+  constexpr uint64_t kMostBytes = uint64_t{2} << 20;
+  const CpuProgram& work = *plan.nodes[0].work;
+  const OperatorDesc* const desc = OperatorOf(program);
+  if (desc == nullptr || desc->inputs.size() != 1 || work.step_bytes() == 0 ||
+      SpannedBytes(desc->inputs[0]) < min_input_bytes) {
+    return 0;
+  }
+  const uint64_t bytes = StatesOffset(work) + work.state_bytes();
+  const uint64_t most = std::min(plan.input_bytes[0] / 2, kMostBytes);
+  return bytes <= std::max(most, kFewBytes) ? bytes : 0;
+}
+
+class CompiledCpuProgram : public CompiledProgram {
  public:
-  CompiledCpuOperator(const OperatorDesc& desc, CpuOperator cpu_operator, uint64_t scratch_bytes)
-      : CompiledOperator(desc, {.kept_bytes = sizeof(CompiledCpuOperator) + 512,
-                                .scratch_bytes = scratch_bytes,
-                                .run_bytes = cpu_operator.program->cost_bytes()}),
-        operator_(std::move(cpu_operator)) {}
-  const CpuOperator& cpu_operator() const { return operator_; }
+  CompiledCpuProgram(const Program& program, CpuPlan plan, uint64_t scratch_bytes,
+                     uint64_t min_incremental_bytes)
+      : CompiledProgram(
+            program, {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size(),
+                      .scratch_bytes = scratch_bytes,
+                      .run_bytes = CostBytes(plan),
+                      .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes)}),
+        plan_(std::move(plan)) {}
+  const CpuPlan& plan() const { return plan_; }
 
  private:
-  const CpuOperator operator_;
+  const CpuPlan plan_;
 };
 
 struct Counters {
@@ -60,7 +81,7 @@ thread_local bool runs_inline = false;
 // Computes the phases of one run, then calls its callback.
 class RunJob : public PoolJob {
  public:
-  RunJob(Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled, Bindings bindings,
+  RunJob(Counters& counters, std::shared_ptr<const CompiledCpuProgram> compiled, Bindings bindings,
          std::stop_token abandoned, Device::RunCallback done)
       : counters_(counters),
         compiled_(std::move(compiled)),
@@ -68,22 +89,15 @@ class RunJob : public PoolJob {
         abandoned_(std::move(abandoned)),
         done_(std::move(done)) {}
 
-  // Finds the buffers and allocates scratch. Called before the pool gets the job.
+  // Checks the buffers and allocates the arena. Called before the pool gets the job.
   absl::Status Prepare() {
-    absl::StatusOr<RunBuffers> buffers =
-        FindBuffers(compiled_->cpu_operator(), compiled_->cpu_operator().input_bytes, bindings_);
-    if (!buffers.ok()) return buffers.status();
-    buffers_ = *buffers;
-    const uint64_t scratch_bytes = program().scratch_bytes();
-    if (scratch_bytes == 0) return absl::OkStatus();
-    scratch_.reset(new (std::nothrow)
-                       Block[static_cast<size_t>(scratch_bytes / sizeof(Block) + 1)]);
-    if (scratch_ == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("The host has no ", scratch_bytes, " bytes for scratch."));
-    }
-    buffers_.scratch = scratch_[0].bytes;
-    return absl::OkStatus();
+    RETURN_IF_ERROR(CheckBindings(bindings_, plan().input_bytes, plan().output_bytes));
+    const uint64_t bytes = plan().arena_bytes;
+    if (bytes == 0) return absl::OkStatus();
+    arena_.reset(new (std::nothrow) Block[static_cast<size_t>(bytes / sizeof(Block) + 1)]);
+    if (arena_ != nullptr) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The host has no ", bytes, " bytes for scratch."));
   }
 
   // Ends the run with this error. The pool still gets one (empty) task, so that one of its threads
@@ -96,17 +110,22 @@ class RunJob : public PoolJob {
       return 1;
     }
     const bool stopped = !refusal_.ok() || stopped_;
-    if (stopped || phase_ == program().phases().size()) {
+    if (stopped || phase_ == plan().phases.size()) {
       End();
       return 0;
     }
-    return program().phases()[phase_++];
+    const CpuPhase& next = plan().phases[phase_++];
+    if (next.phase == 0) {
+      node_ = &plan().nodes[next.node];
+      buffers_ = BuffersOf(*node_, bindings_, arena_ == nullptr ? nullptr : arena_[0].bytes);
+    }
+    return next.tasks;
   }
 
   void RunTask(uint64_t task) override {
     if (!refusal_.ok() || stopped_) return;
     if (!begun_.exchange(true)) begun_at_ = SteadyNow();
-    if (counters_.closing && phase_ == 1 && !working_) {
+    if (counters_.closing && !working_) {
       closed_ = true;
       stopped_ = true;
     } else if (abandoned_.stop_requested()) {
@@ -115,12 +134,13 @@ class RunJob : public PoolJob {
     if (stopped_) return;
     working_ = true;
     ++counters_.tasks;
+    const size_t phase = plan().phases[phase_ - 1].phase;
     if (runs_inline) {  // far less than a task of the pool, and measuring takes a tenth of it
-      program().Run(phase_ - 1, task, buffers_);
+      node_->work->Run(phase, task, buffers_);
       return;
     }
     const absl::Duration before = ThreadTime();
-    program().Run(phase_ - 1, task, buffers_);
+    node_->work->Run(phase, task, buffers_);
     counters_.CountTask(ThreadTime() - before);
   }
 
@@ -129,12 +149,12 @@ class RunJob : public PoolJob {
     std::byte bytes[64];
   };
 
-  const CpuProgram& program() const { return *compiled_->cpu_operator().program; }
+  const CpuPlan& plan() const { return compiled_->plan(); }
 
   void End() {
     const Device::RunCallback done = std::move(done_);
     absl::StatusOr<RunStatistics> result = Result();
-    scratch_ = nullptr;
+    arena_ = nullptr;
     done(std::move(result));
     bindings_ = {};
     compiled_ = nullptr;
@@ -153,15 +173,17 @@ class RunJob : public PoolJob {
   }
 
   Counters& counters_;
-  std::shared_ptr<const CompiledCpuOperator> compiled_;
+  std::shared_ptr<const CompiledCpuProgram> compiled_;
   Bindings bindings_;
   const std::stop_token abandoned_;
   Device::RunCallback done_;
   const absl::Time queued_at_ = SteadyNow();
-  RunBuffers buffers_;
-  std::unique_ptr<Block[]> scratch_;
+  std::unique_ptr<Block[]> arena_;
   absl::Status refusal_;
-  size_t phase_ = 0;  // the pool does not call concurrently
+  // Of the phase that is computed. NextPhase sets them; the pool does not call it concurrently.
+  size_t phase_ = 0;  // the number of the next one
+  const CpuNode* node_ = nullptr;
+  RunBuffers buffers_;
   absl::Time begun_at_ = queued_at_;
   std::atomic<bool> begun_ = false;
   std::atomic<bool> working_ = false;
@@ -173,27 +195,17 @@ class RunJob : public PoolJob {
 class CpuIncrementalRun : public IncrementalRun {
  public:
   static absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(
-      Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled, Bindings bindings) {
-    const CpuOperator& cpu_operator = compiled->cpu_operator();
-    const uint64_t memory_bytes = IncrementalBytesOf(cpu_operator);
+      Counters& counters, std::shared_ptr<const CompiledCpuProgram> compiled, Bindings bindings) {
+    const uint64_t memory_bytes = compiled->cost().incremental_bytes;
     if (memory_bytes == 0) {
-      return absl::FailedPreconditionError("The operator needs its whole input.");
+      return absl::FailedPreconditionError("The program needs its whole input.");
     }
-    ASSIGN_OR_RETURN(RunBuffers buffers, FindBuffers(cpu_operator, {memory_bytes}, bindings));
+    RETURN_IF_ERROR(CheckBindings(bindings, {memory_bytes}, compiled->plan().output_bytes));
+    const CpuNode& node = compiled->plan().nodes[0];
     std::byte* const memory = bindings.inputs[0]->bytes().data();
-    buffers.scratch = memory + RoundUp(cpu_operator.program->step_bytes(), kAlignment);
-    return absl::WrapUnique(new CpuIncrementalRun(counters, std::move(compiled),
-                                                  std::move(bindings), memory,
-                                                  cpu_operator.program->Steps(buffers)));
-  }
-
-  // 0 if it has no incremental runs, or if they take more memory than they save.
-  static uint64_t IncrementalBytesOf(const CpuOperator& cpu_operator) {
-    const CpuProgram& program = *cpu_operator.program;
-    if (program.step_bytes() == 0) return 0;
-    const uint64_t bytes = RoundUp(program.step_bytes(), kAlignment) + program.state_bytes();
-    const uint64_t most = std::min(cpu_operator.input_bytes[0] / 2, kMostBytes);
-    return bytes <= std::max(most, kFewBytes) ? bytes : 0;
+    const RunBuffers buffers = BuffersOf(node, bindings, memory + StatesOffset(*node.work));
+    return absl::WrapUnique(new CpuIncrementalRun(
+        counters, std::move(compiled), std::move(bindings), memory, node.work->Steps(buffers)));
   }
 
   void Add(absl::Span<const std::byte> bytes) override {
@@ -219,11 +231,7 @@ class CpuIncrementalRun : public IncrementalRun {
   }
 
  private:
-  static constexpr uint64_t kAlignment = 64;
-  static constexpr uint64_t kFewBytes = uint64_t{64} << 10;
-  static constexpr uint64_t kMostBytes = uint64_t{2} << 20;
-
-  CpuIncrementalRun(Counters& counters, std::shared_ptr<const CompiledCpuOperator> compiled,
+  CpuIncrementalRun(Counters& counters, std::shared_ptr<const CompiledCpuProgram> compiled,
                     Bindings bindings, std::byte* memory, std::unique_ptr<CpuSteps> steps)
       : counters_(counters),
         compiled_(std::move(compiled)),
@@ -232,7 +240,7 @@ class CpuIncrementalRun : public IncrementalRun {
         steps_(std::move(steps)) {}
 
   Counters& counters_;
-  const std::shared_ptr<const CompiledCpuOperator> compiled_;
+  const std::shared_ptr<const CompiledCpuProgram> compiled_;
   const Bindings bindings_;
   std::byte* const memory_;
   const std::unique_ptr<CpuSteps> steps_;
@@ -252,6 +260,7 @@ class CpuDevice : public Device {
     info_.driver =
         absl::StrCat(InstructionSet(), ", ", threads_, threads_ == 1 ? " thread" : " threads");
     info_.max_scratch_bytes = options.max_scratch_bytes;
+    info_.min_incremental_bytes = options.min_incremental_bytes;
   }
 
   // Started runs are completed; waiting runs end with Unavailable.
@@ -259,29 +268,25 @@ class CpuDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    CpuOperator cpu_operator = MakeCpuOperator(desc);
-    const CpuProgram& program = *cpu_operator.program;
-    const uint64_t tasks = *absl::c_max_element(program.phases());
-    const uint64_t scratch_bytes =
-        program.scratch_bytes() + program.task_bytes() * std::min<uint64_t>(threads_, tasks);
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+    CpuPlan plan = MakeCpuPlan(program);
+    const uint64_t scratch_bytes = ScratchBytes(plan, threads_);
     if (scratch_bytes > options_.max_scratch_bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "The operator takes ", scratch_bytes, " bytes of scratch, more than max_scratch_bytes (",
-          options_.max_scratch_bytes, ")."));
+          "The ", plan.nodes.size() == 1 ? "operator" : "program", " takes ", scratch_bytes,
+          " bytes of scratch, more than max_scratch_bytes (", options_.max_scratch_bytes, ")."));
     }
-    return std::make_shared<const CompiledCpuOperator>(desc, std::move(cpu_operator),
-                                                       scratch_bytes);
+    return std::make_shared<const CompiledCpuProgram>(program, std::move(plan), scratch_bytes,
+                                                      options_.min_incremental_bytes);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
     return buffers_->Allocate(size_bytes);
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
-    auto ours = std::static_pointer_cast<const CompiledCpuOperator>(std::move(compiled));
+    auto ours = std::static_pointer_cast<const CompiledCpuProgram>(std::move(compiled));
     const uint64_t run_bytes = ours->cost().run_bytes;
     const auto job = std::make_shared<RunJob>(counters_, std::move(ours), std::move(bindings),
                                               std::move(abandoned), std::move(done));
@@ -296,17 +301,10 @@ class CpuDevice : public Device {
     pool_.Post(job);
   }
 
-  uint64_t IncrementalBytes(const OperatorDesc& desc) const override {
-    if (desc.inputs.size() != 1 || SpannedBytes(desc.inputs[0]) < options_.min_incremental_bytes) {
-      return 0;
-    }
-    return CpuIncrementalRun::IncrementalBytesOf(MakeCpuOperator(desc));
-  }
-
   absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) override {
+      const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings) override {
     return CpuIncrementalRun::Begin(
-        counters_, std::static_pointer_cast<const CompiledCpuOperator>(compiled), bindings);
+        counters_, std::static_pointer_cast<const CompiledCpuProgram>(compiled), bindings);
   }
 
   DeviceCounters counters() const override {

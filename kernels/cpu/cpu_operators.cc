@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "kernels/base/errors.h"
 #include "kernels/cpu/cleared_program.h"
 #include "kernels/cpu/fold_program.h"
 #include "kernels/cpu/top_k_program.h"
@@ -149,47 +148,17 @@ std::unique_ptr<const CpuProgram> CpuTopK(const OperatorDesc& operator_desc) {
   return MakeTopKProgram(std::move(work));
 }
 
-CpuOperator MakeCpuOperator(const OperatorDesc& validated) {
-  CpuOperator result;
-  result.program = kCpuPlanners[static_cast<size_t>(validated.schema->family)](validated);
-  bool writes_all = result.program->fills_outputs();
-  for (const TensorDesc& input : validated.inputs) {
-    result.input_bytes.push_back(RequiredBytes(input));
-  }
+std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated) {
+  std::unique_ptr<const CpuProgram> program =
+      kCpuPlanners[static_cast<size_t>(validated.schema->family)](validated);
+  bool writes_all = program->fills_outputs();
+  std::vector<uint64_t> output_bytes;
   for (const TensorDesc& output : OutputsOf(validated)) {
-    result.output_bytes.push_back(RequiredBytes(output));
+    output_bytes.push_back(RequiredBytes(output));
     writes_all = writes_all && IsPacked(output) && SpannedBytes(output) % 4 == 0;
   }
-  if (!writes_all) {
-    result.program = MakeClearedProgram(std::move(result.program), result.output_bytes);
-  }
-  return result;
-}
-
-absl::StatusOr<RunBuffers> FindBuffers(const CpuOperator& cpu_operator,
-                                       absl::Span<const uint64_t> input_bytes,
-                                       const Bindings& bindings) {
-  RunBuffers buffers;
-  const auto find = [](absl::string_view name, absl::Span<const std::shared_ptr<HostBuffer>> bound,
-                       absl::Span<const uint64_t> required_bytes, auto& found) {
-    if (bound.size() != required_bytes.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("The operator has ", required_bytes.size(),
-                                                     " ", name, ", but ", bound.size(),
-                                                     " are given."));
-    }
-    for (size_t i = 0; i < bound.size(); ++i) {
-      const uint64_t size = bound[i] == nullptr ? 0 : bound[i]->bytes().size();
-      if (bound[i] == nullptr || size < required_bytes[i]) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            name, "[", i, "] has ", size, " bytes, and needs ", required_bytes[i], "."));
-      }
-      found[i] = bound[i]->bytes().data();
-    }
-    return absl::OkStatus();
-  };
-  RETURN_IF_ERROR(find("inputs", bindings.inputs, input_bytes, buffers.inputs));
-  RETURN_IF_ERROR(find("outputs", bindings.outputs, cpu_operator.output_bytes, buffers.outputs));
-  return buffers;
+  if (writes_all) return program;
+  return MakeClearedProgram(std::move(program), std::move(output_bytes));
 }
 
 }  // namespace opmill

@@ -13,12 +13,13 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
-#include "kernels/d3d12/compiled_operator.h"
+#include "kernels/d3d12/compiled_program.h"
 #include "kernels/d3d12/device_generation.h"
 #include "kernels/d3d12/hresult.h"
 #include "kernels/d3d12/memory/host_buffer.h"
 #include "kernels/d3d12/queue/queued_run.h"
 #include "kernels/d3d12/shader/d3d_compiler.h"
+#include "kernels/plan/program_plan.h"
 
 namespace opmill {
 namespace {
@@ -102,17 +103,16 @@ class D3D12Device : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(desc, plan_options_));
-    return CompilePlan(desc, std::move(plan));
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(program, plan_options_));
+    return CompilePlan(program, std::move(plan));
   }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlan(const OperatorDesc& desc,
-                                                                      OperatorPlan plan) {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompilePlan(const Program& program,
+                                                                     OperatorPlan plan) {
     ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
-    return D3D12CompiledOperator::Create(desc, std::move(plan), generation->pipelines(),
-                                         generation->pool(), generation->number());
+    return D3D12CompiledProgram::Create(program, std::move(plan), generation->pipelines(),
+                                        generation->pool(), generation->number());
   }
 
   const PlanOptions& plan_options() const { return plan_options_; }
@@ -138,10 +138,10 @@ class D3D12Device : public Device {
                                              generation->number());
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto run = std::make_shared<QueuedRun>();
-    run->compiled = std::dynamic_pointer_cast<const D3D12CompiledOperator>(std::move(compiled));
+    run->compiled = std::dynamic_pointer_cast<const D3D12CompiledProgram>(std::move(compiled));
     for (std::shared_ptr<HostBuffer>& input : bindings.inputs) {
       run->inputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(input)));
     }
@@ -336,15 +336,16 @@ absl::StatusOr<std::unique_ptr<Device>> CreateD3D12Device(const D3D12DeviceOptio
 
 void InjectDeviceLossForTest(Device& device) { dynamic_cast<D3D12Device&>(device).InjectLoss(); }
 
-absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Device& device,
-                                                                           const OperatorDesc& desc,
-                                                                           OperatorPlan plan) {
+absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompilePlanForTest(Device& device,
+                                                                          const OperatorDesc& desc,
+                                                                          OperatorPlan plan) {
   auto* const d3d12 = dynamic_cast<D3D12Device*>(&device);
-  return d3d12 != nullptr ? d3d12->CompilePlan(desc, std::move(plan)) : device.Compile(desc);
+  return d3d12 != nullptr ? d3d12->CompilePlan(ProgramOf(desc), std::move(plan))
+                          : device.Compile(desc);
 }
 
-const OperatorPlan& PlanForTest(const CompiledOperator& compiled) {
-  return dynamic_cast<const D3D12CompiledOperator&>(compiled).plan();
+const OperatorPlan& PlanForTest(const CompiledProgram& compiled) {
+  return dynamic_cast<const D3D12CompiledProgram&>(compiled).plan();
 }
 
 uint64_t BarriersForTest(const Device& device) {

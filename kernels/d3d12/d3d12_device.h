@@ -66,11 +66,11 @@ PlanOptions PlanOptionsFor(AdapterSize size = {});
 void InjectDeviceLossForTest(Device& device);
 
 // Compiles `plan` instead of the device's own plan. Other devices compile `desc` as usual.
-absl::StatusOr<std::shared_ptr<const CompiledOperator>> CompilePlanForTest(Device& device,
-                                                                           const OperatorDesc& desc,
-                                                                           OperatorPlan plan);
+absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompilePlanForTest(Device& device,
+                                                                          const OperatorDesc& desc,
+                                                                          OperatorPlan plan);
 // The plan of an operator that a device of CreateD3D12Device has compiled.
-const OperatorPlan& PlanForTest(const CompiledOperator& compiled);
+const OperatorPlan& PlanForTest(const CompiledProgram& compiled);
 // How often a device of CreateD3D12Device has recorded barriers.
 uint64_t BarriersForTest(const Device& device);
 // The plan options of a device of CreateD3D12Device; the defaults for other devices.

@@ -1,4 +1,4 @@
-// The interface between operators and machines: Compile(desc) and Run(compiled, bindings).
+// The interface between programs and machines: Compile(program) and Run(compiled, bindings).
 #ifndef OPMILL_KERNELS_ENGINE_DEVICE_H_
 #define OPMILL_KERNELS_ENGINE_DEVICE_H_
 
@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/program/program.h"
 
 namespace opmill {
 
@@ -29,6 +30,9 @@ struct DeviceInfo {
   bool unified_memory = true;      // kernels read the caller's bytes in place
   uint64_t memory_bytes = 0;       // device memory; 0 if unknown
   uint64_t max_scratch_bytes = 0;  // limit for a run, in addition to its tensors
+  // Programs with smaller inputs have no incremental runs. Unless it is the maximum, Compile is so
+  // cheap that a thread with other duties may call it.
+  uint64_t min_incremental_bytes = UINT64_MAX;
 };
 
 // Memory that the caller writes (inputs) or reads (outputs) and that the device can access. Inputs
@@ -41,37 +45,43 @@ class HostBuffer {
 
 enum class BufferUse : uint32_t { kInput, kOutput };
 
-// What a compiled operator costs.
-struct OperatorCost {
+// What a compiled program costs.
+struct ProgramCost {
   uint64_t kept_bytes = 0;     // approximate host memory while it is kept
   uint64_t scratch_bytes = 0;  // device memory of a run in addition to its tensors
   // Bytes that a run reads and writes, weighted by the amount of computation; 0 if unknown.
   uint64_t run_bytes = 0;
-  std::vector<uint64_t> kernels;  // ids of kernels that are live while it is kept
+  uint64_t incremental_bytes = 0;  // memory of an incremental run; 0: it needs the whole input
+  std::vector<uint64_t> kernels;   // ids of kernels that are live while it is kept
 };
 
-// An operator compiled for one device. Immutable; many runs may use it at the same time.
-class CompiledOperator {
+// A program compiled for one device. Immutable; many runs may use it at the same time.
+class CompiledProgram {
  public:
-  virtual ~CompiledOperator() = default;
-  const OperatorDesc& desc() const { return desc_; }
-  const OperatorCost& cost() const { return cost_; }
+  virtual ~CompiledProgram() = default;
+  const Program& program() const { return program_; }
+  const ProgramCost& cost() const { return cost_; }
 
  protected:
-  CompiledOperator(OperatorDesc desc, OperatorCost cost)
-      : desc_(std::move(desc)), cost_(std::move(cost)) {}
+  CompiledProgram(Program program, ProgramCost cost)
+      : program_(std::move(program)), cost_(std::move(cost)) {}
 
  private:
-  const OperatorDesc desc_;
-  const OperatorCost cost_;
+  const Program program_;
+  const ProgramCost cost_;
 };
 
-// Buffers from the same device, at least as large as the RequiredBytes of their tensors. The run
-// keeps them and the compiled operator alive until its callback has returned.
+// Buffers from the same device for the program's inputs and outputs, at least as large as the
+// RequiredBytes of their tensors. The run keeps them and the compiled program alive until its
+// callback has returned.
 struct Bindings {
   std::vector<std::shared_ptr<HostBuffer>> inputs;
   std::vector<std::shared_ptr<HostBuffer>> outputs;
 };
+
+// Returns InvalidArgument if a buffer is missing or has fewer bytes than given here.
+absl::Status CheckBindings(const Bindings& bindings, absl::Span<const uint64_t> input_bytes,
+                           absl::Span<const uint64_t> output_bytes);
 
 struct RunStatistics {
   absl::Duration queued;    // from Run to the submission
@@ -122,10 +132,14 @@ class Device {
   // The device that computes while this one is lost; null if there is none.
   virtual const DeviceInfo* standby() const { return nullptr; }
 
-  // `desc` must have passed Validate. The device decides how to compute it. Returns
+  // `program` must have passed Validate. The device decides how to compute it. Returns
   // ResourceExhausted if that would need more scratch memory than allowed.
-  virtual absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) = 0;
+  virtual absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program) = 0;
+  // The program of this validated operator alone.
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const OperatorDesc& desc) {
+    return Compile(ProgramOf(desc));
+  }
 
   // Creates the kernels that earlier processes left in the disk cache, most recently used first, so
   // that no request waits for them. Starts nothing more after `deadline`.
@@ -140,16 +154,13 @@ class Device {
   // A stop of `abandoned` means that no caller waits for the run any more. A run that has not
   // started does not start. A run that has started gets no further part; the device finishes what
   // it has. Then the callback is called with Cancelled. A stop that comes too late has no effect.
-  virtual void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  virtual void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
                    std::stop_token abandoned, RunCallback done) = 0;
 
-  // The memory of an incremental run of `desc`, which must have passed Validate. 0: the device
-  // needs the whole input. Where it is not 0, Compile must be cheap.
-  virtual uint64_t IncrementalBytes(const OperatorDesc& /*desc*/) const { return 0; }
-  // Begins an incremental run, which keeps the operator and the buffers alive. A buffer of
-  // IncrementalBytes, which must not be 0, is bound in place of the input.
+  // Begins an incremental run, which keeps the program and the buffers alive. A buffer of
+  // ProgramCost::incremental_bytes, which must not be 0, is bound in place of the input.
   virtual absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
-      const std::shared_ptr<const CompiledOperator>& /*compiled*/, const Bindings& /*bindings*/) {
+      const std::shared_ptr<const CompiledProgram>& /*compiled*/, const Bindings& /*bindings*/) {
     return absl::UnimplementedError("The device has no incremental runs.");
   }
 
@@ -160,7 +171,7 @@ class Device {
   // Releases live kernels that no compiled operator needs.
   virtual void ReleaseIdleKernels() {}
 
-  absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledOperator> compiled,
+  absl::StatusOr<RunStatistics> RunAndWait(std::shared_ptr<const CompiledProgram> compiled,
                                            Bindings bindings);
 };
 

@@ -53,6 +53,14 @@ OperatorDesc Canonical(OperatorDesc desc) {
   return desc;
 }
 
+Program Canonical(Program program) {
+  for (ProgramValue& value : program.values) {
+    if (IsPacked(value.tensor)) value.tensor.strides.clear();
+  }
+  for (ProgramNode& node : program.nodes) node.desc = Canonical(std::move(node.desc));
+  return program;
+}
+
 }  // namespace
 
 std::string OperatorKey(const OperatorDesc& validated) {
@@ -64,18 +72,17 @@ std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCac
   return std::unique_ptr<OperatorCache>(new OperatorCache(device, options));
 }
 
-absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
-                                                  absl::Time deadline) {
+absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl::Time deadline) {
   const absl::Time start = SteadyNow();
-  const OperatorDesc desc = Canonical(validated);
+  const Program program = Canonical(validated);
   std::shared_ptr<Compilation> compilation;
   bool is_mine = false;
   bool was_cached = false;
   {
     absl::MutexLock lock(&mutex_);
-    Entry& entry = entries_[desc];
+    Entry& entry = entries_[program];
     is_mine = entry.compilation == nullptr;
-    if (is_mine) entry.compilation = std::make_shared<Compilation>(desc);
+    if (is_mine) entry.compilation = std::make_shared<Compilation>(program);
     was_cached = entry.compiled;
     entry.last_use = ++clock_;
     compilation = entry.compilation;
@@ -88,12 +95,12 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const OperatorDesc& validated,
     }
   }
   if (is_mine) {
-    compilation->result = device_.Compile(desc);
-    Settle(desc, compilation);
+    compilation->result = device_.Compile(program);
+    Settle(program, compilation);
   } else if (!AwaitDone(*compilation, deadline)) {
     return absl::DeadlineExceededError(
         absl::StrCat("The deadline passed after ", absl::FormatDuration(SteadyNow() - start),
-                     " of waiting for another caller to compile ", ToString(desc), "."));
+                     " of waiting for another caller to compile ", *compilation->text, "."));
   }
   RETURN_IF_ERROR(compilation->result.status());
   return CachedOperator{*compilation->result, was_cached, SteadyNow() - start, compilation->text};
@@ -141,19 +148,19 @@ bool OperatorCache::AwaitDone(const Compilation& compilation, absl::Time deadlin
 
 // Keeps a successful compilation and wakes the waiting callers in one step, so that a later call
 // finds the operator, or finds that its failure has been removed.
-void OperatorCache::Settle(const OperatorDesc& desc,
+void OperatorCache::Settle(const Program& program,
                            const std::shared_ptr<Compilation>& compilation) {
   absl::MutexLock lock(&mutex_);
   compilation->done = true;
   settled_.SignalAll();
   if (!compilation->result.ok()) ++statistics_.failures;
-  const auto found = entries_.find(desc);
+  const auto found = entries_.find(program);
   if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
   if (!compilation->result.ok()) {
     entries_.erase(found);
     return;
   }
-  const OperatorCost& cost = (*compilation->result)->cost();
+  const ProgramCost& cost = (*compilation->result)->cost();
   const uint64_t bytes = cost.kept_bytes;
   if (options_.capacity == 0 || bytes > options_.max_bytes ||
       cost.kernels.size() > options_.max_kernels) {
@@ -189,12 +196,12 @@ void OperatorCache::EvictOldest() {
   ++statistics_.evictions;
 }
 
-void OperatorCache::HoldKernels(const OperatorCost& cost) {
+void OperatorCache::HoldKernels(const ProgramCost& cost) {
   for (const uint64_t kernel : cost.kernels) ++kernel_uses_[kernel];
   statistics_.kernels = kernel_uses_.size();
 }
 
-void OperatorCache::DropKernels(const OperatorCost& cost) {
+void OperatorCache::DropKernels(const ProgramCost& cost) {
   for (const uint64_t kernel : cost.kernels) {
     const auto uses = kernel_uses_.find(kernel);
     if (--uses->second == 0) kernel_uses_.erase(uses);

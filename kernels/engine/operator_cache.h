@@ -1,5 +1,5 @@
-// Maps descriptors to compiled operators. One caller compiles; others that need the same operator
-// wait for it.
+// Maps programs to compiled ones; an operator is a program of one node. One caller compiles; others
+// that need the same program wait for it.
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
@@ -12,12 +12,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
+#include "kernels/program/program.h"
 
 namespace opmill {
 
@@ -45,10 +47,10 @@ struct OperatorCacheStatistics {
 };
 
 struct CachedOperator {
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   bool was_cached = false;                  // false if this caller compiled it or waited
   absl::Duration duration;                  // time that this caller compiled or waited
-  std::shared_ptr<const std::string> text;  // of the normalized descriptor
+  std::shared_ptr<const std::string> text;  // of the normalized program
 };
 
 // Thread-safe. An operator in use outlives its eviction. Example:
@@ -62,8 +64,12 @@ class OperatorCache {
 
   // Errors are those of the device; they are returned to all waiting callers and are not cached.
   // DeadlineExceeded ends a wait for another caller; a compilation always runs to its end.
-  absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
+  absl::StatusOr<CachedOperator> Get(const Program& validated,
                                      absl::Time deadline = absl::InfiniteFuture());
+  absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
+                                     absl::Time deadline = absl::InfiniteFuture()) {
+    return Get(ProgramOf(validated), deadline);
+  }
 
   // Returns the operator only if it is cached. Neither compiles nor waits, and counts only hits.
   std::optional<CachedOperator> Find(const OperatorDesc& validated);
@@ -78,11 +84,11 @@ class OperatorCache {
   OperatorCacheStatistics statistics() const;
 
  private:
-  using Result = absl::StatusOr<std::shared_ptr<const CompiledOperator>>;
+  using Result = absl::StatusOr<std::shared_ptr<const CompiledProgram>>;
 
   struct Compilation {
-    explicit Compilation(const OperatorDesc& desc)
-        : text(std::make_shared<const std::string>(ToString(desc))) {}
+    explicit Compilation(const Program& program)
+        : text(std::make_shared<const std::string>(ToString(program))) {}
 
     const std::shared_ptr<const std::string> text;
     std::atomic<bool> done = false;
@@ -96,20 +102,38 @@ class OperatorCache {
     uint64_t bytes = 0;     // its kept_bytes, once compiled
   };
 
+  // Finds the program of an operator by its descriptor.
+  struct KeyHash {
+    using is_transparent = void;
+    size_t operator()(const OperatorDesc& desc) const { return absl::HashOf(desc); }
+    size_t operator()(const Program& program) const {
+      const OperatorDesc* const desc = OperatorOf(program);
+      return desc != nullptr ? absl::HashOf(*desc) : absl::HashOf(program);
+    }
+  };
+  struct KeyEqual {
+    using is_transparent = void;
+    bool operator()(const Program& a, const Program& b) const { return a == b; }
+    bool operator()(const Program& program, const OperatorDesc& desc) const {
+      const OperatorDesc* const own = OperatorOf(program);
+      return own != nullptr && *own == desc;
+    }
+  };
+
   OperatorCache(Device& device, OperatorCacheOptions options)
       : device_(device), options_(options) {}
 
   bool AwaitDone(const Compilation& compilation, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Settle(const OperatorDesc& desc, const std::shared_ptr<Compilation>& compilation);
+  void Settle(const Program& program, const std::shared_ptr<Compilation>& compilation);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HoldKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropKernels(const OperatorCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
   SteadyCondVar settled_;  // a compilation is done
-  absl::flat_hash_map<OperatorDesc, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Program, Entry, KeyHash, KeyEqual> entries_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);

@@ -14,23 +14,24 @@
 namespace opmill {
 namespace {
 
-class PairedOperator : public CompiledOperator {
+class PairedProgram : public CompiledProgram {
  public:
-  // `on_first` is null for a small operator, and for one that was compiled during a loss.
-  PairedOperator(const OperatorDesc& desc, std::shared_ptr<const CompiledOperator> on_first,
-                 std::shared_ptr<const CompiledOperator> on_standby, bool is_small)
-      : CompiledOperator(desc, CostOf(on_first.get(), *on_standby)),
+  // `on_first` is null for a small program, and for one that was compiled during a loss.
+  PairedProgram(const Program& program, std::shared_ptr<const CompiledProgram> on_first,
+                std::shared_ptr<const CompiledProgram> on_standby, bool is_small)
+      : CompiledProgram(program, CostOf(on_first.get(), *on_standby)),
         on_first_(std::move(on_first)),
         on_standby_(std::move(on_standby)),
         is_small_(is_small) {}
 
-  const std::shared_ptr<const CompiledOperator>& on_first() const { return on_first_; }
-  const std::shared_ptr<const CompiledOperator>& on_standby() const { return on_standby_; }
+  const std::shared_ptr<const CompiledProgram>& on_first() const { return on_first_; }
+  const std::shared_ptr<const CompiledProgram>& on_standby() const { return on_standby_; }
   bool is_small() const { return is_small_; }
 
  private:
-  static OperatorCost CostOf(const CompiledOperator* on_first, const CompiledOperator& on_standby) {
-    OperatorCost cost = on_standby.cost();
+  static ProgramCost CostOf(const CompiledProgram* on_first, const CompiledProgram& on_standby) {
+    ProgramCost cost = on_standby.cost();
+    cost.incremental_bytes = 0;
     if (on_first == nullptr) return cost;
     cost.kept_bytes += on_first->cost().kept_bytes;
     cost.scratch_bytes = std::max(cost.scratch_bytes, on_first->cost().scratch_bytes);
@@ -38,8 +39,8 @@ class PairedOperator : public CompiledOperator {
     return cost;
   }
 
-  const std::shared_ptr<const CompiledOperator> on_first_;
-  const std::shared_ptr<const CompiledOperator> on_standby_;
+  const std::shared_ptr<const CompiledProgram> on_first_;
+  const std::shared_ptr<const CompiledProgram> on_standby_;
   const bool is_small_;
 };
 
@@ -93,21 +94,20 @@ class PairedDevice : public Device {
   const DeviceInfo& info() const override { return first_->info(); }
   const DeviceInfo* standby() const override { return &standby_->info(); }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    ASSIGN_OR_RETURN(std::shared_ptr<const CompiledOperator> on_standby, standby_->Compile(desc));
-    std::shared_ptr<const CompiledOperator> on_first;
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+    ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> on_standby, standby_->Compile(program));
+    std::shared_ptr<const CompiledProgram> on_first;
     const bool is_small = on_standby->cost().run_bytes <= options_.small_bytes;
     if (!is_small && first_is_available()) {
-      absl::StatusOr<std::shared_ptr<const CompiledOperator>> compiled = first_->Compile(desc);
+      absl::StatusOr<std::shared_ptr<const CompiledProgram>> compiled = first_->Compile(program);
       if (compiled.ok()) {
         on_first = *std::move(compiled);
       } else if (!absl::IsUnavailable(compiled.status())) {
         return compiled.status();
       }
     }
-    return std::make_shared<const PairedOperator>(desc, std::move(on_first), std::move(on_standby),
-                                                  is_small);
+    return std::make_shared<const PairedProgram>(program, std::move(on_first),
+                                                 std::move(on_standby), is_small);
   }
 
   void Preload(absl::Time deadline) override { first_->Preload(deadline); }
@@ -123,9 +123,9 @@ class PairedDevice : public Device {
     return std::make_shared<PairedBuffer>(std::move(memory), false);
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
-    auto ours = std::static_pointer_cast<const PairedOperator>(std::move(compiled));
+    auto ours = std::static_pointer_cast<const PairedProgram>(std::move(compiled));
     if (ours->is_small()) {
       small_runs_.fetch_add(1, std::memory_order_relaxed);
       RunOnStandby(*ours, bindings, std::move(abandoned), std::move(done));
@@ -178,7 +178,7 @@ class PairedDevice : public Device {
  private:
   // A run that the first device has, and what it takes to run it again.
   struct FirstRun {
-    std::shared_ptr<const PairedOperator> compiled;
+    std::shared_ptr<const PairedProgram> compiled;
     Bindings bindings;
     std::vector<std::shared_ptr<HostBuffer>> outputs_of_first;  // those that it writes to
     std::stop_token abandoned;
@@ -224,7 +224,7 @@ class PairedDevice : public Device {
     return bind(bindings.outputs, BufferUse::kOutput, on_first.outputs);
   }
 
-  void RunOnStandby(const PairedOperator& compiled, const Bindings& bindings,
+  void RunOnStandby(const PairedProgram& compiled, const Bindings& bindings,
                     std::stop_token abandoned, RunCallback done) {
     standby_->Run(compiled.on_standby(), {MemoryOf(bindings.inputs), MemoryOf(bindings.outputs)},
                   std::move(abandoned), std::move(done));

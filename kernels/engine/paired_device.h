@@ -12,13 +12,13 @@
 namespace opmill {
 
 struct PairedDeviceOptions {
-  // Runs that cost the standby at most this much (OperatorCost::run_bytes) go to it.
+  // Runs that cost the standby at most this much (ProgramCost::run_bytes) go to it.
   uint64_t small_bytes = 0;
   // Kept up to date by the caller, who learns of the first device's losses. Required.
   std::shared_ptr<const std::atomic<bool>> first_is_available;
 };
 
-// An operator must fit both devices. No run fails because the first device is lost: runs that the
+// A program must fit both devices. No run fails because the first device is lost: runs that the
 // loss ends are run again on the standby, with new memory for their outputs, because a lost device
 // may still write to the old. The memory of the first device must therefore survive its loss.
 //

@@ -4,8 +4,8 @@
 
 namespace opmill {
 
-OperatorCost CostOf(const OperatorPlan& plan) {
-  OperatorCost cost = {.kept_bytes = PlanBytes(plan), .scratch_bytes = plan.scratch_bytes};
+ProgramCost CostOf(const OperatorPlan& plan) {
+  ProgramCost cost = {.kept_bytes = PlanBytes(plan), .scratch_bytes = plan.scratch_bytes};
   for (const KernelPermutation& kernel : plan.kernels) cost.kernels.push_back(absl::HashOf(kernel));
   return cost;
 }

@@ -1,4 +1,4 @@
-// The OperatorCost of an operator with this plan.
+// The ProgramCost of an operator with this plan.
 #ifndef OPMILL_KERNELS_PLAN_PLAN_COST_H_
 #define OPMILL_KERNELS_PLAN_PLAN_COST_H_
 
@@ -7,7 +7,7 @@
 
 namespace opmill {
 
-OperatorCost CostOf(const OperatorPlan& plan);
+ProgramCost CostOf(const OperatorPlan& plan);
 
 }  // namespace opmill
 

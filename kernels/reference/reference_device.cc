@@ -62,10 +62,11 @@ class ReferenceBuffer : public HostBuffer {
   std::shared_ptr<ByteBudget> budget_;
 };
 
-class ReferenceOperator : public CompiledOperator {
+class ReferenceProgram : public CompiledProgram {
  public:
-  explicit ReferenceOperator(const OperatorDesc& desc)
-      : CompiledOperator(desc, {.kept_bytes = sizeof(ReferenceOperator)}) {}
+  ReferenceProgram(const Program& program, uint64_t intermediate_bytes)
+      : CompiledProgram(program, {.kept_bytes = sizeof(ReferenceProgram) * program.nodes.size(),
+                                  .scratch_bytes = intermediate_bytes}) {}
 };
 
 class ReferenceDevice : public Device {
@@ -93,9 +94,15 @@ class ReferenceDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    return std::make_shared<const ReferenceOperator>(desc);
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+    uint64_t bytes = 0;
+    for (const uint64_t size : RequiredBytes(program, ValueKind::kIntermediate)) bytes += size;
+    if (bytes > info_.max_scratch_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "The program takes ", bytes, " bytes for intermediates, more than max_scratch_bytes (",
+          info_.max_scratch_bytes, ")."));
+    }
+    return std::make_shared<const ReferenceProgram>(program, bytes);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
@@ -110,7 +117,7 @@ class ReferenceDevice : public Device {
     return std::make_shared<ReferenceBuffer>(std::move(memory), size_bytes, budget_);
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     QueuedRun run{std::move(compiled), std::move(bindings), std::move(abandoned),
                   std::move(done),     SteadyNow(),         absl::OkStatus()};
@@ -137,7 +144,7 @@ class ReferenceDevice : public Device {
 
  private:
   struct QueuedRun {
-    std::shared_ptr<const CompiledOperator> compiled;
+    std::shared_ptr<const CompiledProgram> compiled;
     Bindings bindings;
     std::stop_token abandoned;
     RunCallback done;
@@ -174,25 +181,41 @@ class ReferenceDevice : public Device {
 
   absl::StatusOr<RunStatistics> Execute(const QueuedRun& run) {
     const absl::Time started = SteadyNow();
-    std::vector<absl::Span<const std::byte>> inputs;
-    std::vector<absl::Span<std::byte>> outputs;
-    bool complete = true;
-    for (const std::shared_ptr<HostBuffer>& input : run.bindings.inputs) {
-      complete = complete && input != nullptr;
-      if (complete) inputs.push_back(input->bytes());
+    const Program& program = run.compiled->program();
+    RETURN_IF_ERROR(CheckBindings(run.bindings, RequiredBytes(program, ValueKind::kInput),
+                                  RequiredBytes(program, ValueKind::kOutput)));
+    ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<HostBuffer>> buffers,
+                     BuffersOf(program, run.bindings));
+    for (const ProgramNode& node : program.nodes) {
+      std::vector<absl::Span<const std::byte>> inputs;
+      for (const uint32_t value : node.inputs) inputs.push_back(buffers[value]->bytes());
+      std::vector<absl::Span<std::byte>> outputs;
+      for (const uint32_t value : node.outputs) outputs.push_back(buffers[value]->bytes());
+      RETURN_IF_ERROR(ReferenceRun(node.desc, inputs, outputs, run.abandoned));
     }
-    for (const std::shared_ptr<HostBuffer>& output : run.bindings.outputs) {
-      complete = complete && output != nullptr;
-      if (complete) outputs.push_back(output->bytes());
-    }
-    if (!complete) return absl::InvalidArgumentError("The run lacks a buffer.");
-    RETURN_IF_ERROR(ReferenceRun(run.compiled->desc(), inputs, outputs, run.abandoned));
     ++runs_;
     RunStatistics statistics;
     statistics.queued = started - run.queued_at;
     statistics.executed = SteadyNow() - started;
     statistics.batch_size = 1;
     return statistics;
+  }
+
+  // The buffer of each value: the bound ones, and new ones for intermediates.
+  absl::StatusOr<std::vector<std::shared_ptr<HostBuffer>>> BuffersOf(const Program& program,
+                                                                     const Bindings& bindings) {
+    std::vector<std::shared_ptr<HostBuffer>> buffers;
+    auto input = bindings.inputs.begin();
+    auto output = bindings.outputs.begin();
+    for (const ProgramValue& value : program.values) {
+      if (value.kind == ValueKind::kIntermediate) {
+        ASSIGN_OR_RETURN(buffers.emplace_back(),
+                         Allocate(RequiredBytes(value.tensor), BufferUse::kOutput));
+      } else {
+        buffers.push_back(value.kind == ValueKind::kInput ? *input++ : *output++);
+      }
+    }
+    return buffers;
   }
 
   const size_t max_queued_;

@@ -125,7 +125,7 @@ class Execution {
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;
   ExecutionProgress progress_ ABSL_GUARDED_BY(mutex_);
   TensorBuffers buffers_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const CompiledOperator> compiled_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const CompiledProgram> compiled_ ABSL_GUARDED_BY(mutex_);
   // Takes the input as it arrives; null if the device needs the whole input.
   std::shared_ptr<IncrementalRun> incremental_run_ ABSL_GUARDED_BY(mutex_);
   // Of the compiled operator; null until there is one.

@@ -19,7 +19,7 @@ constexpr size_t kStepBytes = size_t{4} << 20;
 constexpr size_t kMostCopyingThreads = 4;
 
 // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
-uint64_t WorkBytes(const Execution& execution, const OperatorCost& cost) {
+uint64_t WorkBytes(const Execution& execution, const ProgramCost& cost) {
   uint64_t bytes = 0;
   for (const TensorDesc& input : execution.desc().inputs) {
     bytes += std::max(SpannedBytes(input), ElementCount(input) * ElementBytes(input.data_type));
@@ -50,7 +50,10 @@ Executor::~Executor() {
 }
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
-  const BufferSizes sizes = SizesOf(request.desc, request.input_is_shared);
+  std::optional<CachedOperator> found = cache_.Find(request.desc);
+  const BufferSizes sizes =
+      BufferSizes::Of(request.desc.inputs, OutputsOf(request.desc),
+                      request.input_is_shared ? 0 : IncrementalBytes(request.desc, found));
   const std::shared_ptr<CallerAccount>& caller = AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers_.several());
@@ -84,9 +87,9 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     execution->deadline_ = handle;
   }
   if (sizes.is_incremental) {
-    PrepareIncremental(execution);
+    PrepareIncremental(execution, std::move(found));
   } else {
-    Prepare(execution);
+    Prepare(execution, std::move(found));
   }
   return execution;
 }
@@ -115,9 +118,17 @@ Admission::Load Executor::load() const {
           .compilations = compilations_};
 }
 
-BufferSizes Executor::SizesOf(const OperatorDesc& desc, bool input_is_shared) const {
-  return BufferSizes::Of(desc.inputs, OutputsOf(desc),
-                         input_is_shared ? 0 : device_.IncrementalBytes(desc));
+// An operator that is not cached is planned for this alone: one that is refused does not displace
+// others from the cache.
+uint64_t Executor::IncrementalBytes(const OperatorDesc& desc,
+                                    const std::optional<CachedOperator>& found) const {
+  if (found.has_value()) return found->compiled->cost().incremental_bytes;
+  if (desc.inputs.size() != 1 ||
+      SpannedBytes(desc.inputs[0]) < device_.info().min_incremental_bytes) {
+    return 0;
+  }
+  const auto compiled = device_.Compile(desc);
+  return compiled.ok() ? (*compiled)->cost().incremental_bytes : 0;
 }
 
 absl::StatusOr<TensorBuffers> Executor::TakeRoom(const BufferSizes& sizes,
@@ -196,8 +207,9 @@ std::shared_ptr<const CallerAccount> Executor::TakeRefused() {
   return std::exchange(refused_, nullptr);
 }
 
-void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
-  if (std::optional<CachedOperator> found = cache_.Find(execution->desc())) {
+void Executor::Prepare(const std::shared_ptr<Execution>& execution,
+                       std::optional<CachedOperator> found) {
+  if (found.has_value()) {
     Prepared(execution, *std::move(found));
     return;
   }
@@ -208,10 +220,13 @@ void Executor::Prepare(const std::shared_ptr<Execution>& execution) {
 }
 
 // To compile takes less time here than to hand it to a worker.
-void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution) {
-  Prepared(execution, cache_.Get(execution->desc(), execution->request().deadline));
+void Executor::PrepareIncremental(const std::shared_ptr<Execution>& execution,
+                                  std::optional<CachedOperator> found) {
+  Prepared(execution, found.has_value()
+                          ? *std::move(found)
+                          : cache_.Get(execution->desc(), execution->request().deadline));
   if (!execution->status().ok() || !AllocateOutputs(execution)) return;
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   Bindings bindings;
   {
     const absl::MutexLock lock(&execution->mutex_);
@@ -406,7 +421,7 @@ void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
     const absl::MutexLock execution_lock(&execution->mutex_);
     const absl::Time now = SteadyNow();
     if (!execution->progress_.Enqueue(now)) return;
-    const OperatorCost& cost = execution->compiled_->cost();
+    const ProgramCost& cost = execution->compiled_->cost();
     const uint64_t memory_bytes = WorkBytes(*execution, cost);
     execution->work_bytes_ = std::max(memory_bytes, cost.run_bytes);
     const absl::MutexLock lock(&mutex_);
@@ -448,7 +463,7 @@ void Executor::SubmitReady() {
 
 void Executor::Submit(const std::shared_ptr<Execution>& execution) {
   Bindings bindings;
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.Submit(SteadyNow())) {
@@ -524,7 +539,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
   // Let go outside the lock.
   TensorBuffers buffers;
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   std::shared_ptr<IncrementalRun> run;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
@@ -554,8 +569,8 @@ absl::Status Executor::Compile(OperatorDesc desc, absl::Time deadline,
                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
   Admission::Load now = load();
   now.compilations = compilations_.fetch_add(1);
-  absl::Status admitted =
-      admission_.CheckCompilation(SizesOf(desc, /*input_is_shared=*/false), now);
+  absl::Status admitted = admission_.CheckCompilation(
+      BufferSizes::Of(desc.inputs, OutputsOf(desc), IncrementalBytes(desc, std::nullopt)), now);
   if (!admitted.ok()) {
     --compilations_;
     return admitted;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,9 @@ class Executor {
 
  private:
   Admission::Load load() const;
-  BufferSizes SizesOf(const OperatorDesc& desc, bool input_is_shared) const;
+  // The memory of an incremental run; 0 if the device needs the whole input.
+  uint64_t IncrementalBytes(const OperatorDesc& desc,
+                            const std::optional<CachedOperator>& found) const;
   const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin);
   absl::StatusOr<TensorBuffers> TakeRoom(const BufferSizes& sizes,
                                          const std::shared_ptr<CallerAccount>& caller)
@@ -135,8 +138,11 @@ class Executor {
   // The bytes of `chunk` are in the buffer, or the incremental run has them.
   void Arrived(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Prepare(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
-  void PrepareIncremental(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `found`: its operator, if that was cached.
+  void Prepare(const std::shared_ptr<Execution>& execution, std::optional<CachedOperator> found)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void PrepareIncremental(const std::shared_ptr<Execution>& execution,
+                          std::optional<CachedOperator> found) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool AllocateOutputs(const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);

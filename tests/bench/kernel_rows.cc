@@ -201,7 +201,7 @@ absl::Status KernelRows::Check(size_t row) {
   for (const std::shared_ptr<HostBuffer>& output : rows_[row].outputs) {
     outputs.push_back(output->bytes());
   }
-  const OperatorDesc& desc = rows_[row].compiled->desc();
+  const OperatorDesc& desc = *OperatorOf(rows_[row].compiled->program());
   const std::string mistake = FindMistakeInLines(desc, input_buffer_->bytes(), outputs);
   if (mistake.empty()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(ToString(desc), " is wrong. ", mistake));

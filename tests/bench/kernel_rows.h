@@ -47,7 +47,7 @@ class KernelRows {
 
  private:
   struct Row {
-    std::shared_ptr<const CompiledOperator> compiled;
+    std::shared_ptr<const CompiledProgram> compiled;
     std::vector<std::shared_ptr<HostBuffer>> outputs;
     bool is_operator = false;
     bool copies = false;  // without `compiled`: host threads copy, or only read

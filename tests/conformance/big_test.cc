@@ -69,7 +69,7 @@ class BigTest : public DeviceTest {
   const T* Output(size_t number = 0) {
     return reinterpret_cast<const T*>(bindings_.outputs[number]->bytes().data());
   }
-  uint64_t ElementCountOfInput() { return ElementCount(compiled_->desc().inputs[0]); }
+  uint64_t ElementCountOfInput() { return ElementCount(compiled_->program().values[0].tensor); }
 
   // Input()[i] = value(i).
   template <typename T, typename Value>
@@ -91,7 +91,7 @@ class BigTest : public DeviceTest {
       ASSERT_TRUE(result.ok()) << result.status();
       std::cout << absl::StrFormat("%-6s %7.1f ms %6.2f GB/s  %s\n", i == 0 ? "first" : "again",
                                    seconds * 1e3, static_cast<double>(moved_bytes_) / seconds / 1e9,
-                                   ToString(compiled_->desc()));
+                                   ToString(compiled_->program()));
     }
   }
 
@@ -120,7 +120,7 @@ class BigTest : public DeviceTest {
   }
 
   uint64_t moved_bytes_ = 0;
-  std::shared_ptr<const CompiledOperator> compiled_;
+  std::shared_ptr<const CompiledProgram> compiled_;
   Bindings bindings_;
 };
 

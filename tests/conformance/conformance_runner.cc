@@ -52,7 +52,7 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   for (const ConformanceCase& c : cases) {
     auto started = std::make_unique<Started>();
     started->c = c;
-    if (const absl::Status status = Bind(*plan, *started); !status.ok()) {
+    if (const absl::Status status = Bind(*plan, **compiled, *started); !status.ok()) {
       Fail(c, status.ToString());
       continue;
     }
@@ -62,13 +62,14 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   while (started_.size() > kMostStarted) FinishOldest();
 }
 
-absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started) {
+absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, const CompiledProgram& compiled,
+                                     Started& started) {
   started.inputs = MakeInputs(started.c);
   for (int i = 0; i < (IsInexact(started.c.desc) ? 2 : 1); ++i) {
     ASSIGN_OR_RETURN(Bindings bindings, Bind(plan, started.inputs));
     started.attempts.emplace_back().bindings = std::move(bindings);
   }
-  const uint64_t incremental_bytes = device_.IncrementalBytes(started.c.desc);
+  const uint64_t incremental_bytes = compiled.cost().incremental_bytes;
   if (incremental_bytes == 0) return absl::OkStatus();
   Started::Attempt& attempt = started.attempts.emplace_back();
   attempt.is_incremental = true;
@@ -78,7 +79,7 @@ absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, Started& started)
   return absl::OkStatus();
 }
 
-void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& compiled,
+void ConformanceRunner::Start(const std::shared_ptr<const CompiledProgram>& compiled,
                               const OperatorPlan& plan, Started& started) {
   for (Started::Attempt& attempt : started.attempts) {
     if (attempt.is_incremental) {
@@ -95,7 +96,7 @@ void ConformanceRunner::Start(const std::shared_ptr<const CompiledOperator>& com
 }
 
 absl::StatusOr<RunStatistics> ConformanceRunner::RunIncrementally(
-    const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings,
+    const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings,
     absl::Span<const std::byte> input) {
   ASSIGN_OR_RETURN(const std::unique_ptr<IncrementalRun> run,
                    device_.BeginIncremental(compiled, bindings));

@@ -72,12 +72,12 @@ class ConformanceRunner {
     std::deque<Attempt> attempts;  // a deque, so that addresses are stable
   };
 
-  absl::Status Bind(const OperatorPlan& plan, Started& started);
-  void Start(const std::shared_ptr<const CompiledOperator>& compiled, const OperatorPlan& plan,
+  absl::Status Bind(const OperatorPlan& plan, const CompiledProgram& compiled, Started& started);
+  void Start(const std::shared_ptr<const CompiledProgram>& compiled, const OperatorPlan& plan,
              Started& started);
   absl::StatusOr<Bindings> Bind(const OperatorPlan& plan, const Inputs& inputs);
   absl::StatusOr<RunStatistics> RunIncrementally(
-      const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings,
+      const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings,
       absl::Span<const std::byte> input);
   void FinishOldest();
   std::string Verdict(Started& started);

@@ -29,7 +29,7 @@ enum class Pacing { kMeasured, kUnmeasured };
 struct Operator {
   explicit Operator(double seconds, uint32_t groups = 1, size_t passes = 1,
                     Pacing pacing = Pacing::kMeasured)
-      : plan(Plan(seconds, groups, passes)), pace(OperatorDesc(), plan) {
+      : plan(Plan(seconds, groups, passes)), pace(Program(), plan) {
     if (pacing == Pacing::kMeasured) pace.Learn(plan, {}, {passes, 0, 0}, 1);
   }
   static OperatorPlan Plan(double seconds, uint32_t groups, size_t passes) {
@@ -216,7 +216,7 @@ TEST_F(BatchPickerTest, MeasuresAKernelAlone) {
   OperatorPlan plan = Operator::Plan(1, 1000, 3);
   plan.kernels.resize(2);
   plan.passes[1].dispatches[0].kernel = 1;
-  Pace pace(OperatorDesc(), plan);
+  Pace pace(Program(), plan);
   const auto run = std::make_shared<PlannedRun>();
   run->plan = &plan;
   run->pace = &pace;

@@ -39,7 +39,7 @@ TensorDesc Float32(std::vector<uint32_t> sizes) {
 }
 
 struct Prepared {
-  std::shared_ptr<const CompiledOperator> compiled;
+  std::shared_ptr<const CompiledProgram> compiled;
   Bindings bindings;
 };
 
@@ -213,7 +213,7 @@ TEST(CpuDevice, RefusesBuffersThatAreMissingOrShort) {
   prepared.bindings.inputs = {*device->Allocate(400, BufferUse::kInput)};
   prepared.bindings.outputs.clear();
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
-            "The operator has 1 outputs, but 0 are given.");
+            "The program has 1 outputs, but 0 are given.");
 }
 
 TEST(CpuDevice, RefusesMemoryAndScratchBeyondItsLimits) {
@@ -270,7 +270,7 @@ TEST(CpuDevice, MergesTheTopKOfLongSequences) {
 void ExpectTheReferencesBytes(Device& device, const OperatorDesc& desc, ValuePattern pattern) {
   SCOPED_TRACE(absl::StrCat(ToString(desc), " ", ToString(pattern)));
   Prepared prepared = Prepare(device, desc);
-  const TensorDesc& input = prepared.compiled->desc().inputs[0];
+  const TensorDesc& input = prepared.compiled->program().values[0].tensor;
   const std::vector<std::byte> bytes =
       MakeValues(pattern, input.data_type, RequiredBytes(input), input.sizes.back(), 5);
   std::memcpy(prepared.bindings.inputs[0]->bytes().data(), bytes.data(), bytes.size());

@@ -39,7 +39,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
     }
   };
 
-  Started Start(const std::shared_ptr<const CompiledOperator>& compiled, std::stop_source abandon) {
+  Started Start(const std::shared_ptr<const CompiledProgram>& compiled, std::stop_source abandon) {
     Started started = {
         .bindings = Bound(PlanForTest(*compiled), Noise(PlanForTest(*compiled).input_bytes[0], 1)),
         .abandon = std::move(abandon)};
@@ -48,7 +48,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
     started.runs->Start(*device_, compiled, started.bindings, started.abandon.get_token());
     return started;
   }
-  Started Start(const std::shared_ptr<const CompiledOperator>& compiled) {
+  Started Start(const std::shared_ptr<const CompiledProgram>& compiled) {
     return Start(compiled, std::stop_source());
   }
 

@@ -215,8 +215,8 @@ TEST_F(D3D12DeviceTest, SubmitsReadyRunsTogether) {
 TEST_P(D3D12MemoryTest, ServesRunsOfOneOperatorByOneDispatch) {
   constexpr uint32_t kRuns = 200;
   const OperatorPlan plans[] = {ShiftPlan(100, 3), CopyPlan(ViewFormat::kUint8, 1601)};
-  const std::shared_ptr<const CompiledOperator> compiled[] = {Compiled(plans[0]),
-                                                              Compiled(plans[1])};
+  const std::shared_ptr<const CompiledProgram> compiled[] = {Compiled(plans[0]),
+                                                             Compiled(plans[1])};
   std::vector<std::vector<uint8_t>> inputs;
   std::vector<Bindings> bindings;
   for (uint32_t i = 0; i < kRuns; ++i) {

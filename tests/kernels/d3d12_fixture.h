@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<uint8_t>> RunPlan(Device& device, const OperatorPlan&
 // Starts many runs, and collects their results.
 class Runs {
  public:
-  void Start(Device& device, const std::shared_ptr<const CompiledOperator>& compiled,
+  void Start(Device& device, const std::shared_ptr<const CompiledProgram>& compiled,
              Bindings bindings, std::stop_token abandoned = {}) {
     {
       absl::MutexLock lock(&mutex_);
@@ -91,7 +91,7 @@ class D3D12DeviceTest : public ::testing::Test {
   }
   void SetUp() override { Open(TestOptions()); }
 
-  std::shared_ptr<const CompiledOperator> Compiled(const OperatorPlan& plan) {
+  std::shared_ptr<const CompiledProgram> Compiled(const OperatorPlan& plan) {
     auto compiled = CompilePlanForTest(*device_, OperatorDesc(), plan);
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     return compiled.ok() ? *compiled : nullptr;

@@ -35,7 +35,10 @@ TensorDesc Float32(std::vector<uint32_t> sizes) {
 
 class IncrementalRunTest : public ::testing::Test {
  protected:
-  uint64_t BytesFor(const OperatorDesc& desc) { return device_->IncrementalBytes(*Validate(desc)); }
+  static uint64_t BytesFor(const OperatorDesc& desc, Device& device) {
+    return (*device.Compile(*Validate(desc)))->cost().incremental_bytes;
+  }
+  uint64_t BytesFor(const OperatorDesc& desc) { return BytesFor(desc, *device_); }
 
   absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(const OperatorDesc& desc,
                                                         uint64_t memory_bytes, Bindings& bindings) {
@@ -196,8 +199,7 @@ TEST_F(IncrementalRunTest, NeedsTheWholeInputOfOthers) {
   EXPECT_EQ(BytesFor(ArgReduceDesc{.input = Tensor(DataType::kInt8, {2, 1 << 20}), .axes = {0}}),
             0u);
   EXPECT_EQ(BytesFor(TopKDesc{.input = packed, .axis = 1, .k = 1}), 0u);
-  EXPECT_EQ(CreateCpuDevice()->IncrementalBytes(*Validate(sum(Float32({32, 1023}), {1}))), 0u)
-      << "so small";
+  EXPECT_EQ(BytesFor(sum(Float32({32, 1023}), {1}), *CreateCpuDevice()), 0u) << "so small";
 }
 
 TEST_F(IncrementalRunTest, RefusesMemoryThatIsTooSmall) {
@@ -212,7 +214,7 @@ TEST_F(IncrementalRunTest, RefusesAnOperatorThatNeedsItsWholeInput) {
   Bindings bindings;
   EXPECT_EQ(
       Begin(TopKDesc{.input = Float32({64, 1024}), .axis = 1, .k = 10}, 100, bindings).status(),
-      absl::FailedPreconditionError("The operator needs its whole input."));
+      absl::FailedPreconditionError("The program needs its whole input."));
 }
 
 TEST_F(IncrementalRunTest, OtherDevicesHaveNone) {
@@ -220,7 +222,7 @@ TEST_F(IncrementalRunTest, OtherDevicesHaveNone) {
   ASSERT_TRUE(reference.ok()) << reference.status();
   const OperatorDesc desc = *Validate(
       ReduceDesc{.function = ReduceFunction::kSum, .input = Float32({64, 1024}), .axes = {1}});
-  EXPECT_EQ((*reference)->IncrementalBytes(desc), 0u);
+  EXPECT_EQ(BytesFor(desc, **reference), 0u);
   EXPECT_EQ((*reference)->BeginIncremental(*(*reference)->Compile(desc), {}).status(),
             absl::UnimplementedError("The device has no incremental runs."));
 }

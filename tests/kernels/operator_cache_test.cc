@@ -14,6 +14,7 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_cost.h"
+#include "kernels/plan/program_plan.h"
 
 namespace opmill {
 namespace {
@@ -21,10 +22,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class CompiledNothing : public CompiledOperator {
+class CompiledNothing : public CompiledProgram {
  public:
-  CompiledNothing(OperatorDesc desc, OperatorCost cost)
-      : CompiledOperator(std::move(desc), std::move(cost)) {}
+  CompiledNothing(Program program, ProgramCost cost)
+      : CompiledProgram(std::move(program), std::move(cost)) {}
 };
 
 // Only compiles: counts, and runs the test's callback before each compilation.
@@ -34,18 +35,17 @@ class CountingDevice : public Device {
   std::atomic<int> compiled{0};
 
   const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
-    const absl::StatusOr<OperatorPlan> plan = MakePlan(desc, {});
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(program, {});
     if (!plan.ok()) return plan.status();
     const absl::Status status = on_compile(++compiled);
     if (!status.ok()) return status;
-    return std::make_shared<const CompiledNothing>(desc, CostOf(*plan));
+    return std::make_shared<const CompiledNothing>(program, CostOf(*plan));
   }
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
     return absl::UnimplementedError("This device compiles only.");
   }
-  void Run(std::shared_ptr<const CompiledOperator>, Bindings, std::stop_token,
+  void Run(std::shared_ptr<const CompiledProgram>, Bindings, std::stop_token,
            RunCallback done) override {
     done(absl::UnimplementedError("This device compiles only."));
   }
@@ -171,7 +171,7 @@ TEST(OperatorCache, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(cache->Get(SumOf(3))->was_cached);  // evicts 1
   EXPECT_EQ(cache->statistics().evictions, 3u);
   EXPECT_EQ(cache->statistics().entries, 2u);
-  EXPECT_EQ(in_use->desc(), SumOf(1));
+  EXPECT_EQ(*OperatorOf(in_use->program()), SumOf(1));
 }
 
 TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
@@ -275,7 +275,7 @@ TEST(OperatorCache, InvalidatedCompilationsAreNeitherJoinedNorKept) {
     if (number == 1) may_end.WaitForNotification();
     return absl::OkStatus();
   };
-  std::shared_ptr<const CompiledOperator> stale;
+  std::shared_ptr<const CompiledProgram> stale;
   std::thread first([&] { stale = cache->Get(SumOf(1))->compiled; });
   while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
   cache->Invalidate();
@@ -305,7 +305,7 @@ TEST(OperatorCache, StaysWholeUnderManyCallersWithFailuresAndInvalidations) {
         const OperatorDesc desc = SumOf(1 + (round * 5 + caller) % 6);
         const auto found = cache->Get(desc);
         if (found.ok()) {
-          EXPECT_EQ(found->compiled->desc(), desc);
+          EXPECT_EQ(*OperatorOf(found->compiled->program()), desc);
         } else {
           ++errors;
         }

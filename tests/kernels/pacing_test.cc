@@ -39,7 +39,7 @@ std::vector<PlanCursor> Cuts(const OperatorPlan& plan, const Pace& pace, Submiss
 
 TEST(Pace, ExpectsASlowDeviceUntilItHasMeasured) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 1.0 / 400);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
 }
@@ -48,21 +48,22 @@ TEST(Pace, ExpectsASlowDeviceUntilItHasMeasured) {
 TEST(Pace, ExpectsFewGroupsToTakeAsLongAsMany) {
   OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   plan.passes[1].dispatches[1].groups = {1, 1};
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 1.0 / 301);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 0.25);
 }
 
 TEST(Pace, CountsTheWorkOfABroadcastInput) {
-  const OperatorPlan plan = Plan(100, 1, 1024);
-  const ReduceDesc desc = {
-      .input = {.data_type = DataType::kFloat32, .sizes = {16, 1 << 20}, .strides = {0, 0}}};
-  EXPECT_DOUBLE_EQ(Pace(desc, plan).GroupSeconds(0), 1.0 / 400);
+  const Program program = {.nodes = {{.desc = ReduceDesc{.input = {.data_type = DataType::kFloat32,
+                                                                   .sizes = {16, 1 << 20},
+                                                                   .strides = {0, 0}}}}}};
+  const OperatorPlan plan = Plan(100, 1, RequiredBytes(program.nodes[0].desc.inputs[0]));
+  EXPECT_DOUBLE_EQ(Pace(program, plan).GroupSeconds(0), 1.0 / 400);
 }
 
 TEST(Pace, LearnsLongTimesAtOnceAndShortOnesGradually) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
-  Pace pace(OperatorDesc(), plan);
+  Pace pace(Program(), plan);
   pace.Learn(plan, {0, 0, 0}, {0, 1, 0}, 0.4);  // the first measurement counts fully
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), 0.001);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(1), 1.0 / 400);
@@ -79,7 +80,7 @@ TEST(Pace, LearnsLongTimesAtOnceAndShortOnesGradually) {
 TEST(Pace, AddsUpWhatARangeTakes) {
   OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   plan.passes[1].fills = {{.size_bytes = 2'000'000'000}};
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   EXPECT_NEAR(pace.Seconds(plan, {0, 0, 0}, {2, 0, 0}), 3, 1e-9);
   EXPECT_NEAR(pace.Seconds(plan, {0, 1, 50}, {1, 0, 0}), 0.125, 1e-9);
   EXPECT_NEAR(pace.Seconds(plan, {0, 1, 50}, {1, 0, 10}), 2.15, 1e-9);
@@ -88,7 +89,7 @@ TEST(Pace, AddsUpWhatARangeTakes) {
 
 TEST(Pace, KnowsWhatItHasMeasured) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
-  Pace pace(OperatorDesc(), plan);
+  Pace pace(Program(), plan);
   EXPECT_FALSE(pace.IsMeasured(plan, {0, 0, 0}, {0, 0, 1}));
   pace.Learn(plan, {0, 0, 0}, {0, 0, 1}, 1);
   EXPECT_TRUE(pace.IsMeasured(plan, {0, 0, 0}, {1, 1, 0}));
@@ -99,7 +100,7 @@ TEST(Pace, KnowsWhatItHasMeasured) {
 
 TEST(Pace, DoesNotLearnInterruptionsOfSmallWork) {
   const OperatorPlan plan = Plan(1, 1, 64 << 10);
-  Pace pace(OperatorDesc(), plan);
+  Pace pace(Program(), plan);
   const double expected = pace.GroupSeconds(0);
   pace.Learn(plan, {0, 0, 0}, {2, 0, 0}, 1000);
   EXPECT_DOUBLE_EQ(pace.GroupSeconds(0), expected);
@@ -109,7 +110,7 @@ TEST(Pace, DoesNotLearnInterruptionsOfSmallWork) {
 
 TEST(Advance, TakesEverythingThatFits) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   EXPECT_EQ(Cuts(plan, pace, kPlenty), (std::vector<PlanCursor>{{2, 0, 0}}));
   EXPECT_EQ(Cuts(plan, pace, {.dispatches = 3, .seconds = 1e9}),
             (std::vector<PlanCursor>{{1, 1, 0}, {2, 0, 0}}));
@@ -121,7 +122,7 @@ TEST(Advance, TakesEverythingThatFits) {
 TEST(Advance, TakesFromTheRoomWhatItNeeds) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
   SubmissionRoom room = kPlenty;
-  Advance(plan, Pace(OperatorDesc(), plan), {0, 1, 50}, room);
+  Advance(plan, Pace(Program(), plan), {0, 1, 50}, room);
   EXPECT_EQ(room.dispatches, kPlenty.dispatches - 3);
   EXPECT_NEAR(kPlenty.seconds - room.seconds, 0.625, 1e-6);
 }
@@ -130,14 +131,14 @@ TEST(Advance, AlwaysAdvances) {
   OperatorPlan plan = Plan(3, 1, 64 * kMebibyte);
   plan.passes[1].fills = {{.size_bytes = uint64_t{1} << 40}};
   plan.passes.push_back({.fills = {{.size_bytes = uint64_t{1} << 40}}});
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 1e-9}).size(), 12);
 }
 
 // The last row of a large grid may extend beyond the groups of the kernel, into the next part.
 TEST(Advance, CutsLargeGridsAtWholeRows) {
   const OperatorPlan plan = Plan(32768, 10, 64 * kMebibyte);
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   const double row = pace.GroupSeconds(0) * 32768;
   EXPECT_EQ(Cuts(plan, pace, {.dispatches = 1, .seconds = 3.5 * row})[0],
             (PlanCursor{0, 0, 98304}));
@@ -148,7 +149,7 @@ TEST(Advance, CutsLargeGridsAtWholeRows) {
 
 TEST(ForEachDispatch, SeesEveryGroupOfEveryPartOnce) {
   const OperatorPlan plan = Plan(100, 1, 64 * kMebibyte);
-  const Pace pace(OperatorDesc(), plan);
+  const Pace pace(Program(), plan);
   uint32_t groups = 0;
   PlanCursor begin;
   for (const PlanCursor& end : Cuts(plan, pace, {.dispatches = 1000, .seconds = 0.3})) {

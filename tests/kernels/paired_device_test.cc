@@ -21,6 +21,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/server/gated_device.h"
+#include "tests/support/programs.h"
 #include "tests/support/test_devices.h"
 
 namespace opmill {
@@ -79,7 +80,7 @@ class PairedDeviceTest : public ::testing::Test {
   }
 
   // The run's end is what Wait answers.
-  void Start(const std::shared_ptr<const CompiledOperator>& compiled, const Bindings& bindings) {
+  void Start(const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings) {
     pair_->Run(compiled, bindings, stop_.get_token(), [this](absl::StatusOr<RunStatistics> result) {
       const std::lock_guard lock(mutex_);
       result_ = std::move(result);
@@ -114,6 +115,29 @@ TEST_F(PairedDeviceTest, ComputesOnTheFirst) {
   EXPECT_EQ(bindings.outputs[0]->bytes()[0], std::byte{1});
   EXPECT_EQ(pair_->counters().standby_runs, 0);
   EXPECT_EQ(pair_->counters().small_runs, 0);
+}
+
+TEST_F(PairedDeviceTest, HasNoIncrementalRuns) {
+  const OperatorDesc maxima = MaxOfRows(kRows);
+  EXPECT_GT((*CreateCpuDevice()->Compile(maxima))->cost().incremental_bytes, 0u);
+  EXPECT_EQ((*pair_->Compile(maxima))->cost().incremental_bytes, 0u);
+  EXPECT_EQ(pair_->info().min_incremental_bytes, UINT64_MAX);
+}
+
+TEST_F(PairedDeviceTest, RunsProgramsOfSeveralNodesOnTheStandby) {
+  ProgramBuilder builder;
+  const TensorDesc input = {DataType::kFloat32, {kRows, kColumns}, {}};
+  const uint32_t maxima = builder.Add(MaxOfRows(kRows), {builder.Input(input)})[0];
+  const ReduceDesc all = {
+      .function = ReduceFunction::kMax, .input = builder.tensor(maxima), .axes = {0}};
+  builder.Return(builder.Add(all, {maxima})[0]);
+  available_->store(false);
+  Bindings bindings = Bind(*pair_, kRows);
+  bindings.outputs = {*pair_->Allocate(sizeof(float), BufferUse::kOutput)};
+  Start(*pair_->Compile(builder.program()), bindings);
+  EXPECT_EQ(Wait(), absl::OkStatus());
+  const std::vector<float> values = Values(kRows);
+  EXPECT_EQ(Floats(*bindings.outputs[0])[0], *std::max_element(values.begin(), values.end()));
 }
 
 TEST_F(PairedDeviceTest, RunsAgainWhatTheLossEnded) {

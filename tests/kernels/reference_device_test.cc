@@ -26,7 +26,7 @@ class ReferenceDeviceTest : public ::testing::Test {
  protected:
   void Create(const ReferenceDeviceOptions& options) { device_ = CreateReferenceDevice(options); }
 
-  std::shared_ptr<const CompiledOperator> Compile(uint32_t size) {
+  std::shared_ptr<const CompiledProgram> Compile(uint32_t size) {
     const TensorDesc input = {DataType::kUint32, {size}, {}};
     const OperatorDesc desc =
         Validate(ReduceDesc{ReduceFunction::kSum, input, std::nullopt, {0}}).value();
@@ -196,8 +196,9 @@ TEST_F(ReferenceDeviceTest, RefusesARunWithoutBuffers) {
   Create({});
   Bindings bindings = Bind(1, 7);
   bindings.outputs[0] = nullptr;
-  const std::pair<Bindings, std::string> kCases[] = {{{}, "reduce has 1 inputs, but 0 are given."},
-                                                     {bindings, "The run lacks a buffer."}};
+  const std::pair<Bindings, std::string> kCases[] = {
+      {{}, "The program has 1 inputs, but 0 are given."},
+      {bindings, "outputs[0] has 0 bytes, and needs 4."}};
   for (const auto& [incomplete, sentence] : kCases) {
     const absl::Status status = device_->RunAndWait(Compile(1), incomplete).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

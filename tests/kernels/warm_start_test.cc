@@ -105,7 +105,7 @@ class WarmStart : public ::testing::Test {
 };
 
 TEST_F(WarmStart, CompilesOnceForConcurrentCallers) {
-  std::vector<std::shared_ptr<const CompiledOperator>> answers(32);
+  std::vector<std::shared_ptr<const CompiledProgram>> answers(32);
   std::vector<std::thread> callers;
   for (auto& answer : answers) {
     callers.emplace_back([this, &answer] {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,10 +18,42 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Counts how often the processor's device compiles.
+class CountingCpu : public Device {
+ public:
+  explicit CountingCpu(std::unique_ptr<Device> cpu) : cpu_(std::move(cpu)) {}
+
+  int compiled() const { return compiled_; }
+
+  const DeviceInfo& info() const override { return cpu_->info(); }
+  DeviceCounters counters() const override { return cpu_->counters(); }
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+    ++compiled_;
+    return cpu_->Compile(program);
+  }
+  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
+                                                       BufferUse use) override {
+    return cpu_->Allocate(size_bytes, use);
+  }
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
+           std::stop_token abandoned, RunCallback done) override {
+    cpu_->Run(std::move(compiled), std::move(bindings), std::move(abandoned), std::move(done));
+  }
+  absl::StatusOr<std::unique_ptr<IncrementalRun>> BeginIncremental(
+      const std::shared_ptr<const CompiledProgram>& compiled, const Bindings& bindings) override {
+    return cpu_->BeginIncremental(compiled, bindings);
+  }
+
+ private:
+  const std::unique_ptr<Device> cpu_;
+  int compiled_ = 0;
+};
+
 class IncrementalExecutorTest : public ExecutorTest {
  protected:
   static constexpr uint32_t kCount = 1'000'000;
   static constexpr uint64_t kBytes = uint64_t{kCount} * sizeof(float);
+  static inline const Limits kLimits = {.max_bytes_in_flight = 1 << 23, .max_queued = 1};
 
   void SetUp() override { Use({.threads = 1, .min_incremental_bytes = kBytes}); }
   void TearDown() override {
@@ -29,10 +62,12 @@ class IncrementalExecutorTest : public ExecutorTest {
     EXPECT_EQ(cpu_->counters().buffer_bytes_in_use, 0u);
   }
 
-  void Use(const CpuDeviceOptions& options,
-           const Limits& limits = {.max_bytes_in_flight = 1 << 23, .max_queued = 1}) {
+  void Use(const CpuDeviceOptions& options, const Limits& limits = kLimits) {
+    Use(CreateCpuDevice(options), limits);
+  }
+  void Use(std::unique_ptr<Device> device, const Limits& limits) {
     executor_.reset();
-    cpu_ = CreateCpuDevice(options);
+    cpu_ = std::move(device);
     statistics_ = std::make_unique<Statistics>();
     cache_ = OperatorCache::Create(*cpu_, {});
     executor_ = std::make_unique<Executor>(*cpu_, *cache_, *statistics_, limits);
@@ -46,6 +81,10 @@ class IncrementalExecutorTest : public ExecutorTest {
         execution,
         {.offset = from * sizeof(float), .data = Payload(&slices, 0, 0, slices[0].size())},
         "chunks[0]");
+  }
+
+  uint64_t IncrementalBytes(const OperatorDesc& desc) {
+    return (*cpu_->Compile(desc))->cost().incremental_bytes;
   }
 
   static float ResultOf(const Execution& execution) {
@@ -82,6 +121,27 @@ TEST_F(IncrementalExecutorTest, ComputesWhileTheInputArrivesAndKeepsNoneOfIt) {
   EXPECT_EQ(cpu_->counters().runs, 1u);
 }
 
+TEST_F(IncrementalExecutorTest, PlansAnOperatorOnlyUntilItIsCached) {
+  auto counting = std::make_unique<CountingCpu>(
+      CreateCpuDevice({.threads = 1, .min_incremental_bytes = kBytes}));
+  const CountingCpu& device = *counting;
+  Use(std::move(counting), kLimits);
+  int first = 0;
+  for (int i = 0; i < 5; ++i) {
+    Caller caller;
+    const auto execution = Begin(caller, SumOf(kCount));
+    EXPECT_LT(executor_->memory().used(), kBytes / 50);
+    SendOnes(execution, 0, kCount);
+    EXPECT_EQ(ResultOf(*execution), kCount);
+    executor_->Finish(execution);
+    if (i == 0) first = device.compiled();
+  }
+  EXPECT_EQ(device.compiled(), first);
+  EXPECT_EQ(cache_->statistics().misses, 1u);
+  EXPECT_EQ(cache_->statistics().hits, 4u);
+  ExpectIdle();
+}
+
 TEST_F(IncrementalExecutorTest, TakesMoreInputThanTheBudgetHasRoomFor) {
   Caller callers[5];
   std::vector<std::shared_ptr<Execution>> executions;
@@ -95,7 +155,7 @@ TEST_F(IncrementalExecutorTest, TakesMoreInputThanTheBudgetHasRoomFor) {
 }
 
 TEST_F(IncrementalExecutorTest, TakesAnInputThatIsLargerThanTheBudget) {
-  const uint64_t held = cpu_->IncrementalBytes(SumOf(kCount)) + sizeof(float);
+  const uint64_t held = IncrementalBytes(SumOf(kCount)) + sizeof(float);
   Use({.threads = 1, .min_incremental_bytes = kBytes},
       {.max_bytes_in_flight = held, .caller = {.bytes = held}});
   Caller caller;
@@ -172,7 +232,7 @@ TEST_F(IncrementalExecutorTest, SaysThatThereIsNoMemoryForTheOutput) {
   const OperatorDesc maxima = *Validate(ReduceDesc{.function = ReduceFunction::kMax,
                                                    .input = {DataType::kFloat32, {2, kCount / 2}},
                                                    .axes = {1}});
-  const uint64_t bytes = cpu_->IncrementalBytes(maxima);
+  const uint64_t bytes = IncrementalBytes(maxima);
   ASSERT_GT(bytes, 0u);
   Use({.threads = 1, .max_buffer_bytes = bytes + 4, .min_incremental_bytes = kBytes});
   Caller caller;

@@ -23,12 +23,12 @@ namespace opmill {
 
 class GatedDevice final : public Device {
  public:
-  class Compiled final : public CompiledOperator {
+  class Compiled final : public CompiledProgram {
    public:
-    explicit Compiled(OperatorDesc desc) : CompiledOperator(std::move(desc), {}) {}
+    explicit Compiled(Program program) : CompiledProgram(std::move(program), {}) {}
   };
   struct PendingRun {
-    std::shared_ptr<const CompiledOperator> compiled;
+    std::shared_ptr<const CompiledProgram> compiled;
     Bindings bindings;
     std::stop_token abandoned;
     RunCallback done;
@@ -37,8 +37,7 @@ class GatedDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   DeviceCounters counters() const override { return {}; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledOperator>> Compile(
-      const OperatorDesc& desc) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
     std::unique_lock lock(mutex_);
     ++compiling_;
     changed_.notify_all();
@@ -47,7 +46,7 @@ class GatedDevice final : public Device {
     ++compiled_;
     changed_.notify_all();
     if (!compile_status_.ok()) return compile_status_;
-    return std::make_shared<const Compiled>(desc);
+    return std::make_shared<const Compiled>(program);
   }
 
   absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
@@ -62,7 +61,7 @@ class GatedDevice final : public Device {
     return std::make_shared<Buffer>(size_bytes);
   }
 
-  void Run(std::shared_ptr<const CompiledOperator> compiled, Bindings bindings,
+  void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     const std::lock_guard lock(mutex_);
     runs_.push_back(

@@ -22,18 +22,20 @@ constexpr double kZeroBytesPerSecond = 1e9;  // for fills; lavapipe reaches 25e9
 constexpr uint32_t kGroupColumns = 32768;
 constexpr uint32_t kMaxGroupColumns = 65535;
 
-// The bytes that the operator reads, writes and keeps in scratch. A broadcast input has few bytes
-// but much work, so its elements count.
-double WorkBytes(const OperatorDesc& desc, const OperatorPlan& plan) {
-  const absl::Span<const TensorDesc> inputs = desc.inputs;
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < plan.input_bytes.size(); ++i) {
-    const uint64_t work =
-        i < inputs.size() ? ElementCount(inputs[i]) * ElementBytes(inputs[i].data_type) : 0;
-    bytes += std::max(plan.input_bytes[i], work);
-  }
+// The bytes that the program reads, writes and keeps in scratch. A broadcast input has few bytes
+// but much work, so its elements count. Intermediates count although they share scratch.
+double WorkBytes(const Program& program, const OperatorPlan& plan) {
+  uint64_t bytes = plan.scratch_bytes;
+  for (const uint64_t input_bytes : plan.input_bytes) bytes += input_bytes;
   for (const uint64_t output_bytes : plan.output_bytes) bytes += output_bytes;
-  return static_cast<double>(bytes + plan.scratch_bytes);
+  for (const uint64_t size : RequiredBytes(program, ValueKind::kIntermediate)) bytes += size;
+  for (const ProgramNode& node : program.nodes) {
+    for (const TensorDesc& input : node.desc.inputs) {
+      const uint64_t work = ElementCount(input) * ElementBytes(input.data_type);
+      bytes += work - std::min(work, RequiredBytes(input));
+    }
+  }
+  return static_cast<double>(bytes);
 }
 
 double FillSeconds(const Pass& pass) {
@@ -52,7 +54,7 @@ uint32_t GroupsFor(double seconds, double group_seconds, uint32_t most) {
 
 }  // namespace
 
-Pace::Pace(const OperatorDesc& desc, const OperatorPlan& plan)
+Pace::Pace(const Program& program, const OperatorPlan& plan)
     : most_seconds_(plan.kernels.size()),
       seconds_(plan.kernels.size()),
       measured_(plan.kernels.size()) {
@@ -70,7 +72,7 @@ Pace::Pace(const OperatorDesc& desc, const OperatorPlan& plan)
       }
     }
   }
-  const double seconds = WorkBytes(desc, plan) / kUnmeasuredBytesPerSecond;
+  const double seconds = WorkBytes(program, plan) / kUnmeasuredBytesPerSecond;
   for (size_t k = 0; k < seconds_.size(); ++k) {
     const Count& own = of_kernel[k];
     const double share = std::max(own.dispatches / std::max(all.dispatches, 1.0),

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/descriptor/operator_desc.h"
 #include "kernels/plan/plan.h"
+#include "kernels/program/program.h"
 
 namespace opmill {
 
@@ -29,12 +29,12 @@ inline uint32_t GroupsOf(const Dispatch& dispatch) {
 }
 
 // Estimates how long a group of each kernel takes. Before the first measurement, it assumes that
-// the device processes 64 MiB of the operator's data per second, with an upper limit for groups of
+// the device processes 64 MiB of the program's data per second, with an upper limit for groups of
 // little work. A kernel's share is that of its dispatches or that of its groups, the larger one:
 // some kernels have few groups that take long beside another's many. Thread-safe.
 class Pace {
  public:
-  Pace(const OperatorDesc& desc, const OperatorPlan& plan);
+  Pace(const Program& program, const OperatorPlan& plan);
 
   double GroupSeconds(uint32_t kernel) const {
     return seconds_[kernel].load(std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/d3d12/compiled_operator.h"
+#include "kernels/d3d12/compiled_program.h"
 #include "kernels/d3d12/memory/buffer_pool.h"
 #include "kernels/d3d12/memory/host_buffer.h"
 #include "kernels/d3d12/queue/planned_run.h"
@@ -16,7 +16,7 @@
 namespace opmill {
 
 struct QueuedRun : PlannedRun {
-  std::shared_ptr<const D3D12CompiledOperator> compiled;
+  std::shared_ptr<const D3D12CompiledProgram> compiled;
   std::vector<std::shared_ptr<D3D12HostBuffer>> inputs;
   std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
   Device::RunCallback done;

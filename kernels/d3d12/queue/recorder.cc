@@ -99,17 +99,16 @@ Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_si
 
 uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   size_t levels = 0;
-  bool continues = false;
   for (const RunPart& part : parts) {
     levels = std::max(levels, LevelsOf(part));
-    continues |= !part.is_first();
+    continues_ |= !part.is_first();
   }
   const std::vector<Cohort> cohorts = FormCohorts(parts);
   Upload(parts);
   RecordTimestamp(memory_.first_timestamp);
   for (size_t level = 0; level < levels; ++level) {
     if (level > 0) RecordFills(parts, level);
-    PrepareLevel(parts, level, continues);
+    PrepareLevel(parts, level);
     RecordDispatches(cohorts, level);
   }
   RecordTimestamp(memory_.first_timestamp + 1);
@@ -232,11 +231,11 @@ void Recorder::FindUses(absl::Span<const RunPart> parts, size_t level) {
 
 // A transition for each resource that is used otherwise than before, and one barrier for those that
 // kernels write again.
-void Recorder::PrepareLevel(absl::Span<const RunPart> parts, size_t level, bool continues) {
+void Recorder::PrepareLevel(absl::Span<const RunPart> parts, size_t level) {
   constexpr D3D12_RESOURCE_STATES kRead = D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE;
   constexpr D3D12_RESOURCE_STATES kWritten = D3D12_RESOURCE_STATE_UNORDERED_ACCESS;
   FindUses(parts, level);
-  bool follows_writes = level == 0 && continues;
+  bool follows_writes = level == 0 && continues_;
   for (const Tracked& tracked : tracked_) {
     follows_writes |= tracked.is_written && tracked.state == kWritten && tracked.was_used;
   }
@@ -269,7 +268,7 @@ void Recorder::RecordDispatches(absl::Span<const Cohort> cohorts, size_t level) 
 }
 
 void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32_t end_group) {
-  const D3D12CompiledOperator& compiled = *RunOf(cohort.part).compiled;
+  const D3D12CompiledProgram& compiled = *RunOf(cohort.part).compiled;
   const Dispatch& dispatch = compiled.plan().passes[at.pass].dispatches[at.dispatch];
   const size_t count = cohort.runs.size();
   std::array<Instance, OPMILL_MAX_INSTANCES> instances = {};
@@ -358,7 +357,7 @@ Recorder::Tracked& Recorder::Track(ID3D12Resource* resource) {
 void Recorder::Require(ID3D12Resource* resource, D3D12_RESOURCE_STATES state) {
   Tracked& tracked = Track(resource);
   if (tracked.state == state) return;
-  if (tracked.state == D3D12_RESOURCE_STATE_COMMON) {
+  if (tracked.state == D3D12_RESOURCE_STATE_COMMON && !continues_) {
     tracked.state = state;
     return;
   }

@@ -52,7 +52,8 @@ class Recorder {
  private:
   // A resource that kernels write or that is a copy target. Other resources stay in the state to
   // which reading promotes them. The first use of a tracked resource in a list needs no barrier
-  // either: buffers are promoted from the common state, and decay to it at the end of the list.
+  // either: buffers are promoted from the common state, and decay to it at the end of the list. If
+  // the list continues a run, the list before may still use the resource, so it gets one.
   struct Tracked {
     ID3D12Resource* resource = nullptr;
     D3D12_RESOURCE_STATES state = D3D12_RESOURCE_STATE_COMMON;
@@ -73,7 +74,7 @@ class Recorder {
   void FindNewConstants(absl::Span<const RunPart> parts);
   void RecordFills(absl::Span<const RunPart> parts, size_t level);
   // Makes what earlier levels have written visible to the kernels of this one.
-  void PrepareLevel(absl::Span<const RunPart> parts, size_t level, bool continues);
+  void PrepareLevel(absl::Span<const RunPart> parts, size_t level);
   void RecordTimestamp(uint32_t index);
   void FindUses(absl::Span<const RunPart> parts, size_t level);
   void RecordDispatches(absl::Span<const Cohort> cohorts, size_t level);
@@ -92,6 +93,7 @@ class Recorder {
   const RecordingMemory memory_;
   uint32_t next_table_;
   uint32_t next_more_reads_;
+  bool continues_ = false;                   // what an earlier list has begun
   uint64_t constants_used_ = 0;              // bytes
   ID3D12PipelineState* pipeline_ = nullptr;  // the last one set in the list
   std::vector<Tracked> tracked_;

@@ -291,7 +291,7 @@ void Submission::Measure(const InFlight& in_flight, Clock::time_point now) {
   std::atomic<int64_t>& longest = counters_.longest_submission_nanoseconds;
   longest = std::max(longest.load(std::memory_order_relaxed), nanoseconds);
 
-  const D3D12CompiledOperator& compiled = *RunOf(batch.parts[0]).compiled;
+  const D3D12CompiledProgram& compiled = *RunOf(batch.parts[0]).compiled;
   for (const RunPart& part : batch.parts) {
     if (RunOf(part).compiled.get() != &compiled) return;  // who knows which of them took the time
   }

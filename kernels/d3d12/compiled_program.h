@@ -1,6 +1,6 @@
-// A compiled operator with its objects on the device.
-#ifndef OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
-#define OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
+// A compiled program with its objects on the device.
+#ifndef OPMILL_KERNELS_D3D12_COMPILED_PROGRAM_H_
+#define OPMILL_KERNELS_D3D12_COMPILED_PROGRAM_H_
 
 #include <cstdint>
 #include <memory>
@@ -18,11 +18,11 @@
 
 namespace opmill {
 
-class D3D12CompiledOperator : public CompiledOperator {
+class D3D12CompiledProgram : public CompiledProgram {
  public:
   // Returns Internal if a view of the plan exceeds its buffer, or a grid exceeds Direct3D's limits.
-  static absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> Create(
-      const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
+  static absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> Create(
+      const Program& program, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
       uint64_t generation);
 
   const OperatorPlan& plan() const { return plan_; }
@@ -35,7 +35,7 @@ class D3D12CompiledOperator : public CompiledOperator {
   ConstantsView constants(size_t pass, size_t dispatch) const;
 
  private:
-  D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan, uint64_t generation);
+  D3D12CompiledProgram(const Program& program, OperatorPlan plan, uint64_t generation);
 
   const OperatorPlan plan_;
   const uint64_t generation_;
@@ -49,4 +49,4 @@ class D3D12CompiledOperator : public CompiledOperator {
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_D3D12_COMPILED_OPERATOR_H_
+#endif  // OPMILL_KERNELS_D3D12_COMPILED_PROGRAM_H_

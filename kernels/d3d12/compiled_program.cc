@@ -1,4 +1,4 @@
-#include "kernels/d3d12/compiled_operator.h"
+#include "kernels/d3d12/compiled_program.h"
 
 #include <algorithm>
 #include <cstring>
@@ -82,19 +82,19 @@ absl::Status CheckPlan(const OperatorPlan& plan) {
 
 }  // namespace
 
-D3D12CompiledOperator::D3D12CompiledOperator(OperatorDesc desc, OperatorPlan plan,
-                                             uint64_t generation)
-    : CompiledOperator(std::move(desc), CostOf(plan)),
+D3D12CompiledProgram::D3D12CompiledProgram(const Program& program, OperatorPlan plan,
+                                           uint64_t generation)
+    : CompiledProgram(program, CostOf(plan)),
       plan_(std::move(plan)),
       generation_(generation),
-      pace_(this->desc(), plan_) {}
+      pace_(program, plan_) {}
 
-absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperator::Create(
-    const OperatorDesc& desc, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
+absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> D3D12CompiledProgram::Create(
+    const Program& program, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
     uint64_t generation) {
   RETURN_IF_ERROR(CheckPlan(plan));
-  std::shared_ptr<D3D12CompiledOperator> compiled(
-      new D3D12CompiledOperator(desc, std::move(plan), generation));
+  std::shared_ptr<D3D12CompiledProgram> compiled(
+      new D3D12CompiledProgram(program, std::move(plan), generation));
   for (const KernelPermutation& kernel : compiled->plan().kernels) {
     ASSIGN_OR_RETURN(PipelineCache::Pipeline pipeline, pipelines.Get(kernel));
     compiled->pipelines_.push_back(std::move(pipeline));
@@ -121,7 +121,7 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledOperator>> D3D12CompiledOperat
   return compiled;
 }
 
-ConstantsView D3D12CompiledOperator::constants(size_t pass, size_t dispatch) const {
+ConstantsView D3D12CompiledProgram::constants(size_t pass, size_t dispatch) const {
   return {.address = constants_address_ + (first_dispatch_[pass] + dispatch) * kConstantsStride,
           .size_bytes = kConstantsStride};
 }

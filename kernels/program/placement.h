@@ -1,0 +1,36 @@
+// Where the values of a program and the scratch of its nodes are in memory: a pure function.
+#ifndef OPMILL_KERNELS_PROGRAM_PLACEMENT_H_
+#define OPMILL_KERNELS_PROGRAM_PLACEMENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernels/program/program.h"
+
+namespace opmill {
+
+inline constexpr uint64_t kPlacementAlignment = 256;  // what every device's buffers have
+
+struct ValuePlace {
+  ValueKind kind = ValueKind::kInput;
+  uint32_t index = 0;         // of an input or output: among the values of its kind
+  uint64_t offset_bytes = 0;  // of an intermediate: in the arena
+};
+
+// Intermediates and scratch share one arena. What is needed at the same time does not overlap: an
+// intermediate from the node that writes it to the last one that reads it, scratch during its node.
+struct ProgramPlaces {
+  std::vector<ValuePlace> values;
+  std::vector<uint64_t> scratch_offsets;  // of each node, in the arena
+  uint64_t arena_bytes = 0;
+};
+
+// `program` must have passed Validate. Intermediates take whole multiples of the alignment, so that
+// kernels may read and write whole vectors.
+ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_PROGRAM_PLACEMENT_H_

@@ -1,0 +1,81 @@
+// Operators that a device computes in one run: what one writes, later ones read. A pure value. An
+// operator is a program of one node.
+#ifndef OPMILL_KERNELS_PROGRAM_PROGRAM_H_
+#define OPMILL_KERNELS_PROGRAM_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/descriptor/feature_levels.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/tensor.h"
+
+namespace opmill {
+
+enum class ValueKind : uint32_t {
+  kInput,         // the caller binds it
+  kOutput,        // the caller gets it; later nodes may read it too
+  kIntermediate,  // exists only during a run
+};
+
+// A tensor of a program.
+struct ProgramValue {
+  ValueKind kind = ValueKind::kIntermediate;
+  TensorDesc tensor;
+
+  friend bool operator==(const ProgramValue&, const ProgramValue&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ProgramValue& v) {
+    return H::combine(std::move(h), v.kind, v.tensor);
+  }
+};
+
+// An operator of a program. The lists hold the index of the value that each of its tensors is.
+// Optional tensors that the descriptor leaves out have none.
+struct ProgramNode {
+  OperatorDesc desc;
+  std::vector<uint32_t> inputs;
+  std::vector<uint32_t> outputs;
+
+  friend bool operator==(const ProgramNode&, const ProgramNode&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ProgramNode& n) {
+    return H::combine(std::move(h), n.desc, n.inputs, n.outputs);
+  }
+};
+
+// Nodes are in the order of their computation. The inputs and outputs of a run are the values of
+// these kinds, in their order.
+struct Program {
+  std::vector<ProgramValue> values;
+  std::vector<ProgramNode> nodes;
+
+  friend bool operator==(const Program&, const Program&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Program& p) {
+    return H::combine(std::move(h), p.values, p.nodes);
+  }
+};
+
+// The program that computes this validated operator alone.
+Program ProgramOf(OperatorDesc desc);
+// The operator, if the program is ProgramOf it; otherwise null.
+const OperatorDesc* OperatorOf(const Program& program);
+
+// Validates the nodes, and that each value is written once, before it is read, by tensors equal to
+// its own. Errors are those of Validate for descriptors; fields are "values[2].tensor.sizes[0]",
+// "nodes[1].inputs[0]", "nodes[1].desc.axes[0]".
+absl::StatusOr<Program> Validate(Program program, FeatureLevel level = kNewestFeatureLevel);
+
+// RequiredBytes of the values of that kind, in their order.
+std::vector<uint64_t> RequiredBytes(const Program& program, ValueKind kind);
+
+// One line. For a program of one operator, the descriptor's text.
+std::string ToString(const Program& program);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_PROGRAM_PROGRAM_H_

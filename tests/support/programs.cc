@@ -1,0 +1,76 @@
+#include "tests/support/programs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "kernels/base/errors.h"
+#include "kernels/descriptor/validate.h"
+
+namespace opmill {
+
+std::vector<uint32_t> ProgramBuilder::Add(const OperatorDesc& desc, std::vector<uint32_t> inputs) {
+  OperatorDesc validated = Validate(desc).value();
+  std::vector<uint32_t> outputs;
+  for (const TensorDesc& output : OutputsOf(validated)) {
+    outputs.push_back(Value(ValueKind::kIntermediate, output));
+  }
+  program_.nodes.push_back({std::move(validated), std::move(inputs), outputs});
+  return outputs;
+}
+
+absl::StatusOr<Bindings> BindProgram(Device& device, const Program& program,
+                                     const std::vector<TensorBytes>& inputs) {
+  Bindings bindings;
+  for (const TensorBytes& input : inputs) {
+    ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
+                     device.Allocate(input.size(), BufferUse::kInput));
+    std::memcpy(bindings.inputs.back()->bytes().data(), input.data(), input.size());
+  }
+  for (const uint64_t size : RequiredBytes(program, ValueKind::kOutput)) {
+    ASSIGN_OR_RETURN(bindings.outputs.emplace_back(), device.Allocate(size, BufferUse::kOutput));
+    std::memset(bindings.outputs.back()->bytes().data(), 0xA5, size);
+  }
+  return bindings;
+}
+
+std::vector<TensorBytes> OutputBytes(const Program& program, const Bindings& bindings) {
+  std::vector<TensorBytes> outputs;
+  for (const uint64_t size : RequiredBytes(program, ValueKind::kOutput)) {
+    const std::byte* const bytes = bindings.outputs[outputs.size()]->bytes().data();
+    outputs.emplace_back(bytes, bytes + size);
+  }
+  return outputs;
+}
+
+absl::StatusOr<std::vector<TensorBytes>> RunProgram(Device& device, const Program& program,
+                                                    const std::vector<TensorBytes>& inputs) {
+  ASSIGN_OR_RETURN(const Program validated, Validate(program));
+  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
+  ASSIGN_OR_RETURN(const Bindings bindings, BindProgram(device, validated, inputs));
+  RETURN_IF_ERROR(device.RunAndWait(std::move(compiled), bindings).status());
+  return OutputBytes(validated, bindings);
+}
+
+absl::StatusOr<std::vector<TensorBytes>> RunNodeByNode(Device& device, const Program& program,
+                                                       const std::vector<TensorBytes>& inputs) {
+  std::vector<TensorBytes> values(program.values.size());
+  auto input = inputs.begin();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (program.values[i].kind == ValueKind::kInput) values[i] = *input++;
+  }
+  for (const ProgramNode& node : program.nodes) {
+    std::vector<TensorBytes> read;
+    for (const uint32_t value : node.inputs) read.push_back(values[value]);
+    ASSIGN_OR_RETURN(std::vector<TensorBytes> written,
+                     RunProgram(device, ProgramOf(node.desc), read));
+    for (size_t i = 0; i < written.size(); ++i) values[node.outputs[i]] = std::move(written[i]);
+  }
+  std::vector<TensorBytes> outputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (program.values[i].kind == ValueKind::kOutput) outputs.push_back(std::move(values[i]));
+  }
+  return outputs;
+}
+
+}  // namespace opmill

@@ -13,6 +13,7 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "tests/conformance/verdict.h"
+#include "tests/support/macro_pairs.h"
 
 namespace opmill {
 namespace {
@@ -27,7 +28,11 @@ std::vector<std::byte> BytesOf(HostBuffer& buffer) {
 
 bool KernelCover::Chooses(const OperatorPlan& plan) {
   bool is_new = false;
-  for (const KernelPermutation& kernel : plan.kernels) is_new |= kernels_.insert(kernel).second;
+  for (const KernelPermutation& kernel : plan.kernels) {
+    if (!kernels_.insert(kernel).second) continue;
+    is_new |= share_ > 0;
+    for (std::string& pair : MacroPairs(kernel)) is_new |= pairs_.insert(std::move(pair)).second;
+  }
   return is_new || (share_ > 0 && turn_++ % share_ == 0);
 }
 

@@ -20,20 +20,22 @@
 
 namespace opmill {
 
-// Chooses few of many cases, which together use every kernel.
+// Chooses few of many cases.
 class KernelCover {
  public:
-  // Of the cases that add no kernel, those with the numbers `first`, `first` + `share` and so on
-  // are chosen too; none if `share` is 0. `first` is smaller than `share`.
-  explicit KernelCover(uint64_t share = 0, uint64_t first = 0)
-      : share_(share), turn_(share - first) {}
+  // Together they have every pair of macro values that a kernel has (MacroPairs).
+  KernelCover() = default;
+  // Together they use every kernel. Of the cases that add none, those with the numbers `first`,
+  // `first` + `share` and so on are chosen too. `first` is smaller than `share`.
+  KernelCover(uint64_t share, uint64_t first) : share_(share), turn_(share - first) {}
 
   bool Chooses(const OperatorPlan& plan);
 
  private:
-  const uint64_t share_;
-  uint64_t turn_;
+  uint64_t share_ = 0;
+  uint64_t turn_ = 0;
   absl::flat_hash_set<KernelPermutation> kernels_;
+  absl::flat_hash_set<std::string> pairs_;
 };
 
 // A mismatch is a GoogleTest failure that names the line to reproduce it. After kMostFailures,

@@ -1,9 +1,10 @@
 // Compares every operator, function and type with the reference.
 //
 //   conformance_test                             the named cases, and those of the tables that
-//                                                together use every kernel. OPMILL_CONFORMANCE=3/16
-//                                                adds one in 16 of the others, from number 3 on;
-//                                                OPMILL_CONFORMANCE=full runs all
+//                                                together have every pair of macro values.
+//                                                OPMILL_CONFORMANCE=3/16: those that use every
+//                                                kernel, and one in 16 of the others, from number 3
+//                                                on; OPMILL_CONFORMANCE=full: all
 //   conformance_test --share 4                   of the systematic table, one in four cases
 //   conformance_test --share 4 --only argmax     of those, the cases whose line contains this text
 //   conformance_test --case '<line>'             one case, as printed by a failure
@@ -106,7 +107,7 @@ void RunOneLine(Device& device, const std::string& line) {
 // OPMILL_CONFORMANCE: all cases, or those that a cover chooses.
 struct Extent {
   bool is_full = false;
-  uint64_t share = 0;  // of KernelCover
+  uint64_t share = 0;  // of KernelCover; 0: it covers pairs
   uint64_t first = 0;
 };
 
@@ -132,7 +133,8 @@ Extent& extent() {
 // What chooses cases of the tables; null if all run. The tests of this process share it. The cpu
 // device needs none: it compiles nothing, and all its cases take a minute.
 KernelCover* Cover() {
-  static KernelCover cover(extent().share, extent().first);
+  static KernelCover cover =
+      extent().share == 0 ? KernelCover() : KernelCover(extent().share, extent().first);
   const bool is_part = flags().share > 1 || !flags().shader_cache.empty();
   return extent().is_full || is_part || flags().device == "Cpu" ? nullptr : &cover;
 }

@@ -20,6 +20,7 @@
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/conformance_runner.h"
+#include "tests/support/macro_pairs.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {
@@ -95,25 +96,33 @@ TEST_F(SystematicTable, HasMoreThanTwentyThousandCasesEachOnce) {
   EXPECT_EQ(lines.size(), cases().size());
 }
 
-TEST_F(SystematicTable, HasACoverOfFewCasesThatUsesEveryKernel) {
-  std::set<std::string> kernels, covered;
-  KernelCover cover;
-  size_t chosen = 0;
+TEST_F(SystematicTable, HasCoversOfFewCases) {
+  std::set<std::string> kernels, covered, pairs, covered_pairs;
+  KernelCover cover(1'000'000, 999'999), cover_of_pairs;
+  size_t chosen = 0, chosen_of_pairs = 0;
   for (const ConformanceCase& c : cases()) {
     const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
     ASSERT_TRUE(plan.ok()) << plan.status() << " " << ToLine(c);
     const bool is_chosen = cover.Chooses(*plan);
+    const bool is_chosen_for_pairs = cover_of_pairs.Chooses(*plan);
     chosen += is_chosen;
+    chosen_of_pairs += is_chosen_for_pairs;
     for (const KernelPermutation& kernel : plan->kernels) {
       std::string name = absl::StrCat(kernel.shader, " ", kernel.entry);
       for (const ShaderMacro& m : kernel.macros) absl::StrAppend(&name, " ", m.name, "=", m.value);
       kernels.insert(name);
       if (is_chosen) covered.insert(name);
+      for (const std::string& pair : MacroPairs(kernel)) {
+        pairs.insert(pair);
+        if (is_chosen_for_pairs) covered_pairs.insert(pair);
+      }
     }
   }
   EXPECT_EQ(covered, kernels);
   EXPECT_LE(chosen, kernels.size());
   EXPECT_LT(chosen, cases().size() / 10);
+  EXPECT_EQ(covered_pairs, pairs);
+  EXPECT_LT(chosen_of_pairs, chosen / 2);
 }
 
 TEST(KernelCover, SharesTheOtherCasesAmongSlices) {

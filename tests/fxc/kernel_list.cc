@@ -22,6 +22,7 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/conformance/random.h"
+#include "tests/support/macro_pairs.h"
 
 namespace opmill {
 namespace {
@@ -347,14 +348,8 @@ static std::string ComputationOf(const std::string& text) {
 std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels) {
   std::set<std::string> covered;
   const auto uncovered = [&covered](const KernelPermutation& kernel) {
-    std::vector<std::string> pairs;
-    for (const ShaderMacro& a : kernel.macros) {
-      for (const ShaderMacro& b : kernel.macros) {
-        const std::string pair = absl::StrCat(kernel.shader, " ", kernel.entry, " ", a.name, "=",
-                                              a.value, " ", b.name, "=", b.value);
-        if (a.name <= b.name && !covered.contains(pair)) pairs.push_back(pair);
-      }
-    }
+    std::vector<std::string> pairs = MacroPairs(kernel);
+    std::erase_if(pairs, [&](const std::string& pair) { return covered.contains(pair); });
     const std::string computation = ComputationOf(kernel.text);
     // As much as all pairs, which few texts add.
     if (!computation.empty() && !covered.contains(computation)) pairs.resize(16, computation);

@@ -25,8 +25,7 @@ struct KernelList {
 KernelList ListKernels();
 
 // A small subset in which every value of a macro occurs with every value of each other macro, for
-// each entry point, and every computation of a generated text. A change of one kernel's code is
-// likely to affect one of these.
+// each entry point, and every computation of a generated text.
 std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels);
 
 }  // namespace opmill

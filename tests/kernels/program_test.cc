@@ -140,7 +140,7 @@ TEST(ValidateProgram, RefusesInvalidPartsByTheirPaths) {
   program.values[1].tensor.sizes[1] = 0;
   EXPECT_EQ(FieldOf(Validate(program).status()), "values[1].tensor.sizes[1]");
   program = SumOfTwo();
-  program.nodes[2].desc.attributes[1] = {7};
+  program.nodes[2].desc.attributes[1] = std::vector<uint32_t>{7};
   ExpectRefusal(program, "nodes[2].desc.axes[0]",
                 "nodes[2]: axes[0] (7) is not below the dimension count (2) of input.");
   ExpectRefusal({}, "values", "values has no output.");

@@ -79,10 +79,10 @@ class CommandLine(unittest.TestCase):
 
     def test_has_the_same_aliases_of_functions(self):
         page = subprocess.run([CLI, "help", "run"], capture_output=True, text=True, check=True)
-        functions = re.search(r"a function of reduce: (.*?)\.", page.stdout, re.DOTALL)[1]
+        functions = re.search(r"--function NAME\s+reduce: (.*?)\n\s+--", page.stdout, re.DOTALL)[1]
         aliases = {alias: function
                    for function, names in re.findall(r"(\w+)\s\(or\s([^)]*)\)", functions)
-                   for alias in re.split(r",\s", names)}
+                   for alias in re.split(r",\s+", names)}
         self.assertEqual(aliases, FUNCTION_ALIASES)
 
 

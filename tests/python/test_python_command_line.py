@@ -81,7 +81,7 @@ class CommandLine(unittest.TestCase):
         page = subprocess.run([CLI, "help", "run"], capture_output=True, text=True, check=True)
         functions = re.search(r"--function NAME\s+reduce: (.*?)\n\s+--", page.stdout, re.DOTALL)[1]
         aliases = {alias: function
-                   for function, names in re.findall(r"(\w+)\s\(or\s([^)]*)\)", functions)
+                   for function, names in re.findall(r"(\w+)\s\(or\s+([^)]*)\)", functions)
                    for alias in re.split(r",\s+", names)}
         self.assertEqual(aliases, FUNCTION_ALIASES)
 

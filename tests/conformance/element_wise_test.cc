@@ -239,6 +239,9 @@ TEST(PlanChain, IsOneDispatchWithOneKernel) {
 
 TEST_P(ElementWiseTest, TenOperationsTakeLittleMoreThanOne) {
   if (device().info().kind != DeviceKind::kCpu) GTEST_SKIP() << "for the processor";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's checks cost more than the operations";
+#endif
   const Chain ten = TenSteps({16, 1u << 20}, DataType::kFloat32);
   Chain one = ten;
   one.steps = {Step(ElementWiseOp::kAdd, {0, 1})};

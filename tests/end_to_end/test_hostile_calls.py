@@ -17,8 +17,7 @@ import hostile
 import http2
 from certificates import write
 from hostile import EXECUTE, MEMORY_LIMIT, TOKEN, Neighbour
-from server_process import SANITIZED
-from server_process import ROOT
+from server_process import ROOT, SANITIZED
 
 MOST_SECONDS = 3 if SANITIZED else 1
 MOST_GROWTH = 256 << 20  # beside what the server had before

@@ -74,10 +74,9 @@ void Housekeeper::Run() {
 }
 
 bool Housekeeper::StopsWithinATick() {
-  const absl::Time until = SteadyNow() + kTick;
+  const auto stopping = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; };
   const absl::MutexLock lock(&mutex_);
-  while (!stopping_ && SteadyNow() < until) stops_.WaitUntil(&mutex_, until);
-  return stopping_;
+  return stops_.Await(&mutex_, stopping, SteadyNow() + kTick);
 }
 
 void Housekeeper::WatchMemory(absl::Time now) {

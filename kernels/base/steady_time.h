@@ -6,6 +6,7 @@
 #include <condition_variable>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
@@ -22,6 +23,18 @@ inline absl::Time SteadyNow() {
 class SteadyCondVar {
  public:
   void SignalAll() { changed_.notify_all(); }
+
+  // Waits until the condition is true; the mutex is held while it is called. Returns whether it is,
+  // at the deadline at the latest. What makes it true must signal.
+  bool Await(absl::Mutex* mutex, absl::FunctionRef<bool()> condition, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    bool is_true = condition();
+    while (!is_true && SteadyNow() < deadline) {
+      WaitUntil(mutex, deadline);
+      is_true = condition();
+    }
+    return is_true;
+  }
 
   // Returns after a signal or at the deadline, and sometimes for no reason.
   void WaitUntil(absl::Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

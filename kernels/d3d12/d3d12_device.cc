@@ -264,14 +264,15 @@ class D3D12Device : public Device {
   // Rebuilds a lost device, and reports losses and recoveries.
   void Watch() {
     bool is_available = true;
+    const auto is_needed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(losses_->mutex) {
+      return losses_->is_closing || (is_available && losses_->is_lost);
+    };
     for (;;) {
       {
         absl::MutexLock lock(&losses_->mutex);
-        const absl::Time until =
-            SteadyNow() + (is_available ? kIdleCheckInterval : kRebuildInterval);
-        while (!losses_->is_closing && !(is_available && losses_->is_lost) && SteadyNow() < until) {
-          losses_->changed.WaitUntil(&losses_->mutex, until);
-        }
+        losses_->changed.Await(
+            &losses_->mutex, is_needed,
+            SteadyNow() + (is_available ? kIdleCheckInterval : kRebuildInterval));
         if (losses_->is_closing) return;
         losses_->is_lost = false;
       }

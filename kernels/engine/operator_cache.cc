@@ -142,8 +142,8 @@ OperatorCacheStatistics OperatorCache::statistics() const {
 
 bool OperatorCache::AwaitDone(const Compilation& compilation, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  while (!compilation.done && SteadyNow() < deadline) settled_.WaitUntil(&mutex_, deadline);
-  return compilation.done;
+  return settled_.Await(
+      &mutex_, [&] { return compilation.done; }, deadline);
 }
 
 // Keeps a successful compilation and wakes the waiting callers in one step, so that a later call

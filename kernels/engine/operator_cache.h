@@ -3,7 +3,6 @@
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -91,7 +90,7 @@ class OperatorCache {
         : text(std::make_shared<const std::string>(ToString(program))) {}
 
     const std::shared_ptr<const std::string> text;
-    std::atomic<bool> done = false;
+    bool done = false;                                                     // under mutex_
     Result result = absl::UnknownError("The compilation has not ended.");  // constant once done
   };
 

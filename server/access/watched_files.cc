@@ -52,12 +52,14 @@ std::string WatchedFiles::Fingerprint() const {
 
 void WatchedFiles::Watch() {
   std::string before = acted_on_;
+  const auto is_woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || was_asked_;
+  };
   for (;;) {
     bool was_asked = false;
     {
-      const absl::Time until = SteadyNow() + interval_;
       const absl::MutexLock lock(&mutex_);
-      while (!stopping_ && !was_asked_ && SteadyNow() < until) woken_.WaitUntil(&mutex_, until);
+      woken_.Await(&mutex_, is_woken, SteadyNow() + interval_);
       if (stopping_) return;
       was_asked = std::exchange(was_asked_, false);
     }

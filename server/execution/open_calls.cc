@@ -38,9 +38,9 @@ void OpenCalls::EndUnread(absl::Time now, const MayEnd& may_end) {
 }
 
 bool OpenCalls::WaitUntilNone(absl::Time deadline) {
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
   const absl::MutexLock lock(&mutex_);
-  while (!calls_.empty() && SteadyNow() < deadline) removed_.WaitUntil(&mutex_, deadline);
-  return calls_.empty();
+  return removed_.Await(&mutex_, none, deadline);
 }
 
 }  // namespace opmill

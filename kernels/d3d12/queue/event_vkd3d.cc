@@ -1,7 +1,6 @@
 #include "kernels/d3d12/queue/event_vkd3d.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -53,11 +52,12 @@ Event::~Event() {
 bool Event::Wait(absl::Duration timeout) {
   Events& events = AllEvents();
   absl::MutexLock lock(&events.mutex);
-  const absl::Time deadline = SteadyNow() + timeout;
-  while (!events.signaled[handle_] && SteadyNow() < deadline) {
-    events.changed.WaitUntil(&events.mutex, deadline);
-  }
-  return std::exchange(events.signaled[handle_], false);
+  const auto signaled = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(events.mutex) {
+    return events.signaled[handle_];
+  };
+  if (!events.changed.Await(&events.mutex, signaled, SteadyNow() + timeout)) return false;
+  events.signaled[handle_] = false;
+  return true;
 }
 
 }  // namespace opmill

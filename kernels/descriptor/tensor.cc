@@ -125,6 +125,13 @@ class OverlapSearch {
   uint32_t steps_ = 0;
 };
 
+// "[2,3]"
+void AppendList(absl::Span<const uint32_t> values, std::string& text) {
+  text.push_back('[');
+  for (size_t i = 0; i < values.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ",", values[i]);
+  text.push_back(']');
+}
+
 }  // namespace
 
 uint32_t ElementBytes(DataType type) {
@@ -285,12 +292,6 @@ bool HasOverlap(const TensorDesc& desc) { return FindOverlap(desc) != Overlap::k
 uint64_t SpannedBytes(const TensorDesc& desc) { return CheckedSpannedBytes(desc).value_or(0); }
 
 uint64_t RequiredBytes(const TensorDesc& desc) { return CheckedRequiredBytes(desc).value_or(0); }
-
-void AppendList(absl::Span<const uint32_t> values, std::string& text) {
-  text.push_back('[');
-  for (size_t i = 0; i < values.size(); ++i) absl::StrAppend(&text, i == 0 ? "" : ",", values[i]);
-  text.push_back(']');
-}
 
 void AppendText(const TensorDesc& desc, std::string& text) {
   absl::StrAppend(&text, ToString(desc.data_type));

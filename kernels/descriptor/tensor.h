@@ -77,7 +77,6 @@ uint64_t RequiredBytes(const TensorDesc& desc);
 std::string ToString(const TensorDesc& desc);  // "FLOAT32[2,3] strides [4,1]"
 // The same at the end of `text`, without further strings.
 void AppendText(const TensorDesc& desc, std::string& text);
-void AppendList(absl::Span<const uint32_t> values, std::string& text);  // "[2,3]"
 
 }  // namespace opmill
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/base/errors.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
@@ -166,6 +167,19 @@ absl::StatusOr<Bytes> RunUnfused(Device& device, const Chain& chain, std::vector
   return values.back();
 }
 
+struct BothResults {
+  Bytes fused;
+  Bytes unfused;
+};
+
+absl::StatusOr<BothResults> RunBothWays(Device& device, const Chain& chain,
+                                        const std::vector<Bytes>& inputs) {
+  ASSIGN_OR_RETURN(const OperatorDesc desc, DescribeChain(chain));
+  ASSIGN_OR_RETURN(std::vector<Bytes> fused, RunValidated(device, desc, inputs));
+  ASSIGN_OR_RETURN(Bytes unfused, RunUnfused(device, chain, inputs));
+  return BothResults{std::move(fused[0]), std::move(unfused)};
+}
+
 TEST_P(ElementWiseTest, AChainHasTheBitsOfItsOperators) {
   using enum ElementWiseOp;
   const std::vector<uint32_t> sizes = {5, 1001};
@@ -187,13 +201,9 @@ TEST_P(ElementWiseTest, AChainHasTheBitsOfItsOperators) {
     const std::vector<Bytes> inputs = {
         MakeValues(ValuePattern::kNumbers, type, RequiredBytes(chain.inputs[0]), 1, 1),
         MakeValues(ValuePattern::kNumbers, type, RequiredBytes(chain.inputs[1]), 1, 2)};
-    const absl::StatusOr<OperatorDesc> desc = DescribeChain(chain);
-    ASSERT_TRUE(desc.ok()) << desc.status();
-    const auto fused = RunValidated(device(), *desc, inputs);
-    ASSERT_TRUE(fused.ok()) << fused.status();
-    const auto unfused = RunUnfused(device(), chain, inputs);
-    ASSERT_TRUE(unfused.ok()) << unfused.status();
-    EXPECT_TRUE((*fused)[0] == *unfused) << ToString(*desc);
+    const auto results = RunBothWays(device(), chain, inputs);
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_TRUE(results->fused == results->unfused) << ToString(*DescribeChain(chain));
   }
 }
 
@@ -216,13 +226,9 @@ TEST_P(ElementWiseTest, AChainOverManyElementsHasTheBitsOfItsOperators) {
   const std::vector<Bytes> inputs = {
       MakeValues(ValuePattern::kNumbers, DataType::kFloat32, RequiredBytes(chain.output), 1, 1),
       MakeValues(ValuePattern::kSpecials, DataType::kFloat32, RequiredBytes(chain.output), 1, 2)};
-  const absl::StatusOr<OperatorDesc> desc = DescribeChain(chain);
-  ASSERT_TRUE(desc.ok()) << desc.status();
-  const auto fused = RunValidated(device(), *desc, inputs);
-  ASSERT_TRUE(fused.ok()) << fused.status();
-  const auto unfused = RunUnfused(device(), chain, inputs);
-  ASSERT_TRUE(unfused.ok()) << unfused.status();
-  EXPECT_EQ(CountDifferences((*fused)[0], *unfused), 0u);
+  const auto results = RunBothWays(device(), chain, inputs);
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(CountDifferences(results->fused, results->unfused), 0u);
 }
 
 TEST(PlanChain, IsOneDispatchWithOneKernel) {

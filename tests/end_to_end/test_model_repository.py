@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import tempfile
-import time
 import unittest
 
 import grpc
@@ -55,13 +54,6 @@ class ModelRepository(unittest.TestCase):
         server = self.enterContext(ServerProcess(f"--model_repository={self.folder}",
                                                  device="reference"))
         return server, self.enterContext(triton.InferenceServerClient(server.address))
-
-    @staticmethod
-    def wait_until(is_true):
-        until = time.monotonic() + SECONDS
-        while not is_true():
-            assert time.monotonic() < until
-            time.sleep(0.1)
 
     def index(self, client):
         return {model.name: (model.state, model.reason)
@@ -190,7 +182,7 @@ class ModelRepository(unittest.TestCase):
             self.assertEqual(index[model], ("UNAVAILABLE", reason))
             self.assert_not_served(client, model, reason)
         self.write("no_config", CONFIG.format(operator="argmax"))
-        self.wait_until(lambda: client.is_model_ready("no_config"))
+        server.wait_until(lambda: client.is_model_ready("no_config"), SECONDS)
         self.assertEqual(self.index(client)["no_config"], ("READY", ""))
 
     def test_a_name_that_is_not_utf8_hides_no_other(self):
@@ -213,12 +205,12 @@ class ModelRepository(unittest.TestCase):
         self.assertEqual(server.lines("models")[0]["models"], 1024)
         self.write("a", CONFIG.format(operator="argmax"))  # first by its name
         reason = "The repository has more than 1024 models."
-        self.wait_until(lambda: self.index(client).get("a") == ("UNAVAILABLE", reason))
+        server.wait_until(lambda: self.index(client).get("a") == ("UNAVAILABLE", reason), SECONDS)
         self.assert_not_served(client, "a", reason)
         others = [state for name, state in self.index(client).items() if name != "a"]
         self.assertEqual(set(others), {("READY", "")})
         shutil.rmtree(self.folder / "m1000")
-        self.wait_until(lambda: client.is_model_ready("a"))
+        server.wait_until(lambda: client.is_model_ready("a"), SECONDS)
 
     def test_a_repository_with_too_many_entries_is_not_read(self):
         sentence = (f'--model_repository is "{self.folder}", which has more than 4096 entries; it '
@@ -235,7 +227,7 @@ class ModelRepository(unittest.TestCase):
             self.start()
         for i in range(4096):
             (self.folder / f"file{i}").unlink()
-        self.wait_until(lambda: client.is_model_ready("model"))
+        server.wait_until(lambda: client.is_model_ready("model"), SECONDS)
 
     def test_no_link_stops_the_server(self):
         (self.folder / "kernel").mkdir()
@@ -243,7 +235,7 @@ class ModelRepository(unittest.TestCase):
         server, client = self.start()
         self.assertEqual(self.index(client)["kernel"][0], "UNAVAILABLE")
         self.write("model", CONFIG.format(operator="argmax"))
-        self.wait_until(lambda: client.is_model_ready("model"))
+        server.wait_until(lambda: client.is_model_ready("model"), SECONDS)
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
 
@@ -251,18 +243,18 @@ class ModelRepository(unittest.TestCase):
         server, client = self.start()
         array = np.array([[3, 1, 2], [5, 5, 4]], "int32")
         self.write("model", CONFIG.format(operator="argmax"))
-        self.wait_until(lambda: client.is_model_ready("model"))
+        server.wait_until(lambda: client.is_model_ready("model"), SECONDS)
         result = infer(client, "model", "x", array, "INT32").as_numpy("output")
         np.testing.assert_array_equal(result, [[0], [0]])
         # An invalid configuration leaves the model as it was.
         self.write("model", CONFIG.format(operator="argmoss"))
         server.wait_for(lambda line: line.get("event") == "model" and "argmoss" in line["error"])
-        self.wait_until(lambda: self.index(client)["model"][1] != "")
+        server.wait_until(lambda: self.index(client)["model"][1] != "", SECONDS)
         infer(client, "model", "x", array, "INT32")
         self.write("model", CONFIG.format(operator="argmin"))
-        self.wait_until(lambda: self.index(client)["model"] == ("READY", ""))
+        server.wait_until(lambda: self.index(client)["model"] == ("READY", ""), SECONDS)
         result = infer(client, "model", "x", array, "INT32").as_numpy("output")
         np.testing.assert_array_equal(result, [[1], [2]])
         shutil.rmtree(self.folder / "model")
-        self.wait_until(lambda: not client.is_model_ready("model"))
+        server.wait_until(lambda: not client.is_model_ready("model"), SECONDS)
         self.assertTrue(client.is_model_ready("top_5"))

@@ -95,7 +95,7 @@ NamedProgram UnreadIntermediates() {
   const auto best = b.Add(TopKDesc{.input = Float32({20, 300}), .axis = 1, .k = 50},
                           {b.Input(Float32({20, 300}))});
   const uint32_t sums = b.Add(Reduce(b.tensor(best[1]), {0}), {best[1]})[0];
-  return Named("values of top_k that nobody reads", b.Return(sums));
+  return Named("values of top_k that are not read", b.Return(sums));
 }
 
 NamedProgram InputsInAnotherOrder() {

@@ -198,10 +198,6 @@ HWY_NOINLINE void FloatMap(const MapArguments& arguments) {
                 });
 }
 
-constexpr bool HasMode(absl::Span<const AttributeSchema> attributes) {
-  return !attributes.empty() && attributes[0].kind == AttributeKind::kChoice;
-}
-
 MapKernel FindFloatMap(ElementWiseOp op, DataType type) {
   switch (op) {
 #define OPMILL_ELEMENT_WISE(inputs, Name, name, alias, summary, support, result, attributes, ...) \

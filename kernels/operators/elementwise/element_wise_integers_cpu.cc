@@ -8,11 +8,6 @@
 namespace opmill {
 namespace element_wise {
 
-template <typename T>
-T Cast(T x) {
-  return x;
-}
-
 #define OPMILL_INLINE
 #include "kernels/operators/elementwise/element_wise_expression.h"
 #undef OPMILL_INLINE
@@ -86,26 +81,7 @@ MapKernel FindIntegerMap(ElementWiseOp op, DataType type) {
 // Calls function(T()) with the type in which the processor holds an element.
 template <typename Function>
 MapKernel WithType(DataType type, const Function& function) {
-  switch (type) {
-    case kInt8:
-      return function(int8_t());
-    case kInt16:
-      return function(int16_t());
-    case kInt32:
-      return function(int32_t());
-    case kInt64:
-      return function(int64_t());
-    case kUint8:
-      return function(uint8_t());
-    case kUint16:
-      return function(uint16_t());
-    case kUint32:
-      return function(uint32_t());
-    case kUint64:
-      return function(uint64_t());
-    default:
-      return function(float());
-  }
+  return IsFloat(type) ? function(float()) : element_wise::WithInteger(type, function);
 }
 
 template <typename From, typename To>

@@ -31,9 +31,9 @@ void HalvesFromFloats(const float* floats, uint16_t* halves, size_t count);
 
 // One operation of the accumulator machine, on the running value and another operand.
 struct FusedStep {
-  enum class Operands : uint32_t { kValue, kValueInput, kInputValue, kValueValue };
+  enum class Operands : uint32_t { kValueValue, kValueInput, kInputValue };
   ElementWiseOp op = ElementWiseOp::kAdd;
-  Operands operands = Operands::kValue;
+  Operands operands = Operands::kValueValue;
   size_t input = 0;
   float parameters[2] = {};
 };

@@ -25,8 +25,8 @@ constexpr bool Intersects(DataTypeSet a, DataTypeSet b) {
   return false;
 }
 
-// The parameter as a number of T, or as a mode.
-template <typename T, typename P>
+// The parameter as a number, or as a mode.
+template <typename P>
 P ParameterAs(const ChainStep& step, size_t index) {
   if (index >= step.parameters.size()) return P{};
   const uint64_t bits = step.parameters[index];
@@ -40,12 +40,8 @@ P ParameterAs(const ChainStep& step, size_t index) {
 template <ElementWiseOp op, typename T, bool has_mode>
 auto Apply(const ChainStep& step, const T (&x)[3]) {
   using P = std::conditional_t<has_mode, uint32_t, T>;
-  return Expression<op, T, P>::Of(x[0], x[1], x[2], ParameterAs<T, P>(step, 0),
-                                  ParameterAs<T, P>(step, 1));
-}
-
-constexpr bool HasMode(absl::Span<const AttributeSchema> attributes) {
-  return !attributes.empty() && attributes[0].kind == AttributeKind::kChoice;
+  return Expression<op, T, P>::Of(x[0], x[1], x[2], ParameterAs<P>(step, 0),
+                                  ParameterAs<P>(step, 1));
 }
 
 // The bits of the step's result for operands of type T.
@@ -73,29 +69,6 @@ uint64_t Evaluate(const ChainStep& step, const T (&x)[3]) {
 #undef OPMILL_ELEMENT_WISE
   }
   return 0;
-}
-
-// Calls function(T()) with the integer type of an element's size and sign.
-template <typename Function>
-uint64_t WithInteger(DataType type, const Function& function) {
-  switch (type) {
-    case DataType::kInt8:
-      return function(int8_t());
-    case DataType::kInt16:
-      return function(int16_t());
-    case DataType::kInt32:
-      return function(int32_t());
-    case DataType::kInt64:
-      return function(int64_t());
-    case DataType::kUint8:
-      return function(uint8_t());
-    case DataType::kUint16:
-      return function(uint16_t());
-    case DataType::kUint32:
-      return function(uint32_t());
-    default:
-      return function(uint64_t());
-  }
 }
 
 uint64_t CastBits(DataType from, DataType to, uint64_t bits) {

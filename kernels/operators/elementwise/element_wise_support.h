@@ -97,6 +97,11 @@ inline constexpr absl::string_view kRoundingModes[] = {"HALVES_TO_NEAREST_EVEN",
                                                        "TOWARD_INFINITY"};
 inline constexpr absl::string_view kInfinityModes[] = {"EITHER", "POSITIVE", "NEGATIVE"};
 
+// Whether the parameters of an expression are a mode, not numbers.
+constexpr bool HasMode(absl::Span<const AttributeSchema> attributes) {
+  return !attributes.empty() && attributes[0].kind == AttributeKind::kChoice;
+}
+
 inline constexpr absl::Span<const AttributeSchema> kNone = {};
 inline constexpr AttributeSchema kExponent[] = {FloatAttribute("exponent", "")};
 inline constexpr AttributeSchema kMinimum[] = {FloatAttribute("min", "")};

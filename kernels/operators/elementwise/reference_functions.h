@@ -21,26 +21,6 @@ bool IsNan(T x) {
   return std::isnan(x);
 }
 template <Real T>
-bool IsTrue(T x) {
-  return x != 0;
-}
-template <Real T>
-bool Less(T a, T b) {
-  return a < b;
-}
-template <Real T>
-bool LessOrEqual(T a, T b) {
-  return a <= b;
-}
-template <Real T>
-bool Equal(T a, T b) {
-  return a == b;
-}
-template <Real T>
-T Select(bool condition, T a, T b) {
-  return condition ? a : b;
-}
-template <Real T>
 T Add(T a, T b) {
   return a + b;
 }
@@ -192,11 +172,6 @@ T Tan(T x) {
 template <Real T>
 T Tanh(T x) {
   return std::tanh(x);
-}
-
-template <typename T>
-T Cast(T x) {
-  return x;
 }
 
 }  // namespace opmill::element_wise

@@ -11,9 +11,9 @@ namespace {
 std::byte* AddressOf(const ValuePlace& place, const Bindings& bindings, std::byte* arena) {
   switch (place.kind) {
     case ValueKind::kInput:
-      return bindings.inputs[place.index]->bytes().data();
+      return bindings.inputs[place.index]->bytes().data() + place.offset_bytes;
     case ValueKind::kOutput:
-      return bindings.outputs[place.index]->bytes().data();
+      return bindings.outputs[place.index]->bytes().data() + place.offset_bytes;
     case ValueKind::kIntermediate:
       break;
   }
@@ -37,8 +37,8 @@ CpuPlan MakeCpuPlan(const Program& validated) {
   const ProgramPlaces places = Place(validated, scratch_bytes);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     CpuNode& node = plan.nodes[i];
-    for (const uint32_t value : validated.nodes[i].inputs) {
-      node.inputs.push_back(places.values[value]);
+    for (const ProgramView& view : validated.nodes[i].inputs) {
+      node.inputs.push_back(PlaceOf(view, validated, places));
     }
     for (const uint32_t value : validated.nodes[i].outputs) {
       node.outputs.push_back(places.values[value]);

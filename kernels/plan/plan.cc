@@ -56,7 +56,12 @@ uint64_t PlanBytes(const OperatorPlan& plan) {
 }
 
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
-  PlanBuilder builder(options);
+  return MakePlan(desc, options, {});
+}
+
+absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options,
+                                      std::vector<uint64_t> first_elements) {
+  PlanBuilder builder(options, std::move(first_elements));
   RETURN_IF_ERROR(kPlanFunctions[static_cast<size_t>(desc.schema->family)](builder, desc));
   std::vector<uint64_t> input_bytes;
   for (const TensorDesc& input : desc.inputs) input_bytes.push_back(RequiredBytes(input));

@@ -128,6 +128,10 @@ struct PlanOptions {
 // `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the
 // limit.
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options);
+// The same for inputs that start at these elements of their buffers. Only element-wise operators
+// have such plans.
+absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options,
+                                      std::vector<uint64_t> first_elements);
 
 }  // namespace opmill
 

@@ -33,11 +33,25 @@ struct ProgramValue {
   }
 };
 
-// An operator of a program. The lists hold the index of the value that each of its tensors is.
-// Optional tensors that the descriptor leaves out have none.
+// What a node reads: elements of a value, from this one on, with the sizes and strides of the
+// node's descriptor. So a slice, a transposition or a reshape takes no node.
+struct ProgramView {
+  uint32_t value = 0;
+  uint64_t first_element = 0;
+
+  ProgramView(uint32_t index, uint64_t first = 0) : value(index), first_element(first) {}
+  friend bool operator==(const ProgramView&, const ProgramView&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ProgramView& v) {
+    return H::combine(std::move(h), v.value, v.first_element);
+  }
+};
+
+// An operator of a program, and which value each of its tensors is. Optional tensors that the
+// descriptor leaves out have none.
 struct ProgramNode {
   OperatorDesc desc;
-  std::vector<uint32_t> inputs;
+  std::vector<ProgramView> inputs;
   std::vector<uint32_t> outputs;
 
   friend bool operator==(const ProgramNode&, const ProgramNode&) = default;
@@ -65,9 +79,10 @@ Program ProgramOf(OperatorDesc desc);
 // The operator, if the program is ProgramOf it; otherwise null.
 const OperatorDesc* OperatorOf(const Program& program);
 
-// Validates the nodes, and that each value is written once, before it is read, by tensors equal to
-// its own. Errors are those of Validate for descriptors; fields are "values[2].tensor.sizes[0]",
-// "nodes[1].inputs[0]", "nodes[1].desc.axes[0]".
+// Validates the nodes, and that each value is written once, before it is read, by a tensor equal to
+// its own; what reads it has its type and lies within it. Errors are those of Validate for
+// descriptors; fields are "values[2].tensor.sizes[0]", "nodes[1].inputs[0]",
+// "nodes[1].desc.axes[0]".
 absl::StatusOr<Program> Validate(Program program, FeatureLevel level = kNewestFeatureLevel);
 
 // RequiredBytes of the values of that kind, in their order.

@@ -188,7 +188,10 @@ class ReferenceDevice : public Device {
                      BuffersOf(program, run.bindings));
     for (const ProgramNode& node : program.nodes) {
       std::vector<absl::Span<const std::byte>> inputs;
-      for (const uint32_t value : node.inputs) inputs.push_back(buffers[value]->bytes());
+      for (const ProgramView& view : node.inputs) {
+        inputs.push_back(buffers[view.value]->bytes().subspan(
+            view.first_element * ElementBytes(program.values[view.value].tensor.data_type)));
+      }
       std::vector<absl::Span<std::byte>> outputs;
       for (const uint32_t value : node.outputs) outputs.push_back(buffers[value]->bytes());
       RETURN_IF_ERROR(ReferenceRun(node.desc, inputs, outputs, run.abandoned));

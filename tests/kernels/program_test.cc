@@ -125,14 +125,35 @@ TEST(ValidateProgram, RefusesBindingsThatDoNotFit) {
   ExpectRefusal(program, "nodes[1].inputs[1]",
                 "nodes[1].inputs[1] (9) is not below the number of values (5).");
   program = SumOfTwo();
-  program.values[1].tensor.sizes = {3, 2};
-  ExpectRefusal(program, "nodes[1].inputs[1]",
-                "nodes[1].inputs[1] is FLOAT32[2,3], but values[1] is FLOAT32[3,2].");
+  program.values[1].tensor.sizes = {5};
+  ExpectRefusal(
+      program, "nodes[1].inputs[1]",
+      "nodes[1].inputs[1] is FLOAT32[2,3] from element 0 on, but values[1] is FLOAT32[5].");
   program = SumOfTwo();
   program.values[2].tensor.strides = {4, 1};
   ExpectRefusal(
       program, "nodes[0].outputs[0]",
       "nodes[0].outputs[0] is FLOAT32[2,3], but values[2] is FLOAT32[2,3] strides [4,1].");
+}
+
+TEST(ValidateProgram, TakesViewsThatLieWithinTheirValues) {
+  Program program = SumOfTwo();
+  program.values[1].tensor.sizes = {8};
+  EXPECT_TRUE(Validate(program).ok());
+  program.nodes[1].inputs[1] = {1, 2};
+  EXPECT_TRUE(Validate(program).ok());
+  EXPECT_THAT(ToString(program), ::testing::HasSubstr(" of v2, v1+2;"));
+  EXPECT_EQ(OperatorOf(program), nullptr);
+  program.nodes[1].inputs[1] = {1, 3};
+  ExpectRefusal(
+      program, "nodes[1].inputs[1]",
+      "nodes[1].inputs[1] is FLOAT32[2,3] from element 3 on, but values[1] is FLOAT32[8].");
+  program.nodes[1].inputs[1] = {1, ~uint64_t{0}};
+  EXPECT_FALSE(Validate(program).ok());
+  program.nodes[1].inputs[1] = {1, 0};
+  program.values[1].tensor.data_type = DataType::kInt32;
+  ExpectRefusal(program, "nodes[1].inputs[1]",
+                "nodes[1].inputs[1] is FLOAT32[2,3] from element 0 on, but values[1] is INT32[8].");
 }
 
 TEST(ValidateProgram, RefusesInvalidPartsByTheirPaths) {

@@ -9,7 +9,8 @@
 
 namespace opmill {
 
-std::vector<uint32_t> ProgramBuilder::Add(const OperatorDesc& desc, std::vector<uint32_t> inputs) {
+std::vector<uint32_t> ProgramBuilder::Add(const OperatorDesc& desc,
+                                          std::vector<ProgramView> inputs) {
   OperatorDesc validated = Validate(desc).value();
   std::vector<uint32_t> outputs;
   for (const TensorDesc& output : OutputsOf(validated)) {
@@ -61,7 +62,13 @@ absl::StatusOr<std::vector<TensorBytes>> RunNodeByNode(Device& device, const Pro
   }
   for (const ProgramNode& node : program.nodes) {
     std::vector<TensorBytes> read;
-    for (const uint32_t value : node.inputs) read.push_back(values[value]);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto [value, first_element] = node.inputs[i];
+      const TensorDesc& tensor = node.desc.inputs[i];
+      const uint64_t first = first_element * ElementBytes(tensor.data_type);
+      TensorBytes& bytes = read.emplace_back(RequiredBytes(tensor));
+      std::memcpy(bytes.data(), values[value].data() + first, SpannedBytes(tensor));
+    }
     ASSIGN_OR_RETURN(std::vector<TensorBytes> written,
                      RunProgram(device, ProgramOf(node.desc), read));
     for (size_t i = 0; i < written.size(); ++i) values[node.outputs[i]] = std::move(written[i]);

@@ -19,10 +19,29 @@ absl::string_view ToString(ValueKind kind) {
       return "input";
     case ValueKind::kOutput:
       return "output";
+    case ValueKind::kConstant:
+      return "constant";
     case ValueKind::kIntermediate:
       break;
   }
   return "intermediate";
+}
+
+// Whether it exists before the first node.
+bool IsGiven(const ProgramValue& value) {
+  return value.kind == ValueKind::kInput || value.kind == ValueKind::kConstant;
+}
+
+absl::Status CheckConstant(const ProgramValue& value, const std::string& path) {
+  const std::string field = absl::StrCat(path, ".constant");
+  if (value.kind != ValueKind::kConstant) {
+    if (value.constant == nullptr) return absl::OkStatus();
+    return InvalidField(field, absl::StrCat(field, " is given, but ", path, " is no constant."));
+  }
+  const uint64_t size = value.constant == nullptr ? 0 : value.constant->size();
+  if (size == SpannedBytes(value.tensor)) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat(field, " has ", size, " bytes; ", ToString(value.tensor),
+                                          " takes ", SpannedBytes(value.tensor), "."));
 }
 
 // Checks the bindings of nodes in their order.
@@ -37,16 +56,18 @@ class BindingChecker {
     RETURN_IF_ERROR(CheckTensors(index, "outputs", node, node.outputs, outputs));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const uint32_t value = node.inputs[i];
-      if (values_[value].kind == ValueKind::kInput || writers_[value].has_value()) continue;
+      if (IsGiven(values_[value]) || writers_[value].has_value()) continue;
       return Invalid(Path(index, "inputs", i),
                      absl::StrCat(" reads values[", value, "], which no earlier node writes."));
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const uint32_t value = node.outputs[i];
       std::optional<size_t>& writer = writers_[value];
-      if (values_[value].kind == ValueKind::kInput) {
+      if (IsGiven(values_[value])) {
+        const bool is_input = values_[value].kind == ValueKind::kInput;
         return Invalid(Path(index, "outputs", i),
-                       absl::StrCat(" writes values[", value, "], which is an input."));
+                       absl::StrCat(" writes values[", value, "], which is ",
+                                    is_input ? "an input." : "a constant."));
       }
       if (writer.has_value()) {
         return Invalid(
@@ -60,7 +81,7 @@ class BindingChecker {
 
   absl::Status CheckAllWritten() const {
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (values_[i].kind == ValueKind::kInput || writers_[i].has_value()) continue;
+      if (IsGiven(values_[i]) || writers_[i].has_value()) continue;
       return Invalid(
           absl::StrCat("values[", i, "]"),
           absl::StrCat(" is an ", ToString(values_[i].kind), ", but no node writes it."));
@@ -112,7 +133,7 @@ Program ProgramOf(OperatorDesc desc) {
   ProgramNode& node = program.nodes.emplace_back();
   const auto bind = [&](ValueKind kind, const TensorDesc& tensor, std::vector<uint32_t>& bound) {
     bound.push_back(static_cast<uint32_t>(program.values.size()));
-    program.values.push_back({kind, tensor});
+    program.values.push_back({.kind = kind, .tensor = tensor});
   };
   for (const TensorDesc& input : desc.inputs) bind(ValueKind::kInput, input, node.inputs);
   for (const TensorDesc& output : OutputsOf(desc)) bind(ValueKind::kOutput, output, node.outputs);
@@ -137,7 +158,9 @@ const OperatorDesc* OperatorOf(const Program& program) {
 
 absl::StatusOr<Program> Validate(Program program, FeatureLevel level) {
   for (size_t i = 0; i < program.values.size(); ++i) {
-    RETURN_IF_ERROR(CheckTensor(program.values[i].tensor, absl::StrCat("values[", i, "].tensor")));
+    const std::string path = absl::StrCat("values[", i, "]");
+    RETURN_IF_ERROR(CheckTensor(program.values[i].tensor, absl::StrCat(path, ".tensor")));
+    RETURN_IF_ERROR(CheckConstant(program.values[i], path));
   }
   BindingChecker bindings(program.values);
   for (size_t i = 0; i < program.nodes.size(); ++i) {

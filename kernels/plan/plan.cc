@@ -33,6 +33,8 @@ std::string ToString(BufferRole role) {
       return absl::StrCat("input ", role.index);
     case BufferRole::Kind::kOutput:
       return absl::StrCat("output ", role.index);
+    case BufferRole::Kind::kConstant:
+      return absl::StrCat("constant ", role.index);
     case BufferRole::Kind::kScratch:
       break;
   }
@@ -41,8 +43,10 @@ std::string ToString(BufferRole role) {
 
 uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
   if (role.kind == BufferRole::Kind::kScratch) return plan.scratch_bytes;
-  const std::vector<uint64_t>& bytes =
-      role.kind == BufferRole::Kind::kInput ? plan.input_bytes : plan.output_bytes;
+  const std::vector<uint64_t>& bytes = role.kind == BufferRole::Kind::kInput ? plan.input_bytes
+                                       : role.kind == BufferRole::Kind::kOutput
+                                           ? plan.output_bytes
+                                           : plan.constant_bytes;
   return role.index < bytes.size() ? bytes[role.index] : 0;
 }
 

@@ -19,6 +19,8 @@ BufferRole RoleOf(const ValuePlace& place) {
       return BufferRole::Input(place.index);
     case ValueKind::kOutput:
       return BufferRole::Output(place.index);
+    case ValueKind::kConstant:
+      return BufferRole::Constant(place.index);
     case ValueKind::kIntermediate:
       break;
   }
@@ -131,6 +133,7 @@ absl::StatusOr<OperatorPlan> MakePlan(const Program& given, const PlanOptions& o
   }
   OperatorPlan plan = {.input_bytes = RequiredBytes(program, ValueKind::kInput),
                        .output_bytes = RequiredBytes(program, ValueKind::kOutput),
+                       .constant_bytes = RequiredBytes(program, ValueKind::kConstant),
                        .scratch_bytes = places.arena_bytes};
   for (size_t i = 0; i < parts.size(); ++i) {
     Append(program.nodes[i], program, places, places.scratch_offsets[i], std::move(parts[i]), plan);

@@ -48,7 +48,7 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
   places.values.resize(program.values.size());
   places.scratch_offsets.resize(program.nodes.size());
   std::vector<Block> intermediates(program.values.size());
-  uint32_t counts[2] = {};
+  uint32_t counts[kValueKinds] = {};
   for (size_t i = 0; i < program.values.size(); ++i) {
     const ProgramValue& value = program.values[i];
     places.values[i].kind = value.kind;

@@ -15,7 +15,7 @@ inline constexpr uint64_t kPlacementAlignment = 256;  // what every device's buf
 
 struct ValuePlace {
   ValueKind kind = ValueKind::kInput;
-  uint32_t index = 0;         // of an input or output: among the values of its kind
+  uint32_t index = 0;         // unless it is an intermediate: among the values of its kind
   uint64_t offset_bytes = 0;  // of an intermediate: in the arena; of a view: of its first element
 };
 

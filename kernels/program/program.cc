@@ -19,6 +19,8 @@ absl::string_view ToString(ValueKind kind) {
       return "input";
     case ValueKind::kOutput:
       return "output";
+    case ValueKind::kConstant:
+      return "constant";
     case ValueKind::kIntermediate:
       break;
   }
@@ -28,6 +30,23 @@ absl::string_view ToString(ValueKind kind) {
 bool AreAlike(const TensorDesc& a, const TensorDesc& b) {
   return a.data_type == b.data_type && a.sizes == b.sizes &&
          EffectiveStrides(a) == EffectiveStrides(b);
+}
+
+// Whether it exists before the first node.
+bool IsGiven(const ProgramValue& value) {
+  return value.kind == ValueKind::kInput || value.kind == ValueKind::kConstant;
+}
+
+absl::Status CheckConstant(const ProgramValue& value, const std::string& path) {
+  const std::string field = absl::StrCat(path, ".constant");
+  if (value.kind != ValueKind::kConstant) {
+    if (value.constant == nullptr) return absl::OkStatus();
+    return InvalidField(field, absl::StrCat(field, " is given, but ", path, " is no constant."));
+  }
+  const uint64_t size = value.constant == nullptr ? 0 : value.constant->size();
+  if (size == SpannedBytes(value.tensor)) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat(field, " has ", size, " bytes; ", ToString(value.tensor),
+                                          " takes ", SpannedBytes(value.tensor), "."));
 }
 
 // Checks the bindings of nodes in their order.
@@ -43,7 +62,7 @@ class BindingChecker {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       RETURN_IF_ERROR(CheckView(Path(index, "inputs", i), node.inputs[i], node.desc.inputs[i]));
       const uint32_t value = node.inputs[i].value;
-      if (values_[value].kind == ValueKind::kInput || writers_[value].has_value()) continue;
+      if (IsGiven(values_[value]) || writers_[value].has_value()) continue;
       return Invalid(Path(index, "inputs", i),
                      absl::StrCat(" reads values[", value, "], which no earlier node writes."));
     }
@@ -51,9 +70,11 @@ class BindingChecker {
       const uint32_t value = node.outputs[i];
       RETURN_IF_ERROR(CheckTensor(Path(index, "outputs", i), value, outputs[i]));
       std::optional<size_t>& writer = writers_[value];
-      if (values_[value].kind == ValueKind::kInput) {
+      if (IsGiven(values_[value])) {
+        const bool is_input = values_[value].kind == ValueKind::kInput;
         return Invalid(Path(index, "outputs", i),
-                       absl::StrCat(" writes values[", value, "], which is an input."));
+                       absl::StrCat(" writes values[", value, "], which is ",
+                                    is_input ? "an input." : "a constant."));
       }
       if (writer.has_value()) {
         return Invalid(
@@ -67,7 +88,7 @@ class BindingChecker {
 
   absl::Status CheckAllWritten() const {
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (values_[i].kind == ValueKind::kInput || writers_[i].has_value()) continue;
+      if (IsGiven(values_[i]) || writers_[i].has_value()) continue;
       return Invalid(
           absl::StrCat("values[", i, "]"),
           absl::StrCat(" is an ", ToString(values_[i].kind), ", but no node writes it."));
@@ -130,7 +151,7 @@ Program ProgramOf(OperatorDesc desc) {
   Program program;
   ProgramNode& node = program.nodes.emplace_back();
   const auto add = [&](ValueKind kind, const TensorDesc& tensor) {
-    program.values.push_back({kind, tensor});
+    program.values.push_back({.kind = kind, .tensor = tensor});
     return static_cast<uint32_t>(program.values.size() - 1);
   };
   for (const TensorDesc& input : desc.inputs) {
@@ -169,7 +190,9 @@ const OperatorDesc* OperatorOf(const Program& program) {
 
 absl::StatusOr<Program> Validate(Program program, FeatureLevel level) {
   for (size_t i = 0; i < program.values.size(); ++i) {
-    RETURN_IF_ERROR(CheckTensor(program.values[i].tensor, absl::StrCat("values[", i, "].tensor")));
+    const std::string path = absl::StrCat("values[", i, "]");
+    RETURN_IF_ERROR(CheckTensor(program.values[i].tensor, absl::StrCat(path, ".tensor")));
+    RETURN_IF_ERROR(CheckConstant(program.values[i], path));
   }
   BindingChecker bindings(program.values);
   for (size_t i = 0; i < program.nodes.size(); ++i) {

@@ -25,12 +25,12 @@ absl::StatusOr<Bindings> BindProgram(Device& device, const Program& program,
   Bindings bindings;
   for (const TensorBytes& input : inputs) {
     ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
-                     device.Allocate(input.size(), BufferUse::kInput));
-    std::memcpy(bindings.inputs.back()->bytes().data(), input.data(), input.size());
+                     device.Allocate(input.size(), Residency::kUpload));
+    std::memcpy(bindings.inputs.back().bytes().data(), input.data(), input.size());
   }
   for (const uint64_t size : RequiredBytes(program, ValueKind::kOutput)) {
-    ASSIGN_OR_RETURN(bindings.outputs.emplace_back(), device.Allocate(size, BufferUse::kOutput));
-    std::memset(bindings.outputs.back()->bytes().data(), 0xA5, size);
+    ASSIGN_OR_RETURN(bindings.outputs.emplace_back(), device.Allocate(size, Residency::kReadback));
+    std::memset(bindings.outputs.back().bytes().data(), 0xA5, size);
   }
   return bindings;
 }
@@ -38,7 +38,7 @@ absl::StatusOr<Bindings> BindProgram(Device& device, const Program& program,
 std::vector<TensorBytes> OutputBytes(const Program& program, const Bindings& bindings) {
   std::vector<TensorBytes> outputs;
   for (const uint64_t size : RequiredBytes(program, ValueKind::kOutput)) {
-    const std::byte* const bytes = bindings.outputs[outputs.size()]->bytes().data();
+    const std::byte* const bytes = bindings.outputs[outputs.size()].bytes().data();
     outputs.emplace_back(bytes, bytes + size);
   }
   return outputs;

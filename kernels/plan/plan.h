@@ -11,8 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "kernels/descriptor/operator_desc.h"
 #include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
@@ -124,10 +122,6 @@ struct PlanOptions {
   // The number of lanes that fill the device.
   uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
 };
-
-// `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the
-// limit.
-absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options);
 
 }  // namespace opmill
 

@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
-#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/verdict.h"
 #include "tests/support/macro_pairs.h"
 
@@ -36,8 +36,12 @@ bool KernelCover::Chooses(const OperatorPlan& plan) {
   return is_new || (share_ > 0 && turn_++ % share_ == 0);
 }
 
-ConformanceRunner::ConformanceRunner(Device& device, KernelCover* cover)
-    : device_(device), cover_(cover), before_(device.counters()), began_(absl::Now()) {}
+ConformanceRunner::ConformanceRunner(Device& device, KernelCover* cover, CompilePlan compile)
+    : device_(device),
+      cover_(cover),
+      compile_(compile),
+      before_(device.counters()),
+      began_(absl::Now()) {}
 
 void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   if (failures_ >= kMostFailures) {
@@ -47,8 +51,9 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   const absl::StatusOr<OperatorPlan> plan = MakePlan(cases[0].desc, cases[0].options);
   if (cover_ != nullptr && plan.ok() && !cover_->Chooses(*plan)) return;
   counts_[FullName(cases[0].desc)] += cases.size();
-  const auto compiled =
-      plan.ok() ? CompilePlanForTest(device_, cases[0].desc, *plan) : plan.status();
+  const auto compiled = !plan.ok()            ? plan.status()
+                        : compile_ != nullptr ? compile_(device_, cases[0].desc, *plan)
+                                              : device_.Compile(cases[0].desc);
   if (!compiled.ok()) {
     Fail(cases[0], compiled.status().ToString());
     return;

@@ -335,7 +335,7 @@ absl::Status Server::Listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMilliseconds);
   ASSIGN_OR_RETURN(listener_, Listener::Create(
-                                  options_.addresses, options_.limits, *connections_,
+                                  options_.addresses, *connections_,
                                   [this] { return access_->MakeCredentials(); }, builder));
   grpc_server_ = builder.BuildAndStart();
   return grpc_server_ == nullptr ? CannotListen(options_.addresses) : absl::OkStatus();

@@ -13,7 +13,6 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/operator_plan.h"
 #include "tests/conformance/verdict.h"
-#include "tests/support/macro_pairs.h"
 
 namespace opmill {
 namespace {
@@ -26,19 +25,8 @@ std::vector<std::byte> BytesOf(const Range& range) {
 
 }  // namespace
 
-bool KernelCover::Chooses(const OperatorPlan& plan) {
-  bool is_new = false;
-  for (const KernelPermutation& kernel : plan.kernels) {
-    if (!kernels_.insert(kernel).second) continue;
-    is_new |= share_ > 0;
-    for (std::string& pair : MacroPairs(kernel)) is_new |= pairs_.insert(std::move(pair)).second;
-  }
-  return is_new || (share_ > 0 && turn_++ % share_ == 0);
-}
-
-ConformanceRunner::ConformanceRunner(Device& device, KernelCover* cover, CompilePlan compile)
+ConformanceRunner::ConformanceRunner(Device& device, CompilePlan compile)
     : device_(device),
-      cover_(cover),
       compile_(compile),
       before_(device.counters()),
       began_(absl::Now()) {}
@@ -49,7 +37,6 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
     return;
   }
   const absl::StatusOr<OperatorPlan> plan = MakePlan(cases[0].desc, cases[0].options);
-  if (cover_ != nullptr && plan.ok() && !cover_->Chooses(*plan)) return;
   counts_[FullName(cases[0].desc)] += cases.size();
   const auto compiled = !plan.ok()            ? plan.status()
                         : compile_ != nullptr ? compile_(device_, cases[0].desc, *plan)

@@ -85,6 +85,9 @@ void MakeCanonical(Node& node,
     node.attributes["coordinate_transformation_mode"] = std::string("asymmetric");
     node.attributes["nearest_mode"] = std::string("floor");
   }
+  if (node.op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue)) {
+    node.attributes.try_emplace("num_outputs", static_cast<int64_t>(node.outputs.size()));
+  }
   if (node.op == "Scatter") node.op = "ScatterElements";
   // Until opset 12 they worked on all dimensions from `axis` on.
   if (node.opset < 13 &&

@@ -4,29 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/base/errors.h"
 #include "kernels/reference/reference_operators.h"
 
 namespace opmill::onnx {
 namespace {
-
-// The elements of the view in row-major order.
-std::string CopyView(const View& view, const std::string& bytes, size_t element_bytes) {
-  const std::vector<uint32_t> strides = EffectiveStrides(view.tensor);
-  const std::vector<uint32_t>& sizes = view.tensor.sizes;
-  std::string copy(static_cast<size_t>(ElementCount(view.tensor)) * element_bytes, '\0');
-  std::vector<uint32_t> at(sizes.size(), 0);
-  uint64_t from = view.offset;
-  for (size_t to = 0; to < copy.size(); to += element_bytes) {
-    std::memcpy(copy.data() + to, bytes.data() + from * element_bytes, element_bytes);
-    for (size_t d = sizes.size(); d-- > 0;) {
-      from += strides[d];
-      if (++at[d] < sizes[d]) break;
-      from -= uint64_t{strides[d]} * sizes[d];
-      at[d] = 0;
-    }
-  }
-  return copy;
-}
 
 std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node& node,
                                              const Values& values, uint64_t most_view_bytes) {
@@ -51,6 +33,36 @@ std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node&
       if (PackedBytes(reader.output(i)) > most_view_bytes) return std::nullopt;
     }
   }
+  if (!Compute(lowered, memory).ok()) return std::nullopt;
+  std::vector<Bytes> outputs;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    outputs.push_back(std::make_shared<const std::string>(
+        CopyView(views[i], memory[views[i].value], ElementBytes(reader.output(i).element))));
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::string CopyView(const View& view, const std::string& bytes, size_t element_bytes) {
+  const std::vector<uint32_t> strides = EffectiveStrides(view.tensor);
+  const std::vector<uint32_t>& sizes = view.tensor.sizes;
+  std::string copy(static_cast<size_t>(ElementCount(view.tensor)) * element_bytes, '\0');
+  std::vector<uint32_t> at(sizes.size(), 0);
+  uint64_t from = view.offset;
+  for (size_t to = 0; to < copy.size(); to += element_bytes) {
+    std::memcpy(copy.data() + to, bytes.data() + from * element_bytes, element_bytes);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      from += strides[d];
+      if (++at[d] < sizes[d]) break;
+      from -= uint64_t{strides[d]} * sizes[d];
+      at[d] = 0;
+    }
+  }
+  return copy;
+}
+
+absl::Status Compute(const Lowered& lowered, std::vector<std::string>& memory) {
   while (memory.size() < lowered.values.size()) {
     memory.emplace_back(static_cast<size_t>(RequiredBytes(lowered.values[memory.size()])), '\0');
   }
@@ -68,17 +80,10 @@ std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node&
       std::string& bytes = memory[output];
       results.emplace_back(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
     }
-    if (!ReferenceRun(step.desc, sources, results).ok()) return std::nullopt;
+    RETURN_IF_ERROR(ReferenceRun(step.desc, sources, results));
   }
-  std::vector<Bytes> outputs;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    outputs.push_back(std::make_shared<const std::string>(
-        CopyView(views[i], memory[views[i].value], ElementBytes(reader.output(i).element))));
-  }
-  return outputs;
+  return absl::OkStatus();
 }
-
-}  // namespace
 
 std::optional<std::vector<Bytes>> Evaluate(const OperatorRow& row, const Node& node,
                                            const Values& values, uint64_t most_view_bytes) {

@@ -6,10 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "kernels/onnx/graph.h"
 #include "kernels/onnx/operator_table.h"
 
 namespace opmill::onnx {
+
+// Computes the nodes with the reference operators. `memory` has the bytes of the first values, with
+// 4 more bytes each, and gets those of the others.
+absl::Status Compute(const Lowered& lowered, std::vector<std::string>& memory);
+// The elements of the view in row-major order.
+std::string CopyView(const View& view, const std::string& bytes, size_t element_bytes);
 
 // The outputs of a node whose inputs are constant and whose outputs have types, computed by the
 // reference operators. nullopt if they cannot be computed, or if the node only makes views of more

@@ -108,6 +108,28 @@ Expanded ExpandConcat(NodeReader& node, Builder& build) {
   return {{build.Add("Concat", std::move(inputs), Axes(node.Int("axis", 0)))}};
 }
 
+Expanded ExpandGather(NodeReader& node, Builder& build) {
+  if (node.IsConstant(0) || !node.IsConstant(1) || ElementCount(node.sizes(1)) != 1) {
+    return std::nullopt;
+  }
+  Sizes sizes = node.sizes(0);
+  const Sizes index_sizes = node.sizes(1);
+  const size_t axis = node.Axis(node.Int("axis", 0), node.rank(0));
+  int64_t index = node.Integers(1)[0];
+  if (!node.ok()) return std::nullopt;
+  if (index < -sizes[axis] || index >= sizes[axis]) {
+    node.Refuse("its index (", index, ") is not from ", -sizes[axis], " to ", sizes[axis] - 1, ".");
+    return std::nullopt;
+  }
+  if (index < 0) index += sizes[axis];
+  const ValueId element = build.Add(
+      "Slice", {node.node().inputs[0], build.Constant({index}), build.Constant({index + 1}),
+                build.Constant({static_cast<int64_t>(axis)})});
+  const auto at = sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(axis));
+  sizes.insert(at, index_sizes.begin(), index_sizes.end());
+  return {{build.Reshape(element, sizes)}};
+}
+
 Expanded ExpandCast(NodeReader& node, Builder& build) {
   const ElementType from = node.element(0);
   const auto to = static_cast<ElementType>(node.Int("to", 0));

@@ -19,6 +19,7 @@ Expanded ExpandShape(NodeReader& node, Builder& build);
 Expanded ExpandSize(NodeReader& node, Builder& build);
 Expanded ExpandConstantOfShape(NodeReader& node, Builder& build);
 Expanded ExpandConcat(NodeReader& node, Builder& build);  // leaves out empty inputs
+Expanded ExpandGather(NodeReader& node, Builder& build);  // of one element: a Slice
 
 Expanded ExpandCast(NodeReader& node, Builder& build);
 Expanded ExpandCastLike(NodeReader& node, Builder& build);

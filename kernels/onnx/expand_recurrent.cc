@@ -79,8 +79,7 @@ class Recurrence {
   // The two halves of B: of the input and of the state.
   std::pair<ValueId, ValueId> Biases(int64_t d) {
     if (!node_.has(3)) return {kNoValue, kNoValue};
-    const std::vector<ValueId> halves =
-        build_.AddAll("Split", {Part(3, d)}, 2, {{"axis", int64_t{0}}});
+    const std::vector<ValueId> halves = Split(Part(3, d), 2, 0);
     return {halves[0], halves[1]};
   }
   ValueId InitialState(size_t input, int64_t d) {
@@ -88,8 +87,10 @@ class Recurrence {
     return build_.Add("Expand", {build_.Constant(ScalarOf(node_.element(0), 0)),
                                  build_.Constant({batch_, hidden_})});
   }
-  std::vector<ValueId> Gates(ValueId x, int64_t count) {
-    return build_.AddAll("Split", {x}, static_cast<size_t>(count), {{"axis", int64_t{1}}});
+  std::vector<ValueId> Gates(ValueId x, int64_t count) { return Split(x, count, 1); }
+  std::vector<ValueId> Split(ValueId x, int64_t count, int64_t axis) {
+    return build_.AddAll("Split", {x}, static_cast<size_t>(count),
+                         {{"axis", axis}, {"num_outputs", count}});
   }
 
   // Calls compute(direction, step) -> state for each, and returns Y and Y_h.
@@ -176,10 +177,9 @@ Expanded ExpandGru(NodeReader& node, Builder& build) {
   return gru.Run([&](int64_t d) {
     const auto [input_bias, state_bias] = gru.Biases(d);
     const std::vector<ValueId> inputs = gru.Gates(gru.ProjectInput(d, input_bias), 3);
-    const std::vector<ValueId> weights =
-        build.AddAll("Split", {gru.Part(2, d)}, 3, {{"axis", int64_t{0}}});
+    const std::vector<ValueId> weights = gru.Split(gru.Part(2, d), 3, 0);
     std::vector<ValueId> biases(3, kNoValue);
-    if (node.has(3)) biases = build.AddAll("Split", {state_bias}, 3, {{"axis", int64_t{0}}});
+    if (node.has(3)) biases = gru.Split(state_bias, 3, 0);
     ValueId state = gru.InitialState(5, d);
     return [&, inputs, weights, biases, state](int64_t step) mutable {
       const auto gate = [&](size_t g, ValueId from) {

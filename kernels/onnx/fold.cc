@@ -153,6 +153,7 @@ void FoldPad(NodeReader& node, FoldedBytes& outputs) {
 }
 
 void FoldRange(NodeReader& node, FoldedBytes& outputs) {
+  if (node.element(0) == ElementType::kFloat16) return node.Unsupported("its type is FLOAT16.");
   VisitType(node.element(0), [&](auto zero) {
     using T = decltype(zero);
     const T start = LoadNumber<T>(node.element(0), node.input(0).constant->data(), 0);

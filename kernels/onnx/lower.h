@@ -31,6 +31,10 @@ std::vector<View> LowerSlice(Lowering& lowering, Views inputs);
 std::vector<View> LowerSplit(Lowering& lowering, Views inputs);
 std::vector<View> LowerTile(Lowering& lowering, Views inputs);
 
+std::vector<View> LowerGemm(Lowering& lowering, Views inputs);
+std::vector<View> LowerMatMul(Lowering& lowering, Views inputs);
+std::vector<View> LowerConv(Lowering& lowering, Views inputs);  // and ConvTranspose
+
 }  // namespace opmill::onnx
 
 #endif  // OPMILL_KERNELS_ONNX_LOWER_H_

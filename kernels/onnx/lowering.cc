@@ -116,6 +116,28 @@ View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs,
   return Emit(desc, std::move(inputs));
 }
 
+View Lowering::EmitNamed(absl::string_view name, std::vector<View> inputs,
+                         const std::map<std::string, AttributeValue>& attributes) {
+  OperatorDesc desc{.schema = FindSchema(name)};
+  if (desc.schema == nullptr) {
+    HasNoKernel();
+    return View();
+  }
+  for (const View& input : inputs) desc.inputs.push_back(input.tensor);
+  desc.outputs.resize(desc.schema->outputs.size());
+  for (const AttributeSchema& attribute : desc.schema->attributes) {
+    const auto given = attributes.find(std::string(attribute.name));
+    if (given != attributes.end()) {
+      desc.attributes.push_back(given->second);
+      continue;
+    }
+    absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
+    if (!value.ok()) return reader_.Unsupported(name, ": ", value.status().message()), View();
+    desc.attributes.push_back(*std::move(value));
+  }
+  return Emit(desc, std::move(inputs));
+}
+
 View Lowering::Pack(const View& view) {
   if (IsPacked(view.tensor)) return view;
   return EmitElementWise("identity", {view},

@@ -3,6 +3,7 @@
 #define OPMILL_KERNELS_ONNX_LOWERING_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,10 +44,20 @@ class Lowering {
   Lowering(NodeReader& reader, Lowered& lowered) : reader_(reader), lowered_(lowered) {}
 
   NodeReader& reader() { return reader_; }
+  // The engine does not have the operator, whatever its tensors are.
+  void HasNoKernel() {
+    has_no_kernel_ = true;
+    reader_.Unsupported("devices have no kernel for it.");
+  }
+  bool has_no_kernel() const { return has_no_kernel_; }
+
   std::vector<View> EmitAll(const OperatorDesc& desc, std::vector<View> inputs);
   View Emit(const OperatorDesc& desc, std::vector<View> inputs) {
     return EmitAll(desc, std::move(inputs))[0];
   }
+  // The operator with that name, if the engine has it. Other attributes have their defaults.
+  View EmitNamed(absl::string_view name, std::vector<View> inputs,
+                 const std::map<std::string, AttributeValue>& attributes);
   // An element-wise operator; inputs are broadcast to `sizes`. Attributes have their defaults.
   View EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
                        std::vector<AttributeValue> attributes = {},
@@ -60,6 +71,7 @@ class Lowering {
  private:
   NodeReader& reader_;
   Lowered& lowered_;
+  bool has_no_kernel_ = false;
 };
 
 // ONNX's sizes in a descriptor: at least one dimension. Sizes must not be 0.

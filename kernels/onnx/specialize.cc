@@ -16,6 +16,49 @@ namespace {
 
 std::string Quoted(absl::string_view name) { return absl::StrCat("'", Excerpt(name), "'"); }
 
+// Finds the values that must be known before a run, from the last node to the first.
+class FormSearch {
+ public:
+  explicit FormSearch(const Graph& graph) : graph_(graph), is_form_(graph.values.size(), false) {}
+
+  std::vector<std::string> Run() {
+    Search(graph_.nodes);
+    std::vector<std::string> names;
+    for (const Input& input : graph_.inputs) {
+      const bool is_number = input.element != ElementType::kString &&
+                             !IsFloat(DataTypeOf(input.element)) &&
+                             input.element != ElementType::kDouble;
+      if (is_form_[input.value] && is_number) names.push_back(graph_.values[input.value].name);
+    }
+    return names;
+  }
+
+ private:
+  void Search(const std::vector<Node>& nodes) {
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      bool is_form = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                 [&](ValueId id) { return id != kNoValue && is_form_[id]; });
+      for (const auto& [name, attribute] : node->attributes) {
+        const auto* const block = std::get_if<std::shared_ptr<const Block>>(&attribute);
+        if (block == nullptr) continue;
+        for (const ValueId id : (*block)->outputs) is_form_[id] = is_form_[id] || is_form;
+        Search((*block)->nodes);
+      }
+      const OperatorRow* const row = FindOperator(node->op);
+      // The sizes of a value are known.
+      if (node->op == "Shape" || node->op == "Size") is_form = false;
+      const uint32_t form = node->op == "If" ? 1 : row == nullptr ? 0 : row->form_inputs;
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const bool is_its = is_form || (i < 32 && (form >> i & 1) != 0);
+        if (node->inputs[i] != kNoValue && is_its) is_form_[node->inputs[i]] = true;
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<bool> is_form_;
+};
+
 class Specializer {
  public:
   Specializer(const Graph& graph, const InputBindings& bindings, const BuildLimits& limits)
@@ -74,10 +117,14 @@ class Specializer {
                                                    ", which is not supported."));
     }
     ASSIGN_OR_RETURN(type.sizes, SizesOf(input, name));
-    if (ElementCount(type.sizes).value_or(0) == 0 || type.sizes.size() > kMaxRank) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Input ", Quoted(name), " is ", ToString(type), ", which has no element, ",
-                       "more than ", kMaxElements, " or more than ", kMaxRank, " dimensions."));
+    if (type.sizes.size() > kMaxRank || !ElementCount(type.sizes).has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Input ", Quoted(name), " is ", ToString(type), ", which has a negative ",
+          "size, more than ", kMaxElements, " elements or more than ", kMaxRank, " dimensions."));
+    }
+    if (ElementCount(type.sizes) == 0) {
+      return absl::UnimplementedError(
+          absl::StrCat("Input ", Quoted(name), " is ", ToString(type), ", which has no element."));
     }
     const ValueId id = static_cast<ValueId>(result_.values.size());
     result_.values.push_back({.name = name, .type = std::move(type)});
@@ -196,6 +243,8 @@ std::string JoinRefusals(const std::vector<std::string>& refusals) {
   }
   return text;
 }
+
+std::vector<std::string> FormInputs(const Graph& graph) { return FormSearch(graph).Run(); }
 
 absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindings,
                                  const BuildLimits& limits) {

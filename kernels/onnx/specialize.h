@@ -17,6 +17,10 @@ struct InputBindings {
   std::map<std::string, Tensor> values;  // of inputs that become constants
 };
 
+// Inputs whose values the form of the program depends on: the sizes of a result, or the branch of
+// an If. Integers only; Specialize needs their values.
+std::vector<std::string> FormInputs(const Graph& graph);
+
 // Every value has its type; what depends only on sizes and constants is computed; an If is its
 // branch; operators that others can express are replaced: LSTM and GRU by their steps,
 // normalizations by arithmetic, which becomes part of the weights of a Conv before it. Inputs that

@@ -1,6 +1,8 @@
-// onnx_inspect MODEL [NAME=SIZES | NAME:=INTEGER]...: what each pass makes of a model. Sizes are
-// those of an input ("x=1,3,224,224"), an integer is its value ("sr:=16000").
+// onnx_inspect MODEL [NAME=SIZES | NAME:=INTEGER | --write=FILE]...: what each pass makes of a
+// model. Sizes are those of an input ("x=1,3,224,224"), an integer is its value ("sr:=16000"). FILE
+// gets the specialized model.
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -9,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/onnx/elements.h"
+#include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
 #include "kernels/onnx/specialize.h"
+#include "tests/onnx/write_model.h"
 
 namespace opmill::onnx {
 namespace {
@@ -56,10 +60,14 @@ size_t Print(absl::string_view pass, const std::vector<Node>& nodes) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc < 2) Fail("onnx_inspect MODEL [NAME=SIZES | NAME:=INTEGER]...");
+  if (argc < 2) Fail("onnx_inspect MODEL [NAME=SIZES | NAME:=INTEGER | --write=FILE]...");
+  const absl::string_view last = argv[argc - 1];
+  const std::string file(absl::StartsWith(last, "--write=") ? last.substr(8) : "");
+  if (!file.empty()) --argc;
   const absl::StatusOr<Graph> graph = ReadModelFile(argv[1]);
   if (!graph.ok()) Fail(graph.status().message());
   Print("read", graph->nodes);
+  for (const std::string& name : FormInputs(*graph)) std::cout << "form " << name << "\n";
   const absl::StatusOr<Graph> specialized =
       Specialize(*graph, Parse(*graph, absl::MakeConstSpan(argv + 2, argv + argc)));
   if (!specialized.ok()) Fail(specialized.status().message());
@@ -67,6 +75,13 @@ int Main(int argc, char** argv) {
   for (const Output& output : specialized->outputs) {
     std::cout << "output " << output.name << " " << ToString(specialized->values[output.value].type)
               << "\n";
+  }
+  if (!file.empty()) std::ofstream(file, std::ios::binary) << WriteModel(*specialized);
+  const absl::StatusOr<LoweredGraph> lowered = LowerGraph(*specialized);
+  if (lowered.ok()) {
+    std::cout << "lowered " << lowered->lowered.nodes.size() << "\n";
+  } else {
+    std::cout << "refused " << lowered.status().message() << "\n";
   }
   return 0;
 }

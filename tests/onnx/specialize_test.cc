@@ -1,11 +1,14 @@
 #include "kernels/onnx/specialize.h"
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/onnx/elements.h"
+#include "kernels/onnx/operator_table.h"
 #include "kernels/onnx/read_model.h"
 #include "tests/onnx/model_text.h"
 
@@ -231,6 +234,15 @@ TEST(Specialize, RefusesTypesThatNothingComputes) {
   EXPECT_EQ(TypesOf(Specialized(InputText("x", {2}) + NodeText("Cast", "x", "y", IntText("to", 8)) +
                                 OutputText("y"))),
             "Node 'y' (Cast): casts to type 8 (STRING), which is not supported.");
+}
+
+// docs/models.md names every operator.
+TEST(OperatorRows, AreDocumented) {
+  std::ifstream file(OPMILL_SOURCE_DIRECTORY "/docs/models.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  for (const OperatorRow& row : OperatorRows()) {
+    EXPECT_THAT(page, testing::ContainsRegex(absl::StrCat("[ \n]", row.name, "[ ,.]")));
+  }
 }
 
 }  // namespace

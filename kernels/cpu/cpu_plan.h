@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
-#include "kernels/engine/device.h"
+#include "kernels/engine/buffers.h"
 #include "kernels/program/placement.h"
 #include "kernels/program/program.h"
 
@@ -32,6 +32,7 @@ struct CpuPlan {
   std::vector<CpuPhase> phases;
   std::vector<uint64_t> input_bytes;
   std::vector<uint64_t> output_bytes;
+  std::vector<std::shared_ptr<const ConstantData>> constants;
   uint64_t arena_bytes = 0;
 };
 
@@ -40,9 +41,11 @@ CpuPlan MakeCpuPlan(const Program& validated);
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
 uint64_t CostBytes(const CpuPlan& plan);
+uint64_t BytesOfConstants(const CpuPlan& plan);
 
-// The buffers of a node. `bindings` must have passed CheckBindings.
-RunBuffers BuffersOf(const CpuNode& node, const Bindings& bindings, std::byte* arena);
+// The buffers of a node of the plan. `bindings` must have passed CheckBindings.
+RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,
+                     std::byte* arena);
 
 }  // namespace opmill
 

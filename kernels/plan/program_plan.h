@@ -8,8 +8,8 @@
 
 namespace opmill {
 
-// `program` must have passed Validate. Its inputs and outputs are those of the plan; intermediates
-// are in scratch. Returns ResourceExhausted if the scratch would exceed the limit.
+// `program` must have passed Validate. Its inputs, outputs and constants are those of the plan;
+// intermediates are in scratch. Returns ResourceExhausted if the scratch would exceed the limit.
 absl::StatusOr<OperatorPlan> MakePlan(const Program& program, const PlanOptions& options);
 
 }  // namespace opmill

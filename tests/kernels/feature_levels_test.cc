@@ -24,6 +24,8 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -67,6 +69,10 @@ ELEMENT_WISE_ADD                            | 5.1 | 1-8 | 10 types            |
 CUMULATIVE_SUMMATION                        | 5.0 | 1-8 | F I64 I32 U64 U32   |
                                             | 4.0 | 1-8 | F I32 U32           |
                                             | 2.1 | 4   | F I32 U32           |
+GEMM                                        | 4.0 | 2-4 | F                   |
+                                            | 1.0 | 4   | F                   |
+CONVOLUTION                                 | 4.0 | 3-5 | F                   |
+                                            | 1.0 | 4-5 | F                   |
 )";
 
 // Of element-wise operators, one for each kind of rows. The last column is an output's of another
@@ -236,6 +242,8 @@ OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
     return desc;
   }
   if (name == "CUMULATIVE_SUMMATION") return CumulativeSummationDesc{.input = input};
+  if (name == "GEMM") return GemmDesc{.a = input, .b = input, .c = input};
+  if (name == "CONVOLUTION") return ConvolutionDesc{.input = input, .filter = input, .bias = input};
   if (name == "ELEMENT_WISE_ADD") return ElementWiseAddDesc{input, input, std::nullopt};
   const absl::string_view function = absl::StripPrefix(name, "REDUCE_");
   for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
@@ -260,7 +268,7 @@ std::optional<std::string> AllowedFrom(const std::vector<TableRow>& rows, size_t
 
 TEST(FeatureLevels, MatchEveryCellOfTheTable) {
   const std::map<std::string, std::vector<TableRow>> table = ParseTable(kTable);
-  EXPECT_EQ(table.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
+  EXPECT_EQ(table.size(), 2 + kReduceFunctionCount + 2 + 2 + 2 + 2);
   std::map<absl::StatusCode, int> counts;
   for (const auto& [name, rows] : table) {
     std::vector<std::optional<std::string>> index_types = {std::nullopt};

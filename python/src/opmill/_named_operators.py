@@ -1,8 +1,8 @@
-"""A method for each element-wise operator. Written by generate.py from element_wise.json."""
+"""A method for each operator that has no message of its own. Written by generate.py from named_operators.json."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -20,6 +20,14 @@ InfinityMode = Literal[
     "either",
     "positive",
     "negative",
+]
+
+PaddingMode = Literal[
+    "constant",
+    "edge",
+    "reflection",
+    "symmetric",
+    "wrap",
 ]
 
 # The method of each operator.
@@ -101,13 +109,35 @@ NAMED_METHODS: Mapping[str, str] = {
     "swish": "silu",
     "thresholded_relu": "thresholded_relu",
     "relu_grad": "relu_grad",
+    "join": "join",
+    "slice1": "slice1",
+    "padding1": "padding1",
+    "tile": "tile",
+    "gather": "gather",
+    "gather_elements": "take_along_axis",
 }
+
+# Of these, inputs keep their shapes.
+MOVES = frozenset((
+    "join",
+    "slice1",
+    "padding1",
+    "tile",
+    "gather",
+    "gather_elements",
+))
 
 ArrayT = TypeVar("ArrayT")
 
 
-class ElementWise(Generic[ArrayT]):
-    """Inputs are broadcast by NumPy's rules. Comparisons and other questions return bool."""
+def named_call(operator: str, inputs: Sequence[ArrayLike],
+               attributes: Mapping[str, Any] | None) -> Call:
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in MOVES)
+
+
+class NamedOperators(Generic[ArrayT]):
+    """Inputs of element-wise operators are broadcast by NumPy's rules. Comparisons and other
+    questions return bool."""
 
     def _run(self, call: Call, options: Options) -> Any:
         raise NotImplementedError
@@ -588,3 +618,74 @@ class ElementWise(Generic[ArrayT]):
     def relu_grad(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
         """b where a is above 0, otherwise 0"""
         return self._run(Call("relu_grad", (a, b), {}), options)
+
+    @checked
+    def join(
+        self,
+        inputs: Sequence[ArrayLike],
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """up to 8 inputs, one after the other along the axis"""
+        return self._run(Call("join", tuple(inputs), {"axis": axis}, broadcasts=False), options)
+
+    @checked
+    def slice1(
+        self,
+        x: ArrayLike,
+        input_window_offsets: Sequence[int],
+        input_window_sizes: Sequence[int],
+        input_window_strides: Sequence[int],
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the elements of a window, with steps that may be negative"""
+        call = Call("slice1", (x,),
+            {"input_window_offsets": input_window_offsets, "input_window_sizes": input_window_sizes, "input_window_strides": input_window_strides}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def padding1(
+        self,
+        x: ArrayLike,
+        start_padding: Sequence[int],
+        end_padding: Sequence[int],
+        *,
+        padding_mode: PaddingMode = "constant",
+        padding_value: float = 0.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input with padding around it"""
+        call = Call("padding1", (x,),
+            {"padding_mode": padding_mode, "padding_value": padding_value, "start_padding": start_padding, "end_padding": end_padding}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def tile(self, x: ArrayLike, repeats: Sequence[int], **options: Unpack[Options]) -> ArrayT:
+        """copies of the input, side by side"""
+        return self._run(Call("tile", (x,), {"repeats": repeats}, broadcasts=False), options)
+
+    @checked
+    def gather(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        index_dimensions: int,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input at the indices along the axis"""
+        call = Call("gather", (input, indices),
+            {"axis": axis, "index_dimensions": index_dimensions}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def take_along_axis(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """for each index, the input's element there along the axis"""
+        call = Call("gather_elements", (input, indices), {"axis": axis}, broadcasts=False)
+        return self._run(call, options)

@@ -1,0 +1,114 @@
+"""Every operator that moves elements through the package, against NumPy, in every type."""
+
+import json
+import pathlib
+import unittest
+
+import numpy as np
+import oracle
+from server_process import ServerProcess
+
+import opmill
+
+TABLE = json.loads((pathlib.Path(opmill.__file__).parents[2] / "named_operators.json").read_text())
+NAMES = {row["name"] for row in TABLE if row["result"] == "moved"}
+SHAPE = (3, 4, 5)
+MODES = {"constant": "constant", "edge": "edge", "reflection": "reflect",
+         "symmetric": "symmetric", "wrap": "wrap"}
+
+
+def join(c, x):
+    for axis in range(-3, 3):
+        parts = [x, x[:, :, :1] if axis % 3 == 2 else x, x[:1] if axis % 3 == 0 else x]
+        yield c.join(parts, axis), np.concatenate(parts, axis)
+    yield c.join([x]), x
+
+
+def slice1(c, x):
+    yield (c.slice1(x, [1, 0, 0], [2, 4, 5], [1, -1, 2]), x[1:3, ::-1, ::2])
+    yield (c.slice1(x.transpose(2, 0, 1), [0, 1, 2], [5, 2, 2], [-2, 1, -1]),
+           x.transpose(2, 0, 1)[::-2, 1:3, 3:1:-1])
+
+
+def padding1(c, x):
+    value = {"constant_values": 7}
+    for mode, name in MODES.items():
+        for start, end in (([0, 1, 2], [2, 0, 1]), ([5, 0, 0], [0, 0, 11])):
+            yield (c.padding1(x, start, end, padding_mode=mode, padding_value=7),
+                   np.pad(x, list(zip(start, end)), name, **(value if name == "constant" else {})))
+
+
+def tile(c, x):
+    yield c.tile(x, [2, 1, 3]), np.tile(x, [2, 1, 3])
+    yield c.tile(x[:1], [4, 1, 1]), np.tile(x[:1], [4, 1, 1])
+
+
+def gather(c, x):
+    padded = x[None]
+    for dtype in (np.int64, np.int32, np.uint64, np.uint32):
+        index = np.array([[2, 0], [1, 2]]).astype(dtype)
+        if np.dtype(dtype).kind == "i":
+            index[0, 0] = -1
+        yield c.gather(padded, index[None, None], 2, axis=1), np.take(x, index.astype(int), 0)
+
+
+def gather_elements(c, x):
+    for axis in range(3):
+        index = np.random.default_rng(axis).integers(-3, 3, SHAPE)
+        yield (c.take_along_axis(x, index, axis), np.take_along_axis(x, index, axis))
+
+
+# Each yields pairs of results: the package's and NumPy's.
+CASES = {"join": join, "slice1": slice1, "padding1": padding1, "tile": tile, "gather": gather,
+         "gather_elements": gather_elements}
+
+
+class Movement(unittest.TestCase):
+    device = "cpu"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(ServerProcess(device=cls.device))
+        cls.c = cls.enterClassContext(opmill.connect(cls.server.address))
+        cls.types = {}
+        for row in cls.c.server_info().operators:
+            cls.types.setdefault(row.operator, row.data_types)
+
+    def test_every_operator_in_every_type(self):
+        self.assertEqual(CASES.keys(), NAMES)
+        for name, cases in CASES.items():
+            for dtype in self.types[name]:
+                x = oracle.awkward(dtype, SHAPE)
+                for i, (actual, expected) in enumerate(cases(self.c, x)):
+                    with self.subTest(name, dtype=dtype, case=i):
+                        self.assertEqual(actual.dtype, expected.dtype)
+                        np.testing.assert_array_equal(actual, expected)
+
+    def test_indices_out_of_range_give_zero(self):
+        x = np.arange(1, 4, dtype=np.float32)
+        index = np.array([-3, -4, 3, 2**40], np.int64)
+        np.testing.assert_array_equal(self.c.gather(x, index, 1), [1, 0, 0, 0])
+
+    def test_execute_does_not_broadcast(self):
+        x = np.arange(6, dtype=np.int16).reshape(2, 3)
+        execution = self.c.execute("join", [x, x[:1]], {"axis": 0})
+        np.testing.assert_array_equal(execution.outputs[0], np.concatenate([x, x[:1]]))
+        execution = self.c.execute("slice1", [x], {
+            "input_window_offsets": [0, 0], "input_window_sizes": [2, 3],
+            "input_window_strides": [1, -1]})
+        np.testing.assert_array_equal(execution.outputs[0], x[:, ::-1])
+
+    def test_mistakes(self):
+        x = np.ones((2, 3), np.float32)
+        with self.assertRaises(opmill.InvalidArgument) as raised:
+            self.c.join([x, x[:, :2]], 0)
+        self.assertEqual(raised.exception.field, "operator.named.inputs[1].sizes[1]")
+        with self.assertRaises(opmill.InvalidArgument) as raised:
+            self.c.padding1(x, [1], [0, 0])
+        self.assertEqual(raised.exception.field, "operator.named.attributes[start_padding]")
+        with self.assertRaisesRegex(opmill.InvalidArgument, "from 0 to 4294967295"):
+            self.c.tile(x, [1, -1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -70,6 +70,7 @@ CUMULATIVE_SUMMATION                        | 5.0 | 1-8 | F I64 I32 U64 U32   |
 
 // Of operators that move elements. The types of index tensors are the last column.
 constexpr char kMovementTable[] = R"(
+diagonal_matrix1                            | 5.1 | 2-4 | 10 types            |
 join                                        | 4.1 | 1-8 | 10 types            |
                                             | 3.0 | 4-5 | 8 types             |
                                             | 2.1 | 4   | 8 types             |

@@ -89,6 +89,30 @@ std::string Refusal(const std::string& name, const std::vector<Tensor>& inputs,
   return FieldOf(status).value_or("") + ": " + std::string(status.message());
 }
 
+// The examples of DirectML's page.
+TEST(DiagonalMatrix, FillsDiagonals) {
+  const auto filled = [](const Tensor& input, const char* value, const char* begin,
+                         const char* end) {
+    return Moves("diagonal_matrix1", {input},
+                 {{"value", value}, {"diagonal_fill_begin", begin}, {"diagonal_fill_end", end}})
+        .numbers;
+  };
+  const Tensor zeros = Floats({4, 5}, std::vector<double>(20, 0));
+  EXPECT_THAT(filled(zeros, "1", "0", "1"),
+              ElementsAre(1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0));
+  EXPECT_THAT(filled(zeros, "7", "0", "3"),
+              ElementsAre(7, 7, 7, 0, 0, 0, 7, 7, 7, 0, 0, 0, 7, 7, 7, 0, 0, 0, 7, 7));
+  EXPECT_THAT(filled(Counted({2, 3}), "0", "-2147483648", "1"), ElementsAre(0, 2, 3, 0, 0, 6));
+  // In reverse: all but what is between the diagonals.
+  EXPECT_THAT(filled(Counted({2, 3}), "0", "1", "0"), ElementsAre(1, 0, 0, 0, 5, 0));
+  EXPECT_THAT(filled(Counted({2, 2}), "9", "1", "1"), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(DiagonalMatrix, RefusesVectors) {
+  EXPECT_EQ(Refusal("diagonal_matrix1", {Counted({4})}, {}),
+            "input.sizes: diagonal_matrix1 takes 2 to 4 dimensions, but input.sizes has 1.");
+}
+
 TEST(Join, PutsInputsOneAfterTheOther) {
   const Moved moved =
       Moves("join", {Counted({1, 1, 2, 3}), Counted({1, 1, 2, 4})}, {{"axis", "3"}});

@@ -17,6 +17,16 @@ MODES = {"constant": "constant", "edge": "edge", "reflection": "reflect",
          "symmetric": "symmetric", "wrap": "wrap"}
 
 
+def diagonal_matrix1(c, x):
+    row, column = np.indices(SHAPE[1:])
+    for begin, end in ((0, 1), (-2, 2), (-(2**31), 1), (2, -1)):
+        top = column - row
+        inside = ((top >= begin) & (top < end) if end >= begin
+                  else (top >= begin) | (top < end))
+        yield (c.diagonal_matrix1(x, value=3, diagonal_fill_begin=begin, diagonal_fill_end=end),
+               np.where(inside, x.dtype.type(3), x))
+
+
 def join(c, x):
     for axis in range(-3, 3):
         parts = [x, x[:, :, :1] if axis % 3 == 2 else x, x[:1] if axis % 3 == 0 else x]
@@ -59,8 +69,8 @@ def gather_elements(c, x):
 
 
 # Each yields pairs of results: the package's and NumPy's.
-CASES = {"join": join, "slice1": slice1, "padding1": padding1, "tile": tile, "gather": gather,
-         "gather_elements": gather_elements}
+CASES = {"diagonal_matrix1": diagonal_matrix1, "join": join, "slice1": slice1, "padding1": padding1, "tile": tile,
+         "gather": gather, "gather_elements": gather_elements}
 
 
 class Movement(unittest.TestCase):

@@ -109,6 +109,7 @@ NAMED_METHODS: Mapping[str, str] = {
     "swish": "silu",
     "thresholded_relu": "thresholded_relu",
     "relu_grad": "relu_grad",
+    "diagonal_matrix1": "diagonal_matrix1",
     "join": "join",
     "slice1": "slice1",
     "padding1": "padding1",
@@ -119,6 +120,7 @@ NAMED_METHODS: Mapping[str, str] = {
 
 # Of these, inputs keep their shapes.
 MOVES = frozenset((
+    "diagonal_matrix1",
     "join",
     "slice1",
     "padding1",
@@ -618,6 +620,21 @@ class NamedOperators(Generic[ArrayT]):
     def relu_grad(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
         """b where a is above 0, otherwise 0"""
         return self._run(Call("relu_grad", (a, b), {}), options)
+
+    @checked
+    def diagonal_matrix1(
+        self,
+        x: ArrayLike,
+        *,
+        value: float = 1.0,
+        diagonal_fill_begin: int = 0,
+        diagonal_fill_end: int = 1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, with a value on the diagonals from diagonal_fill_begin on, up to before diagonal_fill_end"""
+        call = Call("diagonal_matrix1", (x,),
+            {"value": value, "diagonal_fill_begin": diagonal_fill_begin, "diagonal_fill_end": diagonal_fill_end}, broadcasts=False)
+        return self._run(call, options)
 
     @checked
     def join(

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "gtest/gtest.h"
@@ -10,6 +11,7 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "tests/conformance/conformance_runner.h"
 #include "tests/conformance/movement_cases.h"
+#include "tests/fuzz/plan_bounds.h"
 #include "tests/support/test_devices.h"
 
 namespace opmill {
@@ -36,6 +38,22 @@ TEST_P(MovementTest, EveryOperatorMovesEveryType) {
     }
   }
   runner.Finish();
+}
+
+// Every index and offset, computed from the constants of plans with small views.
+TEST(MovementPlans, StayWithinTheirViews) {
+  const PlanOptions options = PlanOptionsFor(SizeOf(DeviceKind::kSoftware, 0, 0));
+  for (const OperatorSchema* const schema : Operators()) {
+    if (schema->family != OperatorFamily::kMovement) continue;
+    const std::vector<DataType> types = schema->support[0].rows[0].types.types();
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      const ConformanceCase c =
+          RandomMovementCase(*schema, types[seed % types.size()], seed, options);
+      const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(FindPlanMistake(c.desc, c.options, *plan), "") << ToLine(c);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(On, MovementTest, ::testing::ValuesIn(TestDevices()));

@@ -87,6 +87,19 @@ gather                                      | 4.1 | 1-8 | 10 types            | 
                                             | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
                                             | 2.1 | 4   | 8 types             | U32
                                             | 1.0 | 4   | F                   | U32
+scatter                                     | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+                                            | 2.1 | 4   | 8 types             | U32
+                                            | 1.0 | 4   | F                   | U32
+gather_nd1                                  | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+reverse_subsequences                        | 4.1 | 1-8 | 10 types            | U64 U32
+                                            | 3.0 | 4-5 | 8 types             | U32
+                                            | 2.1 | 4   | 8 types             | U32
+space_to_depth1 depth_to_space1             | 4.1 | 4   | 10 types            |
+                                            | 2.1 | 4   | 8 types             |
+resample2                                   | 6.2 | 1-4 | F I8 U8             |
+                                            | 5.1 | 1-4 | F                   |
 gather_elements                             | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
                                             | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
                                             | 2.1 | 4   | 8 types             | U32

@@ -287,6 +287,158 @@ TEST(GatherElements, TakesAnIndexForEachElement) {
       "indices.sizes[1]: indices.sizes[1] is 2, but input.sizes[1] is 3.");
 }
 
+// The examples of DirectML's page.
+TEST(GatherNd, TakesTuplesOfCoordinates) {
+  EXPECT_THAT(Moves("gather_nd1", {Counted({2, 2}), Indices({2, 1}, {1, 0})},
+                    {{"input_dimension_count", "2"}, {"indices_dimension_count", "2"}})
+                  .numbers,
+              ElementsAre(3, 4, 1, 2));
+  const Moved moved =
+      Moves("gather_nd1",
+            {Counted({1, 3, 2, 2}), Indices({1, 3, 2, 2}, {0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0})},
+            {{"input_dimension_count", "3"},
+             {"indices_dimension_count", "3"},
+             {"batch_dimension_count", "1"}});
+  EXPECT_THAT(moved.sizes, ElementsAre(1, 1, 3, 2));
+  EXPECT_THAT(moved.numbers, ElementsAre(1, 4, 8, 5, 10, 11));
+}
+
+TEST(GatherNd, RefusesCountsThatDoNotFit) {
+  const std::vector<Tensor> tensors = {Counted({2, 2}), Indices({1, 3}, {0, 0, 0})};
+  const auto refusal = [&](const char* inputs, const char* indices, const char* batches) {
+    return Refusal("gather_nd1", tensors,
+                   {{"input_dimension_count", inputs},
+                    {"indices_dimension_count", indices},
+                    {"batch_dimension_count", batches}});
+  };
+  EXPECT_EQ(refusal("3", "2", "0"),
+            "input_dimension_count: input_dimension_count (3) is not between 1 and 2, the "
+            "dimension count of input.");
+  EXPECT_EQ(refusal("2", "1", "0"),
+            "indices.sizes[1]: indices.sizes[1] (3) is above the number of dimensions that can be "
+            "indexed (2).");
+  EXPECT_EQ(refusal("2", "2", "2"),
+            "batch_dimension_count: batch_dimension_count (2) is not below the number of "
+            "dimensions (2).");
+}
+
+// The examples of DirectML's page.
+TEST(Scatter, OverwritesElements) {
+  EXPECT_THAT(
+      Moves("scatter", {Counted({5}), Indices({4}, {3, 1, 2, 0}), Floats({4}, {50, 60, 70, 80})},
+            {{"axis", "0"}})
+          .numbers,
+      ElementsAre(80, 60, 70, 50, 5));
+  EXPECT_THAT(Moves("scatter",
+                    {Floats({3, 3}, std::vector<double>(9, 0)), Indices({2, 3}, {1, 0, 2, 0, 2, 1}),
+                     Floats({2, 3}, {10, 11, 12, 20, 21, 22})},
+                    {{"axis", "0"}})
+                  .numbers,
+              ElementsAre(20, 11, 0, 10, 0, 22, 0, 21, 12));
+}
+
+TEST(Scatter, KeepsTheLastOfSeveralUpdatesAndSkipsIndicesOutOfRange) {
+  EXPECT_THAT(Moves("scatter",
+                    {Counted({3}), Indices({5}, {1, -1, 1, 3, -4}, DataType::kInt64),
+                     Floats({5}, {10, 20, 30, 40, 50})},
+                    {{"axis", "0"}})
+                  .numbers,
+              ElementsAre(1, 30, 20));
+}
+
+TEST(Scatter, RefusesUpdatesOfOtherSizesOrTypes) {
+  EXPECT_EQ(
+      Refusal("scatter", {Counted({3}), Indices({2}, {0, 1}), Floats({1}, {5})}, {{"axis", "0"}}),
+      "updates.sizes[0]: updates.sizes[0] is 1, but indices.sizes[0] is 2.");
+  EXPECT_EQ(
+      Refusal("scatter", {Counted({3}), Indices({1}, {0}), Indices({1}, {5})}, {{"axis", "0"}}),
+      "updates.data_type: updates.data_type (UINT32) differs from input.data_type "
+      "(FLOAT32).");
+}
+
+TEST(ScatterPlan, NotesTheLastUpdateBeforeItWrites) {
+  const OperatorDesc desc =
+      Validate(DescOf("scatter", {Counted({64}), Indices({8}, {}), Counted({8})}, {{"axis", "0"}}))
+          .value();
+  const OperatorPlan plan = MakePlan(desc, {}).value();
+  ASSERT_EQ(plan.passes.size(), 2u);
+  EXPECT_EQ(plan.scratch_bytes, 256u);
+  EXPECT_EQ(plan.kernels[plan.passes[0].dispatches[1].kernel].entry, "Mark");
+  EXPECT_EQ(plan.kernels[plan.passes[1].dispatches[0].kernel].entry, "Scatter");
+}
+
+// The examples of DirectML's page.
+TEST(ReverseSubsequences, ReversesTheFirstElements) {
+  const Tensor input = Counted({1, 1, 3, 4});
+  EXPECT_THAT(
+      Moves("reverse_subsequences", {input, Indices({1, 1, 3, 1}, {2, 4, 3})}, {{"axis", "3"}})
+          .numbers,
+      ElementsAre(2, 1, 3, 4, 8, 7, 6, 5, 11, 10, 9, 12));
+  EXPECT_THAT(
+      Moves("reverse_subsequences", {input, Indices({1, 1, 1, 4}, {2, 3, 1, 0})}, {{"axis", "2"}})
+          .numbers,
+      ElementsAre(5, 10, 3, 4, 1, 6, 7, 8, 9, 2, 11, 12));
+  // Lengths are limited to the sequence.
+  EXPECT_THAT(Moves("reverse_subsequences", {Counted({3}), Indices({1}, {1e15}, DataType::kUint64)},
+                    {{"axis", "0"}})
+                  .numbers,
+              ElementsAre(3, 2, 1));
+  EXPECT_EQ(Refusal("reverse_subsequences", {Counted({3}), Indices({2}, {1, 1})}, {{"axis", "0"}}),
+            "sequence_lengths.sizes[0]: sequence_lengths.sizes[0] is 2, but must be 1 along the "
+            "axis.");
+}
+
+// The examples of DirectML's pages: channels are the numbers from 0, 9, 18, ... on.
+TEST(DepthAndSpace, MoveBlocks) {
+  Tensor depth = Indices({1, 8, 2, 3}, {});
+  for (int channel = 0; channel < 8; ++channel) {
+    for (int i = 0; i < 6; ++i) depth.numbers.push_back(channel * 9 + i);
+  }
+  const std::vector<double> rows_of_depth = {0, 18, 1, 19, 2, 20, 36, 54, 37, 55, 38, 56};
+  const std::vector<double> rows_of_columns = {0, 9, 1, 10, 2, 11, 18, 27, 19, 28, 20, 29};
+  for (const char* const order : {"DEPTH_COLUMN_ROW", "COLUMN_ROW_DEPTH"}) {
+    const Attributes attributes = {{"block_size", "2"}, {"order", order}};
+    const Moved space = Moves("depth_to_space1", {depth}, attributes);
+    EXPECT_THAT(space.sizes, ElementsAre(1, 2, 4, 6));
+    EXPECT_THAT(std::vector<double>(space.numbers.begin(), space.numbers.begin() + 12),
+                ElementsAreArray(order[0] == 'D' ? rows_of_depth : rows_of_columns));
+    EXPECT_EQ(Moves("space_to_depth1", {Indices(space.sizes, space.numbers)}, attributes).numbers,
+              depth.numbers);
+  }
+  EXPECT_EQ(Refusal("space_to_depth1", {Counted({1, 1, 2, 3})}, {{"block_size", "2"}}),
+            "input.sizes[3]: input.sizes[3] (3) is not a multiple of block_size (2).");
+}
+
+TEST(Resample, TakesTheNearestElement) {
+  const auto resampled = [](const char* scale, const char* input_offset, const char* output_offset,
+                            const char* direction) {
+    return Moves("resample2", {Counted({4})},
+                 {{"scales", scale},
+                  {"input_pixel_offsets", input_offset},
+                  {"output_pixel_offsets", output_offset},
+                  {"rounding_direction", direction}})
+        .numbers;
+  };
+  EXPECT_THAT(resampled("2", "0", "0", "DECREASING"), ElementsAre(1, 1, 2, 2, 3, 3, 4, 4));
+  EXPECT_THAT(resampled("2", "0", "0", "INCREASING"), ElementsAre(1, 2, 2, 3, 3, 4, 4, 4));
+  EXPECT_THAT(resampled("0.5", "0", "0", "DECREASING"), ElementsAre(1, 3));
+  // Centers of pixels: at -0.25, 0.25, 0.75, ...
+  EXPECT_THAT(resampled("2", "0.5", "-0.5", "DECREASING"), ElementsAre(1, 1, 1, 2, 2, 3, 3, 4));
+  EXPECT_THAT(resampled("0.75", "0", "0", "DECREASING"), ElementsAre(1, 2, 3));
+}
+
+TEST(Resample, RefusesScalesThatAreNone) {
+  const auto refusal = [](const char* scale) {
+    return Refusal(
+        "resample2", {Counted({4})},
+        {{"scales", scale}, {"input_pixel_offsets", "0"}, {"output_pixel_offsets", "0"}});
+  };
+  EXPECT_EQ(refusal("-1"), "scales[0]: scales[0] (-1) is not a number above 0.");
+  EXPECT_EQ(refusal("1e-12"),
+            "scales[0]: scales[0] (1e-12) and the offsets lead to position 1e+12 of the input; "
+            "the limit is 2147483647.");
+}
+
 // Adjacent elements move as one.
 TEST(MovePlan, MovesVectorsWhereRowsAllow) {
   const auto width = [](std::vector<uint32_t> sizes, std::vector<uint32_t> others) {

@@ -19,9 +19,14 @@ from opmill._operators import Operators, TopK
 REQUIRED = {"k": 2, "function": "l1", "exponent": 1.5, "min": 0.25, "max": 0.75, "dtype": "int32",
             "input_window_offsets": [0, 1, 2], "input_window_sizes": [3, 3, 3],
             "input_window_strides": [1, 2, -1], "start_padding": [0, 1, 2],
-            "end_padding": [2, 1, 0], "repeats": [1, 2, 3], "index_dimensions": 1}
+            "end_padding": [2, 1, 0], "repeats": [1, 2, 3], "index_dimensions": 1,
+            "input_dimension_count": 3, "indices_dimension_count": 2, "block_size": 1,
+            "scales": [1.0, 2.0, 0.5], "input_pixel_offsets": [0.5, 0.5, 0.5],
+            "output_pixel_offsets": [-0.5, -0.5, -0.5]}
 # Shapes of indices.
-INDICES = {"gather": (1, 1, 4), "take_along_axis": (3, 4, 2)}
+INDICES = {"gather": (1, 1, 4), "take_along_axis": (3, 4, 2), "gather_nd1": (1, 3, 2),
+           "scatter": (3, 4, 5), "reverse_subsequences": (3, 4, 1)}
+IMAGES = ("space_to_depth1", "depth_to_space1")
 FLAGS = {"dtype": "output_type"}  # of parameters that have another name
 METHODS = {name: getattr(Operators, name) for name in dir(Operators) if name[0] != "_"}
 # Operators that do not take FLOAT32.
@@ -43,12 +48,15 @@ class CommandLine(unittest.TestCase):
 
     def array(self, method, parameter):
         """The value of a parameter, and its files."""
-        if parameter == "indices":
-            index = np.random.default_rng(1).integers(-3, 3, INDICES[method])
+        if parameter in ("indices", "sequence_lengths"):
+            index = np.random.default_rng(1).integers(0, 3, INDICES[method], np.uint32)
             np.save(self.folder / f"{method}.npy", index)
             return [f"{method}.npy"], index
         if parameter == "inputs":
             return ["x.npy", "x.npy"], [self.x, self.x]
+        if method in IMAGES:
+            np.save(self.folder / "image.npy", self.x[None])
+            return ["image.npy"], self.x[None]
         if method in WORDS or parameter == "condition":
             return ["words.npy"], self.words
         return ["x.npy"], self.x

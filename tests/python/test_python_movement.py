@@ -68,9 +68,64 @@ def gather_elements(c, x):
         yield (c.take_along_axis(x, index, axis), np.take_along_axis(x, index, axis))
 
 
+def gather_nd1(c, x):
+    index = np.random.default_rng(1).integers(-3, 3, (1, 5, 2))
+    yield (c.gather_nd1(x, index, 3, 2), x[index[0, :, 0], index[0, :, 1]][None])
+    batched = np.random.default_rng(2).integers(0, 4, (3, 2, 1))
+    expected = np.take_along_axis(x, batched, 1)
+    yield c.gather_nd1(x, batched, 3, 3, batch_dimension_count=1), expected
+
+
+def scatter(c, x):
+    for axis in range(3):
+        shape = tuple(2 if d == axis else size for d, size in enumerate(SHAPE))
+        random = np.random.default_rng(axis)
+        index = random.permuted(np.indices(SHAPE)[axis], axis=axis).take((0, 1), axis)
+        updates = random.integers(0, 100, shape).astype(x.dtype)
+        expected = x.copy()
+        np.put_along_axis(expected, index, updates, axis)
+        yield c.scatter(x, index, updates, axis), expected
+
+
+def reverse_subsequences(c, x):
+    lengths = np.random.default_rng(1).integers(0, 7, (3, 4, 1))
+    expected = x.copy()
+    for place in np.ndindex(3, 4):
+        n = min(lengths[place][0], 5)
+        expected[place][:n] = x[place][:n][::-1]
+    for dtype in (np.uint32, np.uint64):
+        yield c.reverse_subsequences(x, lengths.astype(dtype), 2), expected
+
+
+def space_to_depth1(c, x):
+    space = x[None, :, :4, :4]
+    blocks = space.reshape(1, 3, 2, 2, 2, 2)
+    yield (c.space_to_depth1(space, 2),
+           blocks.transpose(0, 3, 5, 1, 2, 4).reshape(1, 12, 2, 2))
+    yield (c.space_to_depth1(space, 2, order="column_row_depth"),
+           blocks.transpose(0, 1, 3, 5, 2, 4).reshape(1, 12, 2, 2))
+
+
+def depth_to_space1(c, x):
+    depth = x.transpose(1, 2, 0)[None]
+    blocks = depth.reshape(1, 2, 2, 1, 5, 3)
+    yield (c.depth_to_space1(depth, 2),
+           blocks.transpose(0, 3, 4, 1, 5, 2).reshape(1, 1, 10, 6))
+
+
+def resample2(c, x):
+    zeros = [0.0] * 3
+    yield c.resample2(x, [1.0, 2.0, 3.0], zeros, zeros), x.repeat(2, 1).repeat(3, 2)
+    position = np.clip(np.floor((np.arange(7) + 0.5) / 1.5 - 0.5), 0, 4).astype(int)
+    yield (c.resample2(x, [1.0, 1.0, 1.5], [0.5] * 3, [-0.5] * 3), x[:, :, position])
+
+
 # Each yields pairs of results: the package's and NumPy's.
 CASES = {"diagonal_matrix1": diagonal_matrix1, "join": join, "slice1": slice1, "padding1": padding1, "tile": tile,
-         "gather": gather, "gather_elements": gather_elements}
+         "gather": gather, "gather_elements": gather_elements, "gather_nd1": gather_nd1,
+         "scatter": scatter, "reverse_subsequences": reverse_subsequences,
+         "space_to_depth1": space_to_depth1, "depth_to_space1": depth_to_space1,
+         "resample2": resample2}
 
 
 class Movement(unittest.TestCase):

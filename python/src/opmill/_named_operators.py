@@ -30,6 +30,20 @@ PaddingMode = Literal[
     "wrap",
 ]
 
+Order = Literal[
+    "depth_column_row",
+    "column_row_depth",
+]
+
+InterpolationMode = Literal[
+    "nearest_neighbor",
+]
+
+RoundingDirection = Literal[
+    "increasing",
+    "decreasing",
+]
+
 # The method of each operator.
 NAMED_METHODS: Mapping[str, str] = {
     "identity": "identity",
@@ -116,6 +130,12 @@ NAMED_METHODS: Mapping[str, str] = {
     "tile": "tile",
     "gather": "gather",
     "gather_elements": "take_along_axis",
+    "gather_nd1": "gather_nd1",
+    "scatter": "scatter",
+    "reverse_subsequences": "reverse_subsequences",
+    "space_to_depth1": "space_to_depth1",
+    "depth_to_space1": "depth_to_space1",
+    "resample2": "resample2",
 }
 
 # Of these, inputs keep their shapes.
@@ -127,6 +147,12 @@ MOVES = frozenset((
     "tile",
     "gather",
     "gather_elements",
+    "gather_nd1",
+    "scatter",
+    "reverse_subsequences",
+    "space_to_depth1",
+    "depth_to_space1",
+    "resample2",
 ))
 
 ArrayT = TypeVar("ArrayT")
@@ -705,4 +731,91 @@ class NamedOperators(Generic[ArrayT]):
     ) -> ArrayT:
         """for each index, the input's element there along the axis"""
         call = Call("gather_elements", (input, indices), {"axis": axis}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def gather_nd1(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        input_dimension_count: int,
+        indices_dimension_count: int,
+        *,
+        batch_dimension_count: int = 0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the parts of the input that the indices, each of several coordinates, name"""
+        call = Call("gather_nd1", (input, indices),
+            {"input_dimension_count": input_dimension_count, "indices_dimension_count": indices_dimension_count, "batch_dimension_count": batch_dimension_count}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def scatter(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        updates: ArrayLike,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, with updates at the indices along the axis"""
+        call = Call("scatter", (input, indices, updates), {"axis": axis}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def reverse_subsequences(
+        self,
+        input: ArrayLike,
+        sequence_lengths: ArrayLike,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, with the first elements of each sequence along the axis reversed"""
+        call = Call("reverse_subsequences", (input, sequence_lengths),
+            {"axis": axis}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def space_to_depth1(
+        self,
+        x: ArrayLike,
+        block_size: int,
+        *,
+        order: Order = "depth_column_row",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """blocks of the last two dimensions as channels"""
+        call = Call("space_to_depth1", (x,),
+            {"block_size": block_size, "order": order}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def depth_to_space1(
+        self,
+        x: ArrayLike,
+        block_size: int,
+        *,
+        order: Order = "depth_column_row",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """channels as blocks of the last two dimensions"""
+        call = Call("depth_to_space1", (x,),
+            {"block_size": block_size, "order": order}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def resample2(
+        self,
+        x: ArrayLike,
+        scales: Sequence[float],
+        input_pixel_offsets: Sequence[float],
+        output_pixel_offsets: Sequence[float],
+        *,
+        interpolation_mode: InterpolationMode = "nearest_neighbor",
+        rounding_direction: RoundingDirection = "decreasing",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, scaled: the nearest elements"""
+        call = Call("resample2", (x,),
+            {"interpolation_mode": interpolation_mode, "rounding_direction": rounding_direction, "scales": scales, "input_pixel_offsets": input_pixel_offsets, "output_pixel_offsets": output_pixel_offsets}, broadcasts=False)
         return self._run(call, options)

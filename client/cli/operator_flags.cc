@@ -161,6 +161,7 @@ AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags
   const std::string flag = FlagOf(attribute);
   switch (attribute.kind) {
     case AttributeKind::kNumber:
+      if (!attribute.default_text.empty()) break;
       return flags.RequiredNumber(flag);
     case AttributeKind::kFlag:
       return flags.line().Has(flag) ? 1u : 0u;

@@ -160,6 +160,9 @@ std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& vali
                                                         const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeMatrixChecker(const OperatorPlan& plan,
                                                    const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakeMoveChecker(const OperatorDesc& validated,
+                                                 const OperatorPlan& plan,
+                                                 const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const Dispatch& dispatch,
                                                  uint32_t k);
 

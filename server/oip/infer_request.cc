@@ -151,16 +151,17 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
 absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
                                         std::vector<TensorDesc>& inputs) {
   const std::vector<ModelTensor>& expected = model_->inputs;
-  if (static_cast<size_t>(header.inputs_size()) != expected.size()) {
+  const size_t count = static_cast<size_t>(header.inputs_size());
+  if (count < model_->schema->required_inputs() || count > expected.size()) {
     return InvalidField(
         "inputs", absl::StrCat("inputs has ", header.inputs_size(), " tensors; ", model_->name,
                                " takes ", expected.size(), ": ", NamesOf(expected), "."));
   }
-  inputs.resize(expected.size());
+  inputs.resize(expected.size());  // the last ones may be left out
   sources_.resize(expected.size());
   std::vector<bool> given(expected.size());
   size_t raw_count = 0;  // raw_input_contents has none for inputs in shared memory
-  for (size_t i = 0; i < expected.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const auto& input = header.inputs(static_cast<int>(i));
     const std::string name_path = absl::StrCat(InputPath(i), ".name");
     const size_t index = IndexOf(expected, input.name());
@@ -184,8 +185,15 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     return InvalidField(
         "raw_input_contents",
         absl::StrCat("raw_input_contents has ", raw, " tensors, but inputs has ", raw_count,
-                     raw_count < expected.size() ? " outside shared memory." : "."));
+                     raw_count < count ? " outside shared memory." : "."));
   }
+  for (size_t i = 0; i < count; ++i) {
+    if (given[i]) continue;
+    return InvalidField("inputs", absl::StrCat("inputs has no ", expected[i].name, ", which ",
+                                               model_->name, " takes before the others."));
+  }
+  inputs.resize(count);
+  sources_.resize(count);
   return absl::OkStatus();
 }
 

@@ -16,8 +16,12 @@ namespace {
 
 // The most of K that is summed in registers before the sum is added to the result.
 constexpr uint64_t kBlockDepth = 384;
-// With this depth, a block of B takes 384 KiB of the second cache.
-constexpr uint64_t kTaskColumns = 256;
+// A packed block of B: 384 KiB of the second cache.
+constexpr uint64_t kBlockElements = kBlockDepth * 256;
+// Columns of a task: enough for kLeastTaskProducts, and within these limits.
+constexpr uint64_t kLeastColumns = 256;
+constexpr uint64_t kMostColumns = 4096;
+constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
 // Multiplications of a task: about a millisecond, and enough to be worth a task.
 constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
@@ -260,6 +264,7 @@ BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies) {
 
 enum class Method {
   kPanels,
+  kRow,     // one row, and the rows of B are adjacent numbers
   kDots,    // one row, and the columns of B are adjacent numbers
   kWindow,  // one channel of an image, and few rows: its lines are read in place
 };
@@ -308,10 +313,11 @@ bool HasWindow(const ProductWork& work) {
 
 Method MethodOf(const ProductWork& work) {
   if (HasWindow(work)) return Method::kWindow;
-  const bool has_dots = work.rows == 1 && !work.image.has_value() && !work.is_half &&
-                        work.b.tap_offsets.empty() && work.b.depth_stride == 1 &&
-                        work.b.stride != 1;
-  return has_dots ? Method::kDots : Method::kPanels;
+  if (work.rows > 1 || work.image.has_value() || work.is_half || !work.b.tap_offsets.empty()) {
+    return Method::kPanels;
+  }
+  if (work.b.stride == 1) return Method::kRow;
+  return work.b.depth_stride == 1 ? Method::kDots : Method::kPanels;
 }
 
 // Whether the rows of A are read in place: adjacent numbers, which do not share a few sets of the
@@ -336,14 +342,22 @@ Cut CutOf(const ProductWork& work, const MatrixKernels& kernels) {
   cut.has_direct_a = HasDirectA(work);
   cut.has_direct_b = HasDirectB(work, cut);
   cut.rows = work.rows;
-  cut.columns = cut.method == Method::kWindow ? work.columns : std::min(work.columns, kTaskColumns);
   const uint64_t depth = std::max<uint64_t>(work.depth, 1);
+  cut.columns = work.columns;
+  if (cut.method != Method::kWindow) {
+    const bool is_packed = cut.method == Method::kPanels && !cut.has_direct_b;
+    const uint64_t most = is_packed ? kBlockElements / cut.block_depth : kMostColumns;
+    const uint64_t wanted = RoundUp(kLeastTaskProducts / (work.rows * depth) + 1, kPanelColumns);
+    cut.columns = std::min(work.columns, std::clamp(wanted, kLeastColumns,
+                                                    std::clamp(most / kPanelColumns * kPanelColumns,
+                                                               kLeastColumns, kMostColumns)));
+  }
   const auto products = [&] { return cut.rows * cut.columns * depth; };
   const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
   while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) halve_rows();
   while (TasksOf(work, cut) < kWantedTasks && products() >= 2 * kLeastTaskProducts) {
-    if (cut.columns > 64 && cut.method != Method::kWindow) {
-      cut.columns = RoundUp(CeilDiv(cut.columns, 2), 32);
+    if (cut.columns > kPanelColumns && cut.method != Method::kWindow) {
+      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
     } else if (cut.rows > 4 * cut.panel_rows) {
       halve_rows();
     } else {
@@ -380,7 +394,7 @@ class ProductProgram : public CpuProgram {
     scratch_bytes_ = scratch * sizeof(float);
     if (packs > 0) phases_.push_back(packs);
     phases_.push_back(tasks);
-    task_bytes_ = sizeof(float) * (2 * kBlockDepth * kTaskColumns);
+    task_bytes_ = sizeof(float) * 2 * kBlockElements;
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -533,8 +547,8 @@ class ProductProgram : public CpuProgram {
       block.result_stride = task.columns;
     }
     block.finish = FinishOf(task, buffers, take);
-    if (cut.method == Method::kDots) {
-      MultiplyDots(task, buffers, take, block);
+    if (cut.method == Method::kDots || cut.method == Method::kRow) {
+      MultiplyRow(task, buffers, take, block);
     } else if (cut.method == Method::kWindow) {
       MultiplyWindow(task, buffers, take, block);
     } else {
@@ -632,9 +646,10 @@ class ProductProgram : public CpuProgram {
   }
 
   template <typename Take>
-  void MultiplyDots(const Task& task, const RunBuffers& buffers, Take take,
-                    const ProductBlock& block) const {
+  void MultiplyRow(const Task& task, const RunBuffers& buffers, Take take,
+                   const ProductBlock& block) const {
     const ProductWork& work = works_[task.product];
+    const Cut& cut = cuts_[task.product];
     const Elements a = InputOf(work, work.a.input, buffers);
     const uint64_t a_offset = task.batch.a;
     const float* row = a.floats() + a_offset;
@@ -645,7 +660,18 @@ class ProductProgram : public CpuProgram {
     }
     const float* const b =
         InputOf(work, work.b.input, buffers).floats() + task.batch.b + task.column * work.b.stride;
-    kernels_.dots(row, b, work.b.stride, task.columns, work.depth, block.result);
+    float* const part = take(task.columns);
+    for (uint64_t k0 = 0; k0 < work.depth; k0 += cut.block_depth) {
+      const uint64_t depth = std::min(cut.block_depth, work.depth - k0);
+      float* const sums = k0 == 0 ? block.result : part;
+      if (cut.method == Method::kDots) {
+        kernels_.dots(row + k0, b + k0, work.b.stride, task.columns, depth, sums);
+      } else {
+        kernels_.weigh_rows(row + k0, b + k0 * work.b.depth_stride, work.b.depth_stride, depth,
+                            task.columns, sums);
+      }
+      for (uint64_t i = 0; i < task.columns && k0 > 0; ++i) block.result[i] += part[i];
+    }
     const ProductFinish& finish = block.finish;
     for (uint64_t i = 0; i < task.columns; ++i) {
       float sum = finish.alpha * block.result[i];

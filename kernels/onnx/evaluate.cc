@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/base/errors.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/operator_reference.h"
 
 namespace opmill::onnx {
 namespace {

@@ -6,6 +6,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill::onnx {
 

@@ -192,8 +192,8 @@ void PackRow(const float* from, size_t count, float* to, size_t panel_stride) {
 }
 
 // 4 x 4 numbers at a time.
-void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth, float* to,
-               size_t to_stride) {
+HWY_INLINE void TransposePart(const float* from, size_t from_stride, size_t rows, size_t depth,
+                              float* to, size_t to_stride) {
   size_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::CappedTag<float, 4> d4;
@@ -223,6 +223,16 @@ void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth,
 #endif
   for (; r < rows; ++r) {
     for (size_t k = 0; k < depth; ++k) to[k * to_stride + r] = from[r * from_stride + k];
+  }
+}
+
+// In parts of which the first cache holds both sides.
+void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth, float* to,
+               size_t to_stride) {
+  constexpr size_t kPart = 64;
+  for (size_t k = 0; k < depth; k += kPart) {
+    TransposePart(from + k, from_stride, rows, std::min(kPart, depth - k), to + k * to_stride,
+                  to_stride);
   }
 }
 

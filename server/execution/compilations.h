@@ -42,7 +42,7 @@ class Compilations {
 
   // Finds the operator in the cache. Otherwise, one that may have incremental runs is compiled.
   Found Find(const OperatorDesc& desc);
-  // Plans the operator of an execution whose input is not computed as it arrives: only looks.
+  // Only looks into the cache, for an execution whose input the device needs as a whole.
   Found FindCached(const OperatorDesc& desc) { return {.cached = cache_.Find(desc)}; }
   // The operator, from `found` or compiled now.
   absl::StatusOr<CachedOperator> Get(const OperatorDesc& desc, absl::Time deadline, Found found);

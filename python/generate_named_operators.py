@@ -62,6 +62,8 @@ def _default(attribute):
         return ""
     if attribute["kind"] == "choice":
         return f'"{attribute["default"].lower()}"'
+    if attribute["default"] == "[]":
+        return "()"
     return repr(_TYPES[attribute["kind"]][1](attribute["default"]))
 
 
@@ -80,6 +82,10 @@ def _method(operator):
     if operator.get("is_variadic"):
         positional = ["inputs: Sequence[ArrayLike]"]
         tuple_of_inputs = "tuple(inputs)"
+    if operator.get("last_is_optional"):
+        positional[-1] = f"{inputs[-1]}: ArrayLike | None = None"
+        required = f"({', '.join(inputs[:-1])})"
+        tuple_of_inputs = f"{required} if {inputs[-1]} is None else {tuple_of_inputs}"
     attributes = operator["attributes"]
     positional += [_parameter(each) for each in attributes if not _default(each)]
     positional += [_parameter(each) for each in attributes if each["kind"] == "axis"]

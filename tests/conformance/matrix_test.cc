@@ -16,6 +16,7 @@
 #include "kernels/operators/matrix/matrix_reference.h"
 #include "tests/conformance/values.h"
 #include "tests/support/test_devices.h"
+#include "tests/support/programs.h"
 
 namespace opmill {
 namespace {

@@ -166,14 +166,17 @@ std::string NamedOperatorsJson() {
     std::vector<std::string> attributes;
     for (const AttributeSchema& each : schema->attributes)
       attributes.push_back(AttributeJson(each));
-    const bool is_variadic = schema->required_inputs() < schema->inputs.size();
-    lines.push_back(absl::StrCat(
-        " {\"name\": ", JsonString(schema->name), ", \"alias\": ", JsonString(schema->alias),
-        ", \"summary\": ", JsonString(schema->summary),
-        ", \"ulps\": ", op.has_value() ? RowOf(*op).ulps : 0,
-        ", \"result\": ", JsonString(ResultText(*schema)), ",\n  \"inputs\": [",
-        absl::StrJoin(inputs, ", "), "]", is_variadic ? ", \"is_variadic\": true" : "",
-        ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
+    const size_t optional = schema->inputs.size() - schema->required_inputs();
+    lines.push_back(absl::StrCat(" {\"name\": ", JsonString(schema->name),
+                                 ", \"alias\": ", JsonString(schema->alias),
+                                 ", \"summary\": ", JsonString(schema->summary),
+                                 ", \"ulps\": ", op.has_value() ? RowOf(*op).ulps : 0,
+                                 ", \"result\": ", JsonString(ResultText(*schema)),
+                                 ",\n  \"inputs\": [", absl::StrJoin(inputs, ", "), "]",
+                                 optional > 1    ? ", \"is_variadic\": true"
+                                 : optional == 1 ? ", \"last_is_optional\": true"
+                                                 : "",
+                                 ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
   }
   return absl::StrCat("[\n", absl::StrJoin(lines, ",\n"), "\n]\n");
 }

@@ -41,7 +41,7 @@ windows_build() {
   configure windows-cross -B "$tree" "${options[@]}" >"$log" 2>&1 ||
     { cat "$log" >&2 && fail "cmake did not configure windows-cross."; }
   cmake --build "$tree" --parallel "$jobs" ${1+--target "$@"}
-  check_moves "$tree/kernels/libopmill_kernels.a" "$windows_deps/lib/libhwy_contrib.a"
+  check_moves "$tree/kernels/libopmill_cpu.a" "$windows_deps/lib/libhwy_contrib.a"
   [[ $scope == all ]] || return 0
   for program in "$windows"/server/opmill-server.exe "$windows"/client/opmill.exe; do
     [[ ! -e $program ]] || check_imports "$program"

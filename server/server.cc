@@ -17,11 +17,11 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 #if OPMILL_CPU_DEVICE
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/engine/paired_device.h"
-#include "kernels/reference/reference_device.h"
+#include "kernels/reference/device/reference_device.h"
 #include "server/config/connection_plan.h"
 #include "server/host/host_memory.h"
 #include "server/host/open_files.h"

@@ -77,16 +77,16 @@ int Bench(const CommandLine& line) {
   FlagReader flags(line);
   const TensorDesc input = ReadTensor(flags);
   const std::string op = flags.Required("operator");
-  LoadOptions options;
-  options.desc = ReadOperator(op, input, flags);
-  options.execution.feature_level = ReadFeatureLevel(flags);
-  options.execution.timeout = flags.Time("deadline", absl::InfiniteDuration());
-  options.execution.priority = ReadPriority(flags);
+  ExecutionLoad load;
+  load.desc = ReadOperator(op, input, flags);
+  load.options.feature_level = ReadFeatureLevel(flags);
+  load.options.timeout = flags.Time("deadline", absl::InfiniteDuration());
+  load.options.priority = ReadPriority(flags);
   const std::vector<uint32_t> concurrency = ReadConcurrency(flags);
-  options.duration = flags.Time("duration", absl::Seconds(5));
-  options.warm_up = std::min(options.duration / 5, kMaxWarmUp);
+  load.plan.duration = flags.Time("duration", absl::Seconds(5));
+  load.plan.warm_up = std::min(load.plan.duration / 5, kMaxWarmUp);
   const std::string rpc = line.Get("rpc").value_or("execute_stream");
-  options.in_one_message = rpc == "execute";
+  load.in_one_message = rpc == "execute";
   if (rpc != "execute" && rpc != "execute_stream") {
     flags.Fail("rpc", "It must be execute or execute_stream.");
   }
@@ -99,14 +99,14 @@ int Bench(const CommandLine& line) {
   for (size_t i = 0; i < FindOperatorName(op)->schema->inputs.size(); ++i) {
     const auto elements = std::make_shared<const std::vector<std::byte>>(RandomElements(
         static_cast<v1::DataType>(input.data_type), count.value_or(0), /*seed=*/i + 1));
-    options.inputs.push_back({elements->data(), elements->size(), elements});
+    load.inputs.push_back({elements->data(), elements->size(), elements});
   }
   const std::atomic<bool>& interrupted = CatchInterrupt();
   std::vector<LoadReport> reports;
   absl::Status status;
   for (const uint32_t executions : concurrency) {
-    options.concurrency = executions;
-    absl::StatusOr<LoadReport> report = RunLoad(*client, options, interrupted);
+    load.plan.concurrency = executions;
+    absl::StatusOr<LoadReport> report = RunLoad(*client, load, interrupted);
     status = report.status();
     if (!status.ok()) break;
     reports.push_back(*std::move(report));

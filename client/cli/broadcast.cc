@@ -10,6 +10,7 @@
 #include "client/cli/operator_choice.h"
 #include "client/cli/text_table.h"
 #include "kernels/base/errors.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

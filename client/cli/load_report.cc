@@ -12,22 +12,11 @@ namespace opmill {
 namespace {
 
 absl::Duration Percentile(const LoadReport& report, double percent) {
-  if (report.latencies.empty()) return absl::ZeroDuration();
-  const double rank = percent / 100 * static_cast<double>(report.latencies.size());
-  const size_t index = static_cast<size_t>(std::max(0.0, rank - 1e-9));
-  return report.latencies[std::min(index, report.latencies.size() - 1)];
+  return Quantile(report, percent / 100);
 }
 
-struct Rates {
-  double calls_per_second = 0;
-  double gigabytes_per_second = 0;
-};
-
-Rates RatesOf(const LoadReport& report) {
-  const double seconds = absl::ToDoubleSeconds(report.measured);
-  if (seconds <= 0) return {};
-  const double calls = static_cast<double>(report.latencies.size()) / seconds;
-  return {calls, calls * static_cast<double>(report.bytes_per_call) / 1e9};
+double GigabytesPerSecond(const LoadReport& report) {
+  return CallsPerSecond(report) * static_cast<double>(report.bytes_per_call) / 1e9;
 }
 
 std::string Mean(absl::Duration sum, const LoadReport& report) {
@@ -55,20 +44,19 @@ constexpr double kPercents[] = {50, 90, 99};
 std::string ReportText(const LoadReport& report) {
   const std::string first = absl::StrCat("first call  ", DurationText(report.first_call), "\n");
   if (report.latencies.empty()) return absl::StrCat(first, "No execution ended in time.\n");
-  const Rates rates = RatesOf(report);
   const double count = static_cast<double>(report.latencies.size());
   return absl::StrCat(
       first,
       absl::StrFormat("calls       %d in %s: %.1f per second, %.3f GB/s in and out\n",
                       report.latencies.size(), DurationText(report.measured),
-                      rates.calls_per_second, rates.gigabytes_per_second),
+                      CallsPerSecond(report), GigabytesPerSecond(report)),
       absl::StrFormat("latency     p50 %s, p90 %s, p99 %s, max %s\n",
                       DurationText(Percentile(report, 50)), DurationText(Percentile(report, 90)),
                       DurationText(Percentile(report, 99)), DurationText(report.latencies.back())),
       absl::StrFormat("the server  upload %s, queue %s, compute %s, download %s; %.1f in a batch\n",
-                      Mean(report.upload, report), Mean(report.queue, report),
-                      Mean(report.compute, report), Mean(report.download, report),
-                      static_cast<double>(report.batch_size) / count),
+                      Mean(report.server.upload, report), Mean(report.server.queue, report),
+                      Mean(report.server.compute, report), Mean(report.server.download, report),
+                      static_cast<double>(report.server.batch_size) / count),
       "All results were bit-identical to the first.\n");
 }
 
@@ -76,10 +64,9 @@ std::string ReportTable(const std::vector<LoadReport>& reports) {
   std::vector<std::vector<std::string>> rows = {
       {"concurrency", "calls/s", "GB/s", "p50", "p90", "p99"}};
   for (const LoadReport& report : reports) {
-    const Rates rates = RatesOf(report);
     std::vector<std::string>& row = rows.emplace_back();
-    row = {absl::StrCat(report.concurrency), absl::StrFormat("%.1f", rates.calls_per_second),
-           absl::StrFormat("%.3f", rates.gigabytes_per_second)};
+    row = {absl::StrCat(report.concurrency), absl::StrFormat("%.1f", CallsPerSecond(report)),
+           absl::StrFormat("%.3f", GigabytesPerSecond(report))};
     for (const double percent : kPercents) {
       row.push_back(report.latencies.empty() ? "-" : DurationText(Percentile(report, percent)));
     }
@@ -88,7 +75,6 @@ std::string ReportTable(const std::vector<LoadReport>& reports) {
 }
 
 std::string ReportJson(const LoadReport& report) {
-  const Rates rates = RatesOf(report);
   const double count = std::max<double>(1, static_cast<double>(report.latencies.size()));
   const auto seconds = [](absl::Duration duration) {
     return absl::StrFormat("%.9f", absl::ToDoubleSeconds(duration));
@@ -97,17 +83,17 @@ std::string ReportJson(const LoadReport& report) {
       "{\"concurrency\":", report.concurrency, ",\"calls\":", report.latencies.size(),
       ",\"measured_s\":", seconds(report.measured),
       ",\"first_call_s\":", seconds(report.first_call),
-      ",\"calls_per_s\":", absl::StrFormat("%.3f", rates.calls_per_second),
-      ",\"gb_per_s\":", absl::StrFormat("%.6f", rates.gigabytes_per_second),
+      ",\"calls_per_s\":", absl::StrFormat("%.3f", CallsPerSecond(report)),
+      ",\"gb_per_s\":", absl::StrFormat("%.6f", GigabytesPerSecond(report)),
       ",\"bytes_per_call\":", report.bytes_per_call,
       ",\"latency_s\":{\"p50\":", seconds(Percentile(report, 50)),
       ",\"p90\":", seconds(Percentile(report, 90)), ",\"p99\":", seconds(Percentile(report, 99)),
       ",\"max\":", seconds(Percentile(report, 100)),
-      "},\"server_mean_s\":{\"upload\":", seconds(report.upload / count),
-      ",\"queue\":", seconds(report.queue / count),
-      ",\"compute\":", seconds(report.compute / count),
-      ",\"download\":", seconds(report.download / count), "},\"mean_batch_size\":",
-      absl::StrFormat("%.3f", static_cast<double>(report.batch_size) / count), "}");
+      "},\"server_mean_s\":{\"upload\":", seconds(report.server.upload / count),
+      ",\"queue\":", seconds(report.server.queue / count),
+      ",\"compute\":", seconds(report.server.compute / count),
+      ",\"download\":", seconds(report.server.download / count), "},\"mean_batch_size\":",
+      absl::StrFormat("%.3f", static_cast<double>(report.server.batch_size) / count), "}");
 }
 
 std::string ReportChart(const std::string& title, const std::vector<LoadReport>& reports) {
@@ -120,7 +106,7 @@ std::string ReportChart(const std::string& title, const std::vector<LoadReport>&
   }
   for (const LoadReport& report : reports) {
     labels.push_back(absl::StrCat(report.concurrency));
-    rate.lines[0].values.push_back(RatesOf(report).calls_per_second);
+    rate.lines[0].values.push_back(CallsPerSecond(report));
     for (size_t i = 0; i < std::size(kPercents); ++i) {
       latency.lines[i].values.push_back(absl::ToDoubleSeconds(Percentile(report, kPercents[i])) /
                                         unit.seconds);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/load_generator.h"
+#include "client/cli/load.h"
 
 namespace opmill {
 

@@ -16,6 +16,7 @@
 #include "kernels/base/nearest.h"
 #include "kernels/base/wrap_words.h"
 #include "kernels/descriptor/attribute_text.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

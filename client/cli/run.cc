@@ -29,6 +29,7 @@
 #include "kernels/base/json_text.h"
 #include "kernels/base/process_io.h"
 #include "kernels/base/wrap_words.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

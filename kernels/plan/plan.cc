@@ -1,24 +1,10 @@
 #include "kernels/plan/plan.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/base/errors.h"
-#include "kernels/descriptor/operator_schema.h"
-#include "kernels/plan/plan_builder.h"
 
 namespace opmill {
 
-#define OPMILL_FAMILY(Name) absl::Status Plan##Name(PlanBuilder& builder, const OperatorDesc& desc);
-#include "kernels/operators/operator_list.inc"
-#undef OPMILL_FAMILY
-
 namespace {
-
-using PlanFunction = absl::Status (*)(PlanBuilder&, const OperatorDesc&);
-constexpr PlanFunction kPlanFunctions[] = {
-#define OPMILL_FAMILY(Name) &Plan##Name,
-#include "kernels/operators/operator_list.inc"
-#undef OPMILL_FAMILY
-};
 
 // The memory of a device for a dispatch, in addition to the plan: aligned constants.
 constexpr uint64_t kDeviceBytesPerDispatch = 768;
@@ -33,6 +19,8 @@ std::string ToString(BufferRole role) {
       return absl::StrCat("input ", role.index);
     case BufferRole::Kind::kOutput:
       return absl::StrCat("output ", role.index);
+    case BufferRole::Kind::kConstant:
+      return absl::StrCat("constant ", role.index);
     case BufferRole::Kind::kScratch:
       break;
   }
@@ -41,8 +29,10 @@ std::string ToString(BufferRole role) {
 
 uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
   if (role.kind == BufferRole::Kind::kScratch) return plan.scratch_bytes;
-  const std::vector<uint64_t>& bytes =
-      role.kind == BufferRole::Kind::kInput ? plan.input_bytes : plan.output_bytes;
+  const std::vector<uint64_t>& bytes = role.kind == BufferRole::Kind::kInput ? plan.input_bytes
+                                       : role.kind == BufferRole::Kind::kOutput
+                                           ? plan.output_bytes
+                                           : plan.constant_bytes;
   return role.index < bytes.size() ? bytes[role.index] : 0;
 }
 
@@ -53,16 +43,6 @@ uint64_t PlanBytes(const OperatorPlan& plan) {
              pass.dispatches.size() * (sizeof(Dispatch) + kDeviceBytesPerDispatch);
   }
   return bytes;
-}
-
-absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
-  PlanBuilder builder(options);
-  RETURN_IF_ERROR(kPlanFunctions[static_cast<size_t>(desc.schema->family)](builder, desc));
-  std::vector<uint64_t> input_bytes;
-  for (const TensorDesc& input : desc.inputs) input_bytes.push_back(RequiredBytes(input));
-  std::vector<uint64_t> output_bytes;
-  for (const TensorDesc& output : OutputsOf(desc)) output_bytes.push_back(RequiredBytes(output));
-  return builder.Finish(std::move(input_bytes), std::move(output_bytes));
 }
 
 }  // namespace opmill

@@ -11,8 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "kernels/descriptor/operator_desc.h"
 #include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
@@ -40,14 +38,16 @@ struct KernelPermutation {
   }
 };
 
-// Identifies a buffer of a run: an input, an output, or the scratch memory.
+// Identifies a buffer of a run: an input, an output, a constant of the program, or the scratch
+// memory.
 struct BufferRole {
-  enum class Kind : uint32_t { kInput, kOutput, kScratch };
+  enum class Kind : uint32_t { kInput, kOutput, kConstant, kScratch };
   Kind kind = Kind::kInput;
   uint32_t index = 0;
 
   static constexpr BufferRole Input(uint32_t index = 0) { return {Kind::kInput, index}; }
   static constexpr BufferRole Output(uint32_t index = 0) { return {Kind::kOutput, index}; }
+  static constexpr BufferRole Constant(uint32_t index) { return {Kind::kConstant, index}; }
   static constexpr BufferRole Scratch() { return {Kind::kScratch, 0}; }
   friend bool operator==(const BufferRole&, const BufferRole&) = default;
 };
@@ -102,8 +102,9 @@ struct Pass {
 struct OperatorPlan {
   std::vector<KernelPermutation> kernels;
   std::vector<Pass> passes;
-  std::vector<uint64_t> input_bytes;   // RequiredBytes of each input
-  std::vector<uint64_t> output_bytes;  // RequiredBytes of each output
+  std::vector<uint64_t> input_bytes;     // RequiredBytes of each input
+  std::vector<uint64_t> output_bytes;    // RequiredBytes of each output
+  std::vector<uint64_t> constant_bytes;  // RequiredBytes of each constant
   uint64_t scratch_bytes = 0;
 };
 
@@ -124,10 +125,6 @@ struct PlanOptions {
   // The number of lanes that fill the device.
   uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
 };
-
-// `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the
-// limit.
-absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options);
 
 }  // namespace opmill
 

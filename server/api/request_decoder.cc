@@ -21,6 +21,7 @@
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/api/grpc_status.h"
 

@@ -138,31 +138,29 @@ class LoadClient {
     plan.concurrency = static_cast<uint32_t>(concurrency);
     plan.duration = absl::Milliseconds(milliseconds);
     plan.warm_up = plan.duration / 5;
-    plan.expected = absl::HexStringToBytes(command.Text("expect"));
+    const std::string expected = absl::HexStringToBytes(command.Text("expect"));
     absl::StatusOr<LoadReport> report;
     if (command.Text("kind") == "stream") {
       ASSIGN_OR_RETURN(const v1::OperatorDesc desc, ParseDesc(command.Text("desc")));
       ASSIGN_OR_RETURN(const uint64_t bytes, command.Number("bytes"));
       const grpc::Slice input = PatternSlice(bytes);
       ASSIGN_OR_RETURN(Client client, Client::Connect(connection->target));
-      report =
-          RunOnStream(client, desc,
-                      {reinterpret_cast<const std::byte*>(input.begin()), input.size(), {}}, plan);
+      report = RunExecutions(client, desc,
+                             {reinterpret_cast<const std::byte*>(input.begin()), input.size(), {}},
+                             plan, expected);
     } else {
       ASSIGN_OR_RETURN(const Outgoing outgoing, Messages(command));
-      report = RunCalls(*connection->stub, outgoing, plan);
+      report = RunCalls(*connection->stub, outgoing, plan, expected);
     }
     if (!report.ok()) return report.status();
-    const auto quantile = [&](double q) {
-      return report
-          ->latencies[static_cast<size_t>(q * static_cast<double>(report->latencies.size() - 1))];
-    };
+    if (report->latencies.empty()) return absl::DeadlineExceededError("No call ended in time.");
     return Json()
-        .Add("calls_per_s", report->calls_per_second)
-        .Add("p50_s", quantile(0.5))
-        .Add("p90_s", quantile(0.9))
-        .Add("p99_s", quantile(0.99))
-        .Add("mean_batch", report->mean_batch);
+        .Add("calls_per_s", CallsPerSecond(*report))
+        .Add("p50_s", absl::ToDoubleSeconds(Quantile(*report, 0.5)))
+        .Add("p90_s", absl::ToDoubleSeconds(Quantile(*report, 0.9)))
+        .Add("p99_s", absl::ToDoubleSeconds(Quantile(*report, 0.99)))
+        .Add("mean_batch", static_cast<double>(report->server.batch_size) /
+                               static_cast<double>(report->latencies.size()));
   }
 
   absl::StatusOr<Json> Hold(const Command& command) {

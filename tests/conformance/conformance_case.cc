@@ -14,6 +14,7 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/conformance/movement_cases.h"
 

@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
-#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/verdict.h"
 #include "tests/support/macro_pairs.h"
 
@@ -20,8 +20,8 @@ namespace {
 
 constexpr size_t kMostStarted = 64;
 
-std::vector<std::byte> BytesOf(HostBuffer& buffer) {
-  return {buffer.bytes().begin(), buffer.bytes().end()};
+std::vector<std::byte> BytesOf(const Range& range) {
+  return {range.bytes().begin(), range.bytes().end()};
 }
 
 }  // namespace
@@ -36,8 +36,12 @@ bool KernelCover::Chooses(const OperatorPlan& plan) {
   return is_new || (share_ > 0 && turn_++ % share_ == 0);
 }
 
-ConformanceRunner::ConformanceRunner(Device& device, KernelCover* cover)
-    : device_(device), cover_(cover), before_(device.counters()), began_(absl::Now()) {}
+ConformanceRunner::ConformanceRunner(Device& device, KernelCover* cover, CompilePlan compile)
+    : device_(device),
+      cover_(cover),
+      compile_(compile),
+      before_(device.counters()),
+      began_(absl::Now()) {}
 
 void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   if (failures_ >= kMostFailures) {
@@ -47,8 +51,9 @@ void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   const absl::StatusOr<OperatorPlan> plan = MakePlan(cases[0].desc, cases[0].options);
   if (cover_ != nullptr && plan.ok() && !cover_->Chooses(*plan)) return;
   counts_[FullName(cases[0].desc)] += cases.size();
-  const auto compiled =
-      plan.ok() ? CompilePlanForTest(device_, cases[0].desc, *plan) : plan.status();
+  const auto compiled = !plan.ok()            ? plan.status()
+                        : compile_ != nullptr ? compile_(device_, cases[0].desc, *plan)
+                                              : device_.Compile(cases[0].desc);
   if (!compiled.ok()) {
     Fail(cases[0], compiled.status().ToString());
     return;
@@ -80,7 +85,7 @@ absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, const CompiledPro
   attempt.is_incremental = true;
   ASSIGN_OR_RETURN(attempt.bindings, Bind(plan, started.inputs));
   ASSIGN_OR_RETURN(attempt.bindings.inputs[0],
-                   device_.Allocate(incremental_bytes, BufferUse::kInput));
+                   device_.Allocate(incremental_bytes, Residency::kUpload));
   return absl::OkStatus();
 }
 
@@ -117,14 +122,14 @@ absl::StatusOr<RunStatistics> ConformanceRunner::RunIncrementally(
 absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan, const Inputs& inputs) {
   Bindings bindings;
   for (const std::vector<std::byte>& input : inputs) {
-    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
-                     device_.Allocate(input.size(), BufferUse::kInput));
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                     device_.Allocate(input.size(), Residency::kUpload));
     std::memcpy(buffer->bytes().data(), input.data(), input.size());
     bindings.inputs.push_back(std::move(buffer));
   }
   for (const uint64_t size_bytes : plan.output_bytes) {
-    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
-                     device_.Allocate(size_bytes, BufferUse::kOutput));
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> output,
+                     device_.Allocate(size_bytes, Residency::kReadback));
     // Bytes that no kernel writes must not be right by chance.
     std::memset(output->bytes().data(), 0xCD, output->bytes().size());
     bindings.outputs.push_back(std::move(output));
@@ -137,8 +142,8 @@ std::string ConformanceRunner::Verdict(Started& started) {
   for (const Started::Attempt& attempt : started.attempts) {
     attempt.done->WaitForNotification();
     Outputs outputs;
-    for (const std::shared_ptr<HostBuffer>& output : attempt.bindings.outputs) {
-      outputs.push_back(BytesOf(*output));
+    for (const Range& output : attempt.bindings.outputs) {
+      outputs.push_back(BytesOf(output));
     }
     attempts.push_back(std::move(outputs));
   }

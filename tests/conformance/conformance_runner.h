@@ -44,8 +44,14 @@ class ConformanceRunner {
  public:
   static constexpr uint64_t kMostFailures = 10;
 
-  // With a cover, only the cases that it chooses are run. It must outlive the runner.
-  explicit ConformanceRunner(Device& device, KernelCover* cover = nullptr);
+  // Compiles the plan of a descriptor for a device, or the descriptor for one that has no plans.
+  using CompilePlan = absl::StatusOr<std::shared_ptr<const CompiledProgram>> (*)(
+      Device& device, const OperatorDesc& desc, OperatorPlan plan);
+
+  // With a cover, only the cases that it chooses are run. It must outlive the runner. Without
+  // `compile`, the device makes the plans, as usual.
+  explicit ConformanceRunner(Device& device, KernelCover* cover = nullptr,
+                             CompilePlan compile = nullptr);
 
   // Starts the case; waits for the oldest one if enough are in progress.
   void Run(const ConformanceCase& c) { RunTogether({c}); }
@@ -89,6 +95,7 @@ class ConformanceRunner {
 
   Device& device_;
   KernelCover* const cover_;
+  const CompilePlan compile_;
   const DeviceCounters before_;
   const absl::Time began_;
   std::deque<std::unique_ptr<Started>> started_;

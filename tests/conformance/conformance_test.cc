@@ -92,6 +92,10 @@ void Register(const std::string& name, const std::string& device, const Body& bo
       [device, body]() -> ::testing::Test* { return new ConformanceTest(device, body); });
 }
 
+ConformanceRunner RunnerOn(Device& device, KernelCover* cover = nullptr) {
+  return ConformanceRunner(device, cover, CompilePlanForTest);
+}
+
 void RunLine(ConformanceRunner& runner, const std::string& line) {
   const absl::StatusOr<ConformanceCase> c = ParseLine(line);
   ASSERT_TRUE(c.ok()) << c.status() << " " << line;
@@ -99,7 +103,7 @@ void RunLine(ConformanceRunner& runner, const std::string& line) {
 }
 
 void RunOneLine(Device& device, const std::string& line) {
-  ConformanceRunner runner(device);
+  ConformanceRunner runner = RunnerOn(device);
   RunLine(runner, line);
   runner.Finish();
 }
@@ -142,7 +146,7 @@ KernelCover* Cover() {
 // One in `share` cases of the full table.
 void RunShare(Device& device, const std::vector<DataType>& types, const PlanOptions& options,
               uint32_t share) {
-  ConformanceRunner runner(device);
+  ConformanceRunner runner = RunnerOn(device);
   uint32_t turn = 0;
   for (const DataType type : types) {
     for (const ConformanceCase& c : SystematicCases(type, options)) {
@@ -157,7 +161,7 @@ void RegisterTypes(const char* prefix,
                    const std::function<void(ConformanceRunner&, Device&, DataType)>& body) {
   for (const DataType type : kAllDataTypes) {
     Register(absl::StrCat(prefix, ToString(type)), flags().device, [type, body](Device& device) {
-      ConformanceRunner runner(device, Cover());
+      ConformanceRunner runner = RunnerOn(device, Cover());
       body(runner, device, type);
       runner.Finish();
     });
@@ -213,7 +217,7 @@ constexpr const char* kAddTogether[] = {
 void RegisterTogether() {
   Register("Together", flags().device, [](Device& device) {
     const DeviceCounters before = device.counters();
-    ConformanceRunner runner(device);
+    ConformanceRunner runner = RunnerOn(device);
     uint32_t turn = 0;
     for (const DataType type : {DataType::kFloat32, DataType::kInt8, DataType::kUint64}) {
       for (const ConformanceCase& c : SystematicCases(type, PlanOptionsForTest(device))) {
@@ -463,7 +467,7 @@ constexpr const char* kSumShapes[] = {
 
 void RegisterSums() {
   Register("SumsThatRoundUp", flags().device, [](Device& device) {
-    ConformanceRunner runner(device);
+    ConformanceRunner runner = RunnerOn(device);
     for (const char* shape : kSumShapes) {
       for (const char* options :
            {"groups=1 threads=8", "groups=64 threads=8", "groups=512 threads=256"}) {
@@ -480,7 +484,7 @@ void RegisterSums() {
 
 void RegisterRandom() {
   Register("Random", flags().device, [](Device& device) {
-    ConformanceRunner runner(device);
+    ConformanceRunner runner = RunnerOn(device);
     for (uint64_t i = 0; i < flags().random; ++i) {
       runner.Run(RandomCase(flags().seed + i, PlanOptionsForTest(device)));
     }

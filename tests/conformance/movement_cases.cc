@@ -11,6 +11,7 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/movement/move.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {

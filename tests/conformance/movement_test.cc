@@ -9,6 +9,8 @@
 #include "gtest/gtest.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/conformance_runner.h"
 #include "tests/conformance/movement_cases.h"
 #include "tests/fuzz/plan_bounds.h"

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/base/rounding.h"
+#include "kernels/descriptor/operator_desc.h"
 #include "kernels/plan/plan.h"
 
 namespace opmill {

@@ -28,6 +28,7 @@
 #include "kernels/d3d12/shader/d3d_compiler.h"
 #include "kernels/d3d12/shader/embedded_shaders.h"
 #include "kernels/d3d12/shader/shader_library.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/fxc/kernel_list.h"
 

@@ -12,13 +12,14 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/reference/device/reference_device.h"
 #include "tests/conformance/values.h"
-#include "tests/support/test_devices.h"
+#include "tests/support/programs.h"
 
 namespace opmill {
 namespace {
@@ -43,10 +44,10 @@ class IncrementalRunTest : public ::testing::Test {
   absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(const OperatorDesc& desc,
                                                         uint64_t memory_bytes, Bindings& bindings) {
     const OperatorDesc validated = *Validate(desc);
-    bindings.inputs = {*device_->Allocate(memory_bytes, BufferUse::kInput)};
+    bindings.inputs = {*device_->Allocate(memory_bytes, Residency::kUpload)};
     for (const TensorDesc& output : OutputsOf(validated)) {
-      bindings.outputs.push_back(*device_->Allocate(RequiredBytes(output), BufferUse::kOutput));
-      std::memset(bindings.outputs.back()->bytes().data(), 0xA5, RequiredBytes(output));
+      bindings.outputs.push_back(*device_->Allocate(RequiredBytes(output), Residency::kReadback));
+      std::memset(bindings.outputs.back().bytes().data(), 0xA5, RequiredBytes(output));
     }
     return device_->BeginIncremental(*device_->Compile(validated), bindings);
   }
@@ -72,7 +73,7 @@ class IncrementalRunTest : public ::testing::Test {
     }
     EXPECT_EQ((*run)->Finish().batch_size, 1u);
     for (size_t i = 0; i < expected->size(); ++i) {
-      const std::byte* const got = bindings.outputs[i]->bytes().data();
+      const std::byte* const got = bindings.outputs[i].bytes().data();
       EXPECT_TRUE(std::equal((*expected)[i].begin(), (*expected)[i].end(), got)) << "output " << i;
     }
   }
@@ -172,7 +173,7 @@ TEST_F(IncrementalRunTest, IgnoresBytesPastTheEndOfTheInput) {
   (*run)->Add(absl::MakeSpan(reinterpret_cast<const std::byte*>(ones.data()), 800));
   (*run)->Add(absl::MakeSpan(reinterpret_cast<const std::byte*>(ones.data()), 8));
   float sum = 0;
-  std::memcpy(&sum, bindings.outputs[0]->bytes().data(), sizeof(sum));
+  std::memcpy(&sum, bindings.outputs[0].bytes().data(), sizeof(sum));
   EXPECT_EQ(sum, 100.0f);
 }
 
@@ -218,12 +219,11 @@ TEST_F(IncrementalRunTest, RefusesAnOperatorThatNeedsItsWholeInput) {
 }
 
 TEST_F(IncrementalRunTest, OtherDevicesHaveNone) {
-  const auto reference = OpenTestDevice("Reference");
-  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto reference = CreateReferenceDevice();
   const OperatorDesc desc = *Validate(
       ReduceDesc{.function = ReduceFunction::kSum, .input = Float32({64, 1024}), .axes = {1}});
-  EXPECT_EQ(BytesFor(desc, **reference), 0u);
-  EXPECT_EQ((*reference)->BeginIncremental(*(*reference)->Compile(desc), {}).status(),
+  EXPECT_EQ(BytesFor(desc, *reference), 0u);
+  EXPECT_EQ(reference->BeginIncremental(*reference->Compile(desc), {}).status(),
             absl::UnimplementedError("The device has no incremental runs."));
 }
 

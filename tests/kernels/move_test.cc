@@ -12,8 +12,9 @@
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/plan/plan.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/operator_list.h"
+#include "kernels/operators/operator_plan.h"
+#include "kernels/operators/operator_reference.h"
 #include "shaders/move_constants.h"
 #include "tests/support/tensors.h"
 

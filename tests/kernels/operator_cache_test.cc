@@ -11,10 +11,10 @@
 #include "gtest/gtest.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/program_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_cost.h"
-#include "kernels/plan/program_plan.h"
 
 namespace opmill {
 namespace {
@@ -42,7 +42,7 @@ class CountingDevice : public Device {
     if (!status.ok()) return status;
     return std::make_shared<const CompiledNothing>(program, CostOf(*plan));
   }
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t, Residency) override {
     return absl::UnimplementedError("This device compiles only.");
   }
   void Run(std::shared_ptr<const CompiledProgram>, Bindings, std::stop_token,

@@ -18,6 +18,7 @@
 #include "kernels/base/json_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/elementwise/element_wise.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

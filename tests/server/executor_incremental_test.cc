@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {
@@ -31,9 +31,9 @@ class CountingCpu : public Device {
     ++compiled_;
     return cpu_->Compile(program);
   }
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
-                                                       BufferUse use) override {
-    return cpu_->Allocate(size_bytes, use);
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
+    return cpu_->Allocate(size_bytes, residency);
   }
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {

@@ -12,7 +12,7 @@
 #include "kernels/base/errors.h"
 #if OPMILL_CPU_DEVICE
 #include "kernels/base/steady_time.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "tests/server/executor_fixture.h"
@@ -41,7 +41,7 @@ TEST_F(ExecutorTest, TakesAnExecutionThroughItsStages) {
   EXPECT_TRUE(execution->uploaded());
   GatedDevice::PendingRun run = device_.Take();
   ExpectStage(Stage::kRunning);
-  EXPECT_EQ(run.bindings.inputs[0]->bytes().size(), 4000u);
+  EXPECT_EQ(run.bindings.inputs[0].bytes().size(), 4000u);
   ASSERT_EQ(run.bindings.outputs.size(), 1u);
   EXPECT_EQ(caller.ready, 0);
   run.done(

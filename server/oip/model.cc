@@ -9,6 +9,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/descriptor/attribute_text.h"
+#include "kernels/operators/operator_list.h"
 #include "server/oip/data_types.h"
 
 namespace opmill::oip {

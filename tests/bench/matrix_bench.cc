@@ -15,7 +15,7 @@
 #include "absl/flags/parse.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/matrix/gemm_desc.h"

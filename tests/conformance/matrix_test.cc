@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/base/half.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/matrix/gemm_desc.h"

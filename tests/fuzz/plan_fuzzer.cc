@@ -10,6 +10,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/engine/operator_cache.h"
+#include "kernels/operators/operator_plan.h"
 #include "kernels/plan/plan.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"

@@ -13,6 +13,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 

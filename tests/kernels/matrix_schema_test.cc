@@ -8,7 +8,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/matrix/gemm_desc.h"
-#include "kernels/plan/plan.h"
+#include "kernels/operators/operator_plan.h"
 
 namespace opmill {
 namespace {

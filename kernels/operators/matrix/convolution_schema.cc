@@ -6,6 +6,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -4,6 +4,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

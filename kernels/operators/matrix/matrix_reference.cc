@@ -5,6 +5,7 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

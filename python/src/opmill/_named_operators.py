@@ -22,6 +22,26 @@ InfinityMode = Literal[
     "negative",
 ]
 
+TransA = Literal[
+    "none",
+    "transpose",
+]
+
+TransB = Literal[
+    "none",
+    "transpose",
+]
+
+Mode = Literal[
+    "convolution",
+    "cross_correlation",
+]
+
+Direction = Literal[
+    "forward",
+    "backward",
+]
+
 PaddingMode = Literal[
     "constant",
     "edge",
@@ -123,6 +143,8 @@ NAMED_METHODS: Mapping[str, str] = {
     "swish": "silu",
     "thresholded_relu": "thresholded_relu",
     "relu_grad": "relu_grad",
+    "gemm": "matmul",
+    "convolution": "conv",
     "diagonal_matrix1": "diagonal_matrix1",
     "join": "join",
     "slice1": "slice1",
@@ -140,6 +162,8 @@ NAMED_METHODS: Mapping[str, str] = {
 
 # Of these, inputs keep their shapes.
 MOVES = frozenset((
+    "gemm",
+    "convolution",
     "diagonal_matrix1",
     "join",
     "slice1",
@@ -646,6 +670,46 @@ class NamedOperators(Generic[ArrayT]):
     def relu_grad(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
         """b where a is above 0, otherwise 0"""
         return self._run(Call("relu_grad", (a, b), {}), options)
+
+    @checked
+    def matmul(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        c: ArrayLike | None = None,
+        *,
+        trans_a: TransA = "none",
+        trans_b: TransB = "none",
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """alpha * A * B + beta * C, of matrices"""
+        call = Call("gemm", (a, b) if c is None else (a, b, c),
+            {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def conv(
+        self,
+        input: ArrayLike,
+        filter: ArrayLike,
+        bias: ArrayLike | None = None,
+        *,
+        mode: Mode = "cross_correlation",
+        direction: Direction = "forward",
+        strides: Sequence[int] = (),
+        dilations: Sequence[int] = (),
+        start_padding: Sequence[int] = (),
+        end_padding: Sequence[int] = (),
+        output_padding: Sequence[int] = (),
+        group_count: int = 1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the sums of an image's patches, each weighted by the filter"""
+        call = Call("convolution", (input, filter) if bias is None else (input, filter, bias),
+            {"mode": mode, "direction": direction, "strides": strides, "dilations": dilations, "start_padding": start_padding, "end_padding": end_padding, "output_padding": output_padding, "group_count": group_count}, broadcasts=False)
+        return self._run(call, options)
 
     @checked
     def diagonal_matrix1(

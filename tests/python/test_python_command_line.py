@@ -26,6 +26,8 @@ REQUIRED = {"k": 2, "function": "l1", "exponent": 1.5, "min": 0.25, "max": 0.75,
 # Shapes of indices.
 INDICES = {"gather": (1, 1, 4), "take_along_axis": (3, 4, 2), "gather_nd1": (1, 3, 2),
            "scatter": (3, 4, 5), "reverse_subsequences": (3, 4, 1)}
+# Shapes of what is not like x.
+PRODUCTS = {("matmul", "b"): (3, 5, 2), ("conv", "input"): (1, 3, 6, 7), ("conv", "filter"): (2, 3, 2, 2)}
 IMAGES = ("space_to_depth1", "depth_to_space1")
 FLAGS = {"dtype": "output_type"}  # of parameters that have another name
 METHODS = {name: getattr(Operators, name) for name in dir(Operators) if name[0] != "_"}
@@ -48,6 +50,10 @@ class CommandLine(unittest.TestCase):
 
     def array(self, method, parameter):
         """The value of a parameter, and its files."""
+        if (method, parameter) in PRODUCTS:
+            array = np.random.default_rng(2).random(PRODUCTS[method, parameter], np.float32)
+            np.save(self.folder / f"{method}_{parameter}.npy", array)
+            return [f"{method}_{parameter}.npy"], array
         if parameter in ("indices", "sequence_lengths"):
             index = np.random.default_rng(1).integers(0, 3, INDICES[method], np.uint32)
             np.save(self.folder / f"{method}.npy", index)

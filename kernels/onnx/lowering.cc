@@ -68,13 +68,6 @@ std::optional<std::vector<uint32_t>> ReshapedStrides(const TensorDesc& tensor,
   return result;
 }
 
-const OperatorSchema* FindSchema(absl::string_view name) {
-  const absl::Span<const OperatorSchema* const> all = Operators();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const OperatorSchema* s) { return s->name == name; });
-  return found == all.end() ? nullptr : *found;
-}
-
 std::vector<View> Lowering::EmitAll(const OperatorDesc& desc, const std::vector<View>& inputs) {
   std::vector<View> outputs(std::max<size_t>(desc.schema->outputs.size(), 1));
   if (!reader_.ok()) return outputs;

@@ -76,7 +76,6 @@ View Broadcast(View view, const std::vector<uint32_t>& sizes);
 // The strides with which the view has other sizes, if there are any.
 std::optional<std::vector<uint32_t>> ReshapedStrides(const TensorDesc& tensor,
                                                      const std::vector<uint32_t>& sizes);
-const OperatorSchema* FindSchema(absl::string_view name);  // null if there is none
 
 }  // namespace opmill::onnx
 

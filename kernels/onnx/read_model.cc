@@ -409,7 +409,7 @@ class Reader {
     std::error_code error;
     const fs::path folder = fs::canonical(*folder_, error);
     if (error) return absl::UnavailableError("The model's folder cannot be read.");
-    const fs::path path = fs::canonical(folder / relative, error);
+    fs::path path = fs::canonical(folder / relative, error);
     if (error || !fs::is_regular_file(path, error)) {
       return absl::NotFoundError(
           absl::StrCat(label, ": there is no file ", Quoted(location), " in the model's folder."));

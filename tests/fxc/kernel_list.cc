@@ -19,6 +19,8 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -251,6 +253,30 @@ class Collector {
     }
   }
 
+  // Large tiles, small ones and a lane for each result, of short sums and of long ones.
+  void CollectMatrix(const PlanOptions& own) {
+    using enum ConvolutionDirection;
+    for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
+      for (const uint32_t depth : {16u, 512u}) {
+        for (const uint32_t side : {1u, 64u, 8192u}) {
+          Add(GemmDesc{.a = {type, {side, depth}, {}}, .b = {type, {depth, side}, {}}}, own);
+        }
+        for (const uint32_t batches : {1u, 1024u}) {
+          for (const uint32_t channels : {1u, 128u}) {
+            Add(ConvolutionDesc{.input = {type, {batches, depth, 16, 16}, {}},
+                                .filter = {type, {channels, depth, 3, 3}, {}}},
+                own);
+            Add(ConvolutionDesc{.input = {type, {batches, depth, 8, 8}, {}},
+                                .filter = {type, {depth, channels, 2, 2}, {}},
+                                .direction = kBackward,
+                                .strides = {2, 2}},
+                own);
+          }
+        }
+      }
+    }
+  }
+
   KernelList Take() && {
     KernelList list = {.plans = plans_};
     for (auto& [line, kernel] : kernels_) list.kernels.push_back(std::move(kernel));
@@ -380,6 +406,7 @@ KernelList ListKernels() {
   for (const AdapterSize size : {SizeOf(DeviceKind::kSoftware, 0, 0), AdapterSize()}) {
     collector.Collect(PlanOptionsFor(size));
     collector.CollectElementWise(PlanOptionsFor(size));
+    collector.CollectMatrix(PlanOptionsFor(size));
   }
   return std::move(collector).Take();
 }

@@ -172,34 +172,23 @@ class Collector {
     }
   }
 
-  // Few and many results, in images and without, with each transform and direction.
+  // Large tiles, small ones and a lane for each result, of short sums and of long ones.
   void CollectMatrix(const PlanOptions& own) {
+    using enum ConvolutionDirection;
     for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
-      for (const uint32_t size : {1u, 3u, 64u, 2000u}) {
-        for (const uint32_t transforms : {0u, 1u, 2u, 3u}) {
-          Add(
-              GemmDesc{
-                  .a = {type,
-                        {size, 300},
-                        {(transforms & 1) != 0 ? 1u : 300u, (transforms & 1) != 0 ? size : 1u}},
-                  .b = {type,
-                        {300, 900},
-                        {(transforms & 2) != 0 ? 1u : 900u, (transforms & 2) != 0 ? 300u : 1u}}},
-              own);
+      for (const uint32_t depth : {16u, 512u}) {
+        for (const uint32_t side : {1u, 64u, 8192u}) {
+          Add(GemmDesc{.a = {type, {side, depth}, {}}, .b = {type, {depth, side}, {}}}, own);
         }
-        for (const ConvolutionDirection direction :
-             {ConvolutionDirection::kForward, ConvolutionDirection::kBackward}) {
-          for (const uint32_t groups : {1u, 4u}) {
-            const bool is_forward = direction == ConvolutionDirection::kForward;
-            const uint32_t channels = size * groups;
-            Add(ConvolutionDesc{.input = {type, {2, 8, 40, 40}, {}},
-                                .filter = {type,
-                                           {is_forward ? channels : 8,
-                                            is_forward ? 8 / groups : size, 3, 3},
-                                           {}},
-                                .direction = direction,
-                                .strides = {2, 2},
-                                .group_count = groups},
+        for (const uint32_t batches : {1u, 1024u}) {
+          for (const uint32_t channels : {1u, 128u}) {
+            Add(ConvolutionDesc{.input = {type, {batches, depth, 16, 16}, {}},
+                                .filter = {type, {channels, depth, 3, 3}, {}}},
+                own);
+            Add(ConvolutionDesc{.input = {type, {batches, depth, 8, 8}, {}},
+                                .filter = {type, {depth, channels, 2, 2}, {}},
+                                .direction = kBackward,
+                                .strides = {2, 2}},
                 own);
           }
         }

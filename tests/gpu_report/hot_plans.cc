@@ -96,7 +96,7 @@ void AddElementWise(Collector& collector) {
   collector.AddPlan("chain of ten FLOAT32 [67108864]", DescribeChain(chain).value());
 }
 
-// Large and small tiles, and a result for each lane.
+// Large and small tiles, and a result for each lane; the few results of 16 rows and of 1 divide K.
 void AddMatrix(Collector& collector) {
   const auto add = [&](const std::string& title, uint64_t multiplications,
                        const OperatorDesc& desc) {
@@ -106,7 +106,7 @@ void AddMatrix(Collector& collector) {
     const auto tensor = [&](std::vector<uint32_t> sizes) {
       return TensorDesc{type, std::move(sizes), {}};
     };
-    for (const uint32_t size : {4096u, 128u, 1u}) {
+    for (const uint32_t size : {4096u, 128u, 16u, 1u}) {
       add(absl::StrCat("gemm ", ToString(type), " ", size, " rows"), uint64_t{size} * 1024 * 4096,
           GemmDesc{.a = tensor({size, 1024}), .b = tensor({1024, 4096})});
     }

@@ -6,15 +6,18 @@
 
 #include "kernels/cpu/cleared_program.h"
 #include "kernels/cpu/fold_program.h"
+#include "kernels/cpu/sliced_program.h"
 #include "kernels/cpu/top_k_program.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/tensor.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/program/lower.h"
 
 namespace opmill {
 
+#define OPMILL_LOWERED_FAMILY(Name)
 #define OPMILL_FAMILY(Name) std::unique_ptr<const CpuProgram> Cpu##Name(const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
@@ -103,6 +106,7 @@ std::unique_ptr<const CpuProgram> Fold(CpuFunction function, const TensorDesc& i
 
 using CpuPlanner = std::unique_ptr<const CpuProgram> (*)(const OperatorDesc&);
 constexpr CpuPlanner kCpuPlanners[] = {
+#define OPMILL_LOWERED_FAMILY(Name) nullptr,
 #define OPMILL_FAMILY(Name) &Cpu##Name,
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
@@ -149,6 +153,7 @@ std::unique_ptr<const CpuProgram> CpuTopK(const OperatorDesc& operator_desc) {
 }
 
 std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated) {
+  if (IsLowered(validated)) return MakeSlicedProgram(validated);
   std::unique_ptr<const CpuProgram> program =
       kCpuPlanners[static_cast<size_t>(validated.schema->family)](validated);
   bool writes_all = program->fills_outputs();

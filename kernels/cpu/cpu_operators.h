@@ -10,6 +10,7 @@
 
 namespace opmill {
 
+// Not of a lowered operator, unless CanSlice holds.
 std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated);
 
 }  // namespace opmill

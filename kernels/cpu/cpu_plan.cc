@@ -4,25 +4,35 @@
 #include <utility>
 
 #include "kernels/cpu/cpu_operators.h"
+#include "kernels/cpu/sliced_program.h"
+#include "kernels/program/lower.h"
 
 namespace opmill {
 namespace {
 
-std::byte* AddressOf(const ValuePlace& place, const Bindings& bindings, std::byte* arena) {
-  switch (place.kind) {
-    case ValueKind::kInput:
-      return bindings.inputs[place.index]->bytes().data();
-    case ValueKind::kOutput:
-      return bindings.outputs[place.index]->bytes().data();
-    case ValueKind::kIntermediate:
-      break;
+// `input(index)` and `output(index)` return addresses.
+template <typename Input, typename Output>
+RunBuffers Locate(const CpuNode& node, std::byte* arena, const Input& input, const Output& output) {
+  RunBuffers buffers;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValuePlace& place = node.inputs[i];
+    buffers.inputs[i] = place.kind == ValueKind::kInput    ? input(place.index)
+                        : place.kind == ValueKind::kOutput ? output(place.index)
+                                                           : arena + place.offset_bytes;
   }
-  return arena + place.offset_bytes;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValuePlace& place = node.outputs[i];
+    buffers.outputs[i] =
+        place.kind == ValueKind::kOutput ? output(place.index) : arena + place.offset_bytes;
+  }
+  buffers.scratch = arena + node.scratch_offset;
+  return buffers;
 }
 
 }  // namespace
 
-CpuPlan MakeCpuPlan(const Program& validated) {
+CpuPlan MakeCpuPlan(const Program& program) {
+  const Program validated = Lower(program, &CanSlice);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
   std::vector<uint64_t> scratch_bytes;
@@ -65,15 +75,19 @@ uint64_t CostBytes(const CpuPlan& plan) {
 }
 
 RunBuffers BuffersOf(const CpuNode& node, const Bindings& bindings, std::byte* arena) {
-  RunBuffers buffers;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    buffers.inputs[i] = AddressOf(node.inputs[i], bindings, arena);
+  return Locate(
+      node, arena, [&](uint32_t i) { return bindings.inputs[i]->bytes().data(); },
+      [&](uint32_t i) { return bindings.outputs[i]->bytes().data(); });
+}
+
+void RunPlan(const CpuPlan& plan, const RunBuffers& buffers) {
+  for (const CpuPhase& phase : plan.phases) {
+    const CpuNode& node = plan.nodes[phase.node];
+    const RunBuffers of_node = Locate(
+        node, buffers.scratch, [&](uint32_t i) { return buffers.inputs[i]; },
+        [&](uint32_t i) { return buffers.outputs[i]; });
+    for (uint64_t task = 0; task < phase.tasks; ++task) node.work->Run(phase.phase, task, of_node);
   }
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    buffers.outputs[i] = AddressOf(node.outputs[i], bindings, arena);
-  }
-  buffers.scratch = arena + node.scratch_offset;
-  return buffers;
 }
 
 }  // namespace opmill

@@ -4,9 +4,12 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/plan/plan_builder.h"
+#include "kernels/plan/program_plan.h"
+#include "kernels/program/lower.h"
 
 namespace opmill {
 
+#define OPMILL_LOWERED_FAMILY(Name)
 #define OPMILL_FAMILY(Name) absl::Status Plan##Name(PlanBuilder& builder, const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
@@ -15,6 +18,7 @@ namespace {
 
 using PlanFunction = absl::Status (*)(PlanBuilder&, const OperatorDesc&);
 constexpr PlanFunction kPlanFunctions[] = {
+#define OPMILL_LOWERED_FAMILY(Name) nullptr,
 #define OPMILL_FAMILY(Name) &Plan##Name,
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
@@ -56,6 +60,7 @@ uint64_t PlanBytes(const OperatorPlan& plan) {
 }
 
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
+  if (IsLowered(desc)) return MakePlan(ProgramOf(desc), options);
   PlanBuilder builder(options);
   RETURN_IF_ERROR(kPlanFunctions[static_cast<size_t>(desc.schema->family)](builder, desc));
   std::vector<uint64_t> input_bytes;

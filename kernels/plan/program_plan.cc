@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/program/lower.h"
 #include "kernels/program/placement.h"
 
 namespace opmill {
@@ -65,7 +66,8 @@ void Append(const ProgramNode& node, const ProgramPlaces& places, uint64_t scrat
 
 }  // namespace
 
-absl::StatusOr<OperatorPlan> MakePlan(const Program& program, const PlanOptions& options) {
+absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options) {
+  const Program program = Lower(validated);
   std::vector<OperatorPlan> parts;
   std::vector<uint64_t> scratch_bytes;
   for (const ProgramNode& node : program.nodes) {

@@ -1,5 +1,6 @@
 #include "server/oip/model.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -20,7 +21,8 @@ constexpr int64_t kAnySize = -1;
 AttributeValue ExampleOf(const AttributeSchema& attribute) {
   if (attribute.kind == AttributeKind::kAxes) return std::vector<uint32_t>{0};
   if (attribute.kind == AttributeKind::kAxis) return 0u;
-  return DefaultOf(attribute).value_or(AttributeValue(1u));
+  const absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
+  return value.ok() ? *value : ParseAttribute(attribute, "1").value_or(AttributeValue(1u));
 }
 
 // FLOAT32, or if the operator does not take it, the first type that it takes.
@@ -29,7 +31,7 @@ DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
   return types.Contains(DataType::kFloat32) ? DataType::kFloat32 : types.types().front();
 }
 
-// Of an example: FLOAT32 tensors with two dimensions.
+// Of an example: FLOAT32 tensors with two dimensions, or as few as the operator takes.
 std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t function) {
   auto model = std::make_shared<Model>();
   model->name = std::string(schema.name);
@@ -47,10 +49,11 @@ std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t functi
     example.attributes[schema.function_attribute] = function;
   }
   const FeatureLevelRow& row = NewestRow(example);
-  const std::vector<int64_t> shape = {kAnySize, kAnySize};
+  const size_t rank = std::max(2u, row.min_rank);
+  const std::vector<int64_t> shape(rank, kAnySize);
   for (const TensorSchema& input : schema.inputs) {
     const DataType type = TypeOf(row, input.type);
-    example.inputs.push_back({.data_type = type, .sizes = {1, 1}});
+    example.inputs.push_back({.data_type = type, .sizes = std::vector<uint32_t>(rank, 1)});
     model->inputs.push_back({std::string(input.name), type, shape});
   }
   std::vector<InferredOutput> outputs;

@@ -157,6 +157,8 @@ std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPl
 std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& validated,
                                                         const OperatorPlan& plan,
                                                         const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakePoolingChecker(const OperatorPlan& plan,
+                                                    const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const Dispatch& dispatch,
                                                  uint32_t k);
 

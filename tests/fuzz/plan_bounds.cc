@@ -199,6 +199,7 @@ std::unique_ptr<DispatchChecker> MakeChecker(const OperatorDesc& validated,
   const std::string& shader = plan.kernels[dispatch.kernel].shader;
   if (shader == "cumulative_summation") return MakeCumulativeSummationChecker(plan, dispatch);
   if (shader == "element_wise") return MakeElementwiseChecker(validated, plan, dispatch);
+  if (shader == "pooling") return MakePoolingChecker(plan, dispatch);
   if (shader == "hardmax") return std::make_unique<HardmaxChecker>(plan, dispatch);
   if (absl::StartsWith(shader, "top_k")) {
     return MakeTopKChecker(plan, dispatch, static_cast<uint32_t>(validated.number("k")));

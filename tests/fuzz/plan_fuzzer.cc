@@ -11,6 +11,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/engine/operator_cache.h"
 #include "kernels/plan/plan.h"
+#include "kernels/program/lower.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
 #include "tests/fuzz/check.h"
@@ -82,12 +83,14 @@ void Run(const fuzz::PlanCase& c) {
 
   const PlanOptions options = OptionsOf(c);
   if (ReachesFar(*desc, options)) return;
-  const double begun = ProcessorSeconds();
-  const absl::StatusOr<OperatorPlan> plan = MakePlan(*desc, options);
-  FUZZ_CHECK(ProcessorSeconds() - begun < kMaxPlanSeconds, ToString(*desc));
-  if (!plan.ok()) return CheckRefusal(plan.status(), absl::StatusCode::kResourceExhausted);
-  const std::string mistake = FindPlanMistake(*desc, options, *plan);
-  FUZZ_CHECK(mistake.empty(), mistake, " in ", ToString(*desc));
+  for (const ProgramNode& node : Lower(ProgramOf(*desc)).nodes) {
+    const double begun = ProcessorSeconds();
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(node.desc, options);
+    FUZZ_CHECK(ProcessorSeconds() - begun < kMaxPlanSeconds, ToString(node.desc));
+    if (!plan.ok()) return CheckRefusal(plan.status(), absl::StatusCode::kResourceExhausted);
+    const std::string mistake = FindPlanMistake(node.desc, options, *plan);
+    FUZZ_CHECK(mistake.empty(), mistake, " in ", ToString(node.desc));
+  }
 }
 
 }  // namespace

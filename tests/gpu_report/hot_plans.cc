@@ -13,6 +13,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/operators/window/pooling_desc.h"
 
 namespace opmill {
 namespace {
@@ -92,6 +93,21 @@ void AddElementWise(Collector& collector) {
   collector.AddPlan("chain of ten FLOAT32 [67108864]", DescribeChain(chain).value());
 }
 
+void AddPooling(Collector& collector) {
+  const std::vector<WindowDim> windows(2, {.stride = 2, .window = 3, .start_padding = 1});
+  for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
+    const TensorDesc input = {type, {64, 64, 112, 112}, {}};
+    OperatorDesc desc = DescribeAveragePooling(input, {type, {64, 64, 56, 56}, {}}, windows, false);
+    collector.AddPlan(absl::StrCat("average_pooling ", ToString(type)), desc);
+    desc.attributes.pop_back();
+    desc.schema = &kMaxPoolingSchema;
+    collector.AddPlan(absl::StrCat("max_pooling ", ToString(type)), desc);
+    desc.schema = &kMaxPoolingWithIndicesSchema;
+    desc.outputs.push_back(TensorDesc{DataType::kUint32, {64, 64, 56, 56}, {}});
+    collector.AddPlan(absl::StrCat("max_pooling_with_indices ", ToString(type)), desc);
+  }
+}
+
 }  // namespace
 
 std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
@@ -100,6 +116,7 @@ std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
     for (const Shape& shape : kShapes) AddOperators(type, shape, collector);
   }
   AddElementWise(collector);
+  AddPooling(collector);
   return collector.Take();
 }
 

@@ -48,7 +48,8 @@ class CompiledCpuProgram : public CompiledProgram {
   CompiledCpuProgram(const Program& program, CpuPlan plan, uint64_t scratch_bytes,
                      uint64_t min_incremental_bytes)
       : CompiledProgram(
-            program, {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size(),
+            program, {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size() +
+                                    BytesOfConstants(plan),
                       .scratch_bytes = scratch_bytes,
                       .run_bytes = CostBytes(plan),
                       .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes)}),
@@ -117,7 +118,8 @@ class RunJob : public PoolJob {
     const CpuPhase& next = plan().phases[phase_++];
     if (next.phase == 0) {
       node_ = &plan().nodes[next.node];
-      buffers_ = BuffersOf(*node_, bindings_, arena_ == nullptr ? nullptr : arena_[0].bytes);
+      buffers_ =
+          BuffersOf(plan(), *node_, bindings_, arena_ == nullptr ? nullptr : arena_[0].bytes);
     }
     return next.tasks;
   }
@@ -202,8 +204,9 @@ class CpuIncrementalRun : public IncrementalRun {
     }
     RETURN_IF_ERROR(CheckBindings(bindings, {memory_bytes}, compiled->plan().output_bytes));
     const CpuNode& node = compiled->plan().nodes[0];
-    std::byte* const memory = bindings.inputs[0]->bytes().data();
-    const RunBuffers buffers = BuffersOf(node, bindings, memory + StatesOffset(*node.work));
+    std::byte* const memory = bindings.inputs[0].bytes().data();
+    const RunBuffers buffers =
+        BuffersOf(compiled->plan(), node, bindings, memory + StatesOffset(*node.work));
     return absl::WrapUnique(new CpuIncrementalRun(
         counters, std::move(compiled), std::move(bindings), memory, node.work->Steps(buffers)));
   }
@@ -280,8 +283,9 @@ class CpuDevice : public Device {
                                                       options_.min_incremental_bytes);
   }
 
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
-    return buffers_->Allocate(size_bytes);
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
+    return buffers_->Allocate(size_bytes, residency);
   }
 
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,

@@ -12,14 +12,23 @@ namespace {
 
 // `input(index)` and `output(index)` return addresses.
 template <typename Input, typename Output>
-RunBuffers Locate(const CpuNode& node, std::byte* arena, const Input& input, const Output& output) {
+RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, const Input& input,
+                  const Output& output) {
   RunBuffers buffers;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const ValuePlace& place = node.inputs[i];
-    buffers.inputs[i] = place.kind == ValueKind::kInput    ? input(place.index)
-                        : place.kind == ValueKind::kOutput ? output(place.index)
-                                                           : arena + place.offset_bytes;
-  }
+  const auto address_of = [&](const ValuePlace& place) -> const std::byte* {
+    switch (place.kind) {
+      case ValueKind::kInput:
+        return input(place.index) + place.offset_bytes;
+      case ValueKind::kConstant:
+        return plan.constants[place.index]->data() + place.offset_bytes;
+      case ValueKind::kOutput:
+        return output(place.index) + place.offset_bytes;
+      case ValueKind::kIntermediate:
+        break;
+    }
+    return arena + place.offset_bytes;
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i) buffers.inputs[i] = address_of(node.inputs[i]);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValuePlace& place = node.outputs[i];
     buffers.outputs[i] =
@@ -35,6 +44,9 @@ CpuPlan MakeCpuPlan(const Program& program) {
   const Program validated = Lower(program, &CanSlice);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
+  for (const ProgramValue& value : validated.values) {
+    if (value.kind == ValueKind::kConstant) plan.constants.push_back(value.constant);
+  }
   std::vector<uint64_t> scratch_bytes;
   for (const ProgramNode& node : validated.nodes) {
     std::unique_ptr<const CpuProgram> work = MakeCpuProgram(node.desc);
@@ -47,8 +59,8 @@ CpuPlan MakeCpuPlan(const Program& program) {
   const ProgramPlaces places = Place(validated, scratch_bytes);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     CpuNode& node = plan.nodes[i];
-    for (const uint32_t value : validated.nodes[i].inputs) {
-      node.inputs.push_back(places.values[value]);
+    for (const ProgramView& view : validated.nodes[i].inputs) {
+      node.inputs.push_back(PlaceOf(view, validated, places));
     }
     for (const uint32_t value : validated.nodes[i].outputs) {
       node.outputs.push_back(places.values[value]);
@@ -74,17 +86,24 @@ uint64_t CostBytes(const CpuPlan& plan) {
   return bytes;
 }
 
-RunBuffers BuffersOf(const CpuNode& node, const Bindings& bindings, std::byte* arena) {
+uint64_t BytesOfConstants(const CpuPlan& plan) {
+  uint64_t bytes = 0;
+  for (const auto& constant : plan.constants) bytes += constant->size();
+  return bytes;
+}
+
+RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,
+                     std::byte* arena) {
   return Locate(
-      node, arena, [&](uint32_t i) { return bindings.inputs[i]->bytes().data(); },
-      [&](uint32_t i) { return bindings.outputs[i]->bytes().data(); });
+      plan, node, arena, [&](uint32_t i) { return bindings.inputs[i].bytes().data(); },
+      [&](uint32_t i) { return bindings.outputs[i].bytes().data(); });
 }
 
 void RunPlan(const CpuPlan& plan, const RunBuffers& buffers) {
   for (const CpuPhase& phase : plan.phases) {
     const CpuNode& node = plan.nodes[phase.node];
     const RunBuffers of_node = Locate(
-        node, buffers.scratch, [&](uint32_t i) { return buffers.inputs[i]; },
+        plan, node, buffers.scratch, [&](uint32_t i) { return buffers.inputs[i]; },
         [&](uint32_t i) { return buffers.outputs[i]; });
     for (uint64_t task = 0; task < phase.tasks; ++task) node.work->Run(phase.phase, task, of_node);
   }

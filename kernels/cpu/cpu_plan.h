@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
-#include "kernels/engine/device.h"
+#include "kernels/engine/buffers.h"
 #include "kernels/program/placement.h"
 #include "kernels/program/program.h"
 
@@ -33,6 +33,7 @@ struct CpuPlan {
   std::vector<CpuPhase> phases;
   std::vector<uint64_t> input_bytes;
   std::vector<uint64_t> output_bytes;
+  std::vector<std::shared_ptr<const ConstantData>> constants;
   uint64_t arena_bytes = 0;
 };
 
@@ -41,9 +42,11 @@ CpuPlan MakeCpuPlan(const Program& program);  // a validated one
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
 uint64_t CostBytes(const CpuPlan& plan);
+uint64_t BytesOfConstants(const CpuPlan& plan);
 
-// The buffers of a node. `bindings` must have passed CheckBindings.
-RunBuffers BuffersOf(const CpuNode& node, const Bindings& bindings, std::byte* arena);
+// The buffers of a node of the plan. `bindings` must have passed CheckBindings.
+RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,
+                     std::byte* arena);
 
 // Computes the whole plan on this thread. `buffers` are those of the program, with its arena.
 void RunPlan(const CpuPlan& plan, const RunBuffers& buffers);

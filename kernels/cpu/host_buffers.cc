@@ -17,26 +17,29 @@ constexpr std::align_val_t kAlignment{64};
 
 }  // namespace
 
-class HostBuffers::Buffer : public HostBuffer {
+class HostBuffers::Memory : public Buffer {
  public:
-  Buffer(std::shared_ptr<HostBuffers> owner, std::byte* block, uint64_t block_bytes,
-         uint64_t size_bytes)
-      : owner_(std::move(owner)), block_(block), block_bytes_(block_bytes), size_(size_bytes) {}
-  ~Buffer() override { owner_->GiveBack(block_, block_bytes_, size_); }
+  Memory(std::shared_ptr<HostBuffers> owner, std::byte* block, uint64_t block_bytes,
+         uint64_t size_bytes, Residency residency)
+      : Buffer(size_bytes, residency),
+        owner_(std::move(owner)),
+        block_(block),
+        block_bytes_(block_bytes) {}
+  ~Memory() override { owner_->GiveBack(block_, block_bytes_, size_bytes()); }
   absl::Span<std::byte> bytes() override {
-    return absl::MakeSpan(block_, static_cast<size_t>(size_));
+    return absl::MakeSpan(block_, static_cast<size_t>(size_bytes()));
   }
 
  private:
   const std::shared_ptr<HostBuffers> owner_;
   std::byte* const block_;
   const uint64_t block_bytes_;
-  const uint64_t size_;
 };
 
 HostBuffers::~HostBuffers() { ReleaseIdle(); }
 
-absl::StatusOr<std::shared_ptr<HostBuffer>> HostBuffers::Allocate(uint64_t size_bytes) {
+absl::StatusOr<std::shared_ptr<Buffer>> HostBuffers::Allocate(uint64_t size_bytes,
+                                                              Residency residency) {
   {
     const absl::MutexLock lock(&mutex_);
     if (size_bytes > max_bytes_ - used_bytes_) {
@@ -54,7 +57,7 @@ absl::StatusOr<std::shared_ptr<HostBuffer>> HostBuffers::Allocate(uint64_t size_
     return absl::ResourceExhaustedError(
         absl::StrCat("The host has no ", size_bytes, " bytes for a buffer."));
   }
-  return std::make_shared<Buffer>(shared_from_this(), block, block_bytes, size_bytes);
+  return std::make_shared<Memory>(shared_from_this(), block, block_bytes, size_bytes, residency);
 }
 
 std::byte* HostBuffers::Take(uint64_t size_bytes, uint64_t& block_bytes) {

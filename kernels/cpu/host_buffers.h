@@ -1,4 +1,4 @@
-// The memory of inputs and outputs: aligned, in large pages if it is large, kept for reuse.
+// The memory of buffers: aligned, in large pages if it is large, kept for reuse.
 #ifndef OPMILL_KERNELS_CPU_HOST_BUFFERS_H_
 #define OPMILL_KERNELS_CPU_HOST_BUFFERS_H_
 
@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "kernels/engine/device.h"
+#include "kernels/engine/buffers.h"
 
 namespace opmill {
 
@@ -22,7 +22,7 @@ class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
   ~HostBuffers();
 
   // Returns ResourceExhausted beyond max_bytes, or if the system has no memory.
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes)
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes, Residency residency)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseIdle() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -30,7 +30,7 @@ class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
   uint64_t idle_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  class Buffer;
+  class Memory;
 
   std::byte* Take(uint64_t size_bytes, uint64_t& block_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveBack(std::byte* block, uint64_t block_bytes, uint64_t size_bytes)

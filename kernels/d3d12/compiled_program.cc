@@ -43,8 +43,10 @@ absl::Status CheckView(const OperatorPlan& plan, const BufferView& view) {
 }
 
 absl::Status CheckWritable(BufferRole role) {
-  if (role.kind != BufferRole::Kind::kInput) return absl::OkStatus();
-  return absl::InternalError("The plan writes to an input.");
+  if (role.kind == BufferRole::Kind::kOutput || role.kind == BufferRole::Kind::kScratch) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("The plan writes to ", ToString(role), "."));
 }
 
 absl::Status CheckDispatch(const OperatorPlan& plan, const Dispatch& dispatch) {
@@ -103,13 +105,31 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> D3D12CompiledProgram
     compiled->first_dispatch_.push_back(compiled->dispatch_count_);
     compiled->dispatch_count_ += pass.dispatches.size();
   }
-  if (compiled->dispatch_count_ == 0) return compiled;
+  RETURN_IF_ERROR(compiled->KeepWeights(pool));
+  if (compiled->dispatch_count_ > 0) RETURN_IF_ERROR(compiled->KeepConstants(pool));
+  return compiled;
+}
 
-  ASSIGN_OR_RETURN(compiled->constants_,
-                   DeviceConstants::Create(pool, compiled->dispatch_count_ * kConstantsStride));
-  compiled->constants_address_ = compiled->constants_.slice().gpu_address();
-  std::byte* next = compiled->constants_.data();
-  for (const Pass& pass : compiled->plan().passes) {
+absl::Status D3D12CompiledProgram::KeepWeights(BufferPool& pool) {
+  for (const ProgramValue& value : program().values) {
+    if (value.kind != ValueKind::kConstant) continue;
+    const ConstantData& bytes = *value.constant;
+    ASSIGN_OR_RETURN(kept_.emplace_back(),
+                     DeviceConstants::Create(pool, Placement::kDeviceInput, bytes.size()));
+    // Kernels load complete vectors.
+    static_assert(ConstantData::kAlignment % 16 == 0);
+    std::memcpy(kept_.back().data(), bytes.data(), static_cast<size_t>(RoundUp(bytes.size(), 16)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status D3D12CompiledProgram::KeepConstants(BufferPool& pool) {
+  ASSIGN_OR_RETURN(kept_.emplace_back(),
+                   DeviceConstants::Create(pool, Placement::kDeviceConstants,
+                                           dispatch_count_ * kConstantsStride));
+  constants_address_ = kept_.back().slice().gpu_address();
+  std::byte* next = kept_.back().data();
+  for (const Pass& pass : plan_.passes) {
     for (const Dispatch& dispatch : pass.dispatches) {
       const absl::Span<const std::byte> constants = dispatch.constants.bytes();
       constexpr Instance kWholeViews = {};
@@ -118,7 +138,7 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> D3D12CompiledProgram
       next += kConstantsStride;
     }
   }
-  return compiled;
+  return absl::OkStatus();
 }
 
 ConstantsView D3D12CompiledProgram::constants(size_t pass, size_t dispatch) const {

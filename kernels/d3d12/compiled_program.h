@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/d3d12/memory/buffer_pool.h"
 #include "kernels/d3d12/memory/descriptor_heap.h"
 #include "kernels/d3d12/memory/device_constants.h"
@@ -30,12 +31,16 @@ class D3D12CompiledProgram : public CompiledProgram {
   Pace& pace() const { return pace_; }
 
   ID3D12PipelineState* pipeline(uint32_t kernel) const { return pipelines_[kernel].get(); }
-  // Of all dispatches; empty without any.
-  const DeviceConstants& constants() const { return constants_; }
+  // Everything that it keeps in the device's memory.
+  absl::Span<const DeviceConstants> kept() const { return kept_; }
   ConstantsView constants(size_t pass, size_t dispatch) const;
+  // A constant of the program.
+  const BufferSlice& weight(uint32_t index) const { return kept_[index].slice(); }
 
  private:
   D3D12CompiledProgram(const Program& program, OperatorPlan plan, uint64_t generation);
+  absl::Status KeepWeights(BufferPool& pool);
+  absl::Status KeepConstants(BufferPool& pool);
 
   const OperatorPlan plan_;
   const uint64_t generation_;
@@ -43,7 +48,8 @@ class D3D12CompiledProgram : public CompiledProgram {
   uint64_t dispatch_count_ = 0;
   std::vector<PipelineCache::Pipeline> pipelines_;  // one for each of plan().kernels
   std::vector<uint64_t> first_dispatch_;            // index of the first dispatch of each pass
-  DeviceConstants constants_;
+  // The constants of the program, and, if there are dispatches, theirs.
+  std::vector<DeviceConstants> kept_;
   D3D12_GPU_VIRTUAL_ADDRESS constants_address_ = 0;
 };
 

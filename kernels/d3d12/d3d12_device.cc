@@ -16,7 +16,7 @@
 #include "kernels/d3d12/compiled_program.h"
 #include "kernels/d3d12/device_generation.h"
 #include "kernels/d3d12/hresult.h"
-#include "kernels/d3d12/memory/host_buffer.h"
+#include "kernels/d3d12/memory/d3d12_buffer.h"
 #include "kernels/d3d12/queue/queued_run.h"
 #include "kernels/d3d12/shader/d3d_compiler.h"
 #include "kernels/plan/program_plan.h"
@@ -39,44 +39,48 @@ struct LossSignal {
   bool is_closing ABSL_GUARDED_BY(mutex) = false;
 };
 
-absl::Status CheckBuffer(const std::shared_ptr<D3D12HostBuffer>& buffer, absl::string_view name,
-                         BufferUse use, uint64_t needed_bytes, uint64_t generation) {
-  if (buffer == nullptr) {
+// The ranges as buffers of this device.
+absl::Status BindTensors(absl::string_view list, std::vector<Range>& ranges,
+                         std::vector<BoundTensor>& bound) {
+  for (Range& range : ranges) {
+    BoundTensor& tensor = bound.emplace_back();
+    tensor.buffer = std::dynamic_pointer_cast<D3D12Buffer>(std::move(range.buffer));
+    tensor.offset_bytes = range.offset_bytes;
+    if (tensor.buffer != nullptr) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("The ", name, " buffer is missing or belongs to another device."));
-  }
-  if (buffer->use() != use) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("The ", name, " buffer was allocated for the other direction."));
-  }
-  if (buffer->size_bytes() < needed_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("The ", name, " buffer has ", buffer->size_bytes(),
-                     " bytes; the operator needs ", needed_bytes, "."));
-  }
-  if (buffer->generation() != generation) return DeviceLostError();
-  return absl::OkStatus();
-}
-
-absl::Status CheckBuffers(absl::Span<const std::shared_ptr<D3D12HostBuffer>> buffers,
-                          absl::string_view name, BufferUse use,
-                          absl::Span<const uint64_t> needed_bytes, uint64_t generation) {
-  if (buffers.size() != needed_bytes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("The operator has ", needed_bytes.size(), " ",
-                                                   name, "s; ", buffers.size(), " are bound."));
-  }
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    RETURN_IF_ERROR(CheckBuffer(buffers[i], name, use, needed_bytes[i], generation));
+        absl::StrCat(list, "[", bound.size() - 1, "] belongs to another device."));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckBindings(const QueuedRun& run) {
+absl::Status CheckGeneration(absl::string_view list, const std::vector<BoundTensor>& tensors,
+                             uint64_t generation) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const D3D12Buffer& buffer = *tensors[i].buffer;
+    if (buffer.generation() == generation) continue;
+    return buffer.residency() == Residency::kDevice
+               ? LostBufferError(absl::StrCat(list, "[", i, "]"))
+               : DeviceLostError();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Bind(Bindings& bindings, QueuedRun& run) {
+  if (run.compiled == nullptr) {
+    return absl::InvalidArgumentError(
+        "The operator is missing or was compiled for another device.");
+  }
   const OperatorPlan& plan = run.compiled->plan();
-  const uint64_t generation = run.compiled->generation();
-  RETURN_IF_ERROR(
-      CheckBuffers(run.inputs, "input", BufferUse::kInput, plan.input_bytes, generation));
-  return CheckBuffers(run.outputs, "output", BufferUse::kOutput, plan.output_bytes, generation);
+  RETURN_IF_ERROR(CheckBindings(bindings, plan.input_bytes, plan.output_bytes));
+  RETURN_IF_ERROR(BindTensors("inputs", bindings.inputs, run.inputs));
+  return BindTensors("outputs", bindings.outputs, run.outputs);
+}
+
+// Whether the run and its memory are of the generation that would compute it.
+absl::Status CheckGeneration(const QueuedRun& run, uint64_t generation) {
+  RETURN_IF_ERROR(CheckGeneration("inputs", run.inputs, generation));
+  RETURN_IF_ERROR(CheckGeneration("outputs", run.outputs, generation));
+  return run.compiled->generation() == generation ? absl::OkStatus() : DeviceLostError();
 }
 
 class D3D12Device : public Device {
@@ -123,43 +127,32 @@ class D3D12Device : public Device {
     if (generation.ok()) Preload(**generation, deadline);
   }
 
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
-                                                       BufferUse use) override {
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
     ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
-    const bool is_input = use == BufferUse::kInput;
-    ASSIGN_OR_RETURN(BufferSlice slice,
-                     generation->pool().Allocate(
-                         is_input ? Placement::kHostInput : Placement::kHostOutput, size_bytes));
-    if (is_input) {  // kernels load complete vectors
+    const Placement placement = residency == Residency::kUpload     ? Placement::kHostInput
+                                : residency == Residency::kReadback ? Placement::kHostOutput
+                                                                    : Placement::kDevice;
+    ASSIGN_OR_RETURN(BufferSlice slice, generation->pool().Allocate(placement, size_bytes));
+    if (residency == Residency::kUpload) {  // kernels load complete vectors
       const uint64_t padding = (16 - size_bytes % 16) % 16;
       std::memset(slice.data() + size_bytes, 0, static_cast<size_t>(padding));
     }
-    return std::make_shared<D3D12HostBuffer>(std::move(slice), size_bytes, use,
-                                             generation->number());
+    return std::make_shared<D3D12Buffer>(std::move(slice), size_bytes, residency,
+                                         generation->number());
   }
 
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto run = std::make_shared<QueuedRun>();
     run->compiled = std::dynamic_pointer_cast<const D3D12CompiledProgram>(std::move(compiled));
-    for (std::shared_ptr<HostBuffer>& input : bindings.inputs) {
-      run->inputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(input)));
-    }
-    for (std::shared_ptr<HostBuffer>& output : bindings.outputs) {
-      run->outputs.push_back(std::dynamic_pointer_cast<D3D12HostBuffer>(std::move(output)));
-    }
+    run->status = Bind(bindings, *run);
     run->abandoned = std::move(abandoned);
     run->done = std::move(done);
-    run->status = run->compiled == nullptr
-                      ? absl::InvalidArgumentError(
-                            "The operator is missing or was compiled for another device.")
-                      : CheckBindings(*run);
     // A generation refuses runs only if a newer one exists.
     for (;;) {
       const std::shared_ptr<Generation> generation = Newest();
-      if (run->status.ok() && run->compiled->generation() != generation->number()) {
-        run->status = DeviceLostError();
-      }
+      if (run->status.ok()) run->status = CheckGeneration(*run, generation->number());
       if (generation->submission().Enqueue(run)) return;
     }
   }

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/engine/buffers.h"
 #include "kernels/program/program.h"
 
 namespace opmill {
@@ -27,23 +28,13 @@ struct DeviceInfo {
   DeviceKind kind = DeviceKind::kReference;
   std::string driver;              // "vkd3d 1.19 on Vulkan", "d3d12.dll", "host"
   std::string shader_model;        // "5.1"; empty for the reference device
-  bool unified_memory = true;      // kernels read the caller's bytes in place
+  bool unified_memory = true;      // kernels read the host's bytes in place
   uint64_t memory_bytes = 0;       // device memory; 0 if unknown
   uint64_t max_scratch_bytes = 0;  // limit for a run, in addition to its tensors
   // Programs with smaller inputs have no incremental runs. Unless it is the maximum, Compile is so
   // cheap that a thread with other duties may call it.
   uint64_t min_incremental_bytes = UINT64_MAX;
 };
-
-// Memory that the caller writes (inputs) or reads (outputs) and that the device can access. Inputs
-// are not necessarily zeroed. A buffer may be reused once its run has finished.
-class HostBuffer {
- public:
-  virtual ~HostBuffer() = default;
-  virtual absl::Span<std::byte> bytes() = 0;  // exactly the requested size
-};
-
-enum class BufferUse : uint32_t { kInput, kOutput };
 
 // What a compiled program costs.
 struct ProgramCost {
@@ -70,18 +61,6 @@ class CompiledProgram {
   const Program program_;
   const ProgramCost cost_;
 };
-
-// Buffers from the same device for the program's inputs and outputs, at least as large as the
-// RequiredBytes of their tensors. The run keeps them and the compiled program alive until its
-// callback has returned.
-struct Bindings {
-  std::vector<std::shared_ptr<HostBuffer>> inputs;
-  std::vector<std::shared_ptr<HostBuffer>> outputs;
-};
-
-// Returns InvalidArgument if a buffer is missing or has fewer bytes than given here.
-absl::Status CheckBindings(const Bindings& bindings, absl::Span<const uint64_t> input_bytes,
-                           absl::Span<const uint64_t> output_bytes);
 
 struct RunStatistics {
   absl::Duration queued;    // from Run to the submission
@@ -145,11 +124,12 @@ class Device {
   // that no request waits for them. Starts nothing more after `deadline`.
   virtual void Preload(absl::Time /*deadline*/) {}
 
-  virtual absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
-                                                               BufferUse use) = 0;
+  virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                           Residency residency) = 0;
 
   // Queues the run. The callback is called once, from a thread of the device or from within Run,
-  // and must not block. Unavailable means that the device was lost: compile and run again.
+  // and must not block. Unavailable means that the device was lost: compile and run again, with new
+  // buffers.
   //
   // A stop of `abandoned` means that no caller waits for the run any more. A run that has not
   // started does not start. A run that has started gets no further part; the device finishes what

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 
@@ -20,11 +26,23 @@ class PairedProgram : public CompiledProgram {
   PairedProgram(const Program& program, std::shared_ptr<const CompiledProgram> on_first,
                 std::shared_ptr<const CompiledProgram> on_standby, bool is_small)
       : CompiledProgram(program, CostOf(on_first.get(), *on_standby)),
-        on_first_(std::move(on_first)),
         on_standby_(std::move(on_standby)),
-        is_small_(is_small) {}
+        is_small_(is_small),
+        on_first_(std::move(on_first)) {}
 
-  const std::shared_ptr<const CompiledProgram>& on_first() const { return on_first_; }
+  std::shared_ptr<const CompiledProgram> on_first() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return on_first_;
+  }
+  // Compiles it unless it is compiled.
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileOn(Device& first) const
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    if (on_first_ == nullptr) {
+      ASSIGN_OR_RETURN(on_first_, first.Compile(program()));
+    }
+    return on_first_;
+  }
   const std::shared_ptr<const CompiledProgram>& on_standby() const { return on_standby_; }
   bool is_small() const { return is_small_; }
 
@@ -39,50 +57,69 @@ class PairedProgram : public CompiledProgram {
     return cost;
   }
 
-  const std::shared_ptr<const CompiledProgram> on_first_;
   const std::shared_ptr<const CompiledProgram> on_standby_;
   const bool is_small_;
+  mutable absl::Mutex mutex_;
+  mutable std::shared_ptr<const CompiledProgram> on_first_ ABSL_GUARDED_BY(mutex_);
 };
 
-class PairedBuffer : public HostBuffer {
+// A device buffer belongs to one of the two devices. The other buffers are memory of the host, and
+// readback buffers move to the standby when the first device is lost under a run.
+class PairedBuffer : public Buffer {
  public:
-  PairedBuffer(std::shared_ptr<HostBuffer> memory, bool is_of_first)
-      : memory_(std::move(memory)), is_of_first_(is_of_first) {}
+  PairedBuffer(std::shared_ptr<Buffer> memory, bool is_of_first)
+      : Buffer(memory->size_bytes(), memory->residency()),
+        memory_(std::move(memory)),
+        is_of_first_(is_of_first) {}
 
   absl::Span<std::byte> bytes() override { return memory_->bytes(); }
-  HostBuffer* memory() const { return memory_.get(); }
+  Buffer* memory() const { return memory_.get(); }
   bool is_of_first() const { return is_of_first_; }
+  bool stays_on_first() const { return is_of_first_ && residency() == Residency::kDevice; }
 
-  void Replace(std::shared_ptr<HostBuffer> memory) {
+  // `memory` has the same size.
+  void Replace(std::shared_ptr<Buffer> memory) {
+    std::memcpy(memory->bytes().data(), memory_->bytes().data(), memory->bytes().size());
     lost_memory_ = std::exchange(memory_, std::move(memory));
     is_of_first_ = false;
   }
 
  private:
-  std::shared_ptr<HostBuffer> memory_;
-  std::shared_ptr<HostBuffer> lost_memory_;
+  std::shared_ptr<Buffer> memory_;
+  std::shared_ptr<Buffer> lost_memory_;
   bool is_of_first_;
 };
 
-PairedBuffer& PairOf(const std::shared_ptr<HostBuffer>& buffer) {
-  return static_cast<PairedBuffer&>(*buffer);
+PairedBuffer& PairOf(const Range& range) { return static_cast<PairedBuffer&>(*range.buffer); }
+
+// The same range of the memory itself, which keeps alive what the caller has bound.
+Range MemoryOf(const Range& range) {
+  return {std::shared_ptr<Buffer>(range.buffer, PairOf(range).memory()), range.offset_bytes,
+          range.size_bytes};
 }
 
-// The memory itself, which keeps alive what the caller has bound.
-std::shared_ptr<HostBuffer> MemoryOf(const std::shared_ptr<HostBuffer>& buffer) {
-  return {buffer, PairOf(buffer).memory()};
-}
-
-std::vector<std::shared_ptr<HostBuffer>> MemoryOf(
-    const std::vector<std::shared_ptr<HostBuffer>>& buffers) {
-  std::vector<std::shared_ptr<HostBuffer>> memory;
-  for (const std::shared_ptr<HostBuffer>& buffer : buffers) memory.push_back(MemoryOf(buffer));
+Bindings MemoryOf(const Bindings& bindings) {
+  Bindings memory;
+  for (const Range& input : bindings.inputs) memory.inputs.push_back(MemoryOf(input));
+  for (const Range& output : bindings.outputs) memory.outputs.push_back(MemoryOf(output));
   return memory;
 }
 
-void Copy(HostBuffer& from, HostBuffer& to) {
-  if (from.bytes().empty()) return;
-  std::memcpy(to.bytes().data(), from.bytes().data(), from.bytes().size());
+// The name of a device buffer of the first device: "inputs[0]".
+std::optional<std::string> StaysOnFirst(const Bindings& bindings) {
+  const auto find = [](absl::string_view list,
+                       const std::vector<Range>& ranges) -> std::optional<std::string> {
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (PairOf(ranges[i]).stays_on_first()) return absl::StrCat(list, "[", i, "]");
+    }
+    return std::nullopt;
+  };
+  const std::optional<std::string> input = find("inputs", bindings.inputs);
+  return input.has_value() ? input : find("outputs", bindings.outputs);
+}
+
+void Copy(const Range& from, const Range& to) {
+  if (from.size_bytes > 0) std::memcpy(to.bytes().data(), from.bytes().data(), from.size_bytes);
 }
 
 class PairedDevice : public Device {
@@ -112,29 +149,34 @@ class PairedDevice : public Device {
 
   void Preload(absl::Time deadline) override { first_->Preload(deadline); }
 
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
-                                                       BufferUse use) override {
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
     if (size_bytes > options_.small_bytes && first_is_available()) {
-      absl::StatusOr<std::shared_ptr<HostBuffer>> memory = first_->Allocate(size_bytes, use);
+      absl::StatusOr<std::shared_ptr<Buffer>> memory = first_->Allocate(size_bytes, residency);
       if (memory.ok()) return std::make_shared<PairedBuffer>(*std::move(memory), true);
       if (!absl::IsUnavailable(memory.status())) return memory.status();
     }
-    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> memory, standby_->Allocate(size_bytes, use));
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> memory, standby_->Allocate(size_bytes, residency));
     return std::make_shared<PairedBuffer>(std::move(memory), false);
   }
 
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto ours = std::static_pointer_cast<const PairedProgram>(std::move(compiled));
+    if (const std::optional<std::string> name = StaysOnFirst(bindings)) {
+      RunOnFirst(std::move(ours), std::move(bindings), *name, std::move(abandoned),
+                 std::move(done));
+      return;
+    }
     if (ours->is_small()) {
       small_runs_.fetch_add(1, std::memory_order_relaxed);
       RunOnStandby(*ours, bindings, std::move(abandoned), std::move(done));
       return;
     }
     Bindings on_first;
-    const absl::Status bound = ours->on_first() == nullptr || !first_is_available()
-                                   ? FirstIsLost()
-                                   : BindFirst(bindings, on_first);
+    std::shared_ptr<const CompiledProgram> program = ours->on_first();
+    const absl::Status bound =
+        program == nullptr || !first_is_available() ? FirstIsLost() : BindFirst(bindings, on_first);
     if (!bound.ok()) {
       (absl::IsUnavailable(bound) ? standby_runs_ : no_memory_runs_)
           .fetch_add(1, std::memory_order_relaxed);
@@ -143,7 +185,7 @@ class PairedDevice : public Device {
     }
     auto run = std::make_shared<FirstRun>(
         FirstRun{ours, std::move(bindings), on_first.outputs, abandoned, std::move(done)});
-    first_->Run(ours->on_first(), std::move(on_first), std::move(abandoned),
+    first_->Run(std::move(program), std::move(on_first), std::move(abandoned),
                 [this, run](const absl::StatusOr<RunStatistics>& result) {
                   if (absl::IsUnavailable(result.status())) {
                     RunAgain(*run);
@@ -180,7 +222,7 @@ class PairedDevice : public Device {
   struct FirstRun {
     std::shared_ptr<const PairedProgram> compiled;
     Bindings bindings;
-    std::vector<std::shared_ptr<HostBuffer>> outputs_of_first;  // those that it writes to
+    std::vector<Range> outputs_of_first;  // those that it writes to
     std::stop_token abandoned;
     RunCallback done;
     absl::Time queued_at = SteadyNow();
@@ -188,7 +230,7 @@ class PairedDevice : public Device {
     void CopyOutputs() const {
       for (size_t i = 0; i < bindings.outputs.size(); ++i) {
         if (!PairOf(bindings.outputs[i]).is_of_first()) {
-          Copy(*outputs_of_first[i], *bindings.outputs[i]);
+          Copy(outputs_of_first[i], bindings.outputs[i]);
         }
       }
     }
@@ -205,38 +247,59 @@ class PairedDevice : public Device {
   // Unavailable if the first device is lost, or was lost when large buffers of the run were
   // allocated. Another error if it has no memory for the run.
   absl::Status BindFirst(const Bindings& bindings, Bindings& on_first) {
-    const auto bind = [this](const std::vector<std::shared_ptr<HostBuffer>>& from, BufferUse use,
-                             std::vector<std::shared_ptr<HostBuffer>>& to) -> absl::Status {
-      for (const std::shared_ptr<HostBuffer>& buffer : from) {
-        if (PairOf(buffer).is_of_first()) {
-          to.push_back(MemoryOf(buffer));
+    const auto bind = [this](const std::vector<Range>& from, Residency residency,
+                             std::vector<Range>& to) -> absl::Status {
+      for (const Range& range : from) {
+        if (PairOf(range).is_of_first()) {
+          to.push_back(MemoryOf(range));
           continue;
         }
-        const uint64_t size_bytes = buffer->bytes().size();
-        if (size_bytes > options_.small_bytes) return FirstIsLost();
-        ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> copy, first_->Allocate(size_bytes, use));
-        if (use == BufferUse::kInput) Copy(*buffer, *copy);
-        to.push_back(std::move(copy));
+        if (range.size_bytes > options_.small_bytes) return FirstIsLost();
+        ASSIGN_OR_RETURN(const Range copy, first_->Allocate(range.size_bytes, residency));
+        if (residency == Residency::kUpload) Copy(range, copy);
+        to.push_back(copy);
       }
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(bind(bindings.inputs, BufferUse::kInput, on_first.inputs));
-    return bind(bindings.outputs, BufferUse::kOutput, on_first.outputs);
+    RETURN_IF_ERROR(bind(bindings.inputs, Residency::kUpload, on_first.inputs));
+    return bind(bindings.outputs, Residency::kReadback, on_first.outputs);
   }
 
   void RunOnStandby(const PairedProgram& compiled, const Bindings& bindings,
                     std::stop_token abandoned, RunCallback done) {
-    standby_->Run(compiled.on_standby(), {MemoryOf(bindings.inputs), MemoryOf(bindings.outputs)},
-                  std::move(abandoned), std::move(done));
+    standby_->Run(compiled.on_standby(), MemoryOf(bindings), std::move(abandoned), std::move(done));
+  }
+
+  // Runs where the device buffer `name` is, or not at all.
+  void RunOnFirst(std::shared_ptr<const PairedProgram> compiled, Bindings bindings,
+                  absl::string_view name, std::stop_token abandoned, RunCallback done) {
+    std::shared_ptr<const CompiledProgram> program;
+    Bindings on_first;
+    const auto prepare = [&]() -> absl::Status {
+      if (!first_is_available()) return LostBufferError(name);
+      ASSIGN_OR_RETURN(program, compiled->CompileOn(*first_));
+      return BindFirst(bindings, on_first);
+    };
+    if (absl::Status prepared = prepare(); !prepared.ok()) {
+      done(std::move(prepared));
+      return;
+    }
+    auto run = std::make_shared<FirstRun>(FirstRun{std::move(compiled), std::move(bindings),
+                                                   on_first.outputs, abandoned, std::move(done)});
+    first_->Run(std::move(program), std::move(on_first), std::move(abandoned),
+                [run](const absl::StatusOr<RunStatistics>& result) {
+                  if (result.ok()) run->CopyOutputs();
+                  run->done(result);
+                });
   }
 
   // The first device was lost under the run.
   void RunAgain(FirstRun& run) {
     standby_runs_.fetch_add(1, std::memory_order_relaxed);
-    for (const std::shared_ptr<HostBuffer>& output : run.bindings.outputs) {
+    for (const Range& output : run.bindings.outputs) {
       if (!PairOf(output).is_of_first()) continue;
-      absl::StatusOr<std::shared_ptr<HostBuffer>> memory =
-          standby_->Allocate(output->bytes().size(), BufferUse::kOutput);
+      absl::StatusOr<std::shared_ptr<Buffer>> memory =
+          standby_->Allocate(output.buffer->size_bytes(), Residency::kReadback);
       if (!memory.ok()) {
         run.done(memory.status());
         return;

@@ -22,6 +22,9 @@ struct PairedDeviceOptions {
 // loss ends are run again on the standby, with new memory for their outputs, because a lost device
 // may still write to the old. The memory of the first device must therefore survive its loss.
 //
+// A device buffer belongs to one of the two for its life. A run with one of the first device runs
+// there, whatever its size, and ends Unavailable if that is lost; it is not run again.
+//
 // Buffers of up to small_bytes, and all that are allocated during a loss, are the standby's. The
 // first device gets copies of the small ones; a run with larger ones stays with the standby.
 //

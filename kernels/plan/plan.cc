@@ -37,6 +37,8 @@ std::string ToString(BufferRole role) {
       return absl::StrCat("input ", role.index);
     case BufferRole::Kind::kOutput:
       return absl::StrCat("output ", role.index);
+    case BufferRole::Kind::kConstant:
+      return absl::StrCat("constant ", role.index);
     case BufferRole::Kind::kScratch:
       break;
   }
@@ -45,8 +47,10 @@ std::string ToString(BufferRole role) {
 
 uint64_t BytesOf(const OperatorPlan& plan, BufferRole role) {
   if (role.kind == BufferRole::Kind::kScratch) return plan.scratch_bytes;
-  const std::vector<uint64_t>& bytes =
-      role.kind == BufferRole::Kind::kInput ? plan.input_bytes : plan.output_bytes;
+  const std::vector<uint64_t>& bytes = role.kind == BufferRole::Kind::kInput ? plan.input_bytes
+                                       : role.kind == BufferRole::Kind::kOutput
+                                           ? plan.output_bytes
+                                           : plan.constant_bytes;
   return role.index < bytes.size() ? bytes[role.index] : 0;
 }
 
@@ -61,7 +65,12 @@ uint64_t PlanBytes(const OperatorPlan& plan) {
 
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options) {
   if (IsLowered(desc)) return MakePlan(ProgramOf(desc), options);
-  PlanBuilder builder(options);
+  return MakePlan(desc, options, {});
+}
+
+absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options,
+                                      std::vector<uint64_t> first_elements) {
+  PlanBuilder builder(options, std::move(first_elements));
   RETURN_IF_ERROR(kPlanFunctions[static_cast<size_t>(desc.schema->family)](builder, desc));
   std::vector<uint64_t> input_bytes;
   for (const TensorDesc& input : desc.inputs) input_bytes.push_back(RequiredBytes(input));

@@ -40,14 +40,16 @@ struct KernelPermutation {
   }
 };
 
-// Identifies a buffer of a run: an input, an output, or the scratch memory.
+// Identifies a buffer of a run: an input, an output, a constant of the program, or the scratch
+// memory.
 struct BufferRole {
-  enum class Kind : uint32_t { kInput, kOutput, kScratch };
+  enum class Kind : uint32_t { kInput, kOutput, kConstant, kScratch };
   Kind kind = Kind::kInput;
   uint32_t index = 0;
 
   static constexpr BufferRole Input(uint32_t index = 0) { return {Kind::kInput, index}; }
   static constexpr BufferRole Output(uint32_t index = 0) { return {Kind::kOutput, index}; }
+  static constexpr BufferRole Constant(uint32_t index) { return {Kind::kConstant, index}; }
   static constexpr BufferRole Scratch() { return {Kind::kScratch, 0}; }
   friend bool operator==(const BufferRole&, const BufferRole&) = default;
 };
@@ -102,8 +104,9 @@ struct Pass {
 struct OperatorPlan {
   std::vector<KernelPermutation> kernels;
   std::vector<Pass> passes;
-  std::vector<uint64_t> input_bytes;   // RequiredBytes of each input
-  std::vector<uint64_t> output_bytes;  // RequiredBytes of each output
+  std::vector<uint64_t> input_bytes;     // RequiredBytes of each input
+  std::vector<uint64_t> output_bytes;    // RequiredBytes of each output
+  std::vector<uint64_t> constant_bytes;  // RequiredBytes of each constant
   uint64_t scratch_bytes = 0;
 };
 
@@ -128,6 +131,10 @@ struct PlanOptions {
 // `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the
 // limit.
 absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options);
+// The same for inputs that start at these elements of their buffers. Only element-wise operators
+// have such plans.
+absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options,
+                                      std::vector<uint64_t> first_elements);
 
 }  // namespace opmill
 

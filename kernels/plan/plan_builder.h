@@ -3,6 +3,7 @@
 #define OPMILL_KERNELS_PLAN_PLAN_BUILDER_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,9 +25,14 @@ struct PlacedView {
 
 class PlanBuilder {
  public:
-  explicit PlanBuilder(const PlanOptions& options) : options_(options) {}
+  // The inputs start at these elements of their buffers; at 0 where there is none.
+  explicit PlanBuilder(const PlanOptions& options, std::vector<uint64_t> first_elements = {})
+      : options_(options), first_elements_(std::move(first_elements)) {}
 
   const PlanOptions& options() const { return options_; }
+  uint64_t first_element(uint32_t input) const {
+    return input < first_elements_.size() ? first_elements_[input] : 0;
+  }
 
   // The index of this permutation in the plan's kernels; adds it if necessary.
   uint32_t Kernel(KernelPermutation permutation);
@@ -59,6 +65,7 @@ class PlanBuilder {
   uint64_t Reserve(uint64_t size_bytes);
 
   PlanOptions options_;
+  std::vector<uint64_t> first_elements_;
   OperatorPlan plan_;
   uint64_t dispatches_ = 0;
   uint64_t scratch_end_ = 0;

@@ -9,7 +9,7 @@
 
 namespace opmill {
 
-// `validated` must have passed Validate. Its inputs and outputs are those of the plan;
+// `validated` must have passed Validate. Its inputs, outputs and constants are those of the plan;
 // intermediates are in scratch. Returns ResourceExhausted if the scratch would exceed the limit.
 absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options);
 

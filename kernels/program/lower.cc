@@ -29,20 +29,22 @@ LowerFunction FunctionOf(const OperatorDesc& desc) {
 
 // Appends the nodes that compute `node`.
 void AppendLowered(const ProgramNode& node, Program lowered, Program& to) {
-  std::vector<uint32_t> values;  // of `lowered`, as values of `to`
+  std::vector<ProgramView> values;  // of `lowered`, as views of values of `to`
   auto input = node.inputs.begin();
   auto output = node.outputs.begin();
   for (ProgramValue& value : lowered.values) {
     if (value.kind == ValueKind::kIntermediate) {
-      values.push_back(static_cast<uint32_t>(to.values.size()));
+      values.emplace_back(static_cast<uint32_t>(to.values.size()));
       to.values.push_back(std::move(value));
     } else {
-      values.push_back(value.kind == ValueKind::kInput ? *input++ : *output++);
+      values.push_back(value.kind == ValueKind::kInput ? *input++ : ProgramView(*output++));
     }
   }
   for (ProgramNode& part : lowered.nodes) {
-    for (uint32_t& value : part.inputs) value = values[value];
-    for (uint32_t& value : part.outputs) value = values[value];
+    for (ProgramView& view : part.inputs) {
+      view = {values[view.value].value, values[view.value].first_element + view.first_element};
+    }
+    for (uint32_t& value : part.outputs) value = values[value].value;
     to.nodes.push_back(std::move(part));
   }
 }

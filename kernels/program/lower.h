@@ -12,8 +12,7 @@ namespace opmill {
 bool IsLowered(const OperatorDesc& desc);
 
 // The validated program without such operators, except those that `keeps` accepts. Its inputs and
-// outputs are the same; each operator's own intermediates follow. The tensors of nodes may be views
-// of their values: with other sizes and strides over the same elements.
+// outputs are the same; each operator's own intermediates follow.
 Program Lower(
     Program program,
     absl::FunctionRef<bool(const OperatorDesc&)> keeps = [](const OperatorDesc&) { return false; });

@@ -64,10 +64,10 @@ Program Lowering::Return(const std::vector<Operand>& inputs, const std::vector<M
 void Lowering::AddChain(const std::vector<Operand>& inputs, const std::vector<MapStep>& steps,
                         const Operand& output) {
   Chain chain = {.output = output.tensor};
-  std::vector<uint32_t> nodes_inputs;
+  std::vector<ProgramView> nodes_inputs;
   for (const Operand& input : inputs) {
     chain.inputs.push_back(Broadcast(input.tensor, output.tensor.sizes));
-    nodes_inputs.push_back(input.value);
+    nodes_inputs.emplace_back(input.value);
   }
   const auto count = static_cast<uint32_t>(inputs.size());
   const auto next = [&] { return static_cast<uint32_t>(count + chain.steps.size()); };

@@ -48,7 +48,7 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
   places.values.resize(program.values.size());
   places.scratch_offsets.resize(program.nodes.size());
   std::vector<Block> intermediates(program.values.size());
-  uint32_t counts[2] = {};
+  uint32_t counts[kValueKinds] = {};
   for (size_t i = 0; i < program.values.size(); ++i) {
     const ProgramValue& value = program.values[i];
     places.values[i].kind = value.kind;
@@ -64,7 +64,7 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
     for (const uint32_t value : program.nodes[n].outputs) {
       intermediates[value].first = intermediates[value].last = n;
     }
-    for (const uint32_t value : program.nodes[n].inputs) intermediates[value].last = n;
+    for (const ProgramView& view : program.nodes[n].inputs) intermediates[view.value].last = n;
     if (scratch_bytes[n] > 0) {
       blocks.push_back({scratch_bytes[n], n, n, &places.scratch_offsets[n]});
     }
@@ -74,6 +74,13 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
   }
   places.arena_bytes = PlaceBlocks(std::move(blocks));
   return places;
+}
+
+ValuePlace PlaceOf(const ProgramView& view, const Program& program, const ProgramPlaces& places) {
+  ValuePlace place = places.values[view.value];
+  place.offset_bytes +=
+      view.first_element * ElementBytes(program.values[view.value].tensor.data_type);
+  return place;
 }
 
 }  // namespace opmill

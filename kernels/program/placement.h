@@ -15,8 +15,8 @@ inline constexpr uint64_t kPlacementAlignment = 256;  // what every device's buf
 
 struct ValuePlace {
   ValueKind kind = ValueKind::kInput;
-  uint32_t index = 0;         // of an input or output: among the values of its kind
-  uint64_t offset_bytes = 0;  // of an intermediate: in the arena
+  uint32_t index = 0;         // unless it is an intermediate: among the values of its kind
+  uint64_t offset_bytes = 0;  // of an intermediate: in the arena; of a view: of its first element
 };
 
 // Intermediates and scratch share one arena. What is needed at the same time does not overlap: an
@@ -30,6 +30,9 @@ struct ProgramPlaces {
 // `program` must have passed Validate. Intermediates take whole multiples of the alignment, so that
 // kernels may read and write whole vectors.
 ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes);
+
+// Where the first element of a view of the program is.
+ValuePlace PlaceOf(const ProgramView& view, const Program& program, const ProgramPlaces& places);
 
 }  // namespace opmill
 

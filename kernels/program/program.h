@@ -3,7 +3,9 @@
 #ifndef OPMILL_KERNELS_PROGRAM_PROGRAM_H_
 #define OPMILL_KERNELS_PROGRAM_PROGRAM_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "kernels/descriptor/feature_levels.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/descriptor/tensor.h"
+#include "kernels/program/constant_data.h"
 
 namespace opmill {
 
@@ -19,25 +22,46 @@ enum class ValueKind : uint32_t {
   kInput,         // the caller binds it
   kOutput,        // the caller gets it; later nodes may read it too
   kIntermediate,  // exists only during a run
+  kConstant,      // its bytes belong to the program
 };
+inline constexpr size_t kValueKinds = 4;
 
 // A tensor of a program.
 struct ProgramValue {
   ValueKind kind = ValueKind::kIntermediate;
   TensorDesc tensor;
+  std::shared_ptr<const ConstantData> constant = {};  // SpannedBytes; null in other kinds
 
-  friend bool operator==(const ProgramValue&, const ProgramValue&) = default;
+  friend bool operator==(const ProgramValue& a, const ProgramValue& b) {
+    return a.kind == b.kind && a.tensor == b.tensor &&
+           (a.constant == b.constant || (a.constant && b.constant && *a.constant == *b.constant));
+  }
   template <typename H>
   friend H AbslHashValue(H h, const ProgramValue& v) {
-    return H::combine(std::move(h), v.kind, v.tensor);
+    h = H::combine(std::move(h), v.kind, v.tensor);
+    return v.constant == nullptr ? std::move(h) : H::combine(std::move(h), *v.constant);
   }
 };
 
-// An operator of a program. The lists hold the index of the value that each of its tensors is.
-// Optional tensors that the descriptor leaves out have none.
+// What a node reads: elements of a value, from this one on, with the sizes and strides of the
+// node's descriptor. So a slice, a transposition or a reshape takes no node.
+struct ProgramView {
+  uint32_t value = 0;
+  uint64_t first_element = 0;
+
+  ProgramView(uint32_t index, uint64_t first = 0) : value(index), first_element(first) {}
+  friend bool operator==(const ProgramView&, const ProgramView&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ProgramView& v) {
+    return H::combine(std::move(h), v.value, v.first_element);
+  }
+};
+
+// An operator of a program, and which value each of its tensors is. Optional tensors that the
+// descriptor leaves out have none.
 struct ProgramNode {
   OperatorDesc desc;
-  std::vector<uint32_t> inputs;
+  std::vector<ProgramView> inputs;
   std::vector<uint32_t> outputs;
 
   friend bool operator==(const ProgramNode&, const ProgramNode&) = default;
@@ -65,8 +89,9 @@ Program ProgramOf(OperatorDesc desc);
 // The operator, if the program is ProgramOf it; otherwise null.
 const OperatorDesc* OperatorOf(const Program& program);
 
-// Validates the nodes, and that each value is written once, before it is read, by tensors equal to
-// its own. Errors are those of Validate for descriptors; fields are "values[2].tensor.sizes[0]",
+// Validates the nodes, that constants have their bytes, and that each other value is written once,
+// before it is read, by a tensor equal to its own; what reads it has its type and lies within it.
+// Errors are those of Validate for descriptors; fields are "values[2].tensor.sizes[0]",
 // "nodes[1].inputs[0]", "nodes[1].desc.axes[0]".
 absl::StatusOr<Program> Validate(Program program, FeatureLevel level = kNewestFeatureLevel);
 

@@ -46,27 +46,33 @@ class ByteBudget {
   std::atomic<uint64_t> used_ = 0;
 };
 
-class ReferenceBuffer : public HostBuffer {
+class ReferenceBuffer : public Buffer {
  public:
-  ReferenceBuffer(std::unique_ptr<std::byte[]> memory, uint64_t size_bytes,
+  ReferenceBuffer(std::unique_ptr<std::byte[]> memory, uint64_t size_bytes, Residency residency,
                   std::shared_ptr<ByteBudget> budget)
-      : memory_(std::move(memory)), size_bytes_(size_bytes), budget_(std::move(budget)) {}
-  ~ReferenceBuffer() override { budget_->GiveBack(size_bytes_); }
+      : Buffer(size_bytes, residency), memory_(std::move(memory)), budget_(std::move(budget)) {}
+  ~ReferenceBuffer() override { budget_->GiveBack(size_bytes()); }
   absl::Span<std::byte> bytes() override {
-    return absl::MakeSpan(memory_.get(), static_cast<size_t>(size_bytes_));
+    return absl::MakeSpan(memory_.get(), static_cast<size_t>(size_bytes()));
   }
 
  private:
   std::unique_ptr<std::byte[]> memory_;
-  uint64_t size_bytes_;
   std::shared_ptr<ByteBudget> budget_;
 };
 
+uint64_t SumOf(const Program& program, ValueKind kind) {
+  uint64_t bytes = 0;
+  for (const uint64_t size : RequiredBytes(program, kind)) bytes += size;
+  return bytes;
+}
+
 class ReferenceProgram : public CompiledProgram {
  public:
-  ReferenceProgram(const Program& program, uint64_t intermediate_bytes)
-      : CompiledProgram(program, {.kept_bytes = sizeof(ReferenceProgram) * program.nodes.size(),
-                                  .scratch_bytes = intermediate_bytes}) {}
+  explicit ReferenceProgram(const Program& program)
+      : CompiledProgram(program, {.kept_bytes = sizeof(ReferenceProgram) * program.nodes.size() +
+                                                SumOf(program, ValueKind::kConstant),
+                                  .scratch_bytes = SumOf(program, ValueKind::kIntermediate)}) {}
 };
 
 class ReferenceDevice : public Device {
@@ -95,17 +101,17 @@ class ReferenceDevice : public Device {
   const DeviceInfo& info() const override { return info_; }
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
-    uint64_t bytes = 0;
-    for (const uint64_t size : RequiredBytes(program, ValueKind::kIntermediate)) bytes += size;
+    const uint64_t bytes = SumOf(program, ValueKind::kIntermediate);
     if (bytes > info_.max_scratch_bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "The program takes ", bytes, " bytes for intermediates, more than max_scratch_bytes (",
           info_.max_scratch_bytes, ")."));
     }
-    return std::make_shared<const ReferenceProgram>(program, bytes);
+    return std::make_shared<const ReferenceProgram>(program);
   }
 
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes, BufferUse) override {
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
     RETURN_IF_ERROR(budget_->Take(size_bytes));
     std::unique_ptr<std::byte[]> memory(
         new (std::nothrow) std::byte[std::max<size_t>(static_cast<size_t>(size_bytes), 1)]);
@@ -114,7 +120,7 @@ class ReferenceDevice : public Device {
       return absl::ResourceExhaustedError(
           absl::StrCat("The host has no ", size_bytes, " bytes for a buffer."));
     }
-    return std::make_shared<ReferenceBuffer>(std::move(memory), size_bytes, budget_);
+    return std::make_shared<ReferenceBuffer>(std::move(memory), size_bytes, residency, budget_);
   }
 
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
@@ -184,13 +190,19 @@ class ReferenceDevice : public Device {
     const Program& program = run.compiled->program();
     RETURN_IF_ERROR(CheckBindings(run.bindings, RequiredBytes(program, ValueKind::kInput),
                                   RequiredBytes(program, ValueKind::kOutput)));
-    ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<HostBuffer>> buffers,
-                     BuffersOf(program, run.bindings));
+    ASSIGN_OR_RETURN(const std::vector<Range> ranges, RangesOf(program, run.bindings));
     for (const ProgramNode& node : program.nodes) {
       std::vector<absl::Span<const std::byte>> inputs;
-      for (const uint32_t value : node.inputs) inputs.push_back(buffers[value]->bytes());
+      for (const ProgramView& view : node.inputs) {
+        const ProgramValue& read = program.values[view.value];
+        const absl::Span<const std::byte> bytes =
+            read.kind == ValueKind::kConstant
+                ? absl::MakeSpan(read.constant->data(), RequiredBytes(read.tensor))
+                : ranges[view.value].bytes();
+        inputs.push_back(bytes.subspan(view.first_element * ElementBytes(read.tensor.data_type)));
+      }
       std::vector<absl::Span<std::byte>> outputs;
-      for (const uint32_t value : node.outputs) outputs.push_back(buffers[value]->bytes());
+      for (const uint32_t value : node.outputs) outputs.push_back(ranges[value].bytes());
       RETURN_IF_ERROR(ReferenceRun(node.desc, inputs, outputs, run.abandoned));
     }
     ++runs_;
@@ -201,21 +213,19 @@ class ReferenceDevice : public Device {
     return statistics;
   }
 
-  // The buffer of each value: the bound ones, and new ones for intermediates.
-  absl::StatusOr<std::vector<std::shared_ptr<HostBuffer>>> BuffersOf(const Program& program,
-                                                                     const Bindings& bindings) {
-    std::vector<std::shared_ptr<HostBuffer>> buffers;
+  // The range of each value except constants: the bound ones, and new ones for intermediates.
+  absl::StatusOr<std::vector<Range>> RangesOf(const Program& program, const Bindings& bindings) {
+    std::vector<Range> ranges(program.values.size());
     auto input = bindings.inputs.begin();
     auto output = bindings.outputs.begin();
-    for (const ProgramValue& value : program.values) {
-      if (value.kind == ValueKind::kIntermediate) {
-        ASSIGN_OR_RETURN(buffers.emplace_back(),
-                         Allocate(RequiredBytes(value.tensor), BufferUse::kOutput));
-      } else {
-        buffers.push_back(value.kind == ValueKind::kInput ? *input++ : *output++);
-      }
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const ProgramValue& value = program.values[i];
+      if (value.kind == ValueKind::kInput) ranges[i] = *input++;
+      if (value.kind == ValueKind::kOutput) ranges[i] = *output++;
+      if (value.kind != ValueKind::kIntermediate) continue;
+      ASSIGN_OR_RETURN(ranges[i], Allocate(RequiredBytes(value.tensor), Residency::kDevice));
     }
-    return buffers;
+    return ranges;
   }
 
   const size_t max_queued_;

@@ -22,10 +22,10 @@ constexpr ReferenceFunction kReferenceFunctions[] = {
 #undef OPMILL_FAMILY
 };
 
-absl::Status CheckBytes(absl::string_view name, uint64_t size, const TensorDesc& desc) {
-  if (size >= RequiredBytes(desc)) return absl::OkStatus();
+absl::Status CheckBytes(absl::string_view name, uint64_t size, uint64_t needed) {
+  if (size >= needed) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " has ", size, " bytes; its tensor needs ", RequiredBytes(desc), "."));
+      absl::StrCat(name, " has ", size, " bytes; its tensor needs ", needed, "."));
 }
 
 absl::Status CheckCount(const OperatorDesc& desc, size_t given, size_t has,
@@ -44,12 +44,12 @@ absl::Status ReferenceRun(const OperatorDesc& validated,
   RETURN_IF_ERROR(CheckCount(validated, inputs.size(), validated.inputs.size(), "inputs"));
   RETURN_IF_ERROR(CheckCount(validated, outputs.size(), validated.outputs.size(), "outputs"));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    RETURN_IF_ERROR(
-        CheckBytes(absl::StrCat("inputs[", i, "]"), inputs[i].size(), validated.inputs[i]));
+    RETURN_IF_ERROR(CheckBytes(absl::StrCat("inputs[", i, "]"), inputs[i].size(),
+                               SpannedBytes(validated.inputs[i])));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    RETURN_IF_ERROR(
-        CheckBytes(absl::StrCat("outputs[", i, "]"), outputs[i].size(), *validated.outputs[i]));
+    RETURN_IF_ERROR(CheckBytes(absl::StrCat("outputs[", i, "]"), outputs[i].size(),
+                               RequiredBytes(*validated.outputs[i])));
   }
   if (!abandoned.stop_requested()) {
     kReferenceFunctions[static_cast<size_t>(validated.schema->family)](

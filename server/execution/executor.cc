@@ -401,8 +401,8 @@ void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::stri
 // Returns false if the execution has ended.
 bool Executor::AllocateOutputs(const std::shared_ptr<Execution>& execution) {
   for (size_t i = 0; i < execution->outputs_.size(); ++i) {
-    absl::StatusOr<std::shared_ptr<HostBuffer>> allocated =
-        device_.Allocate(RequiredBytes(execution->outputs_[i]), BufferUse::kOutput);
+    absl::StatusOr<std::shared_ptr<Buffer>> allocated =
+        device_.Allocate(RequiredBytes(execution->outputs_[i]), Residency::kReadback);
     if (!allocated.ok()) {
       End(execution, Admission::OutOfMemory(allocated.status(), open_executions() - 1));
       return false;

@@ -19,8 +19,8 @@ absl::Status Take(MemoryBudget& budget, absl::Span<const uint64_t> sizes,
   return absl::OkStatus();
 }
 
-std::shared_ptr<HostBuffer> WithItsShare(const std::shared_ptr<BudgetedBuffer>& buffer) {
-  return std::shared_ptr<HostBuffer>(buffer, buffer->buffer.get());
+std::shared_ptr<Buffer> WithItsShare(const std::shared_ptr<BudgetedBuffer>& buffer) {
+  return std::shared_ptr<Buffer>(buffer, buffer->buffer.get());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ absl::StatusOr<TensorBuffers> TensorBuffers::Reserve(MemoryBudget& budget, const
 
 absl::Status TensorBuffers::AllocateInputs(Device& device, const BufferSizes& sizes) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    ASSIGN_OR_RETURN(inputs_[i]->buffer, device.Allocate(sizes.inputs[i], BufferUse::kInput));
+    ASSIGN_OR_RETURN(inputs_[i]->buffer, device.Allocate(sizes.inputs[i], Residency::kUpload));
   }
   return absl::OkStatus();
 }

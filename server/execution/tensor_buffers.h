@@ -19,7 +19,7 @@ namespace opmill {
 // A buffer and its share of the budget. Every user of the bytes holds it: the device during the
 // run, the transport until it has sent the last byte.
 struct BudgetedBuffer {
-  std::shared_ptr<HostBuffer> buffer;
+  std::shared_ptr<Buffer> buffer;
   MemoryBudget::Share share;
 };
 
@@ -50,7 +50,7 @@ class TensorBuffers {
                                                bool has_others);
   // `sizes` as for Reserve.
   absl::Status AllocateInputs(Device& device, const BufferSizes& sizes);
-  void SetOutput(size_t index, std::shared_ptr<HostBuffer> buffer) {
+  void SetOutput(size_t index, std::shared_ptr<Buffer> buffer) {
     outputs_[index]->buffer = std::move(buffer);
   }
 

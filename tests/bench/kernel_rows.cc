@@ -97,7 +97,7 @@ absl::Status KernelRows::SetInput(TensorDesc input, const std::string& file) {
   output_buffers_.clear();
   input_buffer_ = nullptr;
   input_ = std::move(input);
-  ASSIGN_OR_RETURN(input_buffer_, device_.Allocate(bytes(), BufferUse::kInput));
+  ASSIGN_OR_RETURN(input_buffer_, device_.Allocate(bytes(), Residency::kUpload));
   if (!file.empty()) return FillFromFile(file, input_buffer_->bytes());
   FillRandom(input_.data_type, input_buffer_->bytes());
   return absl::OkStatus();
@@ -139,7 +139,7 @@ absl::StatusOr<size_t> KernelRows::AddBandwidth(const char* entry, bool copies) 
     rows_.pop_back();
   }
   rows_.push_back(std::move(best));
-  if (copies && std::memcmp(rows_.back().outputs[0]->bytes().data(), input_buffer_->bytes().data(),
+  if (copies && std::memcmp(rows_.back().outputs[0].bytes().data(), input_buffer_->bytes().data(),
                             bytes()) != 0) {
     return absl::InternalError("The kernel that only copies does not copy.");
   }
@@ -169,9 +169,9 @@ absl::StatusOr<size_t> KernelRows::AddPlanned(const OperatorDesc& desc, const Op
 
 absl::StatusOr<size_t> KernelRows::AddCompiled(Row row, const std::vector<uint64_t>& output_bytes) {
   for (const uint64_t size : output_bytes) {
-    std::shared_ptr<HostBuffer>& buffer = output_buffers_[{size, row.outputs.size()}];
+    std::shared_ptr<Buffer>& buffer = output_buffers_[{size, row.outputs.size()}];
     if (buffer == nullptr) {
-      ASSIGN_OR_RETURN(buffer, device_.Allocate(size, BufferUse::kOutput));
+      ASSIGN_OR_RETURN(buffer, device_.Allocate(size, Residency::kReadback));
     }
     row.outputs.push_back(buffer);
   }
@@ -186,7 +186,7 @@ absl::StatusOr<RunStatistics> KernelRows::Run(size_t row) {
     const absl::Time begun = absl::Now();
     const uint32_t threads = std::thread::hardware_concurrency();
     if (rows_[row].copies) {
-      CopyByAll(input_buffer_->bytes(), rows_[row].outputs[0]->bytes(), threads);
+      CopyByAll(input_buffer_->bytes(), rows_[row].outputs[0].bytes(), threads);
     } else {
       ReadByAll(input_buffer_->bytes(), threads);
     }
@@ -199,8 +199,8 @@ absl::Status KernelRows::Check(size_t row) {
   RETURN_IF_ERROR(Run(row).status());
   if (!rows_[row].is_operator) return absl::OkStatus();
   std::vector<absl::Span<const std::byte>> outputs;
-  for (const std::shared_ptr<HostBuffer>& output : rows_[row].outputs) {
-    outputs.push_back(output->bytes());
+  for (const Range& output : rows_[row].outputs) {
+    outputs.push_back(output.bytes());
   }
   const OperatorDesc& desc = *OperatorOf(rows_[row].compiled->program());
   const std::string mistake = FindMistakeInLines(desc, input_buffer_->bytes(), outputs);

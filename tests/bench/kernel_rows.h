@@ -48,7 +48,7 @@ class KernelRows {
  private:
   struct Row {
     std::shared_ptr<const CompiledProgram> compiled;
-    std::vector<std::shared_ptr<HostBuffer>> outputs;
+    std::vector<Range> outputs;
     bool is_operator = false;
     bool copies = false;  // without `compiled`: host threads copy, or only read
   };
@@ -62,9 +62,9 @@ class KernelRows {
   Device& device_;
   const PlanOptions options_;
   TensorDesc input_;
-  std::shared_ptr<HostBuffer> input_buffer_;
+  std::shared_ptr<Buffer> input_buffer_;
   // By size and output index. Rows run one after another, so equal outputs may share a buffer.
-  std::map<std::pair<uint64_t, size_t>, std::shared_ptr<HostBuffer>> output_buffers_;
+  std::map<std::pair<uint64_t, size_t>, std::shared_ptr<Buffer>> output_buffers_;
   std::vector<Row> rows_;
 };
 

@@ -63,11 +63,11 @@ class BigTest : public DeviceTest {
 
   template <typename T>
   T* Input() {
-    return reinterpret_cast<T*>(bindings_.inputs[0]->bytes().data());
+    return reinterpret_cast<T*>(bindings_.inputs[0].bytes().data());
   }
   template <typename T>
   const T* Output(size_t number = 0) {
-    return reinterpret_cast<const T*>(bindings_.outputs[number]->bytes().data());
+    return reinterpret_cast<const T*>(bindings_.outputs[number].bytes().data());
   }
   uint64_t ElementCountOfInput() { return ElementCount(compiled_->program().values[0].tensor); }
 
@@ -82,8 +82,8 @@ class BigTest : public DeviceTest {
   // Runs twice, because the first run compiles and touches memory for the first time.
   void Run(int times = 2) {
     for (int i = 0; i < times; ++i) {
-      for (const std::shared_ptr<HostBuffer>& output : bindings_.outputs) {
-        std::memset(output->bytes().data(), 0xCD, output->bytes().size());
+      for (const Range& output : bindings_.outputs) {
+        std::memset(output.bytes().data(), 0xCD, output.bytes().size());
       }
       const absl::Time began = absl::Now();
       const absl::StatusOr<RunStatistics> result = device().RunAndWait(compiled_, bindings_);
@@ -106,12 +106,12 @@ class BigTest : public DeviceTest {
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     if (!compiled.ok()) return false;
     compiled_ = *std::move(compiled);
-    auto input = device().Allocate(plan.input_bytes[0], BufferUse::kInput);
+    auto input = device().Allocate(plan.input_bytes[0], Residency::kUpload);
     EXPECT_TRUE(input.ok()) << input.status();
     if (!input.ok()) return false;
     bindings_.inputs = {*std::move(input)};
     for (const uint64_t size_bytes : plan.output_bytes) {
-      auto output = device().Allocate(size_bytes, BufferUse::kOutput);
+      auto output = device().Allocate(size_bytes, Residency::kReadback);
       EXPECT_TRUE(output.ok()) << output.status();
       if (!output.ok()) return false;
       bindings_.outputs.push_back(*std::move(output));

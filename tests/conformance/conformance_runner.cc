@@ -20,8 +20,8 @@ namespace {
 
 constexpr size_t kMostStarted = 64;
 
-std::vector<std::byte> BytesOf(HostBuffer& buffer) {
-  return {buffer.bytes().begin(), buffer.bytes().end()};
+std::vector<std::byte> BytesOf(const Range& range) {
+  return {range.bytes().begin(), range.bytes().end()};
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ absl::Status ConformanceRunner::Bind(const OperatorPlan& plan, const CompiledPro
   attempt.is_incremental = true;
   ASSIGN_OR_RETURN(attempt.bindings, Bind(plan, started.inputs));
   ASSIGN_OR_RETURN(attempt.bindings.inputs[0],
-                   device_.Allocate(incremental_bytes, BufferUse::kInput));
+                   device_.Allocate(incremental_bytes, Residency::kUpload));
   return absl::OkStatus();
 }
 
@@ -117,14 +117,14 @@ absl::StatusOr<RunStatistics> ConformanceRunner::RunIncrementally(
 absl::StatusOr<Bindings> ConformanceRunner::Bind(const OperatorPlan& plan, const Inputs& inputs) {
   Bindings bindings;
   for (const std::vector<std::byte>& input : inputs) {
-    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
-                     device_.Allocate(input.size(), BufferUse::kInput));
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                     device_.Allocate(input.size(), Residency::kUpload));
     std::memcpy(buffer->bytes().data(), input.data(), input.size());
     bindings.inputs.push_back(std::move(buffer));
   }
   for (const uint64_t size_bytes : plan.output_bytes) {
-    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> output,
-                     device_.Allocate(size_bytes, BufferUse::kOutput));
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> output,
+                     device_.Allocate(size_bytes, Residency::kReadback));
     // Bytes that no kernel writes must not be right by chance.
     std::memset(output->bytes().data(), 0xCD, output->bytes().size());
     bindings.outputs.push_back(std::move(output));
@@ -137,8 +137,8 @@ std::string ConformanceRunner::Verdict(Started& started) {
   for (const Started::Attempt& attempt : started.attempts) {
     attempt.done->WaitForNotification();
     Outputs outputs;
-    for (const std::shared_ptr<HostBuffer>& output : attempt.bindings.outputs) {
-      outputs.push_back(BytesOf(*output));
+    for (const Range& output : attempt.bindings.outputs) {
+      outputs.push_back(BytesOf(output));
     }
     attempts.push_back(std::move(outputs));
   }

@@ -114,17 +114,17 @@ absl::StatusOr<TensorValues> RunWithViews(Device& device, const OperatorDesc& va
   Bindings bindings;
   for (const std::vector<std::byte>& input : inputs) {
     ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
-                     device.Allocate(input.size(), BufferUse::kInput));
-    std::memcpy(bindings.inputs.back()->bytes().data(), input.data(), input.size());
+                     device.Allocate(input.size(), Residency::kUpload));
+    std::memcpy(bindings.inputs.back().bytes().data(), input.data(), input.size());
   }
   for (const TensorDesc& output : OutputsOf(validated)) {
     ASSIGN_OR_RETURN(bindings.outputs.emplace_back(),
-                     device.Allocate(RequiredBytes(output), BufferUse::kOutput));
+                     device.Allocate(RequiredBytes(output), Residency::kReadback));
   }
   RETURN_IF_ERROR(device.RunAndWait(std::move(compiled), bindings).status());
   TensorValues outputs;
   for (const auto& buffer : bindings.outputs) {
-    outputs.emplace_back(buffer->bytes().begin(), buffer->bytes().end());
+    outputs.emplace_back(buffer.bytes().begin(), buffer.bytes().end());
   }
   return outputs;
 }

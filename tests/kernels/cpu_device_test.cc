@@ -48,11 +48,11 @@ Prepared Prepare(Device& device, const OperatorDesc& desc) {
   const OperatorDesc validated = *Validate(desc);
   prepared.compiled = *device.Compile(validated);
   const uint64_t input_bytes = RequiredBytes(validated.inputs[0]);
-  prepared.bindings.inputs = {*device.Allocate(input_bytes, BufferUse::kInput)};
-  std::memset(prepared.bindings.inputs[0]->bytes().data(), 0, input_bytes);
+  prepared.bindings.inputs = {*device.Allocate(input_bytes, Residency::kUpload)};
+  std::memset(prepared.bindings.inputs[0].bytes().data(), 0, input_bytes);
   for (const TensorDesc& output : OutputsOf(validated)) {
     prepared.bindings.outputs.push_back(
-        *device.Allocate(RequiredBytes(output), BufferUse::kOutput));
+        *device.Allocate(RequiredBytes(output), Residency::kReadback));
   }
   return prepared;
 }
@@ -207,10 +207,10 @@ TEST(CpuDevice, EndsWaitingRunsWhenItCloses) {
 TEST(CpuDevice, RefusesBuffersThatAreMissingOrShort) {
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
   Prepared prepared = Prepare(*device, ReduceDesc{.input = Float32({100}), .axes = {0}});
-  prepared.bindings.inputs = {*device->Allocate(396, BufferUse::kInput)};
+  prepared.bindings.inputs = {*device->Allocate(396, Residency::kUpload)};
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
             "inputs[0] has 396 bytes, and needs 400.");
-  prepared.bindings.inputs = {*device->Allocate(400, BufferUse::kInput)};
+  prepared.bindings.inputs = {*device->Allocate(400, Residency::kUpload)};
   prepared.bindings.outputs.clear();
   EXPECT_EQ(device->RunAndWait(prepared.compiled, prepared.bindings).status().message(),
             "The program has 1 outputs, but 0 are given.");
@@ -219,9 +219,9 @@ TEST(CpuDevice, RefusesBuffersThatAreMissingOrShort) {
 TEST(CpuDevice, RefusesMemoryAndScratchBeyondItsLimits) {
   const std::unique_ptr<Device> device =
       CreateCpuDevice({.threads = 1, .max_buffer_bytes = 1000, .max_scratch_bytes = 1 << 20});
-  const auto held = device->Allocate(900, BufferUse::kInput);
+  const auto held = device->Allocate(900, Residency::kUpload);
   ASSERT_TRUE(held.ok()) << held.status();
-  EXPECT_EQ(device->Allocate(101, BufferUse::kInput).status().message(),
+  EXPECT_EQ(device->Allocate(101, Residency::kUpload).status().message(),
             "A buffer of 101 bytes does not fit: 900 of 1000 bytes are in use.");
   // Lists of chunks that are merged; the candidates of a task; those of columns side by side.
   for (const TopKDesc& desc :
@@ -236,7 +236,9 @@ TEST(CpuDevice, RefusesMemoryAndScratchBeyondItsLimits) {
 TEST(CpuDevice, KeepsLargeBuffersForReuse) {
   const std::unique_ptr<Device> device =
       CreateCpuDevice({.threads = 1, .max_idle_bytes = uint64_t{8} << 20});
-  const auto allocate = [&](uint64_t bytes) { return *device->Allocate(bytes, BufferUse::kInput); };
+  const auto allocate = [&](uint64_t bytes) {
+    return *device->Allocate(bytes, Residency::kUpload);
+  };
   std::byte* before = allocate(4 << 20)->bytes().data();
   EXPECT_EQ(device->counters().buffer_bytes_pooled, uint64_t{4} << 20);
   EXPECT_EQ(allocate(4 << 20)->bytes().data(), before);
@@ -273,9 +275,9 @@ void ExpectTheReferencesBytes(Device& device, const OperatorDesc& desc, ValuePat
   const TensorDesc& input = prepared.compiled->program().values[0].tensor;
   const std::vector<std::byte> bytes =
       MakeValues(pattern, input.data_type, RequiredBytes(input), input.sizes.back(), 5);
-  std::memcpy(prepared.bindings.inputs[0]->bytes().data(), bytes.data(), bytes.size());
+  std::memcpy(prepared.bindings.inputs[0].bytes().data(), bytes.data(), bytes.size());
   for (const auto& output : prepared.bindings.outputs) {
-    std::memset(output->bytes().data(), 0xA5, output->bytes().size());
+    std::memset(output.bytes().data(), 0xA5, output.bytes().size());
   }
   ASSERT_TRUE(device.RunAndWait(prepared.compiled, prepared.bindings).ok());
   const auto reference = OpenTestDevice("Reference");
@@ -283,7 +285,7 @@ void ExpectTheReferencesBytes(Device& device, const OperatorDesc& desc, ValuePat
   const auto expected = RunOperator(**reference, desc, bytes);
   ASSERT_TRUE(expected.ok()) << expected.status();
   for (size_t i = 0; i < expected->size(); ++i) {
-    const std::byte* got = prepared.bindings.outputs[i]->bytes().data();
+    const std::byte* got = prepared.bindings.outputs[i].bytes().data();
     EXPECT_TRUE(std::equal((*expected)[i].begin(), (*expected)[i].end(), got)) << "output " << i;
   }
 }

@@ -33,7 +33,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
       return results[0].status();
     }
     bool IsUntouched() const {
-      const absl::Span<const std::byte> bytes = bindings.outputs[0]->bytes();
+      const absl::Span<const std::byte> bytes = bindings.outputs[0].bytes();
       return std::all_of(bytes.begin(), bytes.end(),
                          [](std::byte byte) { return byte == std::byte{0x5A}; });
     }
@@ -43,7 +43,7 @@ class D3D12AbandonTest : public D3D12DeviceTest {
     Started started = {
         .bindings = Bound(PlanForTest(*compiled), Noise(PlanForTest(*compiled).input_bytes[0], 1)),
         .abandon = std::move(abandon)};
-    const absl::Span<std::byte> output = started.bindings.outputs[0]->bytes();
+    const absl::Span<std::byte> output = started.bindings.outputs[0].bytes();
     std::fill(output.begin(), output.end(), std::byte{0x5A});
     started.runs->Start(*device_, compiled, started.bindings, started.abandon.get_token());
     return started;
@@ -132,7 +132,8 @@ TEST_F(D3D12AbandonTest, SubmitsNoFurtherPartOfAnAbandonedRun) {
     while (device_->counters().buffer_bytes_in_use > bytes_before && absl::Now() < patience) {
       absl::SleepFor(absl::Milliseconds(1));
     }
-    EXPECT_EQ(device_->counters().buffer_bytes_in_use, bytes_before);
+    // Less if the device has copied its constants by then.
+    EXPECT_LE(device_->counters().buffer_bytes_in_use, bytes_before);
     ExpectThatOthersWork();
   }
 }
@@ -142,7 +143,7 @@ TEST_F(D3D12AbandonTest, IgnoresALateStop) {
   Started run = Start(compiled);
   EXPECT_TRUE(run.Wait().ok());
   run.abandon.request_stop();
-  EXPECT_TRUE(BytesOf(*run.bindings.outputs[0]) == Shifted(BytesOf(*run.bindings.inputs[0]), 3));
+  EXPECT_TRUE(BytesOf(run.bindings.outputs[0]) == Shifted(BytesOf(run.bindings.inputs[0]), 3));
   ExpectThatOthersWork();
   EXPECT_EQ(device_->counters().runs, 2u);
 }
@@ -163,8 +164,8 @@ TEST_F(D3D12AbandonTest, WaitsForMemoryThatWillBeReleased) {
     EXPECT_EQ(runs[i].Wait().code(), absl::StatusCode::kCancelled);
   }
   EXPECT_EQ(runs.back().Wait(), absl::OkStatus());
-  EXPECT_TRUE(BytesOf(*runs.back().bindings.outputs[0]) ==
-              Shifted(BytesOf(*runs.back().bindings.inputs[0]), 20 * 1024));
+  EXPECT_TRUE(BytesOf(runs.back().bindings.outputs[0]) ==
+              Shifted(BytesOf(runs.back().bindings.inputs[0]), 20 * 1024));
 }
 
 TEST_F(D3D12AbandonTest, CallsBackOnceWheneverARunIsAbandoned) {
@@ -182,14 +183,14 @@ TEST_F(D3D12AbandonTest, CallsBackOnceWheneverARunIsAbandoned) {
         const absl::Status status = run.Wait();
         const uint32_t passes = static_cast<uint32_t>(PlanForTest(*compiled).passes.size());
         if (status.ok()) {
-          EXPECT_TRUE(BytesOf(*run.bindings.outputs[0]) ==
-                      Shifted(BytesOf(*run.bindings.inputs[0]), passes));
+          EXPECT_TRUE(BytesOf(run.bindings.outputs[0]) ==
+                      Shifted(BytesOf(run.bindings.inputs[0]), passes));
         } else {
           EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
         }
         EXPECT_TRUE(other.Wait().ok());
-        EXPECT_TRUE(BytesOf(*other.bindings.outputs[0]) ==
-                    Shifted(BytesOf(*other.bindings.inputs[0]), 3));
+        EXPECT_TRUE(BytesOf(other.bindings.outputs[0]) ==
+                    Shifted(BytesOf(other.bindings.inputs[0]), 3));
       }
     });
   }

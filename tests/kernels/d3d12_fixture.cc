@@ -161,22 +161,22 @@ std::vector<uint8_t> Shifted(const std::vector<uint8_t>& bytes, uint32_t passes)
   return shifted;
 }
 
-std::vector<uint8_t> BytesOf(HostBuffer& buffer) {
-  const auto* begin = reinterpret_cast<const uint8_t*>(buffer.bytes().data());
-  return {begin, begin + buffer.bytes().size()};
+std::vector<uint8_t> BytesOf(const Range& range) {
+  const auto* begin = reinterpret_cast<const uint8_t*>(range.bytes().data());
+  return {begin, begin + range.bytes().size()};
 }
 
 absl::StatusOr<Bindings> Bind(Device& device, const OperatorPlan& plan,
                               const std::vector<uint8_t>& input) {
   Bindings bindings;
-  auto buffer = device.Allocate(plan.input_bytes[0], BufferUse::kInput);
+  auto buffer = device.Allocate(plan.input_bytes[0], Residency::kUpload);
   if (!buffer.ok()) return buffer.status();
   bindings.inputs = {*std::move(buffer)};
   if (!input.empty()) {
-    std::memcpy(bindings.inputs[0]->bytes().data(), input.data(), input.size());
+    std::memcpy(bindings.inputs[0].bytes().data(), input.data(), input.size());
   }
   for (const uint64_t size_bytes : plan.output_bytes) {
-    buffer = device.Allocate(size_bytes, BufferUse::kOutput);
+    buffer = device.Allocate(size_bytes, Residency::kReadback);
     if (!buffer.ok()) return buffer.status();
     bindings.outputs.push_back(*std::move(buffer));
   }
@@ -189,10 +189,10 @@ absl::StatusOr<std::vector<uint8_t>> RunPlan(Device& device, const OperatorPlan&
   if (!compiled.ok()) return compiled.status();
   auto bindings = Bind(device, plan, input);
   if (!bindings.ok()) return bindings.status();
-  const std::shared_ptr<HostBuffer> output = bindings->outputs[0];
+  const Range output = bindings->outputs[0];
   auto statistics = device.RunAndWait(*compiled, *std::move(bindings));
   if (!statistics.ok()) return statistics.status();
-  return BytesOf(*output);
+  return BytesOf(output);
 }
 
 }  // namespace opmill

@@ -39,7 +39,7 @@ std::vector<uint8_t> Shifted(const std::vector<uint8_t>& bytes, uint32_t passes)
 
 std::vector<uint8_t> Noise(uint64_t size_bytes, uint32_t seed);
 
-std::vector<uint8_t> BytesOf(HostBuffer& buffer);
+std::vector<uint8_t> BytesOf(const Range& range);
 
 absl::StatusOr<Bindings> Bind(Device& device, const OperatorPlan& plan,
                               const std::vector<uint8_t>& input);

@@ -37,8 +37,8 @@ TEST_F(D3D12LossTest, AnswersUnavailableUntilItIsRebuilt) {
   const OperatorPlan plan = ShiftPlan(1000, 3);
   EXPECT_EQ(CompilePlanForTest(*device_, OperatorDesc(), plan).status().code(),
             absl::StatusCode::kUnavailable);
-  for (const BufferUse use : {BufferUse::kInput, BufferUse::kOutput}) {
-    EXPECT_EQ(device_->Allocate(16, use).status().code(), absl::StatusCode::kUnavailable);
+  for (const Residency residency : {Residency::kUpload, Residency::kReadback}) {
+    EXPECT_EQ(device_->Allocate(16, residency).status().code(), absl::StatusCode::kUnavailable);
   }
   EXPECT_EQ(device_->counters().resets, 0);
   may_rebuild.Notify();
@@ -69,8 +69,8 @@ TEST_F(D3D12LossTest, SurvivesItsLoss) {
   const auto new_operator = Compiled(plan);
   EXPECT_EQ(device_->RunAndWait(new_operator, old_bindings).status().code(),
             absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(BytesOf(*old_bindings.outputs[0]) == expected);
-  EXPECT_TRUE(BytesOf(*old_bindings.inputs[0]) == input);
+  EXPECT_TRUE(BytesOf(old_bindings.outputs[0]) == expected);
+  EXPECT_TRUE(BytesOf(old_bindings.inputs[0]) == input);
 }
 
 TEST_F(D3D12LossTest, CallsBackForEveryRunAroundALoss) {

@@ -17,9 +17,9 @@ TEST_F(D3D12DeviceTest, ReusesMemory) {
   for (const uint64_t size_bytes : {100u, 5000u, 5u << 20, 70u << 20}) {
     uint64_t total_after_first = 0;
     for (int round = 0; round < 20; ++round) {
-      std::vector<std::shared_ptr<HostBuffer>> buffers;
+      std::vector<std::shared_ptr<Buffer>> buffers;
       for (int i = 0; i < 3; ++i) {
-        auto buffer = device_->Allocate(size_bytes, BufferUse::kInput);
+        auto buffer = device_->Allocate(size_bytes, Residency::kUpload);
         ASSERT_TRUE(buffer.ok()) << buffer.status();
         EXPECT_EQ((*buffer)->bytes().size(), size_bytes);
         buffers.push_back(*std::move(buffer));
@@ -39,14 +39,14 @@ TEST_F(D3D12DeviceTest, LimitsIdleMemory) {
   options.max_idle_bytes = 20 << 20;
   Open(options);
   for (uint32_t size_mebibytes = 5; size_mebibytes < 60; size_mebibytes += 5) {
-    ASSERT_TRUE(device_->Allocate(size_mebibytes << 20, BufferUse::kOutput).ok());
+    ASSERT_TRUE(device_->Allocate(size_mebibytes << 20, Residency::kReadback).ok());
   }
   // The idle memory, and the rest of a block of small buffers.
   EXPECT_LE(device_->counters().buffer_bytes_pooled, (20 + 32) << 20);
 }
 
 TEST_F(D3D12DeviceTest, BuffersDoNotOverlap) {
-  std::vector<std::pair<std::shared_ptr<HostBuffer>, uint8_t>> buffers;
+  std::vector<std::pair<std::shared_ptr<Buffer>, uint8_t>> buffers;
   uint32_t state = 1;
   for (int i = 0; i < 3000; ++i) {
     state = state * 1664525u + 1013904223u;
@@ -54,11 +54,11 @@ TEST_F(D3D12DeviceTest, BuffersDoNotOverlap) {
       if (buffers.empty()) continue;
       std::swap(buffers[state % buffers.size()], buffers.back());
       const auto [buffer, value] = buffers.back();
-      const std::vector<uint8_t> bytes = BytesOf(*buffer);
+      const std::vector<uint8_t> bytes = BytesOf(buffer);
       ASSERT_EQ(std::count(bytes.begin(), bytes.end(), value), bytes.size());
       buffers.pop_back();
     } else {
-      auto buffer = device_->Allocate(1 + (state >> 8) % 20000, BufferUse::kOutput);
+      auto buffer = device_->Allocate(1 + (state >> 8) % 20000, Residency::kReadback);
       ASSERT_TRUE(buffer.ok()) << buffer.status();
       std::memset((*buffer)->bytes().data(), i & 0xFF, (*buffer)->bytes().size());
       buffers.emplace_back(*std::move(buffer), static_cast<uint8_t>(i));
@@ -71,7 +71,7 @@ TEST_F(D3D12DeviceTest, RefusesAllocationsBeyondItsLimit) {
   options.max_host_bytes = uint64_t{96} << 20;
   Open(options);
   for (const uint64_t size_bytes : {uint64_t{97} << 20, uint64_t{1} << 40, UINT64_MAX}) {
-    const auto buffer = device_->Allocate(size_bytes, BufferUse::kInput);
+    const auto buffer = device_->Allocate(size_bytes, Residency::kUpload);
     EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted) << size_bytes;
   }
   // Blocks of small inputs and of small outputs take 64 MiB.
@@ -85,10 +85,10 @@ TEST_F(D3D12DeviceTest, RefusesAllocationsBeyondItsLimit) {
 }
 
 TEST_F(D3D12DeviceTest, ReleasesIdleMemoryOnRequest) {
-  const auto held = device_->Allocate(uint64_t{40} << 20, BufferUse::kInput);
+  const auto held = device_->Allocate(uint64_t{40} << 20, Residency::kUpload);
   ASSERT_TRUE(held.ok()) << held.status();
-  for (const BufferUse use : {BufferUse::kInput, BufferUse::kOutput}) {
-    ASSERT_TRUE(device_->Allocate(uint64_t{100} << 20, use).ok());
+  for (const Residency residency : {Residency::kUpload, Residency::kReadback}) {
+    ASSERT_TRUE(device_->Allocate(uint64_t{100} << 20, residency).ok());
   }
   EXPECT_GE(device_->counters().buffer_bytes_pooled, uint64_t{200} << 20);
   device_->ReleaseIdleMemory();

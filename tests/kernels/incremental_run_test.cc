@@ -43,10 +43,10 @@ class IncrementalRunTest : public ::testing::Test {
   absl::StatusOr<std::unique_ptr<IncrementalRun>> Begin(const OperatorDesc& desc,
                                                         uint64_t memory_bytes, Bindings& bindings) {
     const OperatorDesc validated = *Validate(desc);
-    bindings.inputs = {*device_->Allocate(memory_bytes, BufferUse::kInput)};
+    bindings.inputs = {*device_->Allocate(memory_bytes, Residency::kUpload)};
     for (const TensorDesc& output : OutputsOf(validated)) {
-      bindings.outputs.push_back(*device_->Allocate(RequiredBytes(output), BufferUse::kOutput));
-      std::memset(bindings.outputs.back()->bytes().data(), 0xA5, RequiredBytes(output));
+      bindings.outputs.push_back(*device_->Allocate(RequiredBytes(output), Residency::kReadback));
+      std::memset(bindings.outputs.back().bytes().data(), 0xA5, RequiredBytes(output));
     }
     return device_->BeginIncremental(*device_->Compile(validated), bindings);
   }
@@ -72,7 +72,7 @@ class IncrementalRunTest : public ::testing::Test {
     }
     EXPECT_EQ((*run)->Finish().batch_size, 1u);
     for (size_t i = 0; i < expected->size(); ++i) {
-      const std::byte* const got = bindings.outputs[i]->bytes().data();
+      const std::byte* const got = bindings.outputs[i].bytes().data();
       EXPECT_TRUE(std::equal((*expected)[i].begin(), (*expected)[i].end(), got)) << "output " << i;
     }
   }
@@ -172,7 +172,7 @@ TEST_F(IncrementalRunTest, IgnoresBytesPastTheEndOfTheInput) {
   (*run)->Add(absl::MakeSpan(reinterpret_cast<const std::byte*>(ones.data()), 800));
   (*run)->Add(absl::MakeSpan(reinterpret_cast<const std::byte*>(ones.data()), 8));
   float sum = 0;
-  std::memcpy(&sum, bindings.outputs[0]->bytes().data(), sizeof(sum));
+  std::memcpy(&sum, bindings.outputs[0].bytes().data(), sizeof(sum));
   EXPECT_EQ(sum, 100.0f);
 }
 

@@ -42,7 +42,7 @@ class CountingDevice : public Device {
     if (!status.ok()) return status;
     return std::make_shared<const CompiledNothing>(program, CostOf(*plan));
   }
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t, BufferUse) override {
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t, Residency) override {
     return absl::UnimplementedError("This device compiles only.");
   }
   void Run(std::shared_ptr<const CompiledProgram>, Bindings, std::stop_token,

@@ -1,7 +1,11 @@
 #include "kernels/program/program.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/hash/hash.h"
 #include "gmock/gmock.h"
@@ -78,6 +82,56 @@ TEST(Program, IsEqualWhereValuesAndNodesAre) {
   EXPECT_NE(other, SumOfTwo());
 }
 
+std::shared_ptr<const ConstantData> Constant(size_t size_bytes, uint8_t fill) {
+  return ConstantData::Of(std::vector<std::byte>(size_bytes, std::byte{fill}));
+}
+
+// SumOfTwo with its second input as a constant.
+Program WithConstant(std::shared_ptr<const ConstantData> data) {
+  Program program = SumOfTwo();
+  program.values[1].kind = ValueKind::kConstant;
+  program.values[1].constant = std::move(data);
+  return program;
+}
+
+TEST(Program, IsEqualWhereTheBytesOfConstantsAre) {
+  const Program program = WithConstant(Constant(24, 1));
+  EXPECT_EQ(*Validate(program), program);
+  EXPECT_EQ(program, WithConstant(Constant(24, 1)));
+  EXPECT_EQ(absl::HashOf(program), absl::HashOf(WithConstant(Constant(24, 1))));
+  EXPECT_NE(program, WithConstant(Constant(24, 2)));
+  EXPECT_NE(absl::HashOf(program), absl::HashOf(WithConstant(Constant(24, 2))));
+  EXPECT_NE(program, WithConstant(nullptr));
+  EXPECT_EQ(RequiredBytes(program, ValueKind::kInput).size(), 1u);
+  EXPECT_EQ(RequiredBytes(program, ValueKind::kConstant), std::vector<uint64_t>{24});
+  EXPECT_THAT(ToString(program), ::testing::HasSubstr("v1=constant FLOAT32[2,3]"));
+}
+
+TEST(ConstantData, IsAlignedAndFollowedByZeros) {
+  for (const size_t size : {0, 1, 63, 64, 65}) {
+    const auto data = Constant(size, 7);
+    ASSERT_EQ(data->size(), size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data->data()) % ConstantData::kAlignment, 0u);
+    for (size_t i = 0; i < size; ++i) EXPECT_EQ(data->data()[i], std::byte{7});
+    for (size_t i = size; i % 64 != 0; ++i) EXPECT_EQ(data->data()[i], std::byte{0});
+  }
+}
+
+TEST(ValidateProgram, RefusesConstantsOfTheWrongSizeAndWritesToThem) {
+  ExpectRefusal(WithConstant(nullptr), "values[1].constant",
+                "values[1].constant has 0 bytes; FLOAT32[2,3] takes 24.");
+  ExpectRefusal(WithConstant(Constant(25, 1)), "values[1].constant",
+                "values[1].constant has 25 bytes; FLOAT32[2,3] takes 24.");
+  Program program = WithConstant(Constant(24, 1));
+  program.values[1].kind = ValueKind::kInput;
+  ExpectRefusal(program, "values[1].constant",
+                "values[1].constant is given, but values[1] is no constant.");
+  program = WithConstant(Constant(24, 1));
+  program.nodes[0].outputs = {1};
+  ExpectRefusal(program, "nodes[0].outputs[0]",
+                "nodes[0].outputs[0] writes values[1], which is a constant.");
+}
+
 TEST(ValidateProgram, InfersOutputsAndTakesPackedStridesInBothForms) {
   Program program = SumOfTwo();
   program.nodes[0].desc.outputs[0] = std::nullopt;
@@ -125,14 +179,35 @@ TEST(ValidateProgram, RefusesBindingsThatDoNotFit) {
   ExpectRefusal(program, "nodes[1].inputs[1]",
                 "nodes[1].inputs[1] (9) is not below the number of values (5).");
   program = SumOfTwo();
-  program.values[1].tensor.sizes = {3, 2};
-  ExpectRefusal(program, "nodes[1].inputs[1]",
-                "nodes[1].inputs[1] is FLOAT32[2,3], but values[1] is FLOAT32[3,2].");
+  program.values[1].tensor.sizes = {5};
+  ExpectRefusal(
+      program, "nodes[1].inputs[1]",
+      "nodes[1].inputs[1] is FLOAT32[2,3] from element 0 on, but values[1] is FLOAT32[5].");
   program = SumOfTwo();
   program.values[2].tensor.strides = {4, 1};
   ExpectRefusal(
       program, "nodes[0].outputs[0]",
       "nodes[0].outputs[0] is FLOAT32[2,3], but values[2] is FLOAT32[2,3] strides [4,1].");
+}
+
+TEST(ValidateProgram, TakesViewsThatLieWithinTheirValues) {
+  Program program = SumOfTwo();
+  program.values[1].tensor.sizes = {8};
+  EXPECT_TRUE(Validate(program).ok());
+  program.nodes[1].inputs[1] = {1, 2};
+  EXPECT_TRUE(Validate(program).ok());
+  EXPECT_THAT(ToString(program), ::testing::HasSubstr(" of v2, v1+2;"));
+  EXPECT_EQ(OperatorOf(program), nullptr);
+  program.nodes[1].inputs[1] = {1, 3};
+  ExpectRefusal(
+      program, "nodes[1].inputs[1]",
+      "nodes[1].inputs[1] is FLOAT32[2,3] from element 3 on, but values[1] is FLOAT32[8].");
+  program.nodes[1].inputs[1] = {1, ~uint64_t{0}};
+  EXPECT_FALSE(Validate(program).ok());
+  program.nodes[1].inputs[1] = {1, 0};
+  program.values[1].tensor.data_type = DataType::kInt32;
+  ExpectRefusal(program, "nodes[1].inputs[1]",
+                "nodes[1].inputs[1] is FLOAT32[2,3] from element 0 on, but values[1] is INT32[8].");
 }
 
 TEST(ValidateProgram, RefusesInvalidPartsByTheirPaths) {

@@ -6,6 +6,7 @@
 
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
+#include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -44,10 +45,38 @@ std::vector<uint32_t> RandomStrides(const std::vector<uint32_t>& sizes, Random& 
   return strides;
 }
 
+// A value, or a view of it: some elements along each dimension, perhaps every second one, with the
+// dimensions in another order.
+struct RandomInput {
+  ProgramView view;
+  TensorDesc tensor;
+};
+RandomInput PickView(const ProgramBuilder& builder, uint32_t value, Random& random) {
+  RandomInput picked = {value, builder.tensor(value)};
+  if (!random.OneIn(3)) return picked;
+  TensorDesc& tensor = picked.tensor;
+  tensor.strides = EffectiveStrides(tensor);
+  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
+    const auto first = random.OneIn(2) ? static_cast<uint32_t>(random.Below(tensor.sizes[d])) : 0;
+    const uint32_t step = random.OneIn(4) ? 2 : 1;
+    picked.view.first_element += uint64_t{first} * tensor.strides[d];
+    tensor.sizes[d] = (tensor.sizes[d] - first + step - 1) / step;
+    tensor.strides[d] *= step;
+  }
+  if (tensor.sizes.size() > 1 && random.OneIn(2)) {
+    std::swap(tensor.sizes.front(), tensor.sizes.back());
+    std::swap(tensor.strides.front(), tensor.strides.back());
+  }
+  return picked;
+}
+
+OperatorDesc IdentityOf(const TensorDesc& tensor) {
+  return {.schema = &SchemaOf(ElementWiseOp::kIdentity), .inputs = {tensor}, .outputs = {{}}};
+}
+
 // May be invalid: some operators do not support some types.
-OperatorDesc RandomOperator(const ProgramBuilder& builder, std::vector<uint32_t>& inputs,
-                            Random& random) {
-  const TensorDesc& input = builder.tensor(inputs[0]);
+OperatorDesc RandomOperator(const ProgramBuilder& builder, const TensorDesc& input,
+                            std::vector<ProgramView>& inputs, Random& random) {
   const uint32_t axis = static_cast<uint32_t>(random.Below(input.sizes.size()));
   std::vector<uint32_t> axes = {axis};
   if (random.OneIn(3)) axes.push_back(static_cast<uint32_t>(random.Below(input.sizes.size())));
@@ -82,8 +111,9 @@ OperatorDesc RandomOperator(const ProgramBuilder& builder, std::vector<uint32_t>
     const TensorDesc& other = builder.tensor(value);
     if (other.data_type == input.data_type && other.sizes == input.sizes) alike.push_back(value);
   }
-  inputs.push_back(random.Pick(alike));
-  return ElementWiseAddDesc{.a = input, .b = builder.tensor(inputs[1])};
+  if (alike.empty()) return IdentityOf(input);
+  inputs.emplace_back(random.Pick(alike));
+  return ElementWiseAddDesc{.a = input, .b = builder.tensor(inputs[1].value)};
 }
 
 }  // namespace
@@ -102,8 +132,10 @@ Program RandomProgram(uint64_t seed, const RandomProgramOptions& options) {
     // Mostly one of the last values.
     const uint32_t back =
         1 + static_cast<uint32_t>(random.Below(random.OneIn(3) ? builder.value_count() : 2));
-    std::vector<uint32_t> inputs = {builder.value_count() - std::min(back, builder.value_count())};
-    auto desc = Validate(RandomOperator(builder, inputs, random));
+    const RandomInput input =
+        PickView(builder, builder.value_count() - std::min(back, builder.value_count()), random);
+    std::vector<ProgramView> inputs = {input.view};
+    auto desc = Validate(RandomOperator(builder, input.tensor, inputs, random));
     if (!desc.ok()) continue;
     for (std::optional<TensorDesc>& output : desc->outputs) {
       output->strides = RandomStrides(output->sizes, random);

@@ -35,17 +35,17 @@ class ReferenceDeviceTest : public ::testing::Test {
 
   Bindings Bind(uint32_t size, uint32_t value) {
     Bindings bindings;
-    bindings.inputs = {device_->Allocate(4 * size, BufferUse::kInput).value()};
-    bindings.outputs = {device_->Allocate(4, BufferUse::kOutput).value()};
+    bindings.inputs = {device_->Allocate(4 * size, Residency::kUpload).value()};
+    bindings.outputs = {device_->Allocate(4, Residency::kReadback).value()};
     const std::vector<std::byte> bytes =
         BytesOfBits({DataType::kUint32, {size}, {}}, std::vector<uint64_t>(size, value));
-    std::copy(bytes.begin(), bytes.end(), bindings.inputs[0]->bytes().begin());
+    std::copy(bytes.begin(), bytes.end(), bindings.inputs[0].bytes().begin());
     return bindings;
   }
 
   static uint32_t Result(const Bindings& bindings) {
     uint32_t result = 0;
-    std::memcpy(&result, bindings.outputs[0]->bytes().data(), sizeof(result));
+    std::memcpy(&result, bindings.outputs[0].bytes().data(), sizeof(result));
     return result;
   }
 
@@ -79,17 +79,17 @@ TEST_F(ReferenceDeviceTest, RunsForManyThreadsAtOnce) {
 
 TEST_F(ReferenceDeviceTest, RefusesBuffersBeyondItsLimit) {
   Create({.threads = 1, .max_buffer_bytes = 100});
-  auto buffer = device_->Allocate(60, BufferUse::kInput);
+  auto buffer = device_->Allocate(60, Residency::kUpload);
   ASSERT_TRUE(buffer.ok());
   EXPECT_EQ((*buffer)->bytes().size(), 60u);
-  const absl::Status refusal = device_->Allocate(41, BufferUse::kInput).status();
+  const absl::Status refusal = device_->Allocate(41, Residency::kUpload).status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refusal.message(), "A buffer of 41 bytes does not fit: 60 of 100 bytes are in use.");
-  EXPECT_TRUE(device_->Allocate(40, BufferUse::kInput).ok());
+  EXPECT_TRUE(device_->Allocate(40, Residency::kUpload).ok());
   *buffer = nullptr;
-  EXPECT_TRUE(device_->Allocate(100, BufferUse::kInput).ok());
+  EXPECT_TRUE(device_->Allocate(100, Residency::kUpload).ok());
   // No overflow.
-  EXPECT_EQ(device_->Allocate(~uint64_t{0}, BufferUse::kInput).status().code(),
+  EXPECT_EQ(device_->Allocate(~uint64_t{0}, Residency::kUpload).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
@@ -141,7 +141,7 @@ TEST_F(ReferenceDeviceTest, DoesNotStartARunAbandonedInTheQueue) {
   started.WaitForNotification();
   const Bindings bindings = Bind(1, 7);
   const uint32_t untouched = 0x5A5A5A5A;
-  std::memcpy(bindings.outputs[0]->bytes().data(), &untouched, sizeof(untouched));
+  std::memcpy(bindings.outputs[0].bytes().data(), &untouched, sizeof(untouched));
   std::stop_source abandon;
   std::vector<absl::Status> answers;
   device_->Run(
@@ -171,10 +171,10 @@ TEST_F(ReferenceDeviceTest, EndsWhatIsAbandonedUnderWay) {
   Create({.threads = 1});
   for (const OperatorDesc& desc : kOperators) {
     SCOPED_TRACE(ToString(desc));
-    Bindings bindings = {.inputs = {device_->Allocate(4, BufferUse::kInput).value()}};
+    Bindings bindings = {.inputs = {device_->Allocate(4, Residency::kUpload).value()}};
     for (const TensorDesc& output : OutputsOf(desc)) {
       bindings.outputs.push_back(
-          device_->Allocate(RequiredBytes(output), BufferUse::kOutput).value());
+          device_->Allocate(RequiredBytes(output), Residency::kReadback).value());
     }
     std::stop_source abandon;
     absl::Status answer;
@@ -195,7 +195,7 @@ TEST_F(ReferenceDeviceTest, EndsWhatIsAbandonedUnderWay) {
 TEST_F(ReferenceDeviceTest, RefusesARunWithoutBuffers) {
   Create({});
   Bindings bindings = Bind(1, 7);
-  bindings.outputs[0] = nullptr;
+  bindings.outputs[0] = {};
   const std::pair<Bindings, std::string> kCases[] = {
       {{}, "The program has 1 inputs, but 0 are given."},
       {bindings, "outputs[0] has 0 bytes, and needs 4."}};

@@ -35,12 +35,12 @@ absl::StatusOr<std::vector<int32_t>> RunOnOnes(Device& device, CachedOperator ca
   Bindings bindings;
   ASSIGN_OR_RETURN(
       bindings.inputs.emplace_back(),
-      device.Allocate(PlanForTest(*cached.compiled).input_bytes[0], BufferUse::kInput));
-  const std::vector<int32_t> ones(bindings.inputs[0]->bytes().size() / sizeof(int32_t), 1);
-  std::memcpy(bindings.inputs[0]->bytes().data(), ones.data(), bindings.inputs[0]->bytes().size());
+      device.Allocate(PlanForTest(*cached.compiled).input_bytes[0], Residency::kUpload));
+  const std::vector<int32_t> ones(bindings.inputs[0].bytes().size() / sizeof(int32_t), 1);
+  std::memcpy(bindings.inputs[0].bytes().data(), ones.data(), bindings.inputs[0].bytes().size());
   ASSIGN_OR_RETURN(
-      std::shared_ptr<HostBuffer> output,
-      device.Allocate(PlanForTest(*cached.compiled).output_bytes.at(0), BufferUse::kOutput));
+      std::shared_ptr<Buffer> output,
+      device.Allocate(PlanForTest(*cached.compiled).output_bytes.at(0), Residency::kReadback));
   bindings.outputs.push_back(output);
   RETURN_IF_ERROR(device.RunAndWait(cached.compiled, std::move(bindings)).status());
   std::vector<int32_t> sums(output->bytes().size() / sizeof(int32_t));

@@ -31,9 +31,9 @@ class CountingCpu : public Device {
     ++compiled_;
     return cpu_->Compile(program);
   }
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
-                                                       BufferUse use) override {
-    return cpu_->Allocate(size_bytes, use);
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
+    return cpu_->Allocate(size_bytes, residency);
   }
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {

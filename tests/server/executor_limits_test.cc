@@ -234,11 +234,11 @@ TEST_F(ExecutorLimits, ReportsADeviceWithoutMemoryAsLackOfRoom) {
   for (const bool is_alone : {true, false}) {
     if (!is_alone) other = Begin(other_caller, SumOf(5));
     Caller caller;
-    device_.RefuseBuffers(BufferUse::kInput);
+    device_.RefuseBuffers(Residency::kUpload);
     const absl::Status status = TryBegin(caller.Ask(SumOf(5))).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(IsRetryable(status), !is_alone);
-    device_.RefuseBuffers(BufferUse::kOutput);
+    device_.RefuseBuffers(Residency::kReadback);
     SendAll(Begin(caller, SumOf(5)));
     EXPECT_EQ(caller.ready, 1);
     EXPECT_EQ(caller.status.code(), absl::StatusCode::kResourceExhausted);

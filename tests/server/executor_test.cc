@@ -41,7 +41,7 @@ TEST_F(ExecutorTest, TakesAnExecutionThroughItsStages) {
   EXPECT_TRUE(execution->uploaded());
   GatedDevice::PendingRun run = device_.Take();
   ExpectStage(Stage::kRunning);
-  EXPECT_EQ(run.bindings.inputs[0]->bytes().size(), 4000u);
+  EXPECT_EQ(run.bindings.inputs[0].bytes().size(), 4000u);
   ASSERT_EQ(run.bindings.outputs.size(), 1u);
   EXPECT_EQ(caller.ready, 0);
   run.done(

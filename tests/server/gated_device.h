@@ -49,16 +49,17 @@ class GatedDevice final : public Device {
     return std::make_shared<const Compiled>(program);
   }
 
-  absl::StatusOr<std::shared_ptr<HostBuffer>> Allocate(uint64_t size_bytes,
-                                                       BufferUse use) override {
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
+                                                   Residency residency) override {
     std::unique_lock lock(mutex_);
     if (allocation_ == Gate::kNext) {
       allocation_ = Gate::kHeld;
       changed_.notify_all();
       changed_.wait(lock, [this] { return allocation_ == Gate::kOpen; });
     }
-    if (use == refused_use_) return absl::ResourceExhaustedError("The device has no memory.");
-    return std::make_shared<Buffer>(size_bytes);
+    if (residency == refused_residency_)
+      return absl::ResourceExhaustedError("The device has no memory.");
+    return std::make_shared<HostBytes>(size_bytes, residency);
   }
 
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
@@ -75,9 +76,9 @@ class GatedDevice final : public Device {
     const std::lock_guard lock(mutex_);
     compile_status_ = std::move(status);
   }
-  void RefuseBuffers(std::optional<BufferUse> use) {
+  void RefuseBuffers(std::optional<Residency> residency) {
     const std::lock_guard lock(mutex_);
-    refused_use_ = use;
+    refused_residency_ = residency;
   }
 
   void HoldNextAllocation() { SetAllocation(Gate::kNext); }
@@ -112,16 +113,16 @@ class GatedDevice final : public Device {
   void Complete(std::byte fill = std::byte{0}) {
     PendingRun run = Take();
     for (const auto& output : run.bindings.outputs) {
-      for (std::byte& byte : output->bytes()) byte = fill;
+      for (std::byte& byte : output.bytes()) byte = fill;
     }
     run.done(RunStatistics{.batch_size = 1});
   }
   void Fail(const absl::Status& status) { Take().done(status); }
 
  private:
-  class Buffer final : public HostBuffer {
+  class HostBytes final : public Buffer {
    public:
-    explicit Buffer(uint64_t size) : bytes_(size) {}
+    HostBytes(uint64_t size, Residency residency) : Buffer(size, residency), bytes_(size) {}
     absl::Span<std::byte> bytes() override { return absl::MakeSpan(bytes_); }
 
    private:
@@ -147,7 +148,7 @@ class GatedDevice final : public Device {
   bool compiler_held_ = false;
   Gate allocation_ = Gate::kOpen;
   absl::Status compile_status_;
-  std::optional<BufferUse> refused_use_;
+  std::optional<Residency> refused_residency_;
   int compiling_ = 0;
   int compiled_ = 0;
   std::deque<PendingRun> runs_;

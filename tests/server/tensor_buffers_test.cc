@@ -45,7 +45,7 @@ TEST_F(TensorBuffersTest, KeepsNothingWhereTheLastOfThemDoesNotFit) {
 TEST_F(TensorBuffersTest, SaysThatTheDeviceHasNoMemory) {
   absl::StatusOr<TensorBuffers> buffers = Reserve();
   ASSERT_TRUE(buffers.ok()) << buffers.status();
-  device_.RefuseBuffers(BufferUse::kInput);
+  device_.RefuseBuffers(Residency::kUpload);
   EXPECT_EQ(buffers->AllocateInputs(device_, sizes_),
             absl::ResourceExhaustedError("The device has no memory."));
   buffers = TensorBuffers();
@@ -56,13 +56,13 @@ TEST_F(TensorBuffersTest, ARunHoldsTheBuffersWithTheirShares) {
   absl::StatusOr<TensorBuffers> buffers = Reserve();
   ASSERT_TRUE(buffers.ok()) << buffers.status();
   ASSERT_EQ(buffers->AllocateInputs(device_, sizes_), absl::OkStatus());
-  buffers->SetOutput(0, *device_.Allocate(20, BufferUse::kOutput));
+  buffers->SetOutput(0, *device_.Allocate(20, Residency::kReadback));
   std::optional<Bindings> run = buffers->Bind();
   ASSERT_EQ(run->inputs.size(), 2u);
-  EXPECT_EQ(run->inputs[0]->bytes().size(), 40u);
-  EXPECT_EQ(run->inputs[1]->bytes().size(), 8u);
+  EXPECT_EQ(run->inputs[0].bytes().size(), 40u);
+  EXPECT_EQ(run->inputs[1].bytes().size(), 8u);
   ASSERT_EQ(run->outputs.size(), 1u);
-  EXPECT_EQ(run->outputs[0], buffers->output(0)->buffer);
+  EXPECT_EQ(run->outputs[0].buffer, buffers->output(0)->buffer);
   run->inputs.clear();
   EXPECT_EQ(budget_.used(), 20u) << "the inputs are the run's alone";
   *buffers = {};  // the execution ended; its run goes on

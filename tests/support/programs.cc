@@ -9,7 +9,8 @@
 
 namespace opmill {
 
-std::vector<uint32_t> ProgramBuilder::Add(const OperatorDesc& desc, std::vector<uint32_t> inputs) {
+std::vector<uint32_t> ProgramBuilder::Add(const OperatorDesc& desc,
+                                          std::vector<ProgramView> inputs) {
   OperatorDesc validated = Validate(desc).value();
   std::vector<uint32_t> outputs;
   for (const TensorDesc& output : OutputsOf(validated)) {
@@ -24,12 +25,12 @@ absl::StatusOr<Bindings> BindProgram(Device& device, const Program& program,
   Bindings bindings;
   for (const TensorBytes& input : inputs) {
     ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
-                     device.Allocate(input.size(), BufferUse::kInput));
-    std::memcpy(bindings.inputs.back()->bytes().data(), input.data(), input.size());
+                     device.Allocate(input.size(), Residency::kUpload));
+    std::memcpy(bindings.inputs.back().bytes().data(), input.data(), input.size());
   }
   for (const uint64_t size : RequiredBytes(program, ValueKind::kOutput)) {
-    ASSIGN_OR_RETURN(bindings.outputs.emplace_back(), device.Allocate(size, BufferUse::kOutput));
-    std::memset(bindings.outputs.back()->bytes().data(), 0xA5, size);
+    ASSIGN_OR_RETURN(bindings.outputs.emplace_back(), device.Allocate(size, Residency::kReadback));
+    std::memset(bindings.outputs.back().bytes().data(), 0xA5, size);
   }
   return bindings;
 }
@@ -37,7 +38,7 @@ absl::StatusOr<Bindings> BindProgram(Device& device, const Program& program,
 std::vector<TensorBytes> OutputBytes(const Program& program, const Bindings& bindings) {
   std::vector<TensorBytes> outputs;
   for (const uint64_t size : RequiredBytes(program, ValueKind::kOutput)) {
-    const std::byte* const bytes = bindings.outputs[outputs.size()]->bytes().data();
+    const std::byte* const bytes = bindings.outputs[outputs.size()].bytes().data();
     outputs.emplace_back(bytes, bytes + size);
   }
   return outputs;
@@ -61,7 +62,13 @@ absl::StatusOr<std::vector<TensorBytes>> RunNodeByNode(Device& device, const Pro
   }
   for (const ProgramNode& node : program.nodes) {
     std::vector<TensorBytes> read;
-    for (const uint32_t value : node.inputs) read.push_back(values[value]);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto [value, first_element] = node.inputs[i];
+      const TensorDesc& tensor = node.desc.inputs[i];
+      const uint64_t first = first_element * ElementBytes(tensor.data_type);
+      TensorBytes& bytes = read.emplace_back(RequiredBytes(tensor));
+      std::memcpy(bytes.data(), values[value].data() + first, SpannedBytes(tensor));
+    }
     ASSIGN_OR_RETURN(std::vector<TensorBytes> written,
                      RunProgram(device, ProgramOf(node.desc), read));
     for (size_t i = 0; i < written.size(); ++i) values[node.outputs[i]] = std::move(written[i]);

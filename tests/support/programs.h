@@ -20,7 +20,7 @@ class ProgramBuilder {
   uint32_t Input(TensorDesc tensor) { return Value(ValueKind::kInput, std::move(tensor)); }
   // Adds an operator over these values, and returns those that it writes, which are intermediates
   // until Return. Crashes if the descriptor is invalid.
-  std::vector<uint32_t> Add(const OperatorDesc& desc, std::vector<uint32_t> inputs);
+  std::vector<uint32_t> Add(const OperatorDesc& desc, std::vector<ProgramView> inputs);
   ProgramBuilder& Return(uint32_t value) {
     program_.values[value].kind = ValueKind::kOutput;
     return *this;

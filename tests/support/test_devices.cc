@@ -116,21 +116,21 @@ absl::StatusOr<std::vector<std::vector<std::byte>>> RunValidated(
   Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
-                     device.Allocate(RequiredBytes(validated.inputs[i]), BufferUse::kInput));
-    std::memcpy(bindings.inputs[i]->bytes().data(), inputs[i].data(),
-                bindings.inputs[i]->bytes().size());
+                     device.Allocate(RequiredBytes(validated.inputs[i]), Residency::kUpload));
+    std::memcpy(bindings.inputs[i].bytes().data(), inputs[i].data(),
+                bindings.inputs[i].bytes().size());
   }
   for (const TensorDesc& output : OutputsOf(validated)) {
-    ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> buffer,
-                     device.Allocate(RequiredBytes(output), BufferUse::kOutput));
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                     device.Allocate(RequiredBytes(output), Residency::kReadback));
     bindings.outputs.push_back(std::move(buffer));
   }
   ASSIGN_OR_RETURN(const RunStatistics statistics,
                    device.RunAndWait(std::move(compiled), bindings));
   if (executed != nullptr) *executed = statistics.executed;
   std::vector<std::vector<std::byte>> outputs;
-  for (const std::shared_ptr<HostBuffer>& buffer : bindings.outputs) {
-    outputs.emplace_back(buffer->bytes().begin(), buffer->bytes().end());
+  for (const Range& buffer : bindings.outputs) {
+    outputs.emplace_back(buffer.bytes().begin(), buffer.bytes().end());
   }
   return outputs;
 }

@@ -21,18 +21,19 @@ uint64_t DedicatedBlockBytes(uint64_t size_bytes) {
   return RoundUp(size_bytes, octave / 8);
 }
 
-bool IsMapped(Placement placement) {
-  return placement == Placement::kHostInput || placement == Placement::kHostOutput;
+bool IsMapped(Placement placement, bool unified_memory) {
+  return placement == Placement::kHostInput || placement == Placement::kHostOutput ||
+         (unified_memory && placement == Placement::kDevice);
 }
 
 bool IsWritten(Placement placement, bool unified_memory) {
   return placement == Placement::kDeviceOutput || placement == Placement::kScratch ||
-         (unified_memory && placement == Placement::kHostOutput);
+         placement == Placement::kDevice || (unified_memory && placement == Placement::kHostOutput);
 }
 
 D3D12_HEAP_PROPERTIES HeapOf(Placement placement, bool unified_memory) {
   D3D12_HEAP_PROPERTIES heap = {};
-  if (!IsMapped(placement)) {
+  if (!IsMapped(placement, unified_memory)) {
     heap.Type = D3D12_HEAP_TYPE_DEFAULT;
   } else if (unified_memory) {
     heap.Type = D3D12_HEAP_TYPE_CUSTOM;
@@ -82,7 +83,7 @@ std::shared_ptr<BufferPool> BufferPool::Create(ComPtr<ID3D12Device> device,
 }
 
 bool BufferPool::IsOnHost(Placement placement) const {
-  return options_.unified_memory || IsMapped(placement);
+  return options_.unified_memory || IsMapped(placement, false);
 }
 
 void BufferPool::Count(Placement placement, uint64_t size_bytes) {
@@ -182,7 +183,7 @@ absl::StatusOr<std::unique_ptr<BufferPool::Block>> BufferPool::CreateBlock(Place
                                        nullptr, __uuidof(ID3D12Resource),
                                        reinterpret_cast<void**>(block->resource.GetAddressOf())),
       absl::StrCat("CreateCommittedResource(", size_bytes, " bytes)")));
-  if (IsMapped(placement)) {
+  if (IsMapped(placement, options_.unified_memory)) {
     void* data = nullptr;
     RETURN_IF_ERROR(health_->Check(block->resource->Map(0, nullptr, &data), "Map"));
     block->data = static_cast<std::byte*>(data);

@@ -24,20 +24,29 @@
 namespace opmill {
 
 // Each resource belongs to one placement, so that all its slices can share one resource state.
-// Except for scratch, memory that a command list reads is separate from memory that it writes.
+// Except for scratch and device buffers, memory that a command list reads is separate from memory
+// that it writes.
 enum class Placement : uint32_t {
   kHostInput,        // mapped; read by kernels in place (unified) or copied (else)
   kHostOutput,       // mapped; written by kernels in place (unified) or copied to (else)
-  kDeviceInput,      // copies of inputs
+  kDeviceInput,      // copies of inputs and of programs' constants
   kDeviceOutput,     // written, then copied from
   kDeviceConstants,  // written once by a copy
   kScratch,          // written, then read; in one pass too
+  kDevice,           // the same for device buffers; mapped (unified) or not (else)
 };
-inline constexpr size_t kPlacements = 6;
+inline constexpr size_t kPlacements = 7;
 
 inline constexpr uint64_t kMaxSharedSliceBytes = uint64_t{4} << 20;
 
 class BufferPool;
+
+// A part of a slice, which the pool may give to others once the slice is returned.
+struct SlicePart {
+  ID3D12Resource* resource = nullptr;
+  uint64_t offset = 0;     // in the resource; a multiple of 256
+  bool is_shared = false;  // as BufferSlice::is_shared
+};
 
 // A part of a resource, returned to its pool by the destructor. Empty if default-constructed or
 // moved from.
@@ -55,6 +64,7 @@ class BufferSlice {
   std::byte* data() const { return data_; }            // null if the host cannot access it
   // True if its resource is shared with other slices. Such a resource has at most 32 MiB.
   bool is_shared() const { return size_bytes_ <= kMaxSharedSliceBytes; }
+  SlicePart From(uint64_t offset) const { return {resource_, offset_ + offset, is_shared()}; }
   uint64_t gpu_address() const { return resource_->GetGPUVirtualAddress() + offset_; }
 
  private:

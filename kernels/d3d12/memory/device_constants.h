@@ -12,23 +12,34 @@ namespace opmill {
 
 // Written by the host once, before the first list that uses them is recorded. If the device has its
 // own memory, that list copies them there: from the host's, each dispatch would read them over the
-// bus.
+// bus. Once it has ended, the host's memory is released.
 class DeviceConstants {
  public:
   DeviceConstants() = default;
-  static absl::StatusOr<DeviceConstants> Create(BufferPool& pool, uint64_t size_bytes);
+  // `use`: kDeviceConstants, or kDeviceInput for what kernels read through views.
+  static absl::StatusOr<DeviceConstants> Create(BufferPool& pool, Placement use,
+                                                uint64_t size_bytes);
 
+  // Only until the first list that uses them is recorded.
   std::byte* data() const { return source_.data(); }
   const BufferSlice& source() const { return source_; }
+  D3D12_RESOURCE_STATES state() const {
+    return use_ == Placement::kDeviceInput
+               ? D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE
+               : D3D12_RESOURCE_STATE_VERTEX_AND_CONSTANT_BUFFER | D3D12_RESOURCE_STATE_COPY_SOURCE;
+  }
   // What commands read.
   const BufferSlice& slice() const { return copy_ ? copy_ : source_; }
 
   // Called by the thread that submits.
   bool needs_copy() const { return copy_ && !is_copied_; }
   void SetCopied() const { is_copied_ = true; }
+  // The list that copies them has ended.
+  void ReleaseSource() const { source_ = {}; }
 
  private:
-  BufferSlice source_;
+  Placement use_ = Placement::kDeviceConstants;
+  mutable BufferSlice source_;
   BufferSlice copy_;  // empty if kernels read the host's memory in place
   mutable bool is_copied_ = false;
 };

@@ -7,40 +7,62 @@
 #include <memory>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "kernels/d3d12/compiled_program.h"
 #include "kernels/d3d12/memory/buffer_pool.h"
-#include "kernels/d3d12/memory/host_buffer.h"
+#include "kernels/d3d12/memory/d3d12_buffer.h"
 #include "kernels/d3d12/queue/planned_run.h"
 #include "kernels/engine/device.h"
 
 namespace opmill {
 
+// A range that is bound to an input or output.
+struct BoundTensor {
+  std::shared_ptr<D3D12Buffer> buffer;
+  uint64_t offset_bytes = 0;
+  BufferSlice copy;  // in the device's memory; empty where kernels work in place
+
+  SlicePart bound() const { return buffer->slice().From(offset_bytes); }
+  SlicePart on_device() const { return copy ? copy.From(0) : bound(); }
+};
+
 struct QueuedRun : PlannedRun {
   std::shared_ptr<const D3D12CompiledProgram> compiled;
-  std::vector<std::shared_ptr<D3D12HostBuffer>> inputs;
-  std::vector<std::shared_ptr<D3D12HostBuffer>> outputs;
+  std::vector<BoundTensor> inputs;
+  std::vector<BoundTensor> outputs;
   Device::RunCallback done;
 
-  // Memory of this run alone. The device's copies stay empty where kernels work in place.
-  BufferSlice scratch;
-  std::vector<BufferSlice> device_inputs;
-  std::vector<BufferSlice> device_outputs;
+  BufferSlice scratch;  // of this run alone
 
   std::chrono::steady_clock::time_point queued_at;
   std::chrono::steady_clock::time_point submitted_at;
   RunStatistics statistics;
 
   // What kernels see as the buffer of that role.
-  const BufferSlice& BufferOf(BufferRole role) const {
+  SlicePart BufferOf(BufferRole role) const {
     switch (role.kind) {
       case BufferRole::Kind::kInput:
-        return device_inputs.empty() ? inputs[role.index]->slice() : device_inputs[role.index];
+        return inputs[role.index].on_device();
       case BufferRole::Kind::kOutput:
-        return device_outputs.empty() ? outputs[role.index]->slice() : device_outputs[role.index];
+        return outputs[role.index].on_device();
+      case BufferRole::Kind::kConstant:
+        return compiled->weight(role.index).From(0);
       case BufferRole::Kind::kScratch:
         break;
     }
-    return scratch;
+    return scratch.From(0);
+  }
+  // The memory that is the run's alone.
+  void ReleaseMemory() {
+    scratch = {};
+    for (BoundTensor& input : inputs) input.copy = {};
+    for (BoundTensor& output : outputs) output.copy = {};
+  }
+  bool uses_device_buffers() const {
+    const auto stays = [](const BoundTensor& tensor) {
+      return tensor.buffer->residency() == Residency::kDevice;
+    };
+    return absl::c_any_of(inputs, stays) || absl::c_any_of(outputs, stays);
   }
 };
 

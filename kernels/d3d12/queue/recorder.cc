@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "kernels/base/rounding.h"
@@ -43,17 +44,15 @@ PassPart PassOf(const RunPart& part, size_t level) {
           .is_present = true};
 }
 
-// True if both are in the same resource, and in one that a view may span.
-bool CanShareView(const BufferSlice& a, const BufferSlice& b) {
-  if (!a || !b) return !a && !b;
-  return a.resource() == b.resource() && a.is_shared() && b.is_shared();
+// True if they are the same, or both in the same resource, and in one that a view may span.
+bool CanShareView(const SlicePart& a, const SlicePart& b) {
+  return a.resource == b.resource && (a.offset == b.offset || (a.is_shared && b.is_shared));
 }
 
 bool GoTogether(const RunPart& a, const RunPart& b) {
   const QueuedRun& run = RunOf(a);
   const QueuedRun& other = RunOf(b);
   if (run.compiled != other.compiled || !a.is_whole() || !b.is_whole()) return false;
-  if (!CanShareView(run.scratch, other.scratch)) return false;
   const auto shares = [&](BufferRole role) {
     return CanShareView(run.BufferOf(role), other.BufferOf(role));
   };
@@ -63,7 +62,7 @@ bool GoTogether(const RunPart& a, const RunPart& b) {
   for (uint32_t i = 0; i < run.outputs.size(); ++i) {
     if (!shares(BufferRole::Output(i))) return false;
   }
-  return true;
+  return shares(BufferRole::Scratch());
 }
 
 // Calls `function` with the run and each fill of the parts' `level`-th pass.
@@ -76,12 +75,6 @@ void ForEachFill(absl::Span<const RunPart> parts, size_t level, const Function& 
       function(RunOf(part), fill);
     }
   }
-}
-
-template <typename Function>
-void ForEachOutput(const QueuedRun& run, const Function& function) {
-  for (uint32_t i = 0; i < run.outputs.size(); ++i)
-    function(i, run.BufferOf(BufferRole::Output(i)));
 }
 
 }  // namespace
@@ -101,6 +94,7 @@ uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   size_t levels = 0;
   for (const RunPart& part : parts) {
     levels = std::max(levels, LevelsOf(part));
+    follows_other_lists_ |= !part.is_first() || RunOf(part).uses_device_buffers();
     continues_ |= !part.is_first();
   }
   const std::vector<Cohort> cohorts = FormCohorts(parts);
@@ -137,32 +131,31 @@ void Recorder::Upload(absl::Span<const RunPart> parts) {
   FindNewConstants(parts);
   const auto for_each_copy = [&](const auto& copy) {
     for (const DeviceConstants* constants : copied_constants_) {
-      copy(constants->slice(), constants->source(),
-           D3D12_RESOURCE_STATE_VERTEX_AND_CONSTANT_BUFFER | D3D12_RESOURCE_STATE_COPY_SOURCE);
+      copy(constants->slice(), constants->source().From(0), constants->state());
     }
     for (const RunPart& part : parts) {
-      const QueuedRun& run = RunOf(part);
-      for (size_t i = 0; part.is_first() && i < run.device_inputs.size(); ++i) {
-        copy(run.device_inputs[i], run.inputs[i]->slice(),
-             D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+      if (!part.is_first()) continue;
+      for (const BoundTensor& input : RunOf(part).inputs) {
+        if (!input.copy) continue;
+        copy(input.copy, input.bound(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
       }
     }
   };
-  for_each_copy([this](const BufferSlice& target, const BufferSlice&, D3D12_RESOURCE_STATES) {
+  for_each_copy([this](const BufferSlice& target, const SlicePart&, D3D12_RESOURCE_STATES) {
     Require(target.resource(), D3D12_RESOURCE_STATE_COPY_DEST);
   });
   Flush();
-  for_each_copy([this](const BufferSlice& target, const BufferSlice& source,
-                       D3D12_RESOURCE_STATES) {
-    list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(), source.offset(),
-                            std::min(target.size_bytes(), source.size_bytes()));
+  for_each_copy([this](const BufferSlice& target, const SlicePart& source, D3D12_RESOURCE_STATES) {
+    list_->CopyBufferRegion(target.resource(), target.offset(), source.resource, source.offset,
+                            target.size_bytes());
   });
-  for_each_copy([this](const BufferSlice& target, const BufferSlice&, D3D12_RESOURCE_STATES state) {
+  for_each_copy([this](const BufferSlice& target, const SlicePart&, D3D12_RESOURCE_STATES state) {
     Require(target.resource(), state);
   });
   for (const RunPart& part : parts) {  // those that an earlier list has copied
-    for (const BufferSlice& input : RunOf(part).device_inputs) {
-      Require(input.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
+    for (const BoundTensor& input : RunOf(part).inputs) {
+      if (!input.copy) continue;
+      Require(input.copy.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
     }
   }
   RecordFills(parts, 0);
@@ -176,7 +169,12 @@ void Recorder::FindNewConstants(absl::Span<const RunPart> parts) {
     }
   };
   find(memory_.zeros);
-  for (const RunPart& part : parts) find(RunOf(part).compiled->constants());
+  const D3D12CompiledProgram* last = nullptr;
+  for (const RunPart& part : parts) {
+    const D3D12CompiledProgram* const compiled = RunOf(part).compiled.get();
+    if (compiled == std::exchange(last, compiled)) continue;
+    for (const DeviceConstants& kept : compiled->kept()) find(kept);
+  }
 }
 
 void Recorder::RecordTimestamp(uint32_t index) {
@@ -186,20 +184,20 @@ void Recorder::RecordTimestamp(uint32_t index) {
 
 void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {
   ForEachFill(parts, level, [this](const QueuedRun& run, const Fill& fill) {
-    Require(run.BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_COPY_DEST);
+    Require(run.BufferOf(fill.role).resource, D3D12_RESOURCE_STATE_COPY_DEST);
   });
   Flush();
   ForEachFill(parts, level,
               [this](const QueuedRun& run, const Fill& fill) { RecordFill(run, fill); });
   ForEachFill(parts, level, [this](const QueuedRun& run, const Fill& fill) {
-    Require(run.BufferOf(fill.role).resource(), D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
+    Require(run.BufferOf(fill.role).resource, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
   });
 }
 
 void Recorder::RecordFill(const QueuedRun& run, const Fill& fill) {
-  const BufferSlice& target = run.BufferOf(fill.role);
+  const SlicePart target = run.BufferOf(fill.role);
   for (uint64_t done = 0; done < fill.size_bytes; done += kZeroBytes) {
-    list_->CopyBufferRegion(target.resource(), target.offset() + fill.offset_bytes + done,
+    list_->CopyBufferRegion(target.resource, target.offset + fill.offset_bytes + done,
                             memory_.zeros.slice().resource(), memory_.zeros.slice().offset(),
                             std::min(kZeroBytes, fill.size_bytes - done));
   }
@@ -218,7 +216,7 @@ void Recorder::FindUses(absl::Span<const RunPart> parts, size_t level) {
         const auto views =
             writes ? absl::MakeConstSpan(dispatch.writes) : absl::MakeConstSpan(dispatch.reads);
         for (const BufferView& view : views) {
-          if (view.element_count > 0) use(RunOf(part).BufferOf(view.role).resource());
+          if (view.element_count > 0) use(RunOf(part).BufferOf(view.role).resource);
         }
       }
     }
@@ -235,7 +233,7 @@ void Recorder::PrepareLevel(absl::Span<const RunPart> parts, size_t level) {
   constexpr D3D12_RESOURCE_STATES kRead = D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE;
   constexpr D3D12_RESOURCE_STATES kWritten = D3D12_RESOURCE_STATE_UNORDERED_ACCESS;
   FindUses(parts, level);
-  bool follows_writes = level == 0 && continues_;
+  bool follows_writes = level == 0 && follows_other_lists_;
   for (const Tracked& tracked : tracked_) {
     follows_writes |= tracked.is_written && tracked.state == kWritten && tracked.was_used;
   }
@@ -276,13 +274,13 @@ void Recorder::RecordDispatch(const Cohort& cohort, const PlanCursor& at, uint32
   const auto place = [&](const BufferView& view, uint32_t Instance::*start) -> ResourceView {
     if (view.element_count == 0) return {.format = view.format};
     std::array<uint64_t, OPMILL_MAX_INSTANCES> offsets = {};
-    for (size_t i = 0; i < count; ++i) offsets[i] = cohort.runs[i]->BufferOf(view.role).offset();
+    for (size_t i = 0; i < count; ++i) offsets[i] = cohort.runs[i]->BufferOf(view.role).offset;
     const auto [first, last] = std::minmax_element(offsets.begin(), offsets.begin() + count);
     const uint64_t element_bytes = ViewElementBytes(view.format);
     for (size_t i = 0; i < count; ++i) {
       instances[i].*start = static_cast<uint32_t>((offsets[i] - *first) / element_bytes);
     }
-    return {.resource = cohort.runs[0]->BufferOf(view.role).resource(),
+    return {.resource = cohort.runs[0]->BufferOf(view.role).resource,
             .format = view.format,
             .offset_bytes = *first + view.offset_bytes,
             .element_count = view.element_count + (*last - *first) / element_bytes};
@@ -332,16 +330,19 @@ ConstantsView Recorder::WriteConstants(absl::Span<const std::byte> constants,
 void Recorder::DownloadOutputs(absl::Span<const RunPart> parts) {
   for (const bool is_dry : {true, false}) {
     for (const RunPart& part : parts) {
-      if (RunOf(part).device_outputs.empty() || !part.is_last()) continue;
-      ForEachOutput(RunOf(part), [&](size_t i, const BufferSlice& source) {
-        const BufferSlice& target = RunOf(part).outputs[i]->slice();
+      if (!part.is_last()) continue;
+      const std::vector<BoundTensor>& outputs = RunOf(part).outputs;
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const BufferSlice& source = outputs[i].copy;
+        const SlicePart target = outputs[i].bound();
+        if (!source) continue;
         if (is_dry) {
           Require(source.resource(), D3D12_RESOURCE_STATE_COPY_SOURCE);
         } else {
-          list_->CopyBufferRegion(target.resource(), target.offset(), source.resource(),
+          list_->CopyBufferRegion(target.resource, target.offset, source.resource(),
                                   source.offset(), part.run->plan->output_bytes[i]);
         }
-      });
+      }
     }
     Flush();
   }

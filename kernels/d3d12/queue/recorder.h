@@ -47,7 +47,7 @@ class Recorder {
   uint32_t Record(absl::Span<const RunPart> parts);
   uint32_t barrier_calls() const { return barrier_calls_; }
   // What the list copies to the device. It stays there once the list has been submitted.
-  absl::Span<const DeviceConstants* const> copied_constants() const { return copied_constants_; }
+  const std::vector<const DeviceConstants*>& copied_constants() const { return copied_constants_; }
 
  private:
   // A resource that kernels write or that is a copy target. Other resources stay in the state to
@@ -94,6 +94,7 @@ class Recorder {
   uint32_t next_table_;
   uint32_t next_more_reads_;
   bool continues_ = false;                   // what an earlier list has begun
+  bool follows_other_lists_ = false;         // reads what they have written
   uint64_t constants_used_ = 0;              // bytes
   ID3D12PipelineState* pipeline_ = nullptr;  // the last one set in the list
   std::vector<Tracked> tracked_;

@@ -69,7 +69,8 @@ absl::Status Submission::Initialize() {
   ASSIGN_OR_RETURN(heap_, DescriptorHeap::Create(device_, *health_,
                                                  options_.frames_in_flight * kMaxBatchDispatches,
                                                  options_.frames_in_flight * kMaxBatchMoreReads));
-  ASSIGN_OR_RETURN(zeros_, DeviceConstants::Create(*pool_, kZeroBytes));
+  ASSIGN_OR_RETURN(zeros_,
+                   DeviceConstants::Create(*pool_, Placement::kDeviceConstants, kZeroBytes));
   std::memset(zeros_.data(), 0, kZeroBytes);
   if (options_.measure_device_time) RETURN_IF_ERROR(CreateTimestamps());
 
@@ -119,10 +120,10 @@ absl::Status Submission::CreateTimestamps() {
 
 bool Submission::Enqueue(const std::shared_ptr<QueuedRun>& run) {
   run->input_bytes = 0;
-  for (const auto& input : run->inputs) run->input_bytes += input ? input->size_bytes() : 0;
   if (run->compiled != nullptr) {
     run->plan = &run->compiled->plan();
     run->pace = &run->compiled->pace();
+    for (const uint64_t size_bytes : run->plan->input_bytes) run->input_bytes += size_bytes;
     run->has_memory = options_.unified_memory && run->plan->scratch_bytes == 0;
   }
   absl::MutexLock lock(&mutex_);
@@ -179,25 +180,25 @@ void Submission::SubmitLoop() {
 
 absl::Status Submission::GiveMemory(QueuedRun& run) {
   const OperatorPlan& plan = *run.plan;
-  BufferSlice scratch;
-  std::vector<BufferSlice> inputs;
-  std::vector<BufferSlice> outputs;
-  if (plan.scratch_bytes > 0) {
-    ASSIGN_OR_RETURN(scratch, pool_->Allocate(Placement::kScratch, plan.scratch_bytes));
-  }
-  if (!options_.unified_memory) {
-    for (const uint64_t size_bytes : plan.input_bytes) {
-      ASSIGN_OR_RETURN(BufferSlice input, pool_->Allocate(Placement::kDeviceInput, size_bytes));
-      inputs.push_back(std::move(input));
+  const auto allocate = [&]() -> absl::Status {
+    if (plan.scratch_bytes > 0) {
+      ASSIGN_OR_RETURN(run.scratch, pool_->Allocate(Placement::kScratch, plan.scratch_bytes));
     }
-    for (const uint64_t size_bytes : plan.output_bytes) {
-      ASSIGN_OR_RETURN(BufferSlice output, pool_->Allocate(Placement::kDeviceOutput, size_bytes));
-      outputs.push_back(std::move(output));
-    }
+    if (options_.unified_memory) return absl::OkStatus();
+    RETURN_IF_ERROR(GiveCopies(Placement::kDeviceInput, plan.input_bytes, run.inputs));
+    return GiveCopies(Placement::kDeviceOutput, plan.output_bytes, run.outputs);
+  };
+  absl::Status status = allocate();
+  if (!status.ok()) run.ReleaseMemory();  // it may wait for more
+  return status;
+}
+
+absl::Status Submission::GiveCopies(Placement placement, const std::vector<uint64_t>& sizes,
+                                    std::vector<BoundTensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].buffer->residency() == Residency::kDevice) continue;
+    ASSIGN_OR_RETURN(tensors[i].copy, pool_->Allocate(placement, sizes[i]));
   }
-  run.scratch = std::move(scratch);
-  run.device_inputs = std::move(inputs);
-  run.device_outputs = std::move(outputs);
   return absl::OkStatus();
 }
 
@@ -236,7 +237,8 @@ absl::Status Submission::Submit(InFlight& in_flight) {
   queue_->ExecuteCommandLists(1, lists);
   in_flight.fence_value = ++last_fence_value_;
   counters_.submissions.fetch_add(1, std::memory_order_relaxed);
-  for (const DeviceConstants* copied : recorder.copied_constants()) copied->SetCopied();
+  in_flight.copied_constants = recorder.copied_constants();
+  for (const DeviceConstants* copied : in_flight.copied_constants) copied->SetCopied();
   // From here on the device may be at work with the batch's memory. A signal fails only on a lost
   // device, which the completing thread finds out about.
   static_cast<void>(health_->Check(queue_->Signal(fence_.Get(), in_flight.fence_value), "Signal"));
@@ -318,11 +320,9 @@ void Submission::Complete(InFlight& in_flight) {
       if (part.is_last()) run.statistics.executed = absl::FromChrono(now - run.submitted_at);
     }
     for (const std::shared_ptr<PlannedRun>& ended : batch.ended_runs) {
-      QueuedRun& run = RunOf(*ended);
-      run.scratch = {};
-      run.device_inputs.clear();
-      run.device_outputs.clear();
+      RunOf(*ended).ReleaseMemory();
     }
+    for (const DeviceConstants* const copied : in_flight.copied_constants) copied->ReleaseSource();
     absl::MutexLock lock(&mutex_);
     free_frames_.push_back(in_flight.frame);
     picker_.OnCompleted(batch);

@@ -67,7 +67,8 @@ class Submission {
   struct InFlight {
     Batch batch;
     Frame* frame = nullptr;
-    uint64_t fence_value = 0;  // 0: nothing was submitted
+    uint64_t fence_value = 0;                              // 0: nothing was submitted
+    std::vector<const DeviceConstants*> copied_constants;  // of its programs
     Clock::time_point submitted_at;
   };
 
@@ -87,6 +88,9 @@ class Submission {
   // Called on the submitting thread.
   void SubmitLoop();
   absl::Status GiveMemory(QueuedRun& run);
+  // Copies in the device's memory of those tensors that are not there.
+  absl::Status GiveCopies(Placement placement, const std::vector<uint64_t>& sizes,
+                          std::vector<BoundTensor>& tensors);
   absl::Status Submit(InFlight& in_flight);
 
   // Called on the completing thread.

@@ -90,7 +90,8 @@ absl::Status PlanElementWise(PlanBuilder& builder, const OperatorDesc& desc) {
   const DataType type = chain.output.data_type;
   const uint32_t threads = builder.options().threads;
   FillGaps(builder, BufferRole::Output(), chain.output);
-  const ElementwiseSpace space = MakeElementwiseSpace(chain.inputs, chain.output);
+  ElementwiseSpace space = MakeElementwiseSpace(chain.inputs, chain.output);
+  for (uint32_t i = 0; i < chain.inputs.size(); ++i) space.bases[i] = builder.first_element(i);
   const bool in_quads = WalksGroups(space, kQuad);
   const uint64_t row_step = in_quads ? kQuad : 1;
   const uint32_t kernel = builder.Kernel({.shader = "element_wise",

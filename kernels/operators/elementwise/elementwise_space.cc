@@ -85,6 +85,7 @@ bool WalksGroups(const ElementwiseSpace& space, uint64_t group) {
     const uint64_t step = space.row().strides[t];
     if (step > 1 || (step == 0 && t == kTensorOutput)) return false;
     if (step == 0) continue;
+    if (space.bases[t] % group != 0) return false;
     for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
       if (space.dims[d].strides[t] % group != 0) return false;
     }

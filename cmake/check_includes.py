@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 
-# "." is what lies beside the rooms.
+# A room is a folder; "." is what lies beside the rooms. A room within another one has its own place.
 ROOMS = {
+    "kernels": ("base", "descriptor", "dims", "program", "engine", "plan", "reference", "cpu", "operators", "onnx",
+                "reference/device", "cpu/device", "d3d12"),
     "server": ("config", "observe", "host", "network", "access", "execution", "shared_memory", "api", "oip",
                "metrics", "flags", "."),
 }
@@ -14,8 +16,10 @@ PARTS = {"kernels": (), "client": ("kernels",), "server": ("kernels",)}
 
 
 def room_of(path):
-    parts = path.split("/")
-    return parts[1] if len(parts) > 2 else "."
+    """The innermost of the rooms that contain the file."""
+    part, *folders = path.split("/")[:-1]
+    inside = ["/".join(folders[:depth]) for depth in range(len(folders), 0, -1)]
+    return next((room for room in inside if room in ROOMS.get(part, ())), folders[0] if folders else ".")
 
 
 def findings_of(path, included):

@@ -17,11 +17,11 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 #if OPMILL_CPU_DEVICE
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/engine/paired_device.h"
-#include "kernels/reference/reference_device.h"
+#include "kernels/reference/device/reference_device.h"
 #include "server/config/connection_plan.h"
 #include "server/host/host_memory.h"
 #include "server/host/open_files.h"
@@ -335,7 +335,7 @@ absl::Status Server::Listen() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMilliseconds);
   ASSIGN_OR_RETURN(listener_, Listener::Create(
-                                  options_.addresses, options_.limits, *connections_,
+                                  options_.addresses, *connections_,
                                   [this] { return access_->MakeCredentials(); }, builder));
   grpc_server_ = builder.BuildAndStart();
   return grpc_server_ == nullptr ? CannotListen(options_.addresses) : absl::OkStatus();

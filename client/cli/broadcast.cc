@@ -63,7 +63,8 @@ void BroadcastTo(const Sizes& common, TensorDesc& desc) {
 
 absl::Status Broadcast(const OperatorSchema& schema, absl::Span<const std::string> names,
                        std::vector<TensorDesc>& inputs) {
-  if (AxesAttribute(schema) != nullptr) return absl::OkStatus();
+  const bool moves = schema.family == OperatorFamily::kMovement;
+  if (moves || AxesAttribute(schema) != nullptr) return absl::OkStatus();
   Sizes common;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {

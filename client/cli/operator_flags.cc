@@ -16,6 +16,7 @@
 #include "kernels/base/nearest.h"
 #include "kernels/base/wrap_words.h"
 #include "kernels/descriptor/attribute_text.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {
@@ -160,6 +161,7 @@ AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags
   const std::string flag = FlagOf(attribute);
   switch (attribute.kind) {
     case AttributeKind::kNumber:
+      if (!attribute.default_text.empty()) break;
       return flags.RequiredNumber(flag);
     case AttributeKind::kFlag:
       return flags.line().Has(flag) ? 1u : 0u;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/operator_flags.h"
 #include "kernels/base/nearest.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -17,6 +17,7 @@
 #include "client/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -1,10 +1,9 @@
-// Element types for operators that process one element at a time and leave vectorization to the
-// compiler.
+// Calls templates with the type of an element.
 #ifndef OPMILL_KERNELS_CPU_ELEMENT_DISPATCH_H_
 #define OPMILL_KERNELS_CPU_ELEMENT_DISPATCH_H_
 
 #include <cstdint>
-#include <cstring>
+#include <type_traits>
 
 #include "kernels/base/half.h"
 #include "kernels/descriptor/tensor.h"
@@ -38,6 +37,36 @@ auto WithElementOf(DataType type, const Function& function) {
   if (type == DataType::kFloat32) return function(float());
   if (type == DataType::kFloat16) return function(CpuHalf());
   return WithWordOf(ElementBytes(type), function);
+}
+
+// Calls function(T(), is_float), where T is the integer type with the bits of an element. It is
+// signed for floats.
+template <typename Function>
+auto WithBitsOf(DataType type, const Function& function) {
+  constexpr std::true_type kIsFloat;
+  constexpr std::false_type kIsInteger;
+  switch (type) {
+    case DataType::kFloat32:
+      return function(int32_t(), kIsFloat);
+    case DataType::kFloat16:
+      return function(int16_t(), kIsFloat);
+    case DataType::kInt64:
+      return function(int64_t(), kIsInteger);
+    case DataType::kInt32:
+      return function(int32_t(), kIsInteger);
+    case DataType::kInt16:
+      return function(int16_t(), kIsInteger);
+    case DataType::kInt8:
+      return function(int8_t(), kIsInteger);
+    case DataType::kUint64:
+      return function(uint64_t(), kIsInteger);
+    case DataType::kUint32:
+      return function(uint32_t(), kIsInteger);
+    case DataType::kUint16:
+      return function(uint16_t(), kIsInteger);
+    default:
+      return function(uint8_t(), kIsInteger);
+  }
 }
 
 }  // namespace opmill

@@ -42,6 +42,19 @@ bool AreConsecutive(absl::Span<const uint64_t> offsets) {
 
 }  // namespace
 
+void SplitDims(const TensorDesc& input, const TensorDesc& output, const TensorDesc* indices,
+               const std::vector<uint32_t>& axes, std::vector<WorkDim>& kept,
+               std::vector<WorkDim>& reduced) {
+  const std::vector<uint32_t> in = EffectiveStrides(input);
+  const std::vector<uint32_t> out = EffectiveStrides(output);
+  const std::vector<uint32_t> index = EffectiveStrides(indices != nullptr ? *indices : output);
+  for (uint32_t axis = 0; axis < input.sizes.size(); ++axis) {
+    const bool is_reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    if (input.sizes[axis] == 1) continue;
+    (is_reduced ? reduced : kept).push_back({input.sizes[axis], in[axis], out[axis], index[axis]});
+  }
+}
+
 uint64_t CountOf(const std::vector<WorkDim>& dims) {
   uint64_t count = 1;
   for (const WorkDim& dim : dims) count *= dim.size;

@@ -8,9 +8,22 @@
 
 #include "absl/types/span.h"
 #include "kernels/base/rounding.h"
-#include "kernels/cpu/cpu_program.h"
+#include "kernels/descriptor/tensor.h"
 
 namespace opmill {
+
+// A dimension, with its strides in elements.
+struct WorkDim {
+  uint64_t size = 1;
+  uint64_t input = 0;
+  uint64_t output = 0;
+  uint64_t indices = 0;  // stride of top_k's second output
+};
+
+// Dimensions along `axes` go to `reduced`, the others to `kept`. Sizes of 1 are dropped.
+void SplitDims(const TensorDesc& input, const TensorDesc& output, const TensorDesc* indices,
+               const std::vector<uint32_t>& axes, std::vector<WorkDim>& kept,
+               std::vector<WorkDim>& reduced);
 
 uint64_t CountOf(const std::vector<WorkDim>& dims);
 // Orders dimensions by their input stride, largest first.

@@ -19,7 +19,7 @@
 #include "kernels/d3d12/memory/d3d12_buffer.h"
 #include "kernels/d3d12/queue/queued_run.h"
 #include "kernels/d3d12/shader/d3d_compiler.h"
-#include "kernels/plan/program_plan.h"
+#include "kernels/operators/program_plan.h"
 
 namespace opmill {
 namespace {

@@ -22,12 +22,6 @@ size_t OperatorSchema::AttributeIndex(absl::string_view attribute) const {
   return static_cast<size_t>(found - attributes.begin());
 }
 
-size_t OperatorIndex(const OperatorDesc& desc) {
-  const absl::Span<const OperatorSchema* const> operators = Operators();
-  return static_cast<size_t>(std::find(operators.begin(), operators.end(), desc.schema) -
-                             operators.begin());
-}
-
 absl::string_view ChoiceName(const AttributeSchema& attribute, uint32_t value) {
   return value < attribute.choices.size() ? attribute.choices[value] : "UNKNOWN";
 }

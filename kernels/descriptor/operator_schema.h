@@ -18,12 +18,7 @@
 
 namespace opmill {
 
-// Where an operator's functions are: kernels/operators/operator_list.inc.
-enum class OperatorFamily : uint32_t {
-#define OPMILL_FAMILY(Name) k##Name,
-#include "kernels/operators/operator_list.inc"
-#undef OPMILL_FAMILY
-};
+enum class OperatorFamily : uint32_t;  // kernels/operators/operator_list.h
 
 // What an attribute is, and in parentheses the alternative of AttributeValue that it has.
 enum class AttributeKind : uint32_t {
@@ -109,11 +104,6 @@ struct OperatorSchema {
   bool has_functions() const { return function_attribute != kNoFunctions; }
   size_t AttributeIndex(absl::string_view attribute) const;  // attributes.size() if there is none
 };
-
-// All operators, by family, in the order of kernels/operators/operator_list.inc.
-absl::Span<const OperatorSchema* const> Operators();
-// The operator's index in Operators().
-size_t OperatorIndex(const OperatorDesc& desc);
 
 // "LOG_SUM_EXP"; "UNKNOWN" for a number that the attribute does not define.
 absl::string_view ChoiceName(const AttributeSchema& attribute, uint32_t value);

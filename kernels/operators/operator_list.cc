@@ -1,6 +1,7 @@
-#include <vector>
+#include "kernels/operators/operator_list.h"
 
-#include "kernels/descriptor/operator_schema.h"
+#include <algorithm>
+#include <vector>
 
 namespace opmill {
 
@@ -21,6 +22,12 @@ absl::Span<const OperatorSchema* const> Operators() {
     return all;
   }();
   return *operators;
+}
+
+size_t OperatorIndex(const OperatorDesc& desc) {
+  const absl::Span<const OperatorSchema* const> operators = Operators();
+  return static_cast<size_t>(std::find(operators.begin(), operators.end(), desc.schema) -
+                             operators.begin());
 }
 
 }  // namespace opmill

@@ -11,8 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "kernels/descriptor/operator_desc.h"
 #include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
@@ -127,14 +125,6 @@ struct PlanOptions {
   // The number of lanes that fill the device.
   uint64_t parallel_lanes() const { return uint64_t{threads} * parallel_groups; }
 };
-
-// `desc` must have passed Validate. Returns ResourceExhausted if the scratch would exceed the
-// limit.
-absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options);
-// The same for inputs that start at these elements of their buffers. Only element-wise operators
-// have such plans.
-absl::StatusOr<OperatorPlan> MakePlan(const OperatorDesc& desc, const PlanOptions& options,
-                                      std::vector<uint64_t> first_elements);
 
 }  // namespace opmill
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/base/rounding.h"
-#include "kernels/plan/iteration_space.h"
+#include "kernels/dims/iteration_space.h"
 #include "kernels/plan/plan.h"
 
 namespace opmill {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/api/grpc_status.h"
 
@@ -186,9 +188,23 @@ std::optional<T> IntegerIn(const v1::AttributeValue& value) {
   return std::nullopt;
 }
 
-template <typename T, typename List>
-AttributeValue ListOf(const List& list) {
-  return std::vector<T>(list.values().begin(), list.values().end());
+// The list as one of T; nullopt if the value is no list, or if not all of its numbers are of T.
+template <typename T>
+std::optional<AttributeValue> ListIn(const v1::AttributeValue& value) {
+  const auto convert = [](const auto& list) -> std::optional<AttributeValue> {
+    for (const auto number : list.values()) {
+      if constexpr (std::is_floating_point_v<T>)
+        continue;
+      else if (!std::in_range<T>(number))
+        return std::nullopt;
+    }
+    return std::vector<T>(list.values().begin(), list.values().end());
+  };
+  if (value.has_unsigned_numbers()) return convert(value.unsigned_numbers());
+  if (value.has_signed_numbers()) return convert(value.signed_numbers());
+  if (!std::is_floating_point_v<T> || !value.has_numbers()) return std::nullopt;
+  return AttributeValue(
+      std::vector<T>(value.numbers().values().begin(), value.numbers().values().end()));
 }
 
 // The value in the form that the attribute has. InvalidArgument with the words that follow its
@@ -219,14 +235,14 @@ absl::StatusOr<AttributeValue> DecodeValue(const AttributeSchema& attribute,
       return AttributeValue(*number);
     case AttributeKind::kAxes:
     case AttributeKind::kNumbers:
-      if (value.has_unsigned_numbers()) return ListOf<uint32_t>(value.unsigned_numbers());
-      break;
+      if (auto list = ListIn<uint32_t>(value)) return *std::move(list);
+      return absl::InvalidArgumentError("is not a list of integers from 0 to 4294967295");
     case AttributeKind::kSignedNumbers:
-      if (value.has_signed_numbers()) return ListOf<int32_t>(value.signed_numbers());
-      break;
+      if (auto list = ListIn<int32_t>(value)) return *std::move(list);
+      return absl::InvalidArgumentError("is not a list of integers from -2147483648 to 2147483647");
     case AttributeKind::kFloatNumbers:
-      if (value.has_numbers()) return ListOf<float>(value.numbers());
-      break;
+      if (auto list = ListIn<float>(value)) return *std::move(list);
+      return absl::InvalidArgumentError("is not a list of numbers");
   }
   return absl::InvalidArgumentError("is not a value of the kind that the operator takes");
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
 #include "proto/duration.h"
 #include "server/api/request_decoder.h"
 #include "server/config/version.h"

@@ -114,6 +114,8 @@ class Connections {
       : max_connections_(limits.max_connections),
         max_per_address_(limits.connections_per_address()) {}
 
+  uint32_t max_connections() const { return max_connections_; }
+
   // Registers an accepted connection. If there is no slot for it, closes another one: the oldest
   // that has made no request, from the address with the most of these; otherwise the one that has
   // been idle longest. Returns false if all connections are in use; the caller must then close the

@@ -10,14 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
-#include "server/config/options.h"
 #include "server/network/connections.h"
 
 namespace opmill {
 
 // On POSIX systems, where gRPC can take over an accepted connection, the listener accepts the
 // connections, asks Connections which ones the server keeps, and passes those to gRPC. On other
-// systems gRPC listens and limits the number of connections itself, as its newer versions do.
+// systems gRPC listens and holds to their maximal number itself, as its newer versions do.
 class Listener {
  public:
   using MakeCredentials = std::function<std::shared_ptr<grpc::ServerCredentials>()>;
@@ -25,7 +24,6 @@ class Listener {
   // Listens, but does not accept connections yet. Calls `make_credentials` for each gRPC port.
   // Returns Unavailable if an address is not available. `connections` must outlive the listener.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(const std::vector<std::string>& addresses,
-                                                          const Limits& limits,
                                                           Connections& connections,
                                                           const MakeCredentials& make_credentials,
                                                           grpc::ServerBuilder& builder);

@@ -130,7 +130,7 @@ class HandingListener final : public Listener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
-    const std::vector<std::string>& addresses, const Limits& /*limits*/, Connections& connections,
+    const std::vector<std::string>& addresses, Connections& connections,
     const MakeCredentials& make_credentials, grpc::ServerBuilder& builder) {
   using Acceptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   auto listener = std::make_unique<HandingListener>(

@@ -42,11 +42,12 @@ class GrpcListener final : public Listener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
-    const std::vector<std::string>& addresses, const Limits& limits, Connections&,
+    const std::vector<std::string>& addresses, Connections& connections,
     const MakeCredentials& make_credentials, grpc::ServerBuilder& builder) {
   // A port that another process uses is refused, not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(kMaxConnectionsArgument, static_cast<int>(limits.max_connections));
+  builder.AddChannelArgument(kMaxConnectionsArgument,
+                             static_cast<int>(connections.max_connections()));
   return std::make_unique<GrpcListener>(addresses, make_credentials, builder);
 }
 

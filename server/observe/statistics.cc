@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/operators/operator_list.h"
+
 namespace opmill {
 namespace {
 

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
 #include "server/observe/histogram.h"
 
 namespace opmill {

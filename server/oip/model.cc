@@ -10,6 +10,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/descriptor/attribute_text.h"
+#include "kernels/operators/operator_list.h"
 #include "server/oip/data_types.h"
 
 namespace opmill::oip {
@@ -31,7 +32,7 @@ DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
   return types.Contains(DataType::kFloat32) ? DataType::kFloat32 : types.types().front();
 }
 
-// Of an example: FLOAT32 tensors with two dimensions, or as few as the operator takes.
+// Of an example: FLOAT32 tensors with two dimensions, or with as many as the operator needs.
 std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t function) {
   auto model = std::make_shared<Model>();
   model->name = std::string(schema.name);
@@ -49,7 +50,7 @@ std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t functi
     example.attributes[schema.function_attribute] = function;
   }
   const FeatureLevelRow& row = NewestRow(example);
-  const size_t rank = std::max(2u, row.min_rank);
+  const uint32_t rank = std::max(row.min_rank, 2u);
   const std::vector<int64_t> shape(rank, kAnySize);
   for (const TensorSchema& input : schema.inputs) {
     const DataType type = TypeOf(row, input.type);

@@ -21,7 +21,7 @@
 #include "absl/time/clock.h"
 #include "kernels/base/errors.h"
 #if OPMILL_CPU_DEVICE
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "tests/bench/kernel_rows.h"

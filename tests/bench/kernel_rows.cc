@@ -13,6 +13,7 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/softmax/softmax_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"

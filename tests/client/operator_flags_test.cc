@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -25,15 +25,10 @@ enum class StridePattern : uint32_t {
 };
 inline constexpr uint32_t kStridePatternCount = 7;
 
-// kShort covers a quarter of the functions, different ones for every type: for Microsoft's
-// compiler, which takes 0.4 s for a kernel.
-enum class Table : uint32_t { kShort, kFull };
-
 // Covers every operator and function that supports `type`, every axis pattern, and every length
 // around a boundary in planners and kernels. Strides, values, directions, index types and plan
 // options vary so that every pair of them occurs. `own` are the device's own plan options.
-std::vector<ConformanceCase> SystematicCases(DataType type, const PlanOptions& own,
-                                             Table table = Table::kFull);
+std::vector<ConformanceCase> SystematicCases(DataType type, const PlanOptions& own);
 
 // A random case of any operator and shape.
 ConformanceCase RandomCase(uint64_t seed, const PlanOptions& own);

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
@@ -20,32 +19,18 @@
 
 namespace opmill {
 
-// Chooses few of many cases.
-class KernelCover {
- public:
-  // Together they have every pair of macro values that a kernel has (MacroPairs).
-  KernelCover() = default;
-  // Together they use every kernel. Of the cases that add none, those with the numbers `first`,
-  // `first` + `share` and so on are chosen too. `first` is smaller than `share`.
-  KernelCover(uint64_t share, uint64_t first) : share_(share), turn_(share - first) {}
-
-  bool Chooses(const OperatorPlan& plan);
-
- private:
-  uint64_t share_ = 0;
-  uint64_t turn_ = 0;
-  absl::flat_hash_set<KernelPermutation> kernels_;
-  absl::flat_hash_set<std::string> pairs_;
-};
-
 // A mismatch is a GoogleTest failure that names the line to reproduce it. After kMostFailures,
 // further cases are only counted as skipped.
 class ConformanceRunner {
  public:
   static constexpr uint64_t kMostFailures = 10;
 
-  // With a cover, only the cases that it chooses are run. It must outlive the runner.
-  explicit ConformanceRunner(Device& device, KernelCover* cover = nullptr);
+  // Compiles the plan of a descriptor for a device, or the descriptor for one that has no plans.
+  using CompilePlan = absl::StatusOr<std::shared_ptr<const CompiledProgram>> (*)(
+      Device& device, const OperatorDesc& desc, OperatorPlan plan);
+
+  // Without `compile`, the device makes the plans, as usual.
+  explicit ConformanceRunner(Device& device, CompilePlan compile = nullptr);
 
   // Starts the case; waits for the oldest one if enough are in progress.
   void Run(const ConformanceCase& c) { RunTogether({c}); }
@@ -88,7 +73,7 @@ class ConformanceRunner {
   static inline uint64_t cases_in_all_ = 0;
 
   Device& device_;
-  KernelCover* const cover_;
+  const CompilePlan compile_;
   const DeviceCounters before_;
   const absl::Time began_;
   std::deque<std::unique_ptr<Started>> started_;

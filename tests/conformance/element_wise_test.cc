@@ -22,8 +22,10 @@
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/element_wise_verdict.h"
 #include "tests/conformance/values.h"
+#include "tests/support/programs.h"
 #include "tests/support/tensors.h"
 #include "tests/support/test_devices.h"
 

@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/operators/elementwise/element_wise.h"
+#include "kernels/operators/operator_reference.h"
 #include "kernels/reference/element_access.h"
-#include "kernels/reference/reference_operators.h"
 
 namespace opmill {
 namespace {

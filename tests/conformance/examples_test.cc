@@ -11,6 +11,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "tests/support/programs.h"
 #include "tests/support/tensors.h"
 #include "tests/support/test_devices.h"
 

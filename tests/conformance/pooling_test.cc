@@ -11,6 +11,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/operator_plan.h"
 #include "kernels/operators/window/pooling_desc.h"
 #include "tests/conformance/reference_run.h"
 #include "tests/support/tensors.h"

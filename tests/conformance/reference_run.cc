@@ -12,7 +12,8 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/operator_plan.h"
+#include "kernels/operators/operator_reference.h"
 
 namespace opmill {
 namespace {

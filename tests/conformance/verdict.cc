@@ -16,7 +16,9 @@
 #include "kernels/base/half.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_reference.h"
 #include "kernels/operators/elementwise/element_wise.h"
+#include "kernels/operators/operator_reference.h"
 #include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/reduction/reduction_reference.h"
 #include "tests/conformance/element_wise_verdict.h"
 #include "tests/support/tensors.h"
 

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/reduction/reduction_reference.h"
 #include "tests/conformance/conformance_case.h"
 
 namespace opmill {

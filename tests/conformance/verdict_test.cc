@@ -12,14 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_plan.h"
+#include "kernels/operators/operator_reference.h"
 #include "kernels/operators/reduction/reduction_desc.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/reduction/reduction_reference.h"
+#include "tests/conformance/case_cover.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_case.h"
-#include "tests/conformance/conformance_runner.h"
 #include "tests/support/macro_pairs.h"
 #include "tests/support/tensors.h"
 
@@ -96,45 +99,38 @@ TEST_F(SystematicTable, HasMoreThanTwentyThousandCasesEachOnce) {
   EXPECT_EQ(lines.size(), cases().size());
 }
 
-TEST_F(SystematicTable, HasCoversOfFewCases) {
-  std::set<std::string> kernels, covered, pairs, covered_pairs;
-  KernelCover cover(1'000'000, 999'999), cover_of_pairs;
-  size_t chosen = 0, chosen_of_pairs = 0;
-  for (const ConformanceCase& c : cases()) {
-    const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
-    ASSERT_TRUE(plan.ok()) << plan.status() << " " << ToLine(c);
-    const bool is_chosen = cover.Chooses(*plan);
-    const bool is_chosen_for_pairs = cover_of_pairs.Chooses(*plan);
-    chosen += is_chosen;
-    chosen_of_pairs += is_chosen_for_pairs;
-    for (const KernelPermutation& kernel : plan->kernels) {
-      std::string name = absl::StrCat(kernel.shader, " ", kernel.entry);
-      for (const ShaderMacro& m : kernel.macros) absl::StrAppend(&name, " ", m.name, "=", m.value);
-      kernels.insert(name);
-      if (is_chosen) covered.insert(name);
-      for (const std::string& pair : MacroPairs(kernel)) {
-        pairs.insert(pair);
-        if (is_chosen_for_pairs) covered_pairs.insert(pair);
+TEST(CaseCover, HasEveryPairAndEveryEntryPointOfAKindInFewCases) {
+  std::vector<CaseSet> sets = SystematicSets("Software", PlanOptions());
+  sets.push_back({"again", "Software", sets[0].cases});
+  sets.push_back({"whole", "Software", {sets[1].cases[0], sets[1].cases[1]}, /*is_whole=*/true});
+  const CaseCover cover(sets);
+  absl::flat_hash_set<KernelPermutation> kernels, covered;
+  std::set<std::string> features, covered_features;
+  size_t cases = 0, chosen = 0;
+  for (size_t s = 0; s < sets.size(); ++s) {
+    for (size_t i = 0; i < sets[s].cases.size(); ++i) {
+      const ConformanceCase& c = sets[s].cases[i];
+      const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
+      ASSERT_TRUE(plan.ok()) << plan.status() << " " << ToLine(c);
+      const bool is_chosen = cover.Chooses(s, i);
+      ++cases;
+      chosen += is_chosen;
+      for (const KernelPermutation& kernel : plan->kernels) {
+        std::vector<std::string> added = MacroPairs(kernel);
+        added.push_back(absl::StrCat(sets[s].kind, ": ", kernel.shader, " ", kernel.entry));
+        features.insert(added.begin(), added.end());
+        kernels.insert(kernel);
+        if (!is_chosen) continue;
+        covered_features.insert(added.begin(), added.end());
+        covered.insert(kernel);
       }
     }
   }
-  EXPECT_EQ(covered, kernels);
-  EXPECT_LE(chosen, kernels.size());
-  EXPECT_LT(chosen, cases().size() / 10);
-  EXPECT_EQ(covered_pairs, pairs);
-  EXPECT_LT(chosen_of_pairs, chosen / 2);
-}
-
-TEST(KernelCover, SharesTheOtherCasesAmongSlices) {
-  OperatorPlan plan;
-  plan.kernels = {{.shader = "reduce", .entry = "Reduce"}};
-  std::string chosen;
-  for (uint64_t first = 0; first < 3; ++first) {
-    KernelCover cover(3, first);
-    for (int i = 0; i < 7; ++i) chosen += cover.Chooses(plan) ? 'x' : '.';
-    chosen += ' ';
-  }
-  EXPECT_EQ(chosen, "xx..x.. x.x..x. x..x..x ");
+  EXPECT_EQ(covered_features, features);
+  EXPECT_EQ(cover.kernels(), covered);
+  EXPECT_LT(covered.size(), kernels.size() / 3);
+  EXPECT_LT(chosen, cases / 50);
+  EXPECT_TRUE(cover.Chooses(sets.size() - 1, 0) && cover.Chooses(sets.size() - 1, 1));
 }
 
 TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides) {

@@ -7,6 +7,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
+#include "tests/support/programs.h"
 #include "tests/support/tensors.h"
 #include "tests/support/test_devices.h"
 

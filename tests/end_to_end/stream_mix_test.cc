@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "kernels/descriptor/tensor.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/operator_reference.h"
 #include "server/api/request_decoder.h"
 #include "tests/conformance/random.h"
 #include "tests/conformance/values.h"

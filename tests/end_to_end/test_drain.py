@@ -94,7 +94,7 @@ class Drain(unittest.TestCase):
         status = server.wait(10)
         seconds = time.monotonic() - started
         self.assertEqual(status, 1)
-        self.assertTrue(0.5 <= seconds < 5, seconds)
+        self.assertTrue(0.5 <= seconds < 20, seconds)
 
     def test_a_second_signal_aborts_it(self):
         server, _, stream = self.hanging_upload("--drain_timeout=60s")
@@ -103,8 +103,8 @@ class Drain(unittest.TestCase):
         started = time.monotonic()
         server.signal(signal.SIGTERM)
         self.expect_unavailable(stream)
-        self.assertEqual(server.wait(10), 1)
-        self.assertLess(time.monotonic() - started, 5)
+        self.assertEqual(server.wait(30), 1)
+        self.assertLess(time.monotonic() - started, 20)
         self.assertRegex(server.lines("stopped")[0]["error"],
                          r"^A second signal ended \d+ executions that were under way\.$")
 

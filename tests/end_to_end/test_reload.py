@@ -49,16 +49,19 @@ class Reload(unittest.TestCase):
         server = self.serve_tokens()
         channel = self.enterContext(api.connect(server.address))
         ask(channel, ALICE)
-        self.tokens.write_text(f"bob {BOB}\n", encoding="utf-8")
-        seconds = self.reload(server, "reloaded", 1)
-        self.assertLess(seconds, 0.7)  # watching the file would take at least a second
+        seconds = []
+        for count, tokens in enumerate((f"bob {BOB}", f"alice {ALICE}", f"bob {BOB}"), 1):
+            self.tokens.write_text(f"{tokens}\n", encoding="utf-8")
+            seconds.append(self.reload(server, "reloaded", count))
+        # Watching the file would take at least a second. The best counts: tests share their machine.
+        self.assertLess(min(seconds), 0.7)
         ask(channel, BOB)
         with self.assertRaises(grpc.RpcError) as raised:
             ask(channel, ALICE)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
         time.sleep(3)  # the watcher does not read them again
-        self.assertEqual([line["what"] for line in server.lines("reloaded")], ["tokens"])
-        self.assertEqual([line["code"] for line in server.lines("reload")], ["OK"])
+        self.assertEqual([line["what"] for line in server.lines("reloaded")], ["tokens"] * 3)
+        self.assertEqual([line["code"] for line in server.lines("reload")], ["OK"] * 3)
 
     def test_reports_unusable_files_and_keeps_the_old_ones(self):
         server = self.serve_tokens()

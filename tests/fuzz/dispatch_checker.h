@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/base/rounding.h"
+#include "kernels/descriptor/operator_desc.h"
 #include "kernels/plan/plan.h"
 
 namespace opmill {
@@ -159,6 +160,11 @@ std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& vali
                                                         const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakePoolingChecker(const OperatorPlan& plan,
                                                     const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakeMatrixChecker(const OperatorPlan& plan,
+                                                   const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakeMoveChecker(const OperatorDesc& validated,
+                                                 const OperatorPlan& plan,
+                                                 const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const Dispatch& dispatch,
                                                  uint32_t k);
 

@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "cases.pb.h"
 #include "kernels/engine/operator_cache.h"
-#include "kernels/reference/reference_device.h"
+#include "kernels/reference/device/reference_device.h"
 #include "server/api/execute_stream_call.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"

@@ -1,7 +1,7 @@
 #include "tests/fuzz/stream_model.h"
 
 #include "google/rpc/error_details.pb.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/operator_reference.h"
 #include "server/api/request_decoder.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/field_path.h"

@@ -19,6 +19,8 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_list.h"
+#include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/conformance/random.h"
@@ -370,7 +372,8 @@ static std::string ComputationOf(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.rfind("\n  }\n") - begin);
 }
 
-std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels) {
+std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels,
+                                          const std::vector<KernelPermutation>& given) {
   std::set<std::string> covered;
   const auto uncovered = [&covered](const KernelPermutation& kernel) {
     std::vector<std::string> pairs = MacroPairs(kernel);
@@ -380,6 +383,10 @@ std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& 
     if (!computation.empty() && !covered.contains(computation)) pairs.resize(16, computation);
     return pairs;
   };
+  for (const KernelPermutation& kernel : given) {
+    const std::vector<std::string> pairs = uncovered(kernel);
+    covered.insert(pairs.begin(), pairs.end());
+  }
   std::vector<KernelPermutation> chosen;
   // Kernels that cover much come first.
   for (size_t least = 16; least > 0; least /= 2) {

@@ -24,9 +24,10 @@ struct KernelList {
 // operators except element_wise_add, each in each of its types, packed and with strides.
 KernelList ListKernels();
 
-// A small subset in which every value of a macro occurs with every value of each other macro, for
-// each entry point, and every computation of a generated text.
-std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels);
+// A small subset in which, with the given ones, every value of a macro occurs with every value of
+// each other macro, for each entry point, and every computation of a generated text.
+std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& kernels,
+                                          const std::vector<KernelPermutation>& given = {});
 
 }  // namespace opmill
 

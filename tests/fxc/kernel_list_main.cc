@@ -1,8 +1,8 @@
 // Connects the engine with a shader compiler that runs elsewhere.
 //
 //   kernel_list write FOLDER [all]    kernels.txt, one line per kernel, and their sources without
-//                                     includes: a sample that covers every pair of macro values
-//                                     and the conformance test's table, or all kernels
+//                                     includes: those of the conformance table's cover and others
+//                                     until every pair of macro values is covered, or all kernels
 //   kernel_list cache FOLDER KEPT CACHE
 //                                     stores the bytecode in KEPT that FOLDER/compiled.* name as
 //                                     a shader cache of this machine's engine, which then
@@ -28,7 +28,8 @@
 #include "kernels/d3d12/shader/d3d_compiler.h"
 #include "kernels/d3d12/shader/embedded_shaders.h"
 #include "kernels/d3d12/shader/shader_library.h"
-#include "tests/conformance/case_generator.h"
+#include "kernels/operators/operator_plan.h"
+#include "tests/conformance/case_cover.h"
 #include "tests/fxc/kernel_list.h"
 
 namespace opmill {
@@ -45,28 +46,24 @@ absl::Status Write(const fs::path& path, const std::string& text) {
 }
 
 // The kernels of `conformance_test --shader_cache`.
-void AddConformanceTable(std::map<std::string, KernelPermutation>& kernels) {
+std::vector<KernelPermutation> ConformanceKernels() {
   const PlanOptions own = PlanOptionsFor(SizeOf(DeviceKind::kSoftware, 0, 0));
-  for (const DataType type : kAllDataTypes) {
-    for (const ConformanceCase& c : SystematicCases(type, own, Table::kShort)) {
-      const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
-      if (!plan.ok()) continue;  // the conformance test reports it
-      for (const KernelPermutation& kernel : plan->kernels) {
-        kernels.try_emplace(ToLine(kernel), kernel);
-      }
-    }
-  }
+  const CaseCover cover(SystematicSets("Software", own));
+  return {cover.kernels().begin(), cover.kernels().end()};
 }
 
 absl::Status WriteList(const fs::path& folder, bool all) {
   const auto began = std::chrono::steady_clock::now();
   const KernelList list = ListKernels();
   std::map<std::string, KernelPermutation> kernels;
-  for (const KernelPermutation& kernel : all ? list.kernels : CoverPairs(list.kernels)) {
+  for (const KernelPermutation& kernel : ConformanceKernels()) {
     kernels.try_emplace(ToLine(kernel), kernel);
   }
-  const size_t covering = kernels.size();
-  AddConformanceTable(kernels);
+  const size_t of_conformance = kernels.size();
+  for (const KernelPermutation& kernel :
+       all ? list.kernels : CoverPairs(list.kernels, ConformanceKernels())) {
+    kernels.try_emplace(ToLine(kernel), kernel);
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
 
   ShaderSources sources;
@@ -90,10 +87,10 @@ absl::Status WriteList(const fs::path& folder, bool all) {
     std::cout << absl::StrFormat("%6d  %s.hlsl\n", count, shader);
   }
   std::cout << absl::StrFormat(
-      "%d kernels: %d of the %d that %d plans ask for, and %d more of the conformance table (%.1f "
+      "%d kernels: %d of the conformance table, and %d more of the %d that %d plans ask for (%.1f "
       "s)\n",
-      kernels.size(), covering, list.kernels.size(), list.plans, kernels.size() - covering,
-      seconds.count());
+      kernels.size(), of_conformance, kernels.size() - of_conformance, list.kernels.size(),
+      list.plans, seconds.count());
   return absl::OkStatus();
 }
 
@@ -138,9 +135,8 @@ class CompiledElsewhere : public ShaderCompiler {
 absl::Status FillCache(const fs::path& folder, const fs::path& kept, const std::string& cache) {
   CompiledElsewhere compiler(folder, kept);
   const auto library = ShaderLibrary::Create({.cache_directory = cache}, compiler);
-  std::map<std::string, KernelPermutation> kernels;
-  AddConformanceTable(kernels);
-  for (const auto& [line, kernel] : kernels) RETURN_IF_ERROR(library->Get(kernel).status());
+  const std::vector<KernelPermutation> kernels = ConformanceKernels();
+  for (const KernelPermutation& kernel : kernels) RETURN_IF_ERROR(library->Get(kernel).status());
   if (library->counters().disk.failed_writes > 0) {
     return absl::UnknownError(absl::StrCat(cache, " cannot be written."));
   }

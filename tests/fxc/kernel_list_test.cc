@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/d3d12/d3d12_device.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/case_generator.h"
 
 namespace opmill {

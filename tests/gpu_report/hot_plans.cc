@@ -11,6 +11,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/operators/window/pooling_desc.h"

@@ -1,4 +1,4 @@
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 
 #include <algorithm>
 #include <atomic>
@@ -24,10 +24,11 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan.h"
+#include "kernels/reference/device/reference_device.h"
 #include "tests/conformance/case_generator.h"
 #include "tests/conformance/conformance_runner.h"
 #include "tests/conformance/values.h"
-#include "tests/support/test_devices.h"
+#include "tests/support/programs.h"
 
 namespace opmill {
 namespace {
@@ -261,9 +262,8 @@ TEST(CpuDevice, MergesTheTopKOfLongSequences) {
       const TopKDesc desc = {.input = input, .axis = 0, .k = k};
       const auto got = RunOperator(*device, desc, bytes);
       ASSERT_TRUE(got.ok()) << got.status();
-      const auto reference = OpenTestDevice("Reference");
-      ASSERT_TRUE(reference.ok()) << reference.status();
-      EXPECT_EQ(*got, *RunOperator(**reference, desc, bytes)) << ToString(type) << " " << k;
+      const auto reference = CreateReferenceDevice();
+      EXPECT_EQ(*got, *RunOperator(*reference, desc, bytes)) << ToString(type) << " " << k;
     }
   }
 }
@@ -280,9 +280,8 @@ void ExpectTheReferencesBytes(Device& device, const OperatorDesc& desc, ValuePat
     std::memset(output.bytes().data(), 0xA5, output.bytes().size());
   }
   ASSERT_TRUE(device.RunAndWait(prepared.compiled, prepared.bindings).ok());
-  const auto reference = OpenTestDevice("Reference");
-  ASSERT_TRUE(reference.ok()) << reference.status();
-  const auto expected = RunOperator(**reference, desc, bytes);
+  const auto reference = CreateReferenceDevice();
+  const auto expected = RunOperator(*reference, desc, bytes);
   ASSERT_TRUE(expected.ok()) << expected.status();
   for (size_t i = 0; i < expected->size(); ++i) {
     const std::byte* got = prepared.bindings.outputs[i].bytes().data();

@@ -6,8 +6,9 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
+#include "kernels/operators/operator_plan.h"
+#include "kernels/operators/operator_reference.h"
 #include "kernels/plan/plan.h"
-#include "kernels/reference/reference_operators.h"
 #include "shaders/cumulative_summation_constants.h"
 #include "tests/support/tensors.h"
 

@@ -12,13 +12,14 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/reference/device/reference_device.h"
 #include "tests/conformance/values.h"
-#include "tests/support/test_devices.h"
+#include "tests/support/programs.h"
 
 namespace opmill {
 namespace {
@@ -218,12 +219,11 @@ TEST_F(IncrementalRunTest, RefusesAnOperatorThatNeedsItsWholeInput) {
 }
 
 TEST_F(IncrementalRunTest, OtherDevicesHaveNone) {
-  const auto reference = OpenTestDevice("Reference");
-  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto reference = CreateReferenceDevice();
   const OperatorDesc desc = *Validate(
       ReduceDesc{.function = ReduceFunction::kSum, .input = Float32({64, 1024}), .axes = {1}});
-  EXPECT_EQ(BytesFor(desc, **reference), 0u);
-  EXPECT_EQ((*reference)->BeginIncremental(*(*reference)->Compile(desc), {}).status(),
+  EXPECT_EQ(BytesFor(desc, *reference), 0u);
+  EXPECT_EQ(reference->BeginIncremental(*reference->Compile(desc), {}).status(),
             absl::UnimplementedError("The device has no incremental runs."));
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/plan/iteration_space.h"
+#include "kernels/dims/iteration_space.h"
 
 #include <set>
 

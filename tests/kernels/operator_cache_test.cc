@@ -11,10 +11,10 @@
 #include "gtest/gtest.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/program_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_cost.h"
-#include "kernels/plan/program_plan.h"
 
 namespace opmill {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/operator_plan.h"
 
 namespace opmill {
 

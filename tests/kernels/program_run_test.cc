@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #if OPMILL_CPU_DEVICE
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
@@ -21,10 +21,11 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_plan.h"
+#include "kernels/operators/program_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "kernels/plan/program_plan.h"
-#include "kernels/reference/reference_device.h"
+#include "kernels/reference/device/reference_device.h"
 #include "tests/kernels/random_program.h"
 #include "tests/support/programs.h"
 #include "tests/support/test_devices.h"

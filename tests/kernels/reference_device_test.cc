@@ -1,4 +1,4 @@
-#include "kernels/reference/reference_device.h"
+#include "kernels/reference/device/reference_device.h"
 
 #include <algorithm>
 #include <atomic>

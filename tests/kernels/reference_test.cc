@@ -11,9 +11,10 @@
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_reference.h"
 #include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/reduction/reduction_reference.h"
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "kernels/reference/reference_operators.h"
 #include "tests/support/tensors.h"
 
 namespace opmill {

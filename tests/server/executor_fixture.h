@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/engine/operator_cache.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/execution/executor.h"
 #include "server/observe/log.h"

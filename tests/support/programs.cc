@@ -9,6 +9,38 @@
 
 namespace opmill {
 
+absl::StatusOr<std::vector<TensorBytes>> RunOperator(Device& device, const OperatorDesc& desc,
+                                                     const TensorBytes& input, FeatureLevel level) {
+  ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
+  return RunValidated(device, validated, {input});
+}
+
+absl::StatusOr<std::vector<TensorBytes>> RunValidated(Device& device, const OperatorDesc& validated,
+                                                      const std::vector<TensorBytes>& inputs,
+                                                      absl::Duration* executed) {
+  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
+  Bindings bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
+                     device.Allocate(RequiredBytes(validated.inputs[i]), Residency::kUpload));
+    std::memcpy(bindings.inputs[i].bytes().data(), inputs[i].data(),
+                bindings.inputs[i].bytes().size());
+  }
+  for (const TensorDesc& output : OutputsOf(validated)) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
+                     device.Allocate(RequiredBytes(output), Residency::kReadback));
+    bindings.outputs.push_back(std::move(buffer));
+  }
+  ASSIGN_OR_RETURN(const RunStatistics statistics,
+                   device.RunAndWait(std::move(compiled), bindings));
+  if (executed != nullptr) *executed = statistics.executed;
+  std::vector<TensorBytes> outputs;
+  for (const Range& range : bindings.outputs) {
+    outputs.emplace_back(range.bytes().begin(), range.bytes().end());
+  }
+  return outputs;
+}
+
 std::vector<uint32_t> ProgramBuilder::Add(const OperatorDesc& desc,
                                           std::vector<ProgramView> inputs) {
   OperatorDesc validated = Validate(desc).value();

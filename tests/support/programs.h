@@ -1,4 +1,4 @@
-// Builds programs for tests, and runs them as a whole and node by node.
+// Runs operators, and builds programs and runs them as a whole and node by node.
 #ifndef OPMILL_TESTS_SUPPORT_PROGRAMS_H_
 #define OPMILL_TESTS_SUPPORT_PROGRAMS_H_
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/descriptor/feature_levels.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 #include "kernels/program/program.h"
@@ -14,6 +15,16 @@
 namespace opmill {
 
 using TensorBytes = std::vector<std::byte>;
+
+// Validates, compiles and runs. `input` must have at least the bytes that its tensor requires.
+// Returns the bytes of each output, each RequiredBytes long.
+absl::StatusOr<std::vector<TensorBytes>> RunOperator(Device& device, const OperatorDesc& desc,
+                                                     const TensorBytes& input,
+                                                     FeatureLevel level = kNewestFeatureLevel);
+// The same for a validated descriptor of any number of inputs. Sets the time of the run.
+absl::StatusOr<std::vector<TensorBytes>> RunValidated(Device& device, const OperatorDesc& validated,
+                                                      const std::vector<TensorBytes>& inputs,
+                                                      absl::Duration* executed = nullptr);
 
 class ProgramBuilder {
  public:

@@ -8,15 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/base/errors.h"
 #if OPMILL_CPU_DEVICE
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/device/cpu_device.h"
 #endif
 #include "kernels/d3d12/adapter/adapters.h"
 #include "kernels/d3d12/d3d12_device.h"
-#include "kernels/descriptor/validate.h"
-#include "kernels/plan/plan.h"
-#include "kernels/reference/reference_device.h"
+#include "kernels/reference/device/reference_device.h"
 
 namespace opmill {
 namespace {
@@ -99,40 +96,6 @@ void DeviceTest::SetUp() {
   }
   if (RequiresDevices()) FAIL() << device.status();
   GTEST_SKIP() << device.status();
-}
-
-absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(Device& device,
-                                                                const OperatorDesc& desc,
-                                                                const std::vector<std::byte>& input,
-                                                                FeatureLevel level) {
-  ASSIGN_OR_RETURN(const OperatorDesc validated, Validate(desc, level));
-  return RunValidated(device, validated, {input});
-}
-
-absl::StatusOr<std::vector<std::vector<std::byte>>> RunValidated(
-    Device& device, const OperatorDesc& validated,
-    const std::vector<std::vector<std::byte>>& inputs, absl::Duration* executed) {
-  ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
-  Bindings bindings;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),
-                     device.Allocate(RequiredBytes(validated.inputs[i]), Residency::kUpload));
-    std::memcpy(bindings.inputs[i].bytes().data(), inputs[i].data(),
-                bindings.inputs[i].bytes().size());
-  }
-  for (const TensorDesc& output : OutputsOf(validated)) {
-    ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer,
-                     device.Allocate(RequiredBytes(output), Residency::kReadback));
-    bindings.outputs.push_back(std::move(buffer));
-  }
-  ASSIGN_OR_RETURN(const RunStatistics statistics,
-                   device.RunAndWait(std::move(compiled), bindings));
-  if (executed != nullptr) *executed = statistics.executed;
-  std::vector<std::vector<std::byte>> outputs;
-  for (const Range& buffer : bindings.outputs) {
-    outputs.emplace_back(buffer.bytes().begin(), buffer.bytes().end());
-  }
-  return outputs;
 }
 
 }  // namespace opmill

@@ -1,14 +1,12 @@
-// The devices that tests run on, by name, and a helper that runs one operator.
+// The devices that tests run on, by name.
 #ifndef OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_
 #define OPMILL_TESTS_SUPPORT_TEST_DEVICES_H_
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
-#include "kernels/descriptor/feature_levels.h"
 #include "kernels/engine/device.h"
 
 namespace opmill {
@@ -37,16 +35,6 @@ class DeviceTest : public ::testing::TestWithParam<std::string> {
  private:
   Device* device_ = nullptr;
 };
-
-// Validates, compiles and runs. `input` must have at least the bytes that its tensor requires.
-// Returns the bytes of each output, each RequiredBytes long.
-absl::StatusOr<std::vector<std::vector<std::byte>>> RunOperator(
-    Device& device, const OperatorDesc& desc, const std::vector<std::byte>& input,
-    FeatureLevel level = kNewestFeatureLevel);
-// The same for a validated descriptor of any number of inputs. Sets the time of the run.
-absl::StatusOr<std::vector<std::vector<std::byte>>> RunValidated(
-    Device& device, const OperatorDesc& validated,
-    const std::vector<std::vector<std::byte>>& inputs, absl::Duration* executed = nullptr);
 
 }  // namespace opmill
 

@@ -40,6 +40,8 @@ export VK_LAYER_SETTINGS_PATH
 # of them a dispatch uses.
 export VKD3D_CONFIG=virtual_heaps
 
+# All cases of these tests, compiled without optimization.
+export OPMILL_CONFORMANCE=full GALLIVM_PERF=nopt
 export VK_INSTANCE_LAYERS=$layer
 messages=$(validated log.txt "$@")
 tail -n 1 "$logs/log.txt"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
 #include "kernels/cpu/strided_walk.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"

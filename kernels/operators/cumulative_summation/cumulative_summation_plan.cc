@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/operators/reduction/reduction_walk.h"
+#include "kernels/plan/fold.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/cumulative_summation_constants.h"
 

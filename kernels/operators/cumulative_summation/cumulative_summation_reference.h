@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/reference/reference_operators.h"
+#include "kernels/operators/reduction/reduction_reference.h"
 
 namespace opmill {
 

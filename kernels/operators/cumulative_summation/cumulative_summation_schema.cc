@@ -1,5 +1,6 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

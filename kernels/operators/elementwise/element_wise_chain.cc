@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/half.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -10,9 +10,9 @@
 #include "kernels/base/rounding.h"
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
+#include "kernels/dims/elementwise_space.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/elementwise/element_wise_kernels.h"
-#include "kernels/operators/elementwise/elementwise_space.h"
 
 namespace opmill {
 namespace {

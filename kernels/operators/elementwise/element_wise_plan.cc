@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/dims/elementwise_space.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/elementwise/element_wise_text.h"
-#include "kernels/operators/elementwise/elementwise_space.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/elementwise_constants.h"
 

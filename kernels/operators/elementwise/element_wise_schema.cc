@@ -7,6 +7,7 @@
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/elementwise/element_wise_support.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "kernels/dims/elementwise_space.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
-#include "kernels/operators/elementwise/elementwise_space.h"
 
 namespace opmill {
 

@@ -8,6 +8,7 @@
 
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -1,6 +1,6 @@
 // hardmax: finds the first maximum of every result, and writes the output.
 #include "kernels/operators/hardmax/hardmax_desc.h"
-#include "kernels/operators/reduction/reduction_walk.h"
+#include "kernels/operators/reduction/reduction_plan.h"
 #include "kernels/plan/tuning.h"
 #include "shaders/hardmax_constants.h"
 

@@ -2,6 +2,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "kernels/operators/normalization/normalization_desc.h"
 #include "kernels/operators/window/pooling_desc.h"
-#include "kernels/program/lowering.h"
+#include "kernels/operators/lowering.h"
 
 namespace opmill {
 namespace {

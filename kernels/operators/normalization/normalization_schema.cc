@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/operators/normalization/normalization_desc.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {

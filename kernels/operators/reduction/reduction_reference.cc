@@ -1,3 +1,5 @@
+#include "kernels/operators/reduction/reduction_reference.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/operators/reduction/arg_reference.h"
 #include "kernels/reference/compensated_sum.h"
-#include "kernels/reference/reference_operators.h"
 
 namespace opmill {
 namespace {

@@ -1,4 +1,5 @@
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 
 namespace opmill {

@@ -1,4 +1,5 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/softmax/softmax_desc.h"
 
 namespace opmill {

@@ -3,8 +3,8 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/operators/reduction/reduction_walk.h"
-#include "kernels/operators/top_k/top_k_slice.h"
+#include "kernels/operators/top_k/top_k_planner.h"
+#include "kernels/plan/fold.h"
 
 namespace opmill {
 namespace top_k {
@@ -147,7 +147,7 @@ absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
     if (builder.full()) break;
     // Slices with scratch run one after another, so they may share it.
     const uint64_t mark = builder.Mark();
-    top_k::Slice(builder, desc, choice, slice).Plan();
+    top_k::Planner(builder, desc, choice, slice).Plan();
     if (builder.Mark() != mark) builder.NextPass();
     builder.Release(mark);
   }

@@ -1,6 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 
 namespace opmill {

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/window/pooling_desc.h"
 
 namespace opmill {

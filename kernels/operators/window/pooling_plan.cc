@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/operators/reduction/reduction_walk.h"
 #include "kernels/operators/window/pooling_desc.h"
+#include "kernels/plan/fold.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/pooling_constants.h"
 

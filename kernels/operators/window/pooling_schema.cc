@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/window/pooling_desc.h"
 
 namespace opmill {

@@ -1,0 +1,56 @@
+// A program as phases of tasks: those of its operators, one operator after the other. Lowered
+// operators are replaced by theirs, or computed slice by slice.
+#ifndef OPMILL_KERNELS_CPU_DEVICE_CPU_PLAN_H_
+#define OPMILL_KERNELS_CPU_DEVICE_CPU_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/cpu_program.h"
+#include "kernels/engine/buffers.h"
+#include "kernels/program/placement.h"
+#include "kernels/program/program.h"
+
+namespace opmill {
+
+struct CpuNode {
+  std::unique_ptr<const CpuProgram> work;
+  std::vector<ValuePlace> inputs;
+  std::vector<ValuePlace> outputs;
+  uint64_t scratch_offset = 0;  // in the arena
+};
+
+struct CpuPhase {
+  size_t node = 0;
+  size_t phase = 0;  // of the node
+  uint64_t tasks = 0;
+};
+
+struct CpuPlan {
+  std::vector<CpuNode> nodes;
+  std::vector<CpuPhase> phases;
+  std::vector<uint64_t> input_bytes;
+  std::vector<uint64_t> output_bytes;
+  std::vector<std::shared_ptr<const ConstantData>> constants;
+  uint64_t arena_bytes = 0;
+};
+
+CpuPlan MakeCpuPlan(const Program& program);  // a validated one
+
+// What the plan takes in addition to its tensors if `threads` threads compute its tasks.
+uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
+uint64_t CostBytes(const CpuPlan& plan);
+uint64_t BytesOfConstants(const CpuPlan& plan);
+
+// The buffers of a node of the plan. `bindings` must have passed CheckBindings.
+RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,
+                     std::byte* arena);
+
+// Computes the whole plan on this thread. `buffers` are those of the program, with its arena.
+void RunPlan(const CpuPlan& plan, const RunBuffers& buffers);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_CPU_DEVICE_CPU_PLAN_H_

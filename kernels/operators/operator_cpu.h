@@ -1,0 +1,17 @@
+// The programs of operators for the processor.
+#ifndef OPMILL_KERNELS_OPERATORS_OPERATOR_CPU_H_
+#define OPMILL_KERNELS_OPERATORS_OPERATOR_CPU_H_
+
+#include <memory>
+
+#include "kernels/cpu/cpu_program.h"
+#include "kernels/descriptor/operator_desc.h"
+
+namespace opmill {
+
+// Not of a lowered operator.
+std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_OPERATOR_CPU_H_

@@ -1,0 +1,376 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/move_kernels.h"
+#include "kernels/cpu/strided_walk.h"
+#include "kernels/cpu/task_memory.h"
+#include "kernels/operators/reduction/fold_kernels.h"
+#include "kernels/operators/reduction/fold_program.h"
+#include "kernels/operators/reduction/fold_steps.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kLeastTaskBytes = uint64_t{256} << 10;
+constexpr uint64_t kMostTaskBytes = uint64_t{4} << 20;
+constexpr uint64_t kMostGatheredTaskBytes = uint64_t{1} << 20;  // with 4 MiB, a task takes 3 ms
+constexpr uint64_t kTasks = 64;     // enough for many processors, but few partial results
+constexpr uint64_t kRowBatch = 64;  // rows in one call of `columns`
+static_assert(kRowBatch % kRowGroup == 0);
+constexpr uint64_t kHotBytes = 32768;  // of a tile of columns; stay in the L1 cache
+constexpr uint64_t kPackedWidth = 128;
+constexpr uint64_t kShortWidth = 1024;  // the widest tile, if there are few rows
+constexpr uint64_t kPackedRow = 4096;
+constexpr uint64_t kShortRow = 64;  // shorter rows are transposed and folded as columns
+
+FoldKernels KernelsFor(const FoldWork& work) {
+  switch (work.function) {
+    case ReduceFunction::kArgMin:
+    case ReduceFunction::kArgMax:
+      return ArgKernels(work.function, work.type, work.last_wins, work.nan_is_last);
+    case ReduceFunction::kMin:
+    case ReduceFunction::kMax:
+      return ExtremeKernels(work.function, work.type);
+    case ReduceFunction::kLogSumExp:
+      return LogSumExpKernels(work.type);
+    default:
+      return SumKernels(work.function, work.type);
+  }
+}
+
+// Results are divided into tiles (of adjacent results along the last kept dimension, if columns are
+// folded in place), and long reductions into splits. A unit is one split of one tile. A task
+// consists of units of one split.
+class FoldProgram : public CpuProgram {
+ public:
+  explicit FoldProgram(FoldWork work) : work_(std::move(work)), kernels_(KernelsFor(work_)) {
+    element_bytes_ = ElementBytes(work_.type);
+    SortAndMerge(work_.kept);
+    for (WorkDim& dim : work_.reduced) {
+      if (!work_.is_hardmax) dim.output = dim.indices = 0;
+    }
+    if (!GivesIndices(work_.function))
+      std::stable_sort(work_.reduced.begin(), work_.reduced.end(), IsOuter);
+    MergeDims(work_.reduced);
+    results_ = CountOf(work_.kept);
+    count_ = CountOf(work_.reduced);
+    ChooseMode();
+    const uint64_t elements = results_ * count_;
+    const uint64_t most = mode_ == Mode::kPackedRows || mode_ == Mode::kPackedColumns
+                              ? kMostGatheredTaskBytes
+                              : kMostTaskBytes;
+    const uint64_t task =
+        std::clamp(elements * element_bytes_ / kTasks, kLeastTaskBytes, most) / element_bytes_;
+    // A tile of rows has the rows of one task.
+    if (mode_ == Mode::kRows || mode_ == Mode::kPackedRows) {
+      tile_ = std::clamp<uint64_t>(task / count_, 1, std::min<uint64_t>(results_, 1024));
+    }
+    tile_ = std::min(tile_, LineOf(work_.kept));
+    tiles_per_line_ = CeilDiv(LineOf(work_.kept), tile_);
+    tiles_ = results_ / LineOf(work_.kept) * tiles_per_line_;
+    split_ = std::clamp<uint64_t>(task / tile_, std::min(count_, kRowBatch), count_);
+    splits_ = CeilDiv(count_, split_);
+    split_ = CeilDiv(count_, splits_);
+    splits_ = CeilDiv(count_, split_);
+    tiles_per_task_ = std::clamp<uint64_t>(task / (tile_ * split_), 1, tiles_);
+    const uint64_t tasks = CeilDiv(tiles_, tiles_per_task_);
+    phases_.push_back(tasks * splits_);
+    partial_bytes_ = PaddedWidth(tile_) * kernels_.state_bytes;
+    if (splits_ > 1) {
+      phases_.push_back(tasks);
+      scratch_bytes_ = tiles_ * splits_ * partial_bytes_;
+    }
+    fills_outputs_ = !work_.is_hardmax || HasZerosSideBySide();
+    streams_zeros_ = elements * element_bytes_ >= kStreamedBytes;
+    streams_columns_ = work_.is_hardmax && fills_outputs_ && streams_zeros_ && splits_ == 1 &&
+                       mode_ == Mode::kColumns;
+    const uint64_t weight = work_.function == ReduceFunction::kLogSumExp ? 4 : 1;
+    cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight;
+    if (work_.is_hardmax) cost_bytes_ += elements * element_bytes_;
+    if (mode_ != Mode::kRows && mode_ != Mode::kColumns) return;
+    layout_ = LayoutOf(work_, mode_ == Mode::kColumns, tile_, split_);
+    if (!layout_.has_value()) return;
+    step_bytes_ = FoldStepBytes(*layout_);
+    state_bytes_ = FoldStateBytes(*layout_, kernels_);
+  }
+
+  std::unique_ptr<CpuSteps> Steps(const RunBuffers& buffers) const override {
+    return MakeFoldSteps(*layout_, kernels_, buffers.scratch, buffers.outputs[0]);
+  }
+
+  void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
+    const uint64_t split = phase == 0 ? task % splits_ : 0;
+    const uint64_t first = (phase == 0 ? task / splits_ : task) * tiles_per_task_;
+    const uint64_t end = std::min(first + tiles_per_task_, tiles_);
+    TaskMemory::Scope memory;
+    std::byte* own = splits_ == 1 ? memory.Take(partial_bytes_) : nullptr;
+    std::byte* results = memory.Take(tile_ * 8);
+    std::byte* packed = memory.Take(std::max(kPackedWidth * kRowBatch, kPackedRow) * 8);
+    for (uint64_t tile = first; tile < end; ++tile) {
+      const uint64_t line = tile / tiles_per_line_;
+      const uint64_t at = tile % tiles_per_line_ * tile_;
+      const uint64_t width = std::min(tile_, LineOf(work_.kept) - at);
+      const uint64_t result = line * LineOf(work_.kept) + at;
+      const auto partial = [&](uint64_t s) {
+        return splits_ == 1 ? own : buffers.scratch + (tile * splits_ + s) * partial_bytes_;
+      };
+      if (phase == 0) {
+        const uint64_t begin = split * split_;
+        const uint64_t stop = std::min(begin + split_, count_);
+        if (work_.is_hardmax && fills_outputs_ && !streams_columns_) {
+          FillWithZeros(result, width, begin, stop, buffers.outputs[0]);
+        }
+        kernels_.init(partial(split), width, begin);
+        Fold(buffers.inputs[0], result, width, begin, stop, partial(split), packed);
+        if (splits_ > 1) continue;
+      } else {
+        for (uint64_t s = 1; s < splits_; ++s) kernels_.merge(partial(0), partial(s), width);
+      }
+      kernels_.finish(partial(0), width, count_, results);
+      Store(results, result, width, buffers);
+    }
+    if (phase == 0 && work_.is_hardmax) FinishStreams();
+  }
+
+ private:
+  // Rows and columns whose elements are adjacent are read in place. Other layouts are gathered
+  // first: into rows if there are few results, otherwise into columns.
+  enum class Mode { kRows, kColumns, kPackedRows, kPackedColumns };
+
+  void ChooseMode() {
+    const bool rows = !work_.reduced.empty() && work_.reduced.back().input == 1;
+    const bool columns = !work_.kept.empty() && work_.kept.back().input == 1;
+    const uint64_t run = rows ? work_.reduced.back().size : 0;
+    if (rows && (run >= kShortRow || results_ < 16)) {
+      mode_ = Mode::kRows;
+    } else if (columns && work_.kept.back().size >= 16) {
+      mode_ = Mode::kColumns;
+      tile_ = std::min<uint64_t>(kMaxColumnBytes / element_bytes_,
+                                 kHotBytes / kernels_.hot_bytes / kStateStep * kStateStep);
+    } else if (results_ < 16) {
+      mode_ = Mode::kPackedRows;
+    } else {
+      mode_ = Mode::kPackedColumns;
+      const uint64_t width = kPackedWidth * kRowBatch / std::min(count_, kRowBatch);
+      tile_ = std::min(kShortWidth, width / kPackedWidth * kPackedWidth);
+    }
+  }
+
+  // The number of consecutive results that is divided into tiles. No tile crosses such a line.
+  uint64_t LineOf(const std::vector<WorkDim>& kept) const {
+    return mode_ == Mode::kColumns ? kept.back().size : results_;
+  }
+
+  void Fold(const std::byte* input, uint64_t result, uint64_t width, uint64_t begin, uint64_t end,
+            std::byte* states, std::byte* packed) const {
+    switch (mode_) {
+      case Mode::kRows:
+      case Mode::kPackedRows: {
+        Walk kept(work_.kept, result);
+        for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+          FoldRow(input + kept.input() * element_bytes_, begin, end, states, width, i, packed);
+        }
+        break;
+      }
+      case Mode::kColumns:
+        FoldColumns(input + Walk(work_.kept, result).input() * element_bytes_, begin, end, states,
+                    width);
+        break;
+      case Mode::kPackedColumns:
+        FoldPackedColumns(input, result, begin, end, states, width, packed);
+        break;
+    }
+  }
+
+  void FoldRow(const std::byte* input, uint64_t begin, uint64_t end, std::byte* states,
+               uint64_t width, uint64_t at, std::byte* packed) const {
+    if (mode_ == Mode::kRows) {
+      const uint64_t run = work_.reduced.back().size;
+      const uint64_t piece = kRowPieceBytes / element_bytes_;
+      for (uint64_t position = begin; position < end;) {
+        const uint64_t count = std::min({run - position % run, end - position, piece});
+        const uint64_t offset = Walk(work_.reduced, position).input();
+        kernels_.row(input + offset * element_bytes_, count, position, states, width, at);
+        position += count;
+      }
+      return;
+    }
+    Walk reduced(work_.reduced, begin);
+    for (uint64_t position = begin; position < end;) {
+      const uint64_t count = std::min(kPackedRow, end - position);
+      for (uint64_t i = 0; i < count; ++i, reduced.Next()) {
+        CopyElement(packed + i * element_bytes_, input + reduced.input() * element_bytes_,
+                    element_bytes_);
+      }
+      kernels_.row(packed, count, position, states, width, at);
+      position += count;
+    }
+  }
+
+  void FoldColumns(const std::byte* input, uint64_t begin, uint64_t end, std::byte* states,
+                   uint64_t width) const {
+    const void* rows[kRowBatch];
+    Walk reduced(work_.reduced, begin);
+    for (uint64_t position = begin; position < end;) {
+      const uint64_t count = std::min(kRowBatch, end - position);
+      for (uint64_t i = 0; i < count; ++i, reduced.Next()) {
+        rows[i] = input + reduced.input() * element_bytes_;
+      }
+      kernels_.columns(rows, count, position, states, width);
+      position += count;
+    }
+  }
+
+  void FoldPackedColumns(const std::byte* input, uint64_t result, uint64_t begin, uint64_t end,
+                         std::byte* states, uint64_t width, std::byte* packed) const {
+    uint64_t results[kShortWidth];
+    uint64_t offsets[kRowBatch];
+    const void* rows[kRowBatch];
+    InputOffsets(work_.kept, result, {results, width});
+    for (uint64_t r = 0; r < kRowBatch; ++r) rows[r] = packed + r * tile_ * element_bytes_;
+    for (uint64_t position = begin; position < end;) {
+      const uint64_t count = std::min(kRowBatch, end - position);
+      InputOffsets(work_.reduced, position, {offsets, count});
+      Gather(input, packed, {results, width}, {offsets, count}, tile_, element_bytes_);
+      kernels_.columns(rows, count, position, states, width);
+      position += count;
+    }
+  }
+
+  // Whether the outputs of the elements that a unit folds are adjacent too (hardmax).
+  bool HasZerosSideBySide() const {
+    const auto has_unit_step = [](const std::vector<WorkDim>& dims) {
+      return !dims.empty() && dims.back().output == 1;
+    };
+    switch (mode_) {
+      case Mode::kRows:
+        return has_unit_step(work_.reduced);
+      case Mode::kColumns:
+        return has_unit_step(work_.kept);
+      case Mode::kPackedColumns:
+        return work_.reduced.size() == 1 && has_unit_step(work_.reduced) && splits_ == 1 &&
+               work_.kept.size() == 1 && work_.kept[0].output == count_;
+      case Mode::kPackedRows:
+        break;
+    }
+    return false;
+  }
+
+  void FillWithZeros(uint64_t result, uint64_t width, uint64_t begin, uint64_t end,
+                     std::byte* output) const {
+    const auto fill = [&](uint64_t place, uint64_t count) {
+      WriteZeros(output + place * element_bytes_, count * element_bytes_, streams_zeros_);
+    };
+    Walk kept(work_.kept, result);
+    if (mode_ == Mode::kPackedColumns) {
+      fill(kept.output(), width * count_);
+    } else if (mode_ == Mode::kColumns) {
+      Walk reduced(work_.reduced, begin);
+      for (uint64_t i = begin; i < end; ++i, reduced.Next()) {
+        fill(kept.output() + reduced.output(), width);
+      }
+    } else {
+      const uint64_t run = work_.reduced.back().size;
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        for (uint64_t position = begin; position < end;) {
+          const uint64_t count = std::min(run - position % run, end - position);
+          fill(kept.output() + Walk(work_.reduced, position).output(), count);
+          position += count;
+        }
+      }
+    }
+  }
+
+  bool AreSideBySide(uint64_t result, uint64_t width) const {
+    if (work_.kept.empty()) return true;
+    const WorkDim& last = work_.kept.back();
+    return last.output == 1 && result % last.size + width <= last.size;
+  }
+
+  void Store(const std::byte* results, uint64_t result, uint64_t width,
+             const RunBuffers& buffers) const {
+    std::byte* const output = buffers.outputs[0];
+    Walk kept(work_.kept, result);
+    if (work_.is_hardmax) {
+      StoreOnes(reinterpret_cast<const uint32_t*>(results), width, kept, output);
+    } else if (work_.is_top_1) {
+      const uint64_t step = work_.reduced.size() == 1 ? work_.reduced[0].input : 0;
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
+        const uint64_t place =
+            kept.input() + (step > 0 ? position * step : Walk(work_.reduced, position).input());
+        CopyElement(output + kept.output() * element_bytes_,
+                    buffers.inputs[0] + place * element_bytes_, element_bytes_);
+        CopyElement(buffers.outputs[1] + kept.indices() * work_.result_bytes,
+                    reinterpret_cast<const std::byte*>(&position), work_.result_bytes);
+      }
+    } else if (GivesIndices(work_.function) && work_.result_bytes == 8) {
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
+        std::memcpy(output + kept.output() * 8, &position, 8);
+      }
+    } else if (AreSideBySide(result, width)) {
+      std::memcpy(output + kept.output() * work_.result_bytes, results, width * work_.result_bytes);
+    } else {
+      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+        CopyElement(output + kept.output() * work_.result_bytes, results + i * work_.result_bytes,
+                    work_.result_bytes);
+      }
+    }
+  }
+
+  void StoreOnes(const uint32_t* positions, uint64_t width, Walk kept, std::byte* output) const {
+    const uint32_t one = OneOf(element_bytes_);
+    if (streams_columns_) {
+      Walk reduced(work_.reduced, 0);
+      for (uint64_t i = 0; i < count_; ++i, reduced.Next()) {
+        StreamOnes({positions, width}, static_cast<uint32_t>(i), one,
+                   output + (kept.output() + reduced.output()) * element_bytes_, element_bytes_);
+      }
+      return;
+    }
+    const auto store = [&](uint64_t place) {
+      CopyElement(output + place * element_bytes_, reinterpret_cast<const std::byte*>(&one),
+                  element_bytes_);
+    };
+    if (work_.kept.size() == 1 && work_.reduced.size() == 1) {
+      const uint64_t step = work_.kept[0].output;
+      for (uint64_t i = 0; i < width; ++i) {
+        store(kept.output() + i * step + positions[i] * work_.reduced[0].output);
+      }
+      return;
+    }
+    for (uint64_t i = 0; i < width; ++i, kept.Next()) {
+      store(kept.output() + Walk(work_.reduced, positions[i]).output());
+    }
+  }
+
+  FoldWork work_;
+  const FoldKernels kernels_;
+  uint32_t element_bytes_ = 0;
+  Mode mode_ = Mode::kRows;
+  uint64_t results_ = 1;
+  uint64_t count_ = 1;  // elements of one reduction
+  uint64_t tile_ = 1;
+  uint64_t tiles_per_line_ = 1;
+  uint64_t tiles_ = 1;
+  uint64_t tiles_per_task_ = 1;
+  uint64_t split_ = 1;  // elements of a reduction in one unit
+  uint64_t splits_ = 1;
+  uint64_t partial_bytes_ = 0;
+  bool streams_zeros_ = false;
+  // A hardmax of columns that one unit folds writes zeros and ones together, after folding.
+  bool streams_columns_ = false;
+  std::optional<FoldLayout> layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<const CpuProgram> MakeFoldProgram(FoldWork work) {
+  return std::make_unique<FoldProgram>(std::move(work));
+}
+
+}  // namespace opmill

@@ -1,0 +1,47 @@
+// Folds while the input arrives. Computes the same bits as FoldProgram does from memory.
+#ifndef OPMILL_KERNELS_OPERATORS_REDUCTION_FOLD_STEPS_H_
+#define OPMILL_KERNELS_OPERATORS_REDUCTION_FOLD_STEPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "kernels/cpu/cpu_program.h"
+#include "kernels/operators/reduction/fold_kernels.h"
+#include "kernels/operators/reduction/fold_program.h"
+
+namespace opmill {
+
+// A fold whose input and output elements are adjacent. The input consists of lines. A line is a row
+// with one result, or (columns) `count` rows of `width` elements, where element i of each row
+// belongs to result i.
+struct FoldLayout {
+  ReduceFunction function = ReduceFunction::kSum;
+  uint32_t element_bytes = 4;
+  uint32_t result_bytes = 4;
+  bool is_hardmax = false;
+  bool folds_columns = false;
+  uint64_t lines = 1;
+  uint64_t width = 1;  // results of a line
+  uint64_t count = 1;  // elements of one reduction
+  uint64_t tile = 1;   // results of a line whose states are side by side (columns)
+  uint64_t split = 1;  // elements of a reduction that are folded before they are merged
+};
+
+// The layout of work that FoldProgram reads in rows or columns. Nullopt if elements are not
+// adjacent, or if results are elements of the input.
+std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uint64_t tile,
+                                   uint64_t split);
+
+// The most bytes that a step takes, and the bytes of the states that the steps share.
+uint64_t FoldStepBytes(const FoldLayout& layout);
+uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels);
+
+// `layout` must outlive the steps; `memory` has FoldStateBytes.
+std::unique_ptr<CpuSteps> MakeFoldSteps(const FoldLayout& layout, const FoldKernels& kernels,
+                                        std::byte* memory, std::byte* output);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_REDUCTION_FOLD_STEPS_H_

@@ -1,0 +1,216 @@
+// Selection: of rows, or of elements that are gathered first, chunk by chunk and list by list.
+#include <algorithm>
+#include <bit>
+
+#include "kernels/operators/top_k/top_k_planner.h"
+#include "kernels/plan/fold.h"
+
+namespace opmill::top_k {
+namespace {
+
+// So few candidates are ranked or sorted, even if fewer are wanted: to look at another digit of
+// all items takes longer.
+constexpr uint64_t kFewCandidates = 256;
+
+// Two waves of NVIDIA's GPUs, one of AMD's.
+constexpr uint64_t kLeastThreads = 64;
+
+// Leaders for a floor, or 0. About k * 4 / 3 items reach a floor of one leader for each lane if k
+// is at most a quarter of the lanes, and one of a leader for each vector if k is at most half of
+// them.
+uint64_t Leaders(uint64_t k, uint64_t most, uint64_t threads, uint64_t vectors, bool is_wide) {
+  if (3 * k > 2 * most) return 0;
+  if (4 * k <= threads) return threads;
+  return 2 * k <= vectors && !is_wide ? TOP_K_LANE_VECTORS * threads : 0;
+}
+
+// Of the same width, for kernels that only move elements.
+DataType WordType(DataType type) {
+  static constexpr DataType kTypes[] = {DataType::kUint8, DataType::kUint16, DataType::kUint32,
+                                        DataType::kUint64};
+  return kTypes[std::bit_width(ElementBytes(type)) - 1];
+}
+
+}  // namespace
+
+std::vector<IterationSpace> Planner::Pieces() const {
+  if (!choice_.gathers) return {space_};
+  SliceLimits limits = {.input_elements = kNoLimit,
+                        .output_elements = kNoLimit,
+                        .reduced_elements = choice_.piece_length};
+  return SliceReduced(space_, limits);
+}
+
+Planner::Elements Planner::ElementsOf(const IterationSpace& piece) const {
+  if (!choice_.gathers) return {.space = piece};
+  Elements rows = {.role = BufferRole::Scratch(), .offset_bytes = gathered_at_, .space = piece};
+  rows.space.input_base = 0;
+  uint64_t stride = choice_.row_stride;
+  for (auto dim = rows.space.kept.rbegin(); dim != rows.space.kept.rend(); ++dim) {
+    dim->input_stride = stride;
+    stride *= dim->size;
+  }
+  for (SpaceDim& dim : rows.space.reduced) dim.input_stride = 1;
+  return rows;
+}
+
+void Planner::Gather(const IterationSpace& piece) {
+  if (!choice_.gathers) return;
+  SliceLimits limits = LimitsFor(type_, type_, builder_.options());
+  limits.output_elements = kNoLimit;
+  limits.reduced_elements = builder_.options().max_view_elements - kVectorBytes;
+  const uint32_t kernel = builder_.Kernel({"top_k_gather",
+                                           "GatherRows",
+                                           {{"DATA_TYPE", static_cast<uint32_t>(WordType(type_))},
+                                            {"THREADS", Narrow(MostThreads(builder_.options()))}}});
+  const uint64_t rows = std::min(std::bit_ceil(sequences_), uint64_t{TOP_K_TILE_ROWS});
+  for (const IterationSpace& part : SliceReduced(piece, limits)) {
+    const uint64_t length = part.index_count();
+    const PlacedView from =
+        ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
+    PlacedView to = WriteElements(BufferRole::Scratch(), type_, part.index_base - piece.index_base,
+                                  (sequences_ - 1) * choice_.row_stride + length - 1);
+    to.view.offset_bytes += gathered_at_;
+    Dispatch dispatch;
+    dispatch.kernel = kernel;
+    dispatch.reads[0] = from.view;
+    dispatch.writes[0] = to.view;
+    TopKGatherConstants constants = {};
+    SetDims(part.kept, constants.kept, constants.kept_rank);
+    constants.sequences = Narrow(sequences_);
+    constants.input_base = from.base;
+    constants.element_stride = Narrow(Along(part).input_stride);
+    constants.length = Narrow(length);
+    constants.row_bits = Narrow(std::bit_width(rows) - 1);
+    constants.row_tiles = Narrow(CeilDiv(length, TOP_K_TILE / rows));
+    constants.row_base = to.base;
+    constants.row_stride = Narrow(choice_.row_stride);
+    const uint64_t tiles = CeilDiv(sequences_, rows) * constants.row_tiles;
+    constants.groups.unit_count = Narrow(tiles);
+    dispatch.constants = constants;
+    SetGroups(dispatch, tiles);
+    builder_.Add(std::move(dispatch));
+  }
+  builder_.NextPass();
+}
+
+void Planner::Select() {
+  const std::vector<IterationSpace> pieces = Pieces();
+  if (choice_.gathers) {
+    const uint64_t bytes = sequences_ * choice_.row_stride * ElementBytes(type_);
+    gathered_at_ = builder_.ReserveRecords(bytes / kVectorBytes);
+  }
+  std::vector<std::vector<Part>> parts;  // of each piece
+  uint64_t records = 0;
+  for (const IterationSpace& piece : pieces) {
+    parts.push_back(ElementParts(ElementsOf(piece)));
+    records += SelectedRecords(parts.back(), choice_.chunk_length);
+  }
+  if (parts.size() == 1 && parts[0].size() == 1 && length_ <= choice_.chunk_length) {
+    Gather(pieces[0]);
+    return SelectResults(parts[0][0], false);
+  }
+  List list = NewList(records);
+  uint64_t first_record = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    Gather(pieces[i]);
+    SelectInto(list, first_record, parts[i], false);
+    first_record += SelectedRecords(parts[i], choice_.chunk_length);
+    builder_.NextPass();
+  }
+  while (list.length > choice_.record_chunk) {
+    const std::vector<Part> of_list = ListParts(list);
+    const List shorter = NewList(SelectedRecords(of_list, choice_.record_chunk));
+    SelectInto(shorter, 0, of_list, true);
+    builder_.NextPass();
+    list = shorter;
+  }
+  SelectResults(ListParts(list)[0], true);
+}
+
+std::pair<uint64_t, uint64_t> Planner::Chunks(uint64_t length, uint64_t most) {
+  const uint64_t chunk = RoundUp(EvenPart(length, most), kVectorBytes);
+  return {CeilDiv(length, chunk), chunk};
+}
+
+uint64_t Planner::SelectedRecords(const std::vector<Part>& parts, uint64_t chunk_length) const {
+  uint64_t records = 0;
+  for (const Part& part : parts) {
+    const auto [chunks, chunk] = Chunks(part.items.length, chunk_length);
+    records += (chunks - 1) * k_ + std::min(k_, part.items.length - (chunks - 1) * chunk);
+  }
+  return records;
+}
+
+Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro result,
+                             TopKSelectConstants constants) const {
+  const auto [chunks, chunk] =
+      Chunks(part.items.length, of_records ? choice_.record_chunk : choice_.chunk_length);
+  const uint64_t lane_items = LaneItems(type_, of_records);
+  const uint64_t items = std::min<uint64_t>(chunk, part.items.length) + choice_.skipped;
+  // Chunks that leave records are of longer sequences, and seldom short.
+  const uint64_t threads =
+      result.value == RESULT_RECORDS
+          ? choice_.threads
+          : std::min(choice_.threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)),
+                                                kLeastThreads, LeastThreads(type_, k_)}));
+  const uint64_t capacity = SelectCapacity(type_, threads);
+  const uint64_t most = std::min(capacity, std::max(std::bit_ceil(k_), kFewCandidates));
+  const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
+  SetDims(part.space.kept, constants.kept, constants.kept_rank);
+  constants.groups.unit_count = Narrow(sequences_ * chunks);
+  constants.items = part.items;
+  constants.ranks.k = Narrow(k_);
+  constants.chunks = Narrow(chunks);
+  constants.chunk_length = Narrow(chunk);
+  constants.most = Narrow(most);
+  constants.leaders = Narrow(Leaders(k_, most, threads, vectors, ElementBytes(type_) == 8));
+  KernelPermutation kernel = Kernel("top_k_select", "SelectBest", threads);
+  kernel.macros.push_back(SourceMacro(of_records));
+  kernel.macros.push_back(std::move(result));
+  kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
+  Dispatch dispatch;
+  dispatch.kernel = builder_.Kernel(std::move(kernel));
+  dispatch.reads[0] = part.view;
+  dispatch.constants = constants;
+  SetGroups(dispatch, sequences_ * chunks);
+  return dispatch;
+}
+
+void Planner::SelectInto(const List& to, uint64_t first_record, const std::vector<Part>& parts,
+                         bool of_records) {
+  const uint64_t chunk = of_records ? choice_.record_chunk : choice_.chunk_length;
+  for (const Part& part : parts) {
+    const uint64_t records = SelectedRecords({part}, chunk);
+    // Views start at a multiple of 16 bytes. Only the list of a single sequence has several.
+    const bool is_one = sequences_ * to.length <= builder_.options().max_view_elements;
+    const uint64_t first = is_one ? 0 : first_record / 2 * 2;
+    TopKSelectConstants constants = {};
+    constants.ranks = {.first = 0, .count = Narrow(k_), .k = 0, .unused = 0};
+    constants.first_record = Narrow(first_record - first);
+    constants.record_stride = Narrow(to.length);
+    Dispatch dispatch =
+        SelectFrom(part, of_records, {"RESULT", uint32_t{RESULT_RECORDS}}, constants);
+    dispatch.writes[0] =
+        ListView(to, first, is_one ? sequences_ * to.length : constants.first_record + records);
+    builder_.Add(std::move(dispatch));
+    first_record += records;
+  }
+}
+
+void Planner::SelectResults(const Part& part, bool of_records) {
+  for (const IterationSpace& ranks : RankParts()) {
+    Dispatch outputs;
+    TopKSelectConstants constants = {};
+    constants.outputs = WriteRanks(outputs, ranks);
+    constants.ranks = {.first = Narrow(ranks.index_base),
+                       .count = Narrow(ranks.index_count()),
+                       .k = 0,
+                       .unused = 0};
+    Dispatch dispatch = SelectFrom(part, of_records, ResultMacro(), constants);
+    dispatch.writes = outputs.writes;
+    builder_.Add(std::move(dispatch));
+  }
+}
+
+}  // namespace opmill::top_k

@@ -260,13 +260,6 @@ float4 FourColumnsOf(uint block, uint k, uint first) {
   return float4(b_blocks[at], b_blocks[at + 1], b_blocks[at + 2], b_blocks[at + 3]);
 }
 
-void StoreFour(Place at, uint row, uint column, float4 sums) {
-  Store(at, row, column, sums.x);
-  Store(at, row, column + 1, sums.y);
-  Store(at, row, column + 2, sums.z);
-  Store(at, row, column + 3, sums.w);
-}
-
 // The sums of four rows and four columns.
 #define EACH_ROW(DO, name, rows, columns) \
   DO(name##0, rows.x, columns)            \
@@ -275,11 +268,23 @@ void StoreFour(Place at, uint row, uint column, float4 sums) {
   DO(name##3, rows.w, columns)
 #define DECLARE(sums, row, columns) float4 sums = float4(0, 0, 0, 0);
 #define MULTIPLY(sums, row, columns) sums = mad(row, columns, sums);
-#define STORE_ROWS(name, row, column)        \
-  StoreFour(at, (row), (column), name##0);     \
-  StoreFour(at, (row) + 1, (column), name##1); \
-  StoreFour(at, (row) + 2, (column), name##2); \
-  StoreFour(at, (row) + 3, (column), name##3);
+// Row `quad` of four, where it is not known to the compiler.
+#define PICK(name, quad) \
+  ((quad) == 0 ? name##0 : (quad) == 1 ? name##1 : (quad) == 2 ? name##2 : name##3)
+
+void Stage(bool is_upper, uint to, float4 sums) {
+  if (is_upper) {
+    a_blocks[to] = sums.x;
+    a_blocks[to + 1] = sums.y;
+    a_blocks[to + 2] = sums.z;
+    a_blocks[to + 3] = sums.w;
+  } else {
+    b_blocks[to] = sums.x;
+    b_blocks[to + 1] = sums.y;
+    b_blocks[to + 2] = sums.z;
+    b_blocks[to + 3] = sums.w;
+  }
+}
 
 [numthreads(THREADS, 1, 1)]
 void Multiply(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
@@ -351,13 +356,26 @@ void Multiply(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       GroupMemoryBarrierWithGroupSync();
     }
   }
-  STORE_ROWS(upper_left, first_row + lane_row, first_column + lane_column)
+  // Through groupshared memory, so that adjacent lanes store adjacent columns: one row of each four
+  // at a time.
+  [loop] for (uint quad = 0; quad < 4; ++quad) {
+    uint to = lane / SIDE * TILE + lane_column;
+    Stage(true, to, PICK(upper_left, quad));
 #if HALVES == 2
-  STORE_ROWS(upper_right, first_row + lane_row, first_column + TILE / 2 + lane_column)
-  STORE_ROWS(lower_left, first_row + TILE / 2 + lane_row, first_column + lane_column)
-  STORE_ROWS(lower_right, first_row + TILE / 2 + lane_row,
-             first_column + TILE / 2 + lane_column)
+    Stage(true, to + TILE / 2, PICK(upper_right, quad));
+    Stage(false, to, PICK(lower_left, quad));
+    Stage(false, to + TILE / 2, PICK(lower_right, quad));
 #endif
+    GroupMemoryBarrierWithGroupSync();
+    [loop] for (uint i = lane; i < SIDE * TILE; i += THREADS) {
+      uint row = first_row + i / TILE * 4 + quad;
+      Store(at, row, first_column + i % TILE, a_blocks[i]);
+#if HALVES == 2
+      Store(at, row + TILE / 2, first_column + i % TILE, b_blocks[i]);
+#endif
+    }
+    GroupMemoryBarrierWithGroupSync();
+  }
 }
 
 #endif

@@ -8,7 +8,7 @@
 #define MOVE_PLAIN 0     // the step itself
 #define MOVE_CONSTANT 1  // positions outside of the input hold the constant
 #define MOVE_EDGE 2      // the nearest position inside
-#define MOVE_MIRROR 3    // positions run forward and backward in turns
+#define MOVE_MIRROR 3    // positions run forward, then backward, and again
 #define MOVE_WRAP 4      // positions start over
 #define MOVE_REVERSED 5  // backward within the length that the index tensor holds
 #define MOVE_ROW 6       // plain; counts diagonals down

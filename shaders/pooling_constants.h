@@ -14,11 +14,11 @@ OPMILL_SHARED_BEGIN
 // A dimension of the results. Element k of the window of result i is at
 // (first + i) * step + k * dilation - padding, if that is in the input.
 struct PoolingDim {
-  uint count;           // results
+  uint count;  // results
   uint output_stride;
   uint indices_stride;  // in the second output
   uint input_stride;
-  uint position_stride; // in the values of the second output
+  uint position_stride;  // in the values of the second output
   uint input_size;
   uint window;
   uint step;

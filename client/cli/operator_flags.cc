@@ -38,6 +38,8 @@ constexpr FlagText kFlagTexts[] = {
      "argmin, argmax: of equal elements the first (increasing, default) or the\n"
      "last (decreasing); top_k: the largest (decreasing, default) or the smallest;\n"
      "cumulative_summation: from the first element (increasing, default) or the last"},
+    {"direction", "convolution_direction", "NAME",
+     "convolution: forward (default), or backward: transposed"},
     {"has_exclusive_sum", "has_exclusive_sum", "",
      "cumulative_summation: leave each element out of its own sum"},
     {"k", "k", "N", "top_k: the number of elements"},
@@ -70,9 +72,11 @@ Flag MakeFlag(const AttributeSchema& attribute) {
     if (IsAxes(attribute.kind)) flag.help += OperatorsOfOneAxis();
     return flag;
   }
-  flag.value = attribute.kind == AttributeKind::kFlag     ? ""
-               : attribute.kind == AttributeKind::kChoice ? "NAME"
-                                                          : "N";
+  if (attribute.kind != AttributeKind::kFlag) {
+    flag.value = attribute.kind == AttributeKind::kChoice ? "NAME" : "N";
+  } else if (!attribute.default_text.empty()) {
+    flag.value = "BOOL";
+  }
   std::vector<absl::string_view> takers;
   for (const OperatorSchema* const other : Operators()) {
     if (other->AttributeIndex(attribute.name) < other->attributes.size()) {
@@ -164,6 +168,7 @@ AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags
       if (!attribute.default_text.empty()) break;
       return flags.RequiredNumber(flag);
     case AttributeKind::kFlag:
+      if (!attribute.default_text.empty()) break;
       return flags.line().Has(flag) ? 1u : 0u;
     case AttributeKind::kChoice:
       return ReadChoice(*choice.schema, attribute, flags);

@@ -13,7 +13,7 @@ namespace {
 std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node& node,
                                              const Values& values, uint64_t most_view_bytes) {
   NodeReader reader(node, values);
-  Lowered lowered;
+  Program program;
   std::vector<View> inputs;
   std::vector<std::string> memory;  // of each value
   for (const ValueId id : node.inputs) {
@@ -21,19 +21,19 @@ std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node&
     if (id == kNoValue) continue;
     if (PackedBytes(values[id].type) == 0) return std::nullopt;
     view = {static_cast<uint32_t>(memory.size()), 0, DescOf(values[id].type)};
-    lowered.values.push_back(view.tensor);
+    program.values.push_back({ValueKind::kInput, view.tensor});
     memory.push_back(*values[id].constant);
     memory.back().resize(memory.back().size() + 4);  // RequiredBytes are rounded up
   }
-  Lowering lowering(reader, lowered);
+  Lowering lowering(reader, program);
   const std::vector<View> views = row.lower(lowering, inputs);
   if (!reader.ok()) return std::nullopt;
-  if (lowered.nodes.empty()) {
+  if (program.nodes.empty()) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (PackedBytes(reader.output(i)) > most_view_bytes) return std::nullopt;
     }
   }
-  if (!Compute(lowered, memory).ok()) return std::nullopt;
+  if (!Compute(program, memory).ok()) return std::nullopt;
   std::vector<Bytes> outputs;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     outputs.push_back(std::make_shared<const std::string>(
@@ -62,25 +62,30 @@ std::string CopyView(const View& view, const std::string& bytes, size_t element_
   return copy;
 }
 
-absl::Status Compute(const Lowered& lowered, std::vector<std::string>& memory) {
-  while (memory.size() < lowered.values.size()) {
-    memory.emplace_back(static_cast<size_t>(RequiredBytes(lowered.values[memory.size()])), '\0');
+absl::Status Compute(const Program& program, std::vector<std::string>& memory) {
+  while (memory.size() < program.values.size()) {
+    const ProgramValue& value = program.values[memory.size()];
+    memory.emplace_back(static_cast<size_t>(RequiredBytes(value.tensor)), '\0');
+    if (value.constant != nullptr) {
+      std::memcpy(memory.back().data(), value.constant->data(),
+                  static_cast<size_t>(value.constant->size()));
+    }
   }
-  for (const LoweredNode& step : lowered.nodes) {
+  for (const ProgramNode& node : program.nodes) {
     std::vector<absl::Span<const std::byte>> sources;
     std::vector<absl::Span<std::byte>> results;
-    for (const View& view : step.inputs) {
+    for (const ProgramView& view : node.inputs) {
       const std::string& bytes = memory[view.value];
-      const size_t offset =
-          static_cast<size_t>(view.offset) * opmill::ElementBytes(view.tensor.data_type);
+      const size_t offset = static_cast<size_t>(view.first_element) *
+                            opmill::ElementBytes(program.values[view.value].tensor.data_type);
       sources.emplace_back(reinterpret_cast<const std::byte*>(bytes.data()) + offset,
                            bytes.size() - offset);
     }
-    for (const uint32_t output : step.outputs) {
+    for (const uint32_t output : node.outputs) {
       std::string& bytes = memory[output];
       results.emplace_back(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
     }
-    RETURN_IF_ERROR(ReferenceRun(step.desc, sources, results));
+    RETURN_IF_ERROR(ReferenceRun(node.desc, sources, results));
   }
   return absl::OkStatus();
 }

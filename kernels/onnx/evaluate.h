@@ -12,9 +12,9 @@
 
 namespace opmill::onnx {
 
-// Computes the nodes with the reference operators. `memory` has the bytes of the first values, with
-// 4 more bytes each, and gets those of the others.
-absl::Status Compute(const Lowered& lowered, std::vector<std::string>& memory);
+// Computes a validated program with the reference operators. `memory` has the bytes of the first
+// values, with 4 more bytes each, and gets those of the others.
+absl::Status Compute(const Program& program, std::vector<std::string>& memory);
 // The elements of the view in row-major order.
 std::string CopyView(const View& view, const std::string& bytes, size_t element_bytes);
 

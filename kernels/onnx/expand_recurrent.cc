@@ -13,8 +13,7 @@ constexpr int64_t kMostSteps = 1024;
 // What LSTM and GRU share: X, W, R, B, sequence_lens, initial_h are their inputs.
 class Recurrence {
  public:
-  Recurrence(NodeReader& node, Builder& build, int64_t gates)
-      : node_(node), build_(build), gates_(gates) {
+  Recurrence(NodeReader& node, Builder& build, int64_t gates) : node_(node), build_(build) {
     const std::string direction = node.String("direction", "forward");
     directions_ = direction == "bidirectional" ? 2 : 1;
     is_reverse_ = direction == "reverse";
@@ -126,7 +125,6 @@ class Recurrence {
 
   NodeReader& node_;
   Builder& build_;
-  const int64_t gates_;
   int64_t directions_ = 1;
   bool is_reverse_ = false;
   int64_t steps_ = 0;

@@ -100,17 +100,13 @@ struct Dimension {
   std::string name;  // of one without size; may be empty
 };
 
-// What a file says of a tensor.
-struct DeclaredType {
+struct Input {
+  ValueId value = kNoValue;
   ElementType element = ElementType::kUndefined;
   std::optional<std::vector<Dimension>> dimensions;  // nullopt: of any rank
 };
 
-struct Input : DeclaredType {
-  ValueId value = kNoValue;
-};
-
-struct Output : DeclaredType {
+struct Output {
   std::string name;
   ValueId value = kNoValue;
 };

@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "kernels/descriptor/attribute_text.h"
 #include "kernels/onnx/elements.h"
 #include "kernels/onnx/infer.h"
 #include "kernels/onnx/operator_table.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 
@@ -29,24 +29,14 @@ uint32_t AxisOf(NodeReader& node, int64_t axis) {
 
 std::vector<View> LowerElementWise(Lowering& lowering, Views inputs) {
   NodeReader& node = lowering.reader();
-  const OperatorSchema& schema = *FindSchema(FindOperator(node.node().op)->schema);
-  std::vector<AttributeValue> attributes;
-  for (const AttributeSchema& attribute : schema.attributes) {
-    if (!node.HasAttribute(attribute.name)) break;
-    attributes.emplace_back(node.Float(attribute.name, 0));
+  const absl::string_view name = FindOperator(node.node().op)->schema;
+  NamedAttributes attributes;
+  for (const AttributeSchema& attribute : FindSchema(name)->attributes) {
+    if (!node.HasAttribute(attribute.name)) continue;
+    attributes[std::string(attribute.name)] = node.Float(attribute.name, 0);
   }
-  // A schema's later attributes may be given without the earlier ones.
-  if (attributes.size() < schema.attributes.size()) {
-    attributes.clear();
-    for (const AttributeSchema& attribute : schema.attributes) {
-      absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
-      if (!value.ok()) break;
-      if (node.HasAttribute(attribute.name)) value = node.Float(attribute.name, 0);
-      attributes.push_back(*std::move(value));
-    }
-  }
-  return {lowering.EmitElementWise(schema.name, {inputs.begin(), inputs.end()},
-                                   OutputSizes(lowering), std::move(attributes))};
+  return {lowering.EmitElementWise(name, {inputs.begin(), inputs.end()}, OutputSizes(lowering),
+                                   attributes)};
 }
 
 std::vector<View> LowerBitShift(Lowering& lowering, Views inputs) {
@@ -81,7 +71,7 @@ std::vector<View> LowerClip(Lowering& lowering, Views inputs) {
   AttributeValue max = bound(2, false);
   if (!node.ok()) return {View()};
   return {lowering.EmitElementWise("clip", {inputs[0]}, OutputSizes(lowering),
-                                   {std::move(min), std::move(max)})};
+                                   {{"min", std::move(min)}, {"max", std::move(max)}})};
 }
 
 std::vector<View> LowerIsInf(Lowering& lowering, Views inputs) {
@@ -91,7 +81,8 @@ std::vector<View> LowerIsInf(Lowering& lowering, Views inputs) {
     lowering.reader().Unsupported("it detects neither sign.");
   }
   const uint32_t mode = detects_negative && detects_positive ? 0 : detects_positive ? 1 : 2;
-  return {lowering.EmitElementWise("is_infinity", {inputs[0]}, OutputSizes(lowering), {mode})};
+  return {lowering.EmitElementWise("is_infinity", {inputs[0]}, OutputSizes(lowering),
+                                   {{"infinity_mode", mode}})};
 }
 
 std::vector<View> LowerMod(Lowering& lowering, Views inputs) {

@@ -1,4 +1,4 @@
-// The operators of the engine that compute a graph.
+// The program that computes a graph.
 #ifndef OPMILL_KERNELS_ONNX_LOWER_GRAPH_H_
 #define OPMILL_KERNELS_ONNX_LOWER_GRAPH_H_
 
@@ -7,27 +7,25 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/onnx/graph.h"
-#include "kernels/onnx/lowering.h"
+#include "kernels/program/program.h"
 
 namespace opmill::onnx {
 
-struct LoweredOutput {
+// An input or output of the model. Its tensor is packed; sizes are ONNX's, so there may be none.
+struct ModelTensor {
   std::string name;
   TensorType type;
-  View view;  // packed, at offset 0, of a value that no other output has and that a node computes
 };
 
-// The first values are the graph's inputs, in their order; then come its constants.
-struct LoweredGraph {
-  Lowered lowered;
-  size_t input_count = 0;
-  std::vector<Bytes> constants;
-  std::vector<LoweredOutput> outputs;
+struct ModelProgram {
+  Program program;                   // validated
+  std::vector<ModelTensor> inputs;   // of the program, in its order, which is the model's
+  std::vector<ModelTensor> outputs;  // of the program, in its order, which may be another
 };
 
 // Of a graph that Specialize has returned. Unimplemented names all operators for which devices have
 // no kernel, and all nodes that a kernel does not take.
-absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph);
+absl::StatusOr<ModelProgram> LowerGraph(const Graph& graph);
 
 }  // namespace opmill::onnx
 

@@ -32,7 +32,7 @@ std::vector<View> LowerGemm(Lowering& lowering, Views inputs) {
   NodeReader& node = lowering.reader();
   std::vector<View> tensors = {inputs[0], inputs[1]};
   if (node.has(2)) tensors.push_back(Broadcast(inputs[2], DescSizes(node.output(0).sizes)));
-  return {lowering.EmitNamed("gemm", std::move(tensors),
+  return {lowering.EmitNamed("gemm", tensors,
                              {{"trans_a", static_cast<uint32_t>(node.Int("transA", 0) != 0)},
                               {"trans_b", static_cast<uint32_t>(node.Int("transB", 0) != 0)},
                               {"alpha", node.Float("alpha", 1)},
@@ -48,7 +48,7 @@ std::vector<View> LowerMatMul(Lowering& lowering, Views inputs) {
   for (size_t i = 0; i < 2; ++i) {
     tensors.push_back(AsMatrices(lowering, inputs[i], batches, i == 0));
   }
-  const View product = lowering.EmitNamed("gemm", std::move(tensors), {});
+  const View product = lowering.EmitNamed("gemm", tensors, {});
   return {lowering.has_no_kernel() ? product : lowering.Reshape(product, type.sizes)};
 }
 
@@ -63,7 +63,7 @@ std::vector<View> LowerConv(Lowering& lowering, Views inputs) {
     bias[1] = node.output(0).sizes[1];
     tensors.push_back(lowering.Reshape(inputs[2], bias));
   }
-  return {lowering.EmitNamed("convolution", std::move(tensors),
+  return {lowering.EmitNamed("convolution", tensors,
                              {{"mode", uint32_t{1}},  // CROSS_CORRELATION
                               {"direction", static_cast<uint32_t>(is_transposed)},
                               {"strides", Unsigned(window.strides)},

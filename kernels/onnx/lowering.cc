@@ -68,14 +68,7 @@ std::optional<std::vector<uint32_t>> ReshapedStrides(const TensorDesc& tensor,
   return result;
 }
 
-const OperatorSchema* FindSchema(absl::string_view name) {
-  const absl::Span<const OperatorSchema* const> all = Operators();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const OperatorSchema* s) { return s->name == name; });
-  return found == all.end() ? nullptr : *found;
-}
-
-std::vector<View> Lowering::EmitAll(const OperatorDesc& desc, std::vector<View> inputs) {
+std::vector<View> Lowering::EmitAll(const OperatorDesc& desc, const std::vector<View>& inputs) {
   std::vector<View> outputs(std::max<size_t>(desc.schema->outputs.size(), 1));
   if (!reader_.ok()) return outputs;
   absl::StatusOr<OperatorDesc> validated = Validate(desc);
@@ -83,42 +76,20 @@ std::vector<View> Lowering::EmitAll(const OperatorDesc& desc, std::vector<View> 
     reader_.Unsupported(OperatorName(desc), " does not take it: ", validated.status().message());
     return outputs;
   }
-  LoweredNode node{.desc = *std::move(validated), .inputs = std::move(inputs)};
+  ProgramNode node{.desc = *std::move(validated)};
+  for (const View& view : inputs) node.inputs.emplace_back(view.value, view.offset);
   const std::vector<TensorDesc> tensors = OutputsOf(node.desc);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    outputs[i] = {static_cast<uint32_t>(lowered_.values.size()), 0, tensors[i]};
+    outputs[i] = {static_cast<uint32_t>(program_.values.size()), 0, tensors[i]};
     node.outputs.push_back(outputs[i].value);
-    lowered_.values.push_back(tensors[i]);
+    program_.values.push_back({ValueKind::kIntermediate, tensors[i]});
   }
-  lowered_.nodes.push_back(std::move(node));
+  program_.nodes.push_back(std::move(node));
   return outputs;
 }
 
-View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
-                               std::vector<AttributeValue> attributes,
-                               std::optional<DataType> type) {
-  OperatorDesc desc{.schema = FindSchema(name)};
-  const std::vector<uint32_t> desc_sizes = DescSizes(sizes);
-  for (View& input : inputs) {
-    input = Broadcast(std::move(input), desc_sizes);
-    desc.inputs.push_back(input.tensor);
-  }
-  desc.outputs.emplace_back();
-  if (type.has_value()) desc.outputs[0] = TensorDesc{*type, desc_sizes, {}};
-  for (size_t i = 0; i < desc.schema->attributes.size(); ++i) {
-    if (i < attributes.size()) {
-      desc.attributes.push_back(std::move(attributes[i]));
-      continue;
-    }
-    absl::StatusOr<AttributeValue> value = DefaultOf(desc.schema->attributes[i]);
-    if (!value.ok()) return reader_.Unsupported(name, ": ", value.status().message()), View();
-    desc.attributes.push_back(*std::move(value));
-  }
-  return Emit(desc, std::move(inputs));
-}
-
-View Lowering::EmitNamed(absl::string_view name, std::vector<View> inputs,
-                         const std::map<std::string, AttributeValue>& attributes) {
+View Lowering::EmitNamed(absl::string_view name, const std::vector<View>& inputs,
+                         const NamedAttributes& attributes, std::optional<TensorDesc> output) {
   OperatorDesc desc{.schema = FindSchema(name)};
   if (desc.schema == nullptr) {
     HasNoKernel();
@@ -126,17 +97,27 @@ View Lowering::EmitNamed(absl::string_view name, std::vector<View> inputs,
   }
   for (const View& input : inputs) desc.inputs.push_back(input.tensor);
   desc.outputs.resize(desc.schema->outputs.size());
+  desc.outputs[0] = std::move(output);
   for (const AttributeSchema& attribute : desc.schema->attributes) {
     const auto given = attributes.find(std::string(attribute.name));
-    if (given != attributes.end()) {
-      desc.attributes.push_back(given->second);
-      continue;
+    const absl::StatusOr<AttributeValue> value =
+        given != attributes.end() ? given->second : DefaultOf(attribute);
+    if (!value.ok()) {
+      reader_.Unsupported(name, ": ", value.status().message());
+      return View();
     }
-    absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
-    if (!value.ok()) return reader_.Unsupported(name, ": ", value.status().message()), View();
-    desc.attributes.push_back(*std::move(value));
+    desc.attributes.push_back(*value);
   }
-  return Emit(desc, std::move(inputs));
+  return Emit(desc, inputs);
+}
+
+View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
+                               const NamedAttributes& attributes, std::optional<DataType> type) {
+  const std::vector<uint32_t> desc_sizes = DescSizes(sizes);
+  for (View& input : inputs) input = Broadcast(std::move(input), desc_sizes);
+  std::optional<TensorDesc> output;
+  if (type.has_value()) output = TensorDesc{*type, desc_sizes, {}};
+  return EmitNamed(name, inputs, attributes, std::move(output));
 }
 
 View Lowering::Pack(const View& view) {

@@ -13,11 +13,12 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/onnx/graph.h"
 #include "kernels/onnx/node_reader.h"
+#include "kernels/program/program.h"
 
 namespace opmill::onnx {
 
-// A tensor over a value, `offset` elements from its start. Transpose, Slice, Expand and the like
-// only make another view.
+// A tensor over a value of a program, `offset` elements from its start. Transpose, Slice, Expand
+// and the like only make another view.
 struct View {
   uint32_t value = kNoValue;
   uint64_t offset = 0;
@@ -26,22 +27,13 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
-struct LoweredNode {
-  OperatorDesc desc;  // validated
-  std::vector<View> inputs;
-  std::vector<uint32_t> outputs;
-};
+using NamedAttributes = std::map<std::string, AttributeValue>;
 
-// Nodes in order. A view's value is an index of `values`; those that come from outside are first.
-struct Lowered {
-  std::vector<TensorDesc> values;  // packed
-  std::vector<LoweredNode> nodes;
-};
-
-// Adds operators to `lowered`. Errors go to the reader of the node.
+// Adds operators to `program`, whose results are intermediate values. Errors go to the reader of
+// the node.
 class Lowering {
  public:
-  Lowering(NodeReader& reader, Lowered& lowered) : reader_(reader), lowered_(lowered) {}
+  Lowering(NodeReader& reader, Program& program) : reader_(reader), program_(program) {}
 
   NodeReader& reader() { return reader_; }
   // The engine does not have the operator, whatever its tensors are.
@@ -51,16 +43,18 @@ class Lowering {
   }
   bool has_no_kernel() const { return has_no_kernel_; }
 
-  std::vector<View> EmitAll(const OperatorDesc& desc, std::vector<View> inputs);
-  View Emit(const OperatorDesc& desc, std::vector<View> inputs) {
-    return EmitAll(desc, std::move(inputs))[0];
+  std::vector<View> EmitAll(const OperatorDesc& desc, const std::vector<View>& inputs);
+  View Emit(const OperatorDesc& desc, const std::vector<View>& inputs) {
+    return EmitAll(desc, inputs)[0];
   }
   // The operator with that name, if the engine has it. Other attributes have their defaults.
-  View EmitNamed(absl::string_view name, std::vector<View> inputs,
-                 const std::map<std::string, AttributeValue>& attributes);
-  // An element-wise operator; inputs are broadcast to `sizes`. Attributes have their defaults.
+  View EmitNamed(absl::string_view name, const std::vector<View>& inputs,
+                 const NamedAttributes& attributes = {},
+                 std::optional<TensorDesc> output = std::nullopt);
+  // An element-wise operator, with inputs broadcast to `sizes`. `type` is that of the output where
+  // the operator leaves it open.
   View EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
-                       std::vector<AttributeValue> attributes = {},
+                       const NamedAttributes& attributes = {},
                        std::optional<DataType> type = std::nullopt);
 
   // The same elements in a packed tensor, if they are not already.
@@ -70,7 +64,7 @@ class Lowering {
 
  private:
   NodeReader& reader_;
-  Lowered& lowered_;
+  Program& program_;
   bool has_no_kernel_ = false;
 };
 
@@ -82,7 +76,6 @@ View Broadcast(View view, const std::vector<uint32_t>& sizes);
 // The strides with which the view has other sizes, if there are any.
 std::optional<std::vector<uint32_t>> ReshapedStrides(const TensorDesc& tensor,
                                                      const std::vector<uint32_t>& sizes);
-const OperatorSchema* FindSchema(absl::string_view name);  // null if there is none
 
 }  // namespace opmill::onnx
 

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/operators/elementwise/element_wise.h"
+#include "kernels/operators/lower.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/plan/plan_builder.h"
-#include "kernels/operators/lower.h"
 #include "kernels/program/placement.h"
 
 namespace opmill {

@@ -1,6 +1,5 @@
 #include "server/api/request_decoder.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -248,15 +247,13 @@ absl::StatusOr<AttributeValue> DecodeValue(const AttributeSchema& attribute,
 }
 
 absl::StatusOr<OperatorDesc> DecodeNamed(const v1::NamedOperatorDesc& from) {
-  const absl::Span<const OperatorSchema* const> operators = Operators();
-  const auto found = std::find_if(operators.begin(), operators.end(),
-                                  [&](const auto* schema) { return from.name() == schema->name; });
-  if (found == operators.end()) {
+  const OperatorSchema* const found = FindSchema(from.name());
+  if (found == nullptr) {
     return InvalidField("name", absl::StrCat("name (\"", Excerpt(from.name()),
                                              "\") is none of the operators of this server; "
                                              "GetServerInfo lists them."));
   }
-  const OperatorSchema& schema = **found;
+  const OperatorSchema& schema = *found;
   OperatorDesc to = {.schema = &schema};
   const auto check_count = [&](absl::string_view field, int given, size_t least, size_t most) {
     if (static_cast<size_t>(given) >= least && static_cast<size_t>(given) <= most) {

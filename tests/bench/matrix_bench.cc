@@ -125,12 +125,12 @@ Call OurCall(Device& device, const OperatorDesc& desc,
   const auto compiled = device.Compile(ProgramOf(desc)).value();
   Bindings bindings;
   for (const std::vector<float>& input : inputs) {
-    auto buffer = device.Allocate(input.size() * sizeof(float), BufferUse::kInput).value();
+    auto buffer = device.Allocate(input.size() * sizeof(float), Residency::kUpload).value();
     std::memcpy(buffer->bytes().data(), input.data(), input.size() * sizeof(float));
     bindings.inputs.push_back(std::move(buffer));
   }
   bindings.outputs.push_back(
-      device.Allocate(RequiredBytes(*desc.outputs[0]), BufferUse::kOutput).value());
+      device.Allocate(RequiredBytes(*desc.outputs[0]), Residency::kReadback).value());
   return [&device, compiled, bindings] {
     absl::Notification done;
     double microseconds = 0;

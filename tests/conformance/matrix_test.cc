@@ -15,6 +15,7 @@
 #include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/matrix/matrix_reference.h"
 #include "tests/conformance/values.h"
+#include "tests/support/programs.h"
 #include "tests/support/test_devices.h"
 
 namespace opmill {

@@ -12,10 +12,11 @@
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/operators/lower.h"
 #include "kernels/operators/normalization/normalization_desc.h"
 #include "kernels/operators/softmax/softmax_desc.h"
-#include "kernels/operators/lower.h"
 #include "tests/conformance/reference_run.h"
+#include "tests/support/programs.h"
 #include "tests/support/tensors.h"
 #include "tests/support/test_devices.h"
 

@@ -14,6 +14,7 @@
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/window/pooling_desc.h"
 #include "tests/conformance/reference_run.h"
+#include "tests/support/programs.h"
 #include "tests/support/tensors.h"
 #include "tests/support/test_devices.h"
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/descriptor/validate.h"
 #include "kernels/onnx/elements.h"
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
@@ -70,35 +69,19 @@ void CheckGraph(const Graph& graph) {
   for (const Output& output : graph.outputs) FUZZ_CHECK(is_known[output.value], output.name);
 }
 
-void CheckLowered(const LoweredGraph& graph) {
-  const std::vector<TensorDesc>& values = graph.lowered.values;
-  std::vector<bool> is_written(values.size(), false);
-  for (size_t i = 0; i < graph.input_count + graph.constants.size(); ++i) is_written[i] = true;
-  const auto check_view = [&](const View& view) {
-    FUZZ_CHECK(view.value < values.size() && is_written[view.value], view.value);
-    const TensorDesc& value = values[view.value];
-    FUZZ_CHECK(view.tensor.data_type == value.data_type, ToString(view.tensor));
-    const uint64_t bytes = opmill::ElementBytes(view.tensor.data_type);
-    FUZZ_CHECK(view.offset * bytes + SpannedBytes(view.tensor) <= SpannedBytes(value), view.offset,
-               " + ", ToString(view.tensor), " of ", ToString(value));
-  };
-  for (const LoweredNode& node : graph.lowered.nodes) {
-    const absl::StatusOr<OperatorDesc> again = Validate(node.desc);
-    FUZZ_CHECK(again.ok() && *again == node.desc, ToString(node.desc));
-    FUZZ_CHECK(node.inputs.size() == node.desc.inputs.size(), ToString(node.desc));
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      check_view(node.inputs[i]);
-      FUZZ_CHECK(node.inputs[i].tensor == node.desc.inputs[i], ToString(node.desc));
-    }
-    for (const uint32_t output : node.outputs) {
-      FUZZ_CHECK(!is_written[output], ToString(node.desc));
-      is_written[output] = true;
-    }
+void CheckProgram(const ModelProgram& model) {
+  const absl::StatusOr<Program> again = Validate(model.program);
+  FUZZ_CHECK(again.ok() && *again == model.program, again.status().ToString());
+  size_t inputs = 0;
+  size_t outputs = 0;
+  for (const ProgramValue& value : model.program.values) {
+    const bool is_input = value.kind == ValueKind::kInput;
+    if (!is_input && value.kind != ValueKind::kOutput) continue;
+    const ModelTensor& tensor = is_input ? model.inputs[inputs++] : model.outputs[outputs++];
+    FUZZ_CHECK(IsPacked(value.tensor) && SpannedBytes(value.tensor) == PackedBytes(tensor.type),
+               tensor.name);
   }
-  for (const LoweredOutput& output : graph.outputs) {
-    check_view(output.view);
-    FUZZ_CHECK(IsPacked(output.view.tensor) && output.view.offset == 0, output.name);
-  }
+  FUZZ_CHECK(inputs == model.inputs.size() && outputs == model.outputs.size(), inputs);
 }
 
 // A file that is cut off, and one with another byte.
@@ -126,9 +109,9 @@ void Run(const file::ModelProto& model) {
   FUZZ_CHECK(ProcessorSeconds() - begun < kMaxSeconds, "too long");
   if (!specialized.ok()) return CheckRefusal(specialized.status());
   CheckGraph(*specialized);
-  const absl::StatusOr<LoweredGraph> lowered = LowerGraph(*specialized);
+  const absl::StatusOr<ModelProgram> lowered = LowerGraph(*specialized);
   if (!lowered.ok()) return CheckRefusal(lowered.status());
-  CheckLowered(*lowered);
+  CheckProgram(*lowered);
 }
 
 }  // namespace

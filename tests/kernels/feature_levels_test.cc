@@ -113,8 +113,8 @@ gather_elements                             | 4.1 | 1-8 | 10 types            | 
 )";
 
 // Of operators without a message of their own, and of those that have two versions in DirectML the
-// newer one. Of element-wise operators, one for each kind of rows. The last column is an output's of
-// another type.
+// newer one. Of element-wise operators, one for each kind of rows. The last column is an output's
+// of another type.
 constexpr char kNamedTable[] = R"(
 max_pooling                                 | 5.0 | 4-5 | 10 types            |
                                             | 3.0 | 4-5 | F I8 U8             |

@@ -15,7 +15,6 @@
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/operator_reference.h"
-#include "kernels/plan/plan.h"
 #include "shaders/move_constants.h"
 #include "tests/support/tensors.h"
 

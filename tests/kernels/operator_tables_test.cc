@@ -124,6 +124,10 @@ std::string KindText(AttributeKind kind) {
       return "scalar";
     case AttributeKind::kAxis:
       return "axis";
+    case AttributeKind::kAxes:
+      return "axes";
+    case AttributeKind::kFlag:
+      return "flag";
     case AttributeKind::kNumber:
     case AttributeKind::kSigned:
       return "integer";
@@ -132,14 +136,16 @@ std::string KindText(AttributeKind kind) {
       return "integers";
     case AttributeKind::kFloatNumbers:
       return "floats";
-    default:
-      return "unknown";  // python/generate_element_wise.py refuses it
   }
+  return "unknown";
 }
 
 std::string ResultText(const OperatorSchema& schema) {
   const std::optional<ElementWiseOp> op = ElementWiseOpOf(schema);
-  if (!op.has_value()) return "moved";
+  if (!op.has_value()) {
+    const bool is_moved = schema.family == OperatorFamily::kMovement;
+    return schema.outputs.size() > 1 ? "computed pair" : is_moved ? "moved" : "computed";
+  }
   const ElementWiseResult result = RowOf(*op).result;
   return result == ElementWiseResult::kTruth  ? "truth"
          : result == ElementWiseResult::kCast ? "cast"
@@ -166,14 +172,17 @@ std::string NamedOperatorsJson() {
     std::vector<std::string> attributes;
     for (const AttributeSchema& each : schema->attributes)
       attributes.push_back(AttributeJson(each));
-    const bool is_variadic = schema->required_inputs() < schema->inputs.size();
-    lines.push_back(absl::StrCat(
-        " {\"name\": ", JsonString(schema->name), ", \"alias\": ", JsonString(schema->alias),
-        ", \"summary\": ", JsonString(schema->summary),
-        ", \"ulps\": ", op.has_value() ? RowOf(*op).ulps : 0,
-        ", \"result\": ", JsonString(ResultText(*schema)), ",\n  \"inputs\": [",
-        absl::StrJoin(inputs, ", "), "]", is_variadic ? ", \"is_variadic\": true" : "",
-        ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
+    const size_t optional = schema->inputs.size() - schema->required_inputs();
+    lines.push_back(absl::StrCat(" {\"name\": ", JsonString(schema->name),
+                                 ", \"alias\": ", JsonString(schema->alias),
+                                 ", \"summary\": ", JsonString(schema->summary),
+                                 ", \"ulps\": ", op.has_value() ? RowOf(*op).ulps : 0,
+                                 ", \"result\": ", JsonString(ResultText(*schema)),
+                                 ",\n  \"inputs\": [", absl::StrJoin(inputs, ", "), "]",
+                                 optional > 1    ? ", \"is_variadic\": true"
+                                 : optional == 1 ? ", \"last_is_optional\": true"
+                                                 : "",
+                                 ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
   }
   return absl::StrCat("[\n", absl::StrJoin(lines, ",\n"), "\n]\n");
 }

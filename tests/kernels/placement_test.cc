@@ -39,7 +39,7 @@ struct Piece {
 std::vector<Piece> PiecesAt(const Program& program, const ProgramPlaces& places,
                             const std::vector<uint64_t>& scratch_bytes, size_t n) {
   std::vector<Piece> pieces;
-  const auto uses = [&](const std::vector<uint32_t>& bound, uint32_t value) {
+  const auto uses = [&](const auto& bound, uint32_t value) {
     return std::find(bound.begin(), bound.end(), value) != bound.end();
   };
   for (uint32_t v = 0; v < program.values.size(); ++v) {

@@ -15,22 +15,24 @@ namespace {
 
 using testing::ElementsAre;
 
-absl::StatusOr<LoweredGraph> Lowered(absl::string_view graph) {
+absl::StatusOr<ModelProgram> Lowered(absl::string_view graph) {
   const absl::StatusOr<Graph> specialized = Specialized(graph);
   if (!specialized.ok()) return specialized.status();
   return LowerGraph(*specialized);
 }
 
 // The nodes: "identity of v0+3 FLOAT32[2] strides [2]".
-std::vector<std::string> NodesOf(const absl::StatusOr<LoweredGraph>& graph) {
+std::vector<std::string> NodesOf(const absl::StatusOr<ModelProgram>& graph) {
   if (!graph.ok()) return {std::string(graph.status().message())};
   std::vector<std::string> nodes;
-  for (const LoweredNode& node : graph->lowered.nodes) {
+  for (const ProgramNode& node : graph->program.nodes) {
     std::string& text = nodes.emplace_back(OperatorName(node.desc));
-    for (const View& view : node.inputs) {
-      absl::StrAppend(&text, &view == &node.inputs[0] ? " of v" : ", v", view.value);
-      if (view.offset != 0) absl::StrAppend(&text, "+", view.offset);
-      absl::StrAppend(&text, " ", ToString(view.tensor));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      absl::StrAppend(&text, i == 0 ? " of v" : ", v", node.inputs[i].value);
+      if (node.inputs[i].first_element != 0) {
+        absl::StrAppend(&text, "+", node.inputs[i].first_element);
+      }
+      absl::StrAppend(&text, " ", ToString(node.desc.inputs[i]));
     }
   }
   return nodes;
@@ -60,7 +62,7 @@ TEST(LowerGraph, CopiesWhereStridesDoNotSuffice) {
   EXPECT_THAT(NodesOf(Lowered(InputText("x", {2, 3}) + IntegersText("s", {6}) +
                               NodeText("Transpose", "x", "t") + NodeText("Reshape", "t,s", "r") +
                               NodeText("Relu", "r", "y") + OutputText("y"))),
-              ElementsAre("identity of v0 FLOAT32[3,2] strides [1,3]", "relu of v2 FLOAT32[6]"));
+              ElementsAre("identity of v0 FLOAT32[3,2] strides [1,3]", "relu of v1 FLOAT32[6]"));
 }
 
 TEST(LowerGraph, OutputsAreWholeValuesThatNodesCompute) {
@@ -70,7 +72,7 @@ TEST(LowerGraph, OutputsAreWholeValuesThatNodesCompute) {
   EXPECT_THAT(NodesOf(Lowered(x + NodeText("Relu", "x", "y") + OutputText("y") +
                               NodeText("Identity", "y", "z") + OutputText("z"))),
               ElementsAre("relu of v0 FLOAT32[2,3]", "identity of v1 FLOAT32[2,3]"));
-  const absl::StatusOr<LoweredGraph> reshaped =
+  const absl::StatusOr<ModelProgram> reshaped =
       Lowered(x + NodeText("Relu", "x", "r") + NodeText("Flatten", "r", "y", IntText("axis", 0)) +
               OutputText("y"));
   EXPECT_THAT(NodesOf(reshaped), ElementsAre("relu of v0 FLOAT32[2,3]"));
@@ -104,16 +106,15 @@ TEST(ReshapedStrides, ExistWhereDimensionsAreWalkedAsOne) {
 }
 
 TEST(Compute, RunsViewsWithTheReferenceOperators) {
-  const absl::StatusOr<LoweredGraph> graph =
+  const absl::StatusOr<ModelProgram> graph =
       Lowered(InputText("x", {2, 3}) + IntegersText("s", {1, 6}) + NodeText("Transpose", "x", "t") +
               NodeText("Reshape", "t,s", "r") + NodeText("Neg", "r", "y") + OutputText("y"));
   ASSERT_TRUE(graph.ok()) << graph.status();
   std::vector<float> x(7);
   std::iota(x.begin(), x.end(), 0.0f);
-  std::vector<std::string> memory = {std::string(reinterpret_cast<const char*>(x.data()), 28),
-                                     std::string(20, '\0')};
-  ASSERT_TRUE(Compute(graph->lowered, memory).ok());
-  const std::string y = CopyView(graph->outputs[0].view, memory[graph->outputs[0].view.value], 4);
+  std::vector<std::string> memory = {std::string(reinterpret_cast<const char*>(x.data()), 28)};
+  ASSERT_TRUE(Compute(graph->program, memory).ok());
+  const std::string& y = memory.back();
   std::vector<float> values(6);
   std::memcpy(values.data(), y.data(), 24);
   EXPECT_THAT(values, ElementsAre(0, -3, -1, -4, -2, -5));

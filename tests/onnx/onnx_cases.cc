@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -94,17 +95,22 @@ absl::StatusOr<std::vector<Tensor>> Run(const Graph& graph, const Case& test, bo
     }
     return outputs;
   }
-  ASSIGN_OR_RETURN(const LoweredGraph lowered, LowerGraph(specialized));
+  ASSIGN_OR_RETURN(const ModelProgram model, LowerGraph(specialized));
   std::vector<std::string> memory;
-  for (const size_t i : bound) memory.push_back(*test.inputs[i].bytes);
-  for (const Bytes& bytes : lowered.constants) memory.push_back(*bytes);
-  for (std::string& bytes : memory) bytes.resize(bytes.size() + 4);
-  RETURN_IF_ERROR(Compute(lowered.lowered, memory));
-  for (const LoweredOutput& output : lowered.outputs) {
-    outputs.push_back({output.type, std::make_shared<const std::string>(
-                                        CopyView(output.view, memory[output.view.value],
-                                                 ElementBytes(output.type.element)))});
+  for (const size_t i : bound) {
+    memory.push_back(*test.inputs[i].bytes);
+    memory.back().resize(memory.back().size() + 4);
   }
+  RETURN_IF_ERROR(Compute(model.program, memory));
+  std::map<std::string, Tensor> by_name;
+  size_t next = 0;
+  for (size_t i = 0; i < model.program.values.size(); ++i) {
+    if (model.program.values[i].kind != ValueKind::kOutput) continue;
+    const ModelTensor& output = model.outputs[next++];
+    by_name[output.name] = {output.type, std::make_shared<const std::string>(
+                                             memory[i].substr(0, PackedBytes(output.type)))};
+  }
+  for (const Output& output : specialized.outputs) outputs.push_back(by_name[output.name]);
   return outputs;
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
 #include "kernels/onnx/specialize.h"
+#include "kernels/operators/elementwise/fuse_chains.h"
 #include "tests/onnx/write_model.h"
 
 namespace opmill::onnx {
@@ -77,9 +78,10 @@ int Main(int argc, char** argv) {
               << "\n";
   }
   if (!file.empty()) std::ofstream(file, std::ios::binary) << WriteModel(*specialized);
-  const absl::StatusOr<LoweredGraph> lowered = LowerGraph(*specialized);
+  const absl::StatusOr<ModelProgram> lowered = LowerGraph(*specialized);
   if (lowered.ok()) {
-    std::cout << "lowered " << lowered->lowered.nodes.size() << "\n";
+    std::cout << "operators " << lowered->program.nodes.size() << "\n"
+              << "chains " << FuseChains(lowered->program).nodes.size() << "\n";
   } else {
     std::cout << "refused " << lowered.status().message() << "\n";
   }

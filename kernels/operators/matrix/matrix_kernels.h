@@ -56,6 +56,9 @@ struct MatrixKernels {
   // numbers behind the end of each of taps[].
   void (*weigh)(const float* const* taps, const float* weights, size_t tap_count, float addend,
                 size_t count, float* result) = nullptr;
+  // sums[i] = sum of a[k] * b[k * b_stride + i] over `depth`
+  void (*weigh_rows)(const float* a, const float* b, size_t b_stride, size_t depth, size_t count,
+                     float* sums) = nullptr;
   // sums[r] = sum of a[k] * b[r * b_stride + k] over `depth`
   void (*dots)(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth,
                float* sums) = nullptr;

@@ -192,8 +192,8 @@ void PackRow(const float* from, size_t count, float* to, size_t panel_stride) {
 }
 
 // 4 x 4 numbers at a time.
-void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth, float* to,
-               size_t to_stride) {
+HWY_INLINE void TransposePart(const float* from, size_t from_stride, size_t rows, size_t depth,
+                              float* to, size_t to_stride) {
   size_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::CappedTag<float, 4> d4;
@@ -223,6 +223,16 @@ void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth,
 #endif
   for (; r < rows; ++r) {
     for (size_t k = 0; k < depth; ++k) to[k * to_stride + r] = from[r * from_stride + k];
+  }
+}
+
+// In parts of which the first cache holds both sides.
+void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth, float* to,
+               size_t to_stride) {
+  constexpr size_t kPart = 64;
+  for (size_t k = 0; k < depth; k += kPart) {
+    TransposePart(from + k, from_stride, rows, std::min(kPart, depth - k), to + k * to_stride,
+                  to_stride);
   }
 }
 
@@ -279,6 +289,41 @@ void Weigh(const float* const* taps, const float* weights, size_t tap_count, flo
   std::memcpy(result + i, rest, (count - i) * sizeof(float));
 }
 
+// The rows of B are read as eight streams.
+void WeighRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t b_stride,
+               size_t depth, size_t count, float* HWY_RESTRICT sums) {
+  constexpr size_t kStreams = 8;
+  const size_t n = hn::Lanes(df);
+  std::fill_n(sums, count, 0.0f);
+  for (size_t k = 0; k < depth; k += kStreams) {
+    const size_t streams = std::min(kStreams, depth - k);
+    V weights[kStreams];
+    const float* rows[kStreams];
+    for (size_t s = 0; s < kStreams; ++s) {
+      weights[s] = hn::Set(df, s < streams ? a[k + s] : 0.0f);
+      rows[s] = b + (s < streams ? k + s : k) * b_stride;
+    }
+    size_t i = 0;
+    if (streams == kStreams) {
+      for (; i + n <= count; i += n) {
+        V even = hn::Mul(weights[0], hn::LoadU(df, rows[0] + i));
+        V odd = hn::Mul(weights[1], hn::LoadU(df, rows[1] + i));
+        HWY_UNROLL(3)
+        for (size_t s = 2; s < kStreams; s += 2) {
+          even = hn::MulAdd(weights[s], hn::LoadU(df, rows[s] + i), even);
+          odd = hn::MulAdd(weights[s + 1], hn::LoadU(df, rows[s + 1] + i), odd);
+        }
+        hn::StoreU(hn::Add(hn::LoadU(df, sums + i), hn::Add(even, odd)), df, sums + i);
+      }
+    }
+    for (; i < count; ++i) {
+      float sum = 0;
+      for (size_t s = 0; s < streams; ++s) sum += a[k + s] * rows[s][i];
+      sums[i] += sum;
+    }
+  }
+}
+
 // Four rows at a time, so that enough loads are in flight.
 template <size_t kRows>
 HWY_INLINE void DotRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t b_stride,
@@ -320,6 +365,7 @@ MatrixKernels Kernels() {
           .transpose = &Transpose,
           .every_second = &EverySecond,
           .weigh = &Weigh,
+          .weigh_rows = &WeighRows,
           .dots = &Dots};
 }
 

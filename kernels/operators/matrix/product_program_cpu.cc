@@ -4,40 +4,16 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/base/half.h"
 #include "kernels/base/rounding.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/operators/elementwise/element_wise_kernels.h"
 #include "kernels/operators/matrix/matrix_kernels.h"
+#include "kernels/operators/matrix/product_cut.h"
+#include "kernels/operators/matrix/product_packing.h"
 #include "kernels/operators/matrix/product_work.h"
 
 namespace opmill {
 namespace {
-
-// The most of K that is summed in registers before the sum is added to the result.
-constexpr uint64_t kBlockDepth = 384;
-// With this depth, a block of B takes 384 KiB of the second cache.
-constexpr uint64_t kTaskColumns = 256;
-// Multiplications of a task: about a millisecond, and enough to be worth a task.
-constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
-constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
-constexpr uint64_t kWantedTasks = 8;
-// B is read in place up to these numbers of panels of A, or of its rows.
-constexpr uint64_t kFewPanels = 2;
-constexpr uint64_t kShortDepth = 64;
-// A up to this size is packed by each task, and larger ones once, before.
-constexpr uint64_t kSmallA = uint64_t{1} << 14;
-constexpr uint64_t kMostPackedBytes = uint64_t{64} << 20;
-constexpr uint64_t kPackElements = uint64_t{1} << 14;
-
-// Offsets of an element of the batches.
-struct BatchPlace {
-  uint64_t copy = 0;  // of A
-  uint64_t a = 0;
-  uint64_t b = 0;
-  uint64_t addend = 0;
-  uint64_t output = 0;
-};
 
 struct Task {
   size_t product = 0;
@@ -46,153 +22,6 @@ struct Task {
   uint64_t rows = 0;
   uint64_t column = 0;
   uint64_t columns = 0;
-};
-
-// Elements as floats, from tensors of either type.
-class Elements {
- public:
-  Elements(const std::byte* bytes, bool is_half) : bytes_(bytes), is_half_(is_half) {}
-
-  float At(uint64_t i) const { return is_half_ ? HalfToFloat(halves()[i]) : floats()[i]; }
-  // `count` adjacent ones: in place, or converted to `memory`.
-  const float* Adjacent(uint64_t i, uint64_t count, float* memory) const {
-    if (!is_half_) return floats() + i;
-    FloatsFromHalves(halves() + i, memory, count);
-    return memory;
-  }
-  bool is_half() const { return is_half_; }
-  const float* floats() const { return reinterpret_cast<const float*>(bytes_); }
-  const uint16_t* halves() const { return reinterpret_cast<const uint16_t*>(bytes_); }
-
- private:
-  const std::byte* const bytes_;
-  const bool is_half_;
-};
-
-uint64_t DepthOffset(const ProductOperand& operand, uint64_t k) {
-  const uint64_t taps = operand.tap_offsets.size();
-  if (taps == 0) return k * operand.depth_stride;
-  return k / taps * operand.depth_stride + operand.tap_offsets[k % taps];
-}
-
-// to[k * width + i] = element (first + i, k0 + k) for `count` of i; zero for the others.
-void PackPanel(const MatrixKernels& kernels, const Elements& elements,
-               const ProductOperand& operand, uint64_t offset, uint64_t first, uint64_t count,
-               uint64_t k0, uint64_t depth, uint64_t width, float* to) {
-  const uint64_t start = offset + first * operand.stride;
-  if (count < width) std::fill_n(to, depth * width, 0.0f);
-  if (operand.depth_stride == 1 && operand.tap_offsets.empty()) {
-    if (!elements.is_half()) {
-      kernels.transpose(elements.floats() + start + k0, operand.stride, count, depth, to, width);
-      return;
-    }
-    TaskMemory::Scope scope;
-    float* const floats = reinterpret_cast<float*>(scope.Take(count * depth * sizeof(float)));
-    for (uint64_t i = 0; i < count; ++i) {
-      elements.Adjacent(start + i * operand.stride + k0, depth, floats + i * depth);
-    }
-    kernels.transpose(floats, depth, count, depth, to, width);
-    return;
-  }
-  for (uint64_t k = 0; k < depth; ++k) {
-    const uint64_t at = start + DepthOffset(operand, k0 + k);
-    for (uint64_t i = 0; i < count; ++i) to[k * width + i] = elements.At(at + i * operand.stride);
-  }
-}
-
-// Produces rows of B, one after the other.
-class ImageRows {
- public:
-  ImageRows(const MatrixKernels& kernels, const ProductImage& image, const Elements& elements,
-            uint64_t offset, uint64_t column, uint64_t columns)
-      : kernels_(kernels), image_(image), elements_(elements), offset_(offset), columns_(columns) {
-    const auto& axes = image.axes;
-    first_[2] = column % axes[2].outputs;
-    first_[1] = column / axes[2].outputs % axes[1].outputs;
-    first_[0] = column / axes[2].outputs / axes[1].outputs;
-  }
-
-  void Write(uint64_t k, float* to) const {
-    const uint64_t taps = image_.taps.size();
-    const std::array<int64_t, 3>& tap = image_.taps[k % taps];
-    const uint64_t channel = offset_ + k / taps * image_.channel_stride;
-    std::array<uint64_t, 3> at = first_;
-    const auto& axes = image_.axes;
-    for (uint64_t done = 0; done < columns_;) {
-      const uint64_t count = std::min(axes[2].outputs - at[2], columns_ - done);
-      WriteLine(channel, PositionOf(axes[0], at[0], tap[0]), PositionOf(axes[1], at[1], tap[1]),
-                at[2], tap[2], count, to + done);
-      done += count;
-      at[2] = 0;
-      if (++at[1] < axes[1].outputs) continue;
-      at[1] = 0;
-      ++at[0];
-    }
-  }
-
-  // Outputs [first, first + count) of line (z, y) of the image; zeros if it is outside.
-  void WriteLine(uint64_t channel, int64_t z, int64_t y, uint64_t first, int64_t tap,
-                 uint64_t count, float* to) const {
-    const auto& axes = image_.axes;
-    const ImageAxis& axis = axes[2];
-    if (!IsInside(axes[0], z) || !IsInside(axes[1], y)) {
-      std::fill_n(to, count, 0.0f);
-      return;
-    }
-    const uint64_t line = channel + static_cast<uint64_t>(z) * axes[0].stride +
-                          static_cast<uint64_t>(y) * axes[1].stride;
-    if (axis.spread != 1) {
-      for (uint64_t i = 0; i < count; ++i) {
-        const int64_t x = PositionOf(axis, first + i, tap);
-        to[i] = IsInside(axis, x) ? elements_.At(line + static_cast<uint64_t>(x) * axis.stride) : 0;
-      }
-      return;
-    }
-    const int64_t step = static_cast<int64_t>(axis.step);
-    const int64_t size = static_cast<int64_t>(axis.size);
-    const int64_t position = static_cast<int64_t>(first) * step + tap;
-    const int64_t last = static_cast<int64_t>(count);
-    const int64_t low = position >= 0 ? 0 : std::min(last, (-position + step - 1) / step);
-    const int64_t high =
-        position >= size ? low : std::clamp((size - position + step - 1) / step, low, last);
-    std::fill_n(to, low, 0.0f);
-    const uint64_t from = line + static_cast<uint64_t>(position + low * step) * axis.stride;
-    Copy(from, axis.step * axis.stride, static_cast<uint64_t>(high - low), to + low);
-    std::fill(to + high, to + last, 0.0f);
-  }
-
-  // Of the element that an output reads; -1 if there is none.
-  static int64_t PositionOf(const ImageAxis& axis, uint64_t output, int64_t tap) {
-    const int64_t position = static_cast<int64_t>(output * axis.step) + tap;
-    const int64_t spread = static_cast<int64_t>(axis.spread);
-    if (spread == 1) return position;
-    return position >= 0 && position % spread == 0 ? position / spread : -1;
-  }
-
- private:
-  static bool IsInside(const ImageAxis& axis, int64_t position) {
-    return position >= 0 && position < static_cast<int64_t>(axis.size);
-  }
-
-  void Copy(uint64_t from, uint64_t stride, uint64_t count, float* to) const {
-    if (count == 0) return;
-    if (stride == 1 && elements_.is_half()) {
-      FloatsFromHalves(elements_.halves() + from, to, count);
-    } else if (stride == 1) {
-      std::memcpy(to, elements_.floats() + from, count * sizeof(float));
-    } else if (stride == 2 && !elements_.is_half()) {
-      kernels_.every_second(elements_.floats() + from, count, to);
-    } else {
-      for (uint64_t i = 0; i < count; ++i) to[i] = elements_.At(from + i * stride);
-    }
-  }
-
-  const MatrixKernels& kernels_;
-  const ProductImage& image_;
-  const Elements& elements_;
-  const uint64_t offset_;
-  const uint64_t columns_;
-  std::array<uint64_t, 3> first_ = {};
 };
 
 // Walks the columns of the output, starting at one of them.
@@ -226,139 +55,6 @@ class ColumnWalk {
   uint64_t offset_ = 0;
 };
 
-uint64_t BatchesOf(const ProductWork& work) {
-  uint64_t count = 1;
-  for (const ProductBatch& batch : work.batches) count *= batch.size;
-  return count;
-}
-
-uint64_t CopiesOf(const ProductWork& work) {
-  uint64_t count = 1;
-  for (const ProductBatch& batch : work.batches) count *= batch.a == 0 ? 1 : batch.size;
-  return count;
-}
-
-// Element `index` of the batches, or of those dimensions along which A changes.
-BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies) {
-  BatchPlace place;
-  uint64_t copies = 1;
-  for (size_t d = work.batches.size(); d-- > 0;) {
-    const ProductBatch& batch = work.batches[d];
-    if (of_copies && batch.a == 0) continue;
-    const uint64_t at = index % batch.size;
-    index /= batch.size;
-    place.a += at * batch.a;
-    place.b += at * batch.b;
-    place.addend += at * batch.addend;
-    place.output += at * batch.output;
-    if (batch.a == 0) continue;
-    place.copy += at * copies;
-    copies *= batch.size;
-  }
-  return place;
-}
-
-enum class Method {
-  kPanels,
-  kDots,    // one row, and the columns of B are adjacent numbers
-  kWindow,  // one channel of an image, and few rows: its lines are read in place
-};
-
-// How a product is cut.
-struct Cut {
-  Method method = Method::kPanels;
-  uint64_t panel_rows = 1;
-  uint64_t row_panels = 1;
-  uint64_t batches = 1;  // of a task
-  uint64_t rows = 1;
-  uint64_t columns = 1;
-  uint64_t block_depth = 1;
-  uint64_t tasks = 0;
-  bool has_direct_a = false;  // read in place
-  bool has_direct_b = false;
-  bool packs_first = false;  // A is packed before, in scratch
-  uint64_t scratch = 0;      // where: in floats
-  uint64_t pack_rows = 0;    // of a task that packs A
-  uint64_t packs = 0;        // such tasks
-};
-
-uint64_t TasksOf(const ProductWork& work, const Cut& cut) {
-  return CeilDiv(BatchesOf(work), cut.batches) * CeilDiv(work.rows, cut.rows) *
-         CeilDiv(work.columns, cut.columns);
-}
-
-// The taps of a window are close to each other.
-bool HasWindow(const ProductWork& work) {
-  constexpr uint64_t kMostRows = 4;
-  constexpr int64_t kMostSpan = 64;
-  if (!work.image.has_value() || work.rows > kMostRows || work.depth != work.image->taps.size() ||
-      work.depth == 0) {
-    return false;
-  }
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const auto [low, high] =
-        std::minmax_element(work.image->taps.begin(), work.image->taps.end(),
-                            [&](const auto& a, const auto& b) { return a[axis] < b[axis]; });
-    if ((*high)[axis] - (*low)[axis] > kMostSpan || work.image->axes[axis].spread != 1) {
-      return false;
-    }
-  }
-  return work.image->axes[2].step <= kMostSpan;
-}
-
-Method MethodOf(const ProductWork& work) {
-  if (HasWindow(work)) return Method::kWindow;
-  const bool has_dots = work.rows == 1 && !work.image.has_value() && !work.is_half &&
-                        work.b.tap_offsets.empty() && work.b.depth_stride == 1 &&
-                        work.b.stride != 1;
-  return has_dots ? Method::kDots : Method::kPanels;
-}
-
-// Whether the rows of A are read in place: adjacent numbers, which do not share a few sets of the
-// cache.
-bool HasDirectA(const ProductWork& work) {
-  return !work.is_half && work.a.tap_offsets.empty() && work.a.depth_stride == 1 &&
-         work.a.stride > 0 && (work.a.stride * sizeof(float) % 1024 != 0);
-}
-
-// Whether copying B into panels is not worth while: for few rows, or if it is short.
-bool HasDirectB(const ProductWork& work, const Cut& cut) {
-  if (work.image.has_value() || work.is_half || work.b.stride != 1) return false;
-  return cut.row_panels <= kFewPanels || work.depth <= kShortDepth;
-}
-
-Cut CutOf(const ProductWork& work, const MatrixKernels& kernels) {
-  Cut cut;
-  cut.panel_rows = EvenPart(work.rows, kernels.panel_rows);
-  cut.row_panels = CeilDiv(work.rows, cut.panel_rows);
-  cut.block_depth = work.depth == 0 ? 1 : EvenPart(work.depth, kBlockDepth);
-  cut.method = MethodOf(work);
-  cut.has_direct_a = HasDirectA(work);
-  cut.has_direct_b = HasDirectB(work, cut);
-  cut.rows = work.rows;
-  cut.columns = cut.method == Method::kWindow ? work.columns : std::min(work.columns, kTaskColumns);
-  const uint64_t depth = std::max<uint64_t>(work.depth, 1);
-  const auto products = [&] { return cut.rows * cut.columns * depth; };
-  const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
-  while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) halve_rows();
-  while (TasksOf(work, cut) < kWantedTasks && products() >= 2 * kLeastTaskProducts) {
-    if (cut.columns > 64 && cut.method != Method::kWindow) {
-      cut.columns = RoundUp(CeilDiv(cut.columns, 2), 32);
-    } else if (cut.rows > 4 * cut.panel_rows) {
-      halve_rows();
-    } else {
-      break;
-    }
-  }
-  if (cut.rows == work.rows && cut.columns == work.columns) {
-    const uint64_t batches = BatchesOf(work);
-    cut.batches =
-        std::clamp<uint64_t>(kLeastTaskProducts / products(), 1, CeilDiv(batches, kWantedTasks));
-  }
-  cut.tasks = TasksOf(work, cut);
-  return cut;
-}
-
 class ProductProgram : public CpuProgram {
  public:
   explicit ProductProgram(std::vector<ProductWork> works)
@@ -367,8 +63,7 @@ class ProductProgram : public CpuProgram {
     uint64_t tasks = 0;
     uint64_t packs = 0;
     for (const ProductWork& work : works_) {
-      Cut cut = CutOf(work, kernels_);
-      PlacePackedA(work, cut, scratch);
+      const ProductCut cut = CutOf(work, kernels_, scratch);
       tasks += cut.tasks;
       packs += cut.packs;
       cuts_.push_back(cut);
@@ -380,7 +75,7 @@ class ProductProgram : public CpuProgram {
     scratch_bytes_ = scratch * sizeof(float);
     if (packs > 0) phases_.push_back(packs);
     phases_.push_back(tasks);
-    task_bytes_ = sizeof(float) * (2 * kBlockDepth * kTaskColumns);
+    task_bytes_ = sizeof(float) * 2 * kBlockElements;
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -398,24 +93,9 @@ class ProductProgram : public CpuProgram {
   }
 
  private:
-  static void PlacePackedA(const ProductWork& work, Cut& cut, uint64_t& scratch) {
-    const uint64_t copies = CopiesOf(work);
-    const uint64_t floats = copies * cut.row_panels * cut.panel_rows * work.depth;
-    if (cut.method != Method::kPanels || cut.has_direct_a || work.rows * work.depth <= kSmallA ||
-        cut.tasks < 2 * copies || floats * sizeof(float) > kMostPackedBytes) {
-      return;
-    }
-    cut.packs_first = true;
-    cut.scratch = scratch;
-    scratch += floats;
-    cut.pack_rows =
-        std::max<uint64_t>(kPackElements / (work.depth * cut.panel_rows), 1) * cut.panel_rows;
-    cut.packs = copies * CeilDiv(work.rows, cut.pack_rows);
-  }
-
   void RunPack(size_t product, uint64_t index, const RunBuffers& buffers) const {
     const ProductWork& work = works_[product];
-    const Cut& cut = cuts_[product];
+    const ProductCut& cut = cuts_[product];
     const uint64_t parts = CeilDiv(work.rows, cut.pack_rows);
     const uint64_t row = index % parts * cut.pack_rows;
     PackA({.product = product,
@@ -427,7 +107,7 @@ class ProductProgram : public CpuProgram {
 
   void RunProducts(size_t product, uint64_t index, const RunBuffers& buffers) const {
     const ProductWork& work = works_[product];
-    const Cut& cut = cuts_[product];
+    const ProductCut& cut = cuts_[product];
     const uint64_t column_parts = CeilDiv(work.columns, cut.columns);
     const uint64_t row_parts = CeilDiv(work.rows, cut.rows);
     const uint64_t column = index % column_parts * cut.columns;
@@ -450,19 +130,19 @@ class ProductProgram : public CpuProgram {
   }
 
   // The panels of a block of K of A are together.
-  static uint64_t BlockOffset(const Cut& cut, uint64_t k0) {
+  static uint64_t BlockOffset(const ProductCut& cut, uint64_t k0) {
     return k0 * cut.row_panels * cut.panel_rows;
   }
 
   float* PackedA(const Task& task, const RunBuffers& buffers) const {
-    const Cut& cut = cuts_[task.product];
+    const ProductCut& cut = cuts_[task.product];
     return reinterpret_cast<float*>(buffers.scratch) + cut.scratch +
            task.batch.copy * cut.row_panels * cut.panel_rows * works_[task.product].depth;
   }
 
   void PackA(const Task& task, const RunBuffers& buffers) const {
     const ProductWork& work = works_[task.product];
-    const Cut& cut = cuts_[task.product];
+    const ProductCut& cut = cuts_[task.product];
     float* const to = PackedA(task, buffers);
     for (uint64_t k0 = 0; k0 < work.depth; k0 += cut.block_depth) {
       const uint64_t depth = std::min(cut.block_depth, work.depth - k0);
@@ -474,7 +154,7 @@ class ProductProgram : public CpuProgram {
   void PackRows(const Task& task, const RunBuffers& buffers, uint64_t k0, uint64_t depth,
                 float* to) const {
     const ProductWork& work = works_[task.product];
-    const Cut& cut = cuts_[task.product];
+    const ProductCut& cut = cuts_[task.product];
     const Elements a = InputOf(work, work.a.input, buffers);
     for (uint64_t row = 0; row < task.rows; row += cut.panel_rows) {
       PackPanel(kernels_, a, work.a, task.batch.a, task.row + row,
@@ -515,7 +195,7 @@ class ProductProgram : public CpuProgram {
 
   void Multiply(const Task& task, const RunBuffers& buffers) const {
     const ProductWork& work = works_[task.product];
-    const Cut& cut = cuts_[task.product];
+    const ProductCut& cut = cuts_[task.product];
     TaskMemory::Scope scope;
     const auto take = [&](uint64_t floats) {
       return reinterpret_cast<float*>(scope.Take(floats * sizeof(float)));
@@ -533,9 +213,9 @@ class ProductProgram : public CpuProgram {
       block.result_stride = task.columns;
     }
     block.finish = FinishOf(task, buffers, take);
-    if (cut.method == Method::kDots) {
-      MultiplyDots(task, buffers, take, block);
-    } else if (cut.method == Method::kWindow) {
+    if (cut.method == ProductMethod::kDots || cut.method == ProductMethod::kRow) {
+      MultiplyRow(task, buffers, take, block);
+    } else if (cut.method == ProductMethod::kWindow) {
       MultiplyWindow(task, buffers, take, block);
     } else {
       MultiplyBlocks(task, buffers, take, block);
@@ -584,7 +264,7 @@ class ProductProgram : public CpuProgram {
   void MultiplyBlocks(const Task& task, const RunBuffers& buffers, Take take,
                       ProductBlock& block) const {
     const ProductWork& work = works_[task.product];
-    const Cut& cut = cuts_[task.product];
+    const ProductCut& cut = cuts_[task.product];
     const uint64_t width = kernels_.panel_columns;
     // B is read in place as far as it fills whole panels.
     const uint64_t direct = cut.has_direct_b ? task.columns / width * width : 0;
@@ -632,9 +312,10 @@ class ProductProgram : public CpuProgram {
   }
 
   template <typename Take>
-  void MultiplyDots(const Task& task, const RunBuffers& buffers, Take take,
-                    const ProductBlock& block) const {
+  void MultiplyRow(const Task& task, const RunBuffers& buffers, Take take,
+                   const ProductBlock& block) const {
     const ProductWork& work = works_[task.product];
+    const ProductCut& cut = cuts_[task.product];
     const Elements a = InputOf(work, work.a.input, buffers);
     const uint64_t a_offset = task.batch.a;
     const float* row = a.floats() + a_offset;
@@ -645,7 +326,18 @@ class ProductProgram : public CpuProgram {
     }
     const float* const b =
         InputOf(work, work.b.input, buffers).floats() + task.batch.b + task.column * work.b.stride;
-    kernels_.dots(row, b, work.b.stride, task.columns, work.depth, block.result);
+    float* const part = take(task.columns);
+    for (uint64_t k0 = 0; k0 < work.depth; k0 += cut.block_depth) {
+      const uint64_t depth = std::min(cut.block_depth, work.depth - k0);
+      float* const sums = k0 == 0 ? block.result : part;
+      if (cut.method == ProductMethod::kDots) {
+        kernels_.dots(row + k0, b + k0, work.b.stride, task.columns, depth, sums);
+      } else {
+        kernels_.weigh_rows(row + k0, b + k0 * work.b.depth_stride, work.b.depth_stride, depth,
+                            task.columns, sums);
+      }
+      for (uint64_t i = 0; i < task.columns && k0 > 0; ++i) block.result[i] += part[i];
+    }
     const ProductFinish& finish = block.finish;
     for (uint64_t i = 0; i < task.columns; ++i) {
       float sum = finish.alpha * block.result[i];
@@ -765,7 +457,7 @@ class ProductProgram : public CpuProgram {
 
   const MatrixKernels kernels_;
   const std::vector<ProductWork> works_;
-  std::vector<Cut> cuts_;
+  std::vector<ProductCut> cuts_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/movement/move.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 

@@ -8,6 +8,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/half.h"
 #include "kernels/operators/movement/movement.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {
@@ -33,7 +34,6 @@ std::vector<Move> MovesOf(const OperatorDesc& validated) {
 #define OPMILL_MOVEMENT(Name) \
   if (validated.schema == &k##Name##Schema) return Name##Moves(validated);
 #include "kernels/operators/movement/movement_rows.inc"
-#include "kernels/operators/operator_list.h"
 #undef OPMILL_MOVEMENT
   return {};
 }

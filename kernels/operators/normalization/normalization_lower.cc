@@ -1,9 +1,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/operators/lowering.h"
 #include "kernels/operators/normalization/normalization_desc.h"
 #include "kernels/operators/window/pooling_desc.h"
-#include "kernels/operators/lowering.h"
 
 namespace opmill {
 namespace {

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "kernels/operators/softmax/softmax_desc.h"
 #include "kernels/operators/lowering.h"
+#include "kernels/operators/softmax/softmax_desc.h"
 
 namespace opmill {
 

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "kernels/operators/window/pooling_desc.h"
 #include "kernels/operators/lowering.h"
+#include "kernels/operators/window/pooling_desc.h"
 
 namespace opmill {
 namespace {

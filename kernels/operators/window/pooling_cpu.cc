@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
 #include "kernels/cpu/strided_walk.h"
 #include "kernels/cpu/task_memory.h"

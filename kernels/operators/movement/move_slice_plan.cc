@@ -1,10 +1,9 @@
-#include "kernels/operators/movement/move_slice.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "kernels/base/errors.h"
 #include "kernels/dims/iteration_space.h"
+#include "kernels/operators/movement/move_slice.h"
 
 namespace opmill {
 namespace {

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._arguments import Options, checked
-from ._call import Call, truth
+from ._call import Axes, Call, pair, truth
 '''
 _CLASS = '''
 ArrayT = TypeVar("ArrayT")
@@ -25,7 +25,7 @@ ArrayT = TypeVar("ArrayT")
 
 def named_call(operator: str, inputs: Sequence[ArrayLike],
                attributes: Mapping[str, Any] | None) -> Call:
-    return Call(operator, inputs, attributes or {}, broadcasts=operator not in MOVES)
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in KEEP_SHAPES)
 
 
 class NamedOperators(Generic[ArrayT]):
@@ -50,14 +50,16 @@ def _choice_type(attribute):
 
 # Python's types of attributes, and how their defaults are written.
 _TYPES = {"float": ("float", float), "scalar": ("float", float), "axis": ("int", int),
-          "integer": ("int", int), "integers": ("Sequence[int]", None),
-          "floats": ("Sequence[float]", None)}
+          "integer": ("int", int), "integers": ("Sequence[int]", lambda text: (int(text),)),
+          "floats": ("Sequence[float]", None), "flag": ("bool", None), "axes": ("Axes", None)}
 
 
 def _default(attribute):
     """As source text; empty if it must be given. The default axis is the last one."""
     if attribute["kind"] == "axis":
         return "-1"
+    if attribute["kind"] == "flag":
+        return repr(attribute["default"] == "true")
     if not attribute["default"]:
         return ""
     if attribute["kind"] == "choice":
@@ -96,8 +98,8 @@ def _method(operator):
         extras = ", output_dtype=dtype"
     elif operator["result"] == "truth":
         extras = ", result=truth"
-    elif operator["result"] == "moved":
-        extras = ", broadcasts=False"
+    elif operator["result"] != "value":
+        extras = ", broadcasts=False" + (", result=pair" if "pair" in operator["result"] else "")
     lines = ["self", *positional, *(["*", *named] if named else []), "**options: Unpack[Options]"]
     signature = f"    def {_method_name(operator)}({', '.join(lines)}) -> ArrayT:\n"
     if len(signature) > 101:
@@ -129,7 +131,7 @@ def source():
     text += "\n# The method of each operator.\nNAMED_METHODS: Mapping[str, str] = {\n"
     text += "".join(f'    "{operator["name"]}": "{_method_name(operator)}",\n'
                     for operator in operators)
-    text += "}\n\n# Of these, inputs keep their shapes.\nMOVES = frozenset((\n"
+    text += "}\n\n# Of these, inputs keep their shapes.\nKEEP_SHAPES = frozenset((\n"
     text += "".join(f'    "{operator["name"]}",\n' for operator in operators
-                    if operator["result"] == "moved")
+                    if operator["result"] not in ("value", "truth", "cast"))
     return text + "))\n" + _CLASS + "".join(map(_method, operators))

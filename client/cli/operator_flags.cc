@@ -72,9 +72,11 @@ Flag MakeFlag(const AttributeSchema& attribute) {
     if (IsAxes(attribute.kind)) flag.help += OperatorsOfOneAxis();
     return flag;
   }
-  flag.value = attribute.kind == AttributeKind::kFlag     ? ""
-               : attribute.kind == AttributeKind::kChoice ? "NAME"
-                                                          : "N";
+  if (attribute.kind != AttributeKind::kFlag) {
+    flag.value = attribute.kind == AttributeKind::kChoice ? "NAME" : "N";
+  } else if (!attribute.default_text.empty()) {
+    flag.value = "BOOL";
+  }
   std::vector<absl::string_view> takers;
   for (const OperatorSchema* const other : Operators()) {
     if (other->AttributeIndex(attribute.name) < other->attributes.size()) {
@@ -166,6 +168,7 @@ AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags
       if (!attribute.default_text.empty()) break;
       return flags.RequiredNumber(flag);
     case AttributeKind::kFlag:
+      if (!attribute.default_text.empty()) break;
       return flags.line().Has(flag) ? 1u : 0u;
     case AttributeKind::kChoice:
       return ReadChoice(*choice.schema, attribute, flags);

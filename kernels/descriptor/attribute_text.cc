@@ -150,8 +150,8 @@ absl::StatusOr<AttributeValue> ParseAttribute(const AttributeSchema& attribute,
 }
 
 absl::StatusOr<AttributeValue> DefaultOf(const AttributeSchema& attribute) {
-  if (attribute.kind == AttributeKind::kFlag) return AttributeValue(0u);
   if (!attribute.default_text.empty()) return ParseAttribute(attribute, attribute.default_text);
+  if (attribute.kind == AttributeKind::kFlag) return AttributeValue(0u);
   return absl::InvalidArgumentError("is not given");
 }
 

@@ -9,6 +9,7 @@
 
 namespace opmill {
 
+#define OPMILL_LOWERED_FAMILY(Name)
 #define OPMILL_FAMILY(Name) std::unique_ptr<const CpuProgram> Cpu##Name(const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
@@ -17,6 +18,7 @@ namespace {
 
 using CpuPlanner = std::unique_ptr<const CpuProgram> (*)(const OperatorDesc&);
 constexpr CpuPlanner kCpuPlanners[] = {
+#define OPMILL_LOWERED_FAMILY(Name) nullptr,
 #define OPMILL_FAMILY(Name) &Cpu##Name,
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY

@@ -9,6 +9,7 @@
 
 namespace opmill {
 
+// Not of a lowered operator.
 std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated);
 
 }  // namespace opmill

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/operators/elementwise/element_wise.h"
+#include "kernels/operators/lower.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/plan/plan_builder.h"
@@ -113,8 +114,8 @@ void Append(const ProgramNode& node, const Program& program, const ProgramPlaces
 
 }  // namespace
 
-absl::StatusOr<OperatorPlan> MakePlan(const Program& given, const PlanOptions& options) {
-  const Program program = WithCopies(given);
+absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options) {
+  const Program program = WithCopies(Lower(validated));
   std::vector<OperatorPlan> parts;
   std::vector<uint64_t> scratch_bytes;
   for (const ProgramNode& node : program.nodes) {

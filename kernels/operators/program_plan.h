@@ -1,4 +1,5 @@
-// The plan of a program: the plans of its nodes, one after the other.
+// The plan of a program: the plans of its nodes, one after the other. Lowered operators are
+// replaced by theirs.
 #ifndef OPMILL_KERNELS_OPERATORS_PROGRAM_PLAN_H_
 #define OPMILL_KERNELS_OPERATORS_PROGRAM_PLAN_H_
 
@@ -8,9 +9,9 @@
 
 namespace opmill {
 
-// `program` must have passed Validate. Its inputs, outputs and constants are those of the plan;
+// `validated` must have passed Validate. Its inputs, outputs and constants are those of the plan;
 // intermediates are in scratch. Returns ResourceExhausted if the scratch would exceed the limit.
-absl::StatusOr<OperatorPlan> MakePlan(const Program& program, const PlanOptions& options);
+absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options);
 
 }  // namespace opmill
 

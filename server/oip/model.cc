@@ -1,5 +1,6 @@
 #include "server/oip/model.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,8 @@ constexpr int64_t kAnySize = -1;
 AttributeValue ExampleOf(const AttributeSchema& attribute) {
   if (attribute.kind == AttributeKind::kAxes) return std::vector<uint32_t>{0};
   if (attribute.kind == AttributeKind::kAxis) return 0u;
-  return DefaultOf(attribute).value_or(AttributeValue(1u));
+  const absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
+  return value.ok() ? *value : ParseAttribute(attribute, "1").value_or(AttributeValue(1u));
 }
 
 // FLOAT32, or if the operator does not take it, the first type that it takes.

@@ -15,6 +15,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
+#include "kernels/operators/softmax/softmax_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/bandwidth_constants.h"
@@ -216,6 +217,12 @@ absl::StatusOr<OperatorDesc> ParseOperator(const TensorDesc& input, const std::s
     return Validate(ArgReduceDesc{.extreme = extreme, .input = input, .axes = axes});
   }
   if (name == "hardmax") return Validate(HardmaxDesc{.input = input, .axes = axes});
+  if (name == "softmax") {
+    return Validate(OperatorDesc{.schema = &kSoftmaxSchema,
+                                 .inputs = {input},
+                                 .outputs = {std::nullopt},
+                                 .attributes = {axes}});
+  }
   if (name == "top_k" && axes.size() == 1) {
     return Validate(TopKDesc{.input = input, .axis = axes[0], .k = k});
   }

@@ -10,6 +10,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/engine/operator_cache.h"
+#include "kernels/operators/lower.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/plan/plan.h"
 #include "server/api/grpc_status.h"
@@ -83,12 +84,14 @@ void Run(const fuzz::PlanCase& c) {
 
   const PlanOptions options = OptionsOf(c);
   if (ReachesFar(*desc, options)) return;
-  const double begun = ProcessorSeconds();
-  const absl::StatusOr<OperatorPlan> plan = MakePlan(*desc, options);
-  FUZZ_CHECK(ProcessorSeconds() - begun < kMaxPlanSeconds, ToString(*desc));
-  if (!plan.ok()) return CheckRefusal(plan.status(), absl::StatusCode::kResourceExhausted);
-  const std::string mistake = FindPlanMistake(*desc, options, *plan);
-  FUZZ_CHECK(mistake.empty(), mistake, " in ", ToString(*desc));
+  for (const ProgramNode& node : Lower(ProgramOf(*desc)).nodes) {
+    const double begun = ProcessorSeconds();
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(node.desc, options);
+    FUZZ_CHECK(ProcessorSeconds() - begun < kMaxPlanSeconds, ToString(node.desc));
+    if (!plan.ok()) return CheckRefusal(plan.status(), absl::StatusCode::kResourceExhausted);
+    const std::string mistake = FindPlanMistake(node.desc, options, *plan);
+    FUZZ_CHECK(mistake.empty(), mistake, " in ", ToString(node.desc));
+  }
 }
 
 }  // namespace

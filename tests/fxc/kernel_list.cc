@@ -196,6 +196,31 @@ class Collector {
     }
   }
 
+  // The kernels of pooling depend on the function and the types. Lowered operators add chains.
+  void CollectNamed(const PlanOptions& own) {
+    const std::vector<uint32_t> sizes = {2, 4, 8, 16};
+    for (const OperatorSchema* const schema : Operators()) {
+      const bool is_pooling = schema->family == OperatorFamily::kPooling;
+      if (!is_pooling && schema->family != OperatorFamily::kLpPooling &&
+          schema->family != OperatorFamily::kSoftmax &&
+          schema->family != OperatorFamily::kNormalization) {
+        continue;
+      }
+      const FeatureLevelRow& row = schema->support[0].rows[0];
+      for (const DataType type : row.types.types()) {
+        std::vector<DataType> indices = row.result_types.types();
+        if (indices.empty()) indices = {DataType::kUint32};
+        for (const DataType index : indices) {
+          OperatorDesc desc = DescOf(*schema, type, type, {});
+          for (TensorDesc& input : desc.inputs) input.sizes = sizes;
+          desc.outputs.assign(schema->outputs.size(), std::nullopt);
+          if (desc.outputs.size() > 1) desc.outputs[1] = TensorDesc{index, sizes, {}};
+          Add(desc, own);
+        }
+      }
+    }
+  }
+
   KernelList Take() && {
     KernelList list = {.plans = plans_};
     for (auto& [line, kernel] : kernels_) list.kernels.push_back(std::move(kernel));
@@ -335,6 +360,7 @@ KernelList ListKernels() {
     collector.CollectElementWise(PlanOptionsFor(size));
     collector.CollectMovement(PlanOptionsFor(size));
     collector.CollectMatrix(PlanOptionsFor(size));
+    collector.CollectNamed(PlanOptionsFor(size));
   }
   return std::move(collector).Take();
 }

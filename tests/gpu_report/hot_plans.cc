@@ -16,6 +16,7 @@
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
+#include "kernels/operators/window/pooling_desc.h"
 
 namespace opmill {
 namespace {
@@ -96,6 +97,21 @@ void AddElementWise(Collector& collector) {
   collector.AddPlan("chain of ten FLOAT32 [67108864]", DescribeChain(chain).value());
 }
 
+void AddPooling(Collector& collector) {
+  const std::vector<WindowDim> windows(2, {.stride = 2, .window = 3, .start_padding = 1});
+  for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
+    const TensorDesc input = {type, {64, 64, 112, 112}, {}};
+    OperatorDesc desc = DescribeAveragePooling(input, {type, {64, 64, 56, 56}, {}}, windows, false);
+    collector.AddPlan(absl::StrCat("average_pooling ", ToString(type)), desc);
+    desc.attributes.pop_back();
+    desc.schema = &kMaxPoolingSchema;
+    collector.AddPlan(absl::StrCat("max_pooling ", ToString(type)), desc);
+    desc.schema = &kMaxPoolingWithIndicesSchema;
+    desc.outputs.push_back(TensorDesc{DataType::kUint32, {64, 64, 56, 56}, {}});
+    collector.AddPlan(absl::StrCat("max_pooling_with_indices ", ToString(type)), desc);
+  }
+}
+
 // Large and small tiles, and a result for each lane; the few results of 16 rows and of 1 divide K.
 void AddMatrix(Collector& collector) {
   const auto add = [&](const std::string& title, uint64_t multiplications,
@@ -136,6 +152,7 @@ std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
     for (const Shape& shape : kShapes) AddOperators(type, shape, collector);
   }
   AddElementWise(collector);
+  AddPooling(collector);
   AddMatrix(collector);
   return collector.Take();
 }

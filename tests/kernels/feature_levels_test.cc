@@ -112,9 +112,22 @@ gather_elements                             | 4.1 | 1-8 | 10 types            | 
                                             | 2.1 | 4   | 8 types             | U32
 )";
 
-// Of element-wise operators, one for each kind of rows. The last column is an output's of another
-// type.
-constexpr char kElementWiseTable[] = R"(
+// Of operators without a message of their own, and of those that have two versions in DirectML the
+// newer one. Of element-wise operators, one for each kind of rows. The last column is an output's
+// of another type.
+constexpr char kNamedTable[] = R"(
+max_pooling                                 | 5.0 | 4-5 | 10 types            |
+                                            | 3.0 | 4-5 | F I8 U8             |
+                                            | 2.1 | 4-5 | F                   |
+max_pooling_with_indices                    | 5.0 | 4-5 | 10 types            | U64 U32
+                                            | 3.0 | 4-5 | F I8 U8             | U32
+                                            | 2.1 | 4-5 | F                   | U32
+average_pooling lp_pooling                  | 6.2 | 4-5 | F                   |
+softmax log_softmax                         | 5.1 | 1-8 | F                   |
+mean_variance_normalization                 | 6.3 | 1-8 | F                   |
+batch_normalization                         | 3.1 | 1-8 | F                   |
+                                            | 1.0 | 4   | F                   |
+local_response_normalization                | 1.0 | 4   | F                   |
 abs                                         | 4.1 | 1-8 | F I64 I32 I16 I8    |
                                             | 3.0 | 1-8 | F I32 I16 I8        |
                                             | 2.1 | 4   | F I32 I16 I8        |
@@ -375,8 +388,8 @@ void ExpectRows(const char* table, DataTypeSet FeatureLevelRow::*other_types) {
   }
 }
 
-TEST(FeatureLevels, OfElementWiseOperatorsAreThePages) {
-  ExpectRows(kElementWiseTable, &FeatureLevelRow::result_types);
+TEST(FeatureLevels, OfNamedOperatorsAreThePages) {
+  ExpectRows(kNamedTable, &FeatureLevelRow::result_types);
 }
 
 TEST(FeatureLevels, OfOperatorsThatMoveElementsAreThePages) {

@@ -124,6 +124,10 @@ std::string KindText(AttributeKind kind) {
       return "scalar";
     case AttributeKind::kAxis:
       return "axis";
+    case AttributeKind::kAxes:
+      return "axes";
+    case AttributeKind::kFlag:
+      return "flag";
     case AttributeKind::kNumber:
     case AttributeKind::kSigned:
       return "integer";
@@ -132,14 +136,16 @@ std::string KindText(AttributeKind kind) {
       return "integers";
     case AttributeKind::kFloatNumbers:
       return "floats";
-    default:
-      return "unknown";  // python/generate_element_wise.py refuses it
   }
+  return "unknown";
 }
 
 std::string ResultText(const OperatorSchema& schema) {
   const std::optional<ElementWiseOp> op = ElementWiseOpOf(schema);
-  if (!op.has_value()) return "moved";
+  if (!op.has_value()) {
+    const bool is_moved = schema.family == OperatorFamily::kMovement;
+    return schema.outputs.size() > 1 ? "computed pair" : is_moved ? "moved" : "computed";
+  }
   const ElementWiseResult result = RowOf(*op).result;
   return result == ElementWiseResult::kTruth  ? "truth"
          : result == ElementWiseResult::kCast ? "cast"

@@ -158,6 +158,8 @@ std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPl
 std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& validated,
                                                         const OperatorPlan& plan,
                                                         const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakePoolingChecker(const OperatorPlan& plan,
+                                                    const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeMatrixChecker(const OperatorPlan& plan,
                                                    const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeMoveChecker(const OperatorDesc& validated,

@@ -199,6 +199,7 @@ std::unique_ptr<DispatchChecker> MakeChecker(const OperatorDesc& validated,
   const std::string& shader = plan.kernels[dispatch.kernel].shader;
   if (shader == "cumulative_summation") return MakeCumulativeSummationChecker(plan, dispatch);
   if (shader == "element_wise") return MakeElementwiseChecker(validated, plan, dispatch);
+  if (shader == "pooling") return MakePoolingChecker(plan, dispatch);
   if (shader == "hardmax") return std::make_unique<HardmaxChecker>(plan, dispatch);
   if (shader == "matrix") return MakeMatrixChecker(plan, dispatch);
   if (shader == "move") return MakeMoveChecker(validated, plan, dispatch);

@@ -34,8 +34,8 @@ uint64_t IncrementalBytes(const Program& program, const CpuPlan& plan, uint64_t 
   constexpr uint64_t kMostBytes = uint64_t{2} << 20;
   const CpuProgram& work = *plan.nodes[0].work;
   const OperatorDesc* const desc = OperatorOf(program);
-  if (desc == nullptr || desc->inputs.size() != 1 || work.step_bytes() == 0 ||
-      SpannedBytes(desc->inputs[0]) < min_input_bytes) {
+  if (desc == nullptr || plan.nodes.size() != 1 || desc->inputs.size() != 1 ||
+      work.step_bytes() == 0 || SpannedBytes(desc->inputs[0]) < min_input_bytes) {
     return 0;
   }
   const uint64_t bytes = StatesOffset(work) + work.state_bytes();

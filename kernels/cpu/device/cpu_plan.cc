@@ -3,36 +3,45 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cpu/device/sliced_program.h"
+#include "kernels/operators/lower.h"
 #include "kernels/operators/operator_cpu.h"
 
 namespace opmill {
 namespace {
 
-// Of a value that a node writes.
-std::byte* AddressOf(const ValuePlace& place, const Bindings& bindings, std::byte* arena) {
-  if (place.kind == ValueKind::kOutput) return bindings.outputs[place.index].bytes().data();
-  return arena + place.offset_bytes;
-}
-
-// Of a value that a node reads.
-const std::byte* AddressOf(const ValuePlace& place, const CpuPlan& plan, const Bindings& bindings,
-                           std::byte* arena) {
-  switch (place.kind) {
-    case ValueKind::kInput:
-      return bindings.inputs[place.index].bytes().data() + place.offset_bytes;
-    case ValueKind::kConstant:
-      return plan.constants[place.index]->data() + place.offset_bytes;
-    case ValueKind::kOutput:
-      return bindings.outputs[place.index].bytes().data() + place.offset_bytes;
-    case ValueKind::kIntermediate:
-      break;
+// `input(index)` and `output(index)` return addresses.
+template <typename Input, typename Output>
+RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, const Input& input,
+                  const Output& output) {
+  RunBuffers buffers;
+  const auto address_of = [&](const ValuePlace& place) -> const std::byte* {
+    switch (place.kind) {
+      case ValueKind::kInput:
+        return input(place.index) + place.offset_bytes;
+      case ValueKind::kConstant:
+        return plan.constants[place.index]->data() + place.offset_bytes;
+      case ValueKind::kOutput:
+        return output(place.index) + place.offset_bytes;
+      case ValueKind::kIntermediate:
+        break;
+    }
+    return arena + place.offset_bytes;
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i) buffers.inputs[i] = address_of(node.inputs[i]);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValuePlace& place = node.outputs[i];
+    buffers.outputs[i] =
+        place.kind == ValueKind::kOutput ? output(place.index) : arena + place.offset_bytes;
   }
-  return arena + place.offset_bytes;
+  buffers.scratch = arena + node.scratch_offset;
+  return buffers;
 }
 
 }  // namespace
 
-CpuPlan MakeCpuPlan(const Program& validated) {
+CpuPlan MakeCpuPlan(const Program& program) {
+  const Program validated = Lower(program, &CanSlice);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
   for (const ProgramValue& value : validated.values) {
@@ -40,7 +49,8 @@ CpuPlan MakeCpuPlan(const Program& validated) {
   }
   std::vector<uint64_t> scratch_bytes;
   for (const ProgramNode& node : validated.nodes) {
-    std::unique_ptr<const CpuProgram> work = MakeCpuProgram(node.desc);
+    std::unique_ptr<const CpuProgram> work =
+        IsLowered(node.desc) ? MakeSlicedProgram(node.desc) : MakeCpuProgram(node.desc);
     scratch_bytes.push_back(work->scratch_bytes());
     for (size_t phase = 0; phase < work->phases().size(); ++phase) {
       plan.phases.push_back({plan.nodes.size(), phase, work->phases()[phase]});
@@ -85,15 +95,19 @@ uint64_t BytesOfConstants(const CpuPlan& plan) {
 
 RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,
                      std::byte* arena) {
-  RunBuffers buffers;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    buffers.inputs[i] = AddressOf(node.inputs[i], plan, bindings, arena);
+  return Locate(
+      plan, node, arena, [&](uint32_t i) { return bindings.inputs[i].bytes().data(); },
+      [&](uint32_t i) { return bindings.outputs[i].bytes().data(); });
+}
+
+void RunPlan(const CpuPlan& plan, const RunBuffers& buffers) {
+  for (const CpuPhase& phase : plan.phases) {
+    const CpuNode& node = plan.nodes[phase.node];
+    const RunBuffers of_node = Locate(
+        plan, node, buffers.scratch, [&](uint32_t i) { return buffers.inputs[i]; },
+        [&](uint32_t i) { return buffers.outputs[i]; });
+    for (uint64_t task = 0; task < phase.tasks; ++task) node.work->Run(phase.phase, task, of_node);
   }
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    buffers.outputs[i] = AddressOf(node.outputs[i], bindings, arena);
-  }
-  buffers.scratch = arena + node.scratch_offset;
-  return buffers;
 }
 
 }  // namespace opmill

@@ -1,4 +1,5 @@
-// A program as phases of tasks: those of its operators, one operator after the other.
+// A program as phases of tasks: those of its operators, one operator after the other. Lowered
+// operators are replaced by theirs, or computed slice by slice.
 #ifndef OPMILL_KERNELS_CPU_DEVICE_CPU_PLAN_H_
 #define OPMILL_KERNELS_CPU_DEVICE_CPU_PLAN_H_
 
@@ -36,7 +37,7 @@ struct CpuPlan {
   uint64_t arena_bytes = 0;
 };
 
-CpuPlan MakeCpuPlan(const Program& validated);
+CpuPlan MakeCpuPlan(const Program& program);  // a validated one
 
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
@@ -46,6 +47,9 @@ uint64_t BytesOfConstants(const CpuPlan& plan);
 // The buffers of a node of the plan. `bindings` must have passed CheckBindings.
 RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,
                      std::byte* arena);
+
+// Computes the whole plan on this thread. `buffers` are those of the program, with its arena.
+void RunPlan(const CpuPlan& plan, const RunBuffers& buffers);
 
 }  // namespace opmill
 

@@ -132,8 +132,7 @@ class MapProgram : public CpuProgram {
     const DataType type = chain_.inputs[input].data_type;
     if (IsInPlace(input)) return from;
     const uint64_t stride = row_.strides[input];
-    // The accumulator machine reads a whole block of an element that stands for all.
-    if (stride == 0) count = std::min(kBlock, RoundUp(count, FusedBlock()));
+    if (stride == 0) return LoadRepeated(type, from, count, to);
     if (type == DataType::kFloat16) {
       const auto* halves = reinterpret_cast<const uint16_t*>(from);
       uint16_t gathered[kBlock];
@@ -150,6 +149,23 @@ class MapProgram : public CpuProgram {
       auto* array = reinterpret_cast<Word*>(to);
       for (size_t i = 0; i < count; ++i) array[i] = elements[i * stride];
     });
+    return to;
+  }
+
+  // An element that stands for all. The accumulator machine reads a whole block of it.
+  static const std::byte* LoadRepeated(DataType type, const std::byte* from, size_t count,
+                                       std::byte* to) {
+    count = std::min(kBlock, RoundUp(count, FusedBlock()));
+    size_t element_bytes = ElementBytes(type);
+    if (type == DataType::kFloat16) {
+      element_bytes = sizeof(float);
+      FloatsFromHalves(reinterpret_cast<const uint16_t*>(from), reinterpret_cast<float*>(to), 1);
+    } else {
+      std::memcpy(to, from, element_bytes);
+    }
+    for (size_t done = 1; done < count; done *= 2) {
+      std::memcpy(to + done * element_bytes, to, std::min(done, count - done) * element_bytes);
+    }
     return to;
   }
 

@@ -7,10 +7,18 @@
 #include <vector>
 
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/operator_schema.h"
 
 namespace opmill {
 
 extern const OperatorSchema kHardmaxSchema;
+
+// softmax and log_softmax have the same tensors, attributes and rows.
+extern const TensorSchema kHardmaxInputs[1];
+extern const TensorSchema kHardmaxOutputs[1];
+extern const AttributeSchema kHardmaxAttributes[1];
+extern const SupportTable kHardmaxSupport[2];
+absl::Status InferHardmax(const OperatorDesc& desc, std::vector<InferredOutput>& outputs);
 
 // DML_OPERATOR_ACTIVATION_HARDMAX1; with only the last axis also ACTIVATION_HARDMAX.
 struct HardmaxDesc {

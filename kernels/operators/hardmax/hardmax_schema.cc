@@ -7,15 +7,6 @@
 namespace opmill {
 namespace {
 
-constexpr TensorSchema kInputs[] = {{.name = "input"}};
-constexpr TensorSchema kOutputs[] = {{.name = "output"}};
-constexpr AttributeSchema kAttributes[] = {{.name = "axes", .kind = AttributeKind::kAxes}};
-
-absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
-  outputs = {{.sizes = desc.inputs[0].sizes, .data_type = desc.inputs[0].data_type}};
-  return absl::OkStatus();
-}
-
 // ACTIVATION_HARDMAX takes no axes.
 std::optional<Breach> FindBeyondHardmax(const OperatorDesc& desc) {
   const std::vector<uint32_t>& sizes = desc.inputs[0].sizes;
@@ -37,25 +28,35 @@ constexpr FeatureLevelRow kHardmaxRows[] = {
     {FeatureLevel::k2_0, 4, 5, kFloats},
     {FeatureLevel::k1_0, 4, 4, kFloats},
 };
-constexpr SupportTable kSupport[] = {
+
+}  // namespace
+
+constinit const TensorSchema kHardmaxInputs[1] = {{.name = "input"}};
+constinit const TensorSchema kHardmaxOutputs[1] = {{.name = "output"}};
+constinit const AttributeSchema kHardmaxAttributes[1] = {
+    {.name = "axes", .kind = AttributeKind::kAxes}};
+constinit const SupportTable kHardmaxSupport[2] = {
     {.rows = kHardmax1Rows},
     {.rows = kHardmaxRows,
      .condition = "axes is the last axis alone, and the effective rank at most 2",
      .find_breach = &FindBeyondHardmax},
 };
 
-}  // namespace
+absl::Status InferHardmax(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {
+  outputs = {{.sizes = desc.inputs[0].sizes, .data_type = desc.inputs[0].data_type}};
+  return absl::OkStatus();
+}
 
 constinit const OperatorSchema kHardmaxSchema = {
     .name = "hardmax",
     .wire_name = "hardmax",
     .summary = "1 at the first largest element over the axes, 0 elsewhere",
-    .inputs = kInputs,
-    .outputs = kOutputs,
-    .attributes = kAttributes,
+    .inputs = kHardmaxInputs,
+    .outputs = kHardmaxOutputs,
+    .attributes = kHardmaxAttributes,
     .family = OperatorFamily::kHardmax,
-    .support = kSupport,
-    .infer = &Infer};
+    .support = kHardmaxSupport,
+    .infer = &InferHardmax};
 
 std::vector<const OperatorSchema*> HardmaxOperators() { return {&kHardmaxSchema}; }
 

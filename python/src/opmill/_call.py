@@ -56,6 +56,10 @@ def truth(array: Array) -> Array:
     return array.astype(np.bool_)
 
 
+def pair(first: Array, second: Array) -> tuple[Array, Array]:
+    return first, second
+
+
 def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
     name = _NAMES.get(call.operator.replace("_", ""))
     if name is None:
@@ -122,6 +126,8 @@ def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> P
     for attribute, value in call.attributes.items():
         if attribute == "axis":
             value = _axis(value, arrays[0].ndim, f"{path}.attributes[axis]")
+        elif attribute == "axes":
+            value = _axes(value, arrays[0].ndim, f"{path}.attributes[axes]")
         _set_named(message.attributes[attribute], attribute, value)
     if call.output_dtype is not None:
         message.outputs.add(data_type=data_type(call.output_dtype, f"{path}.outputs[0]"),
@@ -167,9 +173,7 @@ def _is_tensor(field: Any) -> bool:
 def _set(message: Message, field: Any, value: Any, rank: int, path: str) -> None:
     """Sets an attribute from its value in Python."""
     if field.name == "axes":
-        is_list = np.iterable(value) and not isinstance(value, str)
-        axes = range(rank) if value is None else value if is_list else (value,)
-        message.axes.extend(_axis(axis, rank, f"{path}[{i}]") for i, axis in enumerate(axes))
+        message.axes.extend(_axes(value, rank, path))
     elif field.name == "axis":
         if value is None or np.iterable(value):
             raise InvalidArgument(f"axis ({value}) is not one axis, which this operator takes; "
@@ -204,6 +208,13 @@ def _number(value: Any, path: str) -> int:
     if not 0 <= number < 1 << 32:
         raise InvalidArgument(f"{name} ({number}) is not between 0 and 2^32 - 1.", field=path)
     return number
+
+
+def _axes(value: Any, rank: int, path: str) -> list[int]:
+    """All of them for None."""
+    is_list = np.iterable(value) and not isinstance(value, str)
+    axes = range(rank) if value is None else value if is_list else (value,)
+    return [_axis(axis, rank, f"{path}[{i}]") for i, axis in enumerate(axes)]
 
 
 def _axis(value: Any, rank: int, path: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._arguments import Options, checked
-from ._call import Call, truth
+from ._call import Axes, Call, pair, truth
 
 RoundingMode = Literal[
     "halves_to_nearest_even",
@@ -158,10 +158,19 @@ NAMED_METHODS: Mapping[str, str] = {
     "space_to_depth1": "space_to_depth1",
     "depth_to_space1": "depth_to_space1",
     "resample2": "resample2",
+    "max_pooling": "max_pooling",
+    "max_pooling_with_indices": "max_pooling_with_indices",
+    "average_pooling": "average_pooling",
+    "lp_pooling": "lp_pooling",
+    "softmax": "softmax",
+    "log_softmax": "log_softmax",
+    "mean_variance_normalization": "mean_variance_normalization",
+    "batch_normalization": "batch_normalization",
+    "local_response_normalization": "local_response_normalization",
 }
 
 # Of these, inputs keep their shapes.
-MOVES = frozenset((
+KEEP_SHAPES = frozenset((
     "gemm",
     "convolution",
     "diagonal_matrix1",
@@ -177,6 +186,15 @@ MOVES = frozenset((
     "space_to_depth1",
     "depth_to_space1",
     "resample2",
+    "max_pooling",
+    "max_pooling_with_indices",
+    "average_pooling",
+    "lp_pooling",
+    "softmax",
+    "log_softmax",
+    "mean_variance_normalization",
+    "batch_normalization",
+    "local_response_normalization",
 ))
 
 ArrayT = TypeVar("ArrayT")
@@ -184,7 +202,7 @@ ArrayT = TypeVar("ArrayT")
 
 def named_call(operator: str, inputs: Sequence[ArrayLike],
                attributes: Mapping[str, Any] | None) -> Call:
-    return Call(operator, inputs, attributes or {}, broadcasts=operator not in MOVES)
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in KEEP_SHAPES)
 
 
 class NamedOperators(Generic[ArrayT]):
@@ -882,4 +900,134 @@ class NamedOperators(Generic[ArrayT]):
         """the input, scaled: the nearest elements"""
         call = Call("resample2", (x,),
             {"interpolation_mode": interpolation_mode, "rounding_direction": rounding_direction, "scales": scales, "input_pixel_offsets": input_pixel_offsets, "output_pixel_offsets": output_pixel_offsets}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def max_pooling(
+        self,
+        x: ArrayLike,
+        window_size: Sequence[int],
+        *,
+        strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,),
+        end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,),
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the largest element of each window"""
+        call = Call("max_pooling", (x,),
+            {"strides": strides, "window_size": window_size, "start_padding": start_padding, "end_padding": end_padding, "dilations": dilations}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def max_pooling_with_indices(
+        self,
+        x: ArrayLike,
+        window_size: Sequence[int],
+        *,
+        strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,),
+        end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,),
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the largest element of each window, and its position in the input"""
+        call = Call("max_pooling_with_indices", (x,),
+            {"strides": strides, "window_size": window_size, "start_padding": start_padding, "end_padding": end_padding, "dilations": dilations}, broadcasts=False, result=pair)
+        return self._run(call, options)
+
+    @checked
+    def average_pooling(
+        self,
+        x: ArrayLike,
+        window_size: Sequence[int],
+        *,
+        strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,),
+        end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,),
+        include_padding: bool = False,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the mean of the elements of each window"""
+        call = Call("average_pooling", (x,),
+            {"strides": strides, "window_size": window_size, "start_padding": start_padding, "end_padding": end_padding, "dilations": dilations, "include_padding": include_padding}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def lp_pooling(
+        self,
+        x: ArrayLike,
+        window_size: Sequence[int],
+        *,
+        strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,),
+        end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,),
+        p: int = 2,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the p-th root of the sum of |x|^p over each window"""
+        call = Call("lp_pooling", (x,),
+            {"strides": strides, "window_size": window_size, "start_padding": start_padding, "end_padding": end_padding, "dilations": dilations, "p": p}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def softmax(self, x: ArrayLike, axes: Axes, **options: Unpack[Options]) -> ArrayT:
+        """e^x divided by its sum over the axes"""
+        return self._run(Call("softmax", (x,), {"axes": axes}, broadcasts=False), options)
+
+    @checked
+    def log_softmax(self, x: ArrayLike, axes: Axes, **options: Unpack[Options]) -> ArrayT:
+        """the logarithm of softmax"""
+        return self._run(Call("log_softmax", (x,), {"axes": axes}, broadcasts=False), options)
+
+    @checked
+    def mean_variance_normalization(
+        self,
+        inputs: Sequence[ArrayLike],
+        axes: Axes,
+        *,
+        use_mean: bool = True,
+        use_variance: bool = True,
+        epsilon: float = 1e-05,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """scale * (x - mean) / sqrt(variance + epsilon) + bias over the axes"""
+        call = Call("mean_variance_normalization", tuple(inputs),
+            {"axes": axes, "use_mean": use_mean, "use_variance": use_variance, "epsilon": epsilon}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def batch_normalization(
+        self,
+        input: ArrayLike,
+        mean: ArrayLike,
+        variance: ArrayLike,
+        scale: ArrayLike,
+        bias: ArrayLike,
+        *,
+        epsilon: float = 1e-05,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """scale * (x - mean) / sqrt(variance + epsilon) + bias"""
+        call = Call("batch_normalization", (input, mean, variance, scale, bias),
+            {"epsilon": epsilon}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def local_response_normalization(
+        self,
+        x: ArrayLike,
+        local_size: int,
+        *,
+        cross_channel: bool = True,
+        alpha: float = 0.0001,
+        beta: float = 0.75,
+        bias: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """x / (bias + alpha / local_size * the sum of squares around x)^beta"""
+        call = Call("local_response_normalization", (x,),
+            {"cross_channel": cross_channel, "local_size": local_size, "alpha": alpha, "beta": beta, "bias": bias}, broadcasts=False)
         return self._run(call, options)

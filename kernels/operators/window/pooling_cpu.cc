@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/cpu_program.h"
+#include "kernels/cpu/element_dispatch.h"
+#include "kernels/cpu/strided_walk.h"
+#include "kernels/cpu/task_memory.h"
+#include "kernels/operators/elementwise/element_wise_kernels.h"
+#include "kernels/operators/window/pooling_desc.h"
+#include "kernels/operators/window/pooling_kernels.h"
+#include "kernels/reference/element_access.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kTaskElements = uint64_t{1} << 16;
+// Of a row that is computed at a time: its columns stay in the first cache.
+constexpr uint64_t kTileColumns = 1024;
+
+// A task computes several rows of results.
+class PoolingProgram : public CpuProgram {
+ public:
+  explicit PoolingProgram(PoolingDesc desc)
+      : desc_(std::move(desc)),
+        element_bytes_(ElementBytes(desc_.input.data_type)),
+        averages_halves_(desc_.function == PoolingFunction::kAverage &&
+                         desc_.input.data_type == DataType::kFloat16),
+        value_bytes_(averages_halves_ ? sizeof(float) : element_bytes_),
+        kernels_(desc_.function == PoolingFunction::kAverage
+                     ? AveragePoolingKernels()
+                     : MaxPoolingKernels(desc_.input.data_type)) {
+    const WindowDim& width = desc_.windows[kWidth];
+    tile_results_ = std::max<uint64_t>(1, kTileColumns / width.stride);
+    row_results_ = desc_.output.sizes[kWidth];
+    rows_ = ElementCount(desc_.output) / row_results_;
+    const uint64_t window_rows = WindowRows();
+    const uint64_t columns =
+        std::min<uint64_t>(desc_.input.sizes[kWidth], row_results_ * width.stride + width.extent());
+    const uint64_t work = window_rows * columns + row_results_ * width.window;
+    rows_a_task_ = std::max<uint64_t>(1, kTaskElements / work);
+    phases_ = {CeilDiv(rows_, rows_a_task_)};
+    cost_bytes_ = rows_ * work * element_bytes_;
+    const uint64_t results = std::min(tile_results_, row_results_);
+    const uint64_t tile_columns =
+        std::min<uint64_t>(columns, (results - 1) * width.stride + width.extent());
+    task_bytes_ = tile_columns * (2 * value_bytes_ + element_bytes_) +
+                  results * (2 * value_bytes_ + sizeof(uint32_t));
+    if (desc_.include_padding) {
+      divisor_ = 1;
+      for (const WindowDim& dim : desc_.windows) divisor_ *= dim.window;
+    }
+  }
+
+  void Run(size_t /*phase*/, uint64_t task, const RunBuffers& buffers) const override {
+    const uint64_t first = task * rows_a_task_;
+    for (uint64_t row = first; row < std::min(first + rows_a_task_, rows_); ++row) {
+      Coordinates at = {};
+      uint64_t rest = row;
+      for (size_t d = kWidth; d-- > 0;) {
+        at[d] = rest % desc_.output.sizes[d];
+        rest /= desc_.output.sizes[d];
+      }
+      if (desc_.indices.has_value()) {
+        RunIndexedRow(at, buffers);
+        continue;
+      }
+      for (at[kWidth] = 0; at[kWidth] < row_results_; at[kWidth] += tile_results_) {
+        RunTile(at, std::min(tile_results_, row_results_ - at[kWidth]), buffers);
+      }
+    }
+  }
+
+ private:
+  using Coordinates = std::array<uint64_t, PoolingDesc::kRank>;
+  static constexpr size_t kDepth = 2;
+  static constexpr size_t kHeight = 3;
+  static constexpr size_t kWidth = 4;
+
+  // The most rows of a window that are in the input.
+  uint64_t WindowRows() const {
+    uint64_t rows = 1;
+    for (const size_t d : {kDepth, kHeight}) {
+      rows *= std::min(desc_.windows[d].window, desc_.input.sizes[d]);
+    }
+    return rows;
+  }
+
+  uint64_t OffsetOf(const TensorDesc& tensor, const Coordinates& at) const {
+    uint64_t offset = 0;
+    for (size_t d = 0; d < at.size(); ++d) offset += at[d] * tensor.strides[d];
+    return offset;
+  }
+
+  // Calls visit(offset of the element at depth z, height y and width 0, z, y) for the rows of the
+  // window of a result that are in the input.
+  template <typename Visit>
+  void ForEachWindowRow(const Coordinates& result, Visit visit) const {
+    const std::vector<uint32_t>& strides = desc_.input.strides;
+    const auto elements = [&](size_t d) {
+      return desc_.windows[d].ElementsOf(result[d], desc_.input.sizes[d]);
+    };
+    const WindowDim::Elements depth = elements(kDepth);
+    const WindowDim::Elements height = elements(kHeight);
+    const uint64_t image = result[0] * strides[0] + result[1] * strides[1];
+    for (uint64_t j = 0; j < depth.count; ++j) {
+      const uint64_t z = depth.first + j * desc_.windows[kDepth].dilation;
+      for (uint64_t i = 0; i < height.count; ++i) {
+        const uint64_t y = height.first + i * desc_.windows[kHeight].dilation;
+        visit(image + z * strides[kDepth] + y * strides[kHeight], z, y);
+      }
+    }
+  }
+
+  void RunTile(const Coordinates& first, uint64_t count, const RunBuffers& buffers) const {
+    const WindowDim& width = desc_.windows[kWidth];
+    const uint64_t size = desc_.input.sizes[kWidth];
+    const uint64_t padded = first[kWidth] * width.stride;
+    const uint64_t last = (first[kWidth] + count - 1) * width.stride + width.extent() - 1;
+    const auto column_of = [&](uint64_t at) {
+      return std::min(at - std::min<uint64_t>(at, width.start_padding), size - 1);
+    };
+    const uint64_t low = column_of(padded);
+    const uint64_t columns = column_of(last) - low + 1;
+    TaskMemory::Scope memory;
+    std::byte* const joined = memory.Take(columns * value_bytes_);
+    std::byte* const packed = memory.Take(columns * element_bytes_);
+    std::byte* const floats = memory.Take(averages_halves_ ? columns * sizeof(float) : 0);
+    kernels_.join(nullptr, joined, columns);
+    size_t row_count = 0;
+    ForEachWindowRow(first, [&](uint64_t offset, uint64_t, uint64_t) {
+      const uint64_t begin = offset + low * desc_.input.strides[kWidth];
+      const std::byte* elements =
+          Contiguous(buffers.inputs[0] + begin * element_bytes_, columns, packed);
+      if (averages_halves_) {
+        FloatsFromHalves(reinterpret_cast<const uint16_t*>(elements),
+                         reinterpret_cast<float*>(floats), columns);
+        elements = floats;
+      }
+      kernels_.join(elements, joined, columns);
+      ++row_count;
+    });
+    const bool is_direct = desc_.output.strides[kWidth] == 1 && !averages_halves_;
+    std::byte* const to = buffers.outputs[0] + OffsetOf(desc_.output, first) * element_bytes_;
+    const PoolingRow row = {
+        .columns = joined,
+        .column_count = columns,
+        .column_elements = row_count,
+        .start = static_cast<int64_t>(padded) - static_cast<int64_t>(width.start_padding) -
+                 static_cast<int64_t>(low),
+        .step = width.stride,
+        .window = width.window,
+        .dilation = width.dilation,
+        .divisor = divisor_,
+        .count = count,
+        .values = memory.Take(count * value_bytes_),
+        .counts = reinterpret_cast<uint32_t*>(memory.Take(count * sizeof(uint32_t))),
+        .results = is_direct ? to : memory.Take(count * value_bytes_)};
+    kernels_.pool(row);
+    if (is_direct) return;
+    std::byte* results = static_cast<std::byte*>(row.results);
+    if (averages_halves_) {
+      results = static_cast<std::byte*>(row.values);
+      HalvesFromFloats(static_cast<const float*>(row.results), reinterpret_cast<uint16_t*>(results),
+                       count);
+    }
+    for (uint64_t i = 0; i < count; ++i) {
+      CopyElement(to + i * desc_.output.strides[kWidth] * element_bytes_,
+                  results + i * element_bytes_, element_bytes_);
+    }
+  }
+
+  // `packed` if the elements are not adjacent.
+  const std::byte* Contiguous(const std::byte* from, uint64_t columns, std::byte* packed) const {
+    const uint64_t stride = desc_.input.strides[kWidth];
+    if (stride == 1) return from;
+    for (uint64_t i = 0; i < columns; ++i) {
+      CopyElement(packed + i * element_bytes_, from + i * stride * element_bytes_, element_bytes_);
+    }
+    return packed;
+  }
+
+  // One element at a time.
+  void RunIndexedRow(Coordinates at, const RunBuffers& buffers) const {
+    const DataType type = desc_.input.data_type;
+    const TensorDesc& input = desc_.input;
+    const WindowDim& width = desc_.windows[kWidth];
+    const std::vector<uint32_t> positions = PackedStrides(input.sizes);
+    for (at[kWidth] = 0; at[kWidth] < row_results_; ++at[kWidth]) {
+      const WindowDim::Elements across = width.ElementsOf(at[kWidth], input.sizes[kWidth]);
+      uint64_t bits = LowestBits(type);
+      uint64_t largest_key = 0;
+      uint64_t position = kNoPoolingIndex;
+      ForEachWindowRow(at, [&](uint64_t offset, uint64_t z, uint64_t y) {
+        for (uint64_t k = 0; k < across.count; ++k) {
+          const uint64_t x = across.first + k * width.dilation;
+          const std::byte* const element =
+              buffers.inputs[0] + (offset + x * input.strides[kWidth]) * element_bytes_;
+          uint64_t here = 0;
+          std::memcpy(&here, element, element_bytes_);
+          here = SignExtended(type, here);
+          const bool is_nan = IsNan(type, here);
+          const uint64_t key =
+              is_nan ? std::numeric_limits<uint64_t>::max() : TotalOrderKey(type, here);
+          if (position != kNoPoolingIndex && key <= largest_key) continue;
+          largest_key = key;
+          bits = is_nan ? CanonicalNan(type) : here;
+          position = at[0] * positions[0] + at[1] * positions[1] + z * positions[kDepth] +
+                     y * positions[kHeight] + x;
+        }
+      });
+      std::memcpy(buffers.outputs[0] + OffsetOf(desc_.output, at) * element_bytes_, &bits,
+                  element_bytes_);
+      const uint32_t index_bytes = ElementBytes(desc_.indices->data_type);
+      std::memcpy(buffers.outputs[1] + OffsetOf(*desc_.indices, at) * index_bytes, &position,
+                  index_bytes);
+    }
+  }
+
+  const PoolingDesc desc_;
+  const uint32_t element_bytes_;
+  const bool averages_halves_;
+  const uint32_t value_bytes_;  // of what the kernel computes
+  const PoolingKernels kernels_;
+  uint32_t divisor_ = 0;
+  uint64_t tile_results_ = 1;
+  uint64_t row_results_ = 1;
+  uint64_t rows_ = 1;
+  uint64_t rows_a_task_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<const CpuProgram> CpuPooling(const OperatorDesc& validated) {
+  return std::make_unique<PoolingProgram>(PoolingDesc::From(validated));
+}
+
+}  // namespace opmill

@@ -17,7 +17,7 @@
 #include "kernels/operators/matrix/matrix_reference.h"
 #include "kernels/operators/operator_plan.h"
 #include "tests/conformance/values.h"
-#include "tests/fuzz/plan_bounds.h"
+#include "tests/plan_bounds/plan_bounds.h"
 #include "tests/support/programs.h"
 #include "tests/support/test_devices.h"
 

@@ -13,9 +13,11 @@ def close(actual, expected):
 
 
 class Matrix(unittest.TestCase):
+    device = "cpu"
+
     @classmethod
     def setUpClass(cls):
-        cls.server = cls.enterClassContext(ServerProcess(device="cpu"))
+        cls.server = cls.enterClassContext(ServerProcess(device=cls.device))
         cls.client = cls.enterClassContext(opmill.connect(cls.server.address))
         cls.random = np.random.default_rng(3)
 
@@ -30,6 +32,13 @@ class Matrix(unittest.TestCase):
         c = self.array(2, 7, 19)
         close(self.client.matmul(a, b, c, alpha=0.5, beta=2), 0.5 * expected + 2 * c)
 
+    def test_few_long_sums(self):
+        for rows, columns in ((1, 40), (200, 2), (40, 48)):
+            a, b, c = self.array(rows, 500), self.array(500, columns), self.array(rows, columns)
+            expected = 0.5 * (a.astype(np.float64) @ b) + 2 * c
+            close(self.client.matmul(a, b, c, alpha=0.5, beta=2), expected)
+            close(self.client.matmul(a, np.ascontiguousarray(b.T), c, trans_b="transpose", alpha=0.5, beta=2), expected)
+
     def test_convolution(self):
         image, weights = self.array(1, 3, 9, 11), self.array(4, 3, 3, 3)
         windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.float64), (3, 3), axis=(2, 3))
@@ -38,6 +47,10 @@ class Matrix(unittest.TestCase):
     def test_sizes_that_do_not_fit(self):
         with self.assertRaisesRegex(opmill.InvalidArgument, "b.sizes"):
             self.client.matmul(self.array(2, 3), self.array(2, 3))
+
+
+class MatrixOnTheAdapter(Matrix):
+    device = "software"
 
 
 if __name__ == "__main__":

@@ -154,4 +154,10 @@ absl::StatusOr<AttributeValue> DefaultOf(const AttributeSchema& attribute) {
   return absl::InvalidArgumentError("is not given");
 }
 
+AttributeValue ExampleOf(const AttributeSchema& attribute) {
+  if (attribute.kind == AttributeKind::kAxes) return std::vector<uint32_t>{0};
+  if (attribute.kind == AttributeKind::kAxis) return 0u;
+  return DefaultOf(attribute).value_or(AttributeValue(1u));
+}
+
 }  // namespace opmill

@@ -21,8 +21,10 @@ ViewFormat FormatOf(DataType type) {
 }
 
 Dim ToDim(const SpaceDim& dim) {
-  return {static_cast<uint32_t>(dim.size), static_cast<uint32_t>(dim.input_stride),
-          static_cast<uint32_t>(dim.output_stride), static_cast<uint32_t>(dim.index_stride)};
+  return {.size = static_cast<uint32_t>(dim.size),
+          .input_stride = static_cast<uint32_t>(dim.strides[kInputTensor]),
+          .output_stride = static_cast<uint32_t>(dim.strides[kOutputTensor]),
+          .index_stride = static_cast<uint32_t>(dim.strides[kIndicesTensor])};
 }
 
 }  // namespace

@@ -22,6 +22,6 @@ Part PartOfWalked(Walked walked, Task task) {
 #endif
   Part part;
   part.key = KeyOf(walked);
-  part.position = HasWalked(walked) ? Ordered(c.index_base + position) : (UINTS)NOWHERE;
+  part.position = HasWalked(walked) ? Ordered(c.first_position + position) : (UINTS)NOWHERE;
   return part;
 }

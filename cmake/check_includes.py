@@ -6,7 +6,7 @@ import sys
 
 # A room is a folder; "." is what lies beside the rooms. A room within another one has its own place.
 ROOMS = {
-    "kernels": ("base", "descriptor", "dims", "program", "engine", "plan", "reference", "cpu", "operators",
+    "kernels": ("base", "descriptor", "dims", "program", "engine", "plan", "reference", "cpu", "operators", "onnx",
                 "reference/device", "cpu/device", "d3d12"),
     "server": ("config", "observe", "host", "network", "access", "execution", "shared_memory", "api", "oip",
                "metrics", "flags", "."),

@@ -1,11 +1,11 @@
 """Generates the files of the package that follow from the contract, proto/opmill/v1, and from
-element_wise.json:
+named_operators.json:
 
     build/venv/bin/python python/generate.py [--check]
 
 contract.binpb    the descriptors, from which the message classes are created at import
 _operators.py     a method for each operator that has a message of its own
-_element_wise.py  a method for each of the other operators, from element_wise.json
+_named_operators.py  a method for each of the other operators, from named_operators.json
 _messages.py      a dataclass for each message that callers get from a server
 
 With --check it writes nothing, and fails if a file is not up to date.
@@ -15,7 +15,7 @@ import pathlib
 import sys
 import tempfile
 
-import generate_element_wise
+import generate_named_operators
 import generate_messages
 import generate_operators
 import grpc_tools
@@ -54,7 +54,7 @@ def main():
     contract = read_contract()
     files = {
         "contract.binpb": without_comments(contract),
-        "_element_wise.py": generate_element_wise.source().encode(),
+        "_named_operators.py": generate_named_operators.source().encode(),
         "_operators.py": generate_operators.source(contract).encode(),
         "_messages.py": generate_messages.source(contract).encode(),
     }

@@ -40,11 +40,11 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ._arguments import Options, checked
 from ._call import Array, Axes, Call
-from ._element_wise import NAMED_METHODS, ArrayT, ElementWise
+from ._named_operators import NAMED_METHODS, ArrayT, NamedOperators
 '''
 _CLASS = '''
 
-class Operators(ElementWise[ArrayT], Generic[PARAMETERS]):
+class Operators(NamedOperators[ArrayT], Generic[PARAMETERS]):
     """What a method returns is a parameter: an array, or what can be awaited for one."""
 '''
 

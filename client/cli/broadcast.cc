@@ -7,9 +7,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/operator_choice.h"
 #include "client/cli/text_table.h"
 #include "kernels/base/errors.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {
@@ -63,7 +63,7 @@ void BroadcastTo(const Sizes& common, TensorDesc& desc) {
 
 absl::Status Broadcast(const OperatorSchema& schema, absl::Span<const std::string> names,
                        std::vector<TensorDesc>& inputs) {
-  if (AxesAttribute(schema) != nullptr) return absl::OkStatus();
+  if (schema.family != OperatorFamily::kElementWise) return absl::OkStatus();
   Sizes common;
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {

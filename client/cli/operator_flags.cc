@@ -38,6 +38,8 @@ constexpr FlagText kFlagTexts[] = {
      "argmin, argmax: of equal elements the first (increasing, default) or the\n"
      "last (decreasing); top_k: the largest (decreasing, default) or the smallest;\n"
      "cumulative_summation: from the first element (increasing, default) or the last"},
+    {"direction", "convolution_direction", "NAME",
+     "convolution: forward (default), or backward: transposed"},
     {"has_exclusive_sum", "has_exclusive_sum", "",
      "cumulative_summation: leave each element out of its own sum"},
     {"k", "k", "N", "top_k: the number of elements"},
@@ -161,6 +163,7 @@ AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags
   const std::string flag = FlagOf(attribute);
   switch (attribute.kind) {
     case AttributeKind::kNumber:
+      if (!attribute.default_text.empty()) break;
       return flags.RequiredNumber(flag);
     case AttributeKind::kFlag:
       return flags.line().Has(flag) ? 1u : 0u;

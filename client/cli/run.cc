@@ -47,8 +47,11 @@ std::string InputFlags(size_t count) {
 void CheckInputCount(const NamedOperator& op, const std::vector<std::string>& positional,
                      const std::vector<std::string>& given, FlagReader& flags) {
   const size_t count = op.schema->inputs.size();
+  const size_t least = op.schema->required_inputs();
+  const std::string takes =
+      least == count ? absl::StrCat(count) : absl::StrCat(least, " to ", count);
   if (count > 1 && !positional.empty()) {
-    flags.FailPlain(absl::StrCat(op.name, " takes ", count,
+    flags.FailPlain(absl::StrCat(op.name, " takes ", takes,
                                  " inputs, each as a flag: ", InputFlags(count), "."));
   }
   if (positional.empty() && given.empty() && count == 1) {
@@ -58,9 +61,9 @@ void CheckInputCount(const NamedOperator& op, const std::vector<std::string>& po
     flags.Fail("input", absl::StrCat("It cannot be combined with positional files (", positional[0],
                                      "); pass all files as positional arguments."));
   }
-  if (!positional.empty() || given.size() == count) return;
+  if (!positional.empty() || (given.size() >= least && given.size() <= count)) return;
   flags.FailPlain(absl::StrCat(
-      op.name, " takes ", count, count == 1 ? " input; " : " inputs; ", given.size(),
+      op.name, " takes ", takes, count == 1 ? " input; " : " inputs; ", given.size(),
       given.size() == 1 ? " is given" : " are given",
       count == 1 ? ". Pass several files as positional arguments: opmill run OPERATOR a.npy b.npy."
                  : absl::StrCat(": ", InputFlags(count), ".")));

@@ -78,7 +78,8 @@ absl::StatusOr<Scalar> ParseScalar(absl::string_view text) {
 template <typename T>
 absl::StatusOr<AttributeValue> ParseList(absl::string_view text) {
   std::vector<T> numbers;
-  if (absl::StripAsciiWhitespace(text).empty()) return AttributeValue(numbers);
+  const absl::string_view listed = absl::StripAsciiWhitespace(text);
+  if (listed.empty() || listed == "[]") return AttributeValue(numbers);
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     absl::StatusOr<T> number = ParseNumber<T>(part);
     if (!number.ok()) {

@@ -72,7 +72,8 @@ std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCac
   return std::unique_ptr<OperatorCache>(new OperatorCache(device, options));
 }
 
-absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl::Time deadline) {
+absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl::Time deadline,
+                                                  std::shared_ptr<const CompiledProgram> compiled) {
   const absl::Time start = SteadyNow();
   const Program program = Canonical(validated);
   std::shared_ptr<Compilation> compilation;
@@ -95,7 +96,11 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl
     }
   }
   if (is_mine) {
-    compilation->result = device_.Compile(program);
+    if (compiled == nullptr) {
+      compilation->result = device_.Compile(program);
+    } else {
+      compilation->result = std::move(compiled);
+    }
     Settle(program, compilation);
   } else if (!AwaitDone(*compilation, deadline)) {
     return absl::DeadlineExceededError(

@@ -63,11 +63,14 @@ class OperatorCache {
 
   // Errors are those of the device; they are returned to all waiting callers and are not cached.
   // DeadlineExceeded ends a wait for another caller; a compilation always runs to its end.
+  // `compiled`: of this program, if the caller has compiled it already.
   absl::StatusOr<CachedOperator> Get(const Program& validated,
-                                     absl::Time deadline = absl::InfiniteFuture());
+                                     absl::Time deadline = absl::InfiniteFuture(),
+                                     std::shared_ptr<const CompiledProgram> compiled = nullptr);
   absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
-                                     absl::Time deadline = absl::InfiniteFuture()) {
-    return Get(ProgramOf(validated), deadline);
+                                     absl::Time deadline = absl::InfiniteFuture(),
+                                     std::shared_ptr<const CompiledProgram> compiled = nullptr) {
+    return Get(ProgramOf(validated), deadline, std::move(compiled));
   }
 
   // Returns the operator only if it is cached. Neither compiles nor waits, and counts only hits.

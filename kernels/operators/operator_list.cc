@@ -24,6 +24,13 @@ absl::Span<const OperatorSchema* const> Operators() {
   return *operators;
 }
 
+const OperatorSchema* FindSchema(absl::string_view name) {
+  const absl::Span<const OperatorSchema* const> operators = Operators();
+  const auto found = std::find_if(operators.begin(), operators.end(),
+                                  [&](const auto* schema) { return schema->name == name; });
+  return found == operators.end() ? nullptr : *found;
+}
+
 size_t OperatorIndex(const OperatorDesc& desc) {
   const absl::Span<const OperatorSchema* const> operators = Operators();
   return static_cast<size_t>(std::find(operators.begin(), operators.end(), desc.schema) -

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/descriptor/operator_schema.h"
@@ -20,6 +21,7 @@ enum class OperatorFamily : uint32_t {
 
 // All operators, by family, in the order of operator_list.inc.
 absl::Span<const OperatorSchema* const> Operators();
+const OperatorSchema* FindSchema(absl::string_view name);  // null if there is none
 // The operator's index in Operators().
 size_t OperatorIndex(const OperatorDesc& desc);
 

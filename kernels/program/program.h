@@ -48,7 +48,7 @@ struct ProgramValue {
 struct ProgramView {
   uint32_t value = 0;
   uint64_t first_element = 0;
-
+  // NOLINTNEXTLINE(google-explicit-constructor): a whole value
   ProgramView(uint32_t index, uint64_t first = 0) : value(index), first_element(first) {}
   friend bool operator==(const ProgramView&, const ProgramView&) = default;
   template <typename H>

@@ -15,21 +15,13 @@
 namespace opmill {
 namespace {
 
-absl::Status CheckInputs(const OperatorDesc& desc, const std::vector<IncomingChunk>& inputs) {
-  if (inputs.size() != desc.inputs.size()) {
-    return InvalidField("inputs",
-                        absl::StrCat("inputs has ", inputs.size(), " tensors; ", OperatorName(desc),
-                                     " takes ", desc.inputs.size(), "."));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const uint64_t bytes = inputs[i].data.size();
-    const uint64_t least = SpannedBytes(desc.inputs[i]);
-    if (bytes >= least && bytes <= RequiredBytes(desc.inputs[i])) continue;
-    const std::string field = absl::StrCat("inputs[", i, "]");
-    return InvalidField(field, absl::StrCat(field, " has ", bytes, " bytes; ",
-                                            ToString(desc.inputs[i]), " takes ", least, "."));
-  }
-  return absl::OkStatus();
+absl::Status CheckSent(const TensorDesc& input, const IncomingChunk& sent, size_t position) {
+  const uint64_t bytes = sent.data.size();
+  const uint64_t least = SpannedBytes(input);
+  if (bytes >= least && bytes <= RequiredBytes(input)) return absl::OkStatus();
+  const std::string field = absl::StrCat("inputs[", position, "]");
+  return InvalidField(field, absl::StrCat(field, " has ", bytes, " bytes; ", ToString(input),
+                                          " takes ", least, "."));
 }
 
 constexpr char kSharedInputs[] = "shared_inputs";
@@ -38,46 +30,42 @@ constexpr char kSharedOutputs[] = "shared_outputs";
 using Ranges = google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>;
 using CheckRange = absl::Status(const TensorDesc&, const SharedRange&, absl::string_view);
 
-absl::StatusOr<std::vector<SharedTensor>> OpenRanges(const Ranges& ranges, const std::string& field,
-                                                     const std::vector<TensorDesc>& tensors,
-                                                     const OperatorDesc& desc,
-                                                     const SharedMemory& memory,
-                                                     const RequestOrigin& origin,
-                                                     CheckRange* check) {
-  if (static_cast<size_t>(ranges.size()) != tensors.size()) {
-    return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
-                                            OperatorName(desc), " needs ", tensors.size(), "."));
-  }
-  const SharedMemoryCaller caller = SharedMemoryCallerOf(origin);
-  std::vector<SharedTensor> opened;
-  for (const TensorDesc& tensor : tensors) {
-    const std::string path = absl::StrCat(field, "[", opened.size(), "]");
-    const v1::SharedMemoryRange& range = ranges[static_cast<int>(opened.size())];
-    absl::StatusOr<SharedRange> found =
-        memory.Open(caller, range.key(), range.offset(), range.byte_size());
-    if (!found.ok()) return UnderPath(path, found.status());
-    RETURN_IF_ERROR(check(tensor, *found, absl::StrCat(path, ".byte_size")));
-    opened.push_back({opened.size(), *std::move(found), path});
-  }
-  return opened;
+absl::Status CheckCount(const Ranges& ranges, absl::string_view field, size_t tensors,
+                        const OperatorDesc& desc) {
+  if (static_cast<size_t>(ranges.size()) == tensors) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
+                                          OperatorName(desc), " needs ", tensors, "."));
 }
 
-// None if the inputs are in the message.
-absl::StatusOr<std::vector<SharedTensor>> OpenInputs(const Ranges& ranges,
-                                                     const std::vector<IncomingChunk>& chunks,
-                                                     const OperatorDesc& desc,
-                                                     const SharedMemory& memory,
-                                                     const RequestOrigin& origin) {
+absl::StatusOr<SharedTensor> OpenRange(const Ranges& ranges, absl::string_view field, size_t index,
+                                       const TensorDesc& tensor, const SharedMemory& memory,
+                                       const RequestOrigin& origin, CheckRange* check) {
+  const std::string path = absl::StrCat(field, "[", index, "]");
+  const v1::SharedMemoryRange& range = ranges[static_cast<int>(index)];
+  absl::StatusOr<SharedRange> found =
+      memory.Open(SharedMemoryCallerOf(origin), range.key(), range.offset(), range.byte_size());
+  if (!found.ok()) return UnderPath(path, found.status());
+  RETURN_IF_ERROR(check(tensor, *found, absl::StrCat(path, ".byte_size")));
+  return SharedTensor{index, *std::move(found), path};
+}
+
+// A range without any field leaves its input to the message.
+bool IsSent(const Ranges& ranges, size_t input) {
+  if (ranges.empty()) return true;
+  const v1::SharedMemoryRange& range = ranges[static_cast<int>(input)];
+  return range.key().empty() && range.offset() == 0 && range.byte_size() == 0;
+}
+
+absl::Status CheckSentCount(const Ranges& ranges, size_t given, size_t sent,
+                            const OperatorDesc& desc) {
+  if (given == sent) return absl::OkStatus();
   if (ranges.empty()) {
-    RETURN_IF_ERROR(CheckInputs(desc, chunks));
-    return std::vector<SharedTensor>();
+    return InvalidField("inputs", absl::StrCat("inputs has ", given, " tensors; ",
+                                               OperatorName(desc), " takes ", sent, "."));
   }
-  if (!chunks.empty()) {
-    return InvalidField(kSharedInputs,
-                        absl::StrCat(kSharedInputs, " has ", ranges.size(), " ranges, and inputs ",
-                                     chunks.size(), " tensors; one of them must be empty."));
-  }
-  return OpenRanges(ranges, kSharedInputs, desc.inputs, desc, memory, origin, &CheckInputRange);
+  return InvalidField(kSharedInputs, absl::StrCat(kSharedInputs, " leaves ", sent, " of ",
+                                                  ranges.size(), " tensors to inputs, which has ",
+                                                  given, "; each input has one source."));
 }
 
 // None if the outputs are to be sent.
@@ -86,9 +74,14 @@ absl::StatusOr<std::vector<SharedTensor>> OpenOutputs(const Ranges& ranges,
                                                       const SharedMemory& memory,
                                                       const RequestOrigin& origin) {
   if (ranges.empty()) return std::vector<SharedTensor>();
-  ASSIGN_OR_RETURN(
-      std::vector<SharedTensor> opened,
-      OpenRanges(ranges, kSharedOutputs, OutputsOf(desc), desc, memory, origin, &CheckOutputRange));
+  const std::vector<TensorDesc> outputs = OutputsOf(desc);
+  RETURN_IF_ERROR(CheckCount(ranges, kSharedOutputs, outputs.size(), desc));
+  std::vector<SharedTensor> opened;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ASSIGN_OR_RETURN(SharedTensor output, OpenRange(ranges, kSharedOutputs, i, outputs[i], memory,
+                                                    origin, &CheckOutputRange));
+    opened.push_back(std::move(output));
+  }
   RETURN_IF_ERROR(CheckNoOverlap(opened));
   return opened;
 }
@@ -101,20 +94,40 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
   ASSIGN_OR_RETURN(begin.desc, DecodeRequest(*header));
   begin.priority = header->priority();
-  ASSIGN_OR_RETURN(shared_inputs_, OpenInputs(header->shared_inputs(), request_->chunks(),
-                                              begin.desc, shared_memory_, begin.origin));
-  begin.input_is_shared = !shared_inputs_.empty();
+  RETURN_IF_ERROR(DecodeSources(header->shared_inputs(), begin));
   ASSIGN_OR_RETURN(shared_outputs_,
                    OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_, begin.origin));
   return absl::OkStatus();
 }
 
-void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
-  if (!shared_inputs_.empty()) {
-    ReceiveShared(executor, execution, std::move(shared_inputs_));
+absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& begin) {
+  const std::vector<TensorDesc>& inputs = begin.desc.inputs;
+  if (!ranges.empty()) {
+    RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), begin.desc));
+    begin.sources.resize(inputs.size());
   }
-  for (const IncomingChunk& input : request_->chunks()) {
-    executor.Receive(execution, input, absl::StrCat("inputs[", input.tensor_index, "]"));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (IsSent(ranges, i)) {
+      sent_inputs_.push_back(static_cast<uint32_t>(i));
+      continue;
+    }
+    ASSIGN_OR_RETURN(SharedTensor input, OpenRange(ranges, kSharedInputs, i, inputs[i],
+                                                   shared_memory_, begin.origin, &CheckInputRange));
+    begin.sources[i] = SourceOf(std::move(input));
+  }
+  const std::vector<IncomingChunk>& sent = request_->chunks();
+  RETURN_IF_ERROR(CheckSentCount(ranges, sent.size(), sent_inputs_.size(), begin.desc));
+  for (size_t i = 0; i < sent.size(); ++i) {
+    RETURN_IF_ERROR(CheckSent(inputs[sent_inputs_[i]], sent[i], i));
+  }
+  return absl::OkStatus();
+}
+
+void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
+  const std::vector<IncomingChunk>& sent = request_->chunks();
+  for (size_t i = 0; i < sent.size(); ++i) {
+    executor.Receive(execution, {.tensor_index = sent_inputs_[i], .data = sent[i].data},
+                     absl::StrCat("inputs[", i, "]"));
   }
   request_.reset();
 }

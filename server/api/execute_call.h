@@ -28,6 +28,9 @@ class ExecuteCall final : public SingleExecutionCall {
  private:
   absl::string_view message_type() const override { return "ExecuteRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override;
+  absl::Status DecodeSources(
+      const google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>& ranges,
+      ExecutionRequest& begin);
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override;
   void Prepare(Executor& executor, const std::shared_ptr<Execution>& execution,
                const std::function<void()>& respond) override;
@@ -37,7 +40,7 @@ class ExecuteCall final : public SingleExecutionCall {
   const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
   std::optional<SplitMessage> request_;       // until the inputs are sent
-  std::vector<SharedTensor> shared_inputs_;   // empty: the inputs are in the message
+  std::vector<uint32_t> sent_inputs_;         // the input that each tensor of the message is
   std::vector<SharedTensor> shared_outputs_;  // empty: the outputs are sent
   std::optional<ResultStream> results_;
 };

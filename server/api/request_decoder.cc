@@ -1,11 +1,11 @@
 #include "server/api/request_decoder.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -187,9 +187,23 @@ std::optional<T> IntegerIn(const v1::AttributeValue& value) {
   return std::nullopt;
 }
 
-template <typename T, typename List>
-AttributeValue ListOf(const List& list) {
-  return std::vector<T>(list.values().begin(), list.values().end());
+// The list as one of T; nullopt if the value is no list, or if not all of its numbers are of T.
+template <typename T>
+std::optional<AttributeValue> ListIn(const v1::AttributeValue& value) {
+  const auto convert = [](const auto& list) -> std::optional<AttributeValue> {
+    for (const auto number : list.values()) {
+      if constexpr (std::is_floating_point_v<T>)
+        continue;
+      else if (!std::in_range<T>(number))
+        return std::nullopt;
+    }
+    return std::vector<T>(list.values().begin(), list.values().end());
+  };
+  if (value.has_unsigned_numbers()) return convert(value.unsigned_numbers());
+  if (value.has_signed_numbers()) return convert(value.signed_numbers());
+  if (!std::is_floating_point_v<T> || !value.has_numbers()) return std::nullopt;
+  return AttributeValue(
+      std::vector<T>(value.numbers().values().begin(), value.numbers().values().end()));
 }
 
 // The value in the form that the attribute has. InvalidArgument with the words that follow its
@@ -220,28 +234,26 @@ absl::StatusOr<AttributeValue> DecodeValue(const AttributeSchema& attribute,
       return AttributeValue(*number);
     case AttributeKind::kAxes:
     case AttributeKind::kNumbers:
-      if (value.has_unsigned_numbers()) return ListOf<uint32_t>(value.unsigned_numbers());
-      break;
+      if (auto list = ListIn<uint32_t>(value)) return *std::move(list);
+      return absl::InvalidArgumentError("is not a list of integers from 0 to 4294967295");
     case AttributeKind::kSignedNumbers:
-      if (value.has_signed_numbers()) return ListOf<int32_t>(value.signed_numbers());
-      break;
+      if (auto list = ListIn<int32_t>(value)) return *std::move(list);
+      return absl::InvalidArgumentError("is not a list of integers from -2147483648 to 2147483647");
     case AttributeKind::kFloatNumbers:
-      if (value.has_numbers()) return ListOf<float>(value.numbers());
-      break;
+      if (auto list = ListIn<float>(value)) return *std::move(list);
+      return absl::InvalidArgumentError("is not a list of numbers");
   }
   return absl::InvalidArgumentError("is not a value of the kind that the operator takes");
 }
 
 absl::StatusOr<OperatorDesc> DecodeNamed(const v1::NamedOperatorDesc& from) {
-  const absl::Span<const OperatorSchema* const> operators = Operators();
-  const auto found = std::find_if(operators.begin(), operators.end(),
-                                  [&](const auto* schema) { return from.name() == schema->name; });
-  if (found == operators.end()) {
+  const OperatorSchema* const found = FindSchema(from.name());
+  if (found == nullptr) {
     return InvalidField("name", absl::StrCat("name (\"", Excerpt(from.name()),
                                              "\") is none of the operators of this server; "
                                              "GetServerInfo lists them."));
   }
-  const OperatorSchema& schema = **found;
+  const OperatorSchema& schema = *found;
   OperatorDesc to = {.schema = &schema};
   const auto check_count = [&](absl::string_view field, int given, size_t least, size_t most) {
     if (static_cast<size_t>(given) >= least && static_cast<size_t>(given) <= most) {

@@ -1,5 +1,7 @@
 #include "server/execution/execution.h"
 
+#include <algorithm>
+
 #include "kernels/base/steady_time.h"
 
 namespace opmill {
@@ -13,7 +15,7 @@ void RequestOrigin::AddTo(LogLine& line) const {
 Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
     : request_(std::move(request)),
       outputs_(std::move(outputs)),
-      progress_(request_.desc, SteadyNow()) {
+      progress_(request_.desc, SteadyNow(), request_.sources) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 
@@ -23,6 +25,29 @@ std::shared_ptr<const std::string> Execution::description() const {
     if (description_ != nullptr) return description_;
   }
   return std::make_shared<const std::string>(ToString(desc()));
+}
+
+Execution::ChunkPlace Execution::PlaceOf(const IncomingChunk& chunk) const {
+  if (incremental_run_ != nullptr) return {.run = incremental_run_};
+  return {.buffer = buffers_.input(chunk.tensor_index),
+          .offset = progress_.upload().received(chunk.tensor_index)};
+}
+
+void Execution::ChunkPlace::Take(const Payload& data) const {
+  if (run == nullptr) {
+    data.CopyTo(buffer->buffer->bytes().data() + offset);
+  } else {
+    data.ForEachPart([this](absl::Span<const std::byte> part) { run->Add(part); });
+  }
+}
+
+uint64_t Execution::MemoryBytes(const ProgramCost& cost) const {
+  uint64_t bytes = cost.scratch_bytes;
+  for (const TensorDesc& input : desc().inputs) {
+    bytes += std::max(SpannedBytes(input), ElementCount(input) * ElementBytes(input.data_type));
+  }
+  for (const uint64_t output : output_bytes()) bytes += output;
+  return bytes;
 }
 
 std::shared_ptr<BudgetedBuffer> Execution::output(size_t index) const {

@@ -19,10 +19,12 @@
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
+#include "proto/payload.h"
 #include "server/execution/caller_account.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution_progress.h"
 #include "server/execution/execution_queues.h"
+#include "server/execution/input_source.h"
 #include "server/execution/tensor_buffers.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
@@ -55,8 +57,8 @@ struct ExecutionRequest {
   RequestOrigin origin;
   OperatorDesc desc;  // validated
   absl::Time deadline = absl::InfiniteFuture();
-  bool input_is_shared = false;  // it comes through ReceiveFrom, not in chunks
-  int32_t priority = 0;          // among the executions of its caller that wait for the device
+  std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
+  int32_t priority = 0;              // among the executions of its caller that wait for the device
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
@@ -114,12 +116,25 @@ class Execution {
   friend class ExecutionQueues;
   friend class Executor;
 
+  // Where the bytes of a chunk go: into the buffer of its input, or into the incremental run.
+  struct ChunkPlace {
+    void Take(const Payload& data) const;
+
+    std::shared_ptr<BudgetedBuffer> buffer;
+    uint64_t offset = 0;
+    std::shared_ptr<IncrementalRun> run;  // null if the input is kept
+  };
+  // `chunk` has passed Upload::Check, so it is uploading.
+  ChunkPlace PlaceOf(const IncomingChunk& chunk) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
+  uint64_t MemoryBytes(const ProgramCost& cost) const;
+
   const ExecutionRequest request_;
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // never changes
   std::stop_source abandon_run_;
 
-  QueuePlace place_;  // guarded by the executor's mutex
+  QueuePlace place_;  // guarded by the mutex of WaitingExecutions
 
   mutable absl::Mutex mutex_;
   DeadlineTimer::Handle deadline_ ABSL_GUARDED_BY(mutex_) = DeadlineTimer::kNone;

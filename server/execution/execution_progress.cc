@@ -3,7 +3,8 @@
 namespace opmill {
 
 absl::Duration ExecutionProgress::stalled(absl::Time now) const {
-  return stage_ == Stage::kUploading ? now - received_at_ : absl::ZeroDuration();
+  const bool waits = stage_ == Stage::kUploading && upload_.awaits_chunks();
+  return waits ? now - received_at_ : absl::ZeroDuration();
 }
 
 ExecutionProgress::Report ExecutionProgress::report(absl::Time now) const {

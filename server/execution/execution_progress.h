@@ -31,15 +31,16 @@ class ExecutionProgress {
     kEnqueue,   // input and operator are ready: enqueue it
   };
 
-  ExecutionProgress(const OperatorDesc& desc, absl::Time begun_at)
-      : begun_at_(begun_at), received_at_(begun_at), upload_(desc) {}
+  ExecutionProgress(const OperatorDesc& desc, absl::Time begun_at,
+                    absl::Span<const InputSource> sources = {})
+      : begun_at_(begun_at), received_at_(begun_at), upload_(desc, sources) {}
 
   Stage stage() const { return stage_; }
   bool ended() const { return stage_ == Stage::kEnded; }
   // OK until the execution ends, and after a successful end.
   const absl::Status& status() const { return status_; }
   const Upload& upload() const { return upload_; }
-  // How long it has waited for more input; zero if it does not wait for input.
+  // How long it has waited for its caller to send input; zero if it does not.
   absl::Duration stalled(absl::Time now) const;
   // The report as of `now`.
   Report report(absl::Time now) const;

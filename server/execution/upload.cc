@@ -8,10 +8,15 @@
 
 namespace opmill {
 
-Upload::Upload(const OperatorDesc& desc) : operator_name_(OperatorName(desc)) {
-  for (const TensorDesc& input : desc.inputs) {
-    inputs_.push_back({.bytes = SpannedBytes(input), .buffer_bytes = RequiredBytes(input)});
-    bytes_ += inputs_.back().bytes;
+Upload::Upload(const OperatorDesc& desc, absl::Span<const InputSource> sources)
+    : operator_name_(OperatorName(desc)) {
+  for (size_t i = 0; i < desc.inputs.size(); ++i) {
+    const Input& input =
+        inputs_.emplace_back(Input{.bytes = SpannedBytes(desc.inputs[i]),
+                                   .buffer_bytes = RequiredBytes(desc.inputs[i]),
+                                   .is_read = i < sources.size() && sources[i].read != nullptr});
+    bytes_ += input.bytes;
+    if (!input.is_read) missing_chunk_bytes_ += input.bytes;
   }
 }
 
@@ -54,12 +59,13 @@ void Upload::Add(const IncomingChunk& chunk) {
   Input& input = inputs_[chunk.tensor_index];
   const uint64_t after = std::min(input.received + chunk.data.size(), input.bytes);
   received_ += after - input.received;
+  if (!input.is_read) missing_chunk_bytes_ -= after - input.received;
   input.received = after;
 }
 
 absl::Status Upload::Missing(absl::string_view what) const {
   const auto lacking = std::find_if(inputs_.begin(), inputs_.end(), [](const Input& input) {
-    return input.received < input.bytes;
+    return !input.is_read && input.received < input.bytes;
   });
   return InvalidField("chunks",
                       absl::StrCat(what, " with ", lacking->received, " of the ", lacking->bytes,

@@ -140,23 +140,28 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
   }
   begin.desc = *std::move(desc);
   RETURN_IF_ERROR(CheckSources(begin.desc));
-  begin.input_is_shared = has_shared_inputs();
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (!sources_[i].shared.has_value()) continue;
+    begin.sources.resize(sources_.size());
+    begin.sources[i] = SourceOf(*sources_[i].shared);
+  }
   return DecodeOutputs(header, regions, begin.desc);
 }
 
 absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
                                         std::vector<TensorDesc>& inputs) {
   const std::vector<ModelTensor>& expected = model_->inputs;
-  if (static_cast<size_t>(header.inputs_size()) != expected.size()) {
+  const size_t count = static_cast<size_t>(header.inputs_size());
+  if (count < model_->schema->required_inputs() || count > expected.size()) {
     return InvalidField(
         "inputs", absl::StrCat("inputs has ", header.inputs_size(), " tensors; ", model_->name,
                                " takes ", expected.size(), ": ", NamesOf(expected), "."));
   }
-  inputs.resize(expected.size());
+  inputs.resize(expected.size());  // the last ones may be left out
   sources_.resize(expected.size());
   std::vector<bool> given(expected.size());
   size_t raw_count = 0;  // raw_input_contents has none for inputs in shared memory
-  for (size_t i = 0; i < expected.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const auto& input = header.inputs(static_cast<int>(i));
     const std::string name_path = absl::StrCat(InputPath(i), ".name");
     const size_t index = IndexOf(expected, input.name());
@@ -180,8 +185,15 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     return InvalidField(
         "raw_input_contents",
         absl::StrCat("raw_input_contents has ", raw, " tensors, but inputs has ", raw_count,
-                     raw_count < expected.size() ? " outside shared memory." : "."));
+                     raw_count < count ? " outside shared memory." : "."));
   }
+  for (size_t i = 0; i < count; ++i) {
+    if (given[i]) continue;
+    return InvalidField("inputs", absl::StrCat("inputs has no ", expected[i].name, ", which ",
+                                               model_->name, " takes before the others."));
+  }
+  inputs.resize(count);
+  sources_.resize(count);
   return absl::OkStatus();
 }
 
@@ -225,13 +237,8 @@ absl::Status InferRequest::CheckSources(const OperatorDesc& desc) const {
       continue;
     }
     if (source.raw == nullptr) {
-      const std::string path = absl::StrCat(InputPath(source.position), ".contents");
-      if (has_shared_inputs()) {
-        return InvalidField(path, absl::StrCat(path,
-                                               " is given, but other inputs are in shared memory; "
-                                               "raw_input_contents can be given beside them."));
-      }
-      RETURN_IF_ERROR(CheckContents(*source.contents, tensor, path));
+      RETURN_IF_ERROR(CheckContents(*source.contents, tensor,
+                                    absl::StrCat(InputPath(source.position), ".contents")));
       continue;
     }
     const uint64_t bytes = SpannedBytes(tensor);
@@ -282,22 +289,9 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
 }
 
 void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
-  if (has_shared_inputs()) {
-    executor.ReceiveFrom(execution, [message = std::make_shared<SplitMessage>(*std::move(message_)),
-                                     sources = std::move(sources_)](size_t input, uint64_t offset,
-                                                                    absl::Span<std::byte> to) {
-      const Source& source = sources[input];
-      if (source.shared.has_value()) {
-        return ReadShared(*source.shared, offset, to);
-      }
-      source.raw->CopyTo(static_cast<size_t>(offset), to.size(), to.data());
-      return absl::OkStatus();
-    });
-    message_.reset();
-    return;
-  }
   const std::vector<TensorDesc>& inputs = execution->desc().inputs;
   for (uint32_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].shared.has_value()) continue;
     const std::string path = InputPath(sources_[i].position);
     if (sources_[i].raw != nullptr) {
       executor.Receive(execution, {.tensor_index = i, .data = *sources_[i].raw}, path);
@@ -316,10 +310,6 @@ void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Executio
   }
   sources_.clear();
   message_.reset();
-}
-
-bool InferRequest::has_shared_inputs() const {
-  return absl::c_any_of(sources_, [](const Source& source) { return source.shared.has_value(); });
 }
 
 void InferRequest::WriteShared(Executor& executor, const std::shared_ptr<Execution>& execution,

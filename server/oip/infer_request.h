@@ -36,7 +36,7 @@ class InferRequest {
   const std::shared_ptr<const Model>& model() const { return model_; }
   const std::string& id() const { return id_; }
 
-  // Passes the tensors to the execution, and forgets the message.
+  // Passes the tensors that the message holds to the execution, and forgets the message.
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution);
 
   // Writes the outputs that belong in shared memory, if the execution has succeeded, then calls
@@ -72,7 +72,6 @@ class InferRequest {
                             std::vector<TensorDesc>& inputs);
   absl::Status FindSource(Source& source, size_t& raw_count) const;
   absl::Status CheckSources(const OperatorDesc& desc) const;
-  bool has_shared_inputs() const;
   absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
                              const OperatorDesc& desc);
 

@@ -23,7 +23,7 @@ DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
   return types.Contains(DataType::kFloat32) ? DataType::kFloat32 : types.types().front();
 }
 
-// Of an example: FLOAT32 tensors with two dimensions.
+// Of an example: FLOAT32 tensors with two dimensions, or with as many as the operator needs.
 std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t function) {
   auto model = std::make_shared<Model>();
   model->name = std::string(schema.name);
@@ -41,10 +41,11 @@ std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t functi
     example.attributes[schema.function_attribute] = function;
   }
   const FeatureLevelRow& row = NewestRow(example);
-  const std::vector<int64_t> shape = {kAnySize, kAnySize};
+  const uint32_t rank = std::max(row.min_rank, 2u);
+  const std::vector<int64_t> shape(rank, kAnySize);
   for (const TensorSchema& input : schema.inputs) {
     const DataType type = TypeOf(row, input.type);
-    example.inputs.push_back({.data_type = type, .sizes = {1, 1}});
+    example.inputs.push_back({.data_type = type, .sizes = std::vector<uint32_t>(rank, 1)});
     model->inputs.push_back({std::string(input.name), type, shape});
   }
   std::vector<InferredOutput> outputs;

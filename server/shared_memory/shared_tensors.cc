@@ -93,16 +93,10 @@ absl::Status CheckNoOverlap(const std::vector<SharedTensor>& outputs) {
   return absl::OkStatus();
 }
 
-absl::Status ReadShared(const SharedTensor& tensor, uint64_t offset, absl::Span<std::byte> to) {
-  return NamingKey(tensor, tensor.range.Read(offset, to));
-}
-
-void ReceiveShared(Executor& executor, const std::shared_ptr<Execution>& execution,
-                   std::vector<SharedTensor> inputs) {
-  executor.ReceiveFrom(execution, [inputs = std::move(inputs)](size_t input, uint64_t offset,
-                                                               absl::Span<std::byte> to) {
-    return ReadShared(inputs[input], offset, to);
-  });
+InputSource SourceOf(SharedTensor input) {
+  return {.read = [input = std::move(input)](uint64_t offset, absl::Span<std::byte> to) {
+    return NamingKey(input, input.range.Read(offset, to));
+  }};
 }
 
 void WriteShared(Executor& executor, const std::shared_ptr<Execution>& execution,

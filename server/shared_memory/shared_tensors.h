@@ -39,13 +39,8 @@ absl::Status CheckOutputRange(const TensorDesc& output, const SharedRange& range
 // InvalidArgument with the path of an output that overlaps another one.
 absl::Status CheckNoOverlap(const std::vector<SharedTensor>& outputs);
 
-// Reads a part of the tensor. Errors name the field of its key.
-absl::Status ReadShared(const SharedTensor& tensor, uint64_t offset, absl::Span<std::byte> to);
-
-// Reads all inputs, which have passed CheckInputRange and are in their order, instead of
-// Executor::Receive.
-void ReceiveShared(Executor& executor, const std::shared_ptr<Execution>& execution,
-                   std::vector<SharedTensor> inputs);
+// The source of an input that has passed CheckInputRange. Errors name the field of its key.
+InputSource SourceOf(SharedTensor input);
 
 // Writes outputs of an execution that is ready, which have passed CheckOutputRange, then calls
 // `done` on a thread of the executor. If one cannot be written, the execution has ended with an

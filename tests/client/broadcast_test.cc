@@ -7,6 +7,7 @@
 #include "client/cli/operator_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {
@@ -16,7 +17,8 @@ using ::testing::ElementsAre;
 using Sizes = std::vector<uint32_t>;
 
 constexpr TensorSchema kInputs[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
-constexpr OperatorSchema kElementWise = {.name = "element_wise", .inputs = kInputs};
+constexpr OperatorSchema kElementWise = {
+    .name = "element_wise", .inputs = kInputs, .family = OperatorFamily::kElementWise};
 
 TensorDesc Floats(const Sizes& sizes, const Sizes& strides = {}) {
   return {.data_type = DataType::kFloat32, .sizes = sizes, .strides = strides};

@@ -16,6 +16,7 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
+#include "tests/conformance/movement_cases.h"
 
 namespace opmill {
 namespace {
@@ -115,6 +116,7 @@ absl::StatusOr<OperatorDesc> ParseDesc(const LineReader& line) {
     if (line.operator_name() != schema->name) continue;
     OperatorDesc desc = {.schema = schema};
     for (const TensorSchema& input : schema->inputs) {
+      if (input.optional && line.Text(std::string(input.name)).empty()) break;
       ASSIGN_OR_RETURN(desc.inputs.emplace_back(), line.Tensor(std::string(input.name)));
     }
     for (const TensorSchema& output : schema->outputs) {
@@ -140,7 +142,7 @@ uint64_t ReducedCount(const OperatorDesc& desc) {
 std::string ToLine(const ConformanceCase& c) {
   const OperatorSchema& schema = *c.desc.schema;
   std::string line(schema.name);
-  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+  for (size_t i = 0; i < c.desc.inputs.size(); ++i) {
     absl::StrAppend(&line, " ", schema.inputs[i].name, "=", TensorText(c.desc.inputs[i]));
   }
   for (size_t i = 0; i < schema.outputs.size(); ++i) {
@@ -175,8 +177,13 @@ absl::StatusOr<ConformanceCase> ParseLine(absl::string_view text) {
 Inputs MakeInputs(const ConformanceCase& c) {
   Inputs inputs;
   for (const TensorDesc& input : c.desc.inputs) {
-    inputs.push_back(MakeValues(c.values, input.data_type, RequiredBytes(input),
-                                ReducedCount(c.desc), c.seed + inputs.size()));
+    const size_t i = inputs.size();
+    const OperatorSchema& schema = *c.desc.schema;
+    const bool has_indices =
+        schema.family == OperatorFamily::kMovement && schema.inputs[i].type == TypeVariable::kOther;
+    inputs.push_back(has_indices ? MakeIndices(c.desc, i, c.seed)
+                                 : MakeValues(c.values, input.data_type, RequiredBytes(input),
+                                              ReducedCount(c.desc), c.seed + i));
   }
   return inputs;
 }

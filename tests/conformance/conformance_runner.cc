@@ -26,10 +26,7 @@ std::vector<std::byte> BytesOf(const Range& range) {
 }  // namespace
 
 ConformanceRunner::ConformanceRunner(Device& device, CompilePlan compile)
-    : device_(device),
-      compile_(compile),
-      before_(device.counters()),
-      began_(absl::Now()) {}
+    : device_(device), compile_(compile), before_(device.counters()), began_(absl::Now()) {}
 
 void ConformanceRunner::RunTogether(const std::vector<ConformanceCase>& cases) {
   if (failures_ >= kMostFailures) {

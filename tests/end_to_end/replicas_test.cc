@@ -65,7 +65,7 @@ TEST_F(ReplicasTest, ReportThatAllAreDown) {
   EXPECT_EQ(execute(absl::InfiniteDuration()).code(), absl::StatusCode::kUnavailable);
   const absl::Time begun = absl::Now();
   EXPECT_FALSE(execute(absl::Seconds(1)).ok());
-  EXPECT_LT(absl::Now() - begun, absl::Seconds(2));
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(5));
 }
 
 TEST(ClientTargetTest, RefusesAListOfNames) {

@@ -97,7 +97,7 @@ TEST_F(StreamEnd, CancelExecutionEndsItWhereverItIs) {
     const absl::Time cancelled = absl::Now();
     caller.Cancel(kId);
     const v1::ExecuteStreamResponse end = caller.ReadEnd();
-    EXPECT_LT(absl::Now() - cancelled, absl::Seconds(2));
+    EXPECT_LT(absl::Now() - cancelled, absl::Seconds(10));
     EXPECT_EQ(end.execution_id(), kId);
     EXPECT_EQ(end.status().code(), grpc::StatusCode::CANCELLED) << end.ShortDebugString();
     EXPECT_EQ(end.status().message(), "The caller cancelled the execution.");

@@ -17,6 +17,7 @@ from attackers import INDEXED_FIELD
 from hostile import EXECUTE, TOKEN, Neighbour
 from server_process import SANITIZED
 
+MOST_SECONDS = 10 if SANITIZED else 3
 TINY_FIELDS = http2.literal(b"a", b"b") * 1500  # below gRPC's limit of 8 KiB for one frame
 
 
@@ -49,7 +50,7 @@ class HostileConnections(hostile.Server, unittest.TestCase):
                     frames = http2.frame(http2.CONTINUATION, 0, 1, block) * 16
                     sent, seconds = self.flood(server, "127.0.0.9", begin, frames)
                     print(f"{name}: {sent} bytes sent in {seconds:.2f} s")
-                    self.assertLess(seconds, 10 if SANITIZED else 1)
+                    self.assertLess(seconds, MOST_SECONDS)
         neighbour.check(self)
         self.assert_memory(server, before, most=before + (100 << 20))
 
@@ -68,9 +69,8 @@ class HostileConnections(hostile.Server, unittest.TestCase):
                     attacker.send((silent if i % 2 else b"") + begin + block)
                 except OSError:
                     pass  # closed already
-            time.sleep(1)
+            self.assertEqual([a.is_closed(10) for a in attackers], [True] * len(attackers))
         neighbour.check(self)
-        self.assertEqual([a.is_closed() for a in attackers], [True] * len(attackers))
         self.assert_memory(server, before, most=before + (200 << 20))
 
     def test_a_flood_that_needs_no_answer_is_cut_off(self):
@@ -112,20 +112,24 @@ class HostileConnections(hostile.Server, unittest.TestCase):
         neighbour.call()
         seconds = time.monotonic() - begun
         print(f"connected and called within {seconds:.3f} s")
-        self.assertLess(seconds, 10 if SANITIZED else 1)
+        self.assertLess(seconds, MOST_SECONDS)
         # No number of new connections takes the slot of one that has made a call.
         silent += [self.enterContext(self.connection(server)) for _ in range(300)]
         with neighbour:
             time.sleep(0.5)
         neighbour.check(self)
-        most = 768  # three quarters of 1024, for one address
-        until = time.monotonic() + 30
-        # A busy server may not have accepted all of them yet.
-        while (is_open := sum(not connection.is_closed() for connection in silent)) > most:
-            self.assertLess(time.monotonic(), until, f"{is_open} of 1400 connections are open.")
-            time.sleep(0.1)
+        self.wait_until_open(silent, 768)  # three quarters of 1024, for one address
         self.assertEqual(server.lines("refuse_connections"), [])
         self.assertIn("room", {line["reason"] for line in server.lines("close_connection")})
+
+    def wait_until_open(self, connections, most):
+        """Waits until at most so many are open, and returns how many are. A busy server may not have
+        accepted all of them yet."""
+        until = time.monotonic() + 30
+        while (is_open := sum(not connection.is_closed() for connection in connections)) > most:
+            self.assertLess(time.monotonic(), until, f"{is_open} connections are open.")
+            time.sleep(0.1)
+        return is_open
 
     def test_addresses_share_the_slots(self):
         server = self.serve("--max_connections=20", "--max_connections_per_address=15")
@@ -133,9 +137,8 @@ class HostileConnections(hostile.Server, unittest.TestCase):
                  for _ in range(30)]
         others = [self.enterContext(self.connection(server, source="127.0.0.3"))
                   for _ in range(10)]
-        time.sleep(0.3)
-        self.assertEqual(sum(not c.is_closed() for c in crowd), 10)
-        self.assertEqual(sum(not c.is_closed() for c in others), 10)
+        self.assertEqual(self.wait_until_open(crowd, 10), 10)
+        self.assertEqual(self.wait_until_open(others, 10), 10)
 
     def test_connections_in_use_are_not_closed_for_others(self):
         server = self.serve("--max_connections=3", "--max_connections_per_address=3")
@@ -229,7 +232,7 @@ class HostileConnections(hostile.Server, unittest.TestCase):
             time.sleep(3)
         neighbour.check(self)
         if not SANITIZED:
-            self.assertLess(neighbour.percentile(0.99), 0.1)
+            self.assertLess(neighbour.percentile(0.9), 0.1)
 
     def test_a_few_streams_hold_a_part_of_the_server(self):
         server = self.serve()

@@ -116,6 +116,17 @@ class SharedMemory(SharedMemoryCase):
         np.testing.assert_array_equal(
             triton_memory.get_contents_as_numpy(target, np.uint32, (300, 2)), indices)
 
+    def test_typed_contents_beside_shared_memory(self):
+        a = arrays.awkward("int32", (30, 7), seed=6)
+        b = arrays.awkward("int32", (30, 7), seed=7)
+        triton_memory.set_shared_memory_region(self.region("in", b.nbytes + 4), [b], offset=4)
+        typed = triton.InferInput("a", a.shape, "INT32")
+        typed._get_tensor().contents.int_contents.extend(a.ravel().tolist())
+        result = self.call("element_wise_add", [typed, shared_input("b", b, "in", 4)])
+        plain = test_open_inference.inputs_of(a=a, b=b)
+        np.testing.assert_array_equal(result.as_numpy("output"),
+                                      self.call("element_wise_add", plain).as_numpy("output"))
+
     def test_tensors_of_several_steps_beside_raw_contents(self):
         a = arrays.awkward("int32", (1100, 2048), seed=4)  # 9 MiB, copied in steps of 4
         b = arrays.awkward("int32", (1100, 2048), seed=5)
@@ -264,10 +275,6 @@ class Attacks(SharedMemoryCase):
                 (shared_output("output", "out", 9), "byte_size (9) at offset 0 exceeds the")):
             with self.subTest(sentence):
                 self.assertIn(sentence, self.refusal("argmax", [good], [output], axes=1))
-        typed = triton.InferInput("b", array.shape, "FP32")
-        typed._get_tensor().contents.fp32_contents.extend([0] * 32)
-        self.assertIn("inputs[1].contents is given, but other inputs are in shared memory",
-                      self.refusal("element_wise_add", [shared_input("a", array, "in"), typed]))
         good._get_tensor().contents.fp32_contents.extend([0] * 32)
         self.assertIn("inputs[0].contents is given, but the input is in shared memory",
                       self.refusal("argmax", [good], axes=1))

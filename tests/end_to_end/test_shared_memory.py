@@ -106,7 +106,11 @@ class SharedMemory(SharedMemoryCase):
             outcome = self.execute(operator, shared_inputs=sources)
             for index in range(len(sizes)):
                 self.assertEqual(outcome.output(index), plain.output(index))
-            for fields in ({"inputs": data}, {"shared_inputs": sources}):
+            places = [{"inputs": data}, {"shared_inputs": sources}]
+            for sent in range(len(data) if len(data) > 1 else 0):  # one beside shared ones
+                ranges = sources[:sent] + [sv.SharedMemoryRange()] + sources[sent + 1:]
+                places.append({"inputs": [data[sent]], "shared_inputs": ranges})
+            for fields in places:
                 target.write(b"\xa5" * (at + sum(sizes)))
                 outcome = self.execute(operator, shared_outputs=targets, **fields)
                 self.assertEqual(outcome.outputs, {})
@@ -215,6 +219,14 @@ class SharedMemory(SharedMemoryCase):
             self.assertEqual(refusal.fields, ["shared_inputs[0].byte_size"])
             refusal = self.refused(operator, shared_inputs=[good], inputs=[data])
             self.assertEqual(refusal.fields, ["shared_inputs"])
+            self.assertEqual(refusal.sentence, "shared_inputs leaves 0 of 1 tensors to inputs, "
+                             "which has 1; each input has one source.")
+            refusal = self.refused(operator, shared_inputs=[sv.SharedMemoryRange()])
+            self.assertEqual(refusal.sentence, "shared_inputs leaves 1 of 1 tensors to inputs, "
+                             "which has 0; each input has one source.")
+            refusal = self.refused(operator, shared_inputs=[sv.SharedMemoryRange()],
+                                   inputs=[data[:-1]])
+            self.assertEqual(refusal.fields, ["inputs[0]"])
             refusal = self.refused(operator, shared_inputs=[good, good])
             self.assertEqual(refusal.fields, ["shared_inputs"])
             refusal = self.refused(operator, inputs=[data], shared_outputs=[good, good])

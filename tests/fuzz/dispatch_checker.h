@@ -158,6 +158,11 @@ std::unique_ptr<DispatchChecker> MakeCumulativeSummationChecker(const OperatorPl
 std::unique_ptr<DispatchChecker> MakeElementwiseChecker(const OperatorDesc& validated,
                                                         const OperatorPlan& plan,
                                                         const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakeMatrixChecker(const OperatorPlan& plan,
+                                                   const Dispatch& dispatch);
+std::unique_ptr<DispatchChecker> MakeMoveChecker(const OperatorDesc& validated,
+                                                 const OperatorPlan& plan,
+                                                 const Dispatch& dispatch);
 std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const Dispatch& dispatch,
                                                  uint32_t k);
 

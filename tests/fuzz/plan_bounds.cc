@@ -200,6 +200,8 @@ std::unique_ptr<DispatchChecker> MakeChecker(const OperatorDesc& validated,
   if (shader == "cumulative_summation") return MakeCumulativeSummationChecker(plan, dispatch);
   if (shader == "element_wise") return MakeElementwiseChecker(validated, plan, dispatch);
   if (shader == "hardmax") return std::make_unique<HardmaxChecker>(plan, dispatch);
+  if (shader == "matrix") return MakeMatrixChecker(plan, dispatch);
+  if (shader == "move") return MakeMoveChecker(validated, plan, dispatch);
   if (absl::StartsWith(shader, "top_k")) {
     return MakeTopKChecker(plan, dispatch, static_cast<uint32_t>(validated.number("k")));
   }

@@ -10,7 +10,7 @@
 namespace opmill {
 namespace {
 
-// The root signature of kernels/d3d12/memory/descriptor_heap.cc: b0, t0, t1, u0, u1.
+// Of the root signature of kernels/d3d12/memory/descriptor_heap.cc, what hot plans use.
 struct Slot {
   vkd3d_shader_descriptor_type type;
   uint32_t index;
@@ -20,6 +20,7 @@ constexpr Slot kSlots[] = {
     {VKD3D_SHADER_DESCRIPTOR_TYPE_CBV, 0, vk::DescriptorType::eUniformBuffer},
     {VKD3D_SHADER_DESCRIPTOR_TYPE_SRV, 0, vk::DescriptorType::eUniformTexelBuffer},
     {VKD3D_SHADER_DESCRIPTOR_TYPE_SRV, 1, vk::DescriptorType::eUniformTexelBuffer},
+    {VKD3D_SHADER_DESCRIPTOR_TYPE_SRV, 2, vk::DescriptorType::eUniformTexelBuffer},
     {VKD3D_SHADER_DESCRIPTOR_TYPE_UAV, 0, vk::DescriptorType::eStorageTexelBuffer},
     {VKD3D_SHADER_DESCRIPTOR_TYPE_UAV, 1, vk::DescriptorType::eStorageTexelBuffer},
 };

@@ -11,6 +11,8 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -93,6 +95,33 @@ void AddElementWise(Collector& collector) {
   collector.AddPlan("chain of ten FLOAT32 [67108864]", DescribeChain(chain).value());
 }
 
+// Large and small tiles, and a result for each lane.
+void AddMatrix(Collector& collector) {
+  const auto add = [&](const std::string& title, const OperatorDesc& desc) {
+    collector.AddPlan(title, Validate(desc).value());
+  };
+  for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
+    const auto tensor = [&](std::vector<uint32_t> sizes) {
+      return TensorDesc{type, std::move(sizes), {}};
+    };
+    for (const uint32_t size : {4096u, 128u, 1u}) {
+      add(absl::StrCat("gemm ", ToString(type), " ", size, " rows"),
+          GemmDesc{.a = tensor({size, 1024}), .b = tensor({1024, 4096})});
+    }
+    for (const uint32_t channels : {256u, 32u, 1u}) {
+      add(absl::StrCat("convolution ", ToString(type), " to ", channels, " channels"),
+          ConvolutionDesc{.input = tensor({8, 64, 160, 160}),
+                          .filter = tensor({channels, 64, 3, 3}),
+                          .bias = tensor({1, channels, 1, 1})});
+    }
+    add(absl::StrCat("transposed convolution ", ToString(type)),
+        ConvolutionDesc{.input = tensor({8, 64, 160, 160}),
+                        .filter = tensor({64, 256, 2, 2}),
+                        .direction = ConvolutionDirection::kBackward,
+                        .strides = {2, 2}});
+  }
+}
+
 }  // namespace
 
 std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
@@ -101,6 +130,7 @@ std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
     for (const Shape& shape : kShapes) AddOperators(type, shape, collector);
   }
   AddElementWise(collector);
+  AddMatrix(collector);
   return collector.Take();
 }
 

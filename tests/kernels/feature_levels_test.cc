@@ -24,6 +24,8 @@
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -67,6 +69,47 @@ ELEMENT_WISE_ADD                            | 5.1 | 1-8 | 10 types            |
 CUMULATIVE_SUMMATION                        | 5.0 | 1-8 | F I64 I32 U64 U32   |
                                             | 4.0 | 1-8 | F I32 U32           |
                                             | 2.1 | 4   | F I32 U32           |
+GEMM                                        | 4.0 | 2-4 | F                   |
+                                            | 1.0 | 4   | F                   |
+CONVOLUTION                                 | 4.0 | 3-5 | F                   |
+                                            | 1.0 | 4-5 | F                   |
+)";
+
+// Of operators that move elements. The types of index tensors are the last column.
+constexpr char kMovementTable[] = R"(
+diagonal_matrix1                            | 5.1 | 2-4 | 10 types            |
+join                                        | 4.1 | 1-8 | 10 types            |
+                                            | 3.0 | 4-5 | 8 types             |
+                                            | 2.1 | 4   | 8 types             |
+                                            | 1.0 | 4   | F I32 I16 U32 U16   |
+slice1                                      | 4.1 | 1-8 | 10 types            |
+                                            | 3.0 | 1-8 | 8 types             |
+                                            | 2.1 | 4-5 | 8 types             |
+padding1                                    | 6.4 | 1-8 | 10 types            |
+tile                                        | 4.1 | 1-8 | 10 types            |
+                                            | 3.1 | 1-8 | 8 types             |
+                                            | 2.1 | 4   | 8 types             |
+                                            | 1.0 | 4   | F                   |
+gather                                      | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+                                            | 2.1 | 4   | 8 types             | U32
+                                            | 1.0 | 4   | F                   | U32
+scatter                                     | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+                                            | 2.1 | 4   | 8 types             | U32
+                                            | 1.0 | 4   | F                   | U32
+gather_nd1                                  | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+reverse_subsequences                        | 4.1 | 1-8 | 10 types            | U64 U32
+                                            | 3.0 | 4-5 | 8 types             | U32
+                                            | 2.1 | 4   | 8 types             | U32
+space_to_depth1 depth_to_space1             | 4.1 | 4   | 10 types            |
+                                            | 2.1 | 4   | 8 types             |
+resample2                                   | 6.2 | 1-4 | F I8 U8             |
+                                            | 5.1 | 1-4 | F                   |
+gather_elements                             | 4.1 | 1-8 | 10 types            | I64 I32 U64 U32
+                                            | 3.0 | 1-8 | 8 types             | I64 I32 U64 U32
+                                            | 2.1 | 4   | 8 types             | U32
 )";
 
 // Of element-wise operators, one for each kind of rows. The last column is an output's of another
@@ -236,6 +279,8 @@ OperatorDesc MakeDesc(const std::string& name, size_t rank, DataType type,
     return desc;
   }
   if (name == "CUMULATIVE_SUMMATION") return CumulativeSummationDesc{.input = input};
+  if (name == "GEMM") return GemmDesc{.a = input, .b = input, .c = input};
+  if (name == "CONVOLUTION") return ConvolutionDesc{.input = input, .filter = input, .bias = input};
   if (name == "ELEMENT_WISE_ADD") return ElementWiseAddDesc{input, input, std::nullopt};
   const absl::string_view function = absl::StripPrefix(name, "REDUCE_");
   for (uint32_t i = 0; i < kReduceFunctionCount; ++i) {
@@ -260,7 +305,7 @@ std::optional<std::string> AllowedFrom(const std::vector<TableRow>& rows, size_t
 
 TEST(FeatureLevels, MatchEveryCellOfTheTable) {
   const std::map<std::string, std::vector<TableRow>> table = ParseTable(kTable);
-  EXPECT_EQ(table.size(), 2 + kReduceFunctionCount + 2 + 2 + 2);
+  EXPECT_EQ(table.size(), 2 + kReduceFunctionCount + 2 + 2 + 2 + 2);
   std::map<absl::StatusCode, int> counts;
   for (const auto& [name, rows] : table) {
     std::vector<std::optional<std::string>> index_types = {std::nullopt};
@@ -313,8 +358,8 @@ std::set<std::string> NamesOf(DataTypeSet types) {
   return names;
 }
 
-TEST(FeatureLevels, OfElementWiseOperatorsAreThePages) {
-  for (const auto& [name, rows] : ParseTable(kElementWiseTable)) {
+void ExpectRows(const char* table, DataTypeSet FeatureLevelRow::*other_types) {
+  for (const auto& [name, rows] : ParseTable(table)) {
     const auto schema = std::find_if(Operators().begin(), Operators().end(),
                                      [&](const auto* known) { return known->name == name; });
     ASSERT_NE(schema, Operators().end()) << name;
@@ -324,10 +369,18 @@ TEST(FeatureLevels, OfElementWiseOperatorsAreThePages) {
                         .min_rank = row.min_rank,
                         .max_rank = row.max_rank,
                         .types = NamesOf(row.types),
-                        .index_types = NamesOf(row.result_types)});
+                        .index_types = NamesOf(row.*other_types)});
     }
     EXPECT_TRUE(actual == rows) << name;
   }
+}
+
+TEST(FeatureLevels, OfElementWiseOperatorsAreThePages) {
+  ExpectRows(kElementWiseTable, &FeatureLevelRow::result_types);
+}
+
+TEST(FeatureLevels, OfOperatorsThatMoveElementsAreThePages) {
+  ExpectRows(kMovementTable, &FeatureLevelRow::other_types);
 }
 
 // Lookups return the newest row of a level, which is correct only if rows never shrink.

@@ -1,10 +1,11 @@
 // The tables of feature levels and of element-wise operators in docs/operators.md, and
-// python/element_wise.json, from which the Python package is generated, are generated from the
+// python/named_operators.json, from which the Python package is generated, are generated from the
 // schemas:
 //
 //   OPMILL_UPDATE_DOCS=1 ./dev exec build/release/tests/kernels/operator_tables_test
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -102,6 +103,17 @@ std::string ElementWiseTable() {
   return text;
 }
 
+std::string MovementTable() {
+  std::string text = "| operator | result | attributes (default) |\n|---|---|---|\n";
+  for (const OperatorSchema* const schema : Operators()) {
+    if (schema->family != OperatorFamily::kMovement) continue;
+    const std::string alias = schema->alias.empty() ? "" : absl::StrCat(" (`", schema->alias, "`)");
+    absl::StrAppend(&text, "| `", schema->name, "`", alias, " | ", schema->summary, " | ",
+                    AttributesText(*schema), " |\n");
+  }
+  return text;
+}
+
 std::string KindText(AttributeKind kind) {
   switch (kind) {
     case AttributeKind::kChoice:
@@ -110,42 +122,61 @@ std::string KindText(AttributeKind kind) {
       return "float";
     case AttributeKind::kScalar:
       return "scalar";
+    case AttributeKind::kAxis:
+      return "axis";
+    case AttributeKind::kNumber:
+    case AttributeKind::kSigned:
+      return "integer";
+    case AttributeKind::kNumbers:
+    case AttributeKind::kSignedNumbers:
+      return "integers";
+    case AttributeKind::kFloatNumbers:
+      return "floats";
     default:
       return "unknown";  // python/generate_element_wise.py refuses it
   }
 }
 
-std::string ResultText(ElementWiseOp op) {
-  const ElementWiseResult result = RowOf(op).result;
+std::string ResultText(const OperatorSchema& schema) {
+  const std::optional<ElementWiseOp> op = ElementWiseOpOf(schema);
+  if (!op.has_value()) return "moved";
+  const ElementWiseResult result = RowOf(*op).result;
   return result == ElementWiseResult::kTruth  ? "truth"
          : result == ElementWiseResult::kCast ? "cast"
                                               : "value";
 }
 
-// An operator a line.
-std::string ElementWiseJson() {
+std::string AttributeJson(const AttributeSchema& attribute) {
+  std::vector<std::string> choices;
+  for (const absl::string_view choice : attribute.choices) choices.push_back(JsonString(choice));
+  return absl::StrCat("{\"name\": ", JsonString(attribute.name),
+                      ", \"kind\": ", JsonString(KindText(attribute.kind)),
+                      ", \"default\": ", JsonString(attribute.default_text), ", \"choices\": [",
+                      absl::StrJoin(choices, ", "), "]}");
+}
+
+// An operator a line: element-wise ones, and those without a message of their own.
+std::string NamedOperatorsJson() {
   std::vector<std::string> lines;
-  for (size_t i = 0; i < kElementWiseOps; ++i) {
-    const auto op = static_cast<ElementWiseOp>(i);
-    const OperatorSchema& schema = SchemaOf(op);
+  for (const OperatorSchema* const schema : Operators()) {
+    const std::optional<ElementWiseOp> op = ElementWiseOpOf(*schema);
+    if (!op.has_value() && schema->has_own_message()) continue;
     std::vector<std::string> inputs;
-    for (const TensorSchema& input : schema.inputs) inputs.push_back(JsonString(input.name));
+    for (const TensorSchema& input : schema->inputs) inputs.push_back(JsonString(input.name));
     std::vector<std::string> attributes;
-    for (const AttributeSchema& attribute : schema.attributes) {
-      std::vector<std::string> choices;
-      for (const absl::string_view choice : attribute.choices)
-        choices.push_back(JsonString(choice));
-      attributes.push_back(absl::StrCat("{\"name\": ", JsonString(attribute.name),
-                                        ", \"kind\": ", JsonString(KindText(attribute.kind)),
-                                        ", \"default\": ", JsonString(attribute.default_text),
-                                        ", \"choices\": [", absl::StrJoin(choices, ", "), "]}"));
-    }
-    lines.push_back(absl::StrCat(
-        " {\"name\": ", JsonString(schema.name), ", \"alias\": ", JsonString(schema.alias),
-        ", \"summary\": ", JsonString(schema.summary), ", \"ulps\": ", RowOf(op).ulps,
-        ", \"result\": ", JsonString(ResultText(op)), ",\n  \"inputs\": [",
-        absl::StrJoin(inputs, ", "), "], \"attributes\": [", absl::StrJoin(attributes, ", "),
-        "]}"));
+    for (const AttributeSchema& each : schema->attributes)
+      attributes.push_back(AttributeJson(each));
+    const size_t optional = schema->inputs.size() - schema->required_inputs();
+    lines.push_back(absl::StrCat(" {\"name\": ", JsonString(schema->name),
+                                 ", \"alias\": ", JsonString(schema->alias),
+                                 ", \"summary\": ", JsonString(schema->summary),
+                                 ", \"ulps\": ", op.has_value() ? RowOf(*op).ulps : 0,
+                                 ", \"result\": ", JsonString(ResultText(*schema)),
+                                 ",\n  \"inputs\": [", absl::StrJoin(inputs, ", "), "]",
+                                 optional > 1    ? ", \"is_variadic\": true"
+                                 : optional == 1 ? ", \"last_is_optional\": true"
+                                                 : "",
+                                 ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
   }
   return absl::StrCat("[\n", absl::StrJoin(lines, ",\n"), "\n]\n");
 }
@@ -178,18 +209,23 @@ TEST(OperatorTables, ThePageHasTheRowsOfTheSchemas) {
              FeatureLevelTable());
 }
 
-TEST(OperatorTables, ThePythonPackageIsGeneratedFromTheElementWiseOperators) {
-  const std::string path = std::string(OPMILL_SOURCE_DIRECTORY) + "/python/element_wise.json";
+TEST(OperatorTables, ThePythonPackageIsGeneratedFromTheSchemas) {
+  const std::string path = std::string(OPMILL_SOURCE_DIRECTORY) + "/python/named_operators.json";
   if (MayUpdate()) {
-    std::ofstream(path) << ElementWiseJson();
+    std::ofstream(path) << NamedOperatorsJson();
     return;
   }
-  EXPECT_EQ(ContentOf(path), ElementWiseJson());
+  EXPECT_EQ(ContentOf(path), NamedOperatorsJson());
 }
 
 TEST(OperatorTables, ThePageHasTheElementWiseOperators) {
   ExpectPart("<!-- made from the rows: operator_tables_test -->\n", "<!-- end of rows -->\n",
              ElementWiseTable());
+}
+
+TEST(OperatorTables, ThePageHasTheOperatorsThatMoveElements) {
+  ExpectPart("<!-- made from the schemas of moves: operator_tables_test -->\n",
+             "<!-- end of moves -->\n", MovementTable());
 }
 
 }  // namespace

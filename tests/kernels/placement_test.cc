@@ -39,8 +39,8 @@ struct Piece {
 std::vector<Piece> PiecesAt(const Program& program, const ProgramPlaces& places,
                             const std::vector<uint64_t>& scratch_bytes, size_t n) {
   std::vector<Piece> pieces;
-  const auto uses = [](const auto& bound, uint32_t value) {
-    return std::ranges::any_of(bound, [&](const ProgramView& view) { return view.value == value; });
+  const auto uses = [&](const auto& bound, uint32_t value) {
+    return std::find(bound.begin(), bound.end(), value) != bound.end();
   };
   for (uint32_t v = 0; v < program.values.size(); ++v) {
     if (program.values[v].kind != ValueKind::kIntermediate) continue;

@@ -16,11 +16,27 @@ from opmill._names import FUNCTION_ALIASES
 from opmill._operators import Operators, TopK
 
 # Values of required parameters; the others have their defaults.
-REQUIRED = {"k": 2, "function": "l1", "exponent": 1.5, "min": 0.25, "max": 0.75, "dtype": "int32"}
+REQUIRED = {"k": 2, "function": "l1", "exponent": 1.5, "min": 0.25, "max": 0.75, "dtype": "int32",
+            "input_window_offsets": [0, 1, 2], "input_window_sizes": [3, 3, 3],
+            "input_window_strides": [1, 2, -1], "start_padding": [0, 1, 2],
+            "end_padding": [2, 1, 0], "repeats": [1, 2, 3], "index_dimensions": 1,
+            "input_dimension_count": 3, "indices_dimension_count": 2, "block_size": 1,
+            "scales": [1.0, 2.0, 0.5], "input_pixel_offsets": [0.5, 0.5, 0.5],
+            "output_pixel_offsets": [-0.5, -0.5, -0.5]}
+# Shapes of indices.
+INDICES = {"gather": (1, 1, 4), "take_along_axis": (3, 4, 2), "gather_nd1": (1, 3, 2),
+           "scatter": (3, 4, 5), "reverse_subsequences": (3, 4, 1)}
+# Shapes of what is not like x.
+PRODUCTS = {("matmul", "b"): (3, 5, 2), ("conv", "input"): (1, 3, 6, 7), ("conv", "filter"): (2, 3, 2, 2)}
+IMAGES = ("space_to_depth1", "depth_to_space1")
 FLAGS = {"dtype": "output_type"}  # of parameters that have another name
 METHODS = {name: getattr(Operators, name) for name in dir(Operators) if name[0] != "_"}
 # Operators that do not take FLOAT32.
 WORDS = ("logical_and", "logical_not", "logical_or", "logical_xor", "left_shift", "right_shift")
+
+
+def text_of(value):
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 class CommandLine(unittest.TestCase):
@@ -31,6 +47,25 @@ class CommandLine(unittest.TestCase):
         np.save(self.folder / "x.npy", self.x)
         self.words = np.random.default_rng(1).integers(0, 3, (3, 4, 5), np.uint8)
         np.save(self.folder / "words.npy", self.words)
+
+    def array(self, method, parameter):
+        """The value of a parameter, and its files."""
+        if (method, parameter) in PRODUCTS:
+            array = np.random.default_rng(2).random(PRODUCTS[method, parameter], np.float32)
+            np.save(self.folder / f"{method}_{parameter}.npy", array)
+            return [f"{method}_{parameter}.npy"], array
+        if parameter in ("indices", "sequence_lengths"):
+            index = np.random.default_rng(1).integers(0, 3, INDICES[method], np.uint32)
+            np.save(self.folder / f"{method}.npy", index)
+            return [f"{method}.npy"], index
+        if parameter == "inputs":
+            return ["x.npy", "x.npy"], [self.x, self.x]
+        if method in IMAGES:
+            np.save(self.folder / "image.npy", self.x[None])
+            return ["image.npy"], self.x[None]
+        if method in WORDS or parameter == "condition":
+            return ["words.npy"], self.words
+        return ["x.npy"], self.x
 
     def run_operator(self, *words):
         done = subprocess.run(
@@ -47,18 +82,17 @@ class CommandLine(unittest.TestCase):
                 inputs = [p.name for p in parameters if p.name not in REQUIRED]
                 required = {p.name: REQUIRED[p.name] for p in parameters if p.name in REQUIRED}
                 keeps = "keepdims" in inspect.signature(method).parameters
-                arrays = {each: ("words.npy", self.words)
-                          if name in WORDS or each == "condition" else ("x.npy", self.x)
-                          for each in inputs}
+                arrays = {each: self.array(name, each) for each in inputs}
                 for extra in ({}, {"keepdims": True}) if keeps else ({},):
                     with self.subTest(name, **extra):
                         result = getattr(client, name)(*[array for _, array in arrays.values()],
                                                        **required, **extra)
-                        words = [f"--{FLAGS.get(flag, flag)}={value}"
+                        words = [f"--{FLAGS.get(flag, flag)}={text_of(value)}"
                                  for flag, value in required.items()]
                         words += ["--keepdims"] if extra else []
-                        for file, _ in arrays.values():
-                            words += ["--input", file]
+                        for files, _ in arrays.values():
+                            for file in files:
+                                words += ["--input", file]
                         self.run_operator(name, *words, "--output", "y.npy")
                         expected = result.values if isinstance(result, TopK) else result
                         if expected.dtype == np.bool_:  # which the contract's words are not

@@ -83,6 +83,14 @@ class IncrementalExecutorTest : public ExecutorTest {
         "chunks[0]");
   }
 
+  static InputSource ReadOnes() {
+    return {.read = [](uint64_t, absl::Span<std::byte> to) {
+      const std::vector<float> ones(to.size() / sizeof(float), 1.0f);
+      std::memcpy(to.data(), ones.data(), to.size());
+      return absl::OkStatus();
+    }};
+  }
+
   uint64_t IncrementalBytes(const OperatorDesc& desc) {
     return (*cpu_->Compile(desc))->cost().incremental_bytes;
   }
@@ -121,12 +129,11 @@ TEST_F(IncrementalExecutorTest, ComputesWhileTheInputArrivesAndKeepsNoneOfIt) {
   EXPECT_EQ(cpu_->counters().runs, 1u);
 }
 
-TEST_F(IncrementalExecutorTest, PlansAnOperatorOnlyUntilItIsCached) {
+TEST_F(IncrementalExecutorTest, CompilesAnOperatorOnce) {
   auto counting = std::make_unique<CountingCpu>(
       CreateCpuDevice({.threads = 1, .min_incremental_bytes = kBytes}));
   const CountingCpu& device = *counting;
   Use(std::move(counting), kLimits);
-  int first = 0;
   for (int i = 0; i < 5; ++i) {
     Caller caller;
     const auto execution = Begin(caller, SumOf(kCount));
@@ -134,11 +141,22 @@ TEST_F(IncrementalExecutorTest, PlansAnOperatorOnlyUntilItIsCached) {
     SendOnes(execution, 0, kCount);
     EXPECT_EQ(ResultOf(*execution), kCount);
     executor_->Finish(execution);
-    if (i == 0) first = device.compiled();
   }
-  EXPECT_EQ(device.compiled(), first);
+  EXPECT_EQ(device.compiled(), 1);
   EXPECT_EQ(cache_->statistics().misses, 1u);
   EXPECT_EQ(cache_->statistics().hits, 4u);
+  ExpectIdle();
+}
+
+TEST_F(IncrementalExecutorTest, ARefusedOperatorDisplacesNone) {
+  Use({.threads = 1, .min_incremental_bytes = kBytes},
+      {.max_bytes_in_flight = 1 << 23, .max_executions = 1});
+  Caller callers[2];
+  const auto execution = Begin(callers[0], SumOf(kCount));
+  EXPECT_FALSE(TryBegin(callers[1].Ask(SumOf(kCount + 1))).ok());
+  EXPECT_EQ(cache_->statistics().entries, 1u);
+  EXPECT_EQ(cache_->statistics().misses, 1u);
+  executor_->Cancel(execution, absl::CancelledError("Enough."));
   ExpectIdle();
 }
 
@@ -165,7 +183,7 @@ TEST_F(IncrementalExecutorTest, TakesAnInputThatIsLargerThanTheBudget) {
   executor_->Finish(execution);
   ExpectIdle();
   ExecutionRequest shared = caller.Ask(SumOf(kCount));
-  shared.input_is_shared = true;
+  shared.sources = {ReadOnes()};
   EXPECT_EQ(TryBegin(std::move(shared)).status().message(),
             absl::StrCat("The execution needs ", kBytes + 4,
                          " bytes for its inputs and outputs, "
@@ -212,15 +230,9 @@ TEST_F(IncrementalExecutorTest, RefusesAChunkThatIsNotTheNextOne) {
 TEST_F(IncrementalExecutorTest, SharedInputIsCopiedAndComputedAsAWhole) {
   Caller caller;
   ExecutionRequest request = caller.Ask(SumOf(kCount));
-  request.input_is_shared = true;
+  request.sources = {ReadOnes()};
   const auto execution = TryBegin(std::move(request));
   ASSERT_TRUE(execution.ok()) << execution.status();
-  EXPECT_EQ(executor_->memory().used(), kBytes + sizeof(float));
-  executor_->ReceiveFrom(*execution, [](size_t, uint64_t, absl::Span<std::byte> to) {
-    const std::vector<float> ones(to.size() / sizeof(float), 1.0f);
-    std::memcpy(to.data(), ones.data(), to.size());
-    return absl::OkStatus();
-  });
   WaitUntil([&] { return caller.ready == 1; });
   EXPECT_EQ(ResultOf(**execution), kCount);
   executor_->Finish(*execution);

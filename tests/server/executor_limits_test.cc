@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -129,12 +130,13 @@ TEST_F(ExecutorLimits, AnInputThatTheServerIsSlowToCopyIsNotStalled) {
   Restart({.max_executions = 1});
   Warm(SumOf(5));
   Caller caller;
-  const auto execution = Begin(caller, SumOf(5));
   absl::Notification copy;
-  executor_->ReceiveFrom(execution, [&copy](size_t, uint64_t, absl::Span<std::byte>) {
+  ExecutionRequest request = caller.Ask(SumOf(5));
+  request.sources = {{.read = [&copy](uint64_t, absl::Span<std::byte>) {
     copy.WaitForNotification();
     return absl::OkStatus();
-  });
+  }}};
+  const auto execution = *TryBegin(std::move(request));
   absl::SleepFor(absl::Milliseconds(150));  // longer than one without input keeps its place
   Caller refused;
   const bool is_refused = !TryBegin(refused.Ask(SumOf(5))).ok();

@@ -15,6 +15,8 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "opmill/v1/service.pb.h"
+#include "server/api/server_info.h"
+#include "tests/server/gated_device.h"
 
 namespace opmill {
 namespace {
@@ -326,6 +328,25 @@ TEST(DecodeRequest, AppliesTheFeatureLevelOfItsMessage) {
   const auto execute = FromText<v1::ExecuteRequest>(text + "feature_level: FEATURE_LEVEL_5_0");
   EXPECT_TRUE(DecodeRequest(execute).ok());
   EXPECT_TRUE(DecodeRequest(FromText<v1::CompileOperatorRequest>(text)).ok());
+}
+
+// As the sentence says that refuses a name.
+TEST(DecodeOperator, KnowsTheNamesThatGetServerInfoLists) {
+  v1::GetServerInfoResponse info;
+  EncodeServerInfo(GatedDevice(), Limits(), info);
+  std::set<std::string> names;
+  for (const v1::OperatorSupport& row : info.operators()) names.insert(row.operator_());
+  EXPECT_EQ(names.size(), Operators().size());
+  v1::OperatorDesc desc;
+  for (const std::string& name : names) {
+    desc.mutable_named()->set_name(name);
+    EXPECT_THAT(std::string(DecodeOperator(desc, std::nullopt).status().message()),
+                ::testing::Not(HasSubstr("is none of the operators")));
+  }
+  desc.mutable_named()->set_name("nothing");
+  EXPECT_EQ(DecodeOperator(desc, std::nullopt).status().message(),
+            "name (\"nothing\") is none of the operators of this server; GetServerInfo lists "
+            "them.");
 }
 
 }  // namespace

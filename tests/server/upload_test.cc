@@ -44,6 +44,19 @@ TEST_F(UploadTest, AcceptsInterleavedInputs) {
   EXPECT_TRUE(upload_.complete());
 }
 
+TEST_F(UploadTest, AwaitsChunksOfInputsThatAreNotRead) {
+  const auto read = [](uint64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
+  upload_ = Upload(TwoInputs(), std::vector<InputSource>{{.read = read}});
+  EXPECT_TRUE(upload_.awaits_chunks());
+  EXPECT_EQ(std::string(upload_.Missing("It ended").message()),
+            "It ended with 0 of the 4 bytes of input 1; 4 are missing.");
+  EXPECT_EQ(Send(1, 0, 4), absl::OkStatus());
+  EXPECT_FALSE(upload_.awaits_chunks());
+  EXPECT_FALSE(upload_.complete());
+  EXPECT_EQ(Send(0, 0, 6), absl::OkStatus());
+  EXPECT_TRUE(upload_.complete());
+}
+
 TEST_F(UploadTest, RefusesAChunkThatIsNotTheNext) {
   ASSERT_EQ(Send(0, 0, 2), absl::OkStatus());
   ASSERT_EQ(Send(1, 0, 4), absl::OkStatus());

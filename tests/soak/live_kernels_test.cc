@@ -52,7 +52,7 @@ class LiveKernels : public ::testing::Test {
   }
 
   const ScratchDirectory cache_;
-  SoakCases cases_{/*seed=*/1, /*count=*/60, /*large=*/false};
+  SoakCases cases_{/*seed=*/1, /*count=*/70, /*large=*/false};
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<Client> client_;
 };

@@ -4,7 +4,7 @@ operator's own message if it has one, else to the named form."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -34,6 +34,7 @@ class Call:
     index_dtype: DTypeLike | None = None
     index_output: int = 0
     output_dtype: DTypeLike | None = None
+    broadcasts: bool = True  # the inputs, by NumPy's rules
     result: Callable[..., Any] = lambda array: array  # of the outputs
 
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
@@ -111,7 +112,7 @@ def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> P
     message.name = call.operator
     path = "operator.named"
     paths = [f"{path}.inputs[{i}]" for i in range(len(call.inputs))]
-    arrays = arrays_of(call.inputs, paths)
+    arrays = arrays_of(call.inputs, paths, call.broadcasts)
     takes_truths = types.takes(call.operator, "uint8")
     targets = [np.dtype(np.uint8) if array.dtype == np.bool_ and takes_truths
                else types.target(array.dtype, call.operator, 0, cast, each)
@@ -119,6 +120,8 @@ def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> P
     tensors = [tensor_of(convert(*each)) for each in zip(arrays, targets, paths)]
     message.inputs.extend(tensor.desc for tensor in tensors)
     for attribute, value in call.attributes.items():
+        if attribute == "axis":
+            value = _axis(value, arrays[0].ndim, f"{path}.attributes[axis]")
         _set_named(message.attributes[attribute], attribute, value)
     if call.output_dtype is not None:
         message.outputs.add(data_type=data_type(call.output_dtype, f"{path}.outputs[0]"),
@@ -134,12 +137,27 @@ def _set_named(message: Message, name: str, value: Any) -> None:
         message.flag = bool(value)
     elif isinstance(value, (float, np.floating)):
         message.number = value
+    elif np.iterable(value):
+        _set_list(message, name, value)
     else:
         number = _integer(value, name)
         if number < 0:
             message.signed_number = number
         else:
             message.unsigned_number = number
+
+
+def _set_list(message: Message, name: str, values: Iterable[Any]) -> None:
+    values = list(values)
+    if any(isinstance(value, (float, np.floating)) for value in values):
+        message.numbers.values.extend(values)
+        return
+    numbers = [_integer(value, f"{name}[{i}]") for i, value in enumerate(values)]
+    if any(number < 0 for number in numbers):
+        message.signed_numbers.values.extend(numbers)
+    else:
+        message.unsigned_numbers.SetInParent()
+        message.unsigned_numbers.values.extend(numbers)
 
 
 def _is_tensor(field: Any) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ._arguments import Options, checked
 from ._call import Array, Axes, Call
-from ._element_wise import NAMED_METHODS, ArrayT, ElementWise
+from ._named_operators import NAMED_METHODS, ArrayT, NamedOperators
 
 AxisDirection = Literal[
     "increasing",
@@ -56,7 +56,7 @@ METHODS: Mapping[str, str] = {
 }
 
 
-class Operators(ElementWise[ArrayT], Generic[ArrayT, TopKT]):
+class Operators(NamedOperators[ArrayT], Generic[ArrayT, TopKT]):
     """What a method returns is a parameter: an array, or what can be awaited for one."""
 
     @checked

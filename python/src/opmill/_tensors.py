@@ -28,7 +28,8 @@ class Tensor:
     data: memoryview  # a view of the array, if possible
 
 
-def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
+def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str],
+              broadcasts: bool = True) -> list[Array]:
     """Several inputs are broadcast by NumPy's rules, with strides of 0. Python numbers take the
     type of the last array, which is not the condition of `where`."""
     given = [value if isinstance(value, (int, float)) else _array(value, path)
@@ -36,7 +37,7 @@ def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
     dtype = next((value.dtype for value in reversed(given) if isinstance(value, np.ndarray)), None)
     arrays = [value if isinstance(value, np.ndarray) else _of_number(value, dtype, path)
               for value, path in zip(given, paths)]
-    if len(arrays) > 1:
+    if len(arrays) > 1 and broadcasts:
         try:
             shape = np.broadcast_shapes(*(array.shape for array in arrays))
         except ValueError:
@@ -44,16 +45,20 @@ def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str]) -> list[Array]:
             raise InvalidArgument(f"Inputs of shapes {shapes} do not broadcast to one shape.",
                                   field=paths[-1]) from None
         arrays = [np.broadcast_to(array, shape) for array in arrays]
-    shape = arrays[0].shape
+    for array, path in zip(arrays, paths):
+        _check_shape(array.shape, path)
+    return arrays
+
+
+def _check_shape(shape: tuple[int, ...], path: str) -> None:
     if not shape:
         raise InvalidArgument("The input is a single value, without dimensions. Operators take "
                               "arrays of 1 to 8 dimensions; reshape(1) makes it one.",
-                              field=f"{paths[0]}.sizes")
+                              field=f"{path}.sizes")
     if 0 in shape:
         raise InvalidArgument(f"The array has no elements: its shape is {shape}. Operators take "
                               "arrays of at least one element.",
-                              field=f"{paths[0]}.sizes[{shape.index(0)}]")
-    return arrays
+                              field=f"{path}.sizes[{shape.index(0)}]")
 
 
 def refuse_masked(value: Any, path: str) -> None:

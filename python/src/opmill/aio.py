@@ -23,6 +23,7 @@ from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
+from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
@@ -95,7 +96,7 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
     async def compile(self, operator: str, inputs: Sequence[ArrayLike],
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> _messages.CompiledOperator:
-        request = self._blocking._request(Call(operator, inputs, attributes or {}), options)
+        request = self._blocking._request(named_call(operator, inputs, attributes), options)
         answer = await self._unary("CompileOperator", request.compile_message(),
                                    options.get("timeout"))
         return to_dataclass(answer, _messages.CompiledOperator)
@@ -104,7 +105,7 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
     async def execute(self, operator: str, inputs: Sequence[ArrayLike],
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> Execution:
-        return await self._execute(Call(operator, inputs, attributes or {}), options)
+        return await self._execute(named_call(operator, inputs, attributes), options)
 
     async def _run(self, call: Call, options: Options) -> Any:
         return call.result(*(await self._execute(call, options)).outputs)

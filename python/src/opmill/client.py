@@ -24,6 +24,7 @@ from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
+from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
@@ -115,7 +116,7 @@ class Client(Operators[Array, TopK]):
                 **options: Unpack[Options]) -> _messages.CompiledOperator:
         """Validates and compiles an operator, so that its first execution does not wait for that.
         The arguments are those of `execute`; the elements of the inputs do not matter."""
-        request = self._request(Call(operator, inputs, attributes or {}), options)
+        request = self._request(named_call(operator, inputs, attributes), options)
         answer = self._unary("CompileOperator", request.compile_message(), options.get("timeout"))
         return to_dataclass(answer, _messages.CompiledOperator)
 
@@ -125,7 +126,7 @@ class Client(Operators[Array, TopK]):
                 **options: Unpack[Options]) -> Execution:
         """Executes any operator, with the names of its message in OperatorDesc:
         execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
-        return self._execute(Call(operator, inputs, attributes or {}), options)
+        return self._execute(named_call(operator, inputs, attributes), options)
 
     def _run(self, call: Call, options: Options) -> Any:
         return call.result(*self._execute(call, options).outputs)

@@ -1,8 +1,8 @@
-"""A method for each element-wise operator. Written by generate.py from element_wise.json."""
+"""A method for each operator that has no message of its own. Written by generate.py from named_operators.json."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -20,6 +20,48 @@ InfinityMode = Literal[
     "either",
     "positive",
     "negative",
+]
+
+TransA = Literal[
+    "none",
+    "transpose",
+]
+
+TransB = Literal[
+    "none",
+    "transpose",
+]
+
+Mode = Literal[
+    "convolution",
+    "cross_correlation",
+]
+
+Direction = Literal[
+    "forward",
+    "backward",
+]
+
+PaddingMode = Literal[
+    "constant",
+    "edge",
+    "reflection",
+    "symmetric",
+    "wrap",
+]
+
+Order = Literal[
+    "depth_column_row",
+    "column_row_depth",
+]
+
+InterpolationMode = Literal[
+    "nearest_neighbor",
+]
+
+RoundingDirection = Literal[
+    "increasing",
+    "decreasing",
 ]
 
 # The method of each operator.
@@ -101,13 +143,53 @@ NAMED_METHODS: Mapping[str, str] = {
     "swish": "silu",
     "thresholded_relu": "thresholded_relu",
     "relu_grad": "relu_grad",
+    "gemm": "matmul",
+    "convolution": "conv",
+    "diagonal_matrix1": "diagonal_matrix1",
+    "join": "join",
+    "slice1": "slice1",
+    "padding1": "padding1",
+    "tile": "tile",
+    "gather": "gather",
+    "gather_elements": "take_along_axis",
+    "gather_nd1": "gather_nd1",
+    "scatter": "scatter",
+    "reverse_subsequences": "reverse_subsequences",
+    "space_to_depth1": "space_to_depth1",
+    "depth_to_space1": "depth_to_space1",
+    "resample2": "resample2",
 }
+
+# Of these, inputs keep their shapes.
+MOVES = frozenset((
+    "gemm",
+    "convolution",
+    "diagonal_matrix1",
+    "join",
+    "slice1",
+    "padding1",
+    "tile",
+    "gather",
+    "gather_elements",
+    "gather_nd1",
+    "scatter",
+    "reverse_subsequences",
+    "space_to_depth1",
+    "depth_to_space1",
+    "resample2",
+))
 
 ArrayT = TypeVar("ArrayT")
 
 
-class ElementWise(Generic[ArrayT]):
-    """Inputs are broadcast by NumPy's rules. Comparisons and other questions return bool."""
+def named_call(operator: str, inputs: Sequence[ArrayLike],
+               attributes: Mapping[str, Any] | None) -> Call:
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in MOVES)
+
+
+class NamedOperators(Generic[ArrayT]):
+    """Inputs of element-wise operators are broadcast by NumPy's rules. Comparisons and other
+    questions return bool."""
 
     def _run(self, call: Call, options: Options) -> Any:
         raise NotImplementedError
@@ -588,3 +670,216 @@ class ElementWise(Generic[ArrayT]):
     def relu_grad(self, a: ArrayLike, b: ArrayLike, **options: Unpack[Options]) -> ArrayT:
         """b where a is above 0, otherwise 0"""
         return self._run(Call("relu_grad", (a, b), {}), options)
+
+    @checked
+    def matmul(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        c: ArrayLike | None = None,
+        *,
+        trans_a: TransA = "none",
+        trans_b: TransB = "none",
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """alpha * A * B + beta * C, of matrices"""
+        call = Call("gemm", (a, b) if c is None else (a, b, c),
+            {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def conv(
+        self,
+        input: ArrayLike,
+        filter: ArrayLike,
+        bias: ArrayLike | None = None,
+        *,
+        mode: Mode = "cross_correlation",
+        direction: Direction = "forward",
+        strides: Sequence[int] = (),
+        dilations: Sequence[int] = (),
+        start_padding: Sequence[int] = (),
+        end_padding: Sequence[int] = (),
+        output_padding: Sequence[int] = (),
+        group_count: int = 1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the sums of an image's patches, each weighted by the filter"""
+        call = Call("convolution", (input, filter) if bias is None else (input, filter, bias),
+            {"mode": mode, "direction": direction, "strides": strides, "dilations": dilations, "start_padding": start_padding, "end_padding": end_padding, "output_padding": output_padding, "group_count": group_count}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def diagonal_matrix1(
+        self,
+        x: ArrayLike,
+        *,
+        value: float = 1.0,
+        diagonal_fill_begin: int = 0,
+        diagonal_fill_end: int = 1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, with a value on the diagonals from diagonal_fill_begin on, up to before diagonal_fill_end"""
+        call = Call("diagonal_matrix1", (x,),
+            {"value": value, "diagonal_fill_begin": diagonal_fill_begin, "diagonal_fill_end": diagonal_fill_end}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def join(
+        self,
+        inputs: Sequence[ArrayLike],
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """up to 8 inputs, one after the other along the axis"""
+        return self._run(Call("join", tuple(inputs), {"axis": axis}, broadcasts=False), options)
+
+    @checked
+    def slice1(
+        self,
+        x: ArrayLike,
+        input_window_offsets: Sequence[int],
+        input_window_sizes: Sequence[int],
+        input_window_strides: Sequence[int],
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the elements of a window, with steps that may be negative"""
+        call = Call("slice1", (x,),
+            {"input_window_offsets": input_window_offsets, "input_window_sizes": input_window_sizes, "input_window_strides": input_window_strides}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def padding1(
+        self,
+        x: ArrayLike,
+        start_padding: Sequence[int],
+        end_padding: Sequence[int],
+        *,
+        padding_mode: PaddingMode = "constant",
+        padding_value: float = 0.0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input with padding around it"""
+        call = Call("padding1", (x,),
+            {"padding_mode": padding_mode, "padding_value": padding_value, "start_padding": start_padding, "end_padding": end_padding}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def tile(self, x: ArrayLike, repeats: Sequence[int], **options: Unpack[Options]) -> ArrayT:
+        """copies of the input, side by side"""
+        return self._run(Call("tile", (x,), {"repeats": repeats}, broadcasts=False), options)
+
+    @checked
+    def gather(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        index_dimensions: int,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input at the indices along the axis"""
+        call = Call("gather", (input, indices),
+            {"axis": axis, "index_dimensions": index_dimensions}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def take_along_axis(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """for each index, the input's element there along the axis"""
+        call = Call("gather_elements", (input, indices), {"axis": axis}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def gather_nd1(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        input_dimension_count: int,
+        indices_dimension_count: int,
+        *,
+        batch_dimension_count: int = 0,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the parts of the input that the indices, each of several coordinates, name"""
+        call = Call("gather_nd1", (input, indices),
+            {"input_dimension_count": input_dimension_count, "indices_dimension_count": indices_dimension_count, "batch_dimension_count": batch_dimension_count}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def scatter(
+        self,
+        input: ArrayLike,
+        indices: ArrayLike,
+        updates: ArrayLike,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, with updates at the indices along the axis"""
+        call = Call("scatter", (input, indices, updates), {"axis": axis}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def reverse_subsequences(
+        self,
+        input: ArrayLike,
+        sequence_lengths: ArrayLike,
+        axis: int = -1,
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, with the first elements of each sequence along the axis reversed"""
+        call = Call("reverse_subsequences", (input, sequence_lengths),
+            {"axis": axis}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def space_to_depth1(
+        self,
+        x: ArrayLike,
+        block_size: int,
+        *,
+        order: Order = "depth_column_row",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """blocks of the last two dimensions as channels"""
+        call = Call("space_to_depth1", (x,),
+            {"block_size": block_size, "order": order}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def depth_to_space1(
+        self,
+        x: ArrayLike,
+        block_size: int,
+        *,
+        order: Order = "depth_column_row",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """channels as blocks of the last two dimensions"""
+        call = Call("depth_to_space1", (x,),
+            {"block_size": block_size, "order": order}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def resample2(
+        self,
+        x: ArrayLike,
+        scales: Sequence[float],
+        input_pixel_offsets: Sequence[float],
+        output_pixel_offsets: Sequence[float],
+        *,
+        interpolation_mode: InterpolationMode = "nearest_neighbor",
+        rounding_direction: RoundingDirection = "decreasing",
+        **options: Unpack[Options],
+    ) -> ArrayT:
+        """the input, scaled: the nearest elements"""
+        call = Call("resample2", (x,),
+            {"interpolation_mode": interpolation_mode, "rounding_direction": rounding_direction, "scales": scales, "input_pixel_offsets": input_pixel_offsets, "output_pixel_offsets": output_pixel_offsets}, broadcasts=False)
+        return self._run(call, options)

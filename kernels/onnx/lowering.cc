@@ -1,0 +1,143 @@
+#include "kernels/onnx/lowering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/errors.h"
+#include "kernels/descriptor/attribute_text.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/operators/operator_list.h"
+
+namespace opmill::onnx {
+
+std::vector<uint32_t> DescSizes(const Sizes& sizes) {
+  if (sizes.empty()) return {1};
+  return std::vector<uint32_t>(sizes.begin(), sizes.end());
+}
+
+TensorDesc DescOf(const TensorType& type) {
+  return {.data_type = DataTypeOf(type.element), .sizes = DescSizes(type.sizes)};
+}
+
+View Broadcast(View view, const std::vector<uint32_t>& sizes) {
+  if (view.tensor.sizes == sizes) return view;
+  std::vector<uint32_t> strides = EffectiveStrides(view.tensor);
+  view.tensor.strides.assign(sizes.size(), 0);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const size_t to = sizes.size() - strides.size() + d;
+    if (view.tensor.sizes[d] != 1) view.tensor.strides[to] = strides[d];
+  }
+  view.tensor.sizes = sizes;
+  if (IsPacked(view.tensor)) view.tensor.strides.clear();
+  return view;
+}
+
+std::optional<std::vector<uint32_t>> ReshapedStrides(const TensorDesc& tensor,
+                                                     const std::vector<uint32_t>& sizes) {
+  struct Dim {
+    uint64_t size, stride;
+  };
+  // Dimensions that are walked as one.
+  std::vector<Dim> merged;
+  const std::vector<uint32_t> strides = EffectiveStrides(tensor);
+  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
+    const uint64_t size = tensor.sizes[d];
+    if (size == 1) continue;
+    if (!merged.empty() && merged.back().stride == size * strides[d]) {
+      merged.back() = {merged.back().size * size, strides[d]};
+    } else {
+      merged.push_back({size, strides[d]});
+    }
+  }
+  // Each is divided into new ones, from the last.
+  std::vector<uint32_t> result(sizes.size(), 0);
+  size_t d = sizes.size();
+  for (auto dim = merged.rbegin(); dim != merged.rend(); ++dim) {
+    uint64_t left = dim->size;
+    uint64_t stride = dim->stride;
+    while (left > 1) {
+      if (d == 0) return std::nullopt;
+      --d;
+      if (sizes[d] == 1) continue;
+      if (left % sizes[d] != 0) return std::nullopt;
+      result[d] = static_cast<uint32_t>(stride);
+      stride *= sizes[d];
+      left /= sizes[d];
+    }
+  }
+  return result;
+}
+
+std::vector<View> Lowering::EmitAll(const OperatorDesc& desc, const std::vector<View>& inputs) {
+  std::vector<View> outputs(std::max<size_t>(desc.schema->outputs.size(), 1));
+  if (!reader_.ok()) return outputs;
+  absl::StatusOr<OperatorDesc> validated = Validate(desc);
+  if (!validated.ok()) {
+    reader_.Unsupported(OperatorName(desc), " does not take it: ", validated.status().message());
+    return outputs;
+  }
+  ProgramNode node{.desc = *std::move(validated)};
+  for (const View& view : inputs) node.inputs.emplace_back(view.value, view.offset);
+  const std::vector<TensorDesc> tensors = OutputsOf(node.desc);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    outputs[i] = {static_cast<uint32_t>(program_.values.size()), 0, tensors[i]};
+    node.outputs.push_back(outputs[i].value);
+    program_.values.push_back({ValueKind::kIntermediate, tensors[i]});
+  }
+  program_.nodes.push_back(std::move(node));
+  return outputs;
+}
+
+View Lowering::EmitNamed(absl::string_view name, const std::vector<View>& inputs,
+                         const NamedAttributes& attributes, std::optional<TensorDesc> output) {
+  OperatorDesc desc{.schema = FindSchema(name)};
+  if (desc.schema == nullptr) {
+    HasNoKernel();
+    return View();
+  }
+  for (const View& input : inputs) desc.inputs.push_back(input.tensor);
+  desc.outputs.resize(desc.schema->outputs.size());
+  desc.outputs[0] = std::move(output);
+  for (const AttributeSchema& attribute : desc.schema->attributes) {
+    const auto given = attributes.find(std::string(attribute.name));
+    const absl::StatusOr<AttributeValue> value =
+        given != attributes.end() ? given->second : DefaultOf(attribute);
+    if (!value.ok()) {
+      reader_.Unsupported(name, ": ", value.status().message());
+      return View();
+    }
+    desc.attributes.push_back(*value);
+  }
+  return Emit(desc, inputs);
+}
+
+View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
+                               const NamedAttributes& attributes, std::optional<DataType> type) {
+  const std::vector<uint32_t> desc_sizes = DescSizes(sizes);
+  for (View& input : inputs) input = Broadcast(std::move(input), desc_sizes);
+  std::optional<TensorDesc> output;
+  if (type.has_value()) output = TensorDesc{*type, desc_sizes, {}};
+  return EmitNamed(name, inputs, attributes, std::move(output));
+}
+
+View Lowering::Pack(const View& view) {
+  if (IsPacked(view.tensor)) return view;
+  return EmitElementWise("identity", {view},
+                         Sizes(view.tensor.sizes.begin(), view.tensor.sizes.end()));
+}
+
+View Lowering::Reshape(const View& view, const Sizes& sizes) {
+  View reshaped = view;
+  reshaped.tensor.sizes = DescSizes(sizes);
+  if (std::optional<std::vector<uint32_t>> strides =
+          ReshapedStrides(view.tensor, reshaped.tensor.sizes)) {
+    reshaped.tensor.strides = *std::move(strides);
+    if (IsPacked(reshaped.tensor)) reshaped.tensor.strides.clear();
+    return reshaped;
+  }
+  View copy = Pack(view);
+  copy.tensor.sizes = reshaped.tensor.sizes;
+  return copy;
+}
+
+}  // namespace opmill::onnx

@@ -1,0 +1,37 @@
+// A graph for inputs of known sizes. Pure functions.
+#ifndef OPMILL_KERNELS_ONNX_SPECIALIZE_H_
+#define OPMILL_KERNELS_ONNX_SPECIALIZE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/onnx/builder.h"
+#include "kernels/onnx/graph.h"
+
+namespace opmill::onnx {
+
+struct InputBindings {
+  std::map<std::string, Sizes> sizes;    // of inputs; those with fixed dimensions need none
+  std::map<std::string, Tensor> values;  // of inputs that become constants
+};
+
+// Inputs whose values the form of the program depends on: the sizes of a result, or the branch of
+// an If. Integers only; Specialize needs their values.
+std::vector<std::string> FormInputs(const Graph& graph);
+
+// Every value has its type; what depends only on sizes and constants is computed; an If is its
+// branch; operators that others can express are replaced: LSTM and GRU by their steps,
+// normalizations by arithmetic, which becomes part of the weights of a Conv before it. Inputs that
+// have a value are no longer inputs. The error names all nodes that cannot be part of a program
+// (Unimplemented), or are invalid (InvalidArgument).
+absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindings,
+                                 const BuildLimits& limits = {});
+
+// One sentence after the other; of many, the first.
+std::string JoinRefusals(const std::vector<std::string>& refusals);
+
+}  // namespace opmill::onnx
+
+#endif  // OPMILL_KERNELS_ONNX_SPECIALIZE_H_

@@ -1,0 +1,72 @@
+// The processor's kernels of matrix products, without descriptors. All numbers are FLOAT32.
+#ifndef OPMILL_KERNELS_OPERATORS_MATRIX_MATRIX_KERNELS_H_
+#define OPMILL_KERNELS_OPERATORS_MATRIX_MATRIX_KERNELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace opmill {
+
+// What follows the sum over all blocks of K: result = alpha * sum + row_addends[m] + beta *
+// addend[m, n].
+struct ProductFinish {
+  float alpha = 1;
+  const float* row_addends = nullptr;  // one for each row, or null
+  float beta = 0;
+  const float* addend = nullptr;  // a matrix with adjacent columns, or null
+  size_t addend_stride = 0;       // from row to row
+};
+
+// result (+)= a * b for one block of K. Rows of A are processed in panels of `panel_rows` (the last
+// one may have fewer). In a packed panel the elements of a column are together; otherwise the
+// elements of a row are, and the rows are `a_stride` apart. B consists of panels of panel_columns
+// columns, each of which has the elements of a row of B together; the rows are `b_stride` apart,
+// and the panels `b_panel` elements.
+struct ProductBlock {
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t depth = 0;  // of the block
+  const float* a = nullptr;
+  size_t panel_rows = 0;
+  size_t a_stride = 0;  // 0: packed
+  const float* b = nullptr;
+  size_t b_stride = 0;
+  size_t b_panel = 0;
+  bool b_comes_once = false;  // all rows are multiplied with a panel of B before the next one
+  float* result = nullptr;
+  size_t result_stride = 0;
+  bool is_first = true;  // replaces the result instead of adding to it
+  bool is_last = true;   // applies `finish`
+  ProductFinish finish;
+};
+
+struct MatrixKernels {
+  size_t panel_rows = 0;     // the most rows of a panel of A
+  size_t panel_columns = 0;  // of B
+  void (*multiply)(const ProductBlock& block) = nullptr;
+  // Writes `count` numbers of a row of B into its panels: `to` is the row in the first panel. The
+  // rest of the last panel becomes zero.
+  void (*pack_row)(const float* from, size_t count, float* to, size_t panel_stride) = nullptr;
+  // to[k * to_stride + r] = from[r * from_stride + k], for `depth` numbers of each row.
+  void (*transpose)(const float* from, size_t from_stride, size_t rows, size_t depth, float* to,
+                    size_t to_stride) = nullptr;
+  // to[i] = from[2 * i]
+  void (*every_second)(const float* from, size_t count, float* to) = nullptr;
+  // result[i] = sum of weights[t] * taps[t][i] over `tap_count`, plus addend. Reads up to 64
+  // numbers behind the end of each of taps[].
+  void (*weigh)(const float* const* taps, const float* weights, size_t tap_count, float addend,
+                size_t count, float* result) = nullptr;
+  // sums[i] = sum of a[k] * b[k * b_stride + i] over `depth`
+  void (*weigh_rows)(const float* a, const float* b, size_t b_stride, size_t depth, size_t count,
+                     float* sums) = nullptr;
+  // sums[r] = sum of a[k] * b[r * b_stride + k] over `depth`
+  void (*dots)(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth,
+               float* sums) = nullptr;
+};
+
+// Of the best instruction set.
+MatrixKernels FindMatrixKernels();
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_MATRIX_MATRIX_KERNELS_H_

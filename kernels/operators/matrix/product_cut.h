@@ -1,0 +1,60 @@
+// How a product is cut into tasks: by its shape alone, so that results do not depend on threads.
+#ifndef OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_CUT_H_
+#define OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_CUT_H_
+
+#include <cstdint>
+
+#include "kernels/operators/matrix/matrix_kernels.h"
+#include "kernels/operators/matrix/product_work.h"
+
+namespace opmill {
+
+// The most of K that is summed in registers before the sum is added to the result.
+inline constexpr uint64_t kBlockDepth = 384;
+// A packed block of B: 384 KiB of the second cache.
+inline constexpr uint64_t kBlockElements = kBlockDepth * 256;
+
+// Offsets of an element of the batches.
+struct BatchPlace {
+  uint64_t copy = 0;  // of A
+  uint64_t a = 0;
+  uint64_t b = 0;
+  uint64_t addend = 0;
+  uint64_t output = 0;
+};
+
+uint64_t BatchesOf(const ProductWork& work);
+// Element `index` of the batches, or of those dimensions along which A changes.
+BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies);
+
+enum class ProductMethod {
+  kPanels,
+  kRow,     // one row, and the rows of B are adjacent numbers
+  kDots,    // one row, and the columns of B are adjacent numbers
+  kWindow,  // one channel of an image, and few rows: its lines are read in place
+};
+
+// How a product is cut.
+struct ProductCut {
+  ProductMethod method = ProductMethod::kPanels;
+  uint64_t panel_rows = 1;
+  uint64_t row_panels = 1;
+  uint64_t batches = 1;  // of a task
+  uint64_t rows = 1;
+  uint64_t columns = 1;
+  uint64_t block_depth = 1;
+  uint64_t tasks = 0;
+  bool has_direct_a = false;  // read in place
+  bool has_direct_b = false;
+  bool packs_first = false;  // A is packed before, in scratch
+  uint64_t scratch = 0;      // where: in floats
+  uint64_t pack_rows = 0;    // of a task that packs A
+  uint64_t packs = 0;        // such tasks
+};
+
+// `scratch` is the number of floats of scratch that are taken already; A may take more.
+ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t& scratch);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_CUT_H_

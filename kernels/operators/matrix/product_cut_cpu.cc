@@ -1,0 +1,161 @@
+#include <algorithm>
+
+#include "kernels/base/rounding.h"
+#include "kernels/operators/matrix/product_cut.h"
+
+namespace opmill {
+namespace {
+
+// Columns of a task: enough for kLeastTaskProducts, and within these limits.
+constexpr uint64_t kLeastColumns = 256;
+constexpr uint64_t kMostColumns = 4096;
+constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
+// Multiplications of a task: about a millisecond, and enough to be worth a task.
+constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
+constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
+constexpr uint64_t kWantedTasks = 8;
+// B is read in place up to these numbers of panels of A, or of its rows.
+constexpr uint64_t kFewPanels = 2;
+constexpr uint64_t kShortDepth = 64;
+// A up to this size is packed by each task, and larger ones once, before.
+constexpr uint64_t kSmallA = uint64_t{1} << 14;
+constexpr uint64_t kMostPackedBytes = uint64_t{64} << 20;
+constexpr uint64_t kPackElements = uint64_t{1} << 14;
+
+uint64_t CopiesOf(const ProductWork& work) {
+  uint64_t count = 1;
+  for (const ProductBatch& batch : work.batches) count *= batch.a == 0 ? 1 : batch.size;
+  return count;
+}
+
+uint64_t TasksOf(const ProductWork& work, const ProductCut& cut) {
+  return CeilDiv(BatchesOf(work), cut.batches) * CeilDiv(work.rows, cut.rows) *
+         CeilDiv(work.columns, cut.columns);
+}
+
+// The taps of a window are close to each other.
+bool HasWindow(const ProductWork& work) {
+  constexpr uint64_t kMostRows = 4;
+  constexpr int64_t kMostSpan = 64;
+  if (!work.image.has_value() || work.rows > kMostRows || work.depth != work.image->taps.size() ||
+      work.depth == 0) {
+    return false;
+  }
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const auto [low, high] =
+        std::minmax_element(work.image->taps.begin(), work.image->taps.end(),
+                            [&](const auto& a, const auto& b) { return a[axis] < b[axis]; });
+    if ((*high)[axis] - (*low)[axis] > kMostSpan || work.image->axes[axis].spread != 1) {
+      return false;
+    }
+  }
+  return work.image->axes[2].step <= kMostSpan;
+}
+
+ProductMethod MethodOf(const ProductWork& work) {
+  if (HasWindow(work)) return ProductMethod::kWindow;
+  if (work.rows > 1 || work.image.has_value() || work.is_half || !work.b.tap_offsets.empty()) {
+    return ProductMethod::kPanels;
+  }
+  if (work.b.stride == 1) return ProductMethod::kRow;
+  return work.b.depth_stride == 1 ? ProductMethod::kDots : ProductMethod::kPanels;
+}
+
+// Whether the rows of A are read in place: adjacent numbers, which do not share a few sets of the
+// cache.
+bool HasDirectA(const ProductWork& work) {
+  return !work.is_half && work.a.tap_offsets.empty() && work.a.depth_stride == 1 &&
+         work.a.stride > 0 && (work.a.stride * sizeof(float) % 1024 != 0);
+}
+
+// Whether copying B into panels is not worth while: for few rows, or if it is short.
+bool HasDirectB(const ProductWork& work, const ProductCut& cut) {
+  if (work.image.has_value() || work.is_half || work.b.stride != 1) return false;
+  return cut.row_panels <= kFewPanels || work.depth <= kShortDepth;
+}
+
+void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
+  const uint64_t copies = CopiesOf(work);
+  const uint64_t floats = copies * cut.row_panels * cut.panel_rows * work.depth;
+  if (cut.method != ProductMethod::kPanels || cut.has_direct_a ||
+      work.rows * work.depth <= kSmallA || cut.tasks < 2 * copies ||
+      floats * sizeof(float) > kMostPackedBytes) {
+    return;
+  }
+  cut.packs_first = true;
+  cut.scratch = scratch;
+  scratch += floats;
+  cut.pack_rows =
+      std::max<uint64_t>(kPackElements / (work.depth * cut.panel_rows), 1) * cut.panel_rows;
+  cut.packs = copies * CeilDiv(work.rows, cut.pack_rows);
+}
+
+}  // namespace
+
+uint64_t BatchesOf(const ProductWork& work) {
+  uint64_t count = 1;
+  for (const ProductBatch& batch : work.batches) count *= batch.size;
+  return count;
+}
+
+BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies) {
+  BatchPlace place;
+  uint64_t copies = 1;
+  for (size_t d = work.batches.size(); d-- > 0;) {
+    const ProductBatch& batch = work.batches[d];
+    if (of_copies && batch.a == 0) continue;
+    const uint64_t at = index % batch.size;
+    index /= batch.size;
+    place.a += at * batch.a;
+    place.b += at * batch.b;
+    place.addend += at * batch.addend;
+    place.output += at * batch.output;
+    if (batch.a == 0) continue;
+    place.copy += at * copies;
+    copies *= batch.size;
+  }
+  return place;
+}
+
+ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t& scratch) {
+  ProductCut cut;
+  cut.panel_rows = EvenPart(work.rows, kernels.panel_rows);
+  cut.row_panels = CeilDiv(work.rows, cut.panel_rows);
+  cut.block_depth = work.depth == 0 ? 1 : EvenPart(work.depth, kBlockDepth);
+  cut.method = MethodOf(work);
+  cut.has_direct_a = HasDirectA(work);
+  cut.has_direct_b = HasDirectB(work, cut);
+  cut.rows = work.rows;
+  const uint64_t depth = std::max<uint64_t>(work.depth, 1);
+  cut.columns = work.columns;
+  if (cut.method != ProductMethod::kWindow) {
+    const bool is_packed = cut.method == ProductMethod::kPanels && !cut.has_direct_b;
+    const uint64_t most = is_packed ? kBlockElements / cut.block_depth : kMostColumns;
+    const uint64_t wanted = RoundUp(kLeastTaskProducts / (work.rows * depth) + 1, kPanelColumns);
+    cut.columns = std::min(work.columns, std::clamp(wanted, kLeastColumns,
+                                                    std::clamp(most / kPanelColumns * kPanelColumns,
+                                                               kLeastColumns, kMostColumns)));
+  }
+  const auto products = [&] { return cut.rows * cut.columns * depth; };
+  const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
+  while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) halve_rows();
+  while (TasksOf(work, cut) < kWantedTasks && products() >= 2 * kLeastTaskProducts) {
+    if (cut.columns > kPanelColumns && cut.method != ProductMethod::kWindow) {
+      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
+    } else if (cut.rows > 4 * cut.panel_rows) {
+      halve_rows();
+    } else {
+      break;
+    }
+  }
+  if (cut.rows == work.rows && cut.columns == work.columns) {
+    const uint64_t batches = BatchesOf(work);
+    cut.batches =
+        std::clamp<uint64_t>(kLeastTaskProducts / products(), 1, CeilDiv(batches, kWantedTasks));
+  }
+  cut.tasks = TasksOf(work, cut);
+  PlacePackedA(work, cut, scratch);
+  return cut;
+}
+
+}  // namespace opmill

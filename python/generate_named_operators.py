@@ -1,0 +1,135 @@
+"""The source of _named_operators.py, from named_operators.json, which operator_tables_test writes from the
+schemas of the operators that have no message of their own."""
+
+import json
+import keyword
+import pathlib
+
+TABLE = pathlib.Path(__file__).resolve().parent / "named_operators.json"
+
+_HEAD = '''"""A method for each operator that has no message of its own. Written by generate.py from named_operators.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar, Unpack
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._arguments import Options, checked
+from ._call import Call, truth
+'''
+_CLASS = '''
+ArrayT = TypeVar("ArrayT")
+
+
+def named_call(operator: str, inputs: Sequence[ArrayLike],
+               attributes: Mapping[str, Any] | None) -> Call:
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in MOVES)
+
+
+class NamedOperators(Generic[ArrayT]):
+    """Inputs of element-wise operators are broadcast by NumPy's rules. Comparisons and other
+    questions return bool."""
+
+    def _run(self, call: Call, options: Options) -> Any:
+        raise NotImplementedError
+'''
+
+
+def _method_name(operator):
+    name = operator["alias"] or operator["name"]
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        raise SystemExit(f"{name}: a keyword of Python; give the row an alias")
+    return name
+
+
+def _choice_type(attribute):
+    return "".join(word.capitalize() for word in attribute["name"].split("_"))
+
+
+# Python's types of attributes, and how their defaults are written.
+_TYPES = {"float": ("float", float), "scalar": ("float", float), "axis": ("int", int),
+          "integer": ("int", int), "integers": ("Sequence[int]", None),
+          "floats": ("Sequence[float]", None)}
+
+
+def _default(attribute):
+    """As source text; empty if it must be given. The default axis is the last one."""
+    if attribute["kind"] == "axis":
+        return "-1"
+    if not attribute["default"]:
+        return ""
+    if attribute["kind"] == "choice":
+        return f'"{attribute["default"].lower()}"'
+    if attribute["default"] == "[]":
+        return "()"
+    return repr(_TYPES[attribute["kind"]][1](attribute["default"]))
+
+
+def _parameter(attribute):
+    kind, _ = _TYPES.get(attribute["kind"], (_choice_type(attribute), None))
+    if attribute["kind"] not in (*_TYPES, "choice"):
+        raise SystemExit(f"{attribute}: a kind that generate_named_operators.py does not know")
+    default = _default(attribute)
+    return f"{attribute['name']}: {kind}" + (f" = {default}" if default else "")
+
+
+def _method(operator):
+    inputs = ["x"] if len(operator["inputs"]) == 1 else operator["inputs"]
+    positional = [f"{name}: ArrayLike" for name in inputs]
+    tuple_of_inputs = f"({', '.join(inputs)}{',' if len(inputs) == 1 else ''})"
+    if operator.get("is_variadic"):
+        positional = ["inputs: Sequence[ArrayLike]"]
+        tuple_of_inputs = "tuple(inputs)"
+    if operator.get("last_is_optional"):
+        positional[-1] = f"{inputs[-1]}: ArrayLike | None = None"
+        required = f"({', '.join(inputs[:-1])})"
+        tuple_of_inputs = f"{required} if {inputs[-1]} is None else {tuple_of_inputs}"
+    attributes = operator["attributes"]
+    positional += [_parameter(each) for each in attributes if not _default(each)]
+    positional += [_parameter(each) for each in attributes if each["kind"] == "axis"]
+    named = [_parameter(each) for each in attributes if _default(each) and each["kind"] != "axis"]
+    extras = ""
+    if operator["result"] == "cast":
+        positional.append("dtype: DTypeLike")
+        extras = ", output_dtype=dtype"
+    elif operator["result"] == "truth":
+        extras = ", result=truth"
+    elif operator["result"] == "moved":
+        extras = ", broadcasts=False"
+    lines = ["self", *positional, *(["*", *named] if named else []), "**options: Unpack[Options]"]
+    signature = f"    def {_method_name(operator)}({', '.join(lines)}) -> ArrayT:\n"
+    if len(signature) > 101:
+        separator = ",\n        "
+        signature = (f"    def {_method_name(operator)}(\n        {separator.join(lines)},\n"
+                     "    ) -> ArrayT:\n")
+    values = ", ".join(f'"{each["name"]}": {each["name"]}' for each in attributes)
+    call = f'Call("{operator["name"]}", {tuple_of_inputs}, {{{values}}}{extras})'
+    body = f"        return self._run({call}, options)\n"
+    if len(body) > 101:
+        body = f"        call = {call}\n        return self._run(call, options)\n"
+    if len(call) > 85:
+        lines = call.replace(", {", ",\n            {", 1)
+        body = f"        call = {lines}\n        return self._run(call, options)\n"
+    return f'\n    @checked\n{signature}        """{operator["summary"]}"""\n{body}'
+
+
+def source():
+    """The text of _named_operators.py."""
+    operators = json.loads(TABLE.read_text())
+    own_message = "element_wise_add"  # its method is in _operators.py
+    operators = [operator for operator in operators if operator["name"] != own_message]
+    text = _HEAD
+    choices = {_choice_type(each): each["choices"] for operator in operators
+               for each in operator["attributes"] if each["choices"]}
+    for name, values in choices.items():
+        lines = "".join(f'    "{value.lower()}",\n' for value in values)
+        text += f"\n{name} = Literal[\n{lines}]\n"
+    text += "\n# The method of each operator.\nNAMED_METHODS: Mapping[str, str] = {\n"
+    text += "".join(f'    "{operator["name"]}": "{_method_name(operator)}",\n'
+                    for operator in operators)
+    text += "}\n\n# Of these, inputs keep their shapes.\nMOVES = frozenset((\n"
+    text += "".join(f'    "{operator["name"]}",\n' for operator in operators
+                    if operator["result"] == "moved")
+    return text + "))\n" + _CLASS + "".join(map(_method, operators))

@@ -1,0 +1,73 @@
+// Compiles operators through the cache: for executions, and for callers that ask for it.
+#ifndef OPMILL_SERVER_EXECUTION_COMPILATIONS_H_
+#define OPMILL_SERVER_EXECUTION_COMPILATIONS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/descriptor/operator_desc.h"
+#include "kernels/engine/device.h"
+#include "kernels/engine/operator_cache.h"
+#include "server/execution/admission.h"
+#include "server/execution/worker_pool.h"
+
+namespace opmill {
+
+// Thread-safe.
+class Compilations {
+ public:
+  // What is known of an operator before its execution has room.
+  struct Found {
+    std::optional<CachedOperator> cached;
+    // Compiled to know how much memory its execution takes, and not in the cache: an operator
+    // that is refused does not displace others.
+    std::shared_ptr<const CompiledProgram> planned;
+    absl::Duration duration;  // of that
+
+    bool is_compiled() const { return cached.has_value() || planned != nullptr; }
+    // The memory of an incremental run; 0 if the device needs the whole input.
+    uint64_t incremental_bytes() const;
+  };
+
+  // All must outlive it.
+  Compilations(Device& device, OperatorCache& cache, WorkerPool& workers,
+               const Admission& admission)
+      : device_(device), cache_(cache), workers_(workers), admission_(admission) {}
+
+  // Finds the operator in the cache. Otherwise, one that may have incremental runs is compiled.
+  Found Find(const OperatorDesc& desc);
+  // Only looks into the cache, for an execution whose input the device needs as a whole.
+  Found FindCached(const OperatorDesc& desc) { return {.cached = cache_.Find(desc)}; }
+  // The operator, from `found` or compiled now.
+  absl::StatusOr<CachedOperator> Get(const OperatorDesc& desc, absl::Time deadline, Found found);
+
+  // Compiles on a worker, which also calls `done`. Operators that executions wait for come first.
+  // Does nothing if `cancelled` is true by then. If this returns an error, `done` is not called.
+  absl::Status Post(OperatorDesc desc, absl::Time deadline,
+                    std::shared_ptr<const std::atomic<bool>> cancelled, Admission::Load load,
+                    std::function<void(absl::StatusOr<CachedOperator>)> done);
+
+  // What was compiled for a lost device is of no use to the next.
+  void ForgetAll() {
+    workers_.Post([this] { cache_.Invalidate(); });
+  }
+
+ private:
+  void Plan(const OperatorDesc& desc, Found& found);
+
+  Device& device_;
+  OperatorCache& cache_;
+  WorkerPool& workers_;
+  const Admission& admission_;
+  std::atomic<uint32_t> posted_ = 0;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_COMPILATIONS_H_

@@ -1,0 +1,353 @@
+// gemm and convolution on every device, within the bound of docs/operators.md.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "kernels/base/half.h"
+#include "kernels/cpu/device/cpu_device.h"
+#include "kernels/descriptor/validate.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_reference.h"
+#include "tests/conformance/values.h"
+#include "tests/support/programs.h"
+#include "tests/support/test_devices.h"
+
+namespace opmill {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using enum DataType;
+
+// Sums in a tree of blocks of 384 products; other devices add one product after the other.
+constexpr uint64_t kBlock = 384;
+
+double ElementAt(const TensorDesc& desc, const Bytes& bytes, const Coordinate& coordinate) {
+  const uint64_t at =
+      ElementOffset(coordinate, EffectiveStrides(desc)) * ElementBytes(desc.data_type);
+  if (desc.data_type == kFloat16) {
+    uint16_t bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof(bits));
+    return HalfToFloat(bits);
+  }
+  float number;
+  std::memcpy(&number, bytes.data() + at, sizeof(number));
+  return number;
+}
+
+double Rounded(DataType type, double value) {
+  return type == kFloat16 ? HalfToFloat(FloatToHalf(value)) : static_cast<float>(value);
+}
+
+// Returns the first mistake, or "".
+std::string FindProductMistake(const OperatorDesc& desc, const std::vector<Bytes>& inputs,
+                               const Bytes& output, bool is_tree) {
+  const TensorDesc& tensor = *desc.outputs[0];
+  std::string mistake;
+  const std::vector<absl::Span<const std::byte>> spans(inputs.begin(), inputs.end());
+  std::vector<bool> is_written(RequiredBytes(tensor) / ElementBytes(tensor.data_type), false);
+  ForEachExactProduct(desc, spans, {}, [&](const Coordinate& at, const ExactProduct& exact) {
+    is_written[ElementOffset(at, EffectiveStrides(tensor))] = true;
+    if (!mistake.empty()) return;
+    const double got = ElementAt(tensor, output, at);
+    if (got == exact.value || (std::isnan(exact.value) && std::isnan(got))) return;
+    const double steps = static_cast<double>(
+        is_tree ? std::min(exact.count, kBlock) + exact.count / kBlock + 4 : exact.count + 4);
+    const double bound = steps * (exact.sum_of_magnitudes * 0x1p-24 + 0x1p-126);
+    const double low = Rounded(tensor.data_type, exact.value - bound);
+    const double high = Rounded(tensor.data_type, exact.value + bound);
+    if (got >= low && got <= high) return;
+    mistake = absl::StrCat("element [", at[0], ",", at[1], ",...,", at.back(), "] is ", got,
+                           " instead of ", exact.value, " +- ", bound);
+  });
+  for (size_t i = 0; i < is_written.size() && mistake.empty(); ++i) {
+    const size_t size = ElementBytes(tensor.data_type);
+    const bool is_zero = std::all_of(output.data() + i * size, output.data() + (i + 1) * size,
+                                     [](std::byte b) { return b == std::byte{0}; });
+    if (!is_written[i] && !is_zero) mistake = absl::StrCat("gap ", i, " is not zero");
+  }
+  return mistake;
+}
+
+std::vector<Bytes> InputsOf(const OperatorDesc& desc, ValuePattern values) {
+  std::vector<Bytes> inputs;
+  for (const TensorDesc& input : desc.inputs) {
+    inputs.push_back(
+        MakeValues(values, input.data_type, RequiredBytes(input), 1, inputs.size() + 21));
+  }
+  return inputs;
+}
+
+class MatrixTest : public DeviceTest {
+ protected:
+  void Expect(const OperatorDesc& desc) {
+    const absl::StatusOr<OperatorDesc> validated = Validate(desc);
+    ASSERT_TRUE(validated.ok()) << validated.status() << " " << ToString(desc);
+    const bool is_cpu = device().info().kind == DeviceKind::kCpu;
+    for (const ValuePattern values : {ValuePattern::kNumbers, ValuePattern::kTies}) {
+      const std::vector<Bytes> inputs = InputsOf(*validated, values);
+      const auto outputs = RunValidated(device(), *validated, inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status() << " " << ToString(*validated);
+      EXPECT_EQ(FindProductMistake(*validated, inputs, (*outputs)[0], is_cpu), "")
+          << ToString(*validated) << " with values " << ToString(values);
+    }
+  }
+};
+
+TensorDesc Matrix(DataType type, std::vector<uint32_t> batch, uint32_t rows, uint32_t columns,
+                  bool is_transposed) {
+  batch.push_back(is_transposed ? columns : rows);
+  batch.push_back(is_transposed ? rows : columns);
+  return {type, std::move(batch), {}};
+}
+
+// Padded, and every second element.
+void Spread(TensorDesc& tensor) {
+  tensor.strides.assign(tensor.sizes.size(), 0);
+  uint32_t stride = 2;
+  for (size_t d = tensor.sizes.size(); d-- > 0;) {
+    tensor.strides[d] = stride;
+    stride = stride * tensor.sizes[d] + 3;
+  }
+}
+
+TEST_P(MatrixTest, MultipliesMatricesOfEveryShape) {
+  const uint32_t shapes[][3] = {{1, 1, 1},     {1, 7, 5},    {5, 1, 9},    {13, 33, 17},
+                                {12, 32, 385}, {25, 70, 40}, {3, 200, 30}, {64, 64, 64},
+                                {1, 300, 50},  {1, 16, 800}, {128, 9, 16}, {31, 130, 12}};
+  const std::vector<uint32_t> batches[] = {{}, {2}, {2, 3}, {1, 1}};
+  uint32_t i = 0;
+  for (const auto& [m, n, k] : shapes) {
+    for (uint32_t transforms = 0; transforms < 4; ++transforms, ++i) {
+      const DataType type = i % 3 == 1 ? kFloat16 : kFloat32;
+      const bool trans_a = (transforms & 1) != 0;
+      const bool trans_b = (transforms & 2) != 0;
+      const std::vector<uint32_t>& batch = batches[i / 2 % 4];
+      GemmDesc desc = {.a = Matrix(type, batch, m, k, trans_a),
+                       .b = Matrix(type, batch, k, n, trans_b),
+                       .trans_a = MatrixTransform(trans_a),
+                       .trans_b = MatrixTransform(trans_b)};
+      const TensorDesc output = Matrix(type, batch, m, n, false);
+      if (i % 5 == 1) desc.alpha = -0.5f;
+      if (i % 7 == 2) desc.beta = 2.5f;
+      if (i % 4 != 0) {
+        desc.c = output;
+        desc.c->strides = PackedStrides(output.sizes);
+        const size_t rank = output.sizes.size();
+        if (i % 4 == 1) desc.c->strides[rank - 2] = 0;  // one number for each column
+        if (i % 4 == 2) desc.c->strides[rank - 1] = 0;  // for each row
+        if (i % 8 >= 4) std::fill(desc.c->strides.begin(), desc.c->strides.end() - 2, 0);
+      }
+      if (i % 6 == 3) Spread(desc.a);
+      if (i % 6 == 4) Spread(desc.b);
+      if (i % 6 == 5) {
+        desc.output = output;
+        Spread(*desc.output);
+      }
+      Expect(desc);
+    }
+  }
+}
+
+TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type = kFloat32) {
+  return {type, std::move(sizes), {}};
+}
+
+std::vector<ConvolutionDesc> Convolutions() {
+  using enum ConvolutionDirection;
+  using List = std::vector<uint32_t>;
+  std::vector<ConvolutionDesc> descs = {
+      {.input = Tensor({1, 3, 9, 11}), .filter = Tensor({5, 3, 3, 3})},
+      {.input = Tensor({2, 3, 17, 40}),
+       .filter = Tensor({16, 3, 3, 3}),
+       .bias = Tensor({1, 16, 1, 1}),
+       .strides = List{2, 2},
+       .start_padding = List{1, 1},
+       .end_padding = List{1, 1}},
+      // Pointwise, on images and on single pixels.
+      {.input = Tensor({2, 20, 7, 9}), .filter = Tensor({33, 20, 1, 1})},
+      {.input = Tensor({1, 48, 1, 1}),
+       .filter = Tensor({12, 48, 1, 1}),
+       .bias = Tensor({1, 12, 1, 1})},
+      {.input = Tensor({3, 6, 8, 8}), .filter = Tensor({4, 6, 1, 1}), .strides = List{2, 3}},
+      // One channel in a group.
+      {.input = Tensor({2, 5, 12, 37}),
+       .filter = Tensor({5, 1, 3, 3}),
+       .bias = Tensor({1, 5, 1, 1}),
+       .start_padding = List{1, 1},
+       .end_padding = List{1, 1},
+       .group_count = 5},
+      {.input = Tensor({1, 4, 21, 70}),
+       .filter = Tensor({8, 1, 5, 5}),
+       .strides = List{2, 2},
+       .start_padding = List{2, 2},
+       .end_padding = List{2, 2},
+       .group_count = 4},
+      {.input = Tensor({1, 3, 20, 19}),
+       .filter = Tensor({3, 1, 3, 2}),
+       .strides = List{1, 3},
+       .dilations = List{3, 2},
+       .start_padding = List{0, 4},
+       .end_padding = List{5, 0},
+       .group_count = 3},
+      // Groups of several channels, dilation, one side padded, more padding than input.
+      {.input = Tensor({2, 6, 10, 10}),
+       .filter = Tensor({9, 2, 3, 3}),
+       .bias = Tensor({1, 9, 1, 1}),
+       .dilations = List{2, 1},
+       .start_padding = List{3, 0},
+       .group_count = 3},
+      {.input = Tensor({1, 2, 2, 3}),
+       .filter = Tensor({2, 2, 3, 4}),
+       .start_padding = List{4, 6},
+       .end_padding = List{5, 0}},
+      {.input = Tensor({1, 2, 6, 7}),
+       .filter = Tensor({3, 2, 3, 2}),
+       .mode = ConvolutionMode::kConvolution},
+      // One and three spatial dimensions.
+      {.input = Tensor({2, 4, 50}), .filter = Tensor({6, 4, 7}), .strides = List{3}},
+      {.input = Tensor({1, 3, 5, 6, 7}),
+       .filter = Tensor({4, 3, 2, 3, 3}),
+       .strides = List{2, 1, 2},
+       .start_padding = List{1, 0, 2},
+       .end_padding = List{0, 1, 1}},
+      {.input = Tensor({1, 2, 5, 6, 7}),
+       .filter = Tensor({2, 1, 3, 3, 3}),
+       .start_padding = List{1, 1, 1},
+       .end_padding = List{1, 1, 1},
+       .group_count = 2},
+      // Backward.
+      {.input = Tensor({1, 3, 5, 6}),
+       .filter = Tensor({3, 4, 2, 2}),
+       .direction = kBackward,
+       .strides = List{2, 2}},
+      {.input = Tensor({2, 4, 5, 4}),
+       .filter = Tensor({4, 3, 3, 3}),
+       .bias = Tensor({1, 6, 1, 1}),
+       .direction = kBackward,
+       .strides = List{2, 1},
+       .dilations = List{1, 2},
+       .start_padding = List{1, 0},
+       .end_padding = List{0, 1},
+       .output_padding = List{1, 0},
+       .group_count = 2},
+      {.input = Tensor({1, 2, 4, 3}),
+       .filter = Tensor({2, 2, 2, 3}),
+       .mode = ConvolutionMode::kConvolution,
+       .direction = kBackward,
+       .strides = List{3, 4}},
+      {.input = Tensor({1, 2, 3}),
+       .filter = Tensor({2, 2, 2}),
+       .direction = kBackward,
+       .strides = List{70}},  // more phases than are separate
+      {.input = Tensor({1, 2, 3, 3, 2}),
+       .filter = Tensor({2, 1, 2, 3, 2}),
+       .direction = kBackward,
+       .strides = List{2, 1, 2},
+       .group_count = 2}};
+  return descs;
+}
+
+TEST_P(MatrixTest, ConvolvesEveryKindOfImage) {
+  for (const ConvolutionDesc& desc : Convolutions()) Expect(desc);
+}
+
+TEST_P(MatrixTest, ConvolvesHalvesAndStridedTensors) {
+  size_t i = 0;
+  for (ConvolutionDesc desc : Convolutions()) {
+    desc.input.data_type = desc.filter.data_type = kFloat16;
+    if (desc.bias.has_value()) desc.bias->data_type = kFloat16;
+    Expect(desc);
+    desc.input.data_type = desc.filter.data_type = kFloat32;
+    if (desc.bias.has_value()) desc.bias->data_type = kFloat32;
+    if (i % 3 == 0) Spread(desc.input);
+    if (i % 3 == 1) Spread(desc.filter);
+    if (i % 3 == 2) {
+      desc.output = *Validate(desc)->outputs[0];
+      Spread(*desc.output);
+    }
+    ++i;
+    Expect(desc);
+  }
+}
+
+TEST_P(MatrixTest, FillsADeviceWithLargeTiles) {
+  Expect(GemmDesc{.a = Tensor({4, 5, 70, 19}), .b = Tensor({4, 5, 19, 130})});
+  Expect(ConvolutionDesc{.input = Tensor({20, 3, 9, 8}),
+                         .filter = Tensor({66, 3, 2, 2}),
+                         .bias = Tensor({1, 66, 1, 1}),
+                         .start_padding = {1, 1}});
+}
+
+TEST_P(MatrixTest, SumsOfIntegersAreExact) {
+  const OperatorDesc desc = *Validate(GemmDesc{.a = Tensor({20, 1000}), .b = Tensor({1000, 40})});
+  const std::vector<Bytes> inputs = InputsOf(desc, ValuePattern::kTies);
+  const auto outputs = RunValidated(device(), desc, inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const std::vector<absl::Span<const std::byte>> spans(inputs.begin(), inputs.end());
+  ForEachExactProduct(desc, spans, {}, [&](const Coordinate& at, const ExactProduct& exact) {
+    EXPECT_EQ(ElementAt(*desc.outputs[0], (*outputs)[0], at), exact.value);
+  });
+}
+
+TEST_P(MatrixTest, BetaOfZeroIgnoresC) {
+  const OperatorDesc desc =
+      *Validate(GemmDesc{.a = Tensor({2, 3}), .b = Tensor({3, 4}), .c = Tensor({2, 4}), .beta = 0});
+  std::vector<Bytes> inputs = InputsOf(desc, ValuePattern::kNumbers);
+  std::fill(inputs[2].begin(), inputs[2].end(), std::byte{0xFF});  // NaN
+  const auto outputs = RunValidated(device(), desc, inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ(FindProductMistake(desc, inputs, (*outputs)[0], false), "");
+}
+
+TEST_P(MatrixTest, InfinitiesAndNansSpread) {
+  const OperatorDesc desc = *Validate(GemmDesc{.a = Tensor({4, 8}), .b = Tensor({8, 4})});
+  for (const ValuePattern values : {ValuePattern::kRareNans, ValuePattern::kRareInfinities}) {
+    const std::vector<Bytes> inputs = InputsOf(desc, values);
+    const auto outputs = RunValidated(device(), desc, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_EQ(FindProductMistake(desc, inputs, (*outputs)[0], false), "") << ToString(values);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, MatrixTest, ::testing::ValuesIn(TestDevices()));
+
+#ifdef OPMILL_CPU_DEVICE
+TEST(MatrixOnTheProcessor, HasTheSameBitsForEveryNumberOfThreads) {
+  std::vector<OperatorDesc> descs = {
+      GemmDesc{.a = Tensor({150, 900}), .b = Tensor({900, 700}), .c = Tensor({150, 700})},
+      GemmDesc{.a = Tensor({1, 2000}), .b = Tensor({2000, 3000})},
+      GemmDesc{
+          .a = Tensor({1, 2000}), .b = Tensor({900, 2000}), .trans_b = MatrixTransform::kTranspose},
+      GemmDesc{.a = Tensor({12, 128, 32}), .b = Tensor({12, 32, 128})},
+      ConvolutionDesc{.input = Tensor({1, 32, 40, 40}),
+                      .filter = Tensor({48, 32, 3, 3}),
+                      .start_padding = {1, 1},
+                      .end_padding = {1, 1}},
+      ConvolutionDesc{
+          .input = Tensor({1, 64, 40, 40}), .filter = Tensor({64, 1, 3, 3}), .group_count = 64}};
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const uint32_t threads : {1, 2, 4}) devices.push_back(CreateCpuDevice({.threads = threads}));
+  for (OperatorDesc& desc : descs) {
+    desc = *Validate(desc);
+    const std::vector<Bytes> inputs = InputsOf(desc, ValuePattern::kNumbers);
+    const auto expected = RunValidated(*devices[0], desc, inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    EXPECT_EQ(FindProductMistake(desc, inputs, (*expected)[0], /*is_tree=*/true), "")
+        << ToString(desc);
+    for (const auto& device : devices) {
+      const auto outputs = RunValidated(*device, desc, inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_TRUE((*outputs)[0] == (*expected)[0]) << ToString(desc);
+    }
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace opmill

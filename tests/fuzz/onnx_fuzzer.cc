@@ -1,0 +1,120 @@
+// ONNX files: reading them, and all passes up to operators, with small sizes.
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "kernels/onnx/elements.h"
+#include "kernels/onnx/lower_graph.h"
+#include "kernels/onnx/read_model.h"
+#include "kernels/onnx/specialize.h"
+#include "onnx/model.pb.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/proto_mutator.h"
+
+namespace opmill::onnx {
+namespace {
+
+constexpr ReadLimits kReadLimits = {.memory_bytes = 16 << 20, .nodes = 256};
+constexpr BuildLimits kBuildLimits = {
+    .nodes = 2048, .small_bytes = 4 << 10, .folded_bytes = 1 << 20};
+constexpr double kMaxSeconds = 10;  // includes sanitizers, and a busy machine
+
+double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+void CheckRefusal(const absl::Status& refusal) {
+  FUZZ_CHECK(absl::IsInvalidArgument(refusal) || absl::IsUnimplemented(refusal) ||
+                 absl::IsResourceExhausted(refusal),
+             refusal.ToString());
+  FUZZ_CHECK(IsSentence(refusal), refusal.ToString());
+}
+
+// Free dimensions are 2, and values that are needed 1.
+InputBindings Bind(const Graph& graph) {
+  InputBindings bindings;
+  for (const Input& input : graph.inputs) {
+    Sizes& sizes = bindings.sizes[graph.values[input.value].name];
+    if (!input.dimensions.has_value()) continue;
+    for (const Dimension& dimension : *input.dimensions) {
+      sizes.push_back(dimension.size.value_or(2));
+    }
+  }
+  for (const std::string& name : FormInputs(graph)) {
+    for (const Input& input : graph.inputs) {
+      if (graph.values[input.value].name != name || ElementBytes(input.element) == 0) continue;
+      bindings.values[name] = ScalarOf(input.element, 1);
+      if (bindings.sizes[name] == Sizes{1}) bindings.values[name].type.sizes = {1};
+    }
+  }
+  return bindings;
+}
+
+void CheckGraph(const Graph& graph) {
+  std::vector<bool> is_known(graph.values.size(), false);
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    FUZZ_CHECK(ElementCount(value.type.sizes).has_value(), value.name);
+    if (value.constant == nullptr) continue;
+    is_known[i] = true;
+    FUZZ_CHECK(value.constant->size() == PackedBytes(value.type), value.name);
+  }
+  for (const Input& input : graph.inputs) is_known[input.value] = true;
+  for (const Node& node : graph.nodes) {
+    for (const ValueId id : node.inputs) FUZZ_CHECK(id == kNoValue || is_known[id], NameOf(node));
+    for (const ValueId id : node.outputs) {
+      FUZZ_CHECK(id != kNoValue && !is_known[id], NameOf(node));
+      is_known[id] = true;
+    }
+  }
+  for (const Output& output : graph.outputs) FUZZ_CHECK(is_known[output.value], output.name);
+}
+
+void CheckProgram(const ModelProgram& model) {
+  const absl::StatusOr<Program> again = Validate(model.program);
+  FUZZ_CHECK(again.ok() && *again == model.program, again.status().ToString());
+  size_t inputs = 0;
+  size_t outputs = 0;
+  for (const ProgramValue& value : model.program.values) {
+    const bool is_input = value.kind == ValueKind::kInput;
+    if (!is_input && value.kind != ValueKind::kOutput) continue;
+    const ModelTensor& tensor = is_input ? model.inputs[inputs++] : model.outputs[outputs++];
+    FUZZ_CHECK(IsPacked(value.tensor) && SpannedBytes(value.tensor) == PackedBytes(tensor.type),
+               tensor.name);
+  }
+  FUZZ_CHECK(inputs == model.inputs.size() && outputs == model.outputs.size(), inputs);
+}
+
+// A file that is cut off, and one with another byte.
+void ReadDamaged(std::string bytes) {
+  if (bytes.empty()) return;
+  uint32_t hash = 0;
+  for (const char c : bytes) hash = hash * 31 + static_cast<unsigned char>(c);
+  const size_t at = hash % bytes.size();
+  if (const auto cut = ReadModel(bytes.substr(0, at), kReadLimits); !cut.ok()) {
+    CheckRefusal(cut.status());
+  }
+  bytes[at] = static_cast<char>(hash >> 24);
+  if (const auto damaged = ReadModel(bytes, kReadLimits); !damaged.ok()) {
+    CheckRefusal(damaged.status());
+  }
+}
+
+void Run(const file::ModelProto& model) {
+  const double begun = ProcessorSeconds();
+  const std::string bytes = model.SerializePartialAsString();
+  ReadDamaged(bytes);
+  const absl::StatusOr<Graph> graph = ReadModel(bytes, kReadLimits);
+  if (!graph.ok()) return CheckRefusal(graph.status());
+  const absl::StatusOr<Graph> specialized = Specialize(*graph, Bind(*graph), kBuildLimits);
+  FUZZ_CHECK(ProcessorSeconds() - begun < kMaxSeconds, "too long");
+  if (!specialized.ok()) return CheckRefusal(specialized.status());
+  CheckGraph(*specialized);
+  const absl::StatusOr<ModelProgram> lowered = LowerGraph(*specialized);
+  if (!lowered.ok()) return CheckRefusal(lowered.status());
+  CheckProgram(*lowered);
+}
+
+}  // namespace
+}  // namespace opmill::onnx
+
+OPMILL_FUZZ_MESSAGE(opmill::onnx::file::ModelProto, opmill::onnx::Run)

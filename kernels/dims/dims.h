@@ -27,8 +27,10 @@ struct StridedDim {
 template <size_t kTensors>
 using Dims = std::vector<StridedDim<kTensors>>;  // outermost first
 
-template <size_t kTensors>
-uint64_t CountOf(const Dims<kTensors>& dims) {
+// D below is a StridedDim, or a type with more members than `size` and `strides`.
+
+template <typename D>
+uint64_t CountOf(const std::vector<D>& dims) {
   uint64_t count = 1;
   for (const auto& dim : dims) count *= dim.size;
   return count;
@@ -56,42 +58,61 @@ size_t LongestDim(const Dims<kTensors>& dims, size_t tensor) {
 }
 
 // Moves `offsets` by so many steps along the dimension.
-template <size_t kTensors>
-void Advance(Offsets<kTensors>& offsets, const StridedDim<kTensors>& dim, uint64_t steps) {
+template <size_t kTensors, typename D>
+void Advance(Offsets<kTensors>& offsets, const D& dim, uint64_t steps) {
   for (size_t t = 0; t < kTensors; ++t) offsets[t] += steps * dim.strides[t];
 }
 
 // Sets the strides of a tensor, whose dimensions `dims` are.
-template <size_t kTensors>
-void SetStrides(Dims<kTensors>& dims, size_t tensor, const TensorDesc& desc) {
+template <typename D>
+void SetStrides(std::vector<D>& dims, size_t tensor, const TensorDesc& desc) {
   const std::vector<uint32_t> strides = EffectiveStrides(desc);
   for (size_t d = 0; d < dims.size(); ++d) dims[d].strides[tensor] = strides[d];
 }
 
-// Orders dimensions by their strides in a tensor, largest first.
+// The dimensions of a tensor, with its strides as those of number `tensor`.
 template <size_t kTensors>
-void SortByStride(Dims<kTensors>& dims, size_t tensor) {
+Dims<kTensors> DimsOf(const TensorDesc& desc, size_t tensor = 0) {
+  Dims<kTensors> dims(desc.sizes.size());
+  for (size_t d = 0; d < dims.size(); ++d) dims[d].size = desc.sizes[d];
+  SetStrides(dims, tensor, desc);
+  return dims;
+}
+
+// Orders dimensions by their strides in a tensor, largest first.
+template <typename D>
+void SortByStride(std::vector<D>& dims, size_t tensor) {
   std::stable_sort(dims.begin(), dims.end(), [tensor](const auto& a, const auto& b) {
     return a.strides[tensor] > b.strides[tensor];
   });
 }
 
 // Drops dimensions of size 1, and merges neighbors that can be walked as one: in every tensor, one
-// step of the outer dimension is equal to one step past the end of the inner one.
-template <size_t kTensors>
-void MergeDims(Dims<kTensors>& dims) {
-  Dims<kTensors> merged;
-  for (const auto& dim : dims) {
+// step of the outer dimension is equal to one step past the end of the inner one. Those that are
+// not `plain` remain as they are.
+template <typename D, typename IsPlain>
+void MergeDims(std::vector<D>& dims, const IsPlain& plain) {
+  std::vector<D> merged;
+  for (const D& dim : dims) {
+    if (!plain(dim)) {
+      merged.push_back(dim);
+      continue;
+    }
     if (dim.size == 1) continue;
-    Offsets<kTensors> past_end = {};
-    Advance(past_end, dim, dim.size);
-    if (!merged.empty() && merged.back().strides == past_end) {
-      merged.back() = {merged.back().size * dim.size, dim.strides};
+    auto past_end = dim.strides;
+    for (uint64_t& offset : past_end) offset *= dim.size;
+    if (!merged.empty() && plain(merged.back()) && merged.back().strides == past_end) {
+      merged.back().size *= dim.size;
+      merged.back().strides = dim.strides;
     } else {
       merged.push_back(dim);
     }
   }
   dims = std::move(merged);
+}
+template <typename D>
+void MergeDims(std::vector<D>& dims) {
+  MergeDims(dims, [](const D&) { return true; });
 }
 
 // Walks the elements in row-major order, starting at element `position`. `dims` must outlive it.

@@ -31,11 +31,8 @@ void AppendSlices(const ElementwiseSpace& space, const ElementwiseOffsets& limit
 
 ElementwiseSpace MakeElementwiseSpace(absl::Span<const TensorDesc> inputs,
                                       const TensorDesc& output) {
-  ElementwiseSpace space;
-  space.dims.resize(output.sizes.size());
-  for (size_t d = 0; d < space.dims.size(); ++d) space.dims[d].size = output.sizes[d];
+  ElementwiseSpace space = {.dims = DimsOf<kElementwiseTensors>(output, kTensorOutput)};
   for (size_t i = 0; i < inputs.size(); ++i) SetStrides(space.dims, i, inputs[i]);
-  SetStrides(space.dims, kTensorOutput, output);
   SortByStride(space.dims, kTensorOutput);
   MergeDims(space.dims);
   // A space of a single element still has a row.

@@ -22,10 +22,12 @@ inline constexpr size_t kElementwiseTensors = kTensorOutput + 1;
 using ElementwiseOffsets = Offsets<kElementwiseTensors>;
 
 struct ElementwiseSpace {
+  using Dim = StridedDim<kElementwiseTensors>;
+
   Dims<kElementwiseTensors> dims;  // outermost first in the output; never empty
   ElementwiseOffsets bases = {};   // of the first elements
 
-  const auto& row() const { return dims.back(); }
+  const Dim& row() const { return dims.back(); }
 };
 
 ElementwiseSpace MakeElementwiseSpace(absl::Span<const TensorDesc> inputs,

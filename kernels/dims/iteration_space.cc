@@ -83,15 +83,13 @@ IterationSpace SplitDims(const TensorDesc& input, const std::vector<uint32_t>& a
   const auto is_axis = [&](size_t d) {
     return std::find(axes.begin(), axes.end(), d) != axes.end();
   };
-  SpaceDims dims(input.sizes.size());
-  for (size_t d = 0; d < dims.size(); ++d) dims[d].size = input.sizes[d];
+  SpaceDims dims = DimsOf<3>(input, kInputTensor);
   const auto set = [&](size_t tensor, const TensorDesc& desc) {
     SetStrides(dims, tensor, desc);
     for (size_t d = 0; d < dims.size(); ++d) {
       if (is_axis(d) && desc.sizes[d] != input.sizes[d]) dims[d].strides[tensor] = 0;
     }
   };
-  set(kInputTensor, input);
   set(kOutputTensor, output);
   if (indices != nullptr) set(kIndicesTensor, *indices);
   IterationSpace space;

@@ -107,8 +107,7 @@ TEST(ValidateElementWiseAdd, InfersThePackedOutput) {
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(desc->outputs[0], Tensor({2, 3}, DataType::kInt8));
   EXPECT_EQ(ToString(*desc),
-            "element_wise_add(a=INT8[2,3] strides [0,1], "
-            "b=INT8[2,3], output=INT8[2,3])");
+            "element_wise_add(a=INT8[2,3] strides [0,1], b=INT8[2,3], output=INT8[2,3])");
 }
 
 TEST(ValidateElementWiseAdd, RefusesTensorsThatDiffer) {
@@ -137,8 +136,7 @@ TEST(ValidateElementWiseAdd, RefusesTensorsThatDiffer) {
        "output.data_type (FLOAT16) differs from a.data_type (FLOAT32)."},
       {{.a = a, .b = a, .output = Tensor({2, 4}, DataType::kFloat32, {0, 1})},
        "output.strides",
-       "output.strides [0,1] with sizes [2,4] put two elements of an output in "
-       "one place."},
+       "output.strides [0,1] with sizes [2,4] put two elements of an output in one place."},
       {{.a = Tensor({2}, DataType::kFloat64), .b = Tensor({2}, DataType::kFloat64)},
        "a.data_type",
        "a.data_type FLOAT64 is taken by no operator."},
@@ -269,15 +267,14 @@ TEST(ElementwiseSpace, CollapsesDimensionsThatAllTensorsWalkAsOne) {
   const TensorDesc inputs[] = {packed, Tensor({2, 3, 4, 5}, DataType::kFloat32, {0, 0, 5, 1})};
   const ElementwiseSpace space = MakeElementwiseSpace(inputs, packed);
   ASSERT_THAT(space.dims, SizeIs(2));
-  EXPECT_EQ(space.dims[0], (StridedDim<kElementwiseTensors>{6, {20, 0, 0, 0, 0, 0, 0, 0, 20}}));
-  EXPECT_EQ(space.row(), (StridedDim<kElementwiseTensors>{20, {1, 1, 0, 0, 0, 0, 0, 0, 1}}));
+  EXPECT_EQ(space.dims[0], (ElementwiseSpace::Dim{6, {20, 0, 0, 0, 0, 0, 0, 0, 20}}));
+  EXPECT_EQ(space.row(), (ElementwiseSpace::Dim{20, {1, 1, 0, 0, 0, 0, 0, 0, 1}}));
 }
 
 TEST(ElementwiseSpace, HasARowOfASingleElement) {
   const TensorDesc one = Tensor({1, 1}, DataType::kInt8, {7, 9});
   const ElementwiseSpace space = MakeElementwiseSpace({one, one}, one);
-  EXPECT_THAT(space.dims,
-              ElementsAre(StridedDim<kElementwiseTensors>{1, {1, 1, 0, 0, 0, 0, 0, 0, 1}}));
+  EXPECT_THAT(space.dims, ElementsAre(ElementwiseSpace::Dim{1, {1, 1, 0, 0, 0, 0, 0, 0, 1}}));
   EXPECT_TRUE(WalksGroups(space, 4));
 }
 

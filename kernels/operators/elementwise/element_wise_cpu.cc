@@ -240,7 +240,7 @@ class MapProgram : public CpuProgram {
   const std::optional<FusedChain> fused_;
   std::vector<MapKernel> kernels_;  // of the steps
   Dims<kElementwiseTensors> outer_;
-  StridedDim<kElementwiseTensors> row_;
+  ElementwiseSpace::Dim row_;
   uint64_t rows_ = 1;
   uint64_t rows_a_task_ = 1;
   uint64_t parts_ = 1;  // parts per row

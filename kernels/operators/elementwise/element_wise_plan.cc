@@ -48,7 +48,7 @@ ElementwiseOffsets LimitsOf(const Chain& chain, bool in_quads, const PlanOptions
 void SetDims(ElementwiseConstants& constants, const ElementwiseSpace& space, uint64_t row_step) {
   constants.rank = static_cast<uint32_t>(space.dims.size());
   for (size_t d = 0; d < space.dims.size(); ++d) {
-    const auto& dim = space.dims[d];
+    const ElementwiseSpace::Dim& dim = space.dims[d];
     const uint64_t step = d + 1 == space.dims.size() ? row_step : 1;
     const auto stride = [&](size_t tensor) {
       return static_cast<uint32_t>(dim.strides[tensor] * step);

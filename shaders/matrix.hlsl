@@ -2,7 +2,9 @@
 // image.
 //   Multiply  a group computes a tile of the output: 128 x 128 with 256 lanes, or 32 x 32 with 64
 //   SumEach   a lane computes an element of the output
-//   HALVES    2 or 1: a lane has as many times four rows, and columns, of the tile; 0: SumEach
+//   Join      a lane adds the sums of an element's slots of K
+//   RESULT    the type of what is written: FLOAT32 if it is a sum of a slot
+//   HALVES    2 or 1: a lane has as many times four rows, and columns, of the tile; 0: no tile
 //   THREADS   lanes of a group: of a tile 256 or 64
 //   IMAGE     1: B is the patches of an image
 //   SPREAD    1: zeros are between the elements of the image
@@ -18,9 +20,12 @@ RWBuffer<uint> Output : register(u0);
 
 #if DATA_TYPE == TYPE_FLOAT16
 #define Number(bits) FloatOfHalf(bits)
-#define Bits(number) HalfBits(number)
 #else
 #define Number(bits) asfloat(bits)
+#endif
+#if RESULT == TYPE_FLOAT16
+#define Bits(number) HalfBits(number)
+#else
 #define Bits(number) asuint(number)
 #endif
 
@@ -70,42 +75,24 @@ Depth DepthOf(uint k) {
   return at;
 }
 
+// The next row of B that the lane reads. At most one is carried from digit to digit.
+Depth NextDepth(Depth at) {
+  at.k += c.depth_step;
 #if IMAGE
-// Adds numbers below those of the digits: at most one is carried.
-Depth Advanced(Depth at, uint k, uint channels, uint z, uint y, uint x) {
-  at.k += k;
-  at.x += x;
+  at.x += c.axes[2].depth_digit;
   uint carry = at.x >= c.axes[2].taps ? 1u : 0u;
   at.x -= carry * c.axes[2].taps;
-  at.y += y + carry;
+  at.y += c.axes[1].depth_digit + carry;
   carry = at.y >= c.axes[1].taps ? 1u : 0u;
   at.y -= carry * c.axes[1].taps;
-  at.z += z + carry;
+  at.z += c.axes[0].depth_digit + carry;
   carry = at.z >= c.axes[0].taps ? 1u : 0u;
   at.z -= carry * c.axes[0].taps;
-  at.channel += channels + carry;
-  return at;
-}
+  at.channel += c.depth_channels + carry;
 #endif
-
-Depth NextBlock(Depth at) {
-#if IMAGE
-  return Advanced(at, MATRIX_BLOCK_DEPTH, c.block_channels, c.axes[0].block_step,
-                  c.axes[1].block_step, c.axes[2].block_step);
-#else
-  at.k += MATRIX_BLOCK_DEPTH;
   return at;
-#endif
 }
 
-Depth NextRow(Depth at) {
-#if IMAGE
-  return Advanced(at, 1, 0, 0, 0, 1);
-#else
-  ++at.k;
-  return at;
-#endif
-}
 
 uint OffsetInA(Depth at) {
 #if IMAGE
@@ -116,12 +103,24 @@ uint OffsetInA(Depth at) {
 #endif
 }
 
-float ElementOfA(uint start, uint row, Depth at) {
-  float number = 0.0f;
-  if (row < c.rows && at.k < c.depth) {
-    number = Number(A[start + row * c.a_row_stride + OffsetInA(at)]);
-  }
-  return number;
+// Elements outside are zeros. They are loaded too, from the first element: a branch around each load
+// would make a lane wait for one load before the next.
+struct Element {
+  bool is_inside;
+  uint bits;
+};
+
+float NumberOf(Element element) {
+  float number = Number(element.bits);
+  return element.is_inside ? number : 0.0f;
+}
+
+Element ElementOfA(uint start, uint row, Depth at) {
+  Element element;
+  element.is_inside = row < c.rows && at.k < c.depth;
+  uint offset = row * c.a_row_stride + OffsetInA(at);
+  element.bits = A[start + (element.is_inside ? offset : 0u)];
+  return element;
 }
 
 // A column of B: its number, or in a convolution what its output adds to the positions of taps.
@@ -158,23 +157,22 @@ uint PositionOf(MatrixAxis axis, uint start, uint tap) {
 }
 #endif
 
-float ElementOfB(uint start, Column column, Depth at) {
-  float number = 0.0f;
+Element ElementOfB(uint start, Column column, Depth at) {
+  Element element;
+  element.is_inside = column.number < c.columns && at.k < c.depth;
 #if IMAGE
   uint z = PositionOf(c.axes[0], column.z, at.z);
   uint y = PositionOf(c.axes[1], column.y, at.y);
   uint x = PositionOf(c.axes[2], column.x, at.x);
-  if (column.number < c.columns && at.k < c.depth && z < c.axes[0].inputs &&
-      y < c.axes[1].inputs && x < c.axes[2].inputs) {
-    number = Number(B[start + at.channel * c.b_depth_stride + z * c.axes[0].input_stride +
-                      y * c.axes[1].input_stride + x * c.axes[2].input_stride]);
-  }
+  element.is_inside = element.is_inside && z < c.axes[0].inputs && y < c.axes[1].inputs &&
+                      x < c.axes[2].inputs;
+  uint offset = at.channel * c.b_depth_stride + z * c.axes[0].input_stride +
+                y * c.axes[1].input_stride + x * c.axes[2].input_stride;
 #else
-  if (column.number < c.columns && at.k < c.depth) {
-    number = Number(B[start + column.number * c.b_column_stride + at.k * c.b_depth_stride]);
-  }
+  uint offset = column.number * c.b_column_stride + at.k * c.b_depth_stride;
 #endif
-  return number;
+  element.bits = B[start + (element.is_inside ? offset : 0u)];
+  return element;
 }
 
 uint OffsetInOutput(uint column) {
@@ -203,26 +201,56 @@ void Store(Place at, uint row, uint column, float sum) {
 
 #if HALVES == 0
 
+// The two elements of a product, and the depth of the next.
+#define LOAD(i)                                      \
+  Element a##i = ElementOfA(at.a, row, depth);       \
+  Element b##i = ElementOfB(at.b, column, depth);    \
+  depth = NextDepth(depth);
+#define ADD(i) part += NumberOf(a##i) * NumberOf(b##i);
+
 [numthreads(THREADS, 1, 1)]
 void SumEach(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint unit = EnterGroup(group) * THREADS + lane;
   if (unit >= c.groups.unit_count) return;
-  Column column = ColumnOf(unit % c.columns);
-  uint rest = unit / c.columns;
+  uint results = c.groups.unit_count / c.slots;
+  uint slot = c.slots_are_adjacent != 0 ? unit % c.slots : unit / results;
+  uint result = c.slots_are_adjacent != 0 ? unit / c.slots : unit % results;
+  Column column = ColumnOf(result % c.columns);
+  uint rest = result / c.columns;
   uint row = rest % c.rows;
   Place at = PlaceOf(rest / c.rows);
-  Depth depth = DepthOf(0);
+  Depth depth = DepthOf(slot);
   float sum = 0.0f;
   [loop] while (depth.k < c.depth) {
-    uint end = min(depth.k + ROUNDS, c.depth);
     float part = 0.0f;
-    [loop] while (depth.k < end) {
-      part += ElementOfA(at.a, row, depth) * ElementOfB(at.b, column, depth);
-      depth = NextRow(depth);
+    [loop] for (uint round = 0; round < ROUNDS && depth.k < c.depth; ++round) {
+      LOAD(0) LOAD(1) LOAD(2) LOAD(3) LOAD(4) LOAD(5) LOAD(6) LOAD(7)
+      ADD(0) ADD(1) ADD(2) ADD(3) ADD(4) ADD(5) ADD(6) ADD(7)
     }
     sum += part;
   }
+  at.output += slot * c.slot_stride;
   Store(at, row, column.number, sum);
+}
+
+// The sum of a slot; those after the last are zeros.
+float SumOf(uint result, uint slot) {
+  float sum = asfloat(A[instance.read0 + min(slot, c.slots - 1) * c.slot_stride + result]);
+  return slot < c.slots ? sum : 0.0f;
+}
+
+[numthreads(THREADS, 1, 1)]
+void Join(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
+  uint result = EnterGroup(group) * THREADS + lane;
+  if (result >= c.groups.unit_count) return;
+  float sum = 0.0f;
+  [loop] for (uint slot = 0; slot < c.slots; slot += 4) {
+    float4 parts = float4(SumOf(result, slot), SumOf(result, slot + 1), SumOf(result, slot + 2),
+                          SumOf(result, slot + 3));
+    sum += parts.x + parts.y + parts.z + parts.w;
+  }
+  uint rest = result / c.columns;
+  Store(PlaceOf(rest / c.rows), rest % c.rows, result % c.columns, sum);
 }
 
 #else
@@ -291,11 +319,15 @@ void Multiply(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint tile = EnterGroup(group);
   uint first_column = tile % c.column_tiles * TILE;
   uint first_row = tile / c.column_tiles % c.row_tiles * TILE;
-  Place at = PlaceOf(tile / c.column_tiles / c.row_tiles);
+  uint rest = tile / c.column_tiles / c.row_tiles;
+  uint slot = rest % c.slots;
+  uint first_depth = slot * c.slot_depth;
+  Place at = PlaceOf(rest / c.slots);
+  at.output += slot * c.slot_stride;
   Loads a_loads = LoadsOf(lane, c.a_runs_along_rows);
   Loads b_loads = LoadsOf(lane, c.b_runs_along_columns);
-  Depth a_depth = DepthOf(a_loads.k);
-  Depth b_depth = DepthOf(b_loads.k);
+  Depth a_depth = DepthOf(first_depth + a_loads.k);
+  Depth b_depth = DepthOf(first_depth + b_loads.k);
   uint a_row = first_row + a_loads.first;
   Column column0 = ColumnOf(first_column + b_loads.first);
   Column column1 = ColumnOf(first_column + b_loads.first + RUN);
@@ -312,23 +344,24 @@ void Multiply(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint lane_column = lane % SIDE * 4;
   uint a_to = a_loads.k * TILE + a_loads.first;
   uint b_to = b_loads.k * TILE + b_loads.first;
-  uint blocks = (c.depth + MATRIX_BLOCK_DEPTH - 1) / MATRIX_BLOCK_DEPTH;
-  float4 a = zero;
-  float4 b = zero;
-  // Round `block` loads that block, stores it, and multiplies the one before.
+  uint depth = min(c.slot_depth, c.depth - first_depth);
+  uint blocks = (depth + MATRIX_BLOCK_DEPTH - 1) / MATRIX_BLOCK_DEPTH;
+  // Round `block` loads that block, multiplies the one before, and stores it. What the last round
+  // loads is not used.
   [loop] for (uint first = 0; first <= blocks; first += ROUNDS) {
     uint end = min(first + ROUNDS, blocks + 1);
     [loop] for (uint block = first; block < end; ++block) {
       uint loaded = block % 2;
-      if (block < blocks) {
-        a = float4(ElementOfA(at.a, a_row, a_depth), ElementOfA(at.a, a_row + RUN, a_depth),
-                   ElementOfA(at.a, a_row + 2 * RUN, a_depth),
-                   ElementOfA(at.a, a_row + 3 * RUN, a_depth));
-        b = float4(ElementOfB(at.b, column0, b_depth), ElementOfB(at.b, column1, b_depth),
-                   ElementOfB(at.b, column2, b_depth), ElementOfB(at.b, column3, b_depth));
-        a_depth = NextBlock(a_depth);
-        b_depth = NextBlock(b_depth);
-      }
+      Element a0 = ElementOfA(at.a, a_row, a_depth);
+      Element a1 = ElementOfA(at.a, a_row + RUN, a_depth);
+      Element a2 = ElementOfA(at.a, a_row + 2 * RUN, a_depth);
+      Element a3 = ElementOfA(at.a, a_row + 3 * RUN, a_depth);
+      Element b0 = ElementOfB(at.b, column0, b_depth);
+      Element b1 = ElementOfB(at.b, column1, b_depth);
+      Element b2 = ElementOfB(at.b, column2, b_depth);
+      Element b3 = ElementOfB(at.b, column3, b_depth);
+      a_depth = NextDepth(a_depth);
+      b_depth = NextDepth(b_depth);
       if (block > 0) {
         [unroll] for (uint k = 0; k < MATRIX_BLOCK_DEPTH; ++k) {
           float4 upper = FourOf(1 - loaded, k, lane_row);
@@ -345,14 +378,14 @@ void Multiply(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       }
       uint a_at = loaded * MATRIX_BLOCK_DEPTH * TILE + a_to;
       uint b_at = loaded * MATRIX_BLOCK_DEPTH * TILE + b_to;
-      a_blocks[a_at] = a.x;
-      a_blocks[a_at + RUN] = a.y;
-      a_blocks[a_at + 2 * RUN] = a.z;
-      a_blocks[a_at + 3 * RUN] = a.w;
-      b_blocks[b_at] = b.x;
-      b_blocks[b_at + RUN] = b.y;
-      b_blocks[b_at + 2 * RUN] = b.z;
-      b_blocks[b_at + 3 * RUN] = b.w;
+      a_blocks[a_at] = NumberOf(a0);
+      a_blocks[a_at + RUN] = NumberOf(a1);
+      a_blocks[a_at + 2 * RUN] = NumberOf(a2);
+      a_blocks[a_at + 3 * RUN] = NumberOf(a3);
+      b_blocks[b_at] = NumberOf(b0);
+      b_blocks[b_at + RUN] = NumberOf(b1);
+      b_blocks[b_at + 2 * RUN] = NumberOf(b2);
+      b_blocks[b_at + 3 * RUN] = NumberOf(b3);
       GroupMemoryBarrierWithGroupSync();
     }
   }

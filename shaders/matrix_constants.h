@@ -6,8 +6,6 @@
 
 // The sums of a block of K that a group loads at once.
 #define MATRIX_BLOCK_DEPTH 8
-// Elements that a lane loads of a block of each operand.
-#define MATRIX_LANE_LOADS 4
 
 OPMILL_SHARED_BEGIN
 
@@ -36,12 +34,13 @@ struct MatrixAxis {
   uint input_stride;   // in elements
   uint filter_stride;  // may be negative, and wraps
   uint output_stride;
-  uint block_step;  // MATRIX_BLOCK_DEPTH as digits of a row of B: of this dimension
+  uint depth_digit;  // depth_step as digits of a row of B: of this dimension
   uint unused0;
 };
 
 // output[m, n] = alpha * sum of A[m, k] * B[k, n] + beta * addend[m, n]. Strides and bases are in
-// elements.
+// elements. If K is divided into slots, the first dispatch writes a sum for each slot, and Join adds
+// these.
 struct MatrixConstants {
   struct GroupConstants groups;
   struct MatrixBatch batches[2];  // the outer one first
@@ -64,11 +63,16 @@ struct MatrixConstants {
   uint output_base;
   uint output_row_stride;
   uint output_column_stride;  // not of a convolution
-  uint block_channels;        // MATRIX_BLOCK_DEPTH as digits of a row of B: of channels
+  uint depth_step;            // from a row of B that a lane reads to the next
+  uint depth_channels;        // depth_step as digits of a row of B: of channels
   uint a_runs_along_rows;     // adjacent lanes load adjacent rows, not adjacent columns
   uint b_runs_along_columns;
   uint alpha;  // the bits of FLOAT32
   uint beta;
+  uint slots;
+  uint slot_depth;          // of a slot of Multiply; SumEach sees to every slots-th row of B
+  uint slot_stride;         // from the sums of a slot to those of the next
+  uint slots_are_adjacent;  // adjacent lanes of SumEach have adjacent slots, not adjacent results
 };
 
 OPMILL_SHARED_END

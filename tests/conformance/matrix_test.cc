@@ -10,11 +10,14 @@
 #include "gtest/gtest.h"
 #include "kernels/base/half.h"
 #include "kernels/cpu/device/cpu_device.h"
+#include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/matrix/matrix_reference.h"
+#include "kernels/operators/operator_plan.h"
 #include "tests/conformance/values.h"
+#include "tests/plan_bounds/plan_bounds.h"
 #include "tests/support/programs.h"
 #include "tests/support/test_devices.h"
 
@@ -85,13 +88,21 @@ std::vector<Bytes> InputsOf(const OperatorDesc& desc, ValuePattern values) {
 
 class MatrixTest : public DeviceTest {
  protected:
-  void Expect(const OperatorDesc& desc) {
+  void Expect(const OperatorDesc& desc) { Expect(desc, PlanOptionsForTest(device())); }
+
+  // Devices without plans ignore the options.
+  void Expect(const OperatorDesc& desc, const PlanOptions& options) {
     const absl::StatusOr<OperatorDesc> validated = Validate(desc);
     ASSERT_TRUE(validated.ok()) << validated.status() << " " << ToString(desc);
+    const absl::StatusOr<OperatorPlan> plan = MakePlan(*validated, options);
+    ASSERT_TRUE(plan.ok()) << plan.status() << " " << ToString(*validated);
+    EXPECT_EQ(FindPlanMistake(*validated, options, *plan), "") << ToString(*validated);
+    const auto compiled = CompilePlanForTest(device(), *validated, *plan);
+    ASSERT_TRUE(compiled.ok()) << compiled.status() << " " << ToString(*validated);
     const bool is_cpu = device().info().kind == DeviceKind::kCpu;
     for (const ValuePattern values : {ValuePattern::kNumbers, ValuePattern::kTies}) {
       const std::vector<Bytes> inputs = InputsOf(*validated, values);
-      const auto outputs = RunValidated(device(), *validated, inputs);
+      const auto outputs = RunCompiled(device(), *compiled, *validated, inputs);
       ASSERT_TRUE(outputs.ok()) << outputs.status() << " " << ToString(*validated);
       EXPECT_EQ(FindProductMistake(*validated, inputs, (*outputs)[0], is_cpu), "")
           << ToString(*validated) << " with values " << ToString(values);
@@ -273,6 +284,90 @@ TEST_P(MatrixTest, ConvolvesHalvesAndStridedTensors) {
     }
     ++i;
     Expect(desc);
+  }
+}
+
+// Results so few that plans divide K, and add the sums of its slots.
+std::vector<OperatorDesc> FewLongSums(DataType type) {
+  using enum ConvolutionDirection;
+  const auto tensor = [type](std::vector<uint32_t> sizes) {
+    return Tensor(std::move(sizes), type);
+  };
+  constexpr auto kTransposed = MatrixTransform::kTranspose;
+  std::vector<OperatorDesc> descs = {
+      // A lane for each result, with every order of adjacent numbers.
+      GemmDesc{.a = tensor({1, 1000}),
+               .b = tensor({1000, 40}),
+               .c = tensor({1, 40}),
+               .alpha = -0.5f,
+               .beta = 2.5f},
+      GemmDesc{.a = tensor({2, 3, 500}), .b = tensor({2, 20, 500}), .trans_b = kTransposed},
+      GemmDesc{.a = tensor({200, 701}), .b = tensor({701, 2})},
+      GemmDesc{.a = tensor({701, 200}), .b = tensor({701, 2}), .trans_a = kTransposed},
+      GemmDesc{.a = tensor({1, 5000}), .b = tensor({5000, 1})},
+      ConvolutionDesc{.input = tensor({2, 300, 3, 3}),
+                      .filter = tensor({40, 300, 3, 3}),
+                      .bias = tensor({1, 40, 1, 1})},
+      ConvolutionDesc{.input = tensor({1, 120, 2, 2}),
+                      .filter = tensor({120, 2, 2, 2}),
+                      .direction = kBackward},
+      // Tiles.
+      GemmDesc{.a = tensor({40, 521}), .b = tensor({521, 48}), .c = tensor({40, 48})},
+      GemmDesc{.a = tensor({2, 3, 260, 33}),
+               .b = tensor({2, 3, 260, 35}),
+               .trans_a = kTransposed,
+               .alpha = 3},
+      ConvolutionDesc{.input = tensor({1, 64, 8, 8}),
+                      .filter = tensor({24, 64, 3, 3}),
+                      .bias = tensor({1, 24, 1, 1}),
+                      .start_padding = {1, 1},
+                      .end_padding = {1, 1}},
+      ConvolutionDesc{.input = tensor({2, 60, 6, 6}),
+                      .filter = tensor({16, 30, 3, 3}),
+                      .mode = ConvolutionMode::kConvolution,
+                      .group_count = 2},
+      ConvolutionDesc{.input = tensor({1, 100, 5, 5}),
+                      .filter = tensor({100, 8, 3, 3}),
+                      .bias = tensor({1, 8, 1, 1}),
+                      .direction = kBackward,
+                      .strides = {2, 2}}};
+  for (OperatorDesc& desc : descs) desc = Validate(desc).value();
+  return descs;
+}
+
+TEST_P(MatrixTest, DividesLongSumsOfFewResults) {
+  const PlanOptions options = PlanOptionsFor(SizeOf(DeviceKind::kSoftware, 0, 0));
+  for (const DataType type : {kFloat32, kFloat16}) {
+    for (OperatorDesc desc : FewLongSums(type)) {
+      for (const bool is_spread : {false, true}) {
+        if (is_spread) Spread(*desc.outputs[0]);
+        const OperatorPlan plan = MakePlan(desc, options).value();
+        ASSERT_EQ(plan.passes.size(), 2u) << ToString(desc);
+        EXPECT_EQ(plan.kernels[plan.passes[1].dispatches[0].kernel].entry, "Join");
+        Expect(desc, options);
+      }
+    }
+  }
+}
+
+TEST_P(MatrixTest, DividesTheSumsOfEachView) {
+  PlanOptions options = PlanOptionsFor(SizeOf(DeviceKind::kSoftware, 0, 0));
+  options.max_view_elements = 16384;
+  const OperatorDesc desc = *Validate(
+      GemmDesc{.a = Tensor({3, 30, 260}), .b = Tensor({3, 260, 50}), .c = Tensor({3, 30, 50})});
+  const OperatorPlan plan = MakePlan(desc, options).value();
+  ASSERT_EQ(plan.passes.size(), 2u);
+  EXPECT_GT(plan.passes[1].dispatches.size(), 2u);
+  Expect(desc, options);
+}
+
+TEST_P(MatrixTest, DividedSumsHaveTheSameBitsEachTime) {
+  for (const OperatorDesc& desc : FewLongSums(kFloat32)) {
+    const std::vector<Bytes> inputs = InputsOf(desc, ValuePattern::kNumbers);
+    const auto once = RunValidated(device(), desc, inputs);
+    const auto again = RunValidated(device(), desc, inputs);
+    ASSERT_TRUE(once.ok() && again.ok()) << once.status() << again.status();
+    EXPECT_TRUE(*once == *again) << ToString(desc);
   }
 }
 

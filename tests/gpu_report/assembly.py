@@ -6,6 +6,7 @@ import re
 _AMD_BYTES = {"x": 4, "xy": 8, "xyz": 12, "xyzw": 16, "b32": 4, "b64": 8, "b96": 12, "b128": 16,
               "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
 _AMD_LOAD = re.compile(r"(?:buffer|global)_load_(?:format_)?(?:d16_)?(\w+)")
+_NVIDIA_TYPED = re.compile(r"(?:tld|suld)[\w.]*?\.([rgba]+)\b")
 _WAIT = re.compile(r"s_waitcnt.*vmcnt\((\d+)\)")
 _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
 
@@ -97,8 +98,8 @@ def _loaded(line):
     """The bytes that one lane loads from memory with this instruction."""
     if match := _AMD_LOAD.match(line):
         return _AMD_BYTES.get(match[1], 4)
-    if line.startswith(("tld", "suld")):  # typed loads
-        return 16
+    if match := _NVIDIA_TYPED.match(line):
+        return 4 * len(match[1])
     if line.startswith("ld.global"):
         return _AMD_BYTES.get(line.split(" ")[0].split(".")[-1], 4)
     return 0

@@ -19,6 +19,12 @@ absl::StatusOr<std::vector<TensorBytes>> RunValidated(Device& device, const Oper
                                                       const std::vector<TensorBytes>& inputs,
                                                       absl::Duration* executed) {
   ASSIGN_OR_RETURN(auto compiled, device.Compile(validated));
+  return RunCompiled(device, std::move(compiled), validated, inputs, executed);
+}
+
+absl::StatusOr<std::vector<TensorBytes>> RunCompiled(
+    Device& device, std::shared_ptr<const CompiledProgram> compiled, const OperatorDesc& validated,
+    const std::vector<TensorBytes>& inputs, absl::Duration* executed) {
   Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     ASSIGN_OR_RETURN(bindings.inputs.emplace_back(),

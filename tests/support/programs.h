@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,10 @@ absl::StatusOr<std::vector<TensorBytes>> RunOperator(Device& device, const Opera
 absl::StatusOr<std::vector<TensorBytes>> RunValidated(Device& device, const OperatorDesc& validated,
                                                       const std::vector<TensorBytes>& inputs,
                                                       absl::Duration* executed = nullptr);
+// The same for a descriptor that `device` has compiled.
+absl::StatusOr<std::vector<TensorBytes>> RunCompiled(
+    Device& device, std::shared_ptr<const CompiledProgram> compiled, const OperatorDesc& validated,
+    const std::vector<TensorBytes>& inputs, absl::Duration* executed = nullptr);
 
 class ProgramBuilder {
  public:

@@ -6,15 +6,6 @@
 namespace opmill {
 namespace {
 
-// MATRIX_BLOCK_DEPTH in the digits of a row of B: its channel and its tap in each dimension.
-void SetBlockStep(MatrixConstants& constants) {
-  uint32_t rest = MATRIX_BLOCK_DEPTH;
-  for (size_t i = 3; i-- > 0; rest /= constants.axes[i].taps) {
-    constants.axes[i].block_step = rest % constants.axes[i].taps;
-  }
-  constants.block_channels = rest;
-}
-
 // Backward, output o meets input (o + padding - t * dilation) / stride.
 MatrixAxis AxisOf(const ConvolutionAxis& axis, bool is_backward, bool reverses_filter) {
   MatrixAxis to = {.outputs = axis.output,
@@ -72,7 +63,6 @@ absl::Status PlanConvolution(PlanBuilder& builder, const OperatorDesc& operator_
     product.output.span += uint64_t{axis.output - 1} * axis.output_stride;
     reversed += shape.FilterOffset(i, 0);
   }
-  SetBlockStep(constants);
   product.a.first = reversed;
   constants.depth = static_cast<uint32_t>(shape.taps() * shape.input_channels);
   constants.a_row_stride = shape.filter_output_stride;

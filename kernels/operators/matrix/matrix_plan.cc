@@ -1,7 +1,9 @@
 #include "kernels/operators/matrix/matrix_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -31,10 +33,51 @@ uint64_t SpanOf(const MatrixTensor& tensor, const Part& part) {
   return span;
 }
 
+// `step` in the digits of a row of B: of a convolution its channel and its tap in each dimension.
+void SetDepthStep(MatrixConstants& constants, bool is_image, uint32_t step) {
+  constants.depth_step = step;
+  if (!is_image) return;
+  uint32_t rest = step;
+  for (size_t i = 3; i-- > 0; rest /= constants.axes[i].taps) {
+    constants.axes[i].depth_digit = rest % constants.axes[i].taps;
+  }
+  constants.depth_channels = rest;
+}
+
+// The same product, whose plain sums are written one after the other.
+MatrixConstants WithPackedSums(MatrixConstants constants) {
+  constants.has_addend = 0;
+  constants.alpha = std::bit_cast<uint32_t>(1.0f);
+  constants.output_base = 0;
+  constants.output_column_stride = 1;
+  uint32_t stride = 1;
+  for (size_t i = 3; i-- > 0; stride *= constants.axes[i].outputs) {
+    constants.axes[i].output_stride = stride;
+  }
+  constants.output_row_stride = constants.columns;
+  constants.batches[1].output_stride = constants.columns * constants.rows;
+  constants.batches[0].output_stride =
+      constants.batches[1].output_stride * constants.batches[1].size;
+  return constants;
+}
+
+// How a part is computed: with tiles of `side` x `side` results, or if it is 0 with a lane for
+// each.
+struct Tiling {
+  uint64_t side = 0;
+  uint64_t units = 1;  // tiles or results
+};
+
 class Planner {
  public:
   Planner(PlanBuilder& builder, const MatrixProduct& product)
       : builder_(builder), product_(product) {}
+
+  // Adds what follows the dispatches of all parts.
+  void Finish() {
+    builder_.NextPass();
+    for (Dispatch& join : joins_) builder_.Add(std::move(join));
+  }
 
   absl::Status Add(const Part& part) {
     if (builder_.full()) return absl::OkStatus();
@@ -85,37 +128,43 @@ class Planner {
     return part.count[dim] > 1 && (dim != 3 || product_.divides_columns);
   }
 
-  void AddDispatch(const Part& part) {
+  Tiling TilingOf(const Part& part) const {
     constexpr uint64_t kFewRows = 4;
-    constexpr uint64_t kLargeTile = 128;
-    constexpr uint64_t kSmallTile = 32;
-    constexpr uint32_t kLargeThreads = 256;
-    constexpr uint32_t kSmallThreads = 64;
-    const uint64_t batches = part.count[0] * part.count[1];
-    const uint64_t rows = part.count[2];
-    const uint64_t columns = part.count[3];
-    const uint64_t large_tiles = batches * CeilDiv(rows, kLargeTile) * CeilDiv(columns, kLargeTile);
-    const bool each = rows <= kFewRows || columns <= kFewRows;
-    const bool is_large = rows > kLargeTile / 2 && columns > kLargeTile / 2 &&
-                          large_tiles >= builder_.options().parallel_groups;
-    const uint64_t tile = is_large ? kLargeTile : kSmallTile;
+    constexpr uint64_t kLargeSide = 128;
+    constexpr uint64_t kSmallSide = 32;
+    const auto [outer, inner, rows, columns] = part.count;
+    const auto tiles = [&](uint64_t side) {
+      return outer * inner * CeilDiv(rows, side) * CeilDiv(columns, side);
+    };
+    if (rows <= kFewRows || columns <= kFewRows) return {0, outer * inner * rows * columns};
+    const bool is_large = rows > kLargeSide / 2 && columns > kLargeSide / 2 &&
+                          tiles(kLargeSide) >= builder_.options().parallel_groups;
+    const uint64_t side = is_large ? kLargeSide : kSmallSide;
+    return {side, tiles(side)};
+  }
 
-    KernelPermutation kernel = {.shader = "matrix",
-                                .entry = each ? "SumEach" : "Multiply",
-                                .macros = {{"DATA_TYPE", static_cast<uint32_t>(product_.type)},
-                                           {"HALVES", each       ? 0u
-                                                      : is_large ? 2u
-                                                                 : 1u},
-                                           {"IMAGE", product_.is_image ? 1u : 0u},
-                                           {"SPREAD", product_.is_spread ? 1u : 0u},
-                                           {"THREADS", each       ? builder_.options().threads
-                                                       : is_large ? kLargeThreads
-                                                                  : kSmallThreads}}};
-    Dispatch dispatch;
-    dispatch.kernel = builder_.Kernel(std::move(kernel));
+  // As many as fill the device, unless they are so few or so short that they do not pay for the
+  // pass that joins them.
+  uint64_t SlotsOf(const Tiling& tiling, uint64_t results) const {
+    constexpr uint64_t kLeastOfLane = 32;  // rows of B in a slot
+    constexpr uint64_t kLeastOfTile = 64;
+    constexpr uint64_t kFewest = 4;
+    constexpr uint64_t kMost = 128;  // which one lane of Join adds
+    const PlanOptions& options = builder_.options();
+    const bool each = tiling.side == 0;
+    const uint64_t room = each ? options.parallel_lanes() : 2 * options.parallel_groups;
+    const uint64_t slots = std::min(
+        {room / tiling.units, product_.constants.depth / (each ? kLeastOfLane : kLeastOfTile),
+         options.max_view_elements / results, kMost});
+    return slots < kFewest ? 1 : slots;
+  }
 
+  // All but bases.
+  MatrixConstants ConstantsOf(const Part& part, const Tiling& tiling) const {
     MatrixConstants constants = product_.constants;
+    uint64_t results = part.count[2] * part.count[3];
     for (size_t d = 0; d < 2; ++d) {
+      results *= part.count[d];
       constants.batches[d] = {
           .size = static_cast<uint32_t>(part.count[d]),
           .a_stride = static_cast<uint32_t>(product_.a.batch_strides[d]),
@@ -123,25 +172,80 @@ class Planner {
           .addend_stride = static_cast<uint32_t>(product_.addend.batch_strides[d]),
           .output_stride = static_cast<uint32_t>(product_.output.batch_strides[d])};
     }
-    constants.rows = static_cast<uint32_t>(rows);
-    constants.columns = static_cast<uint32_t>(columns);
-    constants.row_tiles = static_cast<uint32_t>(CeilDiv(rows, tile));
-    constants.column_tiles = static_cast<uint32_t>(CeilDiv(columns, tile));
-    dispatch.reads[0] = ViewOf(product_.a, part, constants.a_base);
-    dispatch.reads[1] = ViewOf(product_.b, part, constants.b_base);
-    dispatch.reads[2] = ViewOf(product_.addend, part, constants.addend_base);
+    constants.rows = static_cast<uint32_t>(part.count[2]);
+    constants.columns = static_cast<uint32_t>(part.count[3]);
+    constants.slots = static_cast<uint32_t>(SlotsOf(tiling, results));
+    constants.slot_stride = static_cast<uint32_t>(results);
+    if (tiling.side == 0) {
+      const uint32_t larger_runs_across = constants.rows > constants.columns
+                                              ? constants.a_runs_along_rows
+                                              : constants.b_runs_along_columns;
+      constants.slots_are_adjacent = 1 - larger_runs_across;
+      SetDepthStep(constants, product_.is_image, constants.slots);
+    } else {
+      constants.row_tiles = static_cast<uint32_t>(CeilDiv(constants.rows, tiling.side));
+      constants.column_tiles = static_cast<uint32_t>(CeilDiv(constants.columns, tiling.side));
+      constants.slot_depth = RoundUp(CeilDiv(constants.depth, constants.slots), MATRIX_BLOCK_DEPTH);
+      constants.slots = CeilDiv(constants.depth, constants.slot_depth);
+      SetDepthStep(constants, product_.is_image, MATRIX_BLOCK_DEPTH);
+    }
+    return constants;
+  }
+
+  uint32_t Kernel(const char* entry, DataType result, const Tiling& tiling, uint32_t threads) {
+    return builder_.Kernel({.shader = "matrix",
+                            .entry = entry,
+                            .macros = {{"DATA_TYPE", static_cast<uint32_t>(product_.type)},
+                                       {"RESULT", static_cast<uint32_t>(result)},
+                                       {"HALVES", static_cast<uint32_t>(CeilDiv(tiling.side, 64))},
+                                       {"IMAGE", product_.is_image ? 1u : 0u},
+                                       {"SPREAD", product_.is_spread ? 1u : 0u},
+                                       {"THREADS", threads}}});
+  }
+
+  void AddDispatch(const Part& part) {
+    const uint32_t threads = builder_.options().threads;
+    const Tiling tiling = TilingOf(part);
+    MatrixConstants constants = ConstantsOf(part, tiling);
+    const uint64_t results = constants.slot_stride;
+    const uint64_t slots = constants.slots;
+    Dispatch sums;
+    sums.reads[0] = ViewOf(product_.a, part, constants.a_base);
+    sums.reads[1] = ViewOf(product_.b, part, constants.b_base);
+    const BufferView addend = ViewOf(product_.addend, part, constants.addend_base);
     const PlacedView output =
         WriteElements(BufferRole::Output(), product_.type, BaseOf(product_.output, part),
                       SpanOf(product_.output, part));
-    dispatch.writes[0] = output.view;
     constants.output_base = output.base;
-    dispatch.constants = constants;
-    if (each) {
-      DealUnits(dispatch, batches * rows * columns, builder_.options().threads);
+    DataType result = product_.type;
+    if (slots == 1) {
+      sums.reads[2] = addend;
+      sums.writes[0] = output.view;
+      sums.constants = constants;
     } else {
-      SetGroups(dispatch, batches * constants.row_tiles * constants.column_tiles);
+      result = DataType::kFloat32;
+      const uint64_t offset =
+          builder_.ReserveRecords(CeilDiv(slots * results * sizeof(float), kVectorBytes));
+      sums.writes[0] = {BufferRole::Scratch(), ViewFormat::kUint32, offset, slots * results};
+      sums.constants = WithPackedSums(constants);
+      Dispatch join;
+      join.kernel = Kernel("Join", product_.type, Tiling(), threads);
+      join.reads[0] = sums.writes[0];
+      join.reads[2] = addend;
+      join.writes[0] = output.view;
+      join.constants = constants;
+      DealUnits(join, results, threads);
+      joins_.push_back(std::move(join));
     }
-    builder_.Add(std::move(dispatch));
+    if (tiling.side == 0) {
+      sums.kernel = Kernel("SumEach", result, tiling, threads);
+      DealUnits(sums, tiling.units * slots, threads);
+    } else {
+      // A lane has a square of 4 or 8 results a side.
+      sums.kernel = Kernel("Multiply", result, tiling, tiling.side == 32 ? 64 : 256);
+      SetGroups(sums, tiling.units * slots);
+    }
+    builder_.Add(std::move(sums));
   }
 
   BufferView ViewOf(const MatrixTensor& tensor, const Part& part, uint32_t& base) const {
@@ -153,6 +257,7 @@ class Planner {
 
   PlanBuilder& builder_;
   const MatrixProduct& product_;
+  std::vector<Dispatch> joins_;
 };
 
 }  // namespace
@@ -160,7 +265,10 @@ class Planner {
 absl::Status PlanProduct(PlanBuilder& builder, const MatrixProduct& product) {
   Part part;
   part.count = {product.batches[0], product.batches[1], product.rows, product.columns};
-  return Planner(builder, product).Add(part);
+  Planner planner(builder, product);
+  if (absl::Status status = planner.Add(part); !status.ok()) return status;
+  planner.Finish();
+  return absl::OkStatus();
 }
 
 }  // namespace opmill

@@ -21,7 +21,7 @@ struct MatrixTensor {
   uint64_t first = 0;  // of the elements that the others reach: where they start
 };
 
-// A product whose constants have everything but bases, counts and tiles.
+// A product whose constants have everything but bases, counts, tiles and slots.
 struct MatrixProduct {
   DataType type = DataType::kFloat32;
   bool is_image = false;
@@ -37,8 +37,9 @@ struct MatrixProduct {
   MatrixConstants constants = {};
 };
 
-// Divides the product until each part fits into views. Returns ResourceExhausted if one element of
-// the output needs more.
+// Divides the product until each part fits into views. Divides K of a part into slots if its results
+// are too few for the device; a further pass adds the sums of the slots. Returns ResourceExhausted
+// if one element of the output needs more than a view.
 absl::Status PlanProduct(PlanBuilder& builder, const MatrixProduct& product);
 
 }  // namespace opmill

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "shaders/matrix_constants.h"
-#include "tests/fuzz/dispatch_checker.h"
+#include "tests/plan_bounds/dispatch_checker.h"
 
 namespace opmill {
 namespace {
@@ -26,6 +26,12 @@ class MatrixChecker final : public DispatchChecker {
   void Need(uint32_t base, const Reach& reach, const BufferView& view, absl::string_view what) {
     Demand(int64_t{base} + reach.low >= 0, "begins before a view");
     Within(static_cast<uint64_t>(int64_t{base} + reach.high), view, what);
+  }
+
+  // Where Join reads the sums of slots, and others write them.
+  void CheckSums(uint64_t results, const BufferView& sums) {
+    Demand(c_.slot_stride == results, "has slots of other sums than results");
+    Within(c_.slots * results - 1, sums, "the sums of slots");
   }
 
   void CheckKernel() override {
@@ -55,14 +61,31 @@ class MatrixChecker final : public DispatchChecker {
       b.Add(c_.columns, c_.b_column_stride);
       output.Add(c_.columns, c_.output_column_stride);
     }
+    Demand(c_.slots >= 1, "has no slot");
+    if (c_.has_addend != 0) Need(c_.addend_base, addend, read(2), "the addend");
+    const uint64_t results = batches * c_.rows * c_.columns;
+    if (kernel_.entry == "Join") {
+      Need(c_.output_base, output, write(0), "the output");
+      CheckSums(results, read(0));
+      Demand(groups_.unit_count == results, "counts other units than results");
+      NeedGroups(CeilDiv(results, threads_));
+      written_ = results;
+      return;
+    }
     Need(c_.a_base, a, read(0), "A");
     Need(c_.b_base, b, read(1), "B");
-    if (c_.has_addend != 0) Need(c_.addend_base, addend, read(2), "the addend");
-    Need(c_.output_base, output, write(0), "the output");
-    written_ = batches * c_.rows * c_.columns;
+    if (c_.slots == 1) {
+      Need(c_.output_base, output, write(0), "the output");
+      written_ = results;
+    } else {
+      Demand(c_.has_addend == 0 && c_.output_base == 0 && output.high + 1 == int64_t(results),
+             "writes other sums than one after the other");
+      CheckSums(results, write(0));
+    }
     if (kernel_.entry == "SumEach") {
-      Demand(groups_.unit_count == written_, "counts other units than results");
-      NeedGroups(CeilDiv(written_, threads_));
+      Demand(c_.depth_step == c_.slots, "steps over rows of B");
+      Demand(groups_.unit_count == results * c_.slots, "counts other units than sums");
+      NeedGroups(CeilDiv(results * c_.slots, threads_));
       return;
     }
     Demand(kernel_.entry == "Multiply", "is of no known kernel");
@@ -71,27 +94,31 @@ class MatrixChecker final : public DispatchChecker {
     Demand(threads_ == side * side, "has other lanes than its tile");
     Demand(c_.row_tiles == CeilDiv(c_.rows, tile) && c_.column_tiles == CeilDiv(c_.columns, tile),
            "has tiles that do not cover the output");
-    NeedGroups(batches * c_.row_tiles * c_.column_tiles);
+    Demand(c_.depth_step == MATRIX_BLOCK_DEPTH, "has a step that is no block");
+    Demand(c_.slot_depth % MATRIX_BLOCK_DEPTH == 0 && c_.slot_depth >= 1 &&
+               c_.slots == CeilDiv(c_.depth, c_.slot_depth),
+           "has slots that do not cover K");
+    NeedGroups(batches * c_.row_tiles * c_.column_tiles * c_.slots);
   }
 
   void CheckImage(Reach& a, Reach& b, Reach& output) {
     uint64_t taps = 1;
     uint64_t columns = 1;
-    uint64_t step = c_.block_channels;
+    uint64_t step = c_.depth_channels;
     for (const MatrixAxis& axis : c_.axes) {
       Demand(axis.taps >= 1 && axis.outputs >= 1 && axis.inputs >= 1 && axis.spread >= 1,
              "has an empty dimension");
-      Demand(axis.block_step < axis.taps, "steps over more than a dimension");
+      Demand(axis.depth_digit < axis.taps, "steps over more than a dimension");
       Demand(axis.spread == 1 || Macro("SPREAD") == 1, "spreads without the code for it");
       if (!mistake_.empty()) return;
       taps *= axis.taps;
       columns *= axis.outputs;
-      step = step * axis.taps + axis.block_step;
+      step = step * axis.taps + axis.depth_digit;
       a.Add(axis.taps, axis.filter_stride, /*may_be_negative=*/true);
       b.Add(axis.inputs, axis.input_stride);
       output.Add(axis.outputs, axis.output_stride);
     }
-    Demand(step == MATRIX_BLOCK_DEPTH, "has a step that is no block");
+    Demand(step == c_.depth_step, "has digits of another step");
     Demand(columns == c_.columns, "counts other columns than outputs");
     Demand(c_.depth % taps == 0, "ends inside of a channel");
     a.Add(c_.depth / taps, c_.a_depth_stride);

@@ -23,6 +23,7 @@
 #include "kernels/engine/paired_device.h"
 #include "kernels/reference/device/reference_device.h"
 #include "server/config/connection_plan.h"
+#include "server/execution/execution_queues.h"
 #include "server/host/host_memory.h"
 #include "server/host/open_files.h"
 #include "server/network/call_budget.h"
@@ -54,7 +55,6 @@ constexpr absl::Duration kPreload = absl::Milliseconds(500);
 // 204 us on an H100, which copies it and wakes two threads; with 4 MiB they are equal:
 // docs/notes/cpu-device.md.
 constexpr uint64_t kSmallBytes = uint64_t{1} << 20;
-constexpr uint64_t kLargeBytes = uint64_t{4} << 20;  // as the executor's queues have it
 // The time for the last bytes of calls that have ended, and for health watchers, which never end by
 // themselves.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);

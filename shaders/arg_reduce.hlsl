@@ -60,57 +60,57 @@ uint4 OrderElements(uint4 v) {
   return LARGEST ? v : ~v;
 }
 
-struct Walked {
+struct Folded {
   UINTS code;
 };
 
-Walked NothingWalked() {
-  Walked w;
-  w.code = (UINTS)0;
-  return w;
+Folded NothingFolded() {
+  Folded f;
+  f.code = (UINTS)0;
+  return f;
 }
 
-void TakeOne(inout Walked w, BITS keys, BOOLS inside, uint turn) {
+void TakeOne(inout Folded f, BITS keys, BOOLS inside, uint turn) {
   UINTS code = (keys & KEY_MASK) | ((turn + 1) ^ (c.position_mask & 0xFFFFu));
-  w.code = max(w.code, inside ? code : (UINTS)0);
+  f.code = max(f.code, inside ? code : (UINTS)0);
 }
 
-UINTS TurnOf(Walked w) { return ((w.code ^ c.position_mask) & 0xFFFFu) - 1; }
-BOOLS HasWalked(Walked w) { return w.code != 0; }
-BITS KeyOf(Walked w) { return w.code >> ELEMENT_SHIFT; }
+UINTS TurnOf(Folded f) { return ((f.code ^ c.position_mask) & 0xFFFFu) - 1; }
+BOOLS HasFolded(Folded f) { return f.code != 0; }
+BITS KeyOf(Folded f) { return f.code >> ELEMENT_SHIFT; }
 #else
-struct Walked {
+struct Folded {
   BITS key;
   UINTS turn;  // plus 1, ordered as positions are
 };
 
-Walked NothingWalked() {
-  Walked w;
-  w.key = (BITS)0;
-  w.turn = (UINTS)NOWHERE;
-  return w;
+Folded NothingFolded() {
+  Folded f;
+  f.key = (BITS)0;
+  f.turn = (UINTS)NOWHERE;
+  return f;
 }
 
-void TakeOne(inout Walked w, BITS bits, BOOLS inside, uint turn) {
+void TakeOne(inout Folded f, BITS bits, BOOLS inside, uint turn) {
   BITS key = CandidateKeyOf(bits);
   UINTS ordered = ~Ordered((UINTS)turn + 1);
-  BOOLS better = inside && CandidateBefore(key, ordered, w.key, w.turn);
-  w.key = better ? key : w.key;
-  w.turn = better ? ordered : w.turn;
+  BOOLS better = inside && CandidateBefore(key, ordered, f.key, f.turn);
+  f.key = better ? key : f.key;
+  f.turn = better ? ordered : f.turn;
 }
 
-UINTS TurnOf(Walked w) { return Ordered(~w.turn) - 1; }
-BOOLS HasWalked(Walked w) { return w.turn != NOWHERE; }
-BITS KeyOf(Walked w) { return w.key; }
+UINTS TurnOf(Folded f) { return Ordered(~f.turn) - 1; }
+BOOLS HasFolded(Folded f) { return f.turn != NOWHERE; }
+BITS KeyOf(Folded f) { return f.key; }
 #endif
 
 #if LOAD != LOAD_RECORD
-void Take(inout Walked w, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1, BOOLS in2,
+void Take(inout Folded f, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1, BOOLS in2,
           BOOLS in3, uint turn) {
-  TakeOne(w, b0, in0, turn);
-  TakeOne(w, b1, in1, turn + SETS);
-  TakeOne(w, b2, in2, turn + 2 * SETS);
-  TakeOne(w, b3, in3, turn + 3 * SETS);
+  TakeOne(f, b0, in0, turn);
+  TakeOne(f, b1, in1, turn + SETS);
+  TakeOne(f, b2, in2, turn + 2 * SETS);
+  TakeOne(f, b3, in3, turn + 3 * SETS);
 }
 #endif
 

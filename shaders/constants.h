@@ -50,12 +50,13 @@ struct Instance {
   uint unused1;
 };
 
-// One dimension of an iteration space: how far a step along it moves in each tensor.
+// One dimension of an iteration space: how far a step along it moves in each tensor. Strides wrap
+// modulo 2^32, so that they may be negative.
 struct Dim {
   uint size;
   uint input_stride;
   uint output_stride;
-  uint index_stride;  // in the tensor of positions: top_k's indices, what hardmax searched for
+  uint index_stride;  // in the tensor of indices: what top_k finds, or what moves follow
 };
 
 OPMILL_SHARED_END

@@ -9,7 +9,7 @@
 
 OPMILL_SHARED_BEGIN
 
-// One dimension of an elementwise walk: how far a step along it moves in each tensor.
+// As Dim, with the tensors of an elementwise space.
 struct ElementwiseDim {
   uint size;
   uint output_stride;

@@ -97,7 +97,7 @@ uint NearestOf(MoveRuleConstants rule, uint step) {
 }
 
 void Step(inout Place at, uint d, uint step) {
-  MoveStep dim = c.dims[d];
+  Dim dim = c.dims[d];
   at.output += step * dim.output_stride;
   at.index += step * dim.index_stride;
   MoveRuleConstants rule = c.rules[d];

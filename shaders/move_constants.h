@@ -4,7 +4,7 @@
 
 #include "constants.h"
 
-// How a step along a dimension of the walk becomes a position in the input.
+// How a step along a dimension becomes a position in the input.
 #define MOVE_PLAIN 0     // the step itself
 #define MOVE_CONSTANT 1  // positions outside of the input hold the constant
 #define MOVE_EDGE 2      // the nearest position inside
@@ -17,14 +17,6 @@
 #define MOVE_NEAREST 9   // a scaled position, rounded
 
 OPMILL_SHARED_BEGIN
-
-// A dimension of the walk. Strides wrap modulo 2^32, so that they may be negative.
-struct MoveStep {
-  uint size;
-  uint output_stride;
-  uint input_stride;  // from position to position
-  uint index_stride;
-};
 
 struct MoveRuleConstants {
   uint rule;   // MOVE_...
@@ -47,10 +39,10 @@ struct MoveIndexConstants {
   uint stride;
 };
 
-// Units are steps of the walk.
+// Units are elements. Input strides are from position to position.
 struct MoveConstants {
   struct GroupConstants groups;
-  struct MoveStep dims[OPMILL_MAX_DIMS];  // outermost first
+  struct Dim dims[OPMILL_MAX_DIMS];  // outermost first
   struct MoveRuleConstants rules[OPMILL_MAX_DIMS];
   struct MoveIndexConstants indexed[OPMILL_MAX_DIMS];
   uint rank;          // dimensions in use in dims[] and rules[]

@@ -47,12 +47,12 @@ struct ReductionConstants {
   uint column_units;          // columns: units that cover it
   uint column_output_stride;  // columns: of that dimension
 
-  uint input_base;     // offset of the first element in the view that is read
-  uint output_base;    // the same in the output
-  uint last_vector;    // the last vector that may be read
-  uint index_base;     // position of this dispatch's first element in the complete reduction
-  uint reduced_count;  // elements reduced into one result, over all dispatches
-  uint position_mask;  // arg_reduce: ~0 for the last of equals, 0 for the first
+  uint input_base;      // offset of the first element in the view that is read
+  uint output_base;     // the same in the output
+  uint last_vector;     // the last vector that may be read
+  uint first_position;  // of this dispatch's elements, in the complete reduction
+  uint reduced_count;   // elements reduced into one result, over all dispatches
+  uint position_mask;   // arg_reduce: ~0 for the last of equals, 0 for the first
 
   uint partials_base;  // JOINS: where states start, after a counter for each tile
   uint record_base;    // RESULT_RECORD: the record of the first result

@@ -50,7 +50,7 @@ void CollectFrom(uint lane, Chunk chunk, Keys keys, Bests bests, BITS floor) {
 }
 
 // Counts the next digit of what is at the cut, or collects what is at or above it.
-void Walk(uint lane, Chunk chunk, Keys keys, Cut cut, Digit digit, bool collects) {
+void CountOrCollect(uint lane, Chunk chunk, Keys keys, Cut cut, Digit digit, bool collects) {
   [loop] for (uint number = 0; number < VECTORS; ++number) {
     uint4 v = VectorOf(keys, number);
     uint first = IndexOf(chunk, lane, number);
@@ -101,7 +101,7 @@ uint CollectBest(uint lane, Chunk chunk, Keys keys) {
     [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) sort_indices[s] = NO_INDEX;
     if (lane == 0) shared_count = 0;
     GroupMemoryBarrierWithGroupSync();
-    Walk(lane, chunk, keys, cut, digit, collects);
+    CountOrCollect(lane, chunk, keys, cut, digit, collects);
     GroupMemoryBarrierWithGroupSync();
     if (collects) break;
     uint3 value = FindDigit(lane, c.ranks.k - above);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/attribute_text.h"
 
 namespace opmill {
 namespace {
@@ -53,9 +54,7 @@ bool Reduces(const OperatorSchema& schema) {
   desc.inputs.assign(schema.inputs.size(), {.data_type = DataType::kFloat32, .sizes = {2}});
   desc.outputs.resize(schema.outputs.size());
   for (const AttributeSchema& attribute : schema.attributes) {
-    const bool is_axes = &attribute == axes;
-    desc.attributes.push_back(is_axes ? AttributeValue(std::vector<uint32_t>{0})
-                                      : AttributeValue(0u));
+    desc.attributes.push_back(ExampleOf(attribute));
   }
   std::vector<InferredOutput> outputs;
   return schema.infer(desc, outputs).ok() && outputs[0].sizes == std::vector<uint32_t>{1};

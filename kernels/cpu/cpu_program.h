@@ -1,4 +1,4 @@
-// The work of the processor's kernels as plain data, without descriptors or tensors.
+// How the processor computes an operator.
 #ifndef OPMILL_KERNELS_CPU_CPU_PROGRAM_H_
 #define OPMILL_KERNELS_CPU_CPU_PROGRAM_H_
 
@@ -8,12 +8,14 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/descriptor/operator_limits.h"
+
 namespace opmill {
 
 // The buffers of a run.
 struct RunBuffers {
-  std::array<const std::byte*, 8> inputs = {};
-  std::array<std::byte*, 2> outputs = {};
+  std::array<const std::byte*, kMaxInputs> inputs = {};
+  std::array<std::byte*, kMaxOutputs> outputs = {};
   std::byte* scratch = nullptr;
 };
 

@@ -155,4 +155,11 @@ absl::StatusOr<AttributeValue> DefaultOf(const AttributeSchema& attribute) {
   return absl::InvalidArgumentError("is not given");
 }
 
+AttributeValue ExampleOf(const AttributeSchema& attribute) {
+  if (attribute.kind == AttributeKind::kAxes) return std::vector<uint32_t>{0};
+  if (attribute.kind == AttributeKind::kAxis) return 0u;
+  const absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
+  return value.ok() ? *value : ParseAttribute(attribute, "1").value_or(AttributeValue(1u));
+}
+
 }  // namespace opmill

@@ -21,6 +21,8 @@ absl::StatusOr<AttributeValue> ParseAttribute(const AttributeSchema& attribute,
 
 // The value of an attribute that is not given; InvalidArgument if it must be.
 absl::StatusOr<AttributeValue> DefaultOf(const AttributeSchema& attribute);
+// A value that is valid for any operator that requires the attribute.
+AttributeValue ExampleOf(const AttributeSchema& attribute);
 
 }  // namespace opmill
 

@@ -1,39 +1,33 @@
 // The iteration space of an operator that computes each output element from the elements of its
-// inputs at the same coordinate. Dimensions are collapsed as far as all strides allow, and sliced
+// inputs at the same coordinate. Dimensions are merged as far as all strides allow, and sliced
 // where a tensor exceeds a view.
 #ifndef OPMILL_KERNELS_DIMS_ELEMENTWISE_SPACE_H_
 #define OPMILL_KERNELS_DIMS_ELEMENTWISE_SPACE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/descriptor/tensor.h"
+#include "kernels/descriptor/operator_limits.h"
+#include "kernels/dims/dims.h"
 
 namespace opmill {
 
-inline constexpr size_t kTensorOutput = 8;
+// The tensors of the space: the inputs of an operator, of which absent ones have strides of 0, and
+// the output.
+inline constexpr size_t kTensorOutput = kMaxInputs;
+inline constexpr size_t kElementwiseTensors = kTensorOutput + 1;
 
-// The inputs, of which the last may be absent and have strides of 0, and the output.
-template <typename T>
-using PerTensor = std::array<T, kTensorOutput + 1>;
+using ElementwiseOffsets = Offsets<kElementwiseTensors>;
 
 struct ElementwiseSpace {
-  struct Dim {
-    uint64_t size = 1;
-    PerTensor<uint64_t> strides = {};  // in elements
-    friend bool operator==(const Dim&, const Dim&) = default;
-  };
+  using Dim = StridedDim<kElementwiseTensors>;
 
-  std::vector<Dim> dims;           // outermost first in the output; never empty
-  PerTensor<uint64_t> bases = {};  // offsets of the first elements
+  Dims<kElementwiseTensors> dims;  // outermost first in the output; never empty
+  ElementwiseOffsets bases = {};   // of the first elements
 
   const Dim& row() const { return dims.back(); }
-  uint64_t ElementCount() const;
-  // The offset from the first element to the farthest one.
-  uint64_t Span(size_t tensor) const;
 };
 
 ElementwiseSpace MakeElementwiseSpace(absl::Span<const TensorDesc> inputs,
@@ -48,8 +42,8 @@ bool WalksGroups(const ElementwiseSpace& space, uint64_t group);
 // Slices the space into parts that cover every element once and span less than `limits` of each
 // tensor. Rows are cut at multiples of `row_step`, which must not exceed the limits. A list of
 // kMaxSlices entries is incomplete.
-std::vector<ElementwiseSpace> Slice(const ElementwiseSpace& space,
-                                    const PerTensor<uint64_t>& limits, uint64_t row_step);
+std::vector<ElementwiseSpace> SliceElementwise(const ElementwiseSpace& space,
+                                               const ElementwiseOffsets& limits, uint64_t row_step);
 
 }  // namespace opmill
 

@@ -1,5 +1,5 @@
 // The iteration space of an operator: kept dimensions, each step along which is another result, and
-// reduced dimensions, which are folded into one result. Collapsed and sliced before kernels are
+// reduced dimensions, which are folded into one result. Merged and sliced before kernels are
 // chosen.
 #ifndef OPMILL_KERNELS_DIMS_ITERATION_SPACE_H_
 #define OPMILL_KERNELS_DIMS_ITERATION_SPACE_H_
@@ -10,53 +10,52 @@
 
 #include "kernels/base/rounding.h"
 #include "kernels/descriptor/tensor.h"
+#include "kernels/dims/dims.h"
 
 namespace opmill {
 
-// Strides are in elements: of the input, of the first output, and of top_k's indices or hardmax's
-// positions.
-struct SpaceDim {
-  uint64_t size = 1;
-  uint64_t input_stride = 0;
-  uint64_t output_stride = 0;
-  uint64_t index_stride = 0;
-  friend bool operator==(const SpaceDim&, const SpaceDim&) = default;
-};
+// The tensors of the space.
+inline constexpr size_t kInputTensor = 0;
+inline constexpr size_t kOutputTensor = 1;
+inline constexpr size_t kIndicesTensor = 2;  // top_k's second output
+
+using SpaceDim = StridedDim<3>;
+using SpaceDims = Dims<3>;
+using SpaceWalk = Walk<3>;
 
 // kAny: the result does not depend on the order of the elements, so dimensions may be reordered to
 // follow memory. kRowMajor: positions count in dimension order.
 enum class ReducedOrder { kAny, kRowMajor };
 
 struct IterationSpace {
-  std::vector<SpaceDim> kept;     // outermost first, no sizes of 1
-  std::vector<SpaceDim> reduced;  // the same
-  uint64_t input_base = 0;        // offsets of position 0, in elements
-  uint64_t output_base = 0;
-  uint64_t output2_base = 0;
-  uint64_t index_base = 0;  // row-major position within the complete reduction
+  SpaceDims kept;  // no sizes of 1
+  SpaceDims reduced;
+  Offsets<3> bases = {};        // of position 0
+  uint64_t first_position = 0;  // row-major, within the complete reduction
   ReducedOrder order = ReducedOrder::kRowMajor;
 
-  uint64_t results() const;      // product of the kept sizes
-  uint64_t index_count() const;  // product of the reduced sizes
+  uint64_t results() const { return CountOf(kept); }
+  uint64_t position_count() const { return CountOf(reduced); }  // of each result
+  uint64_t Span(size_t tensor) const { return SpanOf(kept, tensor) + SpanOf(reduced, tensor); }
 };
 
-// `index` is top_k's second output, hardmax's positions, or null. Output strides are set for the
-// reduced dimensions too, because hardmax and top_k write along them.
+// Dimensions along `axes` are `reduced`, the others `kept`, in the order of the tensors. `indices`
+// may be null. An output that is as long as the input along a reduced axis moves along it; others
+// have a stride of 0 there.
+IterationSpace SplitDims(const TensorDesc& input, const std::vector<uint32_t>& axes,
+                         const TensorDesc& output, const TensorDesc* indices = nullptr);
+
+// The same in the order of memory, as far as `order` allows, and merged.
 IterationSpace MakeIterationSpace(const TensorDesc& input, const std::vector<uint32_t>& axes,
-                                  const TensorDesc& output, const TensorDesc* index,
+                                  const TensorDesc& output, const TensorDesc* indices,
                                   ReducedOrder order);
 
-// The largest offset that an iteration over `dims` reaches.
-uint64_t InputSpan(const std::vector<SpaceDim>& dims);
-uint64_t OutputSpan(const std::vector<SpaceDim>& dims);
-uint64_t IndexSpan(const std::vector<SpaceDim>& dims);
+inline constexpr uint64_t kNoLimit = ~uint64_t{0};
 
 struct SliceLimits {
-  uint64_t input_elements = 0;  // the most that a slice may span
-  uint64_t output_elements = 0;
-  uint64_t index_elements = ~uint64_t{0};
-  uint64_t results = ~uint64_t{0};
-  uint64_t reduced_elements = uint64_t{1} << 31;  // per result
+  Offsets<3> elements = {kNoLimit, kNoLimit, kNoLimit};  // the most that a slice may span
+  uint64_t results = kNoLimit;
+  uint64_t positions = uint64_t{1} << 31;  // per result
 };
 
 // The limit on slices. A list of this length is incomplete, and the operator must be refused.
@@ -74,10 +73,10 @@ std::vector<IterationSpace> SliceReduced(const IterationSpace& space, const Slic
 // of at least a quarter of the limit.
 constexpr uint64_t MostParts(uint64_t span, uint64_t limit) { return CeilDiv(span, limit / 4); }
 
-// The largest power of two, at most `vector`, that divides every element offset of the input, or of
-// the output, when the dimension `skip` is walked vector by vector.
-uint64_t InputAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
-uint64_t OutputAlignment(const IterationSpace& space, const SpaceDim* skip, uint64_t vector);
+// The largest power of two, at most `vector`, that divides every element offset in the tensor, when
+// the dimension `skip` is walked vector by vector.
+uint64_t AlignmentOf(const IterationSpace& space, size_t tensor, const SpaceDim* skip,
+                     uint64_t vector);
 
 }  // namespace opmill
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/errors.h"
+#include "kernels/dims/dims.h"
 #include "kernels/operators/operator_reference.h"
 
 namespace opmill::onnx {
@@ -45,19 +46,12 @@ std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node&
 }  // namespace
 
 std::string CopyView(const View& view, const std::string& bytes, size_t element_bytes) {
-  const std::vector<uint32_t> strides = EffectiveStrides(view.tensor);
-  const std::vector<uint32_t>& sizes = view.tensor.sizes;
+  const Dims<1> dims = DimsOf<1>(view.tensor);
   std::string copy(static_cast<size_t>(ElementCount(view.tensor)) * element_bytes, '\0');
-  std::vector<uint32_t> at(sizes.size(), 0);
-  uint64_t from = view.offset;
-  for (size_t to = 0; to < copy.size(); to += element_bytes) {
-    std::memcpy(copy.data() + to, bytes.data() + from * element_bytes, element_bytes);
-    for (size_t d = sizes.size(); d-- > 0;) {
-      from += strides[d];
-      if (++at[d] < sizes[d]) break;
-      from -= uint64_t{strides[d]} * sizes[d];
-      at[d] = 0;
-    }
+  Walk walk(dims, 0);
+  for (size_t to = 0; to < copy.size(); to += element_bytes, walk.Next()) {
+    std::memcpy(copy.data() + to, bytes.data() + (view.offset + walk.offset(0)) * element_bytes,
+                element_bytes);
   }
   return copy;
 }

@@ -6,6 +6,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
+#include "kernels/dims/dims.h"
 #include "kernels/operators/operator_list.h"
 
 namespace opmill::onnx {
@@ -34,27 +35,14 @@ View Broadcast(View view, const std::vector<uint32_t>& sizes) {
 
 std::optional<std::vector<uint32_t>> ReshapedStrides(const TensorDesc& tensor,
                                                      const std::vector<uint32_t>& sizes) {
-  struct Dim {
-    uint64_t size, stride;
-  };
-  // Dimensions that are walked as one.
-  std::vector<Dim> merged;
-  const std::vector<uint32_t> strides = EffectiveStrides(tensor);
-  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
-    const uint64_t size = tensor.sizes[d];
-    if (size == 1) continue;
-    if (!merged.empty() && merged.back().stride == size * strides[d]) {
-      merged.back() = {merged.back().size * size, strides[d]};
-    } else {
-      merged.push_back({size, strides[d]});
-    }
-  }
+  Dims<1> merged = DimsOf<1>(tensor);
+  MergeDims(merged);
   // Each is divided into new ones, from the last.
   std::vector<uint32_t> result(sizes.size(), 0);
   size_t d = sizes.size();
   for (auto dim = merged.rbegin(); dim != merged.rend(); ++dim) {
     uint64_t left = dim->size;
-    uint64_t stride = dim->stride;
+    uint64_t stride = dim->strides[0];
     while (left > 1) {
       if (d == 0) return std::nullopt;
       --d;

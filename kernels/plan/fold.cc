@@ -9,9 +9,9 @@ namespace opmill {
 
 SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& options) {
   const uint64_t vector_elements = kVectorBytes / ElementBytes(input);
-  return {.input_elements =
-              std::min((options.max_view_elements - 1) * vector_elements, uint64_t{1} << 31),
-          .output_elements = options.max_view_elements - kVectorBytes / ElementBytes(output)};
+  return {
+      .elements = {std::min((options.max_view_elements - 1) * vector_elements, uint64_t{1} << 31),
+                   options.max_view_elements - kVectorBytes / ElementBytes(output), kNoLimit}};
 }
 
 Sharing ChooseSharing(const Work& work, const PlanOptions& options) {
@@ -47,7 +47,7 @@ Sharing ChooseSharing(const Work& work, const PlanOptions& options) {
 namespace {
 
 // How one kept and reduced slice is read.
-struct Walk {
+struct Reading {
   uint32_t load = LOAD_SCALAR;
   Work work;
   size_t kept_dims = 0;  // those by which a unit is found
@@ -61,40 +61,42 @@ struct Walk {
   bool divides() const { return is_row() ? reduced_dims > 0 : reduced_dims > 1; }
 };
 
-Walk ChooseWalk(const IterationSpace& space, const Folding& folding) {
+Reading ChooseReading(const IterationSpace& space, const Folding& folding) {
   const uint64_t vector = kVectorBytes / ElementBytes(folding.input_type);
   const SpaceDim* inner_kept = space.kept.empty() ? nullptr : &space.kept.back();
   const SpaceDim* inner_reduced = space.reduced.empty() ? nullptr : &space.reduced.back();
-  const bool kept_neighbors = inner_kept != nullptr && inner_kept->input_stride == 1;
-  const bool reduced_neighbors = inner_reduced != nullptr && inner_reduced->input_stride == 1;
-  Walk walk = {.work = {.units = space.results(),
-                        .items = space.index_count(),
-                        .most_lane_items =
-                            folding.adds_floats ? tuning::kMaxSummedItems : tuning::kMaxLaneItems},
-               .kept_dims = space.kept.size(),
-               .reduced_dims = space.reduced.size()};
+  const bool kept_neighbors = inner_kept != nullptr && inner_kept->strides[kInputTensor] == 1;
+  const bool reduced_neighbors =
+      inner_reduced != nullptr && inner_reduced->strides[kInputTensor] == 1;
+  Reading reading = {.work = {.units = space.results(),
+                              .items = space.position_count(),
+                              .most_lane_items = folding.adds_floats ? tuning::kMaxSummedItems
+                                                                     : tuning::kMaxLaneItems},
+                     .kept_dims = space.kept.size(),
+                     .reduced_dims = space.reduced.size()};
   if (reduced_neighbors && !(kept_neighbors && inner_kept->size > inner_reduced->size)) {
-    const uint64_t alignment = InputAlignment(space, inner_reduced, vector);
-    walk.run_length = inner_reduced->size;
-    walk.run_vectors = CeilDiv(vector - alignment + walk.run_length, vector);
-    walk.load =
-        alignment == vector && walk.run_length % vector == 0 ? LOAD_ROW_ALIGNED : LOAD_ROW_SHIFTED;
-    walk.work.items = space.index_count() / walk.run_length * walk.run_vectors;
-    walk.reduced_dims -= 1;
+    const uint64_t alignment = AlignmentOf(space, kInputTensor, inner_reduced, vector);
+    reading.run_length = inner_reduced->size;
+    reading.run_vectors = CeilDiv(vector - alignment + reading.run_length, vector);
+    reading.load = alignment == vector && reading.run_length % vector == 0 ? LOAD_ROW_ALIGNED
+                                                                           : LOAD_ROW_SHIFTED;
+    reading.work.items = space.position_count() / reading.run_length * reading.run_vectors;
+    reading.reduced_dims -= 1;
   } else if (kept_neighbors) {
-    walk.load = InputAlignment(space, inner_kept, vector) == vector ? LOAD_COLUMN_ALIGNED
-                                                                    : LOAD_COLUMN_SHIFTED;
-    walk.column_units = CeilDiv(inner_kept->size, vector);
-    walk.work.units = space.results() / inner_kept->size * walk.column_units;
-    walk.work.side_by_side = true;
-    walk.kept_dims -= 1;
+    reading.load = AlignmentOf(space, kInputTensor, inner_kept, vector) == vector
+                       ? LOAD_COLUMN_ALIGNED
+                       : LOAD_COLUMN_SHIFTED;
+    reading.column_units = CeilDiv(inner_kept->size, vector);
+    reading.work.units = space.results() / inner_kept->size * reading.column_units;
+    reading.work.side_by_side = true;
+    reading.kept_dims -= 1;
   } else {
     // Adjacent lanes compute adjacent results, unless the reduction's own stride is smaller.
-    walk.work.side_by_side =
-        inner_kept != nullptr &&
-        (inner_reduced == nullptr || inner_kept->input_stride < inner_reduced->input_stride);
+    reading.work.side_by_side = inner_kept != nullptr && (inner_reduced == nullptr ||
+                                                          inner_kept->strides[kInputTensor] <
+                                                              inner_reduced->strides[kInputTensor]);
   }
-  return walk;
+  return reading;
 }
 
 uint32_t AddKernel(PlanBuilder& builder, const Folding& folding, uint32_t load, bool divides,
@@ -115,13 +117,14 @@ uint32_t ResultOf(DataType output) { return ElementBytes(output) == 8 ? RESULT_P
 
 // Where the results of `space` go.
 PlacedView PlaceOutput(const IterationSpace& space, const ReductionOutput& output) {
-  return WriteElements(output.role, output.type, space.output_base, OutputSpan(space.kept));
+  return WriteElements(output.role, output.type, space.bases[kOutputTensor],
+                       SpanOf(space.kept, kOutputTensor));
 }
 
 // A kept and reduced slice, and how it is reduced.
 struct ReductionPart {
   IterationSpace space;
-  Walk walk;
+  Reading reading;
   Sharing sharing;
   BufferView partials;  // absent if groups share no results
 };
@@ -129,17 +132,18 @@ struct ReductionPart {
 // What groups leave for each other (reduction_join.hlsli): a counter for each tile, and the states.
 uint64_t PartialsBase(const Sharing& sharing) { return RoundUp(sharing.tiles, 4); }
 
-uint64_t PartialWords(const Folding& folding, const Walk& walk) {
-  const uint64_t results = walk.is_column() ? kVectorBytes / ElementBytes(folding.input_type) : 1;
-  return walk.work.units * results * MOST_PART_WORDS;
+uint64_t PartialWords(const Folding& folding, const Reading& reading) {
+  const uint64_t results =
+      reading.is_column() ? kVectorBytes / ElementBytes(folding.input_type) : 1;
+  return reading.work.units * results * MOST_PART_WORDS;
 }
 
 ReductionPart PlanPart(PlanBuilder& builder, const Folding& folding, IterationSpace space) {
   ReductionPart part = {.space = std::move(space)};
-  part.walk = ChooseWalk(part.space, folding);
-  part.sharing = ChooseSharing(part.walk.work, builder.options());
+  part.reading = ChooseReading(part.space, folding);
+  part.sharing = ChooseSharing(part.reading.work, builder.options());
   // One view has the partials of all splits.
-  const uint64_t words = PartialWords(folding, part.walk);
+  const uint64_t words = PartialWords(folding, part.reading);
   const uint64_t room = builder.options().max_view_elements;
   const uint64_t base = PartialsBase(part.sharing);
   const uint64_t most_splits = base < room ? std::max<uint64_t>(1, (room - base) / words) : 1;
@@ -152,16 +156,16 @@ ReductionPart PlanPart(PlanBuilder& builder, const Folding& folding, IterationSp
 
 // Adds a dispatch that reduces a part, and writes a record per result, the first one at
 // `record_base`, or, without `records`, the outputs.
-void AddWalk(PlanBuilder& builder, const Folding& folding, const ReductionPart& part,
+void AddPart(PlanBuilder& builder, const Folding& folding, const ReductionPart& part,
              const ReductionOutput& output, const RecordSet* records, uint64_t record_base) {
   const IterationSpace& space = part.space;
-  const Walk& walk = part.walk;
+  const Reading& reading = part.reading;
   Dispatch dispatch;
-  dispatch.kernel = AddKernel(builder, folding, walk.load, walk.divides(),
+  dispatch.kernel = AddKernel(builder, folding, reading.load, reading.divides(),
                               records != nullptr ? RESULT_RECORD : ResultOf(output.type),
                               part.sharing.splits > 1);
-  const PlacedView input = ReadElements(folding.input_type, space.input_base,
-                                        InputSpan(space.kept) + InputSpan(space.reduced));
+  const PlacedView input =
+      ReadElements(folding.input_type, space.bases[kInputTensor], space.Span(kInputTensor));
   dispatch.reads[0] = input.view;
   dispatch.writes[1] = part.partials;
 
@@ -177,21 +181,22 @@ void AddWalk(PlanBuilder& builder, const Folding& folding, const ReductionPart& 
     constants.output_base = placed.base;
   }
   constants.partials_base = static_cast<uint32_t>(PartialsBase(part.sharing));
-  constants.index_base = static_cast<uint32_t>(space.index_base);
-  constants.reduced_count = static_cast<uint32_t>(space.index_count());
+  constants.first_position = static_cast<uint32_t>(space.first_position);
+  constants.reduced_count = static_cast<uint32_t>(space.position_count());
   constants.position_mask = folding.from_last ? ~uint32_t{0} : 0;
-  constants.run_length = static_cast<uint32_t>(walk.run_length);
-  constants.run_vectors = static_cast<uint32_t>(walk.run_vectors);
-  if (walk.is_column()) {
+  constants.run_length = static_cast<uint32_t>(reading.run_length);
+  constants.run_vectors = static_cast<uint32_t>(reading.run_vectors);
+  if (reading.is_column()) {
     constants.columns = static_cast<uint32_t>(space.kept.back().size);
-    constants.column_units = static_cast<uint32_t>(walk.column_units);
-    constants.column_output_stride = static_cast<uint32_t>(space.kept.back().output_stride);
+    constants.column_units = static_cast<uint32_t>(reading.column_units);
+    constants.column_output_stride =
+        static_cast<uint32_t>(space.kept.back().strides[kOutputTensor]);
   }
-  SetDims(absl::MakeConstSpan(space.kept).first(walk.kept_dims), constants.kept,
+  SetDims(absl::MakeConstSpan(space.kept).first(reading.kept_dims), constants.kept,
           constants.kept_rank);
-  SetDims(absl::MakeConstSpan(space.reduced).first(walk.reduced_dims), constants.reduced,
+  SetDims(absl::MakeConstSpan(space.reduced).first(reading.reduced_dims), constants.reduced,
           constants.reduced_rank);
-  SetSharing(dispatch, constants, walk.work, part.sharing);
+  SetSharing(dispatch, constants, reading.work, part.sharing);
   builder.Add(std::move(dispatch));
 }
 
@@ -227,9 +232,10 @@ void AddSlices(PlanBuilder& builder, const Folding& folding, const IterationSpac
   SliceLimits limits = LimitsFor(folding.input_type, output_type, options);
   // One view must have room for the records of every part, and for the partials of some splits, or
   // of as many as limit the items of a lane.
-  const uint64_t most_parts = CeilDiv(InputSpan(space.reduced) + 1, limits.input_elements / 2);
+  const uint64_t most_parts =
+      CeilDiv(SpanOf(space.reduced, kInputTensor) + 1, limits.elements[kInputTensor] / 2);
   const uint64_t long_splits =
-      MOST_PART_WORDS * (CeilDiv(space.index_count(), tuning::kMaxLaneItems) + 16);
+      MOST_PART_WORDS * (CeilDiv(space.position_count(), tuning::kMaxLaneItems) + 16);
   limits.results =
       std::max<uint64_t>(1, options.max_view_elements / std::max(most_parts, long_splits));
 
@@ -273,7 +279,7 @@ void AddSlices(PlanBuilder& builder, const Folding& folding, const IterationSpac
     }
     uint64_t record_base = 0;
     for (const ReductionPart& part : parts[s]) {
-      AddWalk(builder, folding, part,
+      AddPart(builder, folding, part,
               output != nullptr ? *output : ReductionOutput{.type = output_type},
               has_records ? &records : nullptr, record_base);
       record_base += result_count;
@@ -288,7 +294,7 @@ void AddReduction(PlanBuilder& builder, const Folding& folding, const IterationS
                   const ReductionOutput& output) {
   AddSlices(builder, folding, space, output.type, &output,
             [&](const IterationSpace& slice, const RecordSet& records) {
-              AddCombine(builder, folding, slice, records, space.index_count(), output);
+              AddCombine(builder, folding, slice, records, space.position_count(), output);
             });
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/descriptor/operator_limits.h"
 #include "kernels/plan/kernel_constants.h"
 
 namespace opmill {
@@ -68,9 +69,9 @@ struct BufferView {
   friend bool operator==(const BufferView&, const BufferView&) = default;
 };
 
-inline constexpr uint32_t kReadSlots = 8;       // t0 to t7
-inline constexpr uint32_t kFirstReadSlots = 2;  // t0, t1: all that most kernels have
-inline constexpr uint32_t kWriteSlots = 2;      // u0, u1
+inline constexpr uint32_t kReadSlots = kMaxInputs;    // t0 to t7
+inline constexpr uint32_t kFirstReadSlots = 2;        // t0, t1: all that most kernels have
+inline constexpr uint32_t kWriteSlots = kMaxOutputs;  // u0, u1
 
 struct Dispatch {
   uint32_t kernel = 0;  // index into OperatorPlan::kernels

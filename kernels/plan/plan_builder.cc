@@ -20,11 +20,6 @@ ViewFormat FormatOf(DataType type) {
   }
 }
 
-Dim ToDim(const SpaceDim& dim) {
-  return {static_cast<uint32_t>(dim.size), static_cast<uint32_t>(dim.input_stride),
-          static_cast<uint32_t>(dim.output_stride), static_cast<uint32_t>(dim.index_stride)};
-}
-
 }  // namespace
 
 uint32_t ViewElementBytes(ViewFormat format) {
@@ -155,6 +150,13 @@ BufferView InFormat(BufferView view, ViewFormat format) {
   view.element_count *= ViewElementBytes(view.format) / ViewElementBytes(format);
   view.format = format;
   return view;
+}
+
+Dim ToDim(const SpaceDim& dim) {
+  return {.size = static_cast<uint32_t>(dim.size),
+          .input_stride = static_cast<uint32_t>(dim.strides[kInputTensor]),
+          .output_stride = static_cast<uint32_t>(dim.strides[kOutputTensor]),
+          .index_stride = static_cast<uint32_t>(dim.strides[kIndicesTensor])};
 }
 
 void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank) {

@@ -86,6 +86,8 @@ BufferView Records(uint64_t scratch_offset, uint64_t count);
 // The same view with a format of smaller elements.
 BufferView InFormat(BufferView view, ViewFormat format);
 
+// As kernels take it.
+Dim ToDim(const SpaceDim& dim);
 // Sets the dimensions that a kernel walks, and their number.
 void SetDims(absl::Span<const SpaceDim> from, Dim (&dims)[OPMILL_MAX_DIMS], uint32_t& rank);
 

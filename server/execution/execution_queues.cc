@@ -13,7 +13,6 @@ namespace {
 // The device runs executions in order, and allocates scratch for each of them. With at most
 // kMaxRunningLargeBytes of large ones, or one huge one, small ones wait for no more than that.
 // kMaxRunningSmall fill several submissions.
-constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxRunningLargeBytes = uint64_t{32} << 20;
 constexpr uint32_t kMaxRunningSmall = 192;
 

@@ -18,6 +18,9 @@ namespace opmill {
 class CallerAccount;
 class Execution;
 
+// Executions of at least this much memory are large.
+inline constexpr uint64_t kLargeBytes = uint64_t{4} << 20;
+
 // The executions that are ready for the device, by caller.
 using ReadyQueue = FairQueue<const CallerAccount*, std::shared_ptr<Execution>>;
 

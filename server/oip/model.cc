@@ -18,14 +18,6 @@ namespace {
 
 constexpr int64_t kAnySize = -1;
 
-// A value that is valid for any operator that requires the attribute.
-AttributeValue ExampleOf(const AttributeSchema& attribute) {
-  if (attribute.kind == AttributeKind::kAxes) return std::vector<uint32_t>{0};
-  if (attribute.kind == AttributeKind::kAxis) return 0u;
-  const absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
-  return value.ok() ? *value : ParseAttribute(attribute, "1").value_or(AttributeValue(1u));
-}
-
 // FLOAT32, or if the operator does not take it, the first type that it takes.
 DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
   const DataTypeSet types = row.TypesOf(variable);

@@ -10,7 +10,7 @@
 //   PREPARE_ITEM(uint4)                        optional: what Take sees instead of an item's vector
 //   Words, WordsOf(Part), PartOfWords(Words)   a part as words (reduction_words.hlsli)
 //   Finish(Part)                               the bits of the output, or the position
-// With TRACKS_POSITION 1, a lane folds into a Walked instead of a Part; it holds the turn of its
+// With TRACKS_POSITION 1, a lane folds into a Folded instead of a Part; it holds the turn of its
 // element, which falls with the position: the number of items that the lane took before, times SETS,
 // plus SETS - 1 less its set (arg_reduce.hlsl).
 //
@@ -40,7 +40,7 @@ RWBuffer<uint> Partials : register(u1);
 // place.
 #define CHAIN 16
 
-// --- the walk ---
+// --- folding ---
 
 #if LOAD == LOAD_RECORD
 
@@ -51,7 +51,7 @@ Part PartOfRecord(uint4 record) {
   return PartOfWords(words);
 }
 
-Part Walk(Task task) {
+Part Fold(Task task) {
   Part total = EmptyPart();
   uint base = instance.read0 + task.unit;
   uint item = task.first;
@@ -77,9 +77,9 @@ Part Walk(Task task) {
 #if TRACKS_POSITION
 #include "include/reduction_position.hlsli"
 #else
-#define Walked Part
-#define NothingWalked EmptyPart
-#define PartOfWalked(walked, task) walked
+#define Folded Part
+#define NothingFolded EmptyPart
+#define PartOfFolded(folded, task) folded
 #endif
 
 // In rows all sets of slots are folded into one part.
@@ -90,16 +90,16 @@ Part Walk(Task task) {
 #endif
 // Not by EACH_SET: Microsoft's compiler passes no name of a macro on to another macro.
 #if SETS == 1 || IS_ROW
-#define EACH_WALKED(DO) DO(0)
+#define EACH_FOLDED(DO) DO(0)
 #elif SETS == 2
-#define EACH_WALKED(DO) DO(0) DO(1)
+#define EACH_FOLDED(DO) DO(0) DO(1)
 #else
-#define EACH_WALKED(DO) DO(0) DO(1) DO(2) DO(3)
+#define EACH_FOLDED(DO) DO(0) DO(1) DO(2) DO(3)
 #endif
 
-struct WalkedSets {
-#define MEMBER(i) Walked s##i;
-  EACH_WALKED(MEMBER)
+struct FoldedSets {
+#define MEMBER(i) Folded s##i;
+  EACH_FOLDED(MEMBER)
 };
 
 #define ELEMENTS(i, n) SetElements(v##n, p##n, i)
@@ -109,10 +109,10 @@ struct WalkedSets {
        COUNTS(i, 0), COUNTS(i, 1), COUNTS(i, 2), COUNTS(i, 3), turn + SETS - 1 - i);
 
 // Reads four items at a time, so that their loads are in flight together.
-WalkedSets Walk(Task task) {
-  WalkedSets sets;
-#define BEGIN(i) sets.s##i = NothingWalked();
-  EACH_WALKED(BEGIN)
+FoldedSets Fold(Task task) {
+  FoldedSets sets;
+#define BEGIN(i) sets.s##i = NothingFolded();
+  EACH_FOLDED(BEGIN)
   uint turn = 0;
   uint item = task.first;
   [loop] while (item < task.end) {
@@ -209,8 +209,8 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint outer = task.unit / c.column_units;
   uint column = (task.unit - outer * c.column_units) * SLOTS;
   task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + KeptOffsets(outer).input + column;
-  WalkedSets sets = Walk(task);
-#define PART_OF_SET(i) PartOfWalked(sets.s##i, task)
+  FoldedSets sets = Fold(task);
+#define PART_OF_SET(i) PartOfFolded(sets.s##i, task)
 #if JOINS
 #define LEAVE(i) LeavePart(task, ShareParts(PART_OF_SET(i), lane, task.part), i);
   EACH_SET(LEAVE)
@@ -226,11 +226,11 @@ void Reduce(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
 #else
   Offsets at = KeptOffsets(task.unit);
 #if LOAD == LOAD_RECORD
-  Part part = Walk(task);
+  Part part = Fold(task);
 #else
   task.base = instance.read0 * VECTOR_ELEMENTS + c.input_base + at.input;
-  WalkedSets sets = Walk(task);
-  Part part = JoinComponents(PartOfWalked(sets.s0, task));
+  FoldedSets sets = Fold(task);
+  Part part = JoinComponents(PartOfFolded(sets.s0, task));
 #endif
   part = ShareParts(part, lane, task.part);
 #if JOINS

@@ -1,6 +1,6 @@
 // Part of reduction.hlsli, with TRACKS_POSITION: from the turn of an element to its position.
-Part PartOfWalked(Walked walked, Task task) {
-  UINTS turn = TurnOf(walked);
+Part PartOfFolded(Folded folded, Task task) {
+  UINTS turn = TurnOf(folded);
   UINTS item = c.item_count - 1 - (task.first + turn / SETS * task.step);
 #if !IS_ROW
   UINTS position = item;
@@ -21,7 +21,7 @@ Part PartOfWalked(Walked walked, Task task) {
       before + item * VECTOR_ELEMENTS - start % VECTOR_ELEMENTS + SLOT_OF(SETS - 1 - turn % SETS, COMPONENTS);
 #endif
   Part part;
-  part.key = KeyOf(walked);
-  part.position = HasWalked(walked) ? Ordered(c.index_base + position) : (UINTS)NOWHERE;
+  part.key = KeyOf(folded);
+  part.position = HasFolded(folded) ? Ordered(c.first_position + position) : (UINTS)NOWHERE;
   return part;
 }

@@ -25,34 +25,34 @@ IterationSpace Space(const TensorDesc& input, const std::vector<uint32_t>& axes,
 
 TEST(IterationSpace, MergesNeighboursThatArePacked) {
   const IterationSpace space = Space(Tensor({2, 3, 4, 5}), {2, 3});
-  EXPECT_THAT(space.kept, ElementsAre(SpaceDim{6, 20, 1, 0}));
-  EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{20, 1, 0, 0}));
+  EXPECT_THAT(space.kept, ElementsAre(SpaceDim{6, {20, 1, 0}}));
+  EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{20, {1, 0, 0}}));
 }
 
 TEST(IterationSpace, DoesNotMergeAcrossPadding) {
   const IterationSpace space = Space(Tensor({2, 3, 4}, {15, 5, 1}), {1, 2});
-  EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{3, 5, 0, 0}, SpaceDim{4, 1, 0, 0}));
+  EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{3, {5, 0, 0}}, SpaceDim{4, {1, 0, 0}}));
 }
 
 TEST(IterationSpace, MergesAcrossAKeptDimensionOnlyWhatWalksAsOne) {
   // Axes 0 and 2: rows of 4, twice, 12 apart.
   const IterationSpace space = Space(Tensor({2, 3, 4}), {0, 2});
-  EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{2, 12, 0, 0}, SpaceDim{4, 1, 0, 0}));
-  EXPECT_THAT(space.kept, ElementsAre(SpaceDim{3, 4, 1, 0}));
+  EXPECT_THAT(space.reduced, ElementsAre(SpaceDim{2, {12, 0, 0}}, SpaceDim{4, {1, 0, 0}}));
+  EXPECT_THAT(space.kept, ElementsAre(SpaceDim{3, {4, 1, 0}}));
 }
 
 TEST(IterationSpace, ForgetsSizesOfOne) {
   const IterationSpace space = Space(Tensor({1, 7, 1}), {0, 2});
-  EXPECT_THAT(space.kept, ElementsAre(SpaceDim{7, 1, 1, 0}));
+  EXPECT_THAT(space.kept, ElementsAre(SpaceDim{7, {1, 1, 0}}));
   EXPECT_THAT(space.reduced, IsEmpty());
-  EXPECT_EQ(space.index_count(), 1u);
+  EXPECT_EQ(space.position_count(), 1u);
 }
 
 TEST(IterationSpace, WalksATransposedReductionInMemoryOrderWhenOrderIsFree) {
   const TensorDesc transposed = Tensor({3, 4}, {1, 3});
-  EXPECT_THAT(Space(transposed, {0, 1}).reduced, ElementsAre(SpaceDim{12, 1, 0, 0}));
+  EXPECT_THAT(Space(transposed, {0, 1}).reduced, ElementsAre(SpaceDim{12, {1, 0, 0}}));
   EXPECT_THAT(Space(transposed, {0, 1}, ReducedOrder::kRowMajor).reduced,
-              ElementsAre(SpaceDim{3, 1, 0, 0}, SpaceDim{4, 3, 0, 0}));
+              ElementsAre(SpaceDim{3, {1, 0, 0}}, SpaceDim{4, {3, 0, 0}}));
 }
 
 // Every position of every result as (output offset, input offset, index); without an index if the
@@ -60,22 +60,14 @@ TEST(IterationSpace, WalksATransposedReductionInMemoryOrderWhenOrderIsFree) {
 using Positions = std::multiset<std::tuple<uint64_t, uint64_t, uint64_t>>;
 
 void Visit(const IterationSpace& space, Positions& positions) {
-  const auto offsets = [](const std::vector<SpaceDim>& dims, uint64_t flat) {
-    SpaceDim sum = {0, 0, 0, 0};
-    for (size_t d = dims.size(); d-- > 0;) {
-      sum.input_stride += flat % dims[d].size * dims[d].input_stride;
-      sum.output_stride += flat % dims[d].size * dims[d].output_stride;
-      flat /= dims[d].size;
-    }
-    return sum;
-  };
-  for (uint64_t k = 0; k < space.results(); ++k) {
-    const SpaceDim kept = offsets(space.kept, k);
-    for (uint64_t r = 0; r < space.index_count(); ++r) {
-      const SpaceDim reduced = offsets(space.reduced, r);
-      positions.insert({space.output_base + kept.output_stride,
-                        space.input_base + kept.input_stride + reduced.input_stride,
-                        space.order == ReducedOrder::kAny ? 0 : space.index_base + r});
+  SpaceWalk kept(space.kept, 0);
+  for (uint64_t k = 0; k < space.results(); ++k, kept.Next()) {
+    for (uint64_t r = 0; r < space.position_count(); ++r) {
+      const SpaceWalk reduced(space.reduced, r);
+      positions.insert(
+          {space.bases[kOutputTensor] + kept.offset(kOutputTensor),
+           space.bases[kInputTensor] + kept.offset(kInputTensor) + reduced.offset(kInputTensor),
+           space.order == ReducedOrder::kAny ? 0 : space.first_position + r});
     }
   }
 }
@@ -96,7 +88,7 @@ TEST(IterationSpaceSlices, CoverEveryPositionOnceWithinTheirLimits) {
       {Tensor({4, 4}, {100, 7}), {0}},
       {Tensor({3, 4, 50}, {20, 1, 0}), {0, 2}},
   };
-  const SliceLimits limits = {.input_elements = 24, .output_elements = 12, .results = 10};
+  const SliceLimits limits = {.elements = {24, 12, kNoLimit}, .results = 10};
   for (const SliceCase& c : cases) {
     for (const ReducedOrder order : {ReducedOrder::kRowMajor, ReducedOrder::kAny}) {
       SCOPED_TRACE(ToString(c.input));
@@ -106,9 +98,9 @@ TEST(IterationSpaceSlices, CoverEveryPositionOnceWithinTheirLimits) {
       Positions sliced;
       for (const IterationSpace& kept : SliceKept(space, limits)) {
         EXPECT_LE(kept.results(), limits.results);
-        EXPECT_LT(OutputSpan(kept.kept), limits.output_elements);
+        EXPECT_LT(SpanOf(kept.kept, kOutputTensor), limits.elements[kOutputTensor]);
         for (const IterationSpace& part : SliceReduced(kept, limits)) {
-          EXPECT_LT(InputSpan(part.kept) + InputSpan(part.reduced), limits.input_elements);
+          EXPECT_LT(part.Span(kInputTensor), limits.elements[kInputTensor]);
           Visit(part, sliced);
         }
       }
@@ -119,7 +111,7 @@ TEST(IterationSpaceSlices, CoverEveryPositionOnceWithinTheirLimits) {
 
 TEST(IterationSpaceSlices, CutTheLargestSpanIfTheOrderIsFree) {
   // Cutting the broadcast dimension, which is outermost, does not reduce the span.
-  const SliceLimits limits = {.input_elements = 24, .output_elements = 12, .results = 10};
+  const SliceLimits limits = {.elements = {24, 12, kNoLimit}, .results = 10};
   const TensorDesc broadcast = Tensor({3, 50}, {20, 0});
   EXPECT_EQ(SliceReduced(Space(broadcast, {0, 1}), limits).size(), 2u);
 }

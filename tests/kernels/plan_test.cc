@@ -33,15 +33,15 @@ OperatorDesc Sum(TensorDesc input, std::vector<uint32_t> axes) {
       .function = ReduceFunction::kSum, .input = std::move(input), .axes = std::move(axes)};
 }
 
-struct WalkCase {
+struct LoadCase {
   std::string name;
   TensorDesc input;
   std::vector<uint32_t> axes;
   uint32_t load;
 };
 
-TEST(PlanReduce, ChoosesTheWalkByMemoryLayout) {
-  const std::vector<WalkCase> cases = {
+TEST(PlanReduce, ChoosesTheLoadByMemoryLayout) {
+  const std::vector<LoadCase> cases = {
       {"rows of whole vectors", Tensor({64, 256}), {1}, LOAD_ROW_ALIGNED},
       {"rows that end inside a vector", Tensor({64, 255}), {1}, LOAD_ROW_SHIFTED},
       {"halves need rows of eight", Tensor({64, 252}, DataType::kFloat16), {1}, LOAD_ROW_SHIFTED},
@@ -57,7 +57,7 @@ TEST(PlanReduce, ChoosesTheWalkByMemoryLayout) {
       {"no neighbors at all", Tensor({16, 16}, DataType::kFloat32, {64, 2}), {0}, LOAD_SCALAR},
       {"nothing to reduce", Tensor({64, 1}), {1}, LOAD_COLUMN_ALIGNED},
   };
-  for (const WalkCase& c : cases) {
+  for (const LoadCase& c : cases) {
     SCOPED_TRACE(c.name);
     const OperatorPlan plan = Plan(Sum(c.input, c.axes));
     ASSERT_FALSE(plan.kernels.empty());
@@ -70,36 +70,37 @@ TEST(PlanReduce, SharesOneKernelAmongShapesOfAKind) {
             Plan(Sum(Tensor({1000, 64, 256}), {2})).kernels);
 }
 
-ReductionConstants FirstWalk(const OperatorPlan& plan) {
+ReductionConstants FirstReduction(const OperatorPlan& plan) {
   return plan.passes[0].dispatches[0].constants.As<ReductionConstants>();
 }
 
 // The most items that a lane takes.
-uint64_t LaneItems(const ReductionConstants& walk) {
-  return CeilDiv(walk.item_count, uint64_t{walk.splits} << walk.lane_bits);
+uint64_t LaneItems(const ReductionConstants& constants) {
+  return CeilDiv(constants.item_count, uint64_t{constants.splits} << constants.lane_bits);
 }
 
 TEST(PlanReduce, SplitsOneLongRowOverGroupsOfWhichTheLastJoinsThem) {
   const OperatorPlan plan = Plan(Sum(Tensor({1 << 24}), {0}));
   EXPECT_THAT(Entries(plan), ElementsAre("Reduce"));
   ASSERT_THAT(plan.passes, SizeIs(1));
-  const auto walk = plan.passes[0].dispatches[0].constants.As<ReductionConstants>();
-  EXPECT_GE(walk.splits, 16u);
-  EXPECT_LE(LaneItems(walk), tuning::kMaxSummedItems);
+  const auto constants = plan.passes[0].dispatches[0].constants.As<ReductionConstants>();
+  EXPECT_GE(constants.splits, 16u);
+  EXPECT_LE(LaneItems(constants), tuning::kMaxSummedItems);
   // One tile, and so one counter, which is set to zero before.
   const BufferView& partials = plan.passes[0].dispatches[0].writes[1];
-  EXPECT_GE(partials.element_count, walk.partials_base + walk.splits);
+  EXPECT_GE(partials.element_count, constants.partials_base + constants.splits);
   ASSERT_THAT(plan.passes[0].fills, SizeIs(1));
   EXPECT_EQ(plan.passes[0].fills[0].role, BufferRole::Scratch());
   EXPECT_EQ(plan.passes[0].fills[0].offset_bytes, partials.offset_bytes);
-  EXPECT_EQ(plan.passes[0].fills[0].size_bytes, walk.partials_base * 4);
+  EXPECT_EQ(plan.passes[0].fills[0].size_bytes, constants.partials_base * 4);
 }
 
 // Not more: the few that are left over would run alone, after all others.
 TEST(PlanReduce, HasNoMoreGroupsThanFillTheDevice) {
-  const ReductionConstants walk = FirstWalk(Plan(Sum(Tensor({8192, 8192}), {0}), Hardware()));
-  EXPECT_GT(walk.splits, 1u);
-  EXPECT_LE(walk.tiles * walk.splits, Hardware().parallel_groups);
+  const ReductionConstants constants =
+      FirstReduction(Plan(Sum(Tensor({8192, 8192}), {0}), Hardware()));
+  EXPECT_GT(constants.splits, 1u);
+  EXPECT_LE(constants.tiles * constants.splits, Hardware().parallel_groups);
 }
 
 TEST(PlanReduce, LimitsTheStepsOfALane) {
@@ -150,19 +151,20 @@ TEST(PlanReduce, GivesARowAsManyLanesAsItIsWorth) {
     SCOPED_TRACE(c.name);
     const OperatorPlan plan = Plan(
         ReduceDesc{.function = ReduceFunction::kMax, .input = c.input, .axes = {1}}, Hardware());
-    const ReductionConstants walk = FirstWalk(plan);
-    EXPECT_EQ(1u << walk.lane_bits, c.lanes);
-    EXPECT_EQ(walk.part_shift, 0u);
-    EXPECT_EQ(walk.splits, 1u);
+    const ReductionConstants constants = FirstReduction(plan);
+    EXPECT_EQ(1u << constants.lane_bits, c.lanes);
+    EXPECT_EQ(constants.part_shift, 0u);
+    EXPECT_EQ(constants.splits, 1u);
     EXPECT_EQ(plan.passes[0].dispatches[0].groups[0], c.input.sizes[0] / (256 / c.lanes));
   }
 }
 
 TEST(PlanReduce, LetsLanesShareColumnsOfWhich32AreAdjacent) {
   const auto lanes = [](std::vector<uint32_t> sizes) {
-    const ReductionConstants walk = FirstWalk(Plan(Sum(Tensor(std::move(sizes)), {0}), Hardware()));
-    EXPECT_EQ(256u >> walk.lane_bits, 1u << walk.part_shift);
-    return 1u << walk.lane_bits;
+    const ReductionConstants constants =
+        FirstReduction(Plan(Sum(Tensor(std::move(sizes)), {0}), Hardware()));
+    EXPECT_EQ(256u >> constants.lane_bits, 1u << constants.part_shift);
+    return 1u << constants.lane_bits;
   };
   EXPECT_EQ(lanes({8192, 8192}), 8u);
   EXPECT_EQ(lanes({8192, 16}), 64u) << "four units, so that more lanes share each";
@@ -174,10 +176,10 @@ TEST(PlanReduce, LetsLanesShareColumnsOfWhich32AreAdjacent) {
 uint64_t BytesInFlight(const OperatorPlan& plan) {
   uint64_t lanes = 0, bytes = 0;
   for (const Dispatch& dispatch : plan.passes[0].dispatches) {
-    const auto walk = dispatch.constants.As<ReductionConstants>();
+    const auto constants = dispatch.constants.As<ReductionConstants>();
     const uint64_t groups = uint64_t{dispatch.groups[0]} * dispatch.groups[1];
     lanes += groups * 256;
-    bytes += groups * 256 * std::min<uint64_t>(LaneItems(walk), 4) * kVectorBytes;
+    bytes += groups * 256 * std::min<uint64_t>(LaneItems(constants), 4) * kVectorBytes;
   }
   const uint64_t resident = uint64_t{AdapterSize().groups} * 256;
   return lanes <= resident ? bytes : static_cast<uint64_t>(double(bytes) / lanes * resident);
@@ -285,7 +287,7 @@ TEST(PlanHardmax, WritesEachElementOnceAndFillsNoOutput) {
 
 TEST(PlanHardmax, LeavesARecordOfEachResultInScratch) {
   const OperatorPlan plan = Plan(HardmaxDesc{.input = Tensor({8192, 4096}), .axes = {0}});
-  EXPECT_GT(FirstWalk(plan).splits, 1u);
+  EXPECT_GT(FirstReduction(plan).splits, 1u);
   const Dispatch& write = plan.passes[1].dispatches[0];
   EXPECT_EQ(write.reads[0].role, BufferRole::Scratch());
   EXPECT_EQ(write.reads[0].element_count, 4096u);

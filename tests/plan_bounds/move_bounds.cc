@@ -41,7 +41,7 @@ class MoveChecker final : public DispatchChecker {
     Range input = {Signed(c_.input_base), Signed(c_.input_base)};
     Range output = {Signed(c_.output_base), Signed(c_.output_base)};
     for (uint32_t d = 0; d < c_.rank; ++d) {
-      const MoveStep& dim = c_.dims[d];
+      const Dim& dim = c_.dims[d];
       output.Add(0, int64_t{dim.size - 1} * dim.output_stride);
       const auto [first, last] = PositionsOf(d);
       input.Add(first * Signed(dim.input_stride), last * Signed(dim.input_stride));

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
-#include "kernels/cpu/strided_walk.h"
+#include "kernels/dims/iteration_space.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 
 namespace opmill {
@@ -38,7 +38,7 @@ struct Sums<CpuHalf> {
 template <typename T>
 class SumsProgram : public CpuProgram {
  public:
-  SumsProgram(std::vector<WorkDim> kept, WorkDim axis, bool decreasing, bool exclusive)
+  SumsProgram(SpaceDims kept, SpaceDim axis, bool decreasing, bool exclusive)
       : kept_(std::move(kept)), axis_(axis), decreasing_(decreasing), exclusive_(exclusive) {
     MergeDims(kept_);
     sequences_ = CountOf(kept_);
@@ -53,7 +53,7 @@ class SumsProgram : public CpuProgram {
     const uint64_t first = task * sequences_a_task_;
     Walk at(kept_, first);
     for (uint64_t s = first; s < std::min(first + sequences_a_task_, sequences_); ++s, at.Next()) {
-      SumSequence(input + at.input(), output + at.output());
+      SumSequence(input + at.offset(kInputTensor), output + at.offset(kOutputTensor));
     }
   }
 
@@ -63,13 +63,13 @@ class SumsProgram : public CpuProgram {
     for (uint64_t i = 0; i < axis_.size; ++i) {
       const uint64_t position = decreasing_ ? axis_.size - 1 - i : i;
       const auto before = sum;
-      sum += Sums<T>::Of(input[position * axis_.input]);
-      output[position * axis_.output] = Sums<T>::Stored(exclusive_ ? before : sum);
+      sum += Sums<T>::Of(input[position * axis_.strides[kInputTensor]]);
+      output[position * axis_.strides[kOutputTensor]] = Sums<T>::Stored(exclusive_ ? before : sum);
     }
   }
 
-  std::vector<WorkDim> kept_;
-  const WorkDim axis_;
+  SpaceDims kept_;
+  const SpaceDim axis_;
   const bool decreasing_;
   const bool exclusive_;
   uint64_t sequences_ = 1;
@@ -80,19 +80,11 @@ class SumsProgram : public CpuProgram {
 
 std::unique_ptr<const CpuProgram> CpuCumulativeSummation(const OperatorDesc& operator_desc) {
   const CumulativeSummationDesc desc = CumulativeSummationDesc::From(operator_desc);
-  const std::vector<uint32_t> in = EffectiveStrides(desc.input);
-  const std::vector<uint32_t> out = EffectiveStrides(*desc.output);
-  std::vector<WorkDim> kept;
-  for (uint32_t d = 0; d < in.size(); ++d) {
-    if (d != desc.axis && desc.input.sizes[d] > 1) {
-      kept.push_back({desc.input.sizes[d], in[d], out[d], 0});
-    }
-  }
-  const WorkDim axis = {desc.input.sizes[desc.axis], in[desc.axis], out[desc.axis], 0};
+  const IterationSpace space = SplitDims(desc.input, {desc.axis}, *desc.output);
   return WithElementOf(
       desc.input.data_type, [&](auto element) -> std::unique_ptr<const CpuProgram> {
         return std::make_unique<SumsProgram<decltype(element)>>(
-            std::move(kept), axis, desc.axis_direction == AxisDirection::kDecreasing,
+            space.kept, space.reduced[0], desc.axis_direction == AxisDirection::kDecreasing,
             desc.has_exclusive_sum);
       });
 }

@@ -45,7 +45,7 @@ class Planner {
     const uint64_t block_items =
         RoundUp(CeilDiv(length, blocks), uint64_t{options.threads} * kLaneItems);
     uint64_t records = 0;
-    for (const IterationSpace& part : parts) records += CeilDiv(part.index_count(), block_items);
+    for (const IterationSpace& part : parts) records += CeilDiv(part.position_count(), block_items);
     const bool carries = records > 1;
     const BufferView sums =
         carries ? Records(builder_.ReserveRecords(results * records), results * records)
@@ -55,7 +55,7 @@ class Planner {
       CumulativeSummationConstants constants = Constants(part);
       constants.groups.unit_count = static_cast<uint32_t>(results);
       constants.block_length = static_cast<uint32_t>(block_items);
-      constants.blocks = static_cast<uint32_t>(CeilDiv(part.index_count(), block_items));
+      constants.blocks = static_cast<uint32_t>(CeilDiv(part.position_count(), block_items));
       constants.first_record = static_cast<uint32_t>(first_record);
       constants.record_stride = static_cast<uint32_t>(records);
       const uint64_t groups = results * constants.blocks;
@@ -81,27 +81,27 @@ class Planner {
 
  private:
   PlacedView InputOf(const IterationSpace& part) const {
-    return ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
+    return ReadElements(type_, part.bases[kInputTensor], part.Span(kInputTensor));
   }
 
   PlacedView OutputOf(const IterationSpace& part) const {
-    return WriteElements(BufferRole::Output(), type_, part.output_base,
-                         OutputSpan(part.kept) + OutputSpan(part.reduced));
+    return WriteElements(BufferRole::Output(), type_, part.bases[kOutputTensor],
+                         part.Span(kOutputTensor));
   }
 
   CumulativeSummationConstants Constants(const IterationSpace& part) const {
     const SpaceDim along = part.reduced.empty() ? SpaceDim() : part.reduced[0];
     CumulativeSummationConstants constants = {};
     SetDims(part.kept, constants.kept, constants.kept_rank);
-    constants.length = static_cast<uint32_t>(part.index_count());
+    constants.length = static_cast<uint32_t>(part.position_count());
     constants.input_base = InputOf(part).base;
     constants.output_base = OutputOf(part).base;
-    constants.input_stride = static_cast<uint32_t>(along.input_stride);
-    constants.output_stride = static_cast<uint32_t>(along.output_stride);
+    constants.input_stride = static_cast<uint32_t>(along.strides[kInputTensor]);
+    constants.output_stride = static_cast<uint32_t>(along.strides[kOutputTensor]);
     if (desc_.axis_direction == AxisDirection::kDecreasing) {
       // From the last element on, with strides below zero: offsets wrap.
-      constants.input_base += static_cast<uint32_t>(InputSpan(part.reduced));
-      constants.output_base += static_cast<uint32_t>(OutputSpan(part.reduced));
+      constants.input_base += static_cast<uint32_t>(SpanOf(part.reduced, kInputTensor));
+      constants.output_base += static_cast<uint32_t>(SpanOf(part.reduced, kOutputTensor));
       constants.input_stride = 0 - constants.input_stride;
       constants.output_stride = 0 - constants.output_stride;
     }
@@ -147,8 +147,9 @@ absl::Status PlanCumulativeSummation(PlanBuilder& builder, const OperatorDesc& o
   SliceLimits limits = LimitsFor(desc.input.data_type, desc.input.data_type, builder.options());
   // Each part has at least one block, whose sum takes a record, and all records of a slice must fit
   // into a view.
-  const uint64_t parts = MostParts(InputSpan(space.reduced) + 1, limits.input_elements) +
-                         MostParts(OutputSpan(space.reduced) + 1, limits.output_elements);
+  const uint64_t parts =
+      MostParts(SpanOf(space.reduced, kInputTensor) + 1, limits.elements[kInputTensor]) +
+      MostParts(SpanOf(space.reduced, kOutputTensor) + 1, limits.elements[kOutputTensor]);
   const uint64_t length = desc.input.sizes[desc.axis];
   limits.results =
       std::clamp<uint64_t>(builder.options().max_view_elements / (std::min(parts, length) + 1), 1,

@@ -14,8 +14,8 @@ namespace {
 // Calls begin_sequence(), then visit(coordinate) for the elements of each sequence, in the order of
 // addition.
 template <typename Begin, typename Visit>
-void Walk(const CumulativeSummationDesc& desc, const std::stop_token& abandoned, Begin begin,
-          Visit visit) {
+void ForEachStep(const CumulativeSummationDesc& desc, const std::stop_token& abandoned, Begin begin,
+                 Visit visit) {
   const ReductionShape shape(desc.input.sizes, {desc.axis}, abandoned);
   const uint32_t length = desc.input.sizes[desc.axis];
   const bool increasing = desc.axis_direction == AxisDirection::kIncreasing;
@@ -34,7 +34,7 @@ void SumIntegers(const CumulativeSummationDesc& desc, const ReferenceCall& call)
   const Reader reader(desc.input, call.inputs[0]);
   Writer writer(*desc.output, call.outputs[0]);
   uint64_t sum = 0;
-  Walk(
+  ForEachStep(
       desc, call.abandoned, [&] { sum = 0; },
       [&](const Coordinate& coordinate) {
         const uint64_t after = sum + reader.At(coordinate);
@@ -56,7 +56,7 @@ void ForEachFloatSum(const CumulativeSummationDesc& desc, absl::Span<const std::
     magnitudes = CompensatedSum();
     exact = ExactReduction();
   };
-  Walk(desc, abandoned, begin, [&](const Coordinate& coordinate) {
+  ForEachStep(desc, abandoned, begin, [&](const Coordinate& coordinate) {
     const auto tell = [&] {
       exact.sum = exact.value = sum.value();
       exact.sum_of_magnitudes = magnitudes.value();

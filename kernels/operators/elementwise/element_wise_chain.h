@@ -7,11 +7,12 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/descriptor/operator_limits.h"
 #include "kernels/operators/elementwise/element_wise.h"
 
 namespace opmill {
 
-inline constexpr size_t kMaxChainInputs = 8;
+inline constexpr size_t kMaxChainInputs = kMaxInputs;
 inline constexpr size_t kMaxChainParameters = 16;
 
 struct ChainStep {

@@ -77,7 +77,7 @@ class MapProgram : public CpuProgram {
     const ElementwiseSpace space = MakeElementwiseSpace(chain_.inputs, chain_.output);
     row_ = space.row();
     outer_.assign(space.dims.begin(), space.dims.end() - 1);
-    for (const ElementwiseSpace::Dim& dim : outer_) rows_ *= dim.size;
+    rows_ = CountOf(outer_);
     for (const ChainStep& step : chain_.steps) kernels_.push_back(KernelOf(chain_, step));
     rows_a_task_ = std::max<uint64_t>(1, kTaskElements / row_.size);
     parts_ = CeilDiv(row_.size, kTaskElements);
@@ -92,15 +92,10 @@ class MapProgram : public CpuProgram {
     const uint64_t count = std::min(kTaskElements, row_.size - first);
     const uint64_t begin = task / parts_ * rows_a_task_;
     Scratch scratch(*this);
-    for (uint64_t row = begin; row < std::min(begin + rows_a_task_, rows_); ++row) {
-      PerTensor<uint64_t> at = {};
-      uint64_t rest = row;
-      for (size_t d = outer_.size(); d-- > 0;) {
-        const uint64_t position = rest % outer_[d].size;
-        rest /= outer_[d].size;
-        for (size_t t = 0; t < at.size(); ++t) at[t] += position * outer_[d].strides[t];
-      }
-      for (size_t t = 0; t < at.size(); ++t) at[t] += first * row_.strides[t];
+    Walk rows(outer_, begin);
+    for (uint64_t row = begin; row < std::min(begin + rows_a_task_, rows_); ++row, rows.Next()) {
+      ElementwiseOffsets at = rows.offsets();
+      Advance(at, row_, first);
       RunRow(buffers, at, count, scratch);
     }
   }
@@ -191,7 +186,7 @@ class MapProgram : public CpuProgram {
     });
   }
 
-  void RunRow(const RunBuffers& buffers, const PerTensor<uint64_t>& at, uint64_t count,
+  void RunRow(const RunBuffers& buffers, const ElementwiseOffsets& at, uint64_t count,
               Scratch& scratch) const {
     const auto place = [&](size_t tensor, DataType type, uint64_t element) {
       return (at[tensor] + element * row_.strides[tensor]) * ElementBytes(type);
@@ -260,7 +255,7 @@ class MapProgram : public CpuProgram {
   const Chain chain_;
   const std::optional<FusedChain> fused_;
   std::vector<MapKernel> kernels_;  // of the steps
-  std::vector<ElementwiseSpace::Dim> outer_;
+  Dims<kElementwiseTensors> outer_;
   ElementwiseSpace::Dim row_;
   uint64_t rows_ = 1;
   uint64_t rows_a_task_ = 1;

@@ -30,10 +30,10 @@ PlacedView WriteQuads(DataType type, uint64_t base, uint64_t span) {
           .base = static_cast<uint32_t>(base - first)};
 }
 
-PerTensor<uint64_t> LimitsOf(const Chain& chain, bool in_quads, const PlanOptions& options) {
+ElementwiseOffsets LimitsOf(const Chain& chain, bool in_quads, const PlanOptions& options) {
   constexpr uint64_t kMost = uint64_t{1} << 31;
-  PerTensor<uint64_t> limits;
-  limits.fill(~uint64_t{0});
+  ElementwiseOffsets limits;
+  limits.fill(kNoLimit);
   for (size_t i = 0; i < chain.inputs.size(); ++i) {
     const uint64_t vector = kVectorBytes / ElementBytes(chain.inputs[i].data_type);
     limits[i] = std::min((options.max_view_elements - 1) * vector, kMost);
@@ -45,7 +45,7 @@ PerTensor<uint64_t> LimitsOf(const Chain& chain, bool in_quads, const PlanOption
 }
 
 // With `in_quads`, a step along a row is a quad.
-void SetWalk(ElementwiseConstants& constants, const ElementwiseSpace& space, uint64_t row_step) {
+void SetDims(ElementwiseConstants& constants, const ElementwiseSpace& space, uint64_t row_step) {
   constants.rank = static_cast<uint32_t>(space.dims.size());
   for (size_t d = 0; d < space.dims.size(); ++d) {
     const ElementwiseSpace::Dim& dim = space.dims[d];
@@ -101,27 +101,27 @@ absl::Status PlanElementWise(PlanBuilder& builder, const OperatorDesc& desc) {
                                                      {"WIDTH", static_cast<uint32_t>(row_step)}},
                                           .text = ChainText(chain, space, in_quads)});
   for (const ElementwiseSpace& slice :
-       Slice(space, LimitsOf(chain, in_quads, builder.options()), row_step)) {
+       SliceElementwise(space, LimitsOf(chain, in_quads, builder.options()), row_step)) {
     if (builder.full()) return absl::OkStatus();
     Dispatch dispatch;
     dispatch.kernel = kernel;
     ElementwiseConstants constants = {};
     for (uint32_t i = 0; i < chain.inputs.size(); ++i) {
-      const PlacedView read = ReadElements(chain.inputs[i].data_type, slice.bases[i], slice.Span(i),
-                                           BufferRole::Input(i));
+      const PlacedView read = ReadElements(chain.inputs[i].data_type, slice.bases[i],
+                                           SpanOf(slice.dims, i), BufferRole::Input(i));
       dispatch.reads[i] = read.view;
       constants.*kBases[i] = read.base;
     }
     const uint64_t base = slice.bases[kTensorOutput];
-    const uint64_t span = slice.Span(kTensorOutput);
+    const uint64_t span = SpanOf(slice.dims, kTensorOutput);
     const PlacedView output = in_quads ? WriteQuads(type, base, span)
                                        : WriteElements(BufferRole::Output(), type, base, span);
     dispatch.writes[0] = output.view;
     constants.output_base = output.base;
-    SetWalk(constants, slice, row_step);
+    SetDims(constants, slice, row_step);
     SetParameters(constants, chain);
     dispatch.constants = constants;
-    const uint64_t rows = slice.ElementCount() / slice.row().size;
+    const uint64_t rows = CountOf(slice.dims) / slice.row().size;
     DealUnits(dispatch, rows * CeilDiv(slice.row().size, row_step), threads);
     builder.Add(std::move(dispatch));
   }

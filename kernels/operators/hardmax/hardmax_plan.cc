@@ -16,15 +16,15 @@ struct Storing {
 Storing ChooseStoring(const IterationSpace& space, DataType type) {
   const uint64_t vector = kVectorBytes / ElementBytes(type);
   Storing storing = {.work = {.units = space.results(),
-                              .items = space.index_count(),
+                              .items = space.position_count(),
                               .most_lane_items = tuning::kMaxLaneItems}};
   Work& work = storing.work;
-  work.side_by_side =
-      !space.kept.empty() && (space.reduced.empty() ||
-                              space.kept.back().output_stride < space.reduced.back().output_stride);
-  const std::vector<SpaceDim>& dims = work.side_by_side ? space.kept : space.reduced;
-  if (dims.empty() || dims.back().output_stride != 1 || dims.back().size % vector != 0 ||
-      OutputAlignment(space, &dims.back(), vector) != vector) {
+  work.side_by_side = !space.kept.empty() &&
+                      (space.reduced.empty() || space.kept.back().strides[kOutputTensor] <
+                                                    space.reduced.back().strides[kOutputTensor]);
+  const SpaceDims& dims = work.side_by_side ? space.kept : space.reduced;
+  if (dims.empty() || dims.back().strides[kOutputTensor] != 1 || dims.back().size % vector != 0 ||
+      AlignmentOf(space, kOutputTensor, &dims.back(), vector) != vector) {
     return storing;
   }
   storing.store = work.side_by_side ? STORE_OF_COLUMNS : STORE_OF_ROW;
@@ -38,15 +38,15 @@ void AddOnes(PlanBuilder& builder, DataType type, const IterationSpace& slice,
   const PlanOptions& options = builder.options();
   // Only views of the output and the records are used.
   SliceLimits limits = LimitsFor(type, type, options);
-  limits.input_elements = ~uint64_t{0};
+  limits.elements[kInputTensor] = ~uint64_t{0};
   for (const IterationSpace& part : SliceReduced(slice, limits)) {
     if (builder.full()) return;
     const Storing storing = ChooseStoring(part, type);
-    const uint64_t span = OutputSpan(part.kept) + OutputSpan(part.reduced);
+    const uint64_t span = part.Span(kOutputTensor);
     const PlacedView output =
         storing.store == STORE_ELEMENT
-            ? WriteElements(BufferRole::Output(), type, part.output_base, span)
-            : ReadElements(type, part.output_base, span, BufferRole::Output());
+            ? WriteElements(BufferRole::Output(), type, part.bases[kOutputTensor], span)
+            : ReadElements(type, part.bases[kOutputTensor], span, BufferRole::Output());
     Dispatch dispatch;
     dispatch.kernel = builder.Kernel({.shader = "hardmax",
                                       .entry = "WriteOnes",
@@ -57,7 +57,7 @@ void AddOnes(PlanBuilder& builder, DataType type, const IterationSpace& slice,
     dispatch.writes[0] = output.view;
     HardmaxConstants constants = {};
     constants.output_base = output.base;
-    constants.first_position = static_cast<uint32_t>(part.index_base);
+    constants.first_position = static_cast<uint32_t>(part.first_position);
     constants.record_count = static_cast<uint32_t>(records.count);
     constants.record_stride = static_cast<uint32_t>(records.stride);
     SetDims(part.kept, constants.kept, constants.kept_rank);

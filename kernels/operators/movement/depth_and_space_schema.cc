@@ -90,8 +90,7 @@ constinit const OperatorSchema kDepthToSpaceSchema =
 std::vector<Move> SpaceToDepthMoves(const OperatorDesc& desc) {
   Move move;
   for (const BlockDim& dim : BlockDims(desc, desc.inputs[0], *desc.outputs[0])) {
-    move.dims.push_back(
-        {.size = dim.size, .output = dim.depth, .input = static_cast<int64_t>(dim.space)});
+    move.dims.push_back({.size = dim.size, .strides = {dim.space, dim.depth}});
   }
   return {move};
 }
@@ -99,8 +98,7 @@ std::vector<Move> SpaceToDepthMoves(const OperatorDesc& desc) {
 std::vector<Move> DepthToSpaceMoves(const OperatorDesc& desc) {
   Move move;
   for (const BlockDim& dim : BlockDims(desc, *desc.outputs[0], desc.inputs[0])) {
-    move.dims.push_back(
-        {.size = dim.size, .output = dim.space, .input = static_cast<int64_t>(dim.depth)});
+    move.dims.push_back({.size = dim.size, .strides = {dim.depth, dim.space}});
   }
   return {move};
 }

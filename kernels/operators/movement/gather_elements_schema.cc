@@ -30,12 +30,11 @@ constinit const OperatorSchema kGatherElementsSchema = {
 
 std::vector<Move> GatherElementsMoves(const OperatorDesc& desc) {
   const uint32_t axis = desc.number("axis");
-  const std::vector<uint32_t> index = EffectiveStrides(desc.inputs[1]);
   Move move = PlainMove(desc.inputs[0], *desc.outputs[0]);
-  for (size_t d = 0; d < move.dims.size(); ++d) move.dims[d].index = index[d];
+  SetStrides(move.dims, kIndicesTensor, desc.inputs[1]);
   move.indexed = {
-      {.size = desc.inputs[0].sizes[axis], .stride = static_cast<uint64_t>(move.dims[axis].input)}};
-  move.dims[axis].input = 0;
+      {.size = desc.inputs[0].sizes[axis], .stride = move.dims[axis].strides[kInputTensor]}};
+  move.dims[axis].strides[kInputTensor] = 0;
   move.index = MoveIndex::kSource;
   move.index_input = 1;
   return {move};

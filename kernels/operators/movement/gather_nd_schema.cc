@@ -42,12 +42,11 @@ std::vector<MoveDim> GatheredDims(const OperatorDesc& desc) {
   std::vector<MoveDim> dims;
   for (size_t d = parts.indices; d + 1 < parts.rank; ++d) {
     const bool is_batch = d - parts.indices < parts.batches;
-    dims.push_back({.size = indices.sizes[d],
-                    .input = is_batch ? from[parts.input + d - parts.indices] : 0,
-                    .index = index[d]});
+    const uint64_t stride = is_batch ? from[parts.input + d - parts.indices] : 0;
+    dims.push_back({.size = indices.sizes[d], .strides = {stride, 0, index[d]}});
   }
   for (size_t d = parts.input + parts.batches + parts.coordinates; d < parts.rank; ++d) {
-    dims.push_back({.size = input.sizes[d], .input = from[d]});
+    dims.push_back({.size = input.sizes[d], .strides = {from[d]}});
   }
   return dims;
 }

@@ -22,11 +22,11 @@ std::vector<MoveDim> GatheredDims(const OperatorDesc& desc) {
   std::vector<MoveDim> dims;
   for (size_t d = 0; d < input.sizes.size(); ++d) {
     if (d != desc.number("axis")) {
-      dims.push_back({.size = input.sizes[d], .input = from[d]});
+      dims.push_back({.size = input.sizes[d], .strides = {from[d]}});
       continue;
     }
     for (size_t i = index.size() - desc.number("index_dimensions"); i < index.size(); ++i) {
-      dims.push_back({.size = indices.sizes[i], .index = index[i]});
+      dims.push_back({.size = indices.sizes[i], .strides = {0, 0, index[i]}});
     }
   }
   return dims;

@@ -57,7 +57,7 @@ std::vector<Move> JoinMoves(const OperatorDesc& desc) {
     Move& move = moves.emplace_back(PlainMove(desc.inputs[i], *desc.outputs[0]));
     move.input = i;
     move.dims[axis].size = desc.inputs[i].sizes[axis];
-    move.output_base = position * move.dims[axis].output;
+    move.bases[kOutputTensor] = position * move.dims[axis].strides[kOutputTensor];
     position += desc.inputs[i].sizes[axis];
   }
   return moves;

@@ -9,13 +9,6 @@
 namespace opmill {
 namespace {
 
-bool WalksAsOne(const MoveDim& outer, const MoveDim& inner) {
-  const auto size = static_cast<int64_t>(inner.size);
-  return outer.rule == MoveRule::kPlain && inner.rule == MoveRule::kPlain &&
-         outer.output == inner.size * inner.output && outer.input == size * inner.input &&
-         outer.index == inner.size * inner.index;
-}
-
 uint64_t Clamped(int64_t position, uint64_t size) {
   return static_cast<uint64_t>(std::clamp<int64_t>(position, 0, static_cast<int64_t>(size) - 1));
 }
@@ -93,8 +86,7 @@ Positions PositionsOf(const MoveDim& dim) {
 }
 
 void MovePlace::Add(const MoveDim& dim, uint64_t step) {
-  output += step * dim.output;
-  index += step * dim.index;
+  for (const size_t t : {kOutputTensor, kIndicesTensor}) offsets[t] += step * dim.strides[t];
   if (dim.rule == MoveRule::kReversed) {
     along = static_cast<uint64_t>(dim.start) + step;
     return;
@@ -103,24 +95,26 @@ void MovePlace::Add(const MoveDim& dim, uint64_t step) {
   if (dim.rule == MoveRule::kColumn) diagonal += dim.start + static_cast<int64_t>(step);
   const std::optional<uint64_t> position = PositionOf(dim, step);
   is_inside = is_inside && position.has_value();
-  input += position.value_or(0) * static_cast<uint64_t>(dim.input);
+  offsets[kInputTensor] += position.value_or(0) * dim.strides[kInputTensor];
 }
 
 bool MovePlace::Follow(const Move& move, DataType index_type, const std::byte* indices) {
   if (move.index == MoveIndex::kNone) return true;
   if (move.index == MoveIndex::kLength) {
     const IndexedDim& dim = move.indexed[0];
-    const uint64_t length = std::min(IndexAt(index_type, indices, index), dim.size);
-    input += (along < length ? length - 1 - along : along) * dim.stride;
+    const uint64_t length =
+        std::min(IndexAt(index_type, indices, offsets[kIndicesTensor]), dim.size);
+    offsets[kInputTensor] += (along < length ? length - 1 - along : along) * dim.stride;
     return true;
   }
   const bool reads = move.index == MoveIndex::kSource;
   for (size_t i = 0; i < move.indexed.size(); ++i) {
     const IndexedDim& dim = move.indexed[i];
     const std::optional<uint64_t> position = PositionOfIndex(
-        index_type, IndexAt(index_type, indices, index + i * move.index_step), dim.size);
+        index_type, IndexAt(index_type, indices, offsets[kIndicesTensor] + i * move.index_step),
+        dim.size);
     is_inside = is_inside && position.has_value();
-    (reads ? input : output) += position.value_or(0) * dim.stride;
+    offsets[reads ? kInputTensor : kOutputTensor] += position.value_or(0) * dim.stride;
   }
   return reads || is_inside;
 }
@@ -131,21 +125,9 @@ bool MovePlace::IsConstant(const Move& move) const {
 }
 
 void Simplify(Move& move) {
-  std::stable_sort(move.dims.begin(), move.dims.end(),
-                   [](const MoveDim& a, const MoveDim& b) { return a.output > b.output; });
-  std::vector<MoveDim> dims;
-  for (const MoveDim& dim : move.dims) {
-    if (dim.size == 1 && dim.rule == MoveRule::kPlain) continue;
-    if (!dims.empty() && WalksAsOne(dims.back(), dim)) {
-      const uint64_t size = dims.back().size * dim.size;
-      dims.back() = dim;
-      dims.back().size = size;
-    } else {
-      dims.push_back(dim);
-    }
-  }
-  if (dims.empty()) dims.push_back({.output = 1, .input = 1});
-  move.dims = std::move(dims);
+  SortByStride(move.dims, kOutputTensor);
+  MergeDims(move.dims, [](const MoveDim& dim) { return dim.rule == MoveRule::kPlain; });
+  if (move.dims.empty()) move.dims.push_back({.strides = {1, 1, 0}});
 }
 
 }  // namespace opmill

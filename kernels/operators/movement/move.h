@@ -10,6 +10,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/dims/iteration_space.h"
 
 namespace opmill {
 
@@ -28,12 +29,11 @@ enum class MoveRule : uint32_t {
   kNearest,
 };
 
-// Strides are in elements. Only plain dimensions may have a negative one.
+// Strides are those of the input, the output and the indices. A plain dimension may have a negative
+// one in the input, which wraps.
 struct MoveDim {
   uint64_t size = 1;  // at most kMaxMoveSize
-  uint64_t output = 0;
-  int64_t input = 0;
-  uint64_t index = 0;
+  Offsets<3> strides = {};
   MoveRule rule = MoveRule::kPlain;
   int64_t start = 0;        // added to the step, unless the dimension is plain
   uint64_t input_size = 1;  // positions of the input
@@ -58,12 +58,10 @@ enum class MoveIndex : uint32_t {
 
 struct Move {
   uint32_t input = 0;  // of the operator
-  uint64_t input_base = 0;
-  uint64_t output_base = 0;
+  Offsets<3> bases = {};
   std::vector<MoveDim> dims;  // row-major
   MoveIndex index = MoveIndex::kNone;
   uint32_t index_input = 0;
-  uint64_t index_base = 0;
   uint64_t index_step = 0;  // from a coordinate of an index to the next
   std::vector<IndexedDim> indexed;
   uint64_t constant = 0;  // the bits of an element
@@ -93,17 +91,14 @@ Positions PositionsOf(const MoveDim& dim);
 // One element of a move: where it comes from and where it goes. It begins at the bases, and each
 // dimension adds its step.
 struct MovePlace {
-  explicit MovePlace(const Move& move)
-      : input(move.input_base), output(move.output_base), index(move.index_base) {}
+  explicit MovePlace(const Move& move) : offsets(move.bases) {}
   void Add(const MoveDim& dim, uint64_t step);
   // Adds what the index tensor says. Returns whether the element is written.
   bool Follow(const Move& move, DataType index_type, const std::byte* indices);
   // Whether the element is the constant.
   bool IsConstant(const Move& move) const;
 
-  uint64_t input;
-  uint64_t output;
-  uint64_t index;
+  Offsets<3> offsets;
   uint64_t along = 0;  // the step of kReversed
   int64_t diagonal = 0;
   bool is_inside = true;  // of the input

@@ -8,7 +8,7 @@
 #include "kernels/base/rounding.h"
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
-#include "kernels/cpu/strided_walk.h"
+#include "kernels/cpu/gather.h"
 #include "kernels/operators/movement/move.h"
 
 namespace opmill {
@@ -54,9 +54,8 @@ class MoveProgram : public CpuProgram {
       Move& move = moves_[i];
       Simplify(move);
       index_types_.push_back(desc.inputs[move.index_input].data_type);
-      uint64_t rows = 1;
-      for (size_t d = 0; d + 1 < move.dims.size(); ++d) rows *= move.dims[d].size;
       const uint64_t length = move.dims.back().size;
+      const uint64_t rows = CountOf(move.dims) / length;
       const uint64_t parts = CeilDiv(length, kTaskElements);
       Phase phase = {.move = i,
                      .rows = rows,
@@ -109,36 +108,39 @@ class MoveProgram : public CpuProgram {
     const std::byte* const input = buffers.inputs[move.input];
     const std::byte* const indices = buffers.inputs[move.index_input];
     std::byte* const output = buffers.outputs[0];
-    if (row.index != 0 || !HasPositions(row)) {
+    if (row.strides[kIndicesTensor] != 0 || !HasPositions(row)) {
       for (uint64_t step = first; step < end; ++step) {
         MovePlace at = place;
         at.Add(row, step);
         if (!at.Follow(move, index_types_[number], indices)) continue;
-        std::byte* const to = output + at.output * bytes_;
+        std::byte* const to = output + at.offsets[kOutputTensor] * bytes_;
         if (at.IsConstant(move)) {
           Fill(move.constant, to, 1, 1);
         } else {
-          CopyElement(to, input + at.input * bytes_, bytes_);
+          CopyElement(to, input + at.offsets[kInputTensor] * bytes_, bytes_);
         }
       }
       return;
     }
     if (!place.Follow(move, index_types_[number], indices)) return;
     const bool is_constant = place.IsConstant(move);
+    const uint64_t from_stride = row.strides[kInputTensor];
+    const uint64_t to_stride = row.strides[kOutputTensor];
     for (uint64_t step = first; step < end;) {
       const StepRun run = is_constant ? StepRun{{}, end - step} : RunOf(row, step, end);
-      std::byte* const to = output + (place.output + step * row.output) * bytes_;
+      std::byte* const to = output + (place.offsets[kOutputTensor] + step * to_stride) * bytes_;
       if (run.position.has_value()) {
-        const uint64_t from = place.input + *run.position * static_cast<uint64_t>(row.input);
-        Copy(input + from * bytes_, row.input, to, row.output, run.length);
+        const uint64_t from = place.offsets[kInputTensor] + *run.position * from_stride;
+        Copy(input + from * bytes_, from_stride, to, to_stride, run.length);
       } else {
-        Fill(move.constant, to, row.output, run.length);
+        Fill(move.constant, to, to_stride, run.length);
       }
       step += run.length;
     }
   }
 
-  void Copy(const std::byte* from, int64_t from_stride, std::byte* to, uint64_t to_stride,
+  // Strides may wrap.
+  void Copy(const std::byte* from, uint64_t from_stride, std::byte* to, uint64_t to_stride,
             uint64_t count) const {
     if (from_stride == 1 && to_stride == 1) {
       std::memcpy(to, from, count * bytes_);
@@ -149,7 +151,7 @@ class MoveProgram : public CpuProgram {
       const auto* source = reinterpret_cast<const Word*>(from);
       auto* place = reinterpret_cast<Word*>(to);
       for (uint64_t i = 0; i < count; ++i) {
-        place[i * to_stride] = source[static_cast<int64_t>(i) * from_stride];
+        place[i * to_stride] = source[static_cast<int64_t>(i * from_stride)];
       }
     });
   }

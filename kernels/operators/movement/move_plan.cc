@@ -72,11 +72,11 @@ class Planner {
     const uint32_t index_bytes = ElementBytes(desc_.inputs[move.index_input].data_type);
     const PlanOptions& options = builder_.options();
     const uint64_t vectors = options.max_view_elements - 1;
-    const MoveLimits limits = {
-        .input = std::min(vectors * (kVectorBytes / width), kMostElements),
-        .output = std::min(options.max_view_elements - kVectorBytes, kMostElements),
-        .indices = std::min(vectors * (kVectorBytes / index_bytes), kMostElements),
-        .steps = kMaxLanes / 2};
+    const SliceLimits limits = {
+        .elements = {std::min(vectors * (kVectorBytes / width), kMostElements),
+                     std::min(options.max_view_elements - kVectorBytes, kMostElements),
+                     std::min(vectors * (kVectorBytes / index_bytes), kMostElements)},
+        .results = kMaxLanes / 2};
     ASSIGN_OR_RETURN(const std::vector<MoveSlice> slices, SliceMove(move, limits));
     for (const MoveSlice& slice : slices) {
       if (builder_.full()) return absl::OkStatus();
@@ -101,9 +101,9 @@ class Planner {
                                            {"INDEXED", move.index != MoveIndex::kNone ? 1u : 0u}}};
     const bool marks = kernel.entry == "Mark";
     const bool scatters = kernel.entry == "Scatter";
-    const MoveExtent written = ExtentOf(slice, MoveTensor::kOutput);
+    const MoveExtent written = ExtentOf(slice, kOutputTensor);
     const ElementView output = ViewOf(BufferRole::Output(), FormatOf(width), 0, width, written);
-    constants.output_base = Low(move.output_base - output.first);
+    constants.output_base = Low(move.bases[kOutputTensor] - output.first);
     if (marks || scatters) {
       const ElementView view =
           ViewOf(BufferRole::Scratch(), ViewFormat::kUint32, marks_->offset_bytes, 4, written);
@@ -113,23 +113,23 @@ class Planner {
     }
     if (!marks) {
       const ElementView input = ViewOf(BufferRole::Input(move.input), ViewFormat::kVector, 0, width,
-                                       ExtentOf(slice, MoveTensor::kInput));
+                                       ExtentOf(slice, kInputTensor));
       dispatch.reads[0] = input.view;
       dispatch.writes[0] = output.view;
-      constants.input_base = Low(move.input_base - input.first);
+      constants.input_base = Low(move.bases[kInputTensor] - input.first);
       kernel.macros.push_back({"ELEMENT_BYTES", width});
     }
     if (move.index != MoveIndex::kNone) {
       const ElementView indices = ViewOf(BufferRole::Input(move.index_input), ViewFormat::kVector,
-                                         0, index_bytes, ExtentOf(slice, MoveTensor::kIndices));
+                                         0, index_bytes, ExtentOf(slice, kIndicesTensor));
       dispatch.reads[1] = indices.view;
-      constants.index_base = Low(move.index_base - indices.first);
+      constants.index_base = Low(move.bases[kIndicesTensor] - indices.first);
       constants.index_words = index_bytes / 4;
       constants.index_signed = IsSigned(desc_.inputs[move.index_input].data_type) ? 1 : 0;
     }
     dispatch.kernel = builder_.Kernel(std::move(kernel));
     dispatch.constants = constants;
-    DealUnits(dispatch, StepsOf(move), builder_.options().threads);
+    DealUnits(dispatch, CountOf(move.dims), builder_.options().threads);
     builder_.Add(std::move(dispatch));
   }
 
@@ -140,10 +140,7 @@ class Planner {
     constants.rank = static_cast<uint32_t>(move.dims.size());
     for (size_t d = 0; d < move.dims.size(); ++d) {
       const MoveDim& dim = move.dims[d];
-      constants.dims[d] = {.size = Low(dim.size),
-                           .output_stride = Low(dim.output),
-                           .input_stride = Low(static_cast<uint64_t>(dim.input)),
-                           .index_stride = Low(dim.index)};
+      constants.dims[d] = ToDim({dim.size, dim.strides});
       if (dim.rule == MoveRule::kPlain) continue;
       const bool turns = dim.rule == MoveRule::kMirror;
       const auto origin = static_cast<uint64_t>(dim.origin);

@@ -20,9 +20,10 @@ void ReferenceMovement(const ReferenceCall& call) {
                         call.inputs[move.index_input].data())) {
         return;
       }
-      std::memcpy(call.outputs[0].data() + place.output * bytes,
-                  place.IsConstant(move) ? reinterpret_cast<const std::byte*>(&move.constant)
-                                         : call.inputs[move.input].data() + place.input * bytes,
+      std::memcpy(call.outputs[0].data() + place.offsets[kOutputTensor] * bytes,
+                  place.IsConstant(move)
+                      ? reinterpret_cast<const std::byte*>(&move.constant)
+                      : call.inputs[move.input].data() + place.offsets[kInputTensor] * bytes,
                   bytes);
     });
   }

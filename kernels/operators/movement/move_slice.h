@@ -2,10 +2,12 @@
 #ifndef OPMILL_KERNELS_OPERATORS_MOVEMENT_MOVE_SLICE_H_
 #define OPMILL_KERNELS_OPERATORS_MOVEMENT_MOVE_SLICE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/dims/iteration_space.h"
 #include "kernels/operators/movement/move.h"
 
 namespace opmill {
@@ -27,21 +29,11 @@ struct MoveExtent {
   uint64_t last = 0;
   uint64_t span() const { return last - first; }
 };
-enum class MoveTensor : uint32_t { kInput, kOutput, kIndices };
-MoveExtent ExtentOf(const MoveSlice& slice, MoveTensor tensor);
-uint64_t StepsOf(const Move& move);
-
-// A slice spans less than these in each tensor, in elements.
-struct MoveLimits {
-  uint64_t input = 0;
-  uint64_t output = 0;
-  uint64_t indices = 0;
-  uint64_t steps = 0;
-};
+MoveExtent ExtentOf(const MoveSlice& slice, size_t tensor);
 
 // Slices that together move every element once. ResourceExhausted if the coordinates of one index
 // are farther apart than the limit. A list of kMaxSlices entries is incomplete.
-absl::StatusOr<std::vector<MoveSlice>> SliceMove(const Move& move, const MoveLimits& limits);
+absl::StatusOr<std::vector<MoveSlice>> SliceMove(const Move& move, const SliceLimits& limits);
 
 // Makes as many adjacent elements as possible into one, of at most 16 bytes. Returns how many.
 uint32_t Widen(Move& move, uint32_t element_bytes);

@@ -8,44 +8,27 @@
 namespace opmill {
 namespace {
 
-// How far the steps of a dimension move in a tensor: from its first element down, and up.
-struct Reach {
-  uint64_t down = 0;
-  uint64_t up = 0;
-};
-
-Reach ReachOf(const MoveDim& dim, MoveTensor tensor) {
-  if (tensor == MoveTensor::kOutput) return {.up = (dim.size - 1) * dim.output};
-  if (tensor == MoveTensor::kIndices) return {.up = (dim.size - 1) * dim.index};
-  if (dim.input < 0) return {.down = (dim.size - 1) * (0 - static_cast<uint64_t>(dim.input))};
-  return {.up = PositionsOf(dim).last * static_cast<uint64_t>(dim.input)};
+// From the first element of the dimension.
+MoveExtent ExtentOf(const MoveDim& dim, size_t tensor) {
+  const Positions positions =
+      tensor == kInputTensor ? PositionsOf(dim) : Positions{.last = dim.size - 1};
+  const uint64_t stride = dim.strides[tensor];
+  MoveExtent extent = {positions.first * stride, positions.last * stride};
+  if (static_cast<int64_t>(stride) < 0) std::swap(extent.first, extent.last);
+  return extent;
 }
 
-uint64_t FirstOf(const MoveDim& dim, MoveTensor tensor) {
-  if (tensor != MoveTensor::kInput || dim.input < 0) return 0;
-  return PositionsOf(dim).first * static_cast<uint64_t>(dim.input);
-}
-
-bool IsIndexed(const Move& move, MoveTensor tensor) {
-  if (move.index == MoveIndex::kDestination) return tensor == MoveTensor::kOutput;
-  return move.index != MoveIndex::kNone && tensor == MoveTensor::kInput;
-}
-
-uint64_t BaseOf(const Move& move, MoveTensor tensor) {
-  return tensor == MoveTensor::kInput    ? move.input_base
-         : tensor == MoveTensor::kOutput ? move.output_base
-                                         : move.index_base;
+bool IsIndexed(const Move& move, size_t tensor) {
+  if (move.index == MoveIndex::kDestination) return tensor == kOutputTensor;
+  return move.index != MoveIndex::kNone && tensor == kInputTensor;
 }
 
 // The dimension that reaches farthest in a tensor.
-size_t FarthestDim(const Move& move, MoveTensor tensor) {
-  const auto span = [&](const MoveDim& dim) {
-    const Reach reach = ReachOf(dim, tensor);
-    return dim.size == 1 ? 0 : reach.down + reach.up - FirstOf(dim, tensor);
-  };
-  const auto farthest =
-      std::max_element(move.dims.begin(), move.dims.end(),
-                       [&](const MoveDim& a, const MoveDim& b) { return span(a) < span(b); });
+size_t FarthestDim(const Move& move, size_t tensor) {
+  const auto farthest = std::max_element(
+      move.dims.begin(), move.dims.end(), [tensor](const MoveDim& a, const MoveDim& b) {
+        return ExtentOf(a, tensor).span() < ExtentOf(b, tensor).span();
+      });
   return static_cast<size_t>(farthest - move.dims.begin());
 }
 
@@ -57,10 +40,10 @@ std::pair<MoveSlice, MoveSlice> HalvesOfDim(const MoveSlice& slice, size_t d) {
   Move& upper = halves.second.move;
   upper.dims[d].size = dim.size - half;
   upper.dims[d].start += static_cast<int64_t>(half);
-  upper.output_base += half * dim.output;
-  upper.index_base += half * dim.index;
-  if (dim.rule == MoveRule::kPlain || !HasPositions(dim)) {
-    upper.input_base += half * static_cast<uint64_t>(dim.input);
+  Advance(upper.bases, dim, half);
+  // Other positions depend on `start`.
+  if (dim.rule != MoveRule::kPlain && HasPositions(dim)) {
+    upper.bases[kInputTensor] = slice.move.bases[kInputTensor];
   }
   return halves;
 }
@@ -74,28 +57,23 @@ std::pair<MoveSlice, MoveSlice> HalvesOfRange(const MoveSlice& slice, size_t i) 
   return halves;
 }
 
-absl::Status Append(const MoveSlice& slice, const MoveLimits& limits,
+absl::Status Append(const MoveSlice& slice, const SliceLimits& limits,
                     std::vector<MoveSlice>& slices);
 
-absl::Status AppendHalves(const std::pair<MoveSlice, MoveSlice>& halves, const MoveLimits& limits,
+absl::Status AppendHalves(const std::pair<MoveSlice, MoveSlice>& halves, const SliceLimits& limits,
                           std::vector<MoveSlice>& slices) {
   RETURN_IF_ERROR(Append(halves.first, limits, slices));
   return Append(halves.second, limits, slices);
 }
 
-absl::Status Append(const MoveSlice& slice, const MoveLimits& limits,
+absl::Status Append(const MoveSlice& slice, const SliceLimits& limits,
                     std::vector<MoveSlice>& slices) {
   if (slices.size() >= kMaxSlices) return absl::OkStatus();
   const Move& move = slice.move;
-  const std::pair<MoveTensor, uint64_t> tensors[] = {{MoveTensor::kOutput, limits.output},
-                                                     {MoveTensor::kInput, limits.input},
-                                                     {MoveTensor::kIndices, limits.indices}};
-  for (const auto& [tensor, limit] : tensors) {
-    if (tensor == MoveTensor::kIndices && move.index == MoveIndex::kNone) continue;
-    if (ExtentOf(slice, tensor).span() < limit) continue;
+  for (const size_t tensor : {kOutputTensor, kInputTensor, kIndicesTensor}) {
+    if (tensor == kIndicesTensor && move.index == MoveIndex::kNone) continue;
+    if (ExtentOf(slice, tensor).span() < limits.elements[tensor]) continue;
     const size_t d = FarthestDim(move, tensor);
-    const uint64_t of_dim = ReachOf(move.dims[d], tensor).down + ReachOf(move.dims[d], tensor).up -
-                            FirstOf(move.dims[d], tensor);
     if (IsIndexed(move, tensor)) {
       size_t widest = 0;
       const auto span = [&](size_t i) {
@@ -104,7 +82,7 @@ absl::Status Append(const MoveSlice& slice, const MoveLimits& limits,
       for (size_t i = 1; i < slice.ranges.size(); ++i) {
         if (span(i) > span(widest)) widest = i;
       }
-      if (slice.ranges[widest].count > 1 && (move.dims[d].size == 1 || span(widest) >= of_dim)) {
+      if (slice.ranges[widest].count > 1 && span(widest) >= ExtentOf(move.dims[d], tensor).span()) {
         return AppendHalves(HalvesOfRange(slice, widest), limits, slices);
       }
     }
@@ -115,23 +93,24 @@ absl::Status Append(const MoveSlice& slice, const MoveLimits& limits,
     }
     return AppendHalves(HalvesOfDim(slice, d), limits, slices);
   }
-  if (StepsOf(move) > limits.steps) return AppendHalves(HalvesOfDim(slice, 0), limits, slices);
+  if (CountOf(move.dims) > limits.results) {
+    return AppendHalves(HalvesOfDim(slice, 0), limits, slices);
+  }
   slices.push_back(slice);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-MoveExtent ExtentOf(const MoveSlice& slice, MoveTensor tensor) {
+MoveExtent ExtentOf(const MoveSlice& slice, size_t tensor) {
   const Move& move = slice.move;
-  const uint64_t base = BaseOf(move, tensor);
-  MoveExtent extent = {base, base};
+  MoveExtent extent = {move.bases[tensor], move.bases[tensor]};
   for (const MoveDim& dim : move.dims) {
-    const Reach reach = ReachOf(dim, tensor);
-    extent.first += FirstOf(dim, tensor) - reach.down;
-    extent.last += reach.up;
+    const MoveExtent of_dim = ExtentOf(dim, tensor);
+    extent.first += of_dim.first;
+    extent.last += of_dim.last;
   }
-  if (tensor == MoveTensor::kIndices && !move.indexed.empty()) {
+  if (tensor == kIndicesTensor && !move.indexed.empty()) {
     extent.last += (move.indexed.size() - 1) * move.index_step;
   }
   for (size_t i = 0; IsIndexed(move, tensor) && i < slice.ranges.size(); ++i) {
@@ -142,13 +121,7 @@ MoveExtent ExtentOf(const MoveSlice& slice, MoveTensor tensor) {
   return extent;
 }
 
-uint64_t StepsOf(const Move& move) {
-  uint64_t steps = 1;
-  for (const MoveDim& dim : move.dims) steps *= dim.size;
-  return steps;
-}
-
-absl::StatusOr<std::vector<MoveSlice>> SliceMove(const Move& move, const MoveLimits& limits) {
+absl::StatusOr<std::vector<MoveSlice>> SliceMove(const Move& move, const SliceLimits& limits) {
   MoveSlice whole = {.move = move};
   for (const IndexedDim& dim : move.indexed) whole.ranges.push_back({.count = dim.size});
   std::vector<MoveSlice> slices;
@@ -158,23 +131,24 @@ absl::StatusOr<std::vector<MoveSlice>> SliceMove(const Move& move, const MoveLim
 
 uint32_t Widen(Move& move, uint32_t element_bytes) {
   MoveDim& row = move.dims.back();
-  const bool is_contiguous =
-      row.rule == MoveRule::kPlain && row.output == 1 && row.input == 1 && row.index == 0;
-  if (!is_contiguous) return 1;
+  if (row.rule != MoveRule::kPlain || row.strides != Offsets<3>{1, 1, 0}) return 1;
+  constexpr size_t kTensors[] = {kInputTensor, kOutputTensor};
   // What must be a multiple of the elements that become one.
-  uint64_t steps = row.size | move.input_base | move.output_base;
-  for (size_t d = 0; d + 1 < move.dims.size(); ++d) {
-    steps |= move.dims[d].output | static_cast<uint64_t>(move.dims[d].input);
+  uint64_t steps = row.size;
+  for (const size_t t : kTensors) {
+    steps |= move.bases[t];
+    for (size_t d = 0; d + 1 < move.dims.size(); ++d) steps |= move.dims[d].strides[t];
   }
   for (const IndexedDim& dim : move.indexed) steps |= dim.stride;
   uint32_t factor = 16 / element_bytes;
   while (steps % factor != 0) factor /= 2;
   row.size /= factor;
-  move.input_base /= factor;
-  move.output_base /= factor;
-  for (size_t d = 0; d + 1 < move.dims.size(); ++d) {
-    move.dims[d].output /= factor;
-    move.dims[d].input /= static_cast<int64_t>(factor);
+  for (const size_t t : kTensors) {
+    move.bases[t] /= factor;
+    for (size_t d = 0; d + 1 < move.dims.size(); ++d) {
+      uint64_t& stride = move.dims[d].strides[t];
+      stride = static_cast<uint64_t>(static_cast<int64_t>(stride) / int64_t{factor});
+    }
   }
   for (IndexedDim& dim : move.indexed) dim.stride /= factor;
   return factor;

@@ -141,18 +141,19 @@ Move AlignedMove(const OperatorDesc& desc, std::vector<MoveDim> dims) {
   const std::vector<uint32_t> to = EffectiveStrides(*desc.outputs[0]);
   const size_t cropped = dims.size() - std::min(dims.size(), to.size());
   dims.erase(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(cropped));
-  for (size_t i = 0; i < dims.size(); ++i) dims[i].output = to[to.size() - dims.size() + i];
+  for (size_t i = 0; i < dims.size(); ++i) {
+    dims[i].strides[kOutputTensor] = to[to.size() - dims.size() + i];
+  }
   return {.dims = std::move(dims), .index = MoveIndex::kSource, .index_input = 1};
 }
 
 Move PlainMove(const TensorDesc& input, const TensorDesc& output) {
-  const std::vector<uint32_t> from = EffectiveStrides(input);
-  const std::vector<uint32_t> to = EffectiveStrides(output);
   Move move;
   for (size_t d = 0; d < output.sizes.size(); ++d) {
-    move.dims.push_back(
-        {.size = output.sizes[d], .output = to[d], .input = from[d], .input_size = input.sizes[d]});
+    move.dims.push_back({.size = output.sizes[d], .input_size = input.sizes[d]});
   }
+  SetStrides(move.dims, kInputTensor, input);
+  SetStrides(move.dims, kOutputTensor, output);
   return move;
 }
 

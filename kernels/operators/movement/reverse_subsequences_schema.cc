@@ -42,13 +42,12 @@ constinit const OperatorSchema kReverseSubsequencesSchema = {
 
 std::vector<Move> ReverseSubsequencesMoves(const OperatorDesc& desc) {
   const uint32_t axis = desc.number("axis");
-  const std::vector<uint32_t> lengths = EffectiveStrides(desc.inputs[1]);
   Move move = PlainMove(desc.inputs[0], *desc.outputs[0]);
-  for (size_t d = 0; d < move.dims.size(); ++d) move.dims[d].index = d == axis ? 0 : lengths[d];
-  move.dims[axis].rule = MoveRule::kReversed;
-  move.indexed = {
-      {.size = desc.inputs[0].sizes[axis], .stride = static_cast<uint64_t>(move.dims[axis].input)}};
-  move.dims[axis].input = 0;
+  SetStrides(move.dims, kIndicesTensor, desc.inputs[1]);
+  MoveDim& along = move.dims[axis];
+  move.indexed = {{.size = desc.inputs[0].sizes[axis], .stride = along.strides[kInputTensor]}};
+  along.strides[kInputTensor] = along.strides[kIndicesTensor] = 0;
+  along.rule = MoveRule::kReversed;
   move.index = MoveIndex::kLength;
   move.index_input = 1;
   return {move};

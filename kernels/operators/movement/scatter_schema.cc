@@ -33,16 +33,16 @@ constinit const OperatorSchema kScatterSchema = {
 std::vector<Move> ScatterMoves(const OperatorDesc& desc) {
   const uint32_t axis = desc.number("axis");
   const TensorDesc& output = *desc.outputs[0];
-  const std::vector<uint32_t> index = EffectiveStrides(desc.inputs[1]);
   Move updates = PlainMove(desc.inputs[2], output);
   updates.input = 2;
-  for (size_t d = 0; d < index.size(); ++d) {
+  for (size_t d = 0; d < updates.dims.size(); ++d) {
     updates.dims[d].size = desc.inputs[2].sizes[d];
-    updates.dims[d].index = index[d];
   }
-  updates.indexed = {{.size = output.sizes[axis], .stride = updates.dims[axis].output}};
-  updates.dims[axis].output = 0;
-  updates.dims[axis].rule = MoveRule::kOrder;
+  SetStrides(updates.dims, kIndicesTensor, desc.inputs[1]);
+  MoveDim& along = updates.dims[axis];
+  updates.indexed = {{.size = output.sizes[axis], .stride = along.strides[kOutputTensor]}};
+  along.strides[kOutputTensor] = 0;
+  along.rule = MoveRule::kOrder;
   updates.index = MoveIndex::kDestination;
   updates.index_input = 1;
   return {PlainMove(desc.inputs[0], output), updates};

@@ -80,8 +80,9 @@ std::vector<Move> SliceMoves(const OperatorDesc& desc) {
     const int32_t stride = desc.value<std::vector<int32_t>>("input_window_strides")[d];
     uint64_t start = desc.list("input_window_offsets")[d];
     if (stride < 0) start += desc.list("input_window_sizes")[d] - 1;
-    move.input_base += start * static_cast<uint64_t>(move.dims[d].input);
-    move.dims[d].input *= stride;
+    uint64_t& step = move.dims[d].strides[kInputTensor];
+    move.bases[kInputTensor] += start * step;
+    step *= static_cast<uint64_t>(int64_t{stride});
   }
   return {move};
 }

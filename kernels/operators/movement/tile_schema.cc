@@ -44,7 +44,7 @@ std::vector<Move> TileMoves(const OperatorDesc& desc) {
   Move move = PlainMove(desc.inputs[0], *desc.outputs[0]);
   for (MoveDim& dim : move.dims) {
     if (dim.input_size == 1) {
-      dim.input = 0;
+      dim.strides[kInputTensor] = 0;
     } else if (dim.size > dim.input_size) {
       dim.rule = MoveRule::kWrap;
     }

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "kernels/cpu/move_kernels.h"
-#include "kernels/cpu/strided_walk.h"
+#include "kernels/cpu/gather.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/operators/reduction/fold_kernels.h"
 #include "kernels/operators/reduction/fold_program.h"
@@ -46,26 +44,22 @@ FoldKernels KernelsFor(const FoldWork& work) {
 // consists of units of one split.
 class FoldProgram : public CpuProgram {
  public:
-  explicit FoldProgram(FoldWork work) : work_(std::move(work)), kernels_(KernelsFor(work_)) {
-    element_bytes_ = ElementBytes(work_.type);
-    SortAndMerge(work_.kept);
-    for (WorkDim& dim : work_.reduced) {
-      if (!work_.is_hardmax) dim.output = dim.indices = 0;
-    }
-    if (!GivesIndices(work_.function))
-      std::stable_sort(work_.reduced.begin(), work_.reduced.end(), IsOuter);
-    MergeDims(work_.reduced);
-    results_ = CountOf(work_.kept);
-    count_ = CountOf(work_.reduced);
+  FoldProgram(FoldWork work, std::unique_ptr<FoldOutput> output)
+      : work_(std::move(work)),
+        kernels_(KernelsFor(work_)),
+        output_(std::move(output)),
+        element_bytes_(ElementBytes(work_.type)),
+        results_(CountOf(work_.kept)),
+        count_(CountOf(work_.reduced)) {
     ChooseMode();
     const uint64_t elements = results_ * count_;
-    const uint64_t most = mode_ == Mode::kPackedRows || mode_ == Mode::kPackedColumns
+    const uint64_t most = mode_ == FoldMode::kPackedRows || mode_ == FoldMode::kPackedColumns
                               ? kMostGatheredTaskBytes
                               : kMostTaskBytes;
     const uint64_t task =
         std::clamp(elements * element_bytes_ / kTasks, kLeastTaskBytes, most) / element_bytes_;
     // A tile of rows has the rows of one task.
-    if (mode_ == Mode::kRows || mode_ == Mode::kPackedRows) {
+    if (mode_ == FoldMode::kRows || mode_ == FoldMode::kPackedRows) {
       tile_ = std::clamp<uint64_t>(task / count_, 1, std::min<uint64_t>(results_, 1024));
     }
     tile_ = std::min(tile_, LineOf(work_.kept));
@@ -83,22 +77,18 @@ class FoldProgram : public CpuProgram {
       phases_.push_back(tasks);
       scratch_bytes_ = tiles_ * splits_ * partial_bytes_;
     }
-    fills_outputs_ = !work_.is_hardmax || HasZerosSideBySide();
-    streams_zeros_ = elements * element_bytes_ >= kStreamedBytes;
-    streams_columns_ = work_.is_hardmax && fills_outputs_ && streams_zeros_ && splits_ == 1 &&
-                       mode_ == Mode::kColumns;
+    fills_outputs_ = output_->Divide(mode_, splits_);
     const uint64_t weight = work_.function == ReduceFunction::kLogSumExp ? 4 : 1;
-    cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight;
-    if (work_.is_hardmax) cost_bytes_ += elements * element_bytes_;
-    if (mode_ != Mode::kRows && mode_ != Mode::kColumns) return;
-    layout_ = LayoutOf(work_, mode_ == Mode::kColumns, tile_, split_);
+    cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight + output_->cost_bytes();
+    if (mode_ != FoldMode::kRows && mode_ != FoldMode::kColumns) return;
+    layout_ = LayoutOf(work_, output_->holds(), mode_ == FoldMode::kColumns, tile_, split_);
     if (!layout_.has_value()) return;
     step_bytes_ = FoldStepBytes(*layout_);
     state_bytes_ = FoldStateBytes(*layout_, kernels_);
   }
 
   std::unique_ptr<CpuSteps> Steps(const RunBuffers& buffers) const override {
-    return MakeFoldSteps(*layout_, kernels_, buffers.scratch, buffers.outputs[0]);
+    return MakeFoldSteps(*layout_, kernels_, *output_, buffers);
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -120,9 +110,7 @@ class FoldProgram : public CpuProgram {
       if (phase == 0) {
         const uint64_t begin = split * split_;
         const uint64_t stop = std::min(begin + split_, count_);
-        if (work_.is_hardmax && fills_outputs_ && !streams_columns_) {
-          FillWithZeros(result, width, begin, stop, buffers.outputs[0]);
-        }
+        output_->Clear(result, width, begin, stop, buffers);
         kernels_.init(partial(split), width, begin);
         Fold(buffers.inputs[0], result, width, begin, stop, partial(split), packed);
         if (splits_ > 1) continue;
@@ -130,56 +118,53 @@ class FoldProgram : public CpuProgram {
         for (uint64_t s = 1; s < splits_; ++s) kernels_.merge(partial(0), partial(s), width);
       }
       kernels_.finish(partial(0), width, count_, results);
-      Store(results, result, width, buffers);
+      output_->Store(results, result, width, buffers);
     }
-    if (phase == 0 && work_.is_hardmax) FinishStreams();
+    output_->FinishTask();
   }
 
  private:
-  // Rows and columns whose elements are adjacent are read in place. Other layouts are gathered
-  // first: into rows if there are few results, otherwise into columns.
-  enum class Mode { kRows, kColumns, kPackedRows, kPackedColumns };
-
   void ChooseMode() {
-    const bool rows = !work_.reduced.empty() && work_.reduced.back().input == 1;
-    const bool columns = !work_.kept.empty() && work_.kept.back().input == 1;
+    const bool rows = !work_.reduced.empty() && work_.reduced.back().strides[kInputTensor] == 1;
+    const bool columns = !work_.kept.empty() && work_.kept.back().strides[kInputTensor] == 1;
     const uint64_t run = rows ? work_.reduced.back().size : 0;
     if (rows && (run >= kShortRow || results_ < 16)) {
-      mode_ = Mode::kRows;
+      mode_ = FoldMode::kRows;
     } else if (columns && work_.kept.back().size >= 16) {
-      mode_ = Mode::kColumns;
+      mode_ = FoldMode::kColumns;
       tile_ = std::min<uint64_t>(kMaxColumnBytes / element_bytes_,
                                  kHotBytes / kernels_.hot_bytes / kStateStep * kStateStep);
     } else if (results_ < 16) {
-      mode_ = Mode::kPackedRows;
+      mode_ = FoldMode::kPackedRows;
     } else {
-      mode_ = Mode::kPackedColumns;
+      mode_ = FoldMode::kPackedColumns;
       const uint64_t width = kPackedWidth * kRowBatch / std::min(count_, kRowBatch);
       tile_ = std::min(kShortWidth, width / kPackedWidth * kPackedWidth);
     }
   }
 
   // The number of consecutive results that is divided into tiles. No tile crosses such a line.
-  uint64_t LineOf(const std::vector<WorkDim>& kept) const {
-    return mode_ == Mode::kColumns ? kept.back().size : results_;
+  uint64_t LineOf(const SpaceDims& kept) const {
+    return mode_ == FoldMode::kColumns ? kept.back().size : results_;
   }
 
   void Fold(const std::byte* input, uint64_t result, uint64_t width, uint64_t begin, uint64_t end,
             std::byte* states, std::byte* packed) const {
     switch (mode_) {
-      case Mode::kRows:
-      case Mode::kPackedRows: {
+      case FoldMode::kRows:
+      case FoldMode::kPackedRows: {
         Walk kept(work_.kept, result);
         for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-          FoldRow(input + kept.input() * element_bytes_, begin, end, states, width, i, packed);
+          FoldRow(input + kept.offset(kInputTensor) * element_bytes_, begin, end, states, width, i,
+                  packed);
         }
         break;
       }
-      case Mode::kColumns:
-        FoldColumns(input + Walk(work_.kept, result).input() * element_bytes_, begin, end, states,
-                    width);
+      case FoldMode::kColumns:
+        FoldColumns(input + Walk(work_.kept, result).offset(kInputTensor) * element_bytes_, begin,
+                    end, states, width);
         break;
-      case Mode::kPackedColumns:
+      case FoldMode::kPackedColumns:
         FoldPackedColumns(input, result, begin, end, states, width, packed);
         break;
     }
@@ -187,12 +172,12 @@ class FoldProgram : public CpuProgram {
 
   void FoldRow(const std::byte* input, uint64_t begin, uint64_t end, std::byte* states,
                uint64_t width, uint64_t at, std::byte* packed) const {
-    if (mode_ == Mode::kRows) {
+    if (mode_ == FoldMode::kRows) {
       const uint64_t run = work_.reduced.back().size;
       const uint64_t piece = kRowPieceBytes / element_bytes_;
       for (uint64_t position = begin; position < end;) {
         const uint64_t count = std::min({run - position % run, end - position, piece});
-        const uint64_t offset = Walk(work_.reduced, position).input();
+        const uint64_t offset = Walk(work_.reduced, position).offset(kInputTensor);
         kernels_.row(input + offset * element_bytes_, count, position, states, width, at);
         position += count;
       }
@@ -202,8 +187,8 @@ class FoldProgram : public CpuProgram {
     for (uint64_t position = begin; position < end;) {
       const uint64_t count = std::min(kPackedRow, end - position);
       for (uint64_t i = 0; i < count; ++i, reduced.Next()) {
-        CopyElement(packed + i * element_bytes_, input + reduced.input() * element_bytes_,
-                    element_bytes_);
+        CopyElement(packed + i * element_bytes_,
+                    input + reduced.offset(kInputTensor) * element_bytes_, element_bytes_);
       }
       kernels_.row(packed, count, position, states, width, at);
       position += count;
@@ -217,7 +202,7 @@ class FoldProgram : public CpuProgram {
     for (uint64_t position = begin; position < end;) {
       const uint64_t count = std::min(kRowBatch, end - position);
       for (uint64_t i = 0; i < count; ++i, reduced.Next()) {
-        rows[i] = input + reduced.input() * element_bytes_;
+        rows[i] = input + reduced.offset(kInputTensor) * element_bytes_;
       }
       kernels_.columns(rows, count, position, states, width);
       position += count;
@@ -240,120 +225,13 @@ class FoldProgram : public CpuProgram {
     }
   }
 
-  // Whether the outputs of the elements that a unit folds are adjacent too (hardmax).
-  bool HasZerosSideBySide() const {
-    const auto has_unit_step = [](const std::vector<WorkDim>& dims) {
-      return !dims.empty() && dims.back().output == 1;
-    };
-    switch (mode_) {
-      case Mode::kRows:
-        return has_unit_step(work_.reduced);
-      case Mode::kColumns:
-        return has_unit_step(work_.kept);
-      case Mode::kPackedColumns:
-        return work_.reduced.size() == 1 && has_unit_step(work_.reduced) && splits_ == 1 &&
-               work_.kept.size() == 1 && work_.kept[0].output == count_;
-      case Mode::kPackedRows:
-        break;
-    }
-    return false;
-  }
-
-  void FillWithZeros(uint64_t result, uint64_t width, uint64_t begin, uint64_t end,
-                     std::byte* output) const {
-    const auto fill = [&](uint64_t place, uint64_t count) {
-      WriteZeros(output + place * element_bytes_, count * element_bytes_, streams_zeros_);
-    };
-    Walk kept(work_.kept, result);
-    if (mode_ == Mode::kPackedColumns) {
-      fill(kept.output(), width * count_);
-    } else if (mode_ == Mode::kColumns) {
-      Walk reduced(work_.reduced, begin);
-      for (uint64_t i = begin; i < end; ++i, reduced.Next()) {
-        fill(kept.output() + reduced.output(), width);
-      }
-    } else {
-      const uint64_t run = work_.reduced.back().size;
-      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-        for (uint64_t position = begin; position < end;) {
-          const uint64_t count = std::min(run - position % run, end - position);
-          fill(kept.output() + Walk(work_.reduced, position).output(), count);
-          position += count;
-        }
-      }
-    }
-  }
-
-  bool AreSideBySide(uint64_t result, uint64_t width) const {
-    if (work_.kept.empty()) return true;
-    const WorkDim& last = work_.kept.back();
-    return last.output == 1 && result % last.size + width <= last.size;
-  }
-
-  void Store(const std::byte* results, uint64_t result, uint64_t width,
-             const RunBuffers& buffers) const {
-    std::byte* const output = buffers.outputs[0];
-    Walk kept(work_.kept, result);
-    if (work_.is_hardmax) {
-      StoreOnes(reinterpret_cast<const uint32_t*>(results), width, kept, output);
-    } else if (work_.is_top_1) {
-      const uint64_t step = work_.reduced.size() == 1 ? work_.reduced[0].input : 0;
-      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-        const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
-        const uint64_t place =
-            kept.input() + (step > 0 ? position * step : Walk(work_.reduced, position).input());
-        CopyElement(output + kept.output() * element_bytes_,
-                    buffers.inputs[0] + place * element_bytes_, element_bytes_);
-        CopyElement(buffers.outputs[1] + kept.indices() * work_.result_bytes,
-                    reinterpret_cast<const std::byte*>(&position), work_.result_bytes);
-      }
-    } else if (GivesIndices(work_.function) && work_.result_bytes == 8) {
-      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-        const uint64_t position = reinterpret_cast<const uint32_t*>(results)[i];
-        std::memcpy(output + kept.output() * 8, &position, 8);
-      }
-    } else if (AreSideBySide(result, width)) {
-      std::memcpy(output + kept.output() * work_.result_bytes, results, width * work_.result_bytes);
-    } else {
-      for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-        CopyElement(output + kept.output() * work_.result_bytes, results + i * work_.result_bytes,
-                    work_.result_bytes);
-      }
-    }
-  }
-
-  void StoreOnes(const uint32_t* positions, uint64_t width, Walk kept, std::byte* output) const {
-    const uint32_t one = OneOf(element_bytes_);
-    if (streams_columns_) {
-      Walk reduced(work_.reduced, 0);
-      for (uint64_t i = 0; i < count_; ++i, reduced.Next()) {
-        StreamOnes({positions, width}, static_cast<uint32_t>(i), one,
-                   output + (kept.output() + reduced.output()) * element_bytes_, element_bytes_);
-      }
-      return;
-    }
-    const auto store = [&](uint64_t place) {
-      CopyElement(output + place * element_bytes_, reinterpret_cast<const std::byte*>(&one),
-                  element_bytes_);
-    };
-    if (work_.kept.size() == 1 && work_.reduced.size() == 1) {
-      const uint64_t step = work_.kept[0].output;
-      for (uint64_t i = 0; i < width; ++i) {
-        store(kept.output() + i * step + positions[i] * work_.reduced[0].output);
-      }
-      return;
-    }
-    for (uint64_t i = 0; i < width; ++i, kept.Next()) {
-      store(kept.output() + Walk(work_.reduced, positions[i]).output());
-    }
-  }
-
-  FoldWork work_;
+  const FoldWork work_;
   const FoldKernels kernels_;
-  uint32_t element_bytes_ = 0;
-  Mode mode_ = Mode::kRows;
-  uint64_t results_ = 1;
-  uint64_t count_ = 1;  // elements of one reduction
+  const std::unique_ptr<FoldOutput> output_;
+  const uint32_t element_bytes_;
+  const uint64_t results_;
+  const uint64_t count_;  // elements of one reduction
+  FoldMode mode_ = FoldMode::kRows;
   uint64_t tile_ = 1;
   uint64_t tiles_per_line_ = 1;
   uint64_t tiles_ = 1;
@@ -361,16 +239,14 @@ class FoldProgram : public CpuProgram {
   uint64_t split_ = 1;  // elements of a reduction in one unit
   uint64_t splits_ = 1;
   uint64_t partial_bytes_ = 0;
-  bool streams_zeros_ = false;
-  // A hardmax of columns that one unit folds writes zeros and ones together, after folding.
-  bool streams_columns_ = false;
   std::optional<FoldLayout> layout_;
 };
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeFoldProgram(FoldWork work) {
-  return std::make_unique<FoldProgram>(std::move(work));
+std::unique_ptr<const CpuProgram> MakeFoldProgram(FoldWork work,
+                                                  std::unique_ptr<FoldOutput> output) {
+  return std::make_unique<FoldProgram>(std::move(work), std::move(output));
 }
 
 }  // namespace opmill

@@ -9,7 +9,8 @@
 
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/operators/reduction/fold_kernels.h"
-#include "kernels/operators/reduction/fold_program.h"
+#include "kernels/operators/reduction/fold_output.h"
+#include "kernels/operators/reduction/fold_work.h"
 
 namespace opmill {
 
@@ -17,10 +18,7 @@ namespace opmill {
 // with one result, or (columns) `count` rows of `width` elements, where element i of each row
 // belongs to result i.
 struct FoldLayout {
-  ReduceFunction function = ReduceFunction::kSum;
   uint32_t element_bytes = 4;
-  uint32_t result_bytes = 4;
-  bool is_hardmax = false;
   bool folds_columns = false;
   uint64_t lines = 1;
   uint64_t width = 1;  // results of a line
@@ -30,17 +28,17 @@ struct FoldLayout {
 };
 
 // The layout of work that FoldProgram reads in rows or columns. Nullopt if elements are not
-// adjacent, or if results are elements of the input.
-std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uint64_t tile,
-                                   uint64_t split);
+// adjacent, or if the output holds something else.
+std::optional<FoldLayout> LayoutOf(const FoldWork& work, FoldOutput::Holds holds,
+                                   bool folds_columns, uint64_t tile, uint64_t split);
 
 // The most bytes that a step takes, and the bytes of the states that the steps share.
 uint64_t FoldStepBytes(const FoldLayout& layout);
 uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels);
 
-// `layout` must outlive the steps; `memory` has FoldStateBytes.
+// All but `buffers` must outlive the steps. The scratch has FoldStateBytes.
 std::unique_ptr<CpuSteps> MakeFoldSteps(const FoldLayout& layout, const FoldKernels& kernels,
-                                        std::byte* memory, std::byte* output);
+                                        const FoldOutput& output, const RunBuffers& buffers);
 
 }  // namespace opmill
 

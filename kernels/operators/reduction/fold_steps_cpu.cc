@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/base/rounding.h"
-#include "kernels/cpu/move_kernels.h"
-#include "kernels/cpu/strided_walk.h"
 #include "kernels/operators/reduction/fold_steps.h"
 
 namespace opmill {
@@ -44,18 +41,18 @@ uint64_t StateBytes(const FoldLayout& layout, const FoldKernels& kernels) {
 
 class FoldSteps : public CpuSteps {
  public:
-  FoldSteps(const FoldLayout& layout, const FoldKernels& kernels, std::byte* memory,
-            std::byte* output)
+  FoldSteps(const FoldLayout& layout, const FoldKernels& kernels, const FoldOutput& output,
+            const RunBuffers& buffers)
       : layout_(layout),
         kernels_(kernels),
+        output_(output),
+        buffers_(buffers),
         lines_per_step_(LinesPerStep(layout)),
         positions_per_step_(PositionsPerStep(layout)),
         tile_(TileOf(layout)),
-        results_(memory),
-        first_states_(memory + PaddedWidth(tile_) * sizeof(uint64_t)),
-        later_states_(first_states_ + StateBytes(layout, kernels)),
-        output_(output),
-        streams_zeros_(layout.lines * LineBytes(layout) >= kStreamedBytes) {}
+        results_(buffers.scratch),
+        first_states_(buffers.scratch + PaddedWidth(tile_) * sizeof(uint64_t)),
+        later_states_(first_states_ + StateBytes(layout, kernels)) {}
 
   uint64_t bytes() const override {
     return Lines() * Positions() * layout_.width * layout_.element_bytes;
@@ -64,7 +61,8 @@ class FoldSteps : public CpuSteps {
   void Take(const std::byte* input) override {
     const uint64_t lines = Lines();
     const uint64_t end = position_ + Positions();
-    if (layout_.is_hardmax) ClearOutput();
+    output_.ClearStep((line_ * layout_.count + position_) * layout_.width,
+                      bytes() / layout_.element_bytes, buffers_);
     if (layout_.folds_columns) {
       for (uint64_t i = 0; i < lines; ++i) {
         FoldLine(input + i * LineBytes(layout_), line_ + i, end);
@@ -72,7 +70,7 @@ class FoldSteps : public CpuSteps {
     } else {
       FoldTile(input, line_, 0, lines, end);
     }
-    if (layout_.is_hardmax && streams_zeros_) FinishStreams();
+    output_.FinishTask();
     position_ = end;
     if (end < layout_.count) return;
     position_ = 0;
@@ -116,7 +114,7 @@ class FoldSteps : public CpuSteps {
     }
     if (!is_complete) return;
     kernels_.finish(first, width, layout_.count, results_);
-    Store(line, at, width);
+    output_.StoreStep(results_, line * layout_.width + at, width, buffers_);
   }
 
   void FoldColumns(const std::byte* input, uint64_t count, std::byte* states,
@@ -131,71 +129,42 @@ class FoldSteps : public CpuSteps {
     }
   }
 
-  // For the elements of the step.
-  void ClearOutput() const {
-    const uint64_t place = (line_ * layout_.count + position_) * layout_.width;
-    WriteZeros(output_ + place * layout_.element_bytes, bytes(), streams_zeros_);
-  }
-
-  void Store(uint64_t line, uint64_t at, uint64_t width) const {
-    const auto* const positions = reinterpret_cast<const uint32_t*>(results_);
-    std::byte* const to = output_ + (line * layout_.width + at) * layout_.result_bytes;
-    if (layout_.is_hardmax) {
-      const uint32_t one = OneOf(layout_.element_bytes);
-      for (uint64_t i = 0; i < width; ++i) {
-        const uint64_t place = layout_.folds_columns
-                                   ? (line * layout_.count + positions[i]) * layout_.width + at + i
-                                   : (line + i) * layout_.count + positions[i];
-        CopyElement(output_ + place * layout_.element_bytes,
-                    reinterpret_cast<const std::byte*>(&one), layout_.element_bytes);
-      }
-    } else if (GivesIndices(layout_.function) && layout_.result_bytes == 8) {
-      for (uint64_t i = 0; i < width; ++i) {
-        const uint64_t position = positions[i];
-        std::memcpy(to + i * 8, &position, 8);
-      }
-    } else {
-      std::memcpy(to, results_, width * layout_.result_bytes);
-    }
-  }
-
   const FoldLayout& layout_;
   const FoldKernels& kernels_;
+  const FoldOutput& output_;
+  const RunBuffers buffers_;
   const uint64_t lines_per_step_;
   const uint64_t positions_per_step_;
   const uint64_t tile_;
   std::byte* const results_;
   std::byte* const first_states_;
   std::byte* const later_states_;  // if there are several splits
-  std::byte* const output_;
-  const bool streams_zeros_;
   uint64_t line_ = 0;
   uint64_t position_ = 0;  // in the reductions of the line
 };
 
 }  // namespace
 
-std::optional<FoldLayout> LayoutOf(const FoldWork& work, bool folds_columns, uint64_t tile,
-                                   uint64_t split) {
+std::optional<FoldLayout> LayoutOf(const FoldWork& work, FoldOutput::Holds holds,
+                                   bool folds_columns, uint64_t tile, uint64_t split) {
   // The dimensions of a line are in `reduced` and, of columns, at the end of `kept`.
   const size_t inner = folds_columns ? 1 : 0;
-  if (work.is_top_1 || work.reduced.size() != 1 || work.kept.size() > inner + 1) {
+  if (holds == FoldOutput::Holds::kOther || work.reduced.size() != 1 ||
+      work.kept.size() > inner + 1) {
     return std::nullopt;
   }
   const uint64_t width = folds_columns ? work.kept.back().size : 1;
   const uint64_t count = work.reduced[0].size;
-  const auto lies_at = [&work](const WorkDim& dim, uint64_t input, uint64_t output) {
-    return dim.input == input && dim.output == (work.is_hardmax ? input : output);
+  const auto lies_at = [holds](const SpaceDim& dim, uint64_t input, uint64_t output) {
+    return dim.strides[kInputTensor] == input &&
+           dim.strides[kOutputTensor] == (holds == FoldOutput::Holds::kElements ? input : output);
   };
   const bool has_lines = work.kept.size() > inner;
   if (!lies_at(work.reduced[0], width, 0) || (folds_columns && !lies_at(work.kept.back(), 1, 1)) ||
       (has_lines && !lies_at(work.kept[0], width * count, width))) {
     return std::nullopt;
   }
-  return FoldLayout{.function = work.function,
-                    .element_bytes = ElementBytes(work.type),
-                    .result_bytes = work.result_bytes,
-                    .is_hardmax = work.is_hardmax,
+  return FoldLayout{.element_bytes = ElementBytes(work.type),
                     .folds_columns = folds_columns,
                     .lines = has_lines ? work.kept[0].size : 1,
                     .width = width,
@@ -214,8 +183,8 @@ uint64_t FoldStateBytes(const FoldLayout& layout, const FoldKernels& kernels) {
 }
 
 std::unique_ptr<CpuSteps> MakeFoldSteps(const FoldLayout& layout, const FoldKernels& kernels,
-                                        std::byte* memory, std::byte* output) {
-  return std::make_unique<FoldSteps>(layout, kernels, memory, output);
+                                        const FoldOutput& output, const RunBuffers& buffers) {
+  return std::make_unique<FoldSteps>(layout, kernels, output, buffers);
 }
 
 }  // namespace opmill

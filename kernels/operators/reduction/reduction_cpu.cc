@@ -1,5 +1,4 @@
 #include <memory>
-#include <utility>
 
 #include "kernels/operators/reduction/fold_program.h"
 #include "kernels/operators/reduction/reduction_desc.h"
@@ -8,22 +7,25 @@ namespace opmill {
 
 std::unique_ptr<const CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {
   const ReduceDesc desc = ReduceDesc::From(operator_desc);
-  FoldWork work = {.function = desc.function,
-                   .type = desc.input.data_type,
-                   .result_bytes = ElementBytes(desc.output->data_type)};
-  SplitDims(desc.input, *desc.output, nullptr, desc.axes, work.kept, work.reduced);
-  return MakeFoldProgram(std::move(work));
+  const IterationSpace space = SplitDims(desc.input, desc.axes, *desc.output);
+  const FoldWork work = InMemoryOrder({.function = desc.function,
+                                       .type = desc.input.data_type,
+                                       .kept = space.kept,
+                                       .reduced = space.reduced});
+  return MakeFoldProgram(work, MakeResultsOutput(work, ElementBytes(desc.output->data_type)));
 }
 
 std::unique_ptr<const CpuProgram> CpuArg(const OperatorDesc& operator_desc) {
   const ArgReduceDesc desc = ArgReduceDesc::From(operator_desc);
-  FoldWork work = {
-      .function = desc.extreme == Extreme::kMin ? ReduceFunction::kArgMin : ReduceFunction::kArgMax,
-      .type = desc.input.data_type,
-      .last_wins = desc.axis_direction == AxisDirection::kDecreasing,
-      .result_bytes = ElementBytes(desc.output->data_type)};
-  SplitDims(desc.input, *desc.output, nullptr, desc.axes, work.kept, work.reduced);
-  return MakeFoldProgram(std::move(work));
+  const IterationSpace space = SplitDims(desc.input, desc.axes, *desc.output);
+  const FoldWork work =
+      InMemoryOrder({.function = desc.extreme == Extreme::kMin ? ReduceFunction::kArgMin
+                                                               : ReduceFunction::kArgMax,
+                     .type = desc.input.data_type,
+                     .last_wins = desc.axis_direction == AxisDirection::kDecreasing,
+                     .kept = space.kept,
+                     .reduced = space.reduced});
+  return MakeFoldProgram(work, MakeResultsOutput(work, ElementBytes(desc.output->data_type)));
 }
 
 }  // namespace opmill

@@ -21,21 +21,21 @@ constexpr uint64_t kMaxAcross = 128;
 
 // Scratch for a list of one slice, in records, and for gathered elements, in bytes. What is
 // gathered is read once more, from the last cache of a large GPU if it fits.
-constexpr uint64_t kMaxListRecords = uint64_t{1} << 23;
+constexpr uint64_t kMaxSelectedRecords = uint64_t{1} << 23;
 constexpr uint64_t kMaxGatheredBytes = uint64_t{64} << 20;
 
 constexpr uint64_t kMinLanes = 32;  // of a group: two for each team
 
 // At most so many views hold a sequence of the input, or its elements after they are gathered.
 uint64_t ViewParts(uint64_t span, DataType type, const PlanOptions& options) {
-  return MostParts(span, LimitsFor(type, type, options).input_elements);
+  return MostParts(span, LimitsFor(type, type, options).elements[kInputTensor]);
 }
 
 // True if all sequences start where vectors do.
 bool IsAligned(const IterationSpace& space, const Choice& choice, uint64_t vector_elements) {
   if (choice.parts > 1) return false;
   return choice.gathers || std::ranges::all_of(space.kept, [&](const SpaceDim& dim) {
-           return dim.input_stride % vector_elements == 0;
+           return dim.strides[kInputTensor] % vector_elements == 0;
          });
 }
 
@@ -56,8 +56,8 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   const uint64_t capacity = Capacity(type);
   const uint64_t length = desc.input.sizes[desc.axis];
   const uint64_t k = desc.k;
-  const bool is_row = length == 1 || space.reduced[0].input_stride == 1;
-  const uint64_t parts = ViewParts(InputSpan(space.reduced) + 1, type, options);
+  const bool is_row = length == 1 || space.reduced[0].strides[kInputTensor] == 1;
+  const uint64_t parts = ViewParts(SpanOf(space.reduced, kInputTensor) + 1, type, options);
   Choice choice = {.threads = MostThreads(options), .parts = parts};
   const bool sorts = is_row
                          ? length <= kMaxShort || (length <= capacity && k > length / kSortedShare)
@@ -110,12 +110,12 @@ uint64_t MostSequences(const TopKDesc& desc, const Choice& choice, const PlanOpt
     if (length <= choice.chunk_length && choice.parts == 1) return most;
     const uint64_t records = SelectedRecords(length, desc.k, choice.chunk_length, choice.parts);
     if (records > choice.record_chunk && 2 * desc.k > choice.record_chunk) return 0;
-    const uint64_t fitting = std::min(view, kMaxListRecords) / records;
+    const uint64_t fitting = std::min(view, kMaxSelectedRecords) / records;
     return std::min(most, std::max<uint64_t>(1, fitting));
   }
   const uint64_t counts = (chunks + 1) * TOP_K_DIGITS;
   if (counts > view || choice.chunk_length > view) return 0;
-  const uint64_t lists = std::min(view, kMaxListRecords) / length;
+  const uint64_t lists = std::min(view, kMaxSelectedRecords) / length;
   return std::min({most, view / counts, std::max<uint64_t>(1, lists)});
 }
 
@@ -130,12 +130,13 @@ absl::Status PlanTopK(PlanBuilder& builder, const OperatorDesc& operator_desc) {
   IterationSpace space = MakeIterationSpace(desc.input, {desc.axis}, *desc.output_values,
                                             &*desc.output_indices, ReducedOrder::kRowMajor);
   // Ranks have their own output strides; see RankParts.
-  for (SpaceDim& dim : space.reduced) dim.output_stride = dim.index_stride = 0;
+  for (SpaceDim& dim : space.reduced) dim.strides[kOutputTensor] = dim.strides[kIndicesTensor] = 0;
 
   const top_k::Choice choice = top_k::Choose(desc, space, options);
   const DataType type = desc.input.data_type;
   SliceLimits limits = LimitsFor(type, type, options);
-  limits.index_elements = LimitsFor(type, desc.output_indices->data_type, options).output_elements;
+  limits.elements[kIndicesTensor] =
+      LimitsFor(type, desc.output_indices->data_type, options).elements[kOutputTensor];
   limits.results = top_k::MostSequences(desc, choice, options);
   if (limits.results == 0) {
     return absl::ResourceExhaustedError(

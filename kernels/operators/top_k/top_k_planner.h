@@ -15,8 +15,6 @@
 
 namespace opmill::top_k {
 
-inline constexpr uint64_t kNoLimit = ~uint64_t{0};
-
 // Items that a group sorts.
 inline uint64_t Capacity(DataType type) {
   return ElementBytes(type) == 8 ? TOP_K_WIDE_CAPACITY : TOP_K_NARROW_CAPACITY;

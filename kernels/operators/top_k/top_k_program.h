@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
-#include "kernels/cpu/strided_walk.h"
 #include "kernels/descriptor/tensor.h"
+#include "kernels/dims/iteration_space.h"
 
 namespace opmill {
 
@@ -16,9 +16,9 @@ struct TopKWork {
   DataType type = DataType::kFloat32;
   bool largest = true;
   uint32_t index_bytes = 4;
-  uint64_t k = 1;
-  std::vector<WorkDim> kept;
-  WorkDim axis;
+  SpaceDims kept;
+  SpaceDim axis;   // of the input
+  SpaceDim ranks;  // of the outputs
 };
 
 std::unique_ptr<const CpuProgram> MakeTopKProgram(TopKWork work);

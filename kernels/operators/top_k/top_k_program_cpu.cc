@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/element_dispatch.h"
-#include "kernels/cpu/strided_walk.h"
+#include "kernels/cpu/gather.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/operators/top_k/top_k_kernels.h"
 #include "kernels/operators/top_k/top_k_program.h"
@@ -30,29 +30,31 @@ class TopKProgram : public CpuProgram {
         kernels_(TopKKernelsOf(work_.type, work_.largest)),
         element_bytes_(ElementBytes(work_.type)),
         candidate_bytes_(CandidateBytes(work_.type)) {
-    SortAndMerge(work_.kept);
+    SortByStride(work_.kept, kInputTensor);
+    MergeDims(work_.kept);
     sequences_ = CountOf(work_.kept);
     const uint64_t size = work_.axis.size;
     const uint64_t elements = sequences_ * size;
-    chunk_ = size <= 2 * kChunk || sequences_ >= kTasks ? size : std::max(kChunk, work_.k * 2);
+    chunk_ =
+        size <= 2 * kChunk || sequences_ >= kTasks ? size : std::max(kChunk, work_.ranks.size * 2);
     chunks_ = CeilDiv(size, chunk_);
     const uint64_t task = std::clamp(elements / kTasks, kLeastTaskElements, kChunk);
     if (chunks_ == 1) group_ = std::clamp<uint64_t>(task / size, 1, sequences_);
     const uint64_t line = work_.kept.empty() ? 0 : work_.kept.back().size;
-    columns_ = chunks_ == 1 && line >= 16 && work_.kept.back().input == 1 &&
-               work_.k <= size / kColumnShare && work_.axis.input > 0;
+    columns_ = chunks_ == 1 && line >= 16 && work_.kept.back().strides[kInputTensor] == 1 &&
+               work_.ranks.size <= size / kColumnShare && work_.axis.strides[kInputTensor] > 0;
     if (columns_) group_ = std::min<uint64_t>(line, kMostTopKColumns);
     groups_per_line_ = columns_ ? CeilDiv(line, group_) : CeilDiv(sequences_, group_);
     lines_ = columns_ ? sequences_ / line : 1;
-    gathered_ = columns_ || work_.axis.input == 1 || size == 1
+    gathered_ = columns_ || work_.axis.strides[kInputTensor] == 1 || size == 1
                     ? 0
                     : std::clamp<uint64_t>(kGatheredBytes / (chunk_ * element_bytes_), 1,
                                            std::min(group_, kMostGathered));
     phases_.push_back(lines_ * groups_per_line_ * chunks_);
-    task_bytes_ = columns_ ? group_ * TopKRoom(size, work_.k) * candidate_bytes_
-                           : TopKRoom(chunk_, work_.k) * candidate_bytes_ +
+    task_bytes_ = columns_ ? group_ * TopKRoom(size, work_.ranks.size) * candidate_bytes_
+                           : TopKRoom(chunk_, work_.ranks.size) * candidate_bytes_ +
                                  gathered_ * Pitch(chunk_) * element_bytes_;
-    list_bytes_ = work_.k * candidate_bytes_;
+    list_bytes_ = work_.ranks.size * candidate_bytes_;
     if (chunks_ > 1) {
       for (uint64_t lists = chunks_; lists > 1; lists = CeilDiv(lists, 2)) {
         phases_.push_back(sequences_ * CeilDiv(lists, 2));
@@ -60,7 +62,8 @@ class TopKProgram : public CpuProgram {
       phases_.push_back(sequences_);
       scratch_bytes_ = 2 * sequences_ * chunks_ * list_bytes_;
     }
-    cost_bytes_ = elements * element_bytes_ * (size > 64 ? 4 : 2) + sequences_ * work_.k * 64;
+    cost_bytes_ =
+        elements * element_bytes_ * (size > 64 ? 4 : 2) + sequences_ * work_.ranks.size * 64;
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -81,11 +84,12 @@ class TopKProgram : public CpuProgram {
     const uint64_t at = task % groups_per_line_ * group_;
     const uint64_t width = std::min(group_, line - at);
     const uint64_t first = task / groups_per_line_ * line + at;
-    const uint64_t room = TopKRoom(work_.axis.size, work_.k);
+    const uint64_t room = TopKRoom(work_.axis.size, work_.ranks.size);
     TaskMemory::Scope memory;
     std::byte* candidates = memory.Take(width * room * candidate_bytes_);
-    kernels_.select_columns(buffers.inputs[0] + Walk(work_.kept, first).input() * element_bytes_,
-                            width, work_.axis.size, work_.axis.input, work_.k, candidates, room);
+    kernels_.select_columns(
+        buffers.inputs[0] + Walk(work_.kept, first).offset(kInputTensor) * element_bytes_, width,
+        work_.axis.size, work_.axis.strides[kInputTensor], work_.ranks.size, candidates, room);
     for (uint64_t i = 0; i < width; ++i) {
       Store(candidates + i * room * candidate_bytes_, first + i, buffers);
     }
@@ -97,7 +101,7 @@ class TopKProgram : public CpuProgram {
     const uint64_t end = std::min(first + group_, sequences_);
     const uint64_t begin = chunk * chunk_;
     const uint64_t count = std::min(chunk_, work_.axis.size - begin);
-    const uint64_t room = TopKRoom(count, work_.k);
+    const uint64_t room = TopKRoom(count, work_.ranks.size);
     TaskMemory::Scope memory;
     std::byte* candidates = memory.Take(room * candidate_bytes_);
     std::byte* gathered = memory.Take(gathered_ * Pitch(count) * element_bytes_);
@@ -107,12 +111,13 @@ class TopKProgram : public CpuProgram {
       if (gathered_ > 0) GatherSequences(buffers.inputs[0], kept, width, begin, count, gathered);
       for (uint64_t i = 0; i < width; ++i, ++sequence, kept.Next()) {
         const std::byte* elements =
-            gathered_ > 0 ? gathered + i * Pitch(count) * element_bytes_
-                          : buffers.inputs[0] + (kept.input() + begin) * element_bytes_;
-        kernels_.select(elements, count, begin, work_.k, candidates, room);
+            gathered_ > 0
+                ? gathered + i * Pitch(count) * element_bytes_
+                : buffers.inputs[0] + (kept.offset(kInputTensor) + begin) * element_bytes_;
+        kernels_.select(elements, count, begin, work_.ranks.size, candidates, room);
         if (chunks_ > 1) {
           std::memcpy(List(buffers, 0, sequence, chunk), candidates,
-                      std::min(count, work_.k) * candidate_bytes_);
+                      std::min(count, work_.ranks.size) * candidate_bytes_);
         } else {
           Store(candidates, sequence, buffers);
         }
@@ -125,15 +130,16 @@ class TopKProgram : public CpuProgram {
   static uint64_t Pitch(uint64_t count) { return CeilDiv(count, 64) * 64 + 16; }
 
   // `kept` is at the first sequence.
-  void GatherSequences(const std::byte* input, Walk kept, uint64_t width, uint64_t begin,
+  void GatherSequences(const std::byte* input, SpaceWalk kept, uint64_t width, uint64_t begin,
                        uint64_t count, std::byte* gathered) const {
     uint64_t rows[kMostGathered];
-    for (uint64_t i = 0; i < width; ++i, kept.Next()) rows[i] = kept.input();
+    for (uint64_t i = 0; i < width; ++i, kept.Next()) rows[i] = kept.offset(kInputTensor);
     constexpr uint64_t kStretch = 256;
     uint64_t columns[kStretch];
     for (uint64_t at = 0; at < count; at += kStretch) {
       const uint64_t stretch = std::min(kStretch, count - at);
-      for (uint64_t i = 0; i < stretch; ++i) columns[i] = (begin + at + i) * work_.axis.input;
+      for (uint64_t i = 0; i < stretch; ++i)
+        columns[i] = (begin + at + i) * work_.axis.strides[kInputTensor];
       Gather(input, gathered + at * element_bytes_, {columns, stretch}, {rows, width}, Pitch(count),
              element_bytes_);
     }
@@ -151,7 +157,7 @@ class TopKProgram : public CpuProgram {
   uint64_t ListSize(uint64_t round, uint64_t list) const {
     const uint64_t begin = std::min((list << round) * chunk_, work_.axis.size);
     const uint64_t end = std::min(((list + 1) << round) * chunk_, work_.axis.size);
-    return std::min(work_.k, end - begin);
+    return std::min(work_.ranks.size, end - begin);
   }
 
   void MergeLists(uint64_t round, uint64_t task, const RunBuffers& buffers) const {
@@ -161,7 +167,7 @@ class TopKProgram : public CpuProgram {
     const uint64_t second = ListSize(round - 1, 2 * list + 1);
     kernels_.merge(List(buffers, round - 1, sequence, 2 * list), ListSize(round - 1, 2 * list),
                    second == 0 ? nullptr : List(buffers, round - 1, sequence, 2 * list + 1), second,
-                   work_.k, List(buffers, round, sequence, list));
+                   work_.ranks.size, List(buffers, round, sequence, list));
   }
 
   void Store(const std::byte* candidates, uint64_t sequence, const RunBuffers& buffers) const {
@@ -173,25 +179,27 @@ class TopKProgram : public CpuProgram {
   template <class T>
   void StoreAs(const std::byte* candidates, uint64_t sequence, const RunBuffers& buffers) const {
     const Walk kept(work_.kept, sequence);
-    const T* input = reinterpret_cast<const T*>(buffers.inputs[0]) + kept.input();
-    T* values = reinterpret_cast<T*>(buffers.outputs[0]) + kept.output();
+    const T* input = reinterpret_cast<const T*>(buffers.inputs[0]) + kept.offset(kInputTensor);
+    T* values = reinterpret_cast<T*>(buffers.outputs[0]) + kept.offset(kOutputTensor);
     constexpr uint64_t kBatch = 256;
     uint64_t places[kBatch];
-    for (uint64_t at = 0; at < work_.k; at += kBatch) {
-      const uint64_t count = std::min(kBatch, work_.k - at);
+    for (uint64_t at = 0; at < work_.ranks.size; at += kBatch) {
+      const uint64_t count = std::min(kBatch, work_.ranks.size - at);
       kernels_.places(candidates + at * candidate_bytes_, count, places);
       for (uint64_t i = 0; i < count; ++i) {
-        values[(at + i) * work_.axis.output] = input[places[i] * work_.axis.input];
+        values[(at + i) * work_.ranks.strides[kOutputTensor]] =
+            input[places[i] * work_.axis.strides[kInputTensor]];
       }
-      const uint64_t index = kept.indices() + at * work_.axis.indices;
+      const uint64_t index = kept.offset(kIndicesTensor) + at * work_.ranks.strides[kIndicesTensor];
       if (work_.index_bytes == 4) {
         auto* indices = reinterpret_cast<uint32_t*>(buffers.outputs[1]) + index;
         for (uint64_t i = 0; i < count; ++i) {
-          indices[i * work_.axis.indices] = static_cast<uint32_t>(places[i]);
+          indices[i * work_.ranks.strides[kIndicesTensor]] = static_cast<uint32_t>(places[i]);
         }
       } else {
         auto* indices = reinterpret_cast<uint64_t*>(buffers.outputs[1]) + index;
-        for (uint64_t i = 0; i < count; ++i) indices[i * work_.axis.indices] = places[i];
+        for (uint64_t i = 0; i < count; ++i)
+          indices[i * work_.ranks.strides[kIndicesTensor]] = places[i];
       }
     }
   }

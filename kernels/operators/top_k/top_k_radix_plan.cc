@@ -110,7 +110,7 @@ void Planner::WriteList(const List& list) {
   kernel.macros.push_back(ResultMacro());
   const uint64_t records = sequences_ * list.length;
   for (const IterationSpace& ranks : RankParts()) {
-    const uint64_t count = ranks.index_count();
+    const uint64_t count = ranks.position_count();
     Dispatch dispatch;
     dispatch.kernel = builder_.Kernel(kernel);
     TopKWriteConstants constants = {};
@@ -118,8 +118,8 @@ void Planner::WriteList(const List& list) {
     constants.outputs = WriteRanks(dispatch, ranks);
     // Views start at a multiple of 16 bytes.
     const uint64_t first =
-        records <= builder_.options().max_view_elements ? 0 : ranks.index_base / 2 * 2;
-    constants.first_record = Narrow(ranks.index_base - first);
+        records <= builder_.options().max_view_elements ? 0 : ranks.first_position / 2 * 2;
+    constants.first_record = Narrow(ranks.first_position - first);
     dispatch.reads[0] =
         ListView(list, first, (sequences_ - 1) * list.length + constants.first_record + count);
     const uint64_t block = kLaneRanks * choice_.threads;

@@ -35,41 +35,38 @@ DataType WordType(DataType type) {
 
 std::vector<IterationSpace> Planner::Pieces() const {
   if (!choice_.gathers) return {space_};
-  SliceLimits limits = {.input_elements = kNoLimit,
-                        .output_elements = kNoLimit,
-                        .reduced_elements = choice_.piece_length};
-  return SliceReduced(space_, limits);
+  return SliceReduced(space_, {.positions = choice_.piece_length});
 }
 
 Planner::Elements Planner::ElementsOf(const IterationSpace& piece) const {
   if (!choice_.gathers) return {.space = piece};
   Elements rows = {.role = BufferRole::Scratch(), .offset_bytes = gathered_at_, .space = piece};
-  rows.space.input_base = 0;
+  rows.space.bases[kInputTensor] = 0;
   uint64_t stride = choice_.row_stride;
   for (auto dim = rows.space.kept.rbegin(); dim != rows.space.kept.rend(); ++dim) {
-    dim->input_stride = stride;
+    dim->strides[kInputTensor] = stride;
     stride *= dim->size;
   }
-  for (SpaceDim& dim : rows.space.reduced) dim.input_stride = 1;
+  for (SpaceDim& dim : rows.space.reduced) dim.strides[kInputTensor] = 1;
   return rows;
 }
 
 void Planner::Gather(const IterationSpace& piece) {
   if (!choice_.gathers) return;
   SliceLimits limits = LimitsFor(type_, type_, builder_.options());
-  limits.output_elements = kNoLimit;
-  limits.reduced_elements = builder_.options().max_view_elements - kVectorBytes;
+  limits.elements[kOutputTensor] = kNoLimit;
+  limits.positions = builder_.options().max_view_elements - kVectorBytes;
   const uint32_t kernel = builder_.Kernel({"top_k_gather",
                                            "GatherRows",
                                            {{"DATA_TYPE", static_cast<uint32_t>(WordType(type_))},
                                             {"THREADS", Narrow(MostThreads(builder_.options()))}}});
   const uint64_t rows = std::min(std::bit_ceil(sequences_), uint64_t{TOP_K_TILE_ROWS});
   for (const IterationSpace& part : SliceReduced(piece, limits)) {
-    const uint64_t length = part.index_count();
-    const PlacedView from =
-        ReadElements(type_, part.input_base, InputSpan(part.kept) + InputSpan(part.reduced));
-    PlacedView to = WriteElements(BufferRole::Scratch(), type_, part.index_base - piece.index_base,
-                                  (sequences_ - 1) * choice_.row_stride + length - 1);
+    const uint64_t length = part.position_count();
+    const PlacedView from = ReadElements(type_, part.bases[kInputTensor], part.Span(kInputTensor));
+    PlacedView to =
+        WriteElements(BufferRole::Scratch(), type_, part.first_position - piece.first_position,
+                      (sequences_ - 1) * choice_.row_stride + length - 1);
     to.view.offset_bytes += gathered_at_;
     Dispatch dispatch;
     dispatch.kernel = kernel;
@@ -79,7 +76,7 @@ void Planner::Gather(const IterationSpace& piece) {
     SetDims(part.kept, constants.kept, constants.kept_rank);
     constants.sequences = Narrow(sequences_);
     constants.input_base = from.base;
-    constants.element_stride = Narrow(Along(part).input_stride);
+    constants.element_stride = Narrow(Along(part).strides[kInputTensor]);
     constants.length = Narrow(length);
     constants.row_bits = Narrow(std::bit_width(rows) - 1);
     constants.row_tiles = Narrow(CeilDiv(length, TOP_K_TILE / rows));
@@ -203,8 +200,8 @@ void Planner::SelectResults(const Part& part, bool of_records) {
     Dispatch outputs;
     TopKSelectConstants constants = {};
     constants.outputs = WriteRanks(outputs, ranks);
-    constants.ranks = {.first = Narrow(ranks.index_base),
-                       .count = Narrow(ranks.index_count()),
+    constants.ranks = {.first = Narrow(ranks.first_position),
+                       .count = Narrow(ranks.position_count()),
                        .k = 0,
                        .unused = 0};
     Dispatch dispatch = SelectFrom(part, of_records, ResultMacro(), constants);

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "kernels/operators/top_k/top_k_planner.h"
+#include "kernels/operators/top_k/top_k_ranks.h"
 #include "kernels/plan/fold.h"
 
 namespace opmill::top_k {
@@ -62,17 +63,17 @@ BufferView Planner::ListView(const List& list, uint64_t first, uint64_t count) c
 
 std::vector<Planner::Part> Planner::ElementParts(const Elements& elements) const {
   SliceLimits limits = LimitsFor(type_, type_, builder_.options());
-  limits.output_elements = kNoLimit;
+  limits.elements[kOutputTensor] = kNoLimit;
   std::vector<Part> parts;
   for (const IterationSpace& space : SliceReduced(elements.space, limits)) {
-    PlacedView placed = ReadElements(
-        type_, space.input_base, InputSpan(space.kept) + InputSpan(space.reduced), elements.role);
+    PlacedView placed =
+        ReadElements(type_, space.bases[kInputTensor], space.Span(kInputTensor), elements.role);
     placed.view.offset_bytes += elements.offset_bytes;
     parts.push_back({.view = placed.view,
                      .items = {.base = placed.base,
                                .stride = 0,
-                               .length = Narrow(space.index_count()),
-                               .first_position = Narrow(space.index_base)},
+                               .length = Narrow(space.position_count()),
+                               .first_position = Narrow(space.first_position)},
                      .space = space});
   }
   return parts;
@@ -100,34 +101,28 @@ std::vector<Planner::Part> Planner::ListParts(const List& list) const {
 std::vector<IterationSpace> Planner::RankParts() const {
   const PlanOptions& options = builder_.options();
   IterationSpace ranks = space_;
-  ranks.index_base = 0;
+  ranks.first_position = 0;
   ranks.reduced.clear();
-  if (k_ > 1) {
-    ranks.reduced = {{.size = k_,
-                      .input_stride = 0,
-                      .output_stride = EffectiveStrides(*desc_.output_values)[desc_.axis],
-                      .index_stride = EffectiveStrides(*desc_.output_indices)[desc_.axis]}};
-  }
+  if (k_ > 1) ranks.reduced = {RankDim(desc_)};
   SliceLimits limits = LimitsFor(type_, type_, options);
-  limits.input_elements = kNoLimit;
-  limits.index_elements =
-      LimitsFor(type_, desc_.output_indices->data_type, options).output_elements;
-  limits.reduced_elements = options.max_view_elements - 1;
+  limits.elements[kInputTensor] = kNoLimit;
+  limits.elements[kIndicesTensor] =
+      LimitsFor(type_, desc_.output_indices->data_type, options).elements[kOutputTensor];
+  limits.positions = options.max_view_elements - 1;
   return SliceReduced(ranks, limits);
 }
 
 TopKOutputs Planner::WriteRanks(Dispatch& dispatch, const IterationSpace& ranks) const {
-  const PlacedView values = WriteElements(BufferRole::Output(), type_, ranks.output_base,
-                                          OutputSpan(ranks.kept) + OutputSpan(ranks.reduced));
-  const PlacedView indices =
-      WriteElements(BufferRole::Output(1), desc_.output_indices->data_type, ranks.output2_base,
-                    IndexSpan(ranks.kept) + IndexSpan(ranks.reduced));
+  const PlacedView values = WriteElements(BufferRole::Output(), type_, ranks.bases[kOutputTensor],
+                                          ranks.Span(kOutputTensor));
+  const PlacedView indices = WriteElements(BufferRole::Output(1), desc_.output_indices->data_type,
+                                           ranks.bases[kIndicesTensor], ranks.Span(kIndicesTensor));
   dispatch.writes = {values.view, indices.view};
   const SpaceDim along = Along(ranks);
   return {.values_base = values.base,
           .indices_base = indices.base,
-          .value_stride = Narrow(along.output_stride),
-          .index_stride = Narrow(along.index_stride)};
+          .value_stride = Narrow(along.strides[kOutputTensor]),
+          .index_stride = Narrow(along.strides[kIndicesTensor])};
 }
 
 void Planner::Sort() {
@@ -147,13 +142,13 @@ void Planner::Sort() {
     TopKSortConstants constants = {};
     SetDims(space_.kept, constants.kept, constants.kept_rank);
     constants.outputs = WriteRanks(dispatch, ranks);
-    constants.ranks = {.first = Narrow(ranks.index_base),
-                       .count = Narrow(ranks.index_count()),
+    constants.ranks = {.first = Narrow(ranks.first_position),
+                       .count = Narrow(ranks.position_count()),
                        .k = Narrow(k_),
                        .unused = 0};
     constants.groups.unit_count = Narrow(sequences_);
     constants.input_base = parts[0].items.base;
-    constants.element_stride = Narrow(Along(space_).input_stride);
+    constants.element_stride = Narrow(Along(space_).strides[kInputTensor]);
     constants.length = Narrow(length_);
     constants.row_bits = Narrow(std::bit_width(rows) - 1);
     constants.item_bits = Narrow(item_bits);

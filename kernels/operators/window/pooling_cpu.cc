@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
-#include "kernels/cpu/strided_walk.h"
+#include "kernels/cpu/gather.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/operators/elementwise/element_wise_kernels.h"
 #include "kernels/operators/window/pooling_desc.h"

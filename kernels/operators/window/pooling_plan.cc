@@ -35,15 +35,15 @@ class Planner {
     if (builder_.full()) return absl::OkStatus();
     for (size_t d = 0; d < kRank; ++d) SetNeeded(d, slice[d]);
     const uint64_t read = InputSpan(slice);
-    if (read >= limits_.input_elements) {
+    if (read >= limits_.elements[kInputTensor]) {
       return AddHalves(slice, desc_.input.strides, [&] {
         return absl::ResourceExhaustedError(
             absl::StrCat("A window spans ", read, " elements of the input; a view has room for ",
-                         limits_.input_elements, "."));
+                         limits_.elements[kInputTensor], "."));
       });
     }
     for (const TensorDesc* const output : {&desc_.output, IndicesOrOutput()}) {
-      if (OutputSpan(slice, *output) < limits_.output_elements) continue;
+      if (OutputSpan(slice, *output) < limits_.elements[kOutputTensor]) continue;
       return AddHalves(slice, output->strides, [] { return absl::OkStatus(); });
     }
     AddDispatch(slice);
@@ -55,7 +55,7 @@ class Planner {
     SliceLimits limits =
         LimitsFor(desc_.input.data_type, desc_.output.data_type, builder_.options());
     const uint64_t view = builder_.options().max_view_elements;
-    limits.output_elements = std::min(view - kVectorBytes, kMaxLanes / 2);
+    limits.elements[kOutputTensor] = std::min(view - kVectorBytes, kMaxLanes / 2);
     return limits;
   }
 

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/command_line.h"
-#include "client/cli/errors.h"
-#include "client/cli/flag_reader.h"
+#include "client/cli/command_line_flags.h"
+#include "client/cli/error_report.h"
 #include "client/client.h"
 
 namespace opmill {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "client/cli/command_line.h"
-#include "client/cli/flag_reader.h"
-#include "client/cli/operator_choice.h"
-#include "client/cli/operator_names.h"
+#include "client/cli/command_line_flags.h"
+#include "client/cli/command_line_operators.h"
+#include "client/cli/operator_from_flags.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "opmill/v1/operator.pb.h"
 

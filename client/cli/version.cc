@@ -1,6 +1,6 @@
 // opmill version: prints the version of this program; `opmill info` prints the server's.
 #include "absl/strings/str_cat.h"
-#include "client/cli/errors.h"
+#include "client/cli/error_report.h"
 #include "client/cli/verbs.h"
 #include "kernels/base/json_text.h"
 

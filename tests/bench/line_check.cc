@@ -12,7 +12,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
-#include "tests/conformance/verdict.h"
+#include "tests/conformance/case_verdict.h"
 
 namespace opmill {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/operator_names.h"
+#include "client/cli/command_line_operators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/operators/operator_list.h"

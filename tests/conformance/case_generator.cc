@@ -10,14 +10,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
-#include "kernels/descriptor/operator_schema.h"
+#include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
-#include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/reduction/reduction_desc.h"
-#include "kernels/operators/top_k/top_k_desc.h"
+#include "tests/conformance/operator_variants.h"
 #include "tests/conformance/random.h"
 
 namespace opmill {
@@ -37,37 +34,6 @@ constexpr std::array<uint32_t, 46> kLengths = {
     8193, 9999, 16385, 32767, 32768, 32769, 65535, 65536, 65537, 70001};
 constexpr std::array<uint32_t, 16> kSideLengths = {1, 2, 2,  3,  3,  4,  5,  7,
                                                    8, 9, 15, 16, 17, 33, 65, 130};
-
-// Operators and functions as a list: each is one row of the table.
-struct Function {
-  enum Kind { kArg, kReduce, kTopK, kHardmax, kAdd, kCumulativeSummation } kind;
-  Extreme extreme = Extreme::kMax;
-  AxisDirection direction = AxisDirection::kIncreasing;
-  ReduceFunction function = ReduceFunction::kSum;
-};
-
-std::vector<Function> FunctionsOf(DataType type) {
-  std::vector<Function> functions;
-  for (const AxisDirection direction : {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
-    for (const Extreme extreme : {Extreme::kMin, Extreme::kMax}) {
-      functions.push_back({.kind = Function::kArg, .extreme = extreme, .direction = direction});
-    }
-    functions.push_back({.kind = Function::kTopK, .direction = direction});
-  }
-  for (uint32_t f = 0; f < kReduceFunctionCount; ++f) {
-    const auto function = static_cast<ReduceFunction>(f);
-    if (!NewestRow(ReduceDesc{.function = function}).types.Contains(type)) continue;
-    functions.push_back({.kind = Function::kReduce, .function = function});
-  }
-  if (IsFloat(type)) functions.push_back({.kind = Function::kHardmax});
-  functions.push_back({.kind = Function::kAdd});
-  if (NewestRow(CumulativeSummationDesc()).types.Contains(type)) {
-    for (const AxisDirection direction : {AxisDirection::kIncreasing, AxisDirection::kDecreasing}) {
-      functions.push_back({.kind = Function::kCumulativeSummation, .direction = direction});
-    }
-  }
-  return functions;
-}
 
 struct Shape {
   std::vector<uint32_t> sizes;
@@ -151,69 +117,24 @@ std::vector<uint32_t> MakeStrides(StridePattern pattern, const std::vector<uint3
   return {};
 }
 
-TensorDesc MakeOutput(DataType type, std::vector<uint32_t> sizes, bool strided, Random& random) {
-  TensorDesc output = {type, std::move(sizes), {}};
-  if (!strided) return output;
-  constexpr StridePattern kPatterns[] = {StridePattern::kPadded, StridePattern::kTransposed,
-                                         StridePattern::kScaled};
-  output.strides = MakeStrides(random.Pick(kPatterns), output.sizes, random);
-  return output;
-}
-
-constexpr DataType kIndexTypes[] = {DataType::kUint32, DataType::kInt32, DataType::kUint64,
-                                    DataType::kInt64};
-
-uint32_t ChooseK(uint32_t length, Random& random) {
-  const uint32_t choices[] = {1, 2, 3, 5, 10, 31, 100, length / 2, length - 1, length};
-  return std::clamp(random.Pick(choices), 1u, length);
-}
-
-OperatorDesc MakeDesc(const Function& f, const Shape& shape, TensorDesc input, bool strided_output,
-                      Random& random) {
-  const DataType type = input.data_type;
-  std::vector<uint32_t> reduced = ReducedSizes(shape.sizes, shape.axes);
-  const DataType index_type = random.Pick(kIndexTypes);
-  switch (f.kind) {
-    case Function::kArg:
-      return ArgReduceDesc{f.extreme, std::move(input),
-                           MakeOutput(index_type, reduced, strided_output, random), shape.axes,
-                           f.direction};
-    case Function::kReduce: {
-      const bool is_arg =
-          f.function == ReduceFunction::kArgMax || f.function == ReduceFunction::kArgMin;
-      return ReduceDesc{f.function, std::move(input),
-                        MakeOutput(is_arg ? index_type : type, reduced, strided_output, random),
-                        shape.axes};
-    }
-    case Function::kTopK: {
-      TopKDesc d;
-      d.input = std::move(input);
-      d.axis = shape.axes[0];
-      d.k = ChooseK(shape.sizes[d.axis], random);
-      d.axis_direction = f.direction;
-      reduced[d.axis] = d.k;
-      d.output_values = MakeOutput(type, reduced, strided_output, random);
-      d.output_indices = MakeOutput(random.OneIn(2) ? DataType::kUint32 : DataType::kUint64,
-                                    reduced, strided_output && random.OneIn(2), random);
-      return d;
-    }
-    case Function::kAdd: {
-      constexpr StridePattern kPatterns[] = {StridePattern::kPacked, StridePattern::kPadded,
-                                             StridePattern::kTransposed, StridePattern::kBroadcast,
-                                             StridePattern::kScaled};
-      std::vector<uint32_t> strides = MakeStrides(random.Pick(kPatterns), shape.sizes, random);
-      return ElementWiseAddDesc{std::move(input), TensorDesc{type, shape.sizes, std::move(strides)},
-                                MakeOutput(type, shape.sizes, strided_output, random)};
-    }
-    case Function::kCumulativeSummation:
-      return CumulativeSummationDesc{std::move(input),
-                                     MakeOutput(type, shape.sizes, strided_output, random),
-                                     shape.axes.back(), f.direction, random.OneIn(2)};
-    case Function::kHardmax:
-      break;
+absl::StatusOr<OperatorDesc> MakeDescOf(const OperatorVariant& variant, const Shape& shape,
+                                        const TensorDesc& input, bool strided_outputs,
+                                        Random& random) {
+  const auto strides_of_others = [&random](const std::vector<uint32_t>& sizes) {
+    constexpr StridePattern kPatterns[] = {StridePattern::kPacked, StridePattern::kPadded,
+                                           StridePattern::kTransposed, StridePattern::kBroadcast,
+                                           StridePattern::kScaled};
+    return MakeStrides(random.Pick(kPatterns), sizes, random);
+  };
+  ASSIGN_OR_RETURN(OperatorDesc desc,
+                   MakeDesc(variant, input, shape.axes, strides_of_others, random));
+  for (size_t i = 0; strided_outputs && i < desc.outputs.size(); ++i) {
+    constexpr StridePattern kPatterns[] = {StridePattern::kPadded, StridePattern::kTransposed,
+                                           StridePattern::kScaled};
+    if (i > 0 && random.OneIn(2)) continue;
+    desc.outputs[i]->strides = MakeStrides(random.Pick(kPatterns), desc.outputs[i]->sizes, random);
   }
-  return HardmaxDesc{std::move(input), MakeOutput(type, shape.sizes, strided_output, random),
-                     shape.axes};
+  return Validate(std::move(desc));
 }
 
 // Half of the cases use the device's own options. The others use small views, so that small tensors
@@ -257,17 +178,18 @@ void FitOptions(ConformanceCase& c, uint64_t own_view) {
 }
 
 // Patterns that are significant for the function, more often than others.
-ValuePattern ChooseValues(const Function& f, uint32_t turn) {
-  if (f.kind == Function::kReduce && turn % 3 == 0) {
-    if (f.function == ReduceFunction::kMultiply) return ValuePattern::kFactors;
-    if (f.function == ReduceFunction::kLogSum) return ValuePattern::kPositive;
+ValuePattern ChooseValues(const OperatorVariant& variant, uint32_t turn) {
+  if (variant.schema == &kReduceSchema && turn % 3 == 0) {
+    const auto function = variant.example().choice<ReduceFunction>("function");
+    if (function == ReduceFunction::kMultiply) return ValuePattern::kFactors;
+    if (function == ReduceFunction::kLogSum) return ValuePattern::kPositive;
   }
   return static_cast<ValuePattern>(turn % kValuePatternCount);
 }
 
 struct Choice {
   DataType type = DataType::kUnknown;
-  Function function;
+  OperatorVariant variant;
   AxisPattern axes = AxisPattern::kLast;
   StridePattern strides = StridePattern::kPacked;
   ValuePattern values = ValuePattern::kTies;
@@ -280,15 +202,15 @@ struct Choice {
 std::optional<ConformanceCase> MakeCase(const Choice& choice, const PlanOptions& own,
                                         uint64_t seed) {
   Random random(seed);
-  const bool one_axis = choice.function.kind == Function::kTopK;
-  const Shape shape = MakeShape(choice.axes, choice.length, choice.many_rows, one_axis, random);
-  TensorDesc input = {choice.type, shape.sizes, MakeStrides(choice.strides, shape.sizes, random)};
+  const Shape shape = MakeShape(choice.axes, choice.length, choice.many_rows,
+                                choice.variant.has_one_axis(), random);
+  const TensorDesc input = {choice.type, shape.sizes,
+                            MakeStrides(choice.strides, shape.sizes, random)};
   if (ElementCount(input) > 2 * kMostElements || RequiredBytes(input) > kMostInputBytes) {
     return std::nullopt;
   }
-  absl::StatusOr<OperatorDesc> desc =
-      Validate(MakeDesc(choice.function, shape, std::move(input),
-                        choice.strides == StridePattern::kStridedOutput, random));
+  absl::StatusOr<OperatorDesc> desc = MakeDescOf(
+      choice.variant, shape, input, choice.strides == StridePattern::kStridedOutput, random);
   if (!desc.ok()) return std::nullopt;
   ConformanceCase c = {.desc = *std::move(desc),
                        .values = choice.values,
@@ -353,7 +275,7 @@ std::vector<ConformanceCase> SystematicCases(DataType type, const PlanOptions& o
   KernelAllowance allowance(widest ? 24 : 14);
   uint64_t seed = uint64_t{number} * 1'000'000;
   uint32_t f = 0;
-  for (const Function& function : FunctionsOf(type)) {
+  for (const OperatorVariant& variant : VariantsOf(type)) {
     ++f;
     allowance.NextFunction();
     for (const Cell& cell : ShuffledCells(seed + f)) {
@@ -362,10 +284,10 @@ std::vector<ConformanceCase> SystematicCases(DataType type, const PlanOptions& o
       if (kLengths[cell.length] > kUsualLength && turn % 2 != 0) continue;
       Choice choice = {
           .type = type,
-          .function = function,
+          .variant = variant,
           .axes = static_cast<AxisPattern>(cell.axes),
           .strides = static_cast<StridePattern>((turn / 3 + cell.length) % kStridePatternCount),
-          .values = ChooseValues(function, turn),
+          .values = ChooseValues(variant, turn),
           .length = kLengths[cell.length],
           .many_rows = turn % 5 == 4};
       for (int attempt = 0; attempt < 4; ++attempt) {
@@ -385,14 +307,14 @@ ConformanceCase RandomCase(uint64_t seed, const PlanOptions& own) {
   Random random(seed);
   for (;;) {
     const DataType type = random.Pick(kAllDataTypes);
-    const Function function = random.Pick(FunctionsOf(type));
+    const OperatorVariant variant = random.Pick(VariantsOf(type));
     const uint32_t longest = uint32_t{1} << random.Below(18);
     const std::optional<ConformanceCase> c =
         MakeCase({.type = type,
-                  .function = function,
+                  .variant = variant,
                   .axes = static_cast<AxisPattern>(random.Below(kAxisPatternCount)),
                   .strides = static_cast<StridePattern>(random.Below(kStridePatternCount)),
-                  .values = ChooseValues(function, static_cast<uint32_t>(random.Below(1 << 20))),
+                  .values = ChooseValues(variant, static_cast<uint32_t>(random.Below(1 << 20))),
                   .length = random.OneIn(2) ? random.Pick(kLengths)
                                             : 1 + static_cast<uint32_t>(random.Below(longest)),
                   .many_rows = random.OneIn(4)},

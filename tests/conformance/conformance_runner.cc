@@ -12,7 +12,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/operator_plan.h"
-#include "tests/conformance/verdict.h"
+#include "tests/conformance/case_verdict.h"
 
 namespace opmill {
 namespace {

@@ -13,7 +13,7 @@
 #include "kernels/operators/operator_plan.h"
 #include "tests/conformance/conformance_runner.h"
 #include "tests/conformance/movement_cases.h"
-#include "tests/fuzz/plan_bounds.h"
+#include "tests/plan_bounds/plan_bounds.h"
 #include "tests/support/test_devices.h"
 
 namespace opmill {

@@ -368,7 +368,10 @@ class Attacks(SharedMemoryCase):
             except triton.InferenceServerException:
                 self.assertLess(time.monotonic(), until)
                 time.sleep(0.02)
-        self.assertEqual(list(self.client.get_system_shared_memory_status().regions), ["one more"])
+        for index in range(MOST_REGIONS - 1):
+            self.client.register_system_shared_memory(f"own {index}", segment.key, 64)
+        names = set(self.client.get_system_shared_memory_status().regions)
+        self.assertEqual(names, {"one more", *(f"own {i}" for i in range(MOST_REGIONS - 1))})
 
 
 class SharedMemoryOff(SharedMemoryCase):

@@ -17,8 +17,8 @@
 #include "server/api/request_decoder.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/field_path.h"
-#include "tests/fuzz/plan_bounds.h"
 #include "tests/fuzz/proto_mutator.h"
+#include "tests/plan_bounds/plan_bounds.h"
 
 namespace opmill {
 namespace {

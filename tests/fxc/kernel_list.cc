@@ -16,13 +16,12 @@
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
-#include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/operator_plan.h"
-#include "kernels/operators/reduction/reduction_desc.h"
-#include "kernels/operators/top_k/top_k_desc.h"
+#include "tests/conformance/movement_cases.h"
+#include "tests/conformance/operator_variants.h"
 #include "tests/conformance/random.h"
 #include "tests/support/macro_pairs.h"
 
@@ -47,11 +46,9 @@ constexpr std::array<uint32_t, 34> kReducedLengths = {
     1 << 25, 1 << 30};
 constexpr std::array<uint32_t, 19> kKeptLengths = {
     1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 65, 256, 1000, 1024, 4096, 70001, 1 << 16, 1 << 20, 1 << 24};
-constexpr std::array<uint32_t, 22> kTopKs = {1,  2,  3,  4,  5,   7,   8,   9,   10,  15,   16,
-                                             17, 31, 32, 33, 100, 128, 129, 256, 257, 1000, 1024};
-
 // The list is complete after this many rounds without a new kernel.
 constexpr int kQuietRounds = 2500;
+constexpr uint64_t kMovementCases = 60;  // of each operator and type
 constexpr uint64_t kMostRepeated = 1 << 22;
 constexpr uint64_t kMostViews = 6;  // per plan, so that it takes microseconds
 
@@ -111,95 +108,6 @@ std::optional<Shape> ShapeOf(const Draw& draw) {
   return shape;
 }
 
-// A function of an operator, with a factory for its descriptors.
-using MakeDesc = OperatorDesc (*)(TensorDesc input, const Shape& shape, uint32_t choice,
-                                  Random& random);
-struct Function {
-  MakeDesc make;
-  OperatorDesc example;  // determines the supported types
-  uint32_t choice = 0;   // which function of the operator
-};
-
-constexpr DataType kIndexTypes[] = {DataType::kUint32, DataType::kInt32, DataType::kUint64,
-                                    DataType::kInt64};
-
-std::optional<TensorDesc> IndexOutput(std::vector<uint32_t> sizes,
-                                      const std::vector<uint32_t>& axes, DataType type) {
-  return TensorDesc{type, ReducedSizes(std::move(sizes), axes), {}};
-}
-
-OperatorDesc MakeArgReduce(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {
-  ArgReduceDesc desc = {.extreme = choice % 2 == 0 ? Extreme::kMin : Extreme::kMax,
-                        .input = std::move(input),
-                        .axes = shape.axes};
-  desc.axis_direction = choice < 2 ? AxisDirection::kIncreasing : AxisDirection::kDecreasing;
-  desc.output = IndexOutput(shape.sizes, shape.axes, random.Pick(kIndexTypes));
-  return desc;
-}
-
-OperatorDesc MakeReduce(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {
-  ReduceDesc desc = {.function = static_cast<ReduceFunction>(choice),
-                     .input = std::move(input),
-                     .axes = shape.axes};
-  if (desc.function == ReduceFunction::kArgMax || desc.function == ReduceFunction::kArgMin) {
-    desc.output = IndexOutput(shape.sizes, shape.axes, random.Pick(kIndexTypes));
-  }
-  return desc;
-}
-
-OperatorDesc MakeTopK(TensorDesc input, const Shape& shape, uint32_t choice, Random& random) {
-  TopKDesc desc = {.input = std::move(input), .axis = shape.axes.back()};
-  const uint32_t length = shape.sizes[desc.axis];
-  desc.k = std::min(length, random.OneIn(6) ? length / 2 + 1 : random.Pick(kTopKs));
-  desc.axis_direction = choice == 0 ? AxisDirection::kIncreasing : AxisDirection::kDecreasing;
-  std::vector<uint32_t> sizes = shape.sizes;
-  sizes[desc.axis] = desc.k;
-  desc.output_indices =
-      TensorDesc{random.OneIn(2) ? DataType::kUint32 : DataType::kUint64, std::move(sizes), {}};
-  return desc;
-}
-
-OperatorDesc MakeHardmax(TensorDesc input, const Shape& shape, uint32_t /*choice*/,
-                         Random& /*random*/) {
-  return HardmaxDesc{.input = std::move(input), .axes = shape.axes};
-}
-
-OperatorDesc MakeCumulativeSummation(TensorDesc input, const Shape& shape, uint32_t choice,
-                                     Random& /*random*/) {
-  return CumulativeSummationDesc{
-      .input = std::move(input), .axis = shape.axes.back(), .has_exclusive_sum = choice == 1};
-}
-
-// One input has the given shape; the other is packed, or repeats some dimensions.
-OperatorDesc MakeAdd(TensorDesc input, const Shape& shape, uint32_t /*choice*/, Random& random) {
-  TensorDesc other = {input.data_type, shape.sizes, PackedStrides(shape.sizes)};
-  if (random.OneIn(2)) other.strides.back() = 0;
-  if (random.OneIn(2)) other.strides[random.Below(other.strides.size())] = 0;
-  if (random.OneIn(2)) std::swap(input, other);
-  return ElementWiseAddDesc{.a = std::move(input), .b = std::move(other)};
-}
-
-std::vector<Function> FunctionsOf(DataType type) {
-  std::vector<Function> functions = {{MakeHardmax, HardmaxDesc()},
-                                     {MakeAdd, ElementWiseAddDesc()},
-                                     {MakeCumulativeSummation, CumulativeSummationDesc(), 0},
-                                     {MakeCumulativeSummation, CumulativeSummationDesc(), 1}};
-  for (uint32_t choice = 0; choice < 4; ++choice) {
-    functions.push_back({MakeArgReduce, ArgReduceDesc(), choice});
-  }
-  for (uint32_t choice = 0; choice < kReduceFunctionCount; ++choice) {
-    functions.push_back(
-        {MakeReduce, ReduceDesc{.function = static_cast<ReduceFunction>(choice)}, choice});
-  }
-  for (uint32_t choice = 0; choice < 2; ++choice) {
-    functions.push_back({MakeTopK, TopKDesc(), choice});
-  }
-  std::erase_if(functions, [type](const Function& function) {
-    return !NewestRow(function.example).types.Contains(type);
-  });
-  return functions;
-}
-
 class Collector {
  public:
   // Complete rounds over orders and spacings, with random lengths, functions and types. A shape
@@ -222,7 +130,7 @@ class Collector {
                                                                     : own.max_view_elements,
                                .seed = random.Bits()};
             const DataType type = random.Pick(kAllDataTypes);
-            if (Plan(random.Pick(FunctionsOf(type)), type, own, draw, random)) {
+            if (Plan(random.Pick(VariantsOf(type)), type, own, draw, random)) {
               PlanAll(own, draw, random);
             }
           }
@@ -276,6 +184,54 @@ class Collector {
     }
   }
 
+  // Random cases, as many as it takes.
+  void CollectMovement(const PlanOptions& own) {
+    for (const OperatorSchema* const schema : Operators()) {
+      if (schema->family != OperatorFamily::kMovement) continue;
+      for (const DataType type : schema->support[0].rows[0].types.types()) {
+        for (uint64_t seed = 0; seed < kMovementCases; ++seed) {
+          const ConformanceCase c = RandomMovementCase(*schema, type, seed, own);
+          Add(c.desc, c.options);
+        }
+      }
+    }
+  }
+
+  // Few and many results, in images and without, with each transform and direction.
+  void CollectMatrix(const PlanOptions& own) {
+    for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
+      for (const uint32_t size : {1u, 3u, 64u, 2000u}) {
+        for (const uint32_t transforms : {0u, 1u, 2u, 3u}) {
+          Add(
+              GemmDesc{
+                  .a = {type,
+                        {size, 300},
+                        {(transforms & 1) != 0 ? 1u : 300u, (transforms & 1) != 0 ? size : 1u}},
+                  .b = {type,
+                        {300, 900},
+                        {(transforms & 2) != 0 ? 1u : 900u, (transforms & 2) != 0 ? 300u : 1u}}},
+              own);
+        }
+        for (const ConvolutionDirection direction :
+             {ConvolutionDirection::kForward, ConvolutionDirection::kBackward}) {
+          for (const uint32_t groups : {1u, 4u}) {
+            const bool is_forward = direction == ConvolutionDirection::kForward;
+            const uint32_t channels = size * groups;
+            Add(ConvolutionDesc{.input = {type, {2, 8, 40, 40}, {}},
+                                .filter = {type,
+                                           {is_forward ? channels : 8,
+                                            is_forward ? 8 / groups : size, 3, 3},
+                                           {}},
+                                .direction = direction,
+                                .strides = {2, 2},
+                                .group_count = groups},
+                own);
+          }
+        }
+      }
+    }
+  }
+
   KernelList Take() && {
     KernelList list = {.plans = plans_};
     for (auto& [line, kernel] : kernels_) list.kernels.push_back(std::move(kernel));
@@ -312,20 +268,28 @@ class Collector {
   void PlanAll(const PlanOptions& own, const Draw& draw, Random& random) {
     constexpr int kAttempts = 6;  // to vary the index types and k
     for (const DataType type : kAllDataTypes) {
-      for (const Function& function : FunctionsOf(type)) {
-        for (int i = 0; i < kAttempts; ++i) Plan(function, type, own, draw, random);
+      for (const OperatorVariant& variant : VariantsOf(type)) {
+        for (int i = 0; i < kAttempts; ++i) Plan(variant, type, own, draw, random);
       }
     }
   }
 
   // True if the plan has a new kernel.
-  bool Plan(const Function& function, DataType type, const PlanOptions& own, const Draw& draw,
+  bool Plan(const OperatorVariant& variant, DataType type, const PlanOptions& own, const Draw& draw,
             Random& random) {
     const std::optional<Shape> shape = ShapeOf(draw);
     if (!shape.has_value()) return false;
-    const absl::StatusOr<OperatorDesc> desc = Validate(
-        function.make({type, shape->sizes, shape->strides}, *shape, function.choice, random));
+    // Packed, or repeating some dimensions.
+    const auto strides_of_others = [&random](const std::vector<uint32_t>& sizes) {
+      std::vector<uint32_t> strides = PackedStrides(sizes);
+      if (random.OneIn(2)) strides.back() = 0;
+      if (random.OneIn(2)) strides[random.Below(strides.size())] = 0;
+      return strides;
+    };
+    absl::StatusOr<OperatorDesc> desc = MakeDesc(variant, {type, shape->sizes, shape->strides},
+                                                 shape->axes, strides_of_others, random);
     if (!desc.ok()) return false;  // for example, the tensor is too large
+    if (desc->inputs.size() > 1 && random.OneIn(2)) std::swap(desc->inputs[0], desc->inputs[1]);
     // A view holds this many vectors of an input, or records for a sixteenth of this many results.
     uint64_t reach = 0;
     for (const TensorDesc& input : desc->inputs) {
@@ -406,6 +370,8 @@ KernelList ListKernels() {
     collector.Collect(PlanOptionsFor(size));
     collector.CollectElementWise(PlanOptionsFor(size));
     collector.CollectNamed(PlanOptionsFor(size));
+    collector.CollectMovement(PlanOptionsFor(size));
+    collector.CollectMatrix(PlanOptionsFor(size));
   }
   return std::move(collector).Take();
 }

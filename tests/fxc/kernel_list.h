@@ -21,7 +21,8 @@ struct KernelList {
 
 // Plans every operator, function and type for software and hardware devices, in every layout and at
 // sizes around every boundary, small and huge, until further plans add no kernels. Of element-wise
-// operators except element_wise_add, each in each of its types, packed and with strides.
+// operators except element_wise_add, each in each of its types, packed and with strides; of
+// operators that move elements, random cases; of products of matrices, each kind.
 KernelList ListKernels();
 
 // A small subset in which, with the given ones, every value of a macro occurs with every value of

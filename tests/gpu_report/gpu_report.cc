@@ -1,8 +1,9 @@
 // The steps of ./dev gpu-report, which report.py drives:
 //
 //   gpu_report plans UNITS              the hot plans for a GPU with so many compute units: a line
-//                                       "plan TITLE", then a line "PASS GROUPS KERNEL" for each
-//                                       dispatch, or "PASS fill BYTES"
+//                                       "plan MULTIPLICATIONS INPUT_BYTES TITLE", then a line
+//                                       "PASS GROUPS KERNEL" for each dispatch, or "PASS fill
+//                                       BYTES"
 //   gpu_report kernels all|UNITS        one line for each kernel of all plans, or of the hot ones
 //   gpu_report compile FOLDER CACHE <LINES
 //                                       compiles each kernel, prints a line
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -70,7 +72,10 @@ KernelPermutation FromLine(const std::string& line) {
 
 void PrintPlans(uint32_t units) {
   for (const TitledPlan& titled : HotPlans(units)) {
-    std::cout << "plan " << titled.title << "\n";
+    const std::vector<uint64_t>& inputs = titled.plan.input_bytes;
+    std::cout << "plan " << titled.multiplications << " "
+              << std::accumulate(inputs.begin(), inputs.end(), uint64_t{0}) << " " << titled.title
+              << "\n";
     for (size_t pass = 0; pass < titled.plan.passes.size(); ++pass) {
       for (const Fill& fill : titled.plan.passes[pass].fills) {
         std::cout << pass + 1 << " fill " << fill.size_bytes << "\n";

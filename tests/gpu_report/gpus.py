@@ -16,22 +16,28 @@ class Gpu:
     most_waves: int
     wave_lanes: int
     bandwidth: float  # bytes a second
+    multiply_rate: float  # FP32 lanes times the boost clock, without dual issue: multiplications a second
 
     @property
     def bytes_needed(self):
         """The bytes that must be in flight to use the memory's bandwidth: bandwidth times latency."""
         return self.bandwidth * 700e-9
 
+    def memory_share(self, input_bytes, multiplications):
+        """The share of the bandwidth that a plan needs: 1, or less if it multiplies for longer than it reads."""
+        memory_seconds = input_bytes / self.bandwidth
+        return memory_seconds / max(memory_seconds, multiplications / self.multiply_rate)
+
     def resident_lanes(self, waves):
         return self.processors * waves * self.wave_lanes
 
 
 GPUS = {gpu.name: gpu for gpu in (
-    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 96, 192, 16, 64, 0.96e12),
-    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 80, 160, 16, 64, 0.512e12),
-    Gpu("vega20", "Radeon VII", "RADV", "vega20", 60, 240, 10, 64, 1.02e12),
-    Gpu("gh100", "H200", "NVK", "180", 132, 132, 64, 32, 4.8e12),
-    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 128, 48, 32, 1.01e12),
+    Gpu("navi31", "Radeon RX 7900 XTX", "RADV", "navi31", 96, 192, 16, 64, 0.96e12, 96 * 64 * 2.5e9),
+    Gpu("navi21", "Radeon RX 6900 XT", "RADV", "navi21", 80, 160, 16, 64, 0.512e12, 80 * 64 * 2.25e9),
+    Gpu("vega20", "Radeon VII", "RADV", "vega20", 60, 240, 10, 64, 1.02e12, 60 * 64 * 1.8e9),
+    Gpu("gh100", "H200", "NVK", "180", 132, 132, 64, 32, 4.8e12, 132 * 128 * 1.98e9),
+    Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 128, 48, 32, 1.01e12, 128 * 128 * 2.5e9),
 )}
 
 

@@ -50,10 +50,11 @@ class Collector {
     AddPlan(title, *validated);
   }
 
-  void AddPlan(const std::string& title, const OperatorDesc& validated) {
+  void AddPlan(const std::string& title, const OperatorDesc& validated,
+               uint64_t multiplications = 0) {
     absl::StatusOr<OperatorPlan> plan = MakePlan(validated, options_);
     if (!plan.ok()) throw std::runtime_error(std::string(plan.status().message()));
-    plans_.push_back({title, *std::move(plan)});
+    plans_.push_back({title, *std::move(plan), multiplications});
   }
   std::vector<TitledPlan> Take() { return std::move(plans_); }
 
@@ -113,24 +114,29 @@ void AddPooling(Collector& collector) {
 
 // Large and small tiles, and a result for each lane.
 void AddMatrix(Collector& collector) {
-  const auto add = [&](const std::string& title, const OperatorDesc& desc) {
-    collector.AddPlan(title, Validate(desc).value());
+  const auto add = [&](const std::string& title, uint64_t multiplications,
+                       const OperatorDesc& desc) {
+    collector.AddPlan(title, Validate(desc).value(), multiplications);
   };
   for (const DataType type : {DataType::kFloat32, DataType::kFloat16}) {
     const auto tensor = [&](std::vector<uint32_t> sizes) {
       return TensorDesc{type, std::move(sizes), {}};
     };
     for (const uint32_t size : {4096u, 128u, 1u}) {
-      add(absl::StrCat("gemm ", ToString(type), " ", size, " rows"),
+      add(absl::StrCat("gemm ", ToString(type), " ", size, " rows"), uint64_t{size} * 1024 * 4096,
           GemmDesc{.a = tensor({size, 1024}), .b = tensor({1024, 4096})});
     }
     for (const uint32_t channels : {256u, 32u, 1u}) {
+      // The output has 158 x 158 positions, each with 3 x 3 taps.
       add(absl::StrCat("convolution ", ToString(type), " to ", channels, " channels"),
+          uint64_t{8} * 158 * 158 * channels * 64 * 3 * 3,
           ConvolutionDesc{.input = tensor({8, 64, 160, 160}),
                           .filter = tensor({channels, 64, 3, 3}),
                           .bias = tensor({1, channels, 1, 1})});
     }
+    // Each element of the input meets the 2 x 2 taps of 256 channels.
     add(absl::StrCat("transposed convolution ", ToString(type)),
+        uint64_t{8} * 64 * 160 * 160 * 256 * 2 * 2,
         ConvolutionDesc{.input = tensor({8, 64, 160, 160}),
                         .filter = tensor({64, 256, 2, 2}),
                         .direction = ConvolutionDirection::kBackward,

@@ -2,6 +2,7 @@
 #ifndef OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
 #define OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace opmill {
 struct TitledPlan {
   std::string title;  // "sum FLOAT32 [8192,4096] over 1"
   OperatorPlan plan;
+  uint64_t multiplications = 0;  // of a product; others are bound by memory
 };
 
 // For an adapter with so many compute units.

@@ -38,6 +38,12 @@ class Rules(unittest.TestCase):
             with self.assertRaises(type(error)):
                 Attempts(5, None).delay_after(error)
 
+    def test_timeouts_of_numpy_are_exact(self):
+        for number in (np.float32(60), np.float16(60), np.int8(60)):
+            remaining = Attempts(1, number).remaining()
+            self.assertIs(type(remaining), float)
+            self.assertTrue(59 < remaining <= 60, remaining)
+
 
 class Servers(unittest.TestCase):
     def test_nobody_there(self):

@@ -11,7 +11,7 @@
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "server/api/request_decoder.h"
 #include "tests/conformance/case_generator.h"
-#include "tests/conformance/verdict.h"
+#include "tests/conformance/case_verdict.h"
 
 namespace opmill {
 namespace {

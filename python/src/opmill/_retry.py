@@ -16,7 +16,8 @@ class Attempts:
 
     def __init__(self, max_attempts: int, timeout: float | None) -> None:
         self._left = max_attempts
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        # A float32 would round the time of day, to which gRPC adds what remains, to minutes.
+        self._deadline = None if timeout is None else time.monotonic() + float(timeout)
         self._delay = _FIRST_DELAY
 
     def remaining(self) -> float | None:

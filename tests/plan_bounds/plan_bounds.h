@@ -1,7 +1,7 @@
 // Computes where the dispatches of a plan may read and write, from their constants as the shaders
 // do, and independently of the planner.
-#ifndef OPMILL_TESTS_FUZZ_PLAN_BOUNDS_H_
-#define OPMILL_TESTS_FUZZ_PLAN_BOUNDS_H_
+#ifndef OPMILL_TESTS_PLAN_BOUNDS_PLAN_BOUNDS_H_
+#define OPMILL_TESTS_PLAN_BOUNDS_PLAN_BOUNDS_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ std::string FindPlanMistake(const OperatorDesc& validated, const PlanOptions& op
 
 }  // namespace opmill
 
-#endif  // OPMILL_TESTS_FUZZ_PLAN_BOUNDS_H_
+#endif  // OPMILL_TESTS_PLAN_BOUNDS_PLAN_BOUNDS_H_

@@ -1,6 +1,6 @@
 // The operator that the flags describe, before its inputs are known.
-#ifndef OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
-#define OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
+#ifndef OPMILL_CLIENT_CLI_OPERATOR_FROM_FLAGS_H_
+#define OPMILL_CLIENT_CLI_OPERATOR_FROM_FLAGS_H_
 
 #include <cstdint>
 #include <string>
@@ -37,4 +37,4 @@ struct OperatorChoice {
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_CLI_OPERATOR_CHOICE_H_
+#endif  // OPMILL_CLIENT_CLI_OPERATOR_FROM_FLAGS_H_

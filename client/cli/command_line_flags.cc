@@ -1,4 +1,4 @@
-#include "client/cli/flag_reader.h"
+#include "client/cli/command_line_flags.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,6 @@
 // Typed access to the flags of a command line. The first error is kept, and reading continues.
-#ifndef OPMILL_CLIENT_CLI_FLAG_READER_H_
-#define OPMILL_CLIENT_CLI_FLAG_READER_H_
+#ifndef OPMILL_CLIENT_CLI_COMMAND_LINE_FLAGS_H_
+#define OPMILL_CLIENT_CLI_COMMAND_LINE_FLAGS_H_
 
 #include <cstdint>
 #include <optional>
@@ -61,4 +61,4 @@ class FlagReader {
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_CLI_FLAG_READER_H_
+#endif  // OPMILL_CLIENT_CLI_COMMAND_LINE_FLAGS_H_

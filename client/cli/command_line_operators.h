@@ -1,7 +1,7 @@
 // The names of operators on the command line: those of the schemas, the functions of reduce, and
 // the names of other libraries for both.
-#ifndef OPMILL_CLIENT_CLI_OPERATOR_NAMES_H_
-#define OPMILL_CLIENT_CLI_OPERATOR_NAMES_H_
+#ifndef OPMILL_CLIENT_CLI_COMMAND_LINE_OPERATORS_H_
+#define OPMILL_CLIENT_CLI_COMMAND_LINE_OPERATORS_H_
 
 #include <cstdint>
 #include <optional>
@@ -37,4 +37,4 @@ absl::StatusOr<uint32_t> ParseChoice(const OperatorSchema& schema, const Attribu
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_CLI_OPERATOR_NAMES_H_
+#endif  // OPMILL_CLIENT_CLI_COMMAND_LINE_OPERATORS_H_

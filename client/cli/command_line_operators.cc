@@ -1,4 +1,4 @@
-#include "client/cli/operator_names.h"
+#include "client/cli/command_line_operators.h"
 
 #include <utility>
 

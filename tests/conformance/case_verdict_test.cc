@@ -1,6 +1,6 @@
 // Tests of the conformance test itself: cases survive as text, the table covers what it should, and
 // verdicts detect every kind of error.
-#include "tests/conformance/verdict.h"
+#include "tests/conformance/case_verdict.h"
 
 #include <cfloat>
 #include <cmath>

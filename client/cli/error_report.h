@@ -1,6 +1,6 @@
 // Output of verbs, and errors with their exit codes.
-#ifndef OPMILL_CLIENT_CLI_ERRORS_H_
-#define OPMILL_CLIENT_CLI_ERRORS_H_
+#ifndef OPMILL_CLIENT_CLI_ERROR_REPORT_H_
+#define OPMILL_CLIENT_CLI_ERROR_REPORT_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -29,4 +29,4 @@ int BadCommandLine(const CommandLine& line, const absl::Status& status);
 
 }  // namespace opmill
 
-#endif  // OPMILL_CLIENT_CLI_ERRORS_H_
+#endif  // OPMILL_CLIENT_CLI_ERROR_REPORT_H_

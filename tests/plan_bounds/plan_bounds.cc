@@ -1,4 +1,4 @@
-#include "tests/fuzz/plan_bounds.h"
+#include "tests/plan_bounds/plan_bounds.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "shaders/hardmax_constants.h"
 #include "shaders/reduction_constants.h"
-#include "tests/fuzz/dispatch_checker.h"
+#include "tests/plan_bounds/dispatch_checker.h"
 
 namespace opmill {
 namespace {

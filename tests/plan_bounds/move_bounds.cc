@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "shaders/move_constants.h"
-#include "tests/fuzz/dispatch_checker.h"
+#include "tests/plan_bounds/dispatch_checker.h"
 
 namespace opmill {
 namespace {

@@ -1,6 +1,6 @@
 // The base of the checkers for the dispatches of each kernel.
-#ifndef OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
-#define OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
+#ifndef OPMILL_TESTS_PLAN_BOUNDS_DISPATCH_CHECKER_H_
+#define OPMILL_TESTS_PLAN_BOUNDS_DISPATCH_CHECKER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -170,4 +170,4 @@ std::unique_ptr<DispatchChecker> MakeTopKChecker(const OperatorPlan& plan, const
 
 }  // namespace opmill
 
-#endif  // OPMILL_TESTS_FUZZ_DISPATCH_CHECKER_H_
+#endif  // OPMILL_TESTS_PLAN_BOUNDS_DISPATCH_CHECKER_H_

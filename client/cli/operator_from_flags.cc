@@ -1,4 +1,4 @@
-#include "client/cli/operator_choice.h"
+#include "client/cli/operator_from_flags.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Checks a device's outputs: bit by bit where the result is fully specified, otherwise within the
 // bound of docs/operators.md.
-#ifndef OPMILL_TESTS_CONFORMANCE_VERDICT_H_
-#define OPMILL_TESTS_CONFORMANCE_VERDICT_H_
+#ifndef OPMILL_TESTS_CONFORMANCE_CASE_VERDICT_H_
+#define OPMILL_TESTS_CONFORMANCE_CASE_VERDICT_H_
 
 #include <cstddef>
 #include <string>
@@ -42,4 +42,4 @@ Accepted AcceptedResults(ReduceFunction function, const ExactReduction& exact,
 
 }  // namespace opmill
 
-#endif  // OPMILL_TESTS_CONFORMANCE_VERDICT_H_
+#endif  // OPMILL_TESTS_CONFORMANCE_CASE_VERDICT_H_

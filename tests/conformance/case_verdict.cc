@@ -1,4 +1,4 @@
-#include "tests/conformance/verdict.h"
+#include "tests/conformance/case_verdict.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "shaders/cumulative_summation_constants.h"
-#include "tests/fuzz/dispatch_checker.h"
+#include "tests/plan_bounds/dispatch_checker.h"
 
 namespace opmill {
 namespace {

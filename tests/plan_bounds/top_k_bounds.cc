@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "shaders/top_k_constants.h"
-#include "tests/fuzz/dispatch_checker.h"
+#include "tests/plan_bounds/dispatch_checker.h"
 
 namespace opmill {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/errors.h"
+#include "client/cli/error_report.h"
 
 #include <cstdio>
 #include <optional>

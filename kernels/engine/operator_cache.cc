@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/base/sha256.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_schema.h"
@@ -20,16 +21,17 @@ const std::vector<uint32_t>* AxesIn(const OperatorDesc& desc, size_t i) {
   return &std::get<std::vector<uint32_t>>(desc.attributes[i]);
 }
 
+bool HasCanonicalStrides(const TensorDesc& tensor) {
+  return tensor.strides.empty() || !IsPacked(tensor);
+}
+
 // Normalizes what can be written in several ways: packed strides, and the order of axes.
 bool IsCanonical(const OperatorDesc& desc) {
-  const auto has_canonical_strides = [](const TensorDesc& tensor) {
-    return tensor.strides.empty() || !IsPacked(tensor);
-  };
   for (const TensorDesc& input : desc.inputs) {
-    if (!has_canonical_strides(input)) return false;
+    if (!HasCanonicalStrides(input)) return false;
   }
   for (const std::optional<TensorDesc>& output : desc.outputs) {
-    if (output.has_value() && !has_canonical_strides(*output)) return false;
+    if (output.has_value() && !HasCanonicalStrides(*output)) return false;
   }
   for (size_t i = 0; i < desc.attributes.size(); ++i) {
     const std::vector<uint32_t>* const axes = AxesIn(desc, i);
@@ -51,6 +53,13 @@ OperatorDesc Canonical(OperatorDesc desc) {
     std::sort(axes.begin(), axes.end());
   }
   return desc;
+}
+
+bool IsCanonical(const Program& program) {
+  return std::all_of(program.values.begin(), program.values.end(),
+                     [](const ProgramValue& v) { return HasCanonicalStrides(v.tensor); }) &&
+         std::all_of(program.nodes.begin(), program.nodes.end(),
+                     [](const ProgramNode& node) { return IsCanonical(node.desc); });
 }
 
 Program Canonical(Program program) {
@@ -103,19 +112,19 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl
     }
     Settle(program, compilation);
   } else if (!AwaitDone(*compilation, deadline)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("The deadline passed after ", absl::FormatDuration(SteadyNow() - start),
-                     " of waiting for another caller to compile ", *compilation->text, "."));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "The deadline passed after ", absl::FormatDuration(SteadyNow() - start),
+        " of waiting for another caller to compile ", Excerpt(*compilation->text, 1000), "."));
   }
   RETURN_IF_ERROR(compilation->result.status());
   return CachedOperator{*compilation->result, was_cached, SteadyNow() - start, compilation->text};
 }
 
-std::optional<CachedOperator> OperatorCache::Find(const OperatorDesc& validated) {
+std::optional<CachedOperator> OperatorCache::Find(const Program& validated) {
   const absl::Time start = SteadyNow();
-  // Most descriptors are normalized already. A copy would cost half a dozen allocations for every
-  // small execution.
-  std::optional<OperatorDesc> canonical;
+  // Most programs are normalized already. A copy would cost a dozen allocations for every small
+  // execution.
+  std::optional<Program> canonical;
   if (!IsCanonical(validated)) canonical = Canonical(validated);
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(canonical.has_value() ? *canonical : validated);

@@ -11,7 +11,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -73,8 +72,8 @@ class OperatorCache {
     return Get(ProgramOf(validated), deadline, std::move(compiled));
   }
 
-  // Returns the operator only if it is cached. Neither compiles nor waits, and counts only hits.
-  std::optional<CachedOperator> Find(const OperatorDesc& validated);
+  // Returns the program only if it is cached. Neither compiles nor waits, and counts only hits.
+  std::optional<CachedOperator> Find(const Program& validated);
 
   // Evicts this many operators, least recently used first, to free memory.
   void Evict(size_t operators);
@@ -104,24 +103,6 @@ class OperatorCache {
     uint64_t bytes = 0;     // its kept_bytes, once compiled
   };
 
-  // Finds the program of an operator by its descriptor.
-  struct KeyHash {
-    using is_transparent = void;
-    size_t operator()(const OperatorDesc& desc) const { return absl::HashOf(desc); }
-    size_t operator()(const Program& program) const {
-      const OperatorDesc* const desc = OperatorOf(program);
-      return desc != nullptr ? absl::HashOf(*desc) : absl::HashOf(program);
-    }
-  };
-  struct KeyEqual {
-    using is_transparent = void;
-    bool operator()(const Program& a, const Program& b) const { return a == b; }
-    bool operator()(const Program& program, const OperatorDesc& desc) const {
-      const OperatorDesc* const own = OperatorOf(program);
-      return own != nullptr && *own == desc;
-    }
-  };
-
   OperatorCache(Device& device, OperatorCacheOptions options)
       : device_(device), options_(options) {}
 
@@ -135,7 +116,7 @@ class OperatorCache {
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
   SteadyCondVar settled_;  // a compilation is done
-  absl::flat_hash_map<Program, Entry, KeyHash, KeyEqual> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Program, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);

@@ -217,22 +217,16 @@ Expanded ExpandBatchNormalization(NodeReader& node, Builder& build) {
   return {{build.Add("Add", {scaled, PerChannel(build, shift, rank)})}};
 }
 
-Expanded ExpandInstanceNormalization(NodeReader& node, Builder& build) {
-  const int64_t rank = node.rank(0);
-  if (rank < 3) node.Refuse("its input has ", rank, " dimensions, less than 3.");
-  const float epsilon = node.Float("epsilon", 1e-5f);
-  if (!node.ok()) return std::nullopt;
-  const ValueId x = Normalize(build, node.node().inputs[0], DimensionsFrom(2, rank), epsilon).x;
-  const ValueId scaled = build.Add("Mul", {x, PerChannel(build, node.node().inputs[1], rank)});
-  return {{build.Add("Add", {scaled, PerChannel(build, node.node().inputs[2], rank)})}};
-}
-
+// Only the mean and 1 / deviation are outputs that mean_variance_normalization does not have.
 Expanded ExpandLayerNormalization(NodeReader& node, Builder& build) {
   const int64_t rank = node.rank(0);
   const int64_t axis = static_cast<int64_t>(node.Axis(node.Int("axis", -1), rank));
   const float epsilon = node.Float("epsilon", 1e-5f);
   if (node.Int("stash_type", 1) != 1) node.Unsupported("stash_type is not 1.");
-  if (!node.ok()) return std::nullopt;
+  const std::vector<ValueId>& wanted = node.node().outputs;
+  const bool wants_one =
+      std::all_of(wanted.begin() + 1, wanted.end(), [](ValueId id) { return id == kNoValue; });
+  if (!node.ok() || wants_one) return std::nullopt;
   const Normalized normalized =
       Normalize(build, node.node().inputs[0], DimensionsFrom(axis, rank), epsilon);
   ValueId x = build.Add("Mul", {normalized.x, node.node().inputs[1]});
@@ -240,50 +234,12 @@ Expanded ExpandLayerNormalization(NodeReader& node, Builder& build) {
   return {{x, normalized.mean, normalized.scale}};
 }
 
-// The mean over neighbouring channels is AveragePool's.
-Expanded ExpandLrn(NodeReader& node, Builder& build) {
-  const int64_t size = node.Int("size", 0);
-  const Sizes sizes = node.sizes(0);
-  if (sizes.size() < 3 || size < 1 || size > (1 << 16)) {
-    node.Refuse("size (", size, ") is not from 1 to 65536, or its input has ", sizes.size(),
-                " dimensions, less than 3.");
-  }
-  const float alpha = node.Float("alpha", 1e-4f);
-  const float beta = node.Float("beta", 0.75f);
-  const float bias = node.Float("bias", 1);
-  if (!node.ok()) return std::nullopt;
-  const ValueId x = node.node().inputs[0];
-  const ValueId square = build.Reshape(build.Add("Mul", {x, x}), {sizes[0], 1, sizes[1], -1});
-  const int64_t before = (size - 1) / 2;
-  const ValueId mean = build.Add("AveragePool", {square},
-                                 {{"kernel_shape", std::vector<int64_t>{size, 1}},
-                                  {"pads", std::vector<int64_t>{before, 0, size - 1 - before, 0}},
-                                  {"count_include_pad", int64_t{1}}});
-  const ValueId scaled =
-      build.Add("Mul", {build.Reshape(mean, sizes), ScalarLike(build, x, alpha)});
-  const ValueId sum = build.Add("Add", {scaled, ScalarLike(build, x, bias)});
-  const ValueId power = build.Add("Pow", {sum, ScalarLike(build, x, beta)});
-  return {{build.Add("Div", {x, power})}};
-}
-
+// What is flattened has one axis.
 Expanded ExpandSoftmax(NodeReader& node, Builder& build) {
-  const std::string op = node.node().op;
+  if (node.Int("is_flattened", 0) == 0) return std::nullopt;
   const Sizes sizes = node.sizes(0);
-  int64_t axis = node.Int("axis", -1);
-  ValueId x = node.node().inputs[0];
-  if (node.Int("is_flattened", 0) != 0) {
-    ValueId flat = build.Add("Flatten", {x}, Axes(axis));
-    flat = build.Add(op, {flat}, Axes(-1));
-    return {{build.Reshape(flat, sizes)}};
-  }
-  axis = static_cast<int64_t>(node.Axis(axis, node.rank(0)));
-  if (!node.ok() || op == "Hardmax") return std::nullopt;
-  if (op == "LogSoftmax") {
-    return {{build.Add("Sub", {x, Reduce(build, "ReduceLogSumExp", x, {axis})})}};
-  }
-  const ValueId from_max = build.Add("Sub", {x, Reduce(build, "ReduceMax", x, {axis})});
-  const ValueId powers = build.Add("Exp", {from_max});
-  return {{build.Add("Div", {powers, Reduce(build, "ReduceSum", powers, {axis})})}};
+  const ValueId flat = build.Add("Flatten", {node.node().inputs[0]}, Axes(node.Int("axis", -1)));
+  return {{build.Reshape(build.Add(node.node().op, {flat}, Axes(-1)), sizes)}};
 }
 
 Expanded ExpandGlobalPool(NodeReader& node, Builder& build) {

@@ -30,9 +30,7 @@ Expanded ExpandPow(NodeReader& node, Builder& build);
 Expanded ExpandVariadic(NodeReader& node, Builder& build);  // Max, Min, Sum
 
 Expanded ExpandBatchNormalization(NodeReader& node, Builder& build);
-Expanded ExpandInstanceNormalization(NodeReader& node, Builder& build);
 Expanded ExpandLayerNormalization(NodeReader& node, Builder& build);
-Expanded ExpandLrn(NodeReader& node, Builder& build);
 Expanded ExpandSoftmax(NodeReader& node, Builder& build);  // and LogSoftmax, Hardmax
 Expanded ExpandGlobalPool(NodeReader& node, Builder& build);
 Expanded ExpandSpaceToDepth(NodeReader& node, Builder& build);

@@ -100,13 +100,17 @@ struct Dimension {
   std::string name;  // of one without size; may be empty
 };
 
-struct Input {
-  ValueId value = kNoValue;
+// What a file says of a tensor.
+struct DeclaredType {
   ElementType element = ElementType::kUndefined;
   std::optional<std::vector<Dimension>> dimensions;  // nullopt: of any rank
 };
 
-struct Output {
+struct Input : DeclaredType {
+  ValueId value = kNoValue;
+};
+
+struct Output : DeclaredType {
   std::string name;
   ValueId value = kNoValue;
 };

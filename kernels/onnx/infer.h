@@ -45,6 +45,10 @@ void InferMatMul(NodeReader& node, Types& outputs);
 void InferConv(NodeReader& node, Types& outputs);
 void InferConvTranspose(NodeReader& node, Types& outputs);
 void InferPool(NodeReader& node, Types& outputs);
+void InferAlongAxis(NodeReader& node, Types& outputs);  // the type of the first input
+void InferInstanceNormalization(NodeReader& node, Types& outputs);
+void InferLayerNormalization(NodeReader& node, Types& outputs);
+void InferLrn(NodeReader& node, Types& outputs);
 
 // The dimensions that a reduction works over.
 std::vector<size_t> ReducedAxes(NodeReader& node);

@@ -1,4 +1,4 @@
-// Types of reductions, products, convolutions and pooling.
+// Types of reductions, products, convolutions, pooling and normalizations.
 #include <algorithm>
 
 #include "kernels/onnx/infer.h"
@@ -274,6 +274,50 @@ void InferPool(NodeReader& node, Types& outputs) {
   Sizes sizes = WindowSizes(node, window, node.Int("ceil_mode", 0) != 0);
   sizes.insert(sizes.begin(), {node.sizes(0)[0], node.sizes(0)[1]});
   outputs = {{node.element(0), sizes}, {ElementType::kInt64, sizes}};
+}
+
+void InferAlongAxis(NodeReader& node, Types& outputs) {
+  node.Axis(node.Int("axis", -1), node.rank(0));
+  outputs = {node.input(0).type};
+}
+
+void InferInstanceNormalization(NodeReader& node, Types& outputs) {
+  CheckSameElement(node);
+  if (node.rank(0) < 3) node.Refuse("its input has ", node.rank(0), " dimensions, less than 3.");
+  for (size_t i = 1; i < 3 && node.ok(); ++i) {
+    if (node.sizes(i) == Sizes{node.sizes(0)[1]}) continue;
+    node.Refuse("input ", i, " is ", ToString(node.input(i).type), ", but input 0 has ",
+                node.sizes(0)[1], " channels.");
+  }
+  outputs = {node.input(0).type};
+}
+
+void InferLayerNormalization(NodeReader& node, Types& outputs) {
+  CheckSameElement(node);
+  node.Axis(node.Int("axis", -1), node.rank(0));
+  const Sizes& sizes = node.sizes(0);
+  for (size_t i = 1; i < node.input_count() && node.ok(); ++i) {
+    if (!node.has(i)) continue;
+    const Sizes& factor = node.sizes(i);
+    bool fits = factor.size() <= sizes.size();
+    for (size_t d = 1; fits && d <= factor.size(); ++d) {
+      const int64_t size = factor[factor.size() - d];
+      fits = size == 1 || size == sizes[sizes.size() - d];
+    }
+    if (fits) continue;
+    node.Refuse("input ", i, " (", ToString(node.input(i).type),
+                ") does not broadcast to input 0 (", ToString(node.input(0).type), ").");
+  }
+  outputs = {node.input(0).type};
+}
+
+void InferLrn(NodeReader& node, Types& outputs) {
+  const int64_t size = node.Int("size", 0);
+  if (node.rank(0) < 3 || size < 1 || size > 65535) {
+    node.Refuse("size (", size, ") is not from 1 to 65535, or its input has ", node.rank(0),
+                " dimensions, less than 3.");
+  }
+  outputs = {node.input(0).type};
 }
 
 }  // namespace opmill::onnx

@@ -8,7 +8,6 @@
 #include "kernels/onnx/infer.h"
 #include "kernels/onnx/operator_table.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
@@ -127,12 +126,6 @@ std::vector<View> LowerTopK(Lowering& lowering, Views inputs) {
   outputs[1] =
       lowering.EmitElementWise("cast", {outputs[1]}, OutputSizes(lowering), {}, DataType::kInt64);
   return outputs;
-}
-
-std::vector<View> LowerHardmax(Lowering& lowering, Views inputs) {
-  NodeReader& node = lowering.reader();
-  const HardmaxDesc desc{.input = inputs[0].tensor, .axes = {AxisOf(node, node.Int("axis", -1))}};
-  return {lowering.Emit(desc, {inputs[0]})};
 }
 
 std::vector<View> LowerCumSum(Lowering& lowering, Views inputs) {

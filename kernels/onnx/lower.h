@@ -21,7 +21,6 @@ std::vector<View> LowerMod(Lowering& lowering, Views inputs);
 std::vector<View> LowerReduce(Lowering& lowering, Views inputs);
 std::vector<View> LowerArg(Lowering& lowering, Views inputs);
 std::vector<View> LowerTopK(Lowering& lowering, Views inputs);
-std::vector<View> LowerHardmax(Lowering& lowering, Views inputs);
 std::vector<View> LowerCumSum(Lowering& lowering, Views inputs);
 
 std::vector<View> LowerReshape(Lowering& lowering, Views inputs);  // to the output's sizes
@@ -30,6 +29,20 @@ std::vector<View> LowerExpand(Lowering& lowering, Views inputs);
 std::vector<View> LowerSlice(Lowering& lowering, Views inputs);
 std::vector<View> LowerSplit(Lowering& lowering, Views inputs);
 std::vector<View> LowerTile(Lowering& lowering, Views inputs);
+
+std::vector<View> LowerConcat(Lowering& lowering, Views inputs);
+std::vector<View> LowerGather(Lowering& lowering, Views inputs);
+std::vector<View> LowerGatherElements(Lowering& lowering, Views inputs);
+std::vector<View> LowerGatherNd(Lowering& lowering, Views inputs);
+std::vector<View> LowerPad(Lowering& lowering, Views inputs);
+std::vector<View> LowerResize(Lowering& lowering, Views inputs);
+std::vector<View> LowerScatterElements(Lowering& lowering, Views inputs);
+
+std::vector<View> LowerPool(Lowering& lowering, Views inputs);
+std::vector<View> LowerSoftmax(Lowering& lowering, Views inputs);  // and LogSoftmax, Hardmax
+std::vector<View> LowerInstanceNormalization(Lowering& lowering, Views inputs);
+std::vector<View> LowerLayerNormalization(Lowering& lowering, Views inputs);
+std::vector<View> LowerLrn(Lowering& lowering, Views inputs);
 
 std::vector<View> LowerGemm(Lowering& lowering, Views inputs);
 std::vector<View> LowerMatMul(Lowering& lowering, Views inputs);

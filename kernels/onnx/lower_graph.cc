@@ -16,19 +16,21 @@ namespace {
 
 class GraphLowerer {
  public:
-  explicit GraphLowerer(const Graph& graph) : graph_(graph), views_(graph.values.size()) {}
+  GraphLowerer(const Graph& graph, const ConstantSource& data_of)
+      : graph_(graph), data_of_(data_of), views_(graph.values.size()) {}
 
-  absl::StatusOr<ModelProgram> Run() {
+  absl::StatusOr<LoweredGraph> Run() {
     for (const Input& input : graph_.inputs) AddInput(input.value);
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      if (graph_.values[id].constant != nullptr) AddConstant(id);
+      if (graph_.values[id].constant == nullptr) continue;
+      constants_[static_cast<uint32_t>(result_.program.values.size())] = id;
+      AddValue(id, ValueKind::kConstant);
     }
     for (const Node& node : graph_.nodes) Add(node);
     for (const Output& output : graph_.outputs) AddOutput(output);
     if (!missing_.empty()) refusals_.insert(refusals_.begin(), MissingKernels());
     if (!refusals_.empty()) return absl::UnimplementedError(JoinRefusals(refusals_));
-    RemoveUnread();
-    for (auto& [value, output] : outputs_) result_.outputs.push_back(std::move(output));
+    Renumber();
     ASSIGN_OR_RETURN(result_.program, Validate(std::move(result_.program)));
     return std::move(result_);
   }
@@ -39,10 +41,10 @@ class GraphLowerer {
     std::string first;
   };
 
-  ProgramValue& AddValue(ValueId id, ValueKind kind) {
+  void AddValue(ValueId id, ValueKind kind) {
     std::vector<ProgramValue>& values = result_.program.values;
     views_[id] = {static_cast<uint32_t>(values.size()), 0, DescOf(graph_.values[id].type)};
-    return values.emplace_back(ProgramValue{kind, views_[id].tensor});
+    values.push_back({kind, views_[id].tensor});
   }
 
   // Whether a device holds such a tensor.
@@ -57,13 +59,6 @@ class GraphLowerer {
     const Value& value = graph_.values[id];
     CheckType("Input", value.name, value.type);
     AddValue(id, ValueKind::kInput);
-    result_.inputs.push_back({value.name, value.type});
-  }
-
-  void AddConstant(ValueId id) {
-    const std::string& bytes = *graph_.values[id].constant;
-    AddValue(id, ValueKind::kConstant).constant =
-        ConstantData::Of({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
   }
 
   void Add(const Node& node) {
@@ -112,30 +107,38 @@ class GraphLowerer {
       if (!reader.ok()) return refusals_.emplace_back(reader.status().message()), void();
     }
     result_.program.values[view.value].kind = ValueKind::kOutput;
-    outputs_[view.value] = {output.name, type};
+    outputs_.push_back(view.value);
+    result_.outputs.push_back(type);
   }
 
-  // Constants that only the form of the graph depended on.
-  void RemoveUnread() {
+  // Outputs come last, in their order. Constants that only the form of the graph depended on, which
+  // no node reads, are left out.
+  void Renumber() {
     Program& program = result_.program;
     std::vector<bool> is_kept(program.values.size(), false);
+    for (size_t i = 0; i < program.values.size(); ++i) {
+      is_kept[i] = program.values[i].kind == ValueKind::kInput;
+    }
     for (const ProgramNode& node : program.nodes) {
       for (const ProgramView& view : node.inputs) is_kept[view.value] = true;
       for (const uint32_t output : node.outputs) is_kept[output] = true;
     }
+    for (const uint32_t output : outputs_) is_kept[output] = false;
     std::vector<uint32_t> moved(program.values.size());
     std::vector<ProgramValue> values;
-    std::map<uint32_t, ModelTensor> outputs;
-    for (uint32_t i = 0; i < moved.size(); ++i) {
-      if (!is_kept[i] && program.values[i].kind != ValueKind::kInput) continue;
-      moved[i] = static_cast<uint32_t>(values.size());
-      if (const auto output = outputs_.find(i); output != outputs_.end()) {
-        outputs[moved[i]] = std::move(output->second);
+    const auto move = [&](uint32_t from) {
+      moved[from] = static_cast<uint32_t>(values.size());
+      values.push_back(std::move(program.values[from]));
+    };
+    for (uint32_t i = 0; i < is_kept.size(); ++i) {
+      if (!is_kept[i]) continue;
+      move(i);
+      if (const auto constant = constants_.find(i); constant != constants_.end()) {
+        values.back().constant = data_of_(graph_.values[constant->second].constant);
       }
-      values.push_back(std::move(program.values[i]));
     }
+    for (const uint32_t output : outputs_) move(output);
     program.values = std::move(values);
-    outputs_ = std::move(outputs);
     for (ProgramNode& node : program.nodes) {
       for (ProgramView& view : node.inputs) view.value = moved[view.value];
       for (uint32_t& output : node.outputs) output = moved[output];
@@ -155,15 +158,23 @@ class GraphLowerer {
   }
 
   const Graph& graph_;
-  ModelProgram result_;
-  std::vector<View> views_;                  // of the graph's values
-  std::map<uint32_t, ModelTensor> outputs_;  // by value
+  const ConstantSource& data_of_;
+  LoweredGraph result_;
+  std::vector<View> views_;                // of the graph's values
+  std::map<uint32_t, ValueId> constants_;  // of the program's values
+  std::vector<uint32_t> outputs_;          // of the program's values
   std::map<std::string, Missing> missing_;
   std::vector<std::string> refusals_;
 };
 
 }  // namespace
 
-absl::StatusOr<ModelProgram> LowerGraph(const Graph& graph) { return GraphLowerer(graph).Run(); }
+std::shared_ptr<const ConstantData> CopyOf(const Bytes& bytes) {
+  return ConstantData::Of({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()});
+}
+
+absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph, const ConstantSource& data_of) {
+  return GraphLowerer(graph, data_of).Run();
+}
 
 }  // namespace opmill::onnx

@@ -2,7 +2,8 @@
 #ifndef OPMILL_KERNELS_ONNX_LOWER_GRAPH_H_
 #define OPMILL_KERNELS_ONNX_LOWER_GRAPH_H_
 
-#include <string>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,21 +12,18 @@
 
 namespace opmill::onnx {
 
-// An input or output of the model. Its tensor is packed; sizes are ONNX's, so there may be none.
-struct ModelTensor {
-  std::string name;
-  TensorType type;
+struct LoweredGraph {
+  Program program;                  // validated; its inputs are the graph's, in their order
+  std::vector<TensorType> outputs;  // of the graph; the program's are packed, in the same order
 };
 
-struct ModelProgram {
-  Program program;                   // validated
-  std::vector<ModelTensor> inputs;   // of the program, in its order, which is the model's
-  std::vector<ModelTensor> outputs;  // of the program, in its order, which may be another
-};
+// The data of a constant of the graph: a copy, or one that programs share.
+using ConstantSource = std::function<std::shared_ptr<const ConstantData>(const Bytes&)>;
+std::shared_ptr<const ConstantData> CopyOf(const Bytes& bytes);
 
 // Of a graph that Specialize has returned. Unimplemented names all operators for which devices have
 // no kernel, and all nodes that a kernel does not take.
-absl::StatusOr<ModelProgram> LowerGraph(const Graph& graph);
+absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph, const ConstantSource& data_of = CopyOf);
 
 }  // namespace opmill::onnx
 

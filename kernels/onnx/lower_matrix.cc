@@ -48,8 +48,8 @@ std::vector<View> LowerMatMul(Lowering& lowering, Views inputs) {
   for (size_t i = 0; i < 2; ++i) {
     tensors.push_back(AsMatrices(lowering, inputs[i], batches, i == 0));
   }
-  const View product = lowering.EmitNamed("gemm", tensors, {});
-  return {lowering.has_no_kernel() ? product : lowering.Reshape(product, type.sizes)};
+  const View product = lowering.EmitNamed("gemm", tensors);
+  return {node.ok() ? lowering.Reshape(product, type.sizes) : product};
 }
 
 std::vector<View> LowerConv(Lowering& lowering, Views inputs) {

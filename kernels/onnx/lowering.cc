@@ -76,13 +76,10 @@ std::vector<View> Lowering::EmitAll(const OperatorDesc& desc, const std::vector<
   return outputs;
 }
 
-View Lowering::EmitNamed(absl::string_view name, const std::vector<View>& inputs,
-                         const NamedAttributes& attributes, std::optional<TensorDesc> output) {
+std::vector<View> Lowering::EmitAllNamed(absl::string_view name, const std::vector<View>& inputs,
+                                         const NamedAttributes& attributes,
+                                         std::optional<TensorDesc> output) {
   OperatorDesc desc{.schema = FindSchema(name)};
-  if (desc.schema == nullptr) {
-    HasNoKernel();
-    return View();
-  }
   for (const View& input : inputs) desc.inputs.push_back(input.tensor);
   desc.outputs.resize(desc.schema->outputs.size());
   desc.outputs[0] = std::move(output);
@@ -90,13 +87,10 @@ View Lowering::EmitNamed(absl::string_view name, const std::vector<View>& inputs
     const auto given = attributes.find(std::string(attribute.name));
     const absl::StatusOr<AttributeValue> value =
         given != attributes.end() ? given->second : DefaultOf(attribute);
-    if (!value.ok()) {
-      reader_.Unsupported(name, ": ", value.status().message());
-      return View();
-    }
-    desc.attributes.push_back(*value);
+    if (!value.ok()) reader_.Unsupported(name, ": ", value.status().message());
+    desc.attributes.push_back(value.value_or(AttributeValue()));
   }
-  return Emit(desc, inputs);
+  return EmitAll(desc, inputs);
 }
 
 View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,

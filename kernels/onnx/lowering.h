@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,10 +48,15 @@ class Lowering {
   View Emit(const OperatorDesc& desc, const std::vector<View>& inputs) {
     return EmitAll(desc, inputs)[0];
   }
-  // The operator with that name, if the engine has it. Other attributes have their defaults.
+  // The operator with that name. Other attributes have their defaults, other outputs are inferred.
+  std::vector<View> EmitAllNamed(absl::string_view name, const std::vector<View>& inputs,
+                                 const NamedAttributes& attributes = {},
+                                 std::optional<TensorDesc> output = std::nullopt);
   View EmitNamed(absl::string_view name, const std::vector<View>& inputs,
                  const NamedAttributes& attributes = {},
-                 std::optional<TensorDesc> output = std::nullopt);
+                 std::optional<TensorDesc> output = std::nullopt) {
+    return EmitAllNamed(name, inputs, attributes, std::move(output))[0];
+  }
   // An element-wise operator, with inputs broadcast to `sizes`. `type` is that of the output where
   // the operator leaves it open.
   View EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,

@@ -31,7 +31,7 @@ struct OperatorRow {
   void (*fold)(NodeReader&, std::vector<std::string>& outputs) = nullptr;
   // The views of the outputs; null: no device has a kernel.
   std::vector<View> (*lower)(Lowering&, absl::Span<const View> inputs) = nullptr;
-  absl::string_view schema = {};  // of element-wise operators
+  absl::string_view schema = {};  // of operators of which one function lowers several
   // Bit i: the sizes of the outputs depend on the values of input i, which must be constant.
   uint32_t form_inputs = 0;
 };

@@ -92,7 +92,13 @@ class Reader {
     RETURN_IF_ERROR(ReadNodes(graph, graph_.nodes));
     ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, ReadOutputs(graph));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      graph_.outputs.push_back({graph.output(static_cast<int>(i)).name(), outputs[i]});
+      const file::ValueInfoProto& info = graph.output(static_cast<int>(i));
+      Output& output = graph_.outputs.emplace_back();
+      if (info.type().has_tensor_type()) {
+        RETURN_IF_ERROR(ReadType(info, absl::StrCat("Output ", Quoted(info.name())), output));
+      }
+      output.name = info.name();
+      output.value = outputs[i];
     }
     if (graph_.outputs.empty()) return Malformed("The model has no output.");
     return std::move(graph_);
@@ -147,28 +153,34 @@ class Reader {
     // Until IR version 3, initializers are inputs too.
     if (scopes_.back().contains(info.name())) return absl::OkStatus();
     ASSIGN_OR_RETURN(const ValueId id, Define(info.name(), "an input"));
+    Input input;
+    RETURN_IF_ERROR(ReadType(info, absl::StrCat("Input ", Quoted(info.name())), input));
+    input.value = id;
+    graph_.inputs.push_back(std::move(input));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadType(const file::ValueInfoProto& info, const std::string& what,
+                        DeclaredType& declared) const {
     if (!info.type().has_tensor_type()) {
       return absl::UnimplementedError(
-          absl::StrCat("Input ", Quoted(info.name()), " is not a tensor, which is not supported."));
+          absl::StrCat(what, " is not a tensor, which is not supported."));
     }
     const file::TypeProto::Tensor& type = info.type().tensor_type();
-    Input input{.value = id, .element = static_cast<ElementType>(type.elem_type())};
-    if (type.has_shape()) {
-      if (type.shape().dim_size() > static_cast<int>(kMaxRank)) {
-        return absl::UnimplementedError(absl::StrCat("Input ", Quoted(info.name()), " has ",
-                                                     type.shape().dim_size(),
-                                                     " dimensions, more than ", kMaxRank, "."));
-      }
-      input.dimensions.emplace();
-      for (const file::TensorShapeProto::Dimension& dim : type.shape().dim()) {
-        RETURN_IF_ERROR(CheckName(dim.dim_param(), "a dimension"));
-        Dimension& dimension = input.dimensions->emplace_back();
-        dimension.name = dim.dim_param();
-        // Some exporters write -1 or 0 for a size that is not known.
-        if (dim.has_dim_value() && dim.dim_value() > 0) dimension.size = dim.dim_value();
-      }
+    declared.element = static_cast<ElementType>(type.elem_type());
+    if (!type.has_shape()) return absl::OkStatus();
+    if (type.shape().dim_size() > static_cast<int>(kMaxRank)) {
+      return absl::UnimplementedError(absl::StrCat(what, " has ", type.shape().dim_size(),
+                                                   " dimensions, more than ", kMaxRank, "."));
     }
-    graph_.inputs.push_back(std::move(input));
+    declared.dimensions.emplace();
+    for (const file::TensorShapeProto::Dimension& dim : type.shape().dim()) {
+      RETURN_IF_ERROR(CheckName(dim.dim_param(), "a dimension"));
+      Dimension& dimension = declared.dimensions->emplace_back();
+      dimension.name = dim.dim_param();
+      // Some exporters write -1 or 0 for a size that is not known.
+      if (dim.has_dim_value() && dim.dim_value() > 0) dimension.size = dim.dim_value();
+    }
     return absl::OkStatus();
   }
 

@@ -73,7 +73,8 @@ class Specializer {
     for (const Node& node : graph_.nodes) Add(node);
     if (!refusals_.empty()) return absl::Status(code_, JoinRefusals(refusals_));
     for (const Output& output : graph_.outputs) {
-      result_.outputs.push_back({output.name, MapInput(output.value)});
+      result_.outputs.push_back(output);
+      result_.outputs.back().value = MapInput(output.value);
     }
     return std::move(result_);
   }

@@ -14,14 +14,15 @@ absl::StatusOr<std::string> ReadWatchedFile(const std::string& path) {
 
 WatchedFiles::WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                            absl::Duration interval)
-    : WatchedFiles([paths = std::move(paths)] { return paths; }, std::move(changed), interval) {}
+    : WatchedFiles([paths = std::move(paths)] { return FingerprintOf(paths); }, std::move(changed),
+                   interval) {}
 
-WatchedFiles::WatchedFiles(std::function<std::vector<std::string>()> paths,
-                           std::function<void()> changed, absl::Duration interval)
-    : paths_(std::move(paths)),
+WatchedFiles::WatchedFiles(std::function<std::string()> fingerprint, std::function<void()> changed,
+                           absl::Duration interval)
+    : fingerprint_(std::move(fingerprint)),
       changed_(std::move(changed)),
       interval_(interval),
-      acted_on_(Fingerprint()),
+      acted_on_(fingerprint_()),
       thread_([this] { Watch(); }) {}
 
 WatchedFiles::~WatchedFiles() {
@@ -41,9 +42,9 @@ void WatchedFiles::CallBack() {
   woken_.SignalAll();
 }
 
-std::string WatchedFiles::Fingerprint() const {
+std::string WatchedFiles::FingerprintOf(const std::vector<std::string>& paths) {
   std::string all;
-  for (const std::string& path : paths_()) {
+  for (const std::string& path : paths) {
     const absl::StatusOr<std::string> text = ReadWatchedFile(path);
     absl::StrAppend(&all, path, "\n", text.ok() ? Sha256(*text) : text.status().message(), "\n");
   }
@@ -63,7 +64,7 @@ void WatchedFiles::Watch() {
       if (stopping_) return;
       was_asked = std::exchange(was_asked_, false);
     }
-    std::string now = Fingerprint();
+    std::string now = fingerprint_();
     if (was_asked || (now == before && now != acted_on_)) {
       acted_on_ = now;
       changed_();

@@ -29,19 +29,21 @@ class WatchedFiles {
   // `changed` is called on a thread of this object.
   WatchedFiles(std::vector<std::string> paths, std::function<void()> changed,
                absl::Duration interval = kInterval);
-  // `paths`, which is called on the same thread, may return other files than before.
-  WatchedFiles(std::function<std::vector<std::string>()> paths, std::function<void()> changed,
+  // `fingerprint`, which is called on the same thread, is the content.
+  WatchedFiles(std::function<std::string()> fingerprint, std::function<void()> changed,
                absl::Duration interval = kInterval);
   ~WatchedFiles();
 
   // Requests a call back even if nothing has changed.
   void CallBack() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of the contents of these files.
+  static std::string FingerprintOf(const std::vector<std::string>& paths);
+
  private:
-  std::string Fingerprint() const;
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::function<std::vector<std::string>()> paths_;
+  const std::function<std::string()> fingerprint_;
   const std::function<void()> changed_;
   const absl::Duration interval_;
   std::string acted_on_;  // the last reported fingerprint; used by the thread alone

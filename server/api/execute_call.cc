@@ -92,18 +92,20 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   ASSIGN_OR_RETURN(request_, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
-  ASSIGN_OR_RETURN(begin.desc, DecodeRequest(*header));
+  ASSIGN_OR_RETURN(OperatorDesc decoded, DecodeRequest(*header));
+  begin.program = std::make_shared<const Program>(ProgramOf(std::move(decoded)));
   begin.priority = header->priority();
   RETURN_IF_ERROR(DecodeSources(header->shared_inputs(), begin));
-  ASSIGN_OR_RETURN(shared_outputs_,
-                   OpenOutputs(header->shared_outputs(), begin.desc, shared_memory_, begin.origin));
+  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(header->shared_outputs(), *begin.desc(),
+                                                shared_memory_, begin.origin));
   return absl::OkStatus();
 }
 
 absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& begin) {
-  const std::vector<TensorDesc>& inputs = begin.desc.inputs;
+  const OperatorDesc& desc = *begin.desc();
+  const std::vector<TensorDesc>& inputs = desc.inputs;
   if (!ranges.empty()) {
-    RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), begin.desc));
+    RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), desc));
     begin.sources.resize(inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -116,7 +118,7 @@ absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& 
     begin.sources[i] = SourceOf(std::move(input));
   }
   const std::vector<IncomingChunk>& sent = request_->chunks();
-  RETURN_IF_ERROR(CheckSentCount(ranges, sent.size(), sent_inputs_.size(), begin.desc));
+  RETURN_IF_ERROR(CheckSentCount(ranges, sent.size(), sent_inputs_.size(), desc));
   for (size_t i = 0; i < sent.size(); ++i) {
     RETURN_IF_ERROR(CheckSent(inputs[sent_inputs_[i]], sent[i], i));
   }

@@ -204,7 +204,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
           : StreamIsFull(options_.max_executions);
   if (!begun.ok()) {
     if (MayWait(begun.status())) return false;
-    Refuse(request->origin, &request->desc, begun.status(), /*input_may_follow=*/true);
+    Refuse(request->origin, request->desc(), begun.status(), /*input_may_follow=*/true);
     return true;
   }
   bool goes_on = false;
@@ -234,7 +234,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
   }
   return ExecutionRequest{
       .origin = OriginOf(id, incoming.arrived),
-      .desc = *std::move(desc),
+      .program = std::make_shared<const Program>(ProgramOf(*std::move(desc))),
       .deadline = deadline,
       .priority = begin.priority(),
       .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {

@@ -92,6 +92,8 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_connections_per_address(limits.connections_per_address());
   encoded.set_max_calls_per_connection(limits.max_calls_per_connection);
   encoded.set_max_shared_memory_regions(limits.max_shared_memory_regions);
+  encoded.set_max_model_bytes(limits.max_model_bytes);
+  encoded.set_max_model_constant_bytes(limits.max_model_constant_bytes);
   const CallerLimits& caller = limits.caller;
   if (caller.executions != 0 || caller.bytes != 0 || caller.rate != 0) {
     encoded.mutable_caller_limits()->set_executions(caller.executions);
@@ -105,11 +107,12 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
 
 void EncodeStatistics(const Statistics& statistics, v1::GetStatisticsResponse& to) {
   EncodeDuration(statistics.uptime(), *to.mutable_uptime());
-  for (size_t i = 0; i < Operators().size(); ++i) {
+  for (size_t i = 0; i < statistics.operators().size(); ++i) {
     const OperatorStatistics& of = statistics.operators()[i];
     if (SumOf(of.ends) == 0) continue;
     v1::OperatorStatistics& encoded = *to.add_operators();
-    encoded.set_operator_(std::string(Operators()[i]->name));
+    encoded.set_operator_(
+        std::string(i < Operators().size() ? Operators()[i]->name : Statistics::kModels));
     encoded.set_succeeded(of.succeeded());
     encoded.set_failed(of.failed());
     encoded.set_cancelled(of.cancelled());

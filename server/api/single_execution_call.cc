@@ -60,7 +60,7 @@ absl::Status SingleExecutionCall::Execute() {
                               Prepare(executor_, execution, [this] { WriteNext(); });
                             }};
   const auto refuse = [&](const absl::Status& why) {
-    executor_.Refuse(begin.origin, begin.desc.schema == nullptr ? nullptr : &begin.desc, why);
+    executor_.Refuse(begin.origin, begin.desc(), why);
     Failed();
     return why;
   };

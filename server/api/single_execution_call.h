@@ -53,7 +53,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // The methods below are called by one thread at a time.
 
   virtual absl::string_view message_type() const = 0;
-  // Decodes the message, which stays valid until SendInputs returns. Sets the descriptor of `begin`
+  // Decodes the message, which stays valid until SendInputs returns. Sets the program of `begin`
   // if it is valid, even if it refuses the request, and may advance its deadline.
   virtual absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
   // Passes the tensor bytes of the decoded message to Executor::Receive.

@@ -49,8 +49,10 @@ struct Limits {
   uint32_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   uint32_t max_calls_per_connection = 1024;
   uint32_t operator_cache_capacity = 1024;
-  uint32_t max_shared_memory_regions = 1024;    // registered by name
-  uint64_t max_idle_bytes = uint64_t{2} << 30;  // memory that is kept for reuse
+  uint32_t max_shared_memory_regions = 1024;              // registered by name
+  uint64_t max_model_bytes = uint64_t{2} << 30;           // of an ONNX model, with external data
+  uint64_t max_model_constant_bytes = uint64_t{4} << 30;  // of a program of a model
+  uint64_t max_idle_bytes = uint64_t{2} << 30;            // memory that is kept for reuse
   // How long the server waits for a caller to send missing input or to read results. Infinite: no
   // limit.
   absl::Duration stall_timeout = absl::Minutes(2);

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
+#include "kernels/program/program.h"
 #include "server/execution/admission.h"
 #include "server/execution/worker_pool.h"
 
@@ -22,7 +22,7 @@ namespace opmill {
 // Thread-safe.
 class Compilations {
  public:
-  // What is known of an operator before its execution has room.
+  // What is known of a program before its execution has room.
   struct Found {
     std::optional<CachedOperator> cached;
     // Compiled to know how much memory its execution takes, and not in the cache: an operator
@@ -40,16 +40,16 @@ class Compilations {
                const Admission& admission)
       : device_(device), cache_(cache), workers_(workers), admission_(admission) {}
 
-  // Finds the operator in the cache. Otherwise, one that may have incremental runs is compiled.
-  Found Find(const OperatorDesc& desc);
+  // Finds the program in the cache. Otherwise, one that may have incremental runs is compiled.
+  Found Find(const Program& program);
   // Only looks into the cache, for an execution whose input the device needs as a whole.
-  Found FindCached(const OperatorDesc& desc) { return {.cached = cache_.Find(desc)}; }
-  // The operator, from `found` or compiled now.
-  absl::StatusOr<CachedOperator> Get(const OperatorDesc& desc, absl::Time deadline, Found found);
+  Found FindCached(const Program& program) { return {.cached = cache_.Find(program)}; }
+  // The program, from `found` or compiled now.
+  absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
 
-  // Compiles on a worker, which also calls `done`. Operators that executions wait for come first.
+  // Compiles on a worker, which also calls `done`. Programs that executions wait for come first.
   // Does nothing if `cancelled` is true by then. If this returns an error, `done` is not called.
-  absl::Status Post(OperatorDesc desc, absl::Time deadline,
+  absl::Status Post(Program program, absl::Time deadline,
                     std::shared_ptr<const std::atomic<bool>> cancelled, Admission::Load load,
                     std::function<void(absl::StatusOr<CachedOperator>)> done);
 
@@ -59,7 +59,7 @@ class Compilations {
   }
 
  private:
-  void Plan(const OperatorDesc& desc, Found& found);
+  void Plan(const Program& program, Found& found);
 
   Device& device_;
   OperatorCache& cache_;

@@ -21,7 +21,7 @@ void ReportEnd(const Execution& execution, const absl::Status& status, Statistic
   if (status.ok()) {
     for (const uint64_t bytes : execution.output_bytes()) output_bytes += bytes;
   }
-  statistics.AddEnd({.desc = execution.desc(),
+  statistics.AddEnd({.desc = execution.request().desc(),
                      .status = status,
                      .times = report.times,
                      .total = report.total,
@@ -50,7 +50,7 @@ void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const 
   if (desc == nullptr) {
     statistics.AddRefusal(why);
   } else {
-    statistics.AddEnd({.desc = *desc, .status = why, .caller = CountersOf(origin)});
+    statistics.AddEnd({.desc = desc, .status = why, .caller = CountersOf(origin)});
   }
   const absl::Duration held = SteadyNow() - origin.arrived;
   statistics.AddRefusalTime(origin.rpc, held);

@@ -12,19 +12,21 @@ void RequestOrigin::AddTo(LogLine& line) const {
   if (!traceparent.empty()) line.Add("traceparent", traceparent);
 }
 
-Execution::Execution(ExecutionRequest request, std::vector<TensorDesc> outputs)
+Execution::Execution(ExecutionRequest request)
     : request_(std::move(request)),
-      outputs_(std::move(outputs)),
-      progress_(request_.desc, SteadyNow(), request_.sources) {
+      inputs_(TensorsOf(*request_.program, ValueKind::kInput)),
+      outputs_(TensorsOf(*request_.program, ValueKind::kOutput)),
+      progress_(*request_.program, SteadyNow(), request_.sources) {
   for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
 }
 
 std::shared_ptr<const std::string> Execution::description() const {
+  if (!request_.model.empty()) return std::make_shared<const std::string>(request_.model);
   {
     const absl::MutexLock lock(&mutex_);
     if (description_ != nullptr) return description_;
   }
-  return std::make_shared<const std::string>(ToString(desc()));
+  return std::make_shared<const std::string>(ToString(*request_.program));
 }
 
 Execution::ChunkPlace Execution::PlaceOf(const IncomingChunk& chunk) const {
@@ -43,7 +45,7 @@ void Execution::ChunkPlace::Take(const Payload& data) const {
 
 uint64_t Execution::MemoryBytes(const ProgramCost& cost) const {
   uint64_t bytes = cost.scratch_bytes;
-  for (const TensorDesc& input : desc().inputs) {
+  for (const TensorDesc& input : inputs_) {
     bytes += std::max(SpannedBytes(input), ElementCount(input) * ElementBytes(input.data_type));
   }
   for (const uint64_t output : output_bytes()) bytes += output;

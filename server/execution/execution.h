@@ -19,6 +19,7 @@
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
+#include "kernels/program/program.h"
 #include "proto/payload.h"
 #include "server/execution/caller_account.h"
 #include "server/execution/deadline_timer.h"
@@ -55,23 +56,27 @@ struct RequestOrigin {
 
 struct ExecutionRequest {
   RequestOrigin origin;
-  OperatorDesc desc;  // validated
+  // Validated. An operator is a program of one node.
+  std::shared_ptr<const Program> program;
+  std::string model;  // what logs call the program; empty for an operator
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
   int32_t priority = 0;              // among the executions of its caller that wait for the device
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
+
+  // Null if the program is not an operator, or not known yet.
+  const OperatorDesc* desc() const { return program == nullptr ? nullptr : OperatorOf(*program); }
 };
 
 // Only the executor moves it from stage to stage; all other code only reads it. Thread-safe.
 class Execution {
  public:
-  // `outputs` are those of the descriptor.
-  Execution(ExecutionRequest request, std::vector<TensorDesc> outputs);
+  explicit Execution(ExecutionRequest request);
 
   const ExecutionRequest& request() const { return request_; }
-  const OperatorDesc& desc() const { return request_.desc; }
+  const std::vector<TensorDesc>& inputs() const { return inputs_; }
   const std::vector<TensorDesc>& outputs() const { return outputs_; }
   // The sizes without the padding of the buffers.
   const std::vector<uint64_t>& output_bytes() const { return output_bytes_; }
@@ -107,7 +112,7 @@ class Execution {
     const absl::MutexLock lock(&mutex_);
     return work_bytes_;
   }
-  // The descriptor as text.
+  // The descriptor as text, or the name of the model.
   std::shared_ptr<const std::string> description() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Null until the results are ready, and after the execution has ended.
   std::shared_ptr<BudgetedBuffer> output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -130,6 +135,7 @@ class Execution {
   uint64_t MemoryBytes(const ProgramCost& cost) const;
 
   const ExecutionRequest request_;
+  const std::vector<TensorDesc> inputs_;
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // never changes
   std::stop_source abandon_run_;

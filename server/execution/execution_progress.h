@@ -31,9 +31,9 @@ class ExecutionProgress {
     kEnqueue,   // input and operator are ready: enqueue it
   };
 
-  ExecutionProgress(const OperatorDesc& desc, absl::Time begun_at,
+  ExecutionProgress(const Program& program, absl::Time begun_at,
                     absl::Span<const InputSource> sources = {})
-      : begun_at_(begun_at), received_at_(begun_at), upload_(desc, sources) {}
+      : begun_at_(begun_at), received_at_(begun_at), upload_(program, sources) {}
 
   Stage stage() const { return stage_; }
   bool ended() const { return stage_ == Stage::kEnded; }

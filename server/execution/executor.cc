@@ -23,10 +23,12 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   const bool is_read = !request.sources.empty() && request.sources[0].read != nullptr;
+  const Program& program = *request.program;
   Compilations::Found found =
-      is_read ? compilations_.FindCached(request.desc) : compilations_.Find(request.desc);
-  const BufferSizes sizes = BufferSizes::Of(request.desc.inputs, OutputsOf(request.desc),
-                                            is_read ? 0 : found.incremental_bytes());
+      is_read ? compilations_.FindCached(program) : compilations_.Find(program);
+  const BufferSizes sizes =
+      BufferSizes::Of(TensorsOf(program, ValueKind::kInput), TensorsOf(program, ValueKind::kOutput),
+                      is_read ? 0 : found.incremental_bytes());
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());
@@ -41,8 +43,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     caller->UncountBegin();
     return buffers.status();
   }
-  std::vector<TensorDesc> outputs = OutputsOf(request.desc);
-  auto execution = std::make_shared<Execution>(std::move(request), std::move(outputs));
+  auto execution = std::make_shared<Execution>(std::move(request));
   {
     const absl::MutexLock lock(&execution->mutex_);
     execution->buffers_ = *std::move(buffers);
@@ -78,7 +79,7 @@ Admission::Load Executor::load() const {
 
 void Executor::Prepare(const std::shared_ptr<Execution>& execution, Compilations::Found found) {
   const auto get = [this](const Execution& of, Compilations::Found from) {
-    return compilations_.Get(of.desc(), of.request().deadline, std::move(from));
+    return compilations_.Get(*of.request().program, of.request().deadline, std::move(from));
   };
   if (found.is_compiled()) {
     Prepared(execution, get(*execution, std::move(found)));
@@ -175,7 +176,7 @@ void Executor::Arrived(const std::shared_ptr<Execution>& execution, const Incomi
 void Executor::ReadInputs(const std::shared_ptr<Execution>& execution) {
   const std::vector<InputSource>& sources = execution->request().sources;
   if (sources.empty()) return;
-  const auto copy = std::make_shared<InputCopy>(sources, execution->desc().inputs);
+  const auto copy = std::make_shared<InputCopy>(sources, execution->inputs());
   {
     const absl::MutexLock lock(&execution->mutex_);
     if (execution->progress_.ended()) return;
@@ -203,7 +204,7 @@ bool Executor::CopyPart(const std::shared_ptr<Execution>& execution, InputCopy& 
   }
   input = nullptr;  // the run's alone, from then on
   if (copy.IsLast(*part)) {
-    const uint64_t bytes = SpannedBytes(execution->desc().inputs[part->input]);
+    const uint64_t bytes = SpannedBytes(execution->inputs()[part->input]);
     Arrived(execution, {.tensor_index = static_cast<uint32_t>(part->input),
                         .data = Payload(nullptr, 0, 0, bytes)});
   }

@@ -83,7 +83,7 @@ class Executor {
   absl::Status Compile(OperatorDesc desc, absl::Time deadline,
                        std::shared_ptr<const std::atomic<bool>> cancelled,
                        std::function<void(absl::StatusOr<CachedOperator>)> done) {
-    return compilations_.Post(std::move(desc), deadline, std::move(cancelled), load(),
+    return compilations_.Post(ProgramOf(std::move(desc)), deadline, std::move(cancelled), load(),
                               std::move(done));
   }
 

@@ -25,6 +25,14 @@ std::shared_ptr<Buffer> WithItsShare(const std::shared_ptr<BudgetedBuffer>& buff
 
 }  // namespace
 
+std::vector<TensorDesc> TensorsOf(const Program& program, ValueKind kind) {
+  std::vector<TensorDesc> tensors;
+  for (const ProgramValue& value : program.values) {
+    if (value.kind == kind) tensors.push_back(value.tensor);
+  }
+  return tensors;
+}
+
 BufferSizes BufferSizes::Of(const std::vector<TensorDesc>& inputs,
                             const std::vector<TensorDesc>& outputs, uint64_t incremental_bytes) {
   BufferSizes sizes;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/descriptor/tensor.h"
 #include "kernels/engine/device.h"
+#include "kernels/program/program.h"
 #include "server/execution/memory_budget.h"
 
 namespace opmill {
@@ -22,6 +23,9 @@ struct BudgetedBuffer {
   std::shared_ptr<Buffer> buffer;
   MemoryBudget::Share share;
 };
+
+// The tensors of that kind, in their order.
+std::vector<TensorDesc> TensorsOf(const Program& program, ValueKind kind);
 
 // What an execution takes.
 struct BufferSizes {
@@ -34,7 +38,7 @@ struct BufferSizes {
 
   std::vector<uint64_t> inputs;  // what is allocated for them
   std::vector<uint64_t> outputs;
-  uint64_t largest_tensor = 0;  // of the descriptor, even if it is not kept
+  uint64_t largest_tensor = 0;  // of the program, even if it is not kept
   bool is_incremental = false;
 };
 

@@ -5,15 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "server/execution/tensor_buffers.h"
 
 namespace opmill {
 
-Upload::Upload(const OperatorDesc& desc, absl::Span<const InputSource> sources)
-    : operator_name_(OperatorName(desc)) {
-  for (size_t i = 0; i < desc.inputs.size(); ++i) {
+Upload::Upload(const Program& program, absl::Span<const InputSource> sources) {
+  const OperatorDesc* const desc = OperatorOf(program);
+  name_ = desc == nullptr ? "the model" : OperatorName(*desc);
+  const std::vector<TensorDesc> inputs = TensorsOf(program, ValueKind::kInput);
+  for (size_t i = 0; i < inputs.size(); ++i) {
     const Input& input =
-        inputs_.emplace_back(Input{.bytes = SpannedBytes(desc.inputs[i]),
-                                   .buffer_bytes = RequiredBytes(desc.inputs[i]),
+        inputs_.emplace_back(Input{.bytes = SpannedBytes(inputs[i]),
+                                   .buffer_bytes = RequiredBytes(inputs[i]),
                                    .is_read = i < sources.size() && sources[i].read != nullptr});
     bytes_ += input.bytes;
     if (!input.is_read) missing_chunk_bytes_ += input.bytes;
@@ -26,7 +29,7 @@ absl::Status Upload::Check(const IncomingChunk& chunk, absl::string_view field) 
     const std::string path = absl::StrCat(field, ".tensor_index");
     return InvalidField(path,
                         absl::StrCat(path, " (", index, ") is not below the number of inputs (",
-                                     inputs_.size(), ") of ", operator_name_, "."));
+                                     inputs_.size(), ") of ", name_, "."));
   }
   const Input& input = inputs_[index];
   if (input.received == input.bytes) {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "kernels/descriptor/operator_desc.h"
+#include "kernels/program/program.h"
 #include "proto/payload.h"
 #include "server/execution/input_source.h"
 
@@ -21,7 +21,7 @@ namespace opmill {
 class Upload {
  public:
   // Inputs whose source has a `read`, which the server reads, arrive as one chunk.
-  explicit Upload(const OperatorDesc& desc, absl::Span<const InputSource> sources = {});
+  explicit Upload(const Program& program, absl::Span<const InputSource> sources = {});
 
   uint64_t bytes() const { return bytes_; }        // of all inputs, without padding
   uint64_t received() const { return received_; }  // of these bytes
@@ -47,7 +47,7 @@ class Upload {
     uint64_t received = 0;
   };
 
-  absl::string_view operator_name_;
+  absl::string_view name_;
   std::vector<Input> inputs_;
   uint64_t bytes_ = 0;
   uint64_t received_ = 0;

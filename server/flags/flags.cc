@@ -43,7 +43,8 @@ ABSL_FLAG(std::string, token_file, "",
           "the tokens. Empty: no token is needed.");
 ABSL_FLAG(std::string, model_repository, "",
           "The folder with models for the Open Inference Protocol: one folder for each model, with "
-          "a config.pbtxt. Changed files are read again. Empty: only the built-in models.");
+          "a config.pbtxt, or a folder for a version with a model.onnx. Changed files are read "
+          "again. Empty: only the built-in models.");
 ABSL_FLAG(std::string, device, "auto",
           "What computes: auto (hardware, or cpu without hardware), hardware, software (the code "
           "for hardware, on a driver that computes on the processor), cpu (the vector instructions "
@@ -101,6 +102,11 @@ ABSL_FLAG(std::string, shared_memory, "auto",
           "caller's user), on (in segments of all users), or off.");
 ABSL_FLAG(uint32_t, max_shared_memory_regions, opmill::Limits().max_shared_memory_regions,
           "Regions of shared memory that callers have registered.");
+ABSL_FLAG(opmill::ByteSize, max_model_bytes, {opmill::Limits().max_model_bytes},
+          "An ONNX model in memory, with its external data.");
+ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_model_constant_bytes},
+          "The constants of an ONNX model for one set of input sizes: those of its file, and those "
+          "that are computed from them.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
           "Memory of ended executions that is kept for later ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
@@ -189,6 +195,8 @@ absl::Status ReadLimits(Limits& limits) {
             .max_calls_per_connection = absl::GetFlag(FLAGS_max_calls_per_connection),
             .operator_cache_capacity = absl::GetFlag(FLAGS_operator_cache_capacity),
             .max_shared_memory_regions = absl::GetFlag(FLAGS_max_shared_memory_regions),
+            .max_model_bytes = absl::GetFlag(FLAGS_max_model_bytes).bytes,
+            .max_model_constant_bytes = absl::GetFlag(FLAGS_max_model_constant_bytes).bytes,
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
   // An int in gRPC.

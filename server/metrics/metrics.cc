@@ -87,6 +87,8 @@ void AddExecutions(const Statistics& statistics, Families& to) {
       if (!Operators()[i]->has_own_message() && SumOf(of.ends) == 0) continue;
       add(of, Labels{{"operator", std::string(Operators()[i]->name)}});
     }
+    const OperatorStatistics& models = statistics.operators().back();
+    if (SumOf(models.ends) > 0) add(models, Labels{{"operator", std::string(Statistics::kModels)}});
   };
   to.Begin("opmill_executions_total", "Executions that have ended, including refused ones.",
            MetricType::Counter);

@@ -47,7 +47,8 @@ uint64_t SumOf(const StatusCounts& counts) {
 }
 
 void Statistics::AddEnd(const ExecutionEnd& end) {
-  OperatorStatistics& of = operators_[OperatorIndex(end.desc)];
+  OperatorStatistics& of =
+      end.desc == nullptr ? operators_.back() : operators_[OperatorIndex(*end.desc)];
   CountOf(of.ends, end.status.code()).fetch_add(1, kRelaxed);
   of.input_bytes.fetch_add(end.input_bytes, kRelaxed);
   of.output_bytes.fetch_add(end.output_bytes, kRelaxed);

@@ -41,9 +41,9 @@ inline constexpr std::array<absl::string_view, 5> kRefusingRpcs = {
 
 struct CallerCounters;
 
-// The end of an execution whose descriptor was valid.
+// The end of an execution whose program was valid.
 struct ExecutionEnd {
-  const OperatorDesc& desc;
+  const OperatorDesc* desc = nullptr;  // null: of a model
   absl::Status status;
   StageTimes times;
   absl::Duration total;
@@ -106,6 +106,7 @@ struct CallerCounters {
 class Statistics {
  public:
   static constexpr size_t kMostCallerNames = 64;
+  static constexpr absl::string_view kModels = "model";
 
   void AddEnd(const ExecutionEnd& end);
   // Counts a request without a valid descriptor.
@@ -121,7 +122,7 @@ class Statistics {
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
   void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
 
-  // In the order of Operators().
+  // In the order of Operators(), then kModels: of all models that are no operators.
   const std::vector<OperatorStatistics>& operators() const { return operators_; }
   const StatusCounts& refusals() const { return refusals_; }
   // In the order of kRefusingRpcs.
@@ -138,7 +139,8 @@ class Statistics {
   std::array<std::atomic<uint64_t>, kOpenStages> in_stage_ = {};
   StatusCounts refusals_ = {};
   std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;
-  std::vector<OperatorStatistics> operators_ = std::vector<OperatorStatistics>(Operators().size());
+  std::vector<OperatorStatistics> operators_ =
+      std::vector<OperatorStatistics>(Operators().size() + 1);
   CallerCounters addresses_{"address"};
   CallerCounters others_{"other"};
   mutable absl::Mutex mutex_;

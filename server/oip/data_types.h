@@ -9,6 +9,9 @@
 
 namespace opmill::oip {
 
+// Of tensors of ONNX models. Operators take UINT8 in its place.
+inline constexpr absl::string_view kBoolName = "BOOL";
+
 // "FP32", "FP16", "INT64", ...; "" for a type that no operator supports.
 absl::string_view NameOf(DataType type);
 // InvalidArgument for names of other types, such as BOOL and BYTES.

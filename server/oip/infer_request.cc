@@ -36,9 +36,11 @@ std::string ShapeTextOf(const TensorDesc& tensor) {
 }
 
 absl::StatusOr<TensorDesc> DecodeTensor(const ModelInferRequest::InferInputTensor& from,
-                                        const std::string& path) {
-  TensorDesc to;
-  ASSIGN_OR_RETURN(to.data_type, DataTypeFrom(from.datatype(), absl::StrCat(path, ".datatype")));
+                                        const ModelTensor& expected, const std::string& path) {
+  TensorDesc to = {.data_type = expected.data_type};
+  if (from.datatype() != TypeNameOf(expected)) {
+    ASSIGN_OR_RETURN(to.data_type, DataTypeFrom(from.datatype(), absl::StrCat(path, ".datatype")));
+  }
   for (int i = 0; i < from.shape_size(); ++i) {
     const int64_t size = from.shape(i);
     if (size < 1 || size > int64_t{std::numeric_limits<uint32_t>::max()}) {
@@ -132,27 +134,93 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
   }
   std::vector<TensorDesc> inputs;
   RETURN_IF_ERROR(DecodeInputs(header, regions, inputs));
+  if (model_->graph == nullptr) {
+    RETURN_IF_ERROR(DescribeOperator(std::move(inputs), parameters, begin));
+  } else {
+    RETURN_IF_ERROR(BindGraph(inputs, parameters, begin));
+  }
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (!sources_[i].shared.has_value()) continue;
+    begin.sources.resize(sources_.size());
+    begin.sources[i] = SourceOf(*sources_[i].shared);
+  }
+  return DecodeOutputs(header, regions, TensorsOf(*begin.program, ValueKind::kOutput));
+}
+
+absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
+                                            const Parameters& parameters,
+                                            ExecutionRequest& begin) const {
   absl::StatusOr<OperatorDesc> desc = DescribeRequest(*model_, std::move(inputs), parameters);
   if (!desc.ok()) {
     std::vector<size_t> positions;
     for (const Source& source : sources_) positions.push_back(source.position);
     return NamingInputs(*model_->schema, positions, desc.status());
   }
-  begin.desc = *std::move(desc);
-  RETURN_IF_ERROR(CheckSources(begin.desc));
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    if (!sources_[i].shared.has_value()) continue;
-    begin.sources.resize(sources_.size());
-    begin.sources[i] = SourceOf(*sources_[i].shared);
+  begin.program = std::make_shared<const Program>(ProgramOf(*std::move(desc)));
+  return CheckSources(begin.desc()->inputs);
+}
+
+absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
+                                     const Parameters& parameters, ExecutionRequest& begin) {
+  if (!parameters.empty()) {
+    const std::string path = absl::StrCat("parameters.", Excerpt(parameters.begin()->first));
+    return InvalidField(
+        path, absl::StrCat(path, " is not a parameter of ", model_->name, ", which has none."));
   }
-  return DecodeOutputs(header, regions, begin.desc);
+  RETURN_IF_ERROR(CheckSources(inputs));
+  onnx::InputBindings bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const onnx::ModelTensor& input = model_->graph->inputs()[i];
+    if (input.is_form) {
+      ASSIGN_OR_RETURN(bindings.values[input.name], ValueOf(sources_[i], input, inputs[i]));
+    } else {
+      bindings.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
+    }
+  }
+  absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> program =
+      model_->graph->ProgramFor(bindings);
+  if (!program.ok()) return WithField(program.status(), "inputs");
+  graph_program_ = *std::move(program);
+  std::vector<Source> sources;  // without those of the values
+  for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
+  sources_ = std::move(sources);
+  begin.program = {graph_program_, &graph_program_->program};
+  begin.model = absl::StrCat("model ", model_->name, " version ", model_->version);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<onnx::Tensor> InferRequest::ValueOf(const Source& source,
+                                                   const onnx::ModelTensor& input,
+                                                   const TensorDesc& tensor) const {
+  constexpr uint64_t kMostBytes = 4096;
+  std::string bytes(static_cast<size_t>(SpannedBytes(tensor)), '\0');
+  if (bytes.size() > kMostBytes) {
+    return InvalidField(
+        InputPath(source.position),
+        absl::StrCat("The input ", Excerpt(input.name), ", which decides the form ",
+                     "of the model, has ", bytes.size(), " bytes, more than ", kMostBytes, "."));
+  }
+  auto* to = reinterpret_cast<std::byte*>(bytes.data());
+  if (source.shared.has_value()) {
+    RETURN_IF_ERROR(SourceOf(*source.shared).read(0, absl::MakeSpan(to, bytes.size())));
+  } else if (source.raw != nullptr) {
+    source.raw->CopyTo(to);
+  } else {
+    ConvertContents(*source.contents, tensor, [&](absl::Span<const std::byte> some) {
+      to = std::copy(some.begin(), some.end(), to);
+    });
+  }
+  return onnx::Tensor{{input.element, onnx::Sizes(tensor.sizes.begin(), tensor.sizes.end())},
+                      std::make_shared<const std::string>(std::move(bytes))};
 }
 
 absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
                                         std::vector<TensorDesc>& inputs) {
   const std::vector<ModelTensor>& expected = model_->inputs;
   const size_t count = static_cast<size_t>(header.inputs_size());
-  if (count < model_->schema->required_inputs() || count > expected.size()) {
+  const size_t required =
+      model_->schema == nullptr ? expected.size() : model_->schema->required_inputs();
+  if (count < required || count > expected.size()) {
     return InvalidField(
         "inputs", absl::StrCat("inputs has ", header.inputs_size(), " tensors; ", model_->name,
                                " takes ", expected.size(), ": ", NamesOf(expected), "."));
@@ -176,7 +244,10 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     }
     given[index] = true;
     sources_[index].position = i;
-    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, InputPath(i)));
+    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, expected[index], InputPath(i)));
+    if (!model_->is_built_in) {
+      RETURN_IF_ERROR(CheckInput(*model_, index, inputs[index], InputPath(i)));
+    }
     ASSIGN_OR_RETURN(sources_[index].shared,
                      OpenShared(input.parameters(), InputPath(i), index, regions));
     RETURN_IF_ERROR(FindSource(sources_[index], raw_count));
@@ -227,10 +298,10 @@ absl::Status InferRequest::FindSource(Source& source, size_t& raw_count) const {
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::CheckSources(const OperatorDesc& desc) const {
+absl::Status InferRequest::CheckSources(const std::vector<TensorDesc>& inputs) const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Source& source = sources_[i];
-    const TensorDesc& tensor = desc.inputs[i];
+    const TensorDesc& tensor = inputs[i];
     if (source.shared.has_value()) {
       RETURN_IF_ERROR(
           CheckInputRange(tensor, source.shared->range, ByteSizePath(InputPath(source.position))));
@@ -251,7 +322,7 @@ absl::Status InferRequest::CheckSources(const OperatorDesc& desc) const {
 }
 
 absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const Regions& regions,
-                                         const OperatorDesc& desc) {
+                                         const std::vector<TensorDesc>& outputs) {
   const std::vector<ModelTensor>& known = model_->outputs;
   for (int i = 0; i < header.outputs_size(); ++i) {
     const std::string& name = header.outputs(i).name();
@@ -270,8 +341,7 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
                      OpenShared(header.outputs(i).parameters(), output_path, index, regions));
     outputs_.push_back({index, shared.has_value()});
     if (!shared.has_value()) continue;
-    RETURN_IF_ERROR(
-        CheckOutputRange(*desc.outputs[index], shared->range, ByteSizePath(output_path)));
+    RETURN_IF_ERROR(CheckOutputRange(outputs[index], shared->range, ByteSizePath(output_path)));
     shared_outputs_.push_back(*std::move(shared));
   }
   RETURN_IF_ERROR(CheckNoOverlap(shared_outputs_));
@@ -280,7 +350,7 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
   }
   uint64_t bytes = 0;
   for (const Output& output : outputs_) {
-    if (!output.is_shared) bytes += SpannedBytes(*desc.outputs[output.index]);
+    if (!output.is_shared) bytes += SpannedBytes(outputs[output.index]);
   }
   if (bytes <= kMostResponseBytes) return absl::OkStatus();
   return InvalidField(
@@ -289,7 +359,7 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
 }
 
 void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
-  const std::vector<TensorDesc>& inputs = execution->desc().inputs;
+  const std::vector<TensorDesc>& inputs = execution->inputs();
   for (uint32_t i = 0; i < sources_.size(); ++i) {
     if (sources_[i].shared.has_value()) continue;
     const std::string path = InputPath(sources_[i].position);
@@ -334,8 +404,14 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
     const TensorDesc& tensor = execution->outputs()[index];
     inference::ModelInferResponse::InferOutputTensor& to = *header->add_outputs();
     to.set_name(model_->outputs[index].name);
-    to.set_datatype(std::string(NameOf(tensor.data_type)));
-    to.mutable_shape()->Add(tensor.sizes.begin(), tensor.sizes.end());
+    if (graph_program_ == nullptr) {
+      to.set_datatype(std::string(NameOf(tensor.data_type)));
+      to.mutable_shape()->Add(tensor.sizes.begin(), tensor.sizes.end());
+    } else {  // may have no dimensions
+      to.set_datatype(std::string(TypeNameOf(model_->outputs[index])));
+      const onnx::Sizes& sizes = graph_program_->outputs[index].sizes;
+      to.mutable_shape()->Add(sizes.begin(), sizes.end());
+    }
     contents.push_back(is_shared ? grpc::Slice()
                                  : SliceOf(output, 0, execution->output_bytes()[index]));
   }

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
+#include "kernels/onnx/model.h"
 #include "proto/payload.h"
 #include "server/execution/executor.h"
 #include "server/oip/model_table.h"
@@ -26,7 +27,7 @@ namespace opmill::oip {
 // WriteShared, Encode; but WriteShared may come before SendInputs has returned.
 class InferRequest {
  public:
-  // Sets the descriptor of `begin`, if it is valid, and advances its deadline if the request says
+  // Sets the program of `begin`, if it is valid, and advances its deadline if the request says
   // so. The model and the id are set as far as they are known, even if the request is refused.
   // Regions of shared memory are those of the request's caller.
   absl::Status Decode(grpc::ByteBuffer& message, const ModelTable& models,
@@ -53,7 +54,7 @@ class InferRequest {
   void CountFailure() const;
 
  private:
-  // The bytes of an input of the operator.
+  // The bytes of an input.
   struct Source {
     size_t position = 0;                             // in the request's inputs
     size_t raw_index = 0;                            // in raw_input_contents
@@ -62,7 +63,7 @@ class InferRequest {
     std::optional<SharedTensor> shared;
   };
   struct Output {
-    size_t index;  // among the operator's outputs
+    size_t index;  // among the model's outputs
     bool is_shared;
   };
 
@@ -71,15 +72,23 @@ class InferRequest {
   absl::Status DecodeInputs(const inference::ModelInferRequest& header, const Regions& regions,
                             std::vector<TensorDesc>& inputs);
   absl::Status FindSource(Source& source, size_t& raw_count) const;
-  absl::Status CheckSources(const OperatorDesc& desc) const;
+  absl::Status CheckSources(const std::vector<TensorDesc>& inputs) const;
+  // Set the program of `begin`.
+  absl::Status DescribeOperator(std::vector<TensorDesc> inputs, const Parameters& parameters,
+                                ExecutionRequest& begin) const;
+  absl::Status BindGraph(const std::vector<TensorDesc>& inputs, const Parameters& parameters,
+                         ExecutionRequest& begin);
+  absl::StatusOr<onnx::Tensor> ValueOf(const Source& source, const onnx::ModelTensor& input,
+                                       const TensorDesc& tensor) const;
   absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
-                             const OperatorDesc& desc);
+                             const std::vector<TensorDesc>& outputs);
 
   absl::Time arrived_;
   std::shared_ptr<const Model> model_;
   std::string id_;
   std::optional<SplitMessage> message_;
-  std::vector<Source> sources_;  // in the order of the operator's inputs
+  std::shared_ptr<const onnx::ModelProgram> graph_program_;  // null for an operator
+  std::vector<Source> sources_;                              // in the order of the program's inputs
   std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
   std::vector<SharedTensor> shared_outputs_;
 };

@@ -16,7 +16,6 @@
 namespace opmill::oip {
 namespace {
 
-constexpr int64_t kAnySize = -1;
 
 // FLOAT32, or if the operator does not take it, the first type that it takes.
 DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
@@ -59,26 +58,6 @@ std::shared_ptr<Model> MakeBuiltIn(const OperatorSchema& schema, uint32_t functi
   return model;
 }
 
-absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input) {
-  const ModelTensor& tensor = model.inputs[index];
-  const absl::string_view field = model.schema->inputs[index].name;
-  if (input.data_type != tensor.data_type) {
-    return InvalidField(
-        absl::StrCat(field, ".data_type"),
-        absl::StrCat("The input ", tensor.name, " of ", model.name, " is ",
-                     NameOf(tensor.data_type), ", not ", NameOf(input.data_type), "."));
-  }
-  bool fits = input.sizes.size() == tensor.shape.size();
-  for (size_t i = 0; fits && i < tensor.shape.size(); ++i) {
-    fits = tensor.shape[i] == kAnySize || tensor.shape[i] == int64_t{input.sizes[i]};
-  }
-  if (fits) return absl::OkStatus();
-  return InvalidField(absl::StrCat(field, ".sizes"),
-                      absl::StrCat("The input ", tensor.name, " of ", model.name,
-                                   " has the shape [", absl::StrJoin(tensor.shape, ","), "], not [",
-                                   absl::StrJoin(input.sizes, ","), "]."));
-}
-
 }  // namespace
 
 std::vector<std::shared_ptr<const Model>> BuiltInModels() {
@@ -89,6 +68,45 @@ std::vector<std::shared_ptr<const Model>> BuiltInModels() {
     for (uint32_t i = 0; i < functions; ++i) models.push_back(MakeBuiltIn(*schema, i));
   }
   return models;
+}
+
+absl::string_view TypeNameOf(const ModelTensor& tensor) {
+  return tensor.is_bool ? kBoolName : NameOf(tensor.data_type);
+}
+
+std::shared_ptr<Model> MakeGraphModel(const std::string& name, const std::string& version,
+                                      std::shared_ptr<const onnx::Model> graph) {
+  auto model = std::make_shared<Model>();
+  model->name = name;
+  model->version = version;
+  model->is_built_in = false;
+  const auto tensor_of = [](const onnx::ModelTensor& from) {
+    return ModelTensor{from.name, onnx::DataTypeOf(from.element), from.sizes,
+                       from.element == onnx::ElementType::kBool};
+  };
+  for (const onnx::ModelTensor& input : graph->inputs()) model->inputs.push_back(tensor_of(input));
+  for (const onnx::ModelTensor& out : graph->outputs()) model->outputs.push_back(tensor_of(out));
+  model->graph = std::move(graph);
+  return model;
+}
+
+absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input,
+                        const std::string& path) {
+  const ModelTensor& tensor = model.inputs[index];
+  if (input.data_type != tensor.data_type) {
+    return InvalidField(absl::StrCat(path, ".datatype"),
+                        absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name, " is ",
+                                     TypeNameOf(tensor), ", not ", NameOf(input.data_type), "."));
+  }
+  bool fits = input.sizes.size() == tensor.shape.size();
+  for (size_t i = 0; fits && i < tensor.shape.size(); ++i) {
+    fits = tensor.shape[i] == kAnySize || tensor.shape[i] == int64_t{input.sizes[i]};
+  }
+  if (fits) return absl::OkStatus();
+  return InvalidField(absl::StrCat(path, ".shape"),
+                      absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name,
+                                   " has the shape [", absl::StrJoin(tensor.shape, ","), "], not [",
+                                   absl::StrJoin(input.sizes, ","), "]."));
 }
 
 absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<TensorDesc> inputs,
@@ -112,9 +130,6 @@ absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<Ten
                              "with the value \"", Excerpt(all[*parameter]), "\"."));
     }
   }
-  if (!model.is_built_in) {
-    for (size_t i = 0; i < inputs.size(); ++i) RETURN_IF_ERROR(CheckInput(model, i, inputs[i]));
-  }
   return DescribeOperator(*model.schema, std::move(inputs), all);
 }
 
@@ -125,7 +140,7 @@ void EncodeMetadata(const Model& model, inference::ModelMetadataResponse& to) {
   const auto encode = [](const ModelTensor& from,
                          inference::ModelMetadataResponse::TensorMetadata& tensor) {
     tensor.set_name(from.name);
-    tensor.set_datatype(std::string(NameOf(from.data_type)));
+    tensor.set_datatype(std::string(TypeNameOf(from)));
     tensor.mutable_shape()->Add(from.shape.begin(), from.shape.end());
   };
   for (const ModelTensor& input : model.inputs) encode(input, *to.add_inputs());
@@ -138,11 +153,12 @@ void EncodeConfig(const Model& model, inference::ModelConfig& to) {
   to.set_backend(std::string(kPlatform));
   const auto encode = [](const ModelTensor& from, auto& tensor) {
     tensor.set_name(from.name);
-    tensor.set_data_type(EncodeDataType(from.data_type));
+    tensor.set_data_type(from.is_bool ? inference::TYPE_BOOL : EncodeDataType(from.data_type));
     tensor.mutable_dims()->Add(from.shape.begin(), from.shape.end());
   };
   for (const ModelTensor& input : model.inputs) encode(input, *to.add_input());
   for (const ModelTensor& output : model.outputs) encode(output, *to.add_output());
+  if (model.schema == nullptr) return;
   auto& parameters = *to.mutable_parameters();
   parameters["operator"].set_string_value(std::string(model.schema->name));
   for (const auto& [name, text] : model.parameters) parameters[name].set_string_value(text);

@@ -1,4 +1,5 @@
-// Models: the names by which callers of the Open Inference Protocol choose operators.
+// Models: the names by which callers of the Open Inference Protocol choose operators and ONNX
+// files.
 #ifndef OPMILL_SERVER_OIP_MODEL_H_
 #define OPMILL_SERVER_OIP_MODEL_H_
 
@@ -13,25 +14,35 @@
 #include "inference/grpc_service.pb.h"
 #include "inference/model_config.pb.h"
 #include "kernels/descriptor/operator_schema.h"
+#include "kernels/onnx/model.h"
 #include "server/oip/model_statistics.h"
 #include "server/oip/parameters.h"
 
 namespace opmill::oip {
 
+inline constexpr int64_t kAnySize = -1;
+
 struct ModelTensor {
   std::string name;
   DataType data_type = DataType::kUnknown;
-  std::vector<int64_t> shape;  // -1: any size
+  std::vector<int64_t> shape;  // may have kAnySize
+  bool is_bool = false;        // UINT8 that is 0 or 1
 };
+
+// The protocol's name of its type.
+absl::string_view TypeNameOf(const ModelTensor& tensor);
 
 // Immutable except for its statistics.
 struct Model {
   std::string name;
   std::string version = "1";
+  // An operator, or the graph of a file: one of both is null.
   const OperatorSchema* schema = nullptr;
+  std::shared_ptr<const onnx::Model> graph;
+  std::string files;      // of a graph: what differs if they change
   Parameters parameters;  // set by the model; requests may set others if it is built in
   // A built-in model takes every type and rank of its operator; its tensors are only examples, for
-  // clients that need some. A configured model takes what its tensors say.
+  // clients that need some. Other models take what their tensors say.
   bool is_built_in = true;
   std::vector<ModelTensor> inputs;
   std::vector<ModelTensor> outputs;
@@ -40,6 +51,14 @@ struct Model {
 
 // One for each operator, or for each function of an operator: "argmax", "reduce_sum", ...
 std::vector<std::shared_ptr<const Model>> BuiltInModels();
+
+std::shared_ptr<Model> MakeGraphModel(const std::string& name, const std::string& version,
+                                      std::shared_ptr<const onnx::Model> graph);
+
+// Whether the model, which is not built in, takes the tensor as its input `index`, whose field in
+// the request is `path`.
+absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input,
+                        const std::string& path);
 
 // The descriptor of a request with these inputs, in the order of the model, and parameters.
 absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<TensorDesc> inputs,

@@ -24,7 +24,6 @@
 namespace opmill::oip {
 namespace {
 
-constexpr int64_t kAnySize = -1;
 constexpr absl::string_view kOperator = "operator";
 
 // Fields that Triton has and OpMill does not.
@@ -264,31 +263,24 @@ absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
   return CheckNames(model.outputs, "output");
 }
 
-absl::Status ReadVersion(const inference::ModelConfig& config, Model& model) {
+// Empty if it is not given.
+absl::StatusOr<std::string> ReadVersion(const inference::ModelConfig& config) {
   const auto& versions = config.version_policy().specific().versions();
-  if (versions.empty()) return absl::OkStatus();
+  if (versions.empty()) return "";
   const std::string field = "version_policy.specific.versions";
   if (versions.size() > 1 || versions[0] < 1) {
     return InvalidField(field, absl::StrCat(field, " is not one positive number."));
   }
-  model.version = absl::StrCat(versions[0]);
-  return absl::OkStatus();
+  return absl::StrCat(versions[0]);
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
-                                                        const std::string& text) {
+// What all models have.
+absl::StatusOr<inference::ModelConfig> ReadText(const std::string& name, const std::string& text) {
   inference::ModelConfig config;
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(text, &config)) {
-    return absl::InvalidArgumentError(error.text());
-  }
-  auto model = std::make_shared<Model>();
-  model->name = name;
-  model->is_built_in = false;
+  if (!parser.ParseFromString(text, &config)) return absl::InvalidArgumentError(error.text());
   RETURN_IF_ERROR(CheckWord("name", config.name(), name));
   RETURN_IF_ERROR(CheckWord("backend", config.backend(), kPlatform));
   RETURN_IF_ERROR(CheckWord("platform", config.platform(), kPlatform));
@@ -296,11 +288,35 @@ absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
     return InvalidField("max_batch_size",
                         absl::StrCat("max_batch_size (", config.max_batch_size(), ") is not 0."));
   }
-  RETURN_IF_ERROR(ReadVersion(config, *model));
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
+                                                        const std::string& text) {
+  ASSIGN_OR_RETURN(const inference::ModelConfig config, ReadText(name, text));
+  auto model = std::make_shared<Model>();
+  model->name = name;
+  model->is_built_in = false;
+  ASSIGN_OR_RETURN(const std::string version, ReadVersion(config));
+  if (!version.empty()) model->version = version;
   RETURN_IF_ERROR(ReadParameters(config, *model));
   RETURN_IF_ERROR(ReadInputs(config, *model));
   RETURN_IF_ERROR(ReadOutputs(config, *model));
   return model;
+}
+
+absl::StatusOr<std::string> ParseGraphConfig(const std::string& name, const std::string& text) {
+  ASSIGN_OR_RETURN(const inference::ModelConfig config, ReadText(name, text));
+  const absl::string_view given = config.input_size() > 0        ? "input"
+                                  : config.output_size() > 0     ? "output"
+                                  : !config.parameters().empty() ? "parameters"
+                                                                 : "";
+  if (given.empty()) return ReadVersion(config);
+  return InvalidField(given,
+                      absl::StrCat(given, " is given, but what an ONNX model takes and gives ",
+                                   "is what its file says."));
 }
 
 }  // namespace opmill::oip

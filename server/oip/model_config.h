@@ -11,6 +11,9 @@
 
 namespace opmill::oip {
 
+// The version that the config.pbtxt of an ONNX model chooses; empty if it chooses none.
+absl::StatusOr<std::string> ParseGraphConfig(const std::string& name, const std::string& text);
+
 // Reads a config.pbtxt, a ModelConfig in protobuf's text format. `name` is that of its folder.
 // Errors name fields from the root of the ModelConfig.
 absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,

@@ -89,7 +89,7 @@ void ModelStreamInferCall::HandleRequest() {
   ExecutionRequest begin = {.origin = OriginOf(*number, arrived), .deadline = DeadlineOf(context_)};
   const absl::Status begun = Begin(*number, request, begin);
   if (!begun.ok()) {
-    executor_.Refuse(begin.origin, begin.desc.schema == nullptr ? nullptr : &begin.desc, begun);
+    executor_.Refuse(begin.origin, begin.desc(), begun);
     Ready(*number, nullptr, begun);
   }
   const absl::MutexLock lock(&mutex_);

@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_OIP_MODEL_TABLE_H_
 #define OPMILL_SERVER_OIP_MODEL_TABLE_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,14 +25,15 @@ struct IndexEntry {
 };
 
 // The built-in models and those of a repository: a folder with one folder for each model, which has
-// a config.pbtxt. The repository is read again when it changes. If a configuration is invalid, a
-// warning is logged, and the model stays as it was; if the repository has more than 4096 entries,
-// all models stay. At most 1024 models are configured. Thread-safe.
+// a config.pbtxt, or folders of versions with a model.onnx. The repository is read again when it
+// changes. If a model is invalid, a warning is logged, and it stays as it was; if the repository
+// has more than 4096 entries, all models stay. At most 1024 models are configured. Thread-safe.
 class ModelTable {
  public:
   // An empty path: no repository. NotFound if it is not a folder, ResourceExhausted if it has too
   // many entries. Paths are UTF-8.
-  static absl::StatusOr<std::unique_ptr<ModelTable>> Create(const std::string& repository);
+  static absl::StatusOr<std::unique_ptr<ModelTable>> Create(const std::string& repository,
+                                                            const onnx::ModelLimits& limits = {});
 
   // NotFound if there is no model with this name and version; if its configuration is the reason,
   // the error says so. An empty version is any.
@@ -46,19 +48,30 @@ class ModelTable {
  private:
   using Models = std::map<std::string, std::shared_ptr<const Model>, std::less<>>;
 
-  using Paths = std::map<std::string, std::string>;
+  // What is in the folder of a model.
+  struct Files {
+    std::string config;                    // the path of its configuration, which may not exist
+    std::map<uint64_t, std::string> onnx;  // paths, by their versions
+  };
+  using Folders = std::map<std::string, Files>;  // by their names
 
-  explicit ModelTable(const std::string& repository);
+  ModelTable(const std::string& repository, const onnx::ModelLimits& limits);
   // Loads the repository, now and whenever it changes.
   absl::Status Watch() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The folders of the repository, except hidden ones and lost+found, and the path of the
-  // configuration of each.
-  absl::StatusOr<Paths> ConfigPaths() const;
-  absl::StatusOr<std::shared_ptr<Model>> Read(const std::string& name,
-                                              const std::string& path) const;
+  // The folders of the repository, except hidden ones and lost+found.
+  absl::StatusOr<Folders> FindFolders() const;
+  std::string Fingerprint() const;
+  // `before`: the model of that name; null if there is none.
+  absl::StatusOr<std::shared_ptr<const Model>> Read(
+      const std::string& name, const Files& files,
+      const std::shared_ptr<const Model>& before) const;
+  absl::StatusOr<std::shared_ptr<const Model>> ReadGraph(
+      const std::string& name, const Files& files,
+      const std::shared_ptr<const Model>& before) const;
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string repository_;
+  const onnx::ModelLimits limits_;
   Models built_in_;
   mutable absl::Mutex mutex_;
   Models configured_ ABSL_GUARDED_BY(mutex_);

@@ -171,7 +171,8 @@ class ModelRepository(unittest.TestCase):
         (self.folder / "pipe").mkdir()
         os.mkfifo(self.folder / "pipe" / "config.pbtxt")
         server, client = self.start()
-        reasons = {"no_config": "The folder has no config.pbtxt.",
+        reasons = {"no_config": "The folder has neither config.pbtxt nor a folder of a version "
+                                 "with model.onnx.",
                    "pipe": "config.pbtxt is not a regular file."}
         lines = {line["model"]: line["error"] for line in server.lines("model")}
         self.assertEqual(lines, reasons)

@@ -178,7 +178,7 @@ bool Infer(Backend& backend, const std::string& bytes, uint32_t cut) {
     return false;
   }
   FUZZ_CHECK(is_message, "accepted, but protobuf refuses it");
-  const OperatorDesc desc = begin.desc;
+  const OperatorDesc desc = *begin.desc();
   std::vector<std::string> inputs;
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
     inputs.push_back(InputBytes(request, *infer.model(), desc, i));

@@ -69,19 +69,21 @@ void CheckGraph(const Graph& graph) {
   for (const Output& output : graph.outputs) FUZZ_CHECK(is_known[output.value], output.name);
 }
 
-void CheckProgram(const ModelProgram& model) {
-  const absl::StatusOr<Program> again = Validate(model.program);
-  FUZZ_CHECK(again.ok() && *again == model.program, again.status().ToString());
+void CheckProgram(const Graph& graph, const LoweredGraph& lowered) {
+  const Program& program = lowered.program;
+  const absl::StatusOr<Program> again = Validate(program);
+  FUZZ_CHECK(again.ok() && *again == program, again.status().ToString());
   size_t inputs = 0;
   size_t outputs = 0;
-  for (const ProgramValue& value : model.program.values) {
-    const bool is_input = value.kind == ValueKind::kInput;
-    if (!is_input && value.kind != ValueKind::kOutput) continue;
-    const ModelTensor& tensor = is_input ? model.inputs[inputs++] : model.outputs[outputs++];
-    FUZZ_CHECK(IsPacked(value.tensor) && SpannedBytes(value.tensor) == PackedBytes(tensor.type),
-               tensor.name);
+  for (const ProgramValue& value : program.values) {
+    if (value.kind != ValueKind::kInput && value.kind != ValueKind::kOutput) continue;
+    const TensorType& type = value.kind == ValueKind::kInput
+                                 ? graph.values[graph.inputs[inputs++].value].type
+                                 : lowered.outputs[outputs++];
+    FUZZ_CHECK(IsPacked(value.tensor) && SpannedBytes(value.tensor) == PackedBytes(type),
+               ToString(type));
   }
-  FUZZ_CHECK(inputs == model.inputs.size() && outputs == model.outputs.size(), inputs);
+  FUZZ_CHECK(inputs == graph.inputs.size() && outputs == graph.outputs.size(), inputs);
 }
 
 // A file that is cut off, and one with another byte.
@@ -109,9 +111,9 @@ void Run(const file::ModelProto& model) {
   FUZZ_CHECK(ProcessorSeconds() - begun < kMaxSeconds, "too long");
   if (!specialized.ok()) return CheckRefusal(specialized.status());
   CheckGraph(*specialized);
-  const absl::StatusOr<ModelProgram> lowered = LowerGraph(*specialized);
+  const absl::StatusOr<LoweredGraph> lowered = LowerGraph(*specialized);
   if (!lowered.ok()) return CheckRefusal(lowered.status());
-  CheckProgram(*lowered);
+  CheckProgram(*specialized, *lowered);
 }
 
 }  // namespace

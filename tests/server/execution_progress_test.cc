@@ -1,6 +1,7 @@
 #include "server/execution/execution_progress.h"
 
 #include "gtest/gtest.h"
+#include "kernels/descriptor/validate.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 
 namespace opmill {
@@ -20,8 +21,8 @@ class ExecutionProgressTest : public testing::Test {
   }
 
   // 8 bytes of input; started at 0 s.
-  ExecutionProgress progress_{ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}},
-                              At(0)};
+  ExecutionProgress progress_{
+      ProgramOf(*Validate(ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}})), At(0)};
 };
 
 TEST_F(ExecutionProgressTest, GoesFromTheFirstByteToTheLast) {
@@ -70,8 +71,9 @@ TEST_F(ExecutionProgressTest, StallsOnlyWhileItWaitsForInput) {
 TEST_F(ExecutionProgressTest, EventsAfterTheEndHaveNoEffect) {
   const absl::Status error = absl::DeadlineExceededError("late");
   for (int steps = 0; steps <= 4; ++steps) {
-    ExecutionProgress progress(ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}},
-                               At(0));
+    ExecutionProgress progress(
+        ProgramOf(*Validate(ReduceDesc{.input = {DataType::kFloat32, {2}, {}}, .axes = {0}})),
+        At(0));
     IncomingChunk all;
     all.data = Payload(nullptr, 0, 0, 8);
     const Stage stages[] = {Stage::kUploading, Stage::kQueued, Stage::kQueued, Stage::kRunning,

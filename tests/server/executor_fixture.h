@@ -30,7 +30,7 @@ struct Caller {
 
   ExecutionRequest Ask(OperatorDesc desc, absl::Time deadline = absl::InfiniteFuture()) {
     return {.origin = {.rpc = "Test", .peer = "test", .execution_id = 1},
-            .desc = std::move(desc),
+            .program = std::make_shared<const Program>(ProgramOf(std::move(desc))),
             .deadline = deadline,
             .on_ready = [this](const std::shared_ptr<Execution>& execution) {
               status = execution->status();
@@ -100,7 +100,7 @@ class ExecutorTest : public ::testing::Test {
                        "chunks[0]");
   }
   void SendAll(const std::shared_ptr<Execution>& execution) {
-    Send(execution, 0, SpannedBytes(execution->desc().inputs[0]));
+    Send(execution, 0, SpannedBytes(execution->inputs()[0]));
   }
 
   // Compiles the operator, so that later executions do not wait for it.

@@ -45,13 +45,13 @@ TEST(Statistics, KnowEveryOperatorByItsName) {
 TEST(Statistics, CountEndsByTheirCode) {
   Statistics statistics;
   for (const OperatorDesc& desc : OneOfEach()) {
-    statistics.AddEnd({.desc = desc, .status = absl::OkStatus(), .input_bytes = 3});
-    statistics.AddEnd({.desc = desc, .status = absl::CancelledError(""), .input_bytes = 4});
-    statistics.AddEnd({.desc = desc, .status = absl::DeadlineExceededError("")});
-    statistics.AddEnd({.desc = desc, .status = absl::ResourceExhaustedError("")});
-    statistics.AddEnd({.desc = desc, .status = absl::InternalError("")});
+    statistics.AddEnd({.desc = &desc, .status = absl::OkStatus(), .input_bytes = 3});
+    statistics.AddEnd({.desc = &desc, .status = absl::CancelledError(""), .input_bytes = 4});
+    statistics.AddEnd({.desc = &desc, .status = absl::DeadlineExceededError("")});
+    statistics.AddEnd({.desc = &desc, .status = absl::ResourceExhaustedError("")});
+    statistics.AddEnd({.desc = &desc, .status = absl::InternalError("")});
     statistics.AddEnd(
-        {.desc = desc, .status = absl::Status(static_cast<absl::StatusCode>(99), "")});
+        {.desc = &desc, .status = absl::Status(static_cast<absl::StatusCode>(99), "")});
     const OperatorStatistics& of = Of(statistics, desc);
     EXPECT_EQ(of.succeeded(), 1u);
     EXPECT_EQ(of.cancelled(), 2u);
@@ -74,12 +74,12 @@ TEST(Statistics, MeasureSuccessfulExecutions) {
                             .queue = absl::Milliseconds(2),
                             .compute = absl::Milliseconds(3),
                             .download = -absl::Nanoseconds(1)};  // the clock was set back
-  statistics.AddEnd({.desc = desc,
+  statistics.AddEnd({.desc = &desc,
                      .status = absl::OkStatus(),
                      .times = times,
                      .total = absl::Milliseconds(9),
                      .batch_size = 4});
-  statistics.AddEnd({.desc = desc, .status = absl::InternalError(""), .times = times});
+  statistics.AddEnd({.desc = &desc, .status = absl::InternalError(""), .times = times});
   const OperatorStatistics& of = Of(statistics, desc);
   EXPECT_EQ(of.upload.snapshot().sum, 1'000'000u);
   EXPECT_EQ(of.queue.snapshot().sum, 2'000'000u);
@@ -106,7 +106,7 @@ TEST(Statistics, AreThreadSafe) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (uint64_t n = 0; n < kEach; ++n) {
-        statistics.AddEnd({.desc = desc,
+        statistics.AddEnd({.desc = &desc,
                            .status = absl::OkStatus(),
                            .total = absl::Nanoseconds(1),
                            .output_bytes = 2});

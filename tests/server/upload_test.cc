@@ -14,6 +14,7 @@ namespace {
 OperatorDesc TwoInputs() {
   OperatorDesc desc = ReduceDesc{.input = {DataType::kInt16, {3}, {}}, .axes = {0}};
   desc.inputs.push_back({DataType::kInt32, {1}, {}});
+  desc.outputs[0] = desc.inputs[1];
   return desc;
 }
 
@@ -29,7 +30,7 @@ class UploadTest : public testing::Test {
     return status;
   }
 
-  Upload upload_{TwoInputs()};
+  Upload upload_{ProgramOf(TwoInputs())};
 };
 
 TEST_F(UploadTest, AcceptsInterleavedInputs) {
@@ -46,7 +47,7 @@ TEST_F(UploadTest, AcceptsInterleavedInputs) {
 
 TEST_F(UploadTest, AwaitsChunksOfInputsThatAreNotRead) {
   const auto read = [](uint64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
-  upload_ = Upload(TwoInputs(), std::vector<InputSource>{{.read = read}});
+  upload_ = Upload(ProgramOf(TwoInputs()), std::vector<InputSource>{{.read = read}});
   EXPECT_TRUE(upload_.awaits_chunks());
   EXPECT_EQ(std::string(upload_.Missing("It ended").message()),
             "It ended with 0 of the 4 bytes of input 1; 4 are missing.");

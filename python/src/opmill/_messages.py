@@ -90,6 +90,10 @@ class ServerLimits:
     max_connections_per_address: int
     # registered by name; Open Inference Protocol
     max_shared_memory_regions: int
+    # of an ONNX model in memory, with external data
+    max_model_bytes: int
+    # constants of a model for one set of input sizes
+    max_model_constant_bytes: int
     # of each caller; absent: only its fair share
     caller_limits: CallerLimits
 

@@ -1,0 +1,168 @@
+#include "kernels/onnx/model.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+#include "kernels/onnx/elements.h"
+#include "kernels/onnx/lower_graph.h"
+#include "kernels/operators/elementwise/fuse_chains.h"
+
+namespace opmill::onnx {
+namespace {
+
+absl::StatusOr<ModelTensor> ReadTensor(const std::string& name, const DeclaredType& type) {
+  if (!type.dimensions.has_value() || type.element == ElementType::kUndefined) {
+    return absl::UnimplementedError(
+        absl::StrCat("The file does not say the type and the number of dimensions of '",
+                     Excerpt(name), "', an input or output."));
+  }
+  ModelTensor tensor = {.name = name, .element = type.element};
+  for (const Dimension& dimension : *type.dimensions) {
+    tensor.sizes.push_back(dimension.size.value_or(-1));
+  }
+  return tensor;
+}
+
+Tensor OnesOf(ElementType type, const Sizes& sizes) {
+  const auto count = static_cast<size_t>(ElementCount(sizes).value_or(0));
+  return VisitType(type, [&](auto zero) {
+    using T = decltype(zero);
+    return TensorOf(type, sizes, std::vector<T>(count, T{1}));
+  });
+}
+
+std::string KeyOf(const InputBindings& bindings) {
+  std::string key;
+  for (const auto& [name, sizes] : bindings.sizes) {
+    absl::StrAppend(&key, name, "=", absl::StrJoin(sizes, ","), "\n");
+  }
+  for (const auto& [name, value] : bindings.values) {
+    absl::StrAppend(&key, name, ":=", absl::StrJoin(value.type.sizes, ","), " ", *value.bytes,
+                    "\n");
+  }
+  return key;
+}
+
+}  // namespace
+
+absl::Status Model::ReadTensors() {
+  const std::vector<std::string> forms = FormInputs(graph_);
+  for (const Input& input : graph_.inputs) {
+    const std::string& name = graph_.values[input.value].name;
+    ASSIGN_OR_RETURN(ModelTensor tensor, ReadTensor(name, input));
+    tensor.is_form = std::find(forms.begin(), forms.end(), name) != forms.end();
+    inputs_.push_back(std::move(tensor));
+  }
+  for (const Output& output : graph_.outputs) {
+    ASSIGN_OR_RETURN(ModelTensor tensor, ReadTensor(output.name, output));
+    outputs_.push_back(std::move(tensor));
+  }
+  const absl::MutexLock lock(&mutex_);
+  for (const Value& value : graph_.values) {
+    if (value.constant != nullptr) constants_.emplace(value.constant.get(), nullptr);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const std::string& path,
+                                                         const ModelLimits& limits) {
+  ASSIGN_OR_RETURN(Graph graph, ReadModelFile(path, limits.read));
+  return Make(std::move(graph), limits);
+}
+
+absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const ModelLimits& limits) {
+  const std::shared_ptr<Model> model(new Model(std::move(graph), limits));
+  RETURN_IF_ERROR(model->ReadTensors());
+  RETURN_IF_ERROR(model->CheckKernels());
+  return model;
+}
+
+// Which sizes a model takes is not known where its file leaves them open, so some are tried: with a
+// batch of one, then with the same size everywhere. A model is refused if none of them makes a
+// program, and none is wrong for another reason than that devices do not compute it.
+absl::Status Model::CheckKernels() const {
+  absl::Status refusal;
+  for (const bool has_batch : {true, false}) {
+    for (const int64_t size : {32, 1, 8, 512, 2048}) {
+      const absl::Status status = ProgramFor(TriedBindings(has_batch ? 1 : size, size)).status();
+      if (status.ok() || absl::IsInvalidArgument(status)) return absl::OkStatus();
+      if (refusal.ok()) refusal = status;
+    }
+  }
+  return refusal;
+}
+
+InputBindings Model::TriedBindings(int64_t first, int64_t size) const {
+  InputBindings bindings;
+  for (const ModelTensor& input : inputs_) {
+    Sizes sizes = input.sizes;
+    if (!sizes.empty() && sizes[0] == -1) sizes[0] = first;
+    std::replace(sizes.begin(), sizes.end(), int64_t{-1}, size);
+    if (input.is_form && ElementBytes(input.element) > 0) {
+      bindings.values[input.name] = OnesOf(input.element, sizes);
+    } else {
+      bindings.sizes[input.name] = sizes;
+    }
+  }
+  return bindings;
+}
+
+absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
+    const InputBindings& bindings) const {
+  std::string key = KeyOf(bindings);
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = std::find_if(programs_.begin(), programs_.end(),
+                                    [&](const auto& kept) { return kept.first == key; });
+    if (found != programs_.end()) {
+      programs_.splice(programs_.begin(), programs_, found);
+      return found->second;
+    }
+  }
+  ASSIGN_OR_RETURN(ModelProgram made, MakeProgram(bindings));
+  auto program = std::make_shared<const ModelProgram>(std::move(made));
+  const absl::MutexLock lock(&mutex_);
+  programs_.emplace_front(std::move(key), program);
+  if (programs_.size() > limits_.programs) programs_.pop_back();
+  return program;
+}
+
+std::shared_ptr<const ConstantData> Model::DataOf(const Bytes& bytes) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = constants_.find(bytes.get());
+  if (found == constants_.end()) return CopyOf(bytes);
+  if (found->second == nullptr) found->second = CopyOf(bytes);
+  return found->second;
+}
+
+absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) const {
+  BuildLimits build;
+  build.folded_bytes = std::min(build.folded_bytes, limits_.constant_bytes);
+  ASSIGN_OR_RETURN(const Graph graph, Specialize(graph_, bindings, build));
+  ASSIGN_OR_RETURN(LoweredGraph lowered,
+                   LowerGraph(graph, [this](const Bytes& bytes) { return DataOf(bytes); }));
+  uint64_t constant_bytes = 0;
+  for (const ProgramValue& value : lowered.program.values) {
+    if (value.constant != nullptr) constant_bytes += value.constant->size();
+  }
+  if (constant_bytes > limits_.constant_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The constants of the model have ", constant_bytes, " bytes, more than ",
+                     limits_.constant_bytes, " (max_model_constant_bytes)."));
+  }
+  ModelProgram made = {.program = FuseChains(std::move(lowered.program)),
+                       .outputs = std::move(lowered.outputs)};
+  for (const Input& input : graph.inputs) {
+    const std::string& name = graph.values[input.value].name;
+    const auto at = std::find_if(inputs_.begin(), inputs_.end(),
+                                 [&](const ModelTensor& tensor) { return tensor.name == name; });
+    made.inputs.push_back(static_cast<size_t>(at - inputs_.begin()));
+  }
+  return made;
+}
+
+}  // namespace opmill::onnx

@@ -1,0 +1,85 @@
+// A model as servers keep it: the graph of its file, and programs for the sizes that requests had.
+#ifndef OPMILL_KERNELS_ONNX_MODEL_H_
+#define OPMILL_KERNELS_ONNX_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "kernels/onnx/graph.h"
+#include "kernels/onnx/read_model.h"
+#include "kernels/onnx/specialize.h"
+#include "kernels/program/program.h"
+
+namespace opmill::onnx {
+
+struct ModelLimits {
+  ReadLimits read;
+  uint64_t constant_bytes = uint64_t{4} << 30;  // of a program, also of those that are computed
+  size_t programs = 16;                         // kept, for different sizes
+};
+
+struct ModelTensor {
+  std::string name;
+  ElementType element = ElementType::kUndefined;
+  std::vector<int64_t> sizes;  // -1: any
+  // Its elements decide which program it is, such as the sizes of a result: they must be given.
+  bool is_form = false;
+};
+
+struct ModelProgram {
+  Program program;                  // validated, with chains fused
+  std::vector<size_t> inputs;       // for each input of the program, that of the model
+  std::vector<TensorType> outputs;  // of the model; the program's are packed, in the same order
+};
+
+// Thread-safe.
+class Model {
+ public:
+  // Errors are those of ReadModelFile. Unimplemented names all operators and nodes for which
+  // devices have no kernel.
+  static absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& path,
+                                                           const ModelLimits& limits = {});
+  static absl::StatusOr<std::shared_ptr<const Model>> Make(Graph graph,
+                                                           const ModelLimits& limits = {});
+
+  const std::vector<ModelTensor>& inputs() const { return inputs_; }
+  const std::vector<ModelTensor>& outputs() const { return outputs_; }
+
+  // The program for inputs of these sizes, whose form inputs have these values. Errors are those of
+  // Specialize, LowerGraph and Validate; ResourceExhausted if its constants exceed the limit.
+  absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
+      const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Kept = std::list<std::pair<std::string, std::shared_ptr<const ModelProgram>>>;
+
+  Model(Graph graph, const ModelLimits& limits) : graph_(std::move(graph)), limits_(limits) {}
+  absl::Status ReadTensors();
+  absl::Status CheckKernels() const;
+  InputBindings TriedBindings(int64_t first, int64_t size) const;  // of open dimensions
+  absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings) const;
+  std::shared_ptr<const ConstantData> DataOf(const Bytes& bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Graph graph_;
+  const ModelLimits limits_;
+  std::vector<ModelTensor> inputs_;
+  std::vector<ModelTensor> outputs_;
+  mutable absl::Mutex mutex_;
+  mutable Kept programs_ ABSL_GUARDED_BY(mutex_);  // the last used first
+  // Of constants of the graph, which programs share. Null until one needs it.
+  mutable absl::flat_hash_map<const std::string*, std::shared_ptr<const ConstantData>> constants_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace opmill::onnx
+
+#endif  // OPMILL_KERNELS_ONNX_MODEL_H_

@@ -1,0 +1,90 @@
+#include "kernels/onnx/model.h"
+
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/onnx/model_text.h"
+
+namespace opmill::onnx {
+namespace {
+
+// Of FLOAT, with a first dimension of any size.
+std::string OpenText(const std::string& kind, const std::string& name) {
+  return " " + kind + " { name: '" + name +
+         "' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'n' } dim { dim_value: 2 } "
+         "} } "
+         "} }";
+}
+
+std::shared_ptr<const Model> MakeModel(const std::string& nodes, const ModelLimits& limits = {}) {
+  const std::string text = OpenText("input", "x") + nodes + OpenText("output", "y");
+  auto model = Model::Make(ReadModel(ModelBytes(text)).value(), limits);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+std::shared_ptr<const ModelProgram> ForRows(const Model& model, int64_t rows) {
+  auto program = model.ProgramFor({.sizes = {{"x", {rows, 2}}}});
+  EXPECT_TRUE(program.ok()) << program.status();
+  return *std::move(program);
+}
+
+const std::string& TwoNodes() {
+  static const std::string* const text = new std::string(
+      " initializer { name: 'c' data_type: 1 dims: 2 float_data: 3 float_data: 4 }" +
+      NodeText("Add", "x,c", "a") + NodeText("Relu", "a", "y"));
+  return *text;
+}
+
+TEST(Model, KeepsTheProgramsThatWereUsedLast) {
+  const auto model = MakeModel(TwoNodes(), {.programs = 2});
+  const auto one = ForRows(*model, 1);
+  const auto two = ForRows(*model, 2);
+  EXPECT_EQ(ForRows(*model, 1), one);
+  ForRows(*model, 3);
+  EXPECT_EQ(ForRows(*model, 1), one);
+  EXPECT_NE(ForRows(*model, 2), two);
+}
+
+TEST(Model, ProgramsAreFusedAndShareConstants) {
+  const auto model = MakeModel(TwoNodes());
+  const auto constant_of = [&](int64_t rows) {
+    const Program& program = ForRows(*model, rows)->program;
+    EXPECT_EQ(program.nodes.size(), 1u);
+    for (const ProgramValue& value : program.values) {
+      if (value.kind == ValueKind::kConstant) return value.constant;
+    }
+    return std::shared_ptr<const ConstantData>();
+  };
+  EXPECT_NE(constant_of(1), nullptr);
+  EXPECT_EQ(constant_of(1), constant_of(5));
+}
+
+TEST(Model, SaysWhatTheFileSays) {
+  const auto model = MakeModel(TwoNodes());
+  ASSERT_EQ(model->inputs().size(), 1u);
+  EXPECT_THAT(model->inputs()[0].sizes, testing::ElementsAre(-1, 2));
+  EXPECT_FALSE(model->inputs()[0].is_form);
+  EXPECT_EQ(model->outputs()[0].name, "y");
+  const auto untyped = Model::Make(
+      ReadModel(ModelBytes(InputText("x", {2}) + NodeText("Relu", "x", "y") + OutputText("y")))
+          .value());
+  EXPECT_EQ(
+      untyped.status().message(),
+      "The file does not say the type and the number of dimensions of 'y', an input or output.");
+}
+
+// The rows from 100 on.
+TEST(Model, IsServedIfSomeSizeFits) {
+  const auto model =
+      MakeModel(IntegersText("start", {100}) + IntegersText("end", {1000}) +
+                IntegersText("axis", {0}) + NodeText("Slice", "x,start,end,axis", "y"));
+  EXPECT_EQ(ForRows(*model, 120)->outputs[0].sizes[0], 20);
+  EXPECT_EQ(model->ProgramFor({.sizes = {{"x", {99, 2}}}}).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace opmill::onnx

@@ -16,7 +16,6 @@
 namespace opmill::oip {
 namespace {
 
-
 // FLOAT32, or if the operator does not take it, the first type that it takes.
 DataType TypeOf(const FeatureLevelRow& row, TypeVariable variable) {
   const DataTypeSet types = row.TypesOf(variable);

@@ -77,6 +77,16 @@ def _parameter(attribute):
     return f"{attribute['name']}: {kind}" + (f" = {default}" if default else "")
 
 
+def _wrapped(parts, indent):
+    """The parts, separated by commas, in lines of at most 100 columns."""
+    lines = [""]
+    for part in parts:
+        if lines[-1] and indent + len(lines[-1]) + len(part) + 2 > 100:
+            lines.append("")
+        lines[-1] += (" " if lines[-1] else "") + part + ","
+    return "\n".join(" " * indent + line for line in lines)
+
+
 def _method(operator):
     inputs = ["x"] if len(operator["inputs"]) == 1 else operator["inputs"]
     positional = [f"{name}: ArrayLike" for name in inputs]
@@ -103,8 +113,7 @@ def _method(operator):
     lines = ["self", *positional, *(["*", *named] if named else []), "**options: Unpack[Options]"]
     signature = f"    def {_method_name(operator)}({', '.join(lines)}) -> ArrayT:\n"
     if len(signature) > 101:
-        separator = ",\n        "
-        signature = (f"    def {_method_name(operator)}(\n        {separator.join(lines)},\n"
+        signature = (f"    def {_method_name(operator)}(\n{_wrapped(lines, 8)}\n"
                      "    ) -> ArrayT:\n")
     values = ", ".join(f'"{each["name"]}": {each["name"]}' for each in attributes)
     call = f'Call("{operator["name"]}", {tuple_of_inputs}, {{{values}}}{extras})'
@@ -126,12 +135,12 @@ def source():
     choices = {_choice_type(each): each["choices"] for operator in operators
                for each in operator["attributes"] if each["choices"]}
     for name, values in choices.items():
-        lines = "".join(f'    "{value.lower()}",\n' for value in values)
-        text += f"\n{name} = Literal[\n{lines}]\n"
+        words = [f'"{value.lower()}"' for value in values]
+        text += f"\n{name} = Literal[\n{_wrapped(words, 4)}\n]\n"
+    methods = [f'"{operator["name"]}": "{_method_name(operator)}"' for operator in operators]
     text += "\n# The method of each operator.\nNAMED_METHODS: Mapping[str, str] = {\n"
-    text += "".join(f'    "{operator["name"]}": "{_method_name(operator)}",\n'
-                    for operator in operators)
-    text += "}\n\n# Of these, inputs keep their shapes.\nKEEP_SHAPES = frozenset((\n"
-    text += "".join(f'    "{operator["name"]}",\n' for operator in operators
-                    if operator["result"] not in ("value", "truth", "cast"))
-    return text + "))\n" + _CLASS + "".join(map(_method, operators))
+    text += f"{_wrapped(methods, 4)}\n}}\n"
+    keep = [f'"{operator["name"]}"' for operator in operators
+            if operator["result"] not in ("value", "truth", "cast")]
+    text += f"\n# Of these, inputs keep their shapes.\nKEEP_SHAPES = frozenset((\n{_wrapped(keep, 4)}\n))\n"
+    return text + _CLASS + "".join(map(_method, operators))

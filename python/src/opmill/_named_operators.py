@@ -11,48 +11,35 @@ from ._arguments import Options, checked
 from ._call import Axes, Call, pair, truth
 
 RoundingMode = Literal[
-    "halves_to_nearest_even",
-    "toward_zero",
-    "toward_infinity",
+    "halves_to_nearest_even", "toward_zero", "toward_infinity",
 ]
 
 InfinityMode = Literal[
-    "either",
-    "positive",
-    "negative",
+    "either", "positive", "negative",
 ]
 
 TransA = Literal[
-    "none",
-    "transpose",
+    "none", "transpose",
 ]
 
 TransB = Literal[
-    "none",
-    "transpose",
+    "none", "transpose",
 ]
 
 Mode = Literal[
-    "convolution",
-    "cross_correlation",
+    "convolution", "cross_correlation",
 ]
 
 Direction = Literal[
-    "forward",
-    "backward",
+    "forward", "backward",
 ]
 
 PaddingMode = Literal[
-    "constant",
-    "edge",
-    "reflection",
-    "symmetric",
-    "wrap",
+    "constant", "edge", "reflection", "symmetric", "wrap",
 ]
 
 Order = Literal[
-    "depth_column_row",
-    "column_row_depth",
+    "depth_column_row", "column_row_depth",
 ]
 
 InterpolationMode = Literal[
@@ -60,110 +47,40 @@ InterpolationMode = Literal[
 ]
 
 RoundingDirection = Literal[
-    "increasing",
-    "decreasing",
+    "increasing", "decreasing",
 ]
 
 # The method of each operator.
 NAMED_METHODS: Mapping[str, str] = {
-    "identity": "identity",
-    "abs": "abs",
-    "acos": "arccos",
-    "asin": "arcsin",
-    "atan": "arctan",
-    "ceil": "ceil",
-    "cos": "cos",
-    "exp": "exp",
-    "floor": "floor",
-    "log": "log",
-    "recip": "reciprocal",
-    "sin": "sin",
-    "sqrt": "sqrt",
-    "tan": "tan",
-    "erf": "erf",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "tanh": "tanh",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "constant_pow": "constant_pow",
-    "threshold": "threshold",
-    "clip": "clip",
-    "sign": "sign",
-    "negate": "negative",
-    "round": "round",
-    "is_nan": "isnan",
-    "is_infinity": "isinf",
-    "logical_not": "logical_not",
-    "bit_not": "bitwise_not",
-    "bit_count": "bitwise_count",
-    "cast": "cast",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "divide": "divide",
-    "element_wise_max": "maximum",
-    "element_wise_min": "minimum",
-    "element_wise_mean": "element_wise_mean",
-    "pow": "power",
-    "atan_yx": "arctan2",
-    "difference_square": "difference_square",
-    "modulus_truncate": "fmod",
-    "modulus_floor": "mod",
-    "logical_and": "logical_and",
-    "logical_or": "logical_or",
-    "logical_xor": "logical_xor",
-    "logical_equals": "equal",
-    "logical_greater_than": "greater",
-    "logical_less_than": "less",
-    "logical_greater_than_or_equal": "greater_equal",
-    "logical_less_than_or_equal": "less_equal",
-    "bit_and": "bitwise_and",
-    "bit_or": "bitwise_or",
-    "bit_xor": "bitwise_xor",
-    "bit_shift_left": "left_shift",
-    "bit_shift_right": "right_shift",
-    "if": "where",
-    "celu": "celu",
-    "elu": "elu",
-    "hard_sigmoid": "hard_sigmoid",
-    "hard_swish": "hardswish",
-    "gelu": "gelu",
-    "leaky_relu": "leaky_relu",
-    "linear": "linear",
-    "parameterized_relu": "prelu",
-    "parametric_softplus": "parametric_softplus",
-    "relu": "relu",
-    "scaled_elu": "selu",
-    "scaled_tanh": "scaled_tanh",
-    "shrink": "shrink",
-    "sigmoid": "sigmoid",
-    "softplus": "softplus",
-    "softsign": "softsign",
-    "swish": "silu",
-    "thresholded_relu": "thresholded_relu",
-    "relu_grad": "relu_grad",
-    "gemm": "matmul",
-    "convolution": "conv",
-    "diagonal_matrix1": "diagonal_matrix1",
-    "join": "join",
-    "slice1": "slice1",
-    "padding1": "padding1",
-    "tile": "tile",
-    "gather": "gather",
-    "gather_elements": "take_along_axis",
-    "gather_nd1": "gather_nd1",
-    "scatter": "scatter",
-    "reverse_subsequences": "reverse_subsequences",
-    "space_to_depth1": "space_to_depth1",
-    "depth_to_space1": "depth_to_space1",
-    "resample2": "resample2",
-    "max_pooling": "max_pooling",
-    "max_pooling_with_indices": "max_pooling_with_indices",
-    "average_pooling": "average_pooling",
-    "lp_pooling": "lp_pooling",
-    "softmax": "softmax",
-    "log_softmax": "log_softmax",
+    "identity": "identity", "abs": "abs", "acos": "arccos", "asin": "arcsin", "atan": "arctan",
+    "ceil": "ceil", "cos": "cos", "exp": "exp", "floor": "floor", "log": "log",
+    "recip": "reciprocal", "sin": "sin", "sqrt": "sqrt", "tan": "tan", "erf": "erf", "sinh": "sinh",
+    "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+    "constant_pow": "constant_pow", "threshold": "threshold", "clip": "clip", "sign": "sign",
+    "negate": "negative", "round": "round", "is_nan": "isnan", "is_infinity": "isinf",
+    "logical_not": "logical_not", "bit_not": "bitwise_not", "bit_count": "bitwise_count",
+    "cast": "cast", "subtract": "subtract", "multiply": "multiply", "divide": "divide",
+    "element_wise_max": "maximum", "element_wise_min": "minimum",
+    "element_wise_mean": "element_wise_mean", "pow": "power", "atan_yx": "arctan2",
+    "difference_square": "difference_square", "modulus_truncate": "fmod", "modulus_floor": "mod",
+    "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
+    "logical_equals": "equal", "logical_greater_than": "greater", "logical_less_than": "less",
+    "logical_greater_than_or_equal": "greater_equal", "logical_less_than_or_equal": "less_equal",
+    "bit_and": "bitwise_and", "bit_or": "bitwise_or", "bit_xor": "bitwise_xor",
+    "bit_shift_left": "left_shift", "bit_shift_right": "right_shift", "if": "where", "celu": "celu",
+    "elu": "elu", "hard_sigmoid": "hard_sigmoid", "hard_swish": "hardswish", "gelu": "gelu",
+    "leaky_relu": "leaky_relu", "linear": "linear", "parameterized_relu": "prelu",
+    "parametric_softplus": "parametric_softplus", "relu": "relu", "scaled_elu": "selu",
+    "scaled_tanh": "scaled_tanh", "shrink": "shrink", "sigmoid": "sigmoid", "softplus": "softplus",
+    "softsign": "softsign", "swish": "silu", "thresholded_relu": "thresholded_relu",
+    "relu_grad": "relu_grad", "gemm": "matmul", "convolution": "conv",
+    "diagonal_matrix1": "diagonal_matrix1", "join": "join", "slice1": "slice1",
+    "padding1": "padding1", "tile": "tile", "gather": "gather",
+    "gather_elements": "take_along_axis", "gather_nd1": "gather_nd1", "scatter": "scatter",
+    "reverse_subsequences": "reverse_subsequences", "space_to_depth1": "space_to_depth1",
+    "depth_to_space1": "depth_to_space1", "resample2": "resample2", "max_pooling": "max_pooling",
+    "max_pooling_with_indices": "max_pooling_with_indices", "average_pooling": "average_pooling",
+    "lp_pooling": "lp_pooling", "softmax": "softmax", "log_softmax": "log_softmax",
     "mean_variance_normalization": "mean_variance_normalization",
     "batch_normalization": "batch_normalization",
     "local_response_normalization": "local_response_normalization",
@@ -171,29 +88,10 @@ NAMED_METHODS: Mapping[str, str] = {
 
 # Of these, inputs keep their shapes.
 KEEP_SHAPES = frozenset((
-    "gemm",
-    "convolution",
-    "diagonal_matrix1",
-    "join",
-    "slice1",
-    "padding1",
-    "tile",
-    "gather",
-    "gather_elements",
-    "gather_nd1",
-    "scatter",
-    "reverse_subsequences",
-    "space_to_depth1",
-    "depth_to_space1",
-    "resample2",
-    "max_pooling",
-    "max_pooling_with_indices",
-    "average_pooling",
-    "lp_pooling",
-    "softmax",
-    "log_softmax",
-    "mean_variance_normalization",
-    "batch_normalization",
+    "gemm", "convolution", "diagonal_matrix1", "join", "slice1", "padding1", "tile", "gather",
+    "gather_elements", "gather_nd1", "scatter", "reverse_subsequences", "space_to_depth1",
+    "depth_to_space1", "resample2", "max_pooling", "max_pooling_with_indices", "average_pooling",
+    "lp_pooling", "softmax", "log_softmax", "mean_variance_normalization", "batch_normalization",
     "local_response_normalization",
 ))
 
@@ -344,10 +242,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def round(
-        self,
-        x: ArrayLike,
-        *,
-        rounding_mode: RoundingMode = "halves_to_nearest_even",
+        self, x: ArrayLike, *, rounding_mode: RoundingMode = "halves_to_nearest_even",
         **options: Unpack[Options],
     ) -> ArrayT:
         """x rounded to an integer"""
@@ -360,11 +255,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def isinf(
-        self,
-        x: ArrayLike,
-        *,
-        infinity_mode: InfinityMode = "either",
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, infinity_mode: InfinityMode = "either", **options: Unpack[Options],
     ) -> ArrayT:
         """whether x is infinite"""
         call = Call("is_infinity", (x,), {"infinity_mode": infinity_mode}, result=truth)
@@ -512,11 +403,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def where(
-        self,
-        condition: ArrayLike,
-        a: ArrayLike,
-        b: ArrayLike,
-        **options: Unpack[Options],
+        self, condition: ArrayLike, a: ArrayLike, b: ArrayLike, **options: Unpack[Options],
     ) -> ArrayT:
         """a where the condition is not 0, otherwise b"""
         return self._run(Call("if", (condition, a, b), {}), options)
@@ -533,23 +420,14 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def hard_sigmoid(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 0.2,
-        beta: float = 0.5,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, alpha: float = 0.2, beta: float = 0.5, **options: Unpack[Options],
     ) -> ArrayT:
         """alpha * x + beta within [0, 1]"""
         return self._run(Call("hard_sigmoid", (x,), {"alpha": alpha, "beta": beta}), options)
 
     @checked
     def hardswish(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 0.16666667,
-        beta: float = 0.5,
+        self, x: ArrayLike, *, alpha: float = 0.16666667, beta: float = 0.5,
         **options: Unpack[Options],
     ) -> ArrayT:
         """x * hard_sigmoid(x)"""
@@ -562,23 +440,14 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def leaky_relu(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 0.01,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, alpha: float = 0.01, **options: Unpack[Options],
     ) -> ArrayT:
         """x, or alpha * x if x is negative"""
         return self._run(Call("leaky_relu", (x,), {"alpha": alpha}), options)
 
     @checked
     def linear(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, **options: Unpack[Options],
     ) -> ArrayT:
         """alpha * x + beta"""
         return self._run(Call("linear", (x,), {"alpha": alpha, "beta": beta}), options)
@@ -590,12 +459,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def parametric_softplus(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, alpha: float = 1.0, beta: float = 1.0, **options: Unpack[Options],
     ) -> ArrayT:
         """alpha * log(1 + e^(beta * x))"""
         return self._run(Call("parametric_softplus", (x,), {"alpha": alpha, "beta": beta}), options)
@@ -607,11 +471,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def selu(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 1.6732632,
-        gamma: float = 1.050701,
+        self, x: ArrayLike, *, alpha: float = 1.6732632, gamma: float = 1.050701,
         **options: Unpack[Options],
     ) -> ArrayT:
         """gamma * x, or gamma * alpha * (e^x - 1) if x is negative"""
@@ -619,23 +479,14 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def scaled_tanh(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.5,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, alpha: float = 1.0, beta: float = 0.5, **options: Unpack[Options],
     ) -> ArrayT:
         """alpha * tanh(beta * x)"""
         return self._run(Call("scaled_tanh", (x,), {"alpha": alpha, "beta": beta}), options)
 
     @checked
     def shrink(
-        self,
-        x: ArrayLike,
-        *,
-        bias: float = 0.0,
-        threshold: float = 0.5,
+        self, x: ArrayLike, *, bias: float = 0.0, threshold: float = 0.5,
         **options: Unpack[Options],
     ) -> ArrayT:
         """x nearer to 0 by the bias beyond the threshold, 0 within it"""
@@ -648,11 +499,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def softplus(
-        self,
-        x: ArrayLike,
-        *,
-        steepness: float = 1.0,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, steepness: float = 1.0, **options: Unpack[Options],
     ) -> ArrayT:
         """log(1 + e^(steepness * x)) / steepness"""
         return self._run(Call("softplus", (x,), {"steepness": steepness}), options)
@@ -664,22 +511,14 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def silu(
-        self,
-        x: ArrayLike,
-        *,
-        sigmoid_input_scale: float = 1.0,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, sigmoid_input_scale: float = 1.0, **options: Unpack[Options],
     ) -> ArrayT:
         """x / (1 + e^-(sigmoid_input_scale * x))"""
         return self._run(Call("swish", (x,), {"sigmoid_input_scale": sigmoid_input_scale}), options)
 
     @checked
     def thresholded_relu(
-        self,
-        x: ArrayLike,
-        *,
-        alpha: float = 1.0,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, alpha: float = 1.0, **options: Unpack[Options],
     ) -> ArrayT:
         """x where it is above alpha, otherwise 0"""
         return self._run(Call("thresholded_relu", (x,), {"alpha": alpha}), options)
@@ -691,16 +530,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def matmul(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        c: ArrayLike | None = None,
-        *,
-        trans_a: TransA = "none",
-        trans_b: TransB = "none",
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        **options: Unpack[Options],
+        self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, trans_a: TransA = "none",
+        trans_b: TransB = "none", alpha: float = 1.0, beta: float = 1.0, **options: Unpack[Options],
     ) -> ArrayT:
         """alpha * A * B + beta * C, of matrices"""
         call = Call("gemm", (a, b) if c is None else (a, b, c),
@@ -709,20 +540,11 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def conv(
-        self,
-        input: ArrayLike,
-        filter: ArrayLike,
-        bias: ArrayLike | None = None,
-        *,
-        mode: Mode = "cross_correlation",
-        direction: Direction = "forward",
-        strides: Sequence[int] = (),
-        dilations: Sequence[int] = (),
-        start_padding: Sequence[int] = (),
-        end_padding: Sequence[int] = (),
-        output_padding: Sequence[int] = (),
-        group_count: int = 1,
-        **options: Unpack[Options],
+        self, input: ArrayLike, filter: ArrayLike, bias: ArrayLike | None = None, *,
+        mode: Mode = "cross_correlation", direction: Direction = "forward",
+        strides: Sequence[int] = (), dilations: Sequence[int] = (),
+        start_padding: Sequence[int] = (), end_padding: Sequence[int] = (),
+        output_padding: Sequence[int] = (), group_count: int = 1, **options: Unpack[Options],
     ) -> ArrayT:
         """the sums of an image's patches, each weighted by the filter"""
         call = Call("convolution", (input, filter) if bias is None else (input, filter, bias),
@@ -731,13 +553,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def diagonal_matrix1(
-        self,
-        x: ArrayLike,
-        *,
-        value: float = 1.0,
-        diagonal_fill_begin: int = 0,
-        diagonal_fill_end: int = 1,
-        **options: Unpack[Options],
+        self, x: ArrayLike, *, value: float = 1.0, diagonal_fill_begin: int = 0,
+        diagonal_fill_end: int = 1, **options: Unpack[Options],
     ) -> ArrayT:
         """the input, with a value on the diagonals from diagonal_fill_begin on, up to before diagonal_fill_end"""
         call = Call("diagonal_matrix1", (x,),
@@ -746,22 +563,15 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def join(
-        self,
-        inputs: Sequence[ArrayLike],
-        axis: int = -1,
-        **options: Unpack[Options],
+        self, inputs: Sequence[ArrayLike], axis: int = -1, **options: Unpack[Options],
     ) -> ArrayT:
         """up to 8 inputs, one after the other along the axis"""
         return self._run(Call("join", tuple(inputs), {"axis": axis}, broadcasts=False), options)
 
     @checked
     def slice1(
-        self,
-        x: ArrayLike,
-        input_window_offsets: Sequence[int],
-        input_window_sizes: Sequence[int],
-        input_window_strides: Sequence[int],
-        **options: Unpack[Options],
+        self, x: ArrayLike, input_window_offsets: Sequence[int], input_window_sizes: Sequence[int],
+        input_window_strides: Sequence[int], **options: Unpack[Options],
     ) -> ArrayT:
         """the elements of a window, with steps that may be negative"""
         call = Call("slice1", (x,),
@@ -770,13 +580,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def padding1(
-        self,
-        x: ArrayLike,
-        start_padding: Sequence[int],
-        end_padding: Sequence[int],
-        *,
-        padding_mode: PaddingMode = "constant",
-        padding_value: float = 0.0,
+        self, x: ArrayLike, start_padding: Sequence[int], end_padding: Sequence[int], *,
+        padding_mode: PaddingMode = "constant", padding_value: float = 0.0,
         **options: Unpack[Options],
     ) -> ArrayT:
         """the input with padding around it"""
@@ -791,11 +596,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def gather(
-        self,
-        input: ArrayLike,
-        indices: ArrayLike,
-        index_dimensions: int,
-        axis: int = -1,
+        self, input: ArrayLike, indices: ArrayLike, index_dimensions: int, axis: int = -1,
         **options: Unpack[Options],
     ) -> ArrayT:
         """the input at the indices along the axis"""
@@ -805,11 +606,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def take_along_axis(
-        self,
-        input: ArrayLike,
-        indices: ArrayLike,
-        axis: int = -1,
-        **options: Unpack[Options],
+        self, input: ArrayLike, indices: ArrayLike, axis: int = -1, **options: Unpack[Options],
     ) -> ArrayT:
         """for each index, the input's element there along the axis"""
         call = Call("gather_elements", (input, indices), {"axis": axis}, broadcasts=False)
@@ -817,14 +614,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def gather_nd1(
-        self,
-        input: ArrayLike,
-        indices: ArrayLike,
-        input_dimension_count: int,
-        indices_dimension_count: int,
-        *,
-        batch_dimension_count: int = 0,
-        **options: Unpack[Options],
+        self, input: ArrayLike, indices: ArrayLike, input_dimension_count: int,
+        indices_dimension_count: int, *, batch_dimension_count: int = 0, **options: Unpack[Options],
     ) -> ArrayT:
         """the parts of the input that the indices, each of several coordinates, name"""
         call = Call("gather_nd1", (input, indices),
@@ -833,11 +624,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def scatter(
-        self,
-        input: ArrayLike,
-        indices: ArrayLike,
-        updates: ArrayLike,
-        axis: int = -1,
+        self, input: ArrayLike, indices: ArrayLike, updates: ArrayLike, axis: int = -1,
         **options: Unpack[Options],
     ) -> ArrayT:
         """the input, with updates at the indices along the axis"""
@@ -846,10 +633,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def reverse_subsequences(
-        self,
-        input: ArrayLike,
-        sequence_lengths: ArrayLike,
-        axis: int = -1,
+        self, input: ArrayLike, sequence_lengths: ArrayLike, axis: int = -1,
         **options: Unpack[Options],
     ) -> ArrayT:
         """the input, with the first elements of each sequence along the axis reversed"""
@@ -859,11 +643,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def space_to_depth1(
-        self,
-        x: ArrayLike,
-        block_size: int,
-        *,
-        order: Order = "depth_column_row",
+        self, x: ArrayLike, block_size: int, *, order: Order = "depth_column_row",
         **options: Unpack[Options],
     ) -> ArrayT:
         """blocks of the last two dimensions as channels"""
@@ -873,11 +653,7 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def depth_to_space1(
-        self,
-        x: ArrayLike,
-        block_size: int,
-        *,
-        order: Order = "depth_column_row",
+        self, x: ArrayLike, block_size: int, *, order: Order = "depth_column_row",
         **options: Unpack[Options],
     ) -> ArrayT:
         """channels as blocks of the last two dimensions"""
@@ -887,15 +663,10 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def resample2(
-        self,
-        x: ArrayLike,
-        scales: Sequence[float],
-        input_pixel_offsets: Sequence[float],
-        output_pixel_offsets: Sequence[float],
-        *,
+        self, x: ArrayLike, scales: Sequence[float], input_pixel_offsets: Sequence[float],
+        output_pixel_offsets: Sequence[float], *,
         interpolation_mode: InterpolationMode = "nearest_neighbor",
-        rounding_direction: RoundingDirection = "decreasing",
-        **options: Unpack[Options],
+        rounding_direction: RoundingDirection = "decreasing", **options: Unpack[Options],
     ) -> ArrayT:
         """the input, scaled: the nearest elements"""
         call = Call("resample2", (x,),
@@ -904,15 +675,9 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def max_pooling(
-        self,
-        x: ArrayLike,
-        window_size: Sequence[int],
-        *,
-        strides: Sequence[int] = (1,),
-        start_padding: Sequence[int] = (0,),
-        end_padding: Sequence[int] = (0,),
-        dilations: Sequence[int] = (1,),
-        **options: Unpack[Options],
+        self, x: ArrayLike, window_size: Sequence[int], *, strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,), end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,), **options: Unpack[Options],
     ) -> ArrayT:
         """the largest element of each window"""
         call = Call("max_pooling", (x,),
@@ -921,15 +686,9 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def max_pooling_with_indices(
-        self,
-        x: ArrayLike,
-        window_size: Sequence[int],
-        *,
-        strides: Sequence[int] = (1,),
-        start_padding: Sequence[int] = (0,),
-        end_padding: Sequence[int] = (0,),
-        dilations: Sequence[int] = (1,),
-        **options: Unpack[Options],
+        self, x: ArrayLike, window_size: Sequence[int], *, strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,), end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,), **options: Unpack[Options],
     ) -> ArrayT:
         """the largest element of each window, and its position in the input"""
         call = Call("max_pooling_with_indices", (x,),
@@ -938,16 +697,9 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def average_pooling(
-        self,
-        x: ArrayLike,
-        window_size: Sequence[int],
-        *,
-        strides: Sequence[int] = (1,),
-        start_padding: Sequence[int] = (0,),
-        end_padding: Sequence[int] = (0,),
-        dilations: Sequence[int] = (1,),
-        include_padding: bool = False,
-        **options: Unpack[Options],
+        self, x: ArrayLike, window_size: Sequence[int], *, strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,), end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,), include_padding: bool = False, **options: Unpack[Options],
     ) -> ArrayT:
         """the mean of the elements of each window"""
         call = Call("average_pooling", (x,),
@@ -956,16 +708,9 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def lp_pooling(
-        self,
-        x: ArrayLike,
-        window_size: Sequence[int],
-        *,
-        strides: Sequence[int] = (1,),
-        start_padding: Sequence[int] = (0,),
-        end_padding: Sequence[int] = (0,),
-        dilations: Sequence[int] = (1,),
-        p: int = 2,
-        **options: Unpack[Options],
+        self, x: ArrayLike, window_size: Sequence[int], *, strides: Sequence[int] = (1,),
+        start_padding: Sequence[int] = (0,), end_padding: Sequence[int] = (0,),
+        dilations: Sequence[int] = (1,), p: int = 2, **options: Unpack[Options],
     ) -> ArrayT:
         """the p-th root of the sum of |x|^p over each window"""
         call = Call("lp_pooling", (x,),
@@ -984,14 +729,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def mean_variance_normalization(
-        self,
-        inputs: Sequence[ArrayLike],
-        axes: Axes,
-        *,
-        use_mean: bool = True,
-        use_variance: bool = True,
-        epsilon: float = 1e-05,
-        **options: Unpack[Options],
+        self, inputs: Sequence[ArrayLike], axes: Axes, *, use_mean: bool = True,
+        use_variance: bool = True, epsilon: float = 1e-05, **options: Unpack[Options],
     ) -> ArrayT:
         """scale * (x - mean) / sqrt(variance + epsilon) + bias over the axes"""
         call = Call("mean_variance_normalization", tuple(inputs),
@@ -1000,15 +739,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def batch_normalization(
-        self,
-        input: ArrayLike,
-        mean: ArrayLike,
-        variance: ArrayLike,
-        scale: ArrayLike,
-        bias: ArrayLike,
-        *,
-        epsilon: float = 1e-05,
-        **options: Unpack[Options],
+        self, input: ArrayLike, mean: ArrayLike, variance: ArrayLike, scale: ArrayLike,
+        bias: ArrayLike, *, epsilon: float = 1e-05, **options: Unpack[Options],
     ) -> ArrayT:
         """scale * (x - mean) / sqrt(variance + epsilon) + bias"""
         call = Call("batch_normalization", (input, mean, variance, scale, bias),
@@ -1017,15 +749,8 @@ class NamedOperators(Generic[ArrayT]):
 
     @checked
     def local_response_normalization(
-        self,
-        x: ArrayLike,
-        local_size: int,
-        *,
-        cross_channel: bool = True,
-        alpha: float = 0.0001,
-        beta: float = 0.75,
-        bias: float = 1.0,
-        **options: Unpack[Options],
+        self, x: ArrayLike, local_size: int, *, cross_channel: bool = True, alpha: float = 0.0001,
+        beta: float = 0.75, bias: float = 1.0, **options: Unpack[Options],
     ) -> ArrayT:
         """x / (bias + alpha / local_size * the sum of squares around x)^beta"""
         call = Call("local_response_normalization", (x,),

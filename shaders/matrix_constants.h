@@ -39,8 +39,8 @@ struct MatrixAxis {
 };
 
 // output[m, n] = alpha * sum of A[m, k] * B[k, n] + beta * addend[m, n]. Strides and bases are in
-// elements. If K is divided into slots, the first dispatch writes a sum for each slot, and Join adds
-// these.
+// elements. If K is divided into slots, the first dispatch writes a sum for each slot, and Join
+// adds these.
 struct MatrixConstants {
   struct GroupConstants groups;
   struct MatrixBatch batches[2];  // the outer one first

@@ -37,9 +37,9 @@ struct MatrixProduct {
   MatrixConstants constants = {};
 };
 
-// Divides the product until each part fits into views. Divides K of a part into slots if its results
-// are too few for the device; a further pass adds the sums of the slots. Returns ResourceExhausted
-// if one element of the output needs more than a view.
+// Divides the product until each part fits into views. Divides K of a part into slots if its
+// results are too few for the device; a further pass adds the sums of the slots. Returns
+// ResourceExhausted if one element of the output needs more than a view.
 absl::Status PlanProduct(PlanBuilder& builder, const MatrixProduct& product);
 
 }  // namespace opmill

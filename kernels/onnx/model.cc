@@ -75,7 +75,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const std::string& path
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const ModelLimits& limits) {
-  const std::shared_ptr<Model> model(new Model(std::move(graph), limits));
+  std::shared_ptr<Model> model(new Model(std::move(graph), limits));
   RETURN_IF_ERROR(model->ReadTensors());
   RETURN_IF_ERROR(model->CheckKernels());
   return model;

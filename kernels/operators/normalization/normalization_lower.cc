@@ -30,9 +30,10 @@ Program LowerMeanVariance(const OperatorDesc& desc) {
   if (desc.number("use_variance") != 0) {
     if (x.tensor.data_type != DataType::kFloat32) x = to.Map(sizes, {x}, {});
     const Operand squares = to.Reduce(ReduceFunction::kSumSquare, x, axes);
-    const auto count = static_cast<float>(ElementCount(x.tensor) / ElementCount(squares.tensor));
-    factors.push_back(to.Map(squares.tensor.sizes, {squares},
-                             InverseDeviation(1 / count, desc.value<float>("epsilon"))));
+    const uint64_t count = ElementCount(x.tensor) / ElementCount(squares.tensor);
+    factors.push_back(
+        to.Map(squares.tensor.sizes, {squares},
+               InverseDeviation(1 / static_cast<float>(count), desc.value<float>("epsilon"))));
   }
   if (desc.inputs.size() > 1) factors.push_back(to.Input(1));
   const bool has_bias = desc.inputs.size() > 2;

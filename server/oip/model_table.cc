@@ -137,7 +137,7 @@ absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Read(
                                             " nor a folder of a version with ", kOnnxName, "."));
   }
   if (!text.ok()) return text.status();
-  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model, ParseModelConfig(name, *text));
+  ASSIGN_OR_RETURN(std::shared_ptr<Model> model, ParseModelConfig(name, *text));
   if (before != nullptr) model->statistics = before->statistics;
   return model;
 }
@@ -164,7 +164,7 @@ absl::StatusOr<std::shared_ptr<const Model>> ModelTable::ReadGraph(
   if (before != nullptr && before->files == stamp) return before;
   ASSIGN_OR_RETURN(std::shared_ptr<const onnx::Model> graph,
                    onnx::Model::Load(file->second, limits_));
-  const std::shared_ptr<Model> model = MakeGraphModel(name, chosen, std::move(graph));
+  std::shared_ptr<Model> model = MakeGraphModel(name, chosen, std::move(graph));
   model->files = stamp;
   if (before != nullptr) model->statistics = before->statistics;
   return model;

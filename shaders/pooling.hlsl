@@ -80,10 +80,11 @@ Pooled Empty() {
 // NaN is above all numbers.
 BITS KeyAt(uint at) {
   BITS bits = ElementAt(at);
+  BITS key = NumberKey(bits);
 #if IS_FLOAT
-  if (IsNan(bits)) return ELEMENT_MASK;
+  if (IsNan(bits)) key = ELEMENT_MASK;
 #endif
-  return NumberKey(bits);
+  return key;
 }
 Pooled With(Pooled pooled, uint at, uint position) {
   BITS key = KeyAt(at);

@@ -132,11 +132,13 @@ class Planner {
     constexpr uint64_t kFewRows = 4;
     constexpr uint64_t kLargeSide = 128;
     constexpr uint64_t kSmallSide = 32;
-    const auto [outer, inner, rows, columns] = part.count;
+    const uint64_t products = part.count[0] * part.count[1];
+    const uint64_t rows = part.count[2];
+    const uint64_t columns = part.count[3];
     const auto tiles = [&](uint64_t side) {
-      return outer * inner * CeilDiv(rows, side) * CeilDiv(columns, side);
+      return products * CeilDiv(rows, side) * CeilDiv(columns, side);
     };
-    if (rows <= kFewRows || columns <= kFewRows) return {0, outer * inner * rows * columns};
+    if (rows <= kFewRows || columns <= kFewRows) return {0, products * rows * columns};
     const bool is_large = rows > kLargeSide / 2 && columns > kLargeSide / 2 &&
                           tiles(kLargeSide) >= builder_.options().parallel_groups;
     const uint64_t side = is_large ? kLargeSide : kSmallSide;

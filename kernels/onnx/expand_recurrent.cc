@@ -30,6 +30,9 @@ class Recurrence {
                   ") do not fit to X (", ToString(node.input(0).type), ").");
       return;
     }
+    CheckSizes(3, "B", {directions_, 2 * gates * hidden_});
+    CheckSizes(5, "initial_h", {directions_, batch_, hidden_});
+    CheckSizes(6, "initial_c", {directions_, batch_, hidden_});
     if (node.Int("hidden_size", hidden_) != hidden_) node.Refuse("hidden_size is not ", hidden_);
     if (node.Int("layout", 0) != 0) node.Unsupported("layout 1 is not supported.");
     if (node.HasAttribute("clip")) node.Unsupported("clip is not supported.");
@@ -118,6 +121,13 @@ class Recurrence {
   int64_t hidden() const { return hidden_; }
 
  private:
+  // Of an input that may be left out.
+  void CheckSizes(size_t input, absl::string_view name, const Sizes& sizes) {
+    if (!node_.has(input) || node_.sizes(input) == sizes) return;
+    node_.Refuse(name, " (", ToString(node_.input(input).type), ") does not fit to X (",
+                 ToString(node_.input(0).type), ").");
+  }
+
   ValueId SliceRows(ValueId x, int64_t begin, int64_t end) {
     return build_.Add("Slice",
                       {x, build_.Constant({begin}), build_.Constant({end}), build_.Constant({0})});

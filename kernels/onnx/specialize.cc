@@ -85,7 +85,8 @@ class Specializer {
 
   absl::Status CheckBindings() const {
     const auto check = [&](const auto& bound) {
-      for (const auto& [name, value] : bound) {
+      for (const auto& entry : bound) {
+        const std::string& name = entry.first;
         const bool exists = std::any_of(
             graph_.inputs.begin(), graph_.inputs.end(),
             [&](const Input& input) { return graph_.values[input.value].name == name; });

@@ -217,6 +217,12 @@ TEST(Specialize, UnrollsRecurrence) {
   EXPECT_EQ(TypesOf(Specialized(weights + NodeText("LSTM", "x,w,r", "y", IntText("layout", 1)) +
                                 OutputText("y"))),
             "Node 'y' (LSTM): layout 1 is not supported.");
+  EXPECT_EQ(TypesOf(Specialized(weights + InputText("b", {}) + NodeText("LSTM", "x,w,r,b", "y") +
+                                OutputText("y"))),
+            "Node 'y' (LSTM): B (FLOAT[]) does not fit to X (FLOAT[3,2,5]).");
+  EXPECT_EQ(TypesOf(Specialized(weights + InputText("h", {2, 4}) +
+                                NodeText("LSTM", "x,w,r,,,h", "y") + OutputText("y"))),
+            "Node 'y' (LSTM): initial_h (FLOAT[2,4]) does not fit to X (FLOAT[3,2,5]).");
 }
 
 TEST(Specialize, LimitsNodes) {

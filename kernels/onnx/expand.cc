@@ -115,8 +115,9 @@ Expanded ExpandGather(NodeReader& node, Builder& build) {
   Sizes sizes = node.sizes(0);
   const Sizes index_sizes = node.sizes(1);
   const size_t axis = node.Axis(node.Int("axis", 0), node.rank(0));
-  int64_t index = node.Integers(1)[0];
+  const std::vector<int64_t> indices = node.Integers(1);
   if (!node.ok()) return std::nullopt;
+  int64_t index = indices[0];
   if (index < -sizes[axis] || index >= sizes[axis]) {
     node.Refuse("its index (", index, ") is not from ", -sizes[axis], " to ", sizes[axis] - 1, ".");
     return std::nullopt;

@@ -167,6 +167,10 @@ TEST(Specialize, RefusesInvalidNodes) {
   EXPECT_EQ(refusal(NodeText("MatMul", "x,x", "y")),
             "Node 'y' (MatMul): it multiplies FLOAT[2,3] with FLOAT[2,3].");
   EXPECT_EQ(refusal(NodeText("Relu", "x,x", "y")), "Node 'y' (Relu): it has 2 inputs, not 1 to 1.");
+  EXPECT_NE(refusal(" initializer { name: 'i' data_type: 1 float_data: [1] }" +
+                    NodeText("Gather", "x,i", "y"))
+                .find("Node 'y' (Gather): "),
+            std::string::npos);
 }
 
 TEST(Specialize, NormalizationBecomesPartOfAConvolution) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/text_table.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/broadcast.h"
 #include "kernels/operators/operator_list.h"
 
 namespace opmill {
@@ -45,18 +46,6 @@ absl::Status CheckPair(absl::string_view name_a, const TensorDesc& a, absl::stri
   return absl::InvalidArgumentError(absl::StrCat(
       "The shapes ", ShapeText(a.sizes), " of ", name_a, " and ", ShapeText(b.sizes), " of ",
       name_b, " cannot be broadcast: from the last dimension on, sizes must be equal or 1."));
-}
-
-void BroadcastTo(const Sizes& common, TensorDesc& desc) {
-  if (desc.sizes == common) return;
-  const Sizes strides = EffectiveStrides(desc);
-  const size_t added = common.size() - desc.sizes.size();
-  Sizes broadcast(common.size(), 0);
-  for (size_t i = 0; i < strides.size(); ++i) {
-    if (desc.sizes[i] == common[added + i]) broadcast[added + i] = strides[i];
-  }
-  desc.sizes = common;
-  desc.strides = std::move(broadcast);
 }
 
 }  // namespace

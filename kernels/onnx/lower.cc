@@ -20,10 +20,6 @@ constexpr absl::string_view kReduceFunctions[] = {"Mean", "L1",  "L2",   "LogSum
 
 const Sizes& OutputSizes(Lowering& lowering) { return lowering.reader().output(0).sizes; }
 
-uint32_t AxisOf(NodeReader& node, int64_t axis) {
-  return static_cast<uint32_t>(node.Axis(axis, node.rank(0)));
-}
-
 }  // namespace
 
 std::vector<View> LowerElementWise(Lowering& lowering, Views inputs) {
@@ -108,7 +104,7 @@ std::vector<View> LowerArg(Lowering& lowering, Views inputs) {
   NodeReader& node = lowering.reader();
   ArgReduceDesc desc{.extreme = node.node().op == "ArgMax" ? Extreme::kMax : Extreme::kMin,
                      .input = inputs[0].tensor,
-                     .axes = {AxisOf(node, node.Int("axis", 0))}};
+                     .axes = {AxisOf(node, 0)}};
   if (node.Int("select_last_index", 0) != 0) desc.axis_direction = AxisDirection::kDecreasing;
   desc.output = TensorDesc{DataType::kInt64, ReducedSizes(desc.input.sizes, desc.axes), {}};
   return {lowering.Reshape(lowering.Emit(desc, {inputs[0]}), OutputSizes(lowering))};
@@ -119,7 +115,7 @@ std::vector<View> LowerTopK(Lowering& lowering, Views inputs) {
   const bool is_largest = node.Int("largest", 1) != 0;
   const TopKDesc desc{
       .input = inputs[0].tensor,
-      .axis = AxisOf(node, node.Int("axis", -1)),
+      .axis = AxisOf(node, -1),
       .k = static_cast<uint32_t>(node.Integers(1)[0]),
       .axis_direction = is_largest ? AxisDirection::kDecreasing : AxisDirection::kIncreasing};
   std::vector<View> outputs = lowering.EmitAll(desc, {inputs[0]});
@@ -133,12 +129,12 @@ std::vector<View> LowerCumSum(Lowering& lowering, Views inputs) {
   const std::vector<int64_t> axis = node.Integers(1);
   if (node.ok() && axis.size() != 1) node.Refuse("its axis is not one number.");
   if (!node.ok()) return {View()};
-  const CumulativeSummationDesc desc{.input = inputs[0].tensor,
-                                     .axis = AxisOf(node, axis[0]),
-                                     .axis_direction = node.Int("reverse", 0) != 0
-                                                           ? AxisDirection::kDecreasing
-                                                           : AxisDirection::kIncreasing,
-                                     .has_exclusive_sum = node.Int("exclusive", 0) != 0};
+  const CumulativeSummationDesc desc{
+      .input = inputs[0].tensor,
+      .axis = static_cast<uint32_t>(node.Axis(axis[0], node.rank(0))),
+      .axis_direction =
+          node.Int("reverse", 0) != 0 ? AxisDirection::kDecreasing : AxisDirection::kIncreasing,
+      .has_exclusive_sum = node.Int("exclusive", 0) != 0};
   return {lowering.Emit(desc, {inputs[0]})};
 }
 

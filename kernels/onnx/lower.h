@@ -2,6 +2,7 @@
 #ifndef OPMILL_KERNELS_ONNX_LOWER_H_
 #define OPMILL_KERNELS_ONNX_LOWER_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -10,6 +11,11 @@
 namespace opmill::onnx {
 
 using Views = absl::Span<const View>;
+
+// The attribute `axis` of a node, as a dimension of its first input.
+inline uint32_t AxisOf(NodeReader& node, int64_t otherwise) {
+  return static_cast<uint32_t>(node.Axis(node.Int("axis", otherwise), node.rank(0)));
+}
 
 std::vector<View> LowerElementWise(Lowering& lowering, Views inputs);  // of the row's schema
 std::vector<View> LowerBitShift(Lowering& lowering, Views inputs);

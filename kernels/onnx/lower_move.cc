@@ -35,10 +35,6 @@ std::vector<View> EmitGather(Lowering& lowering, Views inputs, absl::string_view
   return {node.ok() ? lowering.Reshape(gathered, sizes) : gathered};
 }
 
-uint32_t AxisOf(NodeReader& node) {
-  return static_cast<uint32_t>(node.Axis(node.Int("axis", 0), node.rank(0)));
-}
-
 // The constant input as an attribute of the type of input 0; 0 if it is left out.
 Scalar ScalarOfInput(NodeReader& node, size_t i) {
   const ElementType type = node.element(0);
@@ -61,7 +57,7 @@ Scalar ScalarOfInput(NodeReader& node, size_t i) {
 // `join` takes 8 inputs.
 std::vector<View> LowerConcat(Lowering& lowering, Views inputs) {
   constexpr size_t kMostInputs = 8;
-  const NamedAttributes attributes = {{"axis", AxisOf(lowering.reader())}};
+  const NamedAttributes attributes = {{"axis", AxisOf(lowering.reader(), 0)}};
   View joined = inputs[0];
   size_t next = 1;
   while (next < inputs.size() && lowering.reader().ok()) {
@@ -76,7 +72,7 @@ std::vector<View> LowerGather(Lowering& lowering, Views inputs) {
   NodeReader& node = lowering.reader();
   return EmitGather(
       lowering, inputs, "gather",
-      {{"axis", AxisOf(node)}, {"index_dimensions", static_cast<uint32_t>(node.rank(1))}});
+      {{"axis", AxisOf(node, 0)}, {"index_dimensions", static_cast<uint32_t>(node.rank(1))}});
 }
 
 std::vector<View> LowerGatherNd(Lowering& lowering, Views inputs) {
@@ -89,14 +85,14 @@ std::vector<View> LowerGatherNd(Lowering& lowering, Views inputs) {
 
 std::vector<View> LowerGatherElements(Lowering& lowering, Views inputs) {
   return {lowering.EmitNamed("gather_elements", {inputs[0], inputs[1]},
-                             {{"axis", AxisOf(lowering.reader())}})};
+                             {{"axis", AxisOf(lowering.reader(), 0)}})};
 }
 
 std::vector<View> LowerScatterElements(Lowering& lowering, Views inputs) {
   NodeReader& node = lowering.reader();
   if (node.String("reduction", "none") != "none") node.Unsupported("reduction is not supported.");
-  return {
-      lowering.EmitNamed("scatter", {inputs[0], inputs[1], inputs[2]}, {{"axis", AxisOf(node)}})};
+  return {lowering.EmitNamed("scatter", {inputs[0], inputs[1], inputs[2]},
+                             {{"axis", AxisOf(node, 0)}})};
 }
 
 std::vector<View> LowerPad(Lowering& lowering, Views inputs) {

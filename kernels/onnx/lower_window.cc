@@ -88,9 +88,8 @@ std::vector<View> LowerPool(Lowering& lowering, Views inputs) {
 
 std::vector<View> LowerSoftmax(Lowering& lowering, Views inputs) {
   NodeReader& node = lowering.reader();
-  const auto axis = static_cast<uint32_t>(node.Axis(node.Int("axis", -1), node.rank(0)));
   return {lowering.EmitNamed(FindOperator(node.node().op)->schema, {inputs[0]},
-                             {{"axes", std::vector<uint32_t>{axis}}})};
+                             {{"axes", std::vector<uint32_t>{AxisOf(node, -1)}}})};
 }
 
 std::vector<View> LowerInstanceNormalization(Lowering& lowering, Views inputs) {
@@ -108,8 +107,7 @@ std::vector<View> LowerLayerNormalization(Lowering& lowering, Views inputs) {
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (node.has(i)) factors.push_back(Broadcast(inputs[i], inputs[0].tensor.sizes));
   }
-  return {EmitNormalization(lowering, inputs[0], std::move(factors),
-                            node.Axis(node.Int("axis", -1), node.rank(0)))};
+  return {EmitNormalization(lowering, inputs[0], std::move(factors), AxisOf(node, -1))};
 }
 
 // Over channels alone, so that all other dimensions are one.

@@ -5,6 +5,7 @@
 
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/attribute_text.h"
+#include "kernels/descriptor/broadcast.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/dims/dims.h"
 #include "kernels/operators/operator_list.h"
@@ -22,13 +23,7 @@ TensorDesc DescOf(const TensorType& type) {
 
 View Broadcast(View view, const std::vector<uint32_t>& sizes) {
   if (view.tensor.sizes == sizes) return view;
-  std::vector<uint32_t> strides = EffectiveStrides(view.tensor);
-  view.tensor.strides.assign(sizes.size(), 0);
-  for (size_t d = 0; d < strides.size(); ++d) {
-    const size_t to = sizes.size() - strides.size() + d;
-    if (view.tensor.sizes[d] != 1) view.tensor.strides[to] = strides[d];
-  }
-  view.tensor.sizes = sizes;
+  BroadcastTo(sizes, view.tensor);
   if (IsPacked(view.tensor)) view.tensor.strides.clear();
   return view;
 }

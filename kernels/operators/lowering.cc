@@ -3,19 +3,11 @@
 #include <bit>
 #include <utility>
 
+#include "kernels/descriptor/broadcast.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 
 namespace opmill {
 namespace {
-
-TensorDesc Broadcast(TensorDesc tensor, const std::vector<uint32_t>& sizes) {
-  tensor.strides = EffectiveStrides(tensor);
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (tensor.sizes[d] != sizes[d]) tensor.strides[d] = 0;
-  }
-  tensor.sizes = sizes;
-  return tensor;
-}
 
 ChainStep CastTo(DataType type, uint32_t operand) {
   return {.op = ElementWiseOp::kCast, .type = type, .operands = {operand}};
@@ -66,7 +58,7 @@ void Lowering::AddChain(const std::vector<Operand>& inputs, const std::vector<Ma
   Chain chain = {.output = output.tensor};
   std::vector<ProgramView> nodes_inputs;
   for (const Operand& input : inputs) {
-    chain.inputs.push_back(Broadcast(input.tensor, output.tensor.sizes));
+    BroadcastTo(output.tensor.sizes, chain.inputs.emplace_back(input.tensor));
     nodes_inputs.emplace_back(input.value);
   }
   const auto count = static_cast<uint32_t>(inputs.size());

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
@@ -74,11 +75,7 @@ absl::Status CheckInput(const OperatorDesc& desc, size_t i) {
   const absl::Span<const TensorSchema> names = desc.schema->inputs;
   const TensorDesc& a = desc.inputs[0];
   const TensorDesc& b = desc.inputs[i];
-  if (b.sizes.size() != a.sizes.size()) {
-    const std::string field = absl::StrCat(names[i].name, ".sizes");
-    return InvalidField(field, absl::StrCat(field, " has ", b.sizes.size(), " dimensions, but ",
-                                            names[0].name, ".sizes has ", a.sizes.size(), "."));
-  }
+  RETURN_IF_ERROR(CheckRank(desc, i));
   for (size_t d = 0; d < a.sizes.size(); ++d) {
     if (b.sizes[d] == a.sizes[d]) continue;
     const std::string field = absl::StrCat(names[i].name, ".sizes[", d, "]");
@@ -87,11 +84,7 @@ absl::Status CheckInput(const OperatorDesc& desc, size_t i) {
   }
   const size_t before = i - 1;
   if (names[before].type != names[i].type) return absl::OkStatus();
-  if (desc.inputs[before].data_type == b.data_type) return absl::OkStatus();
-  const std::string field = absl::StrCat(names[i].name, ".data_type");
-  return InvalidField(
-      field, absl::StrCat(field, " (", ToString(b.data_type), ") differs from ", names[before].name,
-                          ".data_type (", ToString(desc.inputs[before].data_type), ")."));
+  return CheckType(desc, i, before);
 }
 
 absl::Status Infer(const OperatorDesc& desc, std::vector<InferredOutput>& outputs) {

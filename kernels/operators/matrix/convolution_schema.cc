@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/matrix/convolution_desc.h"
 #include "kernels/operators/operator_list.h"
@@ -38,19 +39,9 @@ constexpr FeatureLevelRow kRows[] = {{FeatureLevel::k4_0, 3, 5, kFloats},
                                      {FeatureLevel::k1_0, 4, 5, kFloats}};
 constexpr SupportTable kSupport[] = {{.rows = kRows}};
 
-absl::Status CheckLikeInput(const TensorDesc& input, const TensorDesc& tensor,
-                            absl::string_view name) {
-  if (tensor.sizes.size() != input.sizes.size()) {
-    const std::string field = absl::StrCat(name, ".sizes");
-    return InvalidField(field,
-                        absl::StrCat(field, " has ", tensor.sizes.size(),
-                                     " dimensions, but input.sizes has ", input.sizes.size(), "."));
-  }
-  if (tensor.data_type == input.data_type) return absl::OkStatus();
-  const std::string field = absl::StrCat(name, ".data_type");
-  return InvalidField(
-      field, absl::StrCat(field, " (", ToString(tensor.data_type),
-                          ") differs from input.data_type (", ToString(input.data_type), ")."));
+absl::Status CheckLikeInput(const OperatorDesc& desc, size_t other) {
+  RETURN_IF_ERROR(CheckRank(desc, other));
+  return CheckType(desc, other);
 }
 
 absl::Status CheckList(absl::string_view name, const std::vector<uint32_t>& list, size_t count,
@@ -170,7 +161,7 @@ absl::Status Infer(const OperatorDesc& operator_desc, std::vector<InferredOutput
                                      "the least."));
   }
   const ConvolutionDesc desc = ConvolutionDesc::From(operator_desc);
-  RETURN_IF_ERROR(CheckLikeInput(desc.input, desc.filter, "filter"));
+  RETURN_IF_ERROR(CheckLikeInput(operator_desc, 1));
   RETURN_IF_ERROR(CheckLists(desc));
   RETURN_IF_ERROR(CheckChannels(desc));
   RETURN_IF_ERROR(CheckWindow(desc.filter));
@@ -181,7 +172,7 @@ absl::Status Infer(const OperatorDesc& operator_desc, std::vector<InferredOutput
                                                     channels, " output channels."));
   }
   if (desc.bias.has_value()) {
-    RETURN_IF_ERROR(CheckLikeInput(desc.input, *desc.bias, "bias"));
+    RETURN_IF_ERROR(CheckLikeInput(operator_desc, 2));
     RETURN_IF_ERROR(CheckBias(*desc.bias, static_cast<uint32_t>(channels)));
   }
   std::vector<uint32_t> sizes = {desc.input.sizes[0], static_cast<uint32_t>(channels)};

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/matrix/gemm_desc.h"
 #include "kernels/operators/operator_list.h"
@@ -29,17 +30,9 @@ constexpr FeatureLevelRow kRows[] = {{FeatureLevel::k4_0, 2, 4, kFloats},
 constexpr SupportTable kSupport[] = {{.rows = kRows}};
 
 // Checks that an input has the rank and the type of `a`.
-absl::Status CheckLikeA(const TensorDesc& a, const TensorDesc& tensor, absl::string_view name) {
-  if (tensor.sizes.size() != a.sizes.size()) {
-    const std::string field = absl::StrCat(name, ".sizes");
-    return InvalidField(field, absl::StrCat(field, " has ", tensor.sizes.size(),
-                                            " dimensions, but a.sizes has ", a.sizes.size(), "."));
-  }
-  if (tensor.data_type == a.data_type) return absl::OkStatus();
-  const std::string field = absl::StrCat(name, ".data_type");
-  return InvalidField(
-      field, absl::StrCat(field, " (", ToString(tensor.data_type), ") differs from a.data_type (",
-                          ToString(a.data_type), ")."));
+absl::Status CheckLikeA(const OperatorDesc& desc, size_t input) {
+  RETURN_IF_ERROR(CheckRank(desc, input));
+  return CheckType(desc, input);
 }
 
 absl::Status CheckSize(absl::string_view name, size_t axis, uint32_t size, uint32_t wanted,
@@ -56,7 +49,7 @@ absl::Status Infer(const OperatorDesc& operator_desc, std::vector<InferredOutput
     return InvalidField("a.sizes",
                         absl::StrCat("a.sizes has ", rank, " dimensions; a matrix has 2 or more."));
   }
-  RETURN_IF_ERROR(CheckLikeA(desc.a, desc.b, "b"));
+  RETURN_IF_ERROR(CheckLikeA(operator_desc, 1));
   for (size_t d = 0; d + 2 < rank; ++d) {
     RETURN_IF_ERROR(CheckSize("b", d, desc.b.sizes[d], desc.a.sizes[d], "a has"));
   }
@@ -69,7 +62,7 @@ absl::Status Infer(const OperatorDesc& operator_desc, std::vector<InferredOutput
   sizes[rank - 2] = a.rows;
   sizes[rank - 1] = b.columns;
   if (desc.c.has_value()) {
-    RETURN_IF_ERROR(CheckLikeA(desc.a, *desc.c, "c"));
+    RETURN_IF_ERROR(CheckLikeA(operator_desc, 2));
     for (size_t d = 0; d < rank; ++d) {
       RETURN_IF_ERROR(CheckSize("c", d, desc.c->sizes[d], sizes[d], "the product has"));
     }

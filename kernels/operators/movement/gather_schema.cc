@@ -1,4 +1,5 @@
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/operators/movement/movement.h"
 #include "kernels/operators/operator_list.h"
 

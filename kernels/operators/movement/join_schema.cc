@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/operators/movement/movement.h"
 #include "kernels/operators/operator_list.h"
 

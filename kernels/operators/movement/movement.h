@@ -36,10 +36,8 @@ absl::Status InferSizes(const OperatorDesc& desc, const std::vector<uint64_t>& s
                         std::vector<InferredOutput>& outputs);
 // Checks that a list has an entry for each dimension of the first input.
 absl::Status CheckEntries(const OperatorDesc& desc, absl::string_view attribute);
-// Checks that an input has the number of dimensions, or the type, of the first one, or the sizes of
-// input `other`, except along `but`.
-absl::Status CheckRank(const OperatorDesc& desc, size_t input);
-absl::Status CheckType(const OperatorDesc& desc, size_t input);
+// Checks that an input has the number of dimensions of the first one, and the sizes of input
+// `other`, except along `but`.
 absl::Status CheckSizes(const OperatorDesc& desc, size_t input, size_t other, size_t but);
 
 // Of operators whose index tensor adds and removes dimensions. Checks the number of an input's

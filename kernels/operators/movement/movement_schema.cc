@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/half.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/operators/movement/movement.h"
 #include "kernels/operators/operator_list.h"
 
@@ -67,24 +68,6 @@ absl::Status CheckEntries(const OperatorDesc& desc, absl::string_view attribute)
   return InvalidField(
       attribute, absl::StrCat(attribute, " has ", entries, entries == 1 ? " entry" : " entries",
                               ", but ", desc.schema->inputs[0].name, ".sizes has ", rank, "."));
-}
-
-absl::Status CheckRank(const OperatorDesc& desc, size_t input) {
-  const size_t rank = desc.inputs[0].sizes.size();
-  if (desc.inputs[input].sizes.size() == rank) return absl::OkStatus();
-  const std::string field = absl::StrCat(desc.schema->inputs[input].name, ".sizes");
-  return InvalidField(
-      field, absl::StrCat(field, " has ", desc.inputs[input].sizes.size(), " dimensions, but ",
-                          desc.schema->inputs[0].name, ".sizes has ", rank, "."));
-}
-
-absl::Status CheckType(const OperatorDesc& desc, size_t input) {
-  const DataType type = desc.inputs[input].data_type;
-  if (type == desc.inputs[0].data_type) return absl::OkStatus();
-  const std::string field = absl::StrCat(desc.schema->inputs[input].name, ".data_type");
-  return InvalidField(field, absl::StrCat(field, " (", ToString(type), ") differs from ",
-                                          desc.schema->inputs[0].name, ".data_type (",
-                                          ToString(desc.inputs[0].data_type), ")."));
 }
 
 absl::Status CheckSizes(const OperatorDesc& desc, size_t input, size_t other, size_t but) {

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/input_checks.h"
 #include "kernels/operators/normalization/normalization_desc.h"
 #include "kernels/operators/operator_list.h"
 
@@ -56,21 +57,11 @@ constexpr SupportTable kLocalResponseSupport[] = {{.rows = kLocalResponseRows}};
 
 // Checks that an input has the type of the first one, and its sizes or 1.
 absl::Status CheckInput(const OperatorDesc& desc, size_t i) {
+  RETURN_IF_ERROR(CheckType(desc, i));
+  RETURN_IF_ERROR(CheckRank(desc, i));
   const absl::string_view name = desc.schema->inputs[i].name;
   const TensorDesc& input = desc.inputs[0];
   const TensorDesc& other = desc.inputs[i];
-  if (other.data_type != input.data_type) {
-    const std::string field = absl::StrCat(name, ".data_type");
-    return InvalidField(
-        field, absl::StrCat(field, " (", ToString(other.data_type),
-                            ") differs from input.data_type (", ToString(input.data_type), ")."));
-  }
-  if (other.sizes.size() != input.sizes.size()) {
-    const std::string field = absl::StrCat(name, ".sizes");
-    return InvalidField(
-        field, absl::StrCat(field, " has ", other.sizes.size(), " dimensions, but input.sizes has ",
-                            input.sizes.size(), "."));
-  }
   for (size_t d = 0; d < input.sizes.size(); ++d) {
     if (other.sizes[d] == input.sizes[d] || other.sizes[d] == 1) continue;
     const std::string field = absl::StrCat(name, ".sizes[", d, "]");

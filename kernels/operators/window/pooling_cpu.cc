@@ -50,10 +50,6 @@ class PoolingProgram : public CpuProgram {
         std::min<uint64_t>(columns, (results - 1) * width.stride + width.extent());
     task_bytes_ = tile_columns * (2 * value_bytes_ + element_bytes_) +
                   results * (2 * value_bytes_ + sizeof(uint32_t));
-    if (desc_.include_padding) {
-      divisor_ = 1;
-      for (const WindowDim& dim : desc_.windows) divisor_ *= dim.window;
-    }
   }
 
   void Run(size_t /*phase*/, uint64_t task, const RunBuffers& buffers) const override {
@@ -155,7 +151,7 @@ class PoolingProgram : public CpuProgram {
         .step = width.stride,
         .window = width.window,
         .dilation = width.dilation,
-        .divisor = divisor_,
+        .divisor = desc_.divisor(),
         .count = count,
         .values = memory.Take(count * value_bytes_),
         .counts = reinterpret_cast<uint32_t*>(memory.Take(count * sizeof(uint32_t))),
@@ -226,7 +222,6 @@ class PoolingProgram : public CpuProgram {
   const bool averages_halves_;
   const uint32_t value_bytes_;  // of what the kernel computes
   const PoolingKernels kernels_;
-  uint32_t divisor_ = 0;
   uint64_t tile_results_ = 1;
   uint64_t row_results_ = 1;
   uint64_t rows_ = 1;

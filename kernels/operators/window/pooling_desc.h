@@ -87,6 +87,14 @@ struct PoolingDesc {
   std::array<WindowDim, kRank> windows;
   bool include_padding = false;
 
+  // What the sum of a window is divided by: its size; 0: by the number of its elements in the
+  // input.
+  uint32_t divisor() const {
+    uint32_t divisor = include_padding ? 1 : 0;
+    for (const WindowDim& dim : windows) divisor *= dim.window;
+    return divisor;
+  }
+
   static PoolingDesc From(const OperatorDesc& validated);
 };
 

@@ -143,7 +143,7 @@ class Planner {
           .first = static_cast<uint32_t>(slice[d].first)};
       constants.input_base -= static_cast<uint32_t>(slice[d].low) * stride;
     }
-    constants.divisor = Divisor();
+    constants.divisor = desc_.divisor();
     KernelPermutation kernel = {
         .shader = "pooling",
         .entry = "Pool",
@@ -163,13 +163,6 @@ class Planner {
     dispatch.constants = constants;
     DealUnits(dispatch, results, builder_.options().threads);
     builder_.Add(std::move(dispatch));
-  }
-
-  uint32_t Divisor() const {
-    if (!desc_.include_padding) return 0;
-    uint32_t divisor = 1;
-    for (const WindowDim& dim : desc_.windows) divisor *= dim.window;
-    return divisor;
   }
 
   PlanBuilder& builder_;

@@ -46,10 +46,8 @@ absl::Status Compilations::Post(Program program, absl::Time deadline,
   load.compilations = posted_.fetch_add(1);
   Found found;
   Plan(program, found);
-  absl::Status admitted = admission_.CheckCompilation(
-      BufferSizes::Of(TensorsOf(program, ValueKind::kInput), TensorsOf(program, ValueKind::kOutput),
-                      found.incremental_bytes()),
-      load);
+  absl::Status admitted =
+      admission_.CheckCompilation(BufferSizes::Of(program, found.incremental_bytes()), load);
   if (!admitted.ok()) {
     --posted_;
     return admitted;

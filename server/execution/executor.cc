@@ -26,9 +26,7 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   const Program& program = *request.program;
   Compilations::Found found =
       is_read ? compilations_.FindCached(program) : compilations_.Find(program);
-  const BufferSizes sizes =
-      BufferSizes::Of(TensorsOf(program, ValueKind::kInput), TensorsOf(program, ValueKind::kOutput),
-                      is_read ? 0 : found.incremental_bytes());
+  const BufferSizes sizes = BufferSizes::Of(program, is_read ? 0 : found.incremental_bytes());
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());

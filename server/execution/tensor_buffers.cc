@@ -33,11 +33,9 @@ std::vector<TensorDesc> TensorsOf(const Program& program, ValueKind kind) {
   return tensors;
 }
 
-BufferSizes BufferSizes::Of(const std::vector<TensorDesc>& inputs,
-                            const std::vector<TensorDesc>& outputs, uint64_t incremental_bytes) {
-  BufferSizes sizes;
-  for (const TensorDesc& input : inputs) sizes.inputs.push_back(RequiredBytes(input));
-  for (const TensorDesc& output : outputs) sizes.outputs.push_back(RequiredBytes(output));
+BufferSizes BufferSizes::Of(const Program& program, uint64_t incremental_bytes) {
+  BufferSizes sizes = {.inputs = RequiredBytes(program, ValueKind::kInput),
+                       .outputs = RequiredBytes(program, ValueKind::kOutput)};
   for (const std::vector<uint64_t>* const tensors : {&sizes.inputs, &sizes.outputs}) {
     for (const uint64_t tensor : *tensors) {
       sizes.largest_tensor = std::max(sizes.largest_tensor, tensor);

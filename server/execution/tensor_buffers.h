@@ -31,8 +31,7 @@ std::vector<TensorDesc> TensorsOf(const Program& program, ValueKind kind);
 struct BufferSizes {
   // `incremental_bytes`: the memory of an incremental run, which keeps no input; 0 if the run is
   // not incremental.
-  static BufferSizes Of(const std::vector<TensorDesc>& inputs,
-                        const std::vector<TensorDesc>& outputs, uint64_t incremental_bytes);
+  static BufferSizes Of(const Program& program, uint64_t incremental_bytes);
 
   uint64_t total() const;
 

@@ -5,18 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
-#include "server/execution/tensor_buffers.h"
 
 namespace opmill {
 
 Upload::Upload(const Program& program, absl::Span<const InputSource> sources) {
   const OperatorDesc* const desc = OperatorOf(program);
   name_ = desc == nullptr ? "the model" : OperatorName(*desc);
-  const std::vector<TensorDesc> inputs = TensorsOf(program, ValueKind::kInput);
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (const ProgramValue& value : program.values) {
+    if (value.kind != ValueKind::kInput) continue;
+    const size_t i = inputs_.size();
     const Input& input =
-        inputs_.emplace_back(Input{.bytes = SpannedBytes(inputs[i]),
-                                   .buffer_bytes = RequiredBytes(inputs[i]),
+        inputs_.emplace_back(Input{.bytes = SpannedBytes(value.tensor),
+                                   .buffer_bytes = RequiredBytes(value.tensor),
                                    .is_read = i < sources.size() && sources[i].read != nullptr});
     bytes_ += input.bytes;
     if (!input.is_read) missing_chunk_bytes_ += input.bytes;

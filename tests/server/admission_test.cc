@@ -25,8 +25,13 @@ Limits SmallLimits() {
           .max_queued = 3};
 }
 
-std::vector<TensorDesc> Floats(uint32_t count) { return {{DataType::kFloat32, {count}, {}}}; }
-BufferSizes Sizes(uint32_t in, uint32_t out) { return BufferSizes::Of(Floats(in), Floats(out), 0); }
+// Of a program with so many floats in its input and its output.
+BufferSizes Sizes(uint32_t in, uint32_t out, uint64_t incremental_bytes = 0) {
+  Program program;
+  program.values = {{ValueKind::kInput, {DataType::kFloat32, {in}, {}}},
+                    {ValueKind::kOutput, {DataType::kFloat32, {out}, {}}}};
+  return BufferSizes::Of(program, incremental_bytes);
+}
 BufferSizes BytesOf(uint64_t bytes) { return {.inputs = {bytes}}; }
 
 // A refusal to be tried again, and one that would be refused for ever.
@@ -72,19 +77,18 @@ TEST_F(AdmissionTest, RefusesForEverWhatNeverFits) {
 }
 
 TEST_F(AdmissionTest, CountsWhatAnIncrementalRunHoldsInsteadOfItsInput) {
-  const BufferSizes fits = BufferSizes::Of(Floats(20), Floats(5), 80);
+  const BufferSizes fits = Sizes(20, 5, 80);
   EXPECT_EQ(admission_.CheckExecution(fits, kTime, {}), absl::OkStatus());
-  const BufferSizes small = BufferSizes::Of(Floats(20), Floats(20), 4);
+  const BufferSizes small = Sizes(20, 20, 4);
   EXPECT_EQ(admission_.CheckExecution(small, kTime, {}), absl::OkStatus());
   EXPECT_EQ(admission_.CheckCompilation(small, {}), absl::OkStatus());
-  ExpectNever(admission_.CheckExecution(BufferSizes::Of(Floats(20), Floats(20), 24), kTime, {}),
+  ExpectNever(admission_.CheckExecution(Sizes(20, 20, 24), kTime, {}),
               "The execution needs 104 bytes for its outputs and for computing while its input "
               "arrives, more than max_bytes_in_flight (100).");
-  ExpectNever(admission_.CheckExecution(BufferSizes::Of(Floats(21), Floats(1), 4), kTime, {}),
+  ExpectNever(admission_.CheckExecution(Sizes(21, 1, 4), kTime, {}),
               "A tensor of 84 bytes is larger than max_tensor_bytes (80).");
   const Admission admission({.caller = {.bytes = 20}});
-  EXPECT_EQ(admission.CheckCaller(BufferSizes::Of(Floats(20), Floats(1), 16), 0, 0),
-            absl::OkStatus());
+  EXPECT_EQ(admission.CheckCaller(Sizes(20, 1, 16), 0, 0), absl::OkStatus());
 }
 
 TEST_F(AdmissionTest, RefusesForNowWhatHasNoRoom) {

@@ -91,7 +91,7 @@ class LongWork(unittest.TestCase):
             self.assertLess(max(small.seconds), compute)
 
     def test_a_long_reduce_is_cut(self):
-        rows = 16384  # 4 GiB of elements
+        rows = 61440  # 15 GiB of elements
         def check(outcome):
             expected = arrays.expect_reduce(ROW, "log_sum_exp", [1])
             actual = arrays.array_of(outcome)

@@ -17,7 +17,7 @@
 #include "kernels/onnx/model.h"
 #include "proto/payload.h"
 #include "server/execution/executor.h"
-#include "server/oip/model_table.h"
+#include "server/models/model_table.h"
 #include "server/oip/shared_parameters.h"
 #include "server/shared_memory/shared_tensors.h"
 
@@ -78,8 +78,8 @@ class InferRequest {
                                 ExecutionRequest& begin) const;
   absl::Status BindGraph(const std::vector<TensorDesc>& inputs, const Parameters& parameters,
                          ExecutionRequest& begin);
-  absl::StatusOr<onnx::Tensor> ValueOf(const Source& source, const onnx::ModelTensor& input,
-                                       const TensorDesc& tensor) const;
+  absl::Status ReadValue(const Source& source, const TensorDesc& tensor,
+                         absl::Span<std::byte> to) const;
   absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
                              const std::vector<TensorDesc>& outputs);
 

@@ -93,7 +93,7 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
   ASSIGN_OR_RETURN(OperatorDesc decoded, DecodeRequest(*header));
-  begin.program = std::make_shared<const Program>(ProgramOf(std::move(decoded)));
+  begin.op = std::move(decoded);
   begin.priority = header->priority();
   RETURN_IF_ERROR(DecodeSources(header->shared_inputs(), begin));
   ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(header->shared_outputs(), *begin.desc(),

@@ -234,7 +234,7 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
   }
   return ExecutionRequest{
       .origin = OriginOf(id, incoming.arrived),
-      .program = std::make_shared<const Program>(ProgramOf(*std::move(desc))),
+      .op = *std::move(desc),
       .deadline = deadline,
       .priority = begin.priority(),
       .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {

@@ -12,6 +12,10 @@ void RequestOrigin::AddTo(LogLine& line) const {
   if (!traceparent.empty()) line.Add("traceparent", traceparent);
 }
 
+std::vector<TensorDesc> ExecutionRequest::OutputTensors() const {
+  return op.has_value() ? OutputsOf(*op) : TensorsOf(*program, ValueKind::kOutput);
+}
+
 Execution::Execution(ExecutionRequest request)
     : request_(std::move(request)),
       inputs_(TensorsOf(*request_.program, ValueKind::kInput)),

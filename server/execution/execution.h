@@ -56,7 +56,9 @@ struct RequestOrigin {
 
 struct ExecutionRequest {
   RequestOrigin origin;
-  // Validated. An operator is a program of one node.
+  // What to compute, validated: an operator or a program. The executor makes a program of an
+  // operator.
+  std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
   std::string model;  // what logs call the program; empty for an operator
   absl::Time deadline = absl::InfiniteFuture();
@@ -66,8 +68,9 @@ struct ExecutionRequest {
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
 
-  // Null if the program is not an operator, or not known yet.
-  const OperatorDesc* desc() const { return program == nullptr ? nullptr : OperatorOf(*program); }
+  // Null if it is no operator, or not known yet.
+  const OperatorDesc* desc() const { return op.has_value() ? &*op : nullptr; }
+  std::vector<TensorDesc> OutputTensors() const;
 };
 
 // Only the executor moves it from stage to stage; all other code only reads it. Thread-safe.

@@ -27,6 +27,7 @@
 #include "server/execution/execution_queues.h"
 #include "server/execution/input_source.h"
 #include "server/execution/tensor_buffers.h"
+#include "server/models/requested_model.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -60,7 +61,7 @@ struct ExecutionRequest {
   // operator.
   std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
-  std::string model;  // what logs call the program; empty for an operator
+  std::shared_ptr<const RequestedModel> model;  // null if the request describes an operator
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
   int32_t priority = 0;              // among the executions of its caller that wait for the device
@@ -68,8 +69,12 @@ struct ExecutionRequest {
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
 
+  // The name of the model, or the descriptor as text.
+  std::string description() const;
   // Null if it is no operator, or not known yet.
   const OperatorDesc* desc() const { return op.has_value() ? &*op : nullptr; }
+  // Of the operator or program.
+  std::vector<TensorDesc> InputTensors() const;
   std::vector<TensorDesc> OutputTensors() const;
 };
 

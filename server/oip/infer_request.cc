@@ -102,17 +102,6 @@ absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t
   return status;
 }
 
-std::string NamesOf(const std::vector<ModelTensor>& tensors) {
-  return absl::StrJoin(tensors, ", ", [](std::string* out, const ModelTensor& tensor) {
-    absl::StrAppend(out, tensor.name);
-  });
-}
-
-size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) {
-  const auto found = absl::c_find_if(tensors, [&](const auto& t) { return t.name == name; });
-  return static_cast<size_t>(found - tensors.begin());
-}
-
 }  // namespace
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
@@ -181,7 +170,7 @@ absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
   for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
   sources_ = std::move(sources);
   begin.program = {graph_program_, &graph_program_->program};
-  begin.model = absl::StrCat("model ", model_->name, " version ", model_->version);
+  begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, graph_program_});
   return absl::OkStatus();
 }
 

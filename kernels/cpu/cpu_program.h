@@ -28,9 +28,18 @@ class CpuSteps {
   virtual void Take(const std::byte* input) = 0;
 };
 
+// Computes elements of an output in place: each from the element that is there, and from elements
+// of other tensors. Immutable.
+class CpuFollower {
+ public:
+  virtual ~CpuFollower() = default;
+  // `count` elements from `first` on, in the order of memory.
+  virtual void Run(uint64_t first, uint64_t count, const RunBuffers& buffers) const = 0;
+};
+
 // How an operator is computed: consecutive phases of tasks. The tasks of a phase may run
 // concurrently. The division into tasks depends only on the work, so that results do not depend on
-// the number of threads. Immutable.
+// the number of threads. Immutable once it is complete.
 class CpuProgram {
  public:
   virtual ~CpuProgram() = default;
@@ -38,6 +47,10 @@ class CpuProgram {
   // The same computation in steps, if step_bytes() is not 0. They use state_bytes() bytes of
   // scratch, and no input. The program must outlive them.
   virtual std::unique_ptr<CpuSteps> Steps(const RunBuffers&) const { return nullptr; }
+
+  // Lets `follower` compute all elements of the output, each after it was written for the last time
+  // and while it is in the cache. False if the program cannot; then nothing changes.
+  virtual bool Follow(std::unique_ptr<const CpuFollower>& /*follower*/) { return false; }
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }

@@ -1,11 +1,18 @@
 #include "kernels/cpu/device/cpu_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/cpu/device/sliced_program.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/elementwise/chain_ranges.h"
+#include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/lower.h"
 #include "kernels/operators/operator_cpu.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {
@@ -38,24 +45,132 @@ RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, co
   return buffers;
 }
 
+// The operators, and the sizes of the tensors.
+std::string TextOf(const OperatorDesc& desc) {
+  std::string text;
+  if (desc.schema->family == OperatorFamily::kElementWise) {
+    for (const ChainStep& step : ChainOf(desc).steps) {
+      absl::StrAppend(&text, text.empty() ? "" : ", ", SchemaOf(step.op).name);
+    }
+  } else {
+    text = std::string(OperatorName(desc));
+  }
+  for (const TensorDesc& tensor : desc.inputs) {
+    absl::StrAppend(&text, " ", absl::StrJoin(tensor.sizes, "x"));
+  }
+  for (const TensorDesc& tensor : OutputsOf(desc)) {
+    absl::StrAppend(&text, " -> ", absl::StrJoin(tensor.sizes, "x"));
+  }
+  return text;
+}
+
+// Lets operators compute the chains that read their outputs.
+class ChainFolder {
+ public:
+  ChainFolder(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works)
+      : program_(program),
+        works_(works),
+        writers_(program.values.size(), 0),
+        reads_(program.values.size(), 0) {
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+      for (const uint32_t value : program.nodes[n].outputs) writers_[value] = n;
+      for (const ProgramView& view : program.nodes[n].inputs) ++reads_[view.value];
+    }
+  }
+
+  // The node that computes this one from now on, if there is one. It takes the place of this one,
+  // so that all that it reads is written before.
+  std::optional<size_t> Fold(size_t n) {
+    ProgramNode& node = program_.nodes[n];
+    if (node.desc.schema->family != OperatorFamily::kElementWise) return std::nullopt;
+    std::optional<size_t> input;  // what was written last, and is most likely in the cache
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (CanFollow(node, i) &&
+          (!input.has_value() || WriterOf(node, *input) < WriterOf(node, i))) {
+        input = i;
+      }
+    }
+    if (!input.has_value()) return std::nullopt;
+    const size_t writer = WriterOf(node, *input);
+    ProgramNode& first = program_.nodes[writer];
+    std::unique_ptr<const CpuFollower> follower =
+        MakeChainFollower(ChainOf(node.desc), *input, first.inputs.size());
+    if (follower == nullptr || !works_[writer]->Follow(follower)) return std::nullopt;
+    node.inputs.erase(node.inputs.begin() + static_cast<ptrdiff_t>(*input));
+    node.inputs.insert(node.inputs.begin(), first.inputs.begin(), first.inputs.end());
+    node.desc = std::move(first.desc);
+    works_[n] = std::move(works_[writer]);
+    first = {};
+    return writer;
+  }
+
+ private:
+  size_t WriterOf(const ProgramNode& node, size_t input) const {
+    return writers_[node.inputs[input].value];
+  }
+
+  // Whether nothing else reads the input, which is read in the order of memory.
+  bool CanFollow(const ProgramNode& node, size_t input) const {
+    const uint32_t index = node.inputs[input].value;
+    const ProgramValue& value = program_.values[index];
+    const TensorDesc& read = node.desc.inputs[input];
+    return value.kind == ValueKind::kIntermediate && reads_[index] == 1 &&
+           node.inputs[input].first_element == 0 && IsPacked(read) && IsPacked(value.tensor) &&
+           ElementCount(read) == ElementCount(value.tensor) &&
+           program_.nodes[writers_[index]].outputs.size() == 1;
+  }
+
+  Program& program_;
+  std::vector<std::unique_ptr<CpuProgram>>& works_;
+  std::vector<size_t> writers_;  // the node that writes each value
+  std::vector<size_t> reads_;    // how often nodes read it
+};
+
+void FoldChains(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
+                std::vector<std::string>& texts) {
+  ChainFolder folder(program, works);
+  for (size_t n = 0; n < works.size(); ++n) {
+    if (const std::optional<size_t> first = folder.Fold(n)) {
+      texts[n] = absl::StrCat(texts[*first], "; ", texts[n]);
+    }
+  }
+  size_t kept = 0;
+  for (size_t n = 0; n < works.size(); ++n) {
+    if (works[n] == nullptr) continue;
+    if (kept < n) {
+      works[kept] = std::move(works[n]);
+      texts[kept] = std::move(texts[n]);
+    }
+    ++kept;
+  }
+  works.resize(kept);
+  std::erase_if(program.nodes, [](const ProgramNode& node) { return node.desc.schema == nullptr; });
+}
+
 }  // namespace
 
 CpuPlan MakeCpuPlan(const Program& program) {
-  const Program validated = Lower(program, &CanSlice);
+  Program validated = Lower(program, &CanSlice);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
   for (const ProgramValue& value : validated.values) {
     if (value.kind == ValueKind::kConstant) plan.constants.push_back(value.constant);
   }
-  std::vector<uint64_t> scratch_bytes;
+  std::vector<std::unique_ptr<CpuProgram>> works;
+  std::vector<std::string> texts;
   for (const ProgramNode& node : validated.nodes) {
-    std::unique_ptr<const CpuProgram> work =
-        IsLowered(node.desc) ? MakeSlicedProgram(node.desc) : MakeCpuProgram(node.desc);
-    scratch_bytes.push_back(work->scratch_bytes());
-    for (size_t phase = 0; phase < work->phases().size(); ++phase) {
-      plan.phases.push_back({plan.nodes.size(), phase, work->phases()[phase]});
+    works.push_back(IsLowered(node.desc) ? MakeSlicedProgram(node.desc)
+                                         : MakeCpuProgram(node.desc));
+    texts.push_back(TextOf(node.desc));
+  }
+  FoldChains(validated, works, texts);
+  std::vector<uint64_t> scratch_bytes;
+  for (size_t n = 0; n < works.size(); ++n) {
+    scratch_bytes.push_back(works[n]->scratch_bytes());
+    for (size_t phase = 0; phase < works[n]->phases().size(); ++phase) {
+      plan.phases.push_back({n, phase, works[n]->phases()[phase]});
     }
-    plan.nodes.push_back({.work = std::move(work)});
+    plan.nodes.push_back({.text = std::move(texts[n]), .work = std::move(works[n])});
   }
   const ProgramPlaces places = Place(validated, scratch_bytes);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
@@ -16,6 +17,7 @@
 namespace opmill {
 
 struct CpuNode {
+  std::string text;  // what it computes, for profiles
   std::unique_ptr<const CpuProgram> work;
   std::vector<ValuePlace> inputs;
   std::vector<ValuePlace> outputs;

@@ -5,7 +5,7 @@
 
 namespace opmill {
 
-std::unique_ptr<const CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
   const GemmDesc desc = GemmDesc::From(operator_desc);
   const MatrixLayout a = LayoutOf(desc.a, desc.trans_a);
   const MatrixLayout b = LayoutOf(desc.b, desc.trans_b);

@@ -55,6 +55,37 @@ class ColumnWalk {
   uint64_t offset_ = 0;
 };
 
+// Joins adjacent rows of the output, so that the follower is called less often.
+class FollowedRange {
+ public:
+  FollowedRange(const CpuFollower* follower, const RunBuffers& buffers)
+      : follower_(follower), buffers_(buffers) {}
+  ~FollowedRange() { Flush(); }
+  FollowedRange(const FollowedRange&) = delete;
+  FollowedRange& operator=(const FollowedRange&) = delete;
+
+  void Add(uint64_t first, uint64_t count) {
+    if (first != first_ + count_ || count_ >= kMostElements) {
+      Flush();
+      first_ = first;
+      count_ = 0;
+    }
+    count_ += count;
+  }
+
+ private:
+  static constexpr uint64_t kMostElements = uint64_t{1} << 14;  // that are still in the cache
+
+  void Flush() {
+    if (count_ > 0) follower_->Run(first_, count_, buffers_);
+  }
+
+  const CpuFollower* const follower_;
+  const RunBuffers& buffers_;
+  uint64_t first_ = 0;
+  uint64_t count_ = 0;
+};
+
 class ProductProgram : public CpuProgram {
  public:
   explicit ProductProgram(std::vector<ProductWork> works)
@@ -76,6 +107,17 @@ class ProductProgram : public CpuProgram {
     if (packs > 0) phases_.push_back(packs);
     phases_.push_back(tasks);
     task_bytes_ = sizeof(float) * 2 * kBlockElements;
+  }
+
+  // Rows of a task must be adjacent elements.
+  bool Follow(std::unique_ptr<const CpuFollower>& follower) override {
+    const std::vector<ProductDim>& columns = works_[0].output_columns;
+    if (works_.size() > 1 || columns.size() > 1 ||
+        (columns[0].stride != 1 && columns[0].size > 1)) {
+      return false;
+    }
+    follower_ = std::move(follower);
+    return true;
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -119,9 +161,18 @@ class ProductProgram : public CpuProgram {
                  .column = column,
                  .columns = std::min(cut.columns, work.columns - column)};
     const uint64_t end = std::min(first + cut.batches, BatchesOf(work));
+    FollowedRange followed(follower_.get(), buffers);
     for (uint64_t batch = first; batch < end; ++batch) {
       task.batch = PlaceOf(work, batch, /*of_copies=*/false);
       Multiply(task, buffers);
+      if (follower_ != nullptr) AddRows(task, followed);
+    }
+  }
+
+  void AddRows(const Task& task, FollowedRange& followed) const {
+    const uint64_t first = OutputOffset(task) + task.column;
+    for (uint64_t r = 0; r < task.rows; ++r) {
+      followed.Add(first + r * works_[task.product].output_row_stride, task.columns);
     }
   }
 
@@ -458,11 +509,12 @@ class ProductProgram : public CpuProgram {
   const MatrixKernels kernels_;
   const std::vector<ProductWork> works_;
   std::vector<ProductCut> cuts_;
+  std::unique_ptr<const CpuFollower> follower_;
 };
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeProductProgram(std::vector<ProductWork> works) {
+std::unique_ptr<CpuProgram> MakeProductProgram(std::vector<ProductWork> works) {
   return std::make_unique<ProductProgram>(std::move(works));
 }
 

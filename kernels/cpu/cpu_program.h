@@ -52,6 +52,12 @@ class CpuProgram {
   // and while it is in the cache. False if the program cannot; then nothing changes.
   virtual bool Follow(std::unique_ptr<const CpuFollower>& /*follower*/) { return false; }
 
+  // Whether the program can keep an input that is the same in all runs, in a form of its own.
+  virtual bool CanKeep(size_t /*input*/) const { return false; }
+  // Keeps it. Runs do not read the input any more.
+  virtual void Keep(size_t /*input*/, const std::byte* /*bytes*/) {}
+  uint64_t kept_bytes() const { return kept_bytes_; }
+
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }
   uint64_t task_bytes() const { return task_bytes_; }    // TaskMemory that a task takes, if much
@@ -68,6 +74,7 @@ class CpuProgram {
   bool fills_outputs_ = true;
   uint64_t step_bytes_ = 0;
   uint64_t state_bytes_ = 0;
+  uint64_t kept_bytes_ = 0;
 };
 
 }  // namespace opmill

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/base/rounding.h"
 #include "kernels/cpu/device/sliced_program.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/elementwise/chain_ranges.h"
@@ -64,6 +65,90 @@ std::string TextOf(const OperatorDesc& desc) {
   return text;
 }
 
+// Gives constants to the operators that keep them in their own form. What is computed from
+// constants only, and read only by such operators, is computed here: weights in INT8, which are
+// cast and scaled.
+class ConstantKeeper {
+ public:
+  ConstantKeeper(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works)
+      : program_(program), works_(works), readers_(program.values.size()) {
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+      for (size_t i = 0; i < program.nodes[n].inputs.size(); ++i) {
+        readers_[program.nodes[n].inputs[i].value].push_back({n, i});
+      }
+    }
+  }
+
+  void Run() {
+    for (size_t v = 0; v < program_.values.size(); ++v) {
+      const ProgramValue& value = program_.values[v];
+      if (value.kind != ValueKind::kConstant) continue;
+      for (const Reader& reader : readers_[v]) {
+        if (CanKeep(reader)) Keep(reader, value.constant->data());
+      }
+    }
+    for (size_t n = 0; n < program_.nodes.size(); ++n) {
+      if (IsComputedHere(program_.nodes[n])) Compute(n);
+    }
+  }
+
+ private:
+  struct Reader {
+    size_t node = 0;
+    size_t input = 0;
+  };
+
+  bool CanKeep(const Reader& reader) const { return works_[reader.node]->CanKeep(reader.input); }
+  void Keep(const Reader& reader, const std::byte* bytes) {
+    const ProgramNode& node = program_.nodes[reader.node];
+    works_[reader.node]->Keep(reader.input,
+                              bytes + node.inputs[reader.input].first_element *
+                                          ElementBytes(node.desc.inputs[reader.input].data_type));
+  }
+
+  bool IsComputedHere(const ProgramNode& node) const {
+    if (node.outputs.size() != 1 ||
+        program_.values[node.outputs[0]].kind != ValueKind::kIntermediate) {
+      return false;
+    }
+    const std::vector<Reader>& readers = readers_[node.outputs[0]];
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](const Reader& reader) { return CanKeep(reader); }) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ProgramView& view) {
+             return program_.values[view.value].kind == ValueKind::kConstant;
+           });
+  }
+
+  void Compute(size_t n) {
+    ProgramNode& node = program_.nodes[n];
+    const CpuProgram& work = *works_[n];
+    std::vector<Line> output(
+        CeilDiv(RequiredBytes(program_.values[node.outputs[0]].tensor), uint64_t{sizeof(Line)}));
+    std::vector<Line> scratch(CeilDiv(work.scratch_bytes(), uint64_t{sizeof(Line)}) + 1);
+    RunBuffers buffers = {.scratch = scratch[0].bytes};
+    buffers.outputs[0] = output[0].bytes;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      buffers.inputs[i] =
+          program_.values[node.inputs[i].value].constant->data() +
+          node.inputs[i].first_element * ElementBytes(node.desc.inputs[i].data_type);
+    }
+    for (size_t phase = 0; phase < work.phases().size(); ++phase) {
+      for (uint64_t task = 0; task < work.phases()[phase]; ++task) work.Run(phase, task, buffers);
+    }
+    for (const Reader& reader : readers_[node.outputs[0]]) Keep(reader, output[0].bytes);
+    works_[n] = nullptr;
+    node = {};
+  }
+
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+
+  Program& program_;
+  std::vector<std::unique_ptr<CpuProgram>>& works_;
+  std::vector<std::vector<Reader>> readers_;  // of each value
+};
+
 // Lets operators compute the chains that read their outputs.
 class ChainFolder {
  public:
@@ -82,7 +167,8 @@ class ChainFolder {
   // so that all that it reads is written before.
   std::optional<size_t> Fold(size_t n) {
     ProgramNode& node = program_.nodes[n];
-    if (node.desc.schema->family != OperatorFamily::kElementWise) return std::nullopt;
+    if (works_[n] == nullptr || node.desc.schema->family != OperatorFamily::kElementWise)
+      return std::nullopt;
     std::optional<size_t> input;  // what was written last, and is most likely in the cache
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (CanFollow(node, i) &&
@@ -126,8 +212,10 @@ class ChainFolder {
   std::vector<size_t> reads_;    // how often nodes read it
 };
 
-void FoldChains(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
-                std::vector<std::string>& texts) {
+// Simplifies a program, of whose nodes these are the works and texts.
+void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
+              std::vector<std::string>& texts) {
+  ConstantKeeper(program, works).Run();
   ChainFolder folder(program, works);
   for (size_t n = 0; n < works.size(); ++n) {
     if (const std::optional<size_t> first = folder.Fold(n)) {
@@ -163,7 +251,7 @@ CpuPlan MakeCpuPlan(const Program& program) {
                                          : MakeCpuProgram(node.desc));
     texts.push_back(TextOf(node.desc));
   }
-  FoldChains(validated, works, texts);
+  Simplify(validated, works, texts);
   std::vector<uint64_t> scratch_bytes;
   for (size_t n = 0; n < works.size(); ++n) {
     scratch_bytes.push_back(works[n]->scratch_bytes());
@@ -205,6 +293,7 @@ uint64_t CostBytes(const CpuPlan& plan) {
 uint64_t BytesOfConstants(const CpuPlan& plan) {
   uint64_t bytes = 0;
   for (const auto& constant : plan.constants) bytes += constant->size();
+  for (const CpuNode& node : plan.nodes) bytes += node.work->kept_bytes();
   return bytes;
 }
 

@@ -44,7 +44,7 @@ CpuPlan MakeCpuPlan(const Program& program);  // a validated one
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
 uint64_t CostBytes(const CpuPlan& plan);
-uint64_t BytesOfConstants(const CpuPlan& plan);
+uint64_t BytesOfConstants(const CpuPlan& plan);  // with what operators keep of them
 
 // The buffers of a node of the plan. `bindings` must have passed CheckBindings.
 RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,

@@ -5,6 +5,28 @@
 
 namespace opmill {
 
+namespace {
+
+// Products of different rows with the same B are one product of all rows.
+void MergeBatches(ProductWork& work) {
+  const auto follows = [&](uint64_t batch_stride, uint64_t row_stride) {
+    return batch_stride == work.rows * row_stride;
+  };
+  while (!work.batches.empty()) {
+    const ProductBatch& last = work.batches.back();
+    const bool is_merged =
+        last.size == 1 ||
+        (last.b == 0 && follows(last.a, work.a.stride) &&
+         follows(last.output, work.output_row_stride) &&
+         (!work.addend.has_value() || follows(last.addend, work.addend->row_stride)));
+    if (!is_merged) return;
+    work.rows *= last.size;
+    work.batches.pop_back();
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
   const GemmDesc desc = GemmDesc::From(operator_desc);
   const MatrixLayout a = LayoutOf(desc.a, desc.trans_a);
@@ -33,12 +55,13 @@ std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
     work.batches.push_back(
         {desc.a.sizes[d], a_strides[d], b_strides[d], addends[d], output_strides[d]});
   }
+  MergeBatches(work);
   if (work.columns == 1 && work.rows > 1) {
     // The transposed product, so that its one row is the short side.
     std::swap(work.a, work.b);
     std::swap(work.rows, work.columns);
     work.output_row_stride = output.column_stride;
-    work.output_columns = {{output.rows, output.row_stride}};
+    work.output_columns = {{work.columns, output.row_stride}};
     if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
     for (ProductBatch& batch : work.batches) std::swap(batch.a, batch.b);
   }

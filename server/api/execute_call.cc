@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<SharedTensor>> OpenOutputs(const Ranges& ranges,
                                                       const ExecutionRequest& begin,
                                                       const SharedMemory& memory) {
   if (ranges.empty()) return std::vector<SharedTensor>();
-  const std::vector<TensorDesc> outputs = TensorsOf(*begin.program, ValueKind::kOutput);
+  const std::vector<TensorDesc> outputs = begin.OutputTensors();
   RETURN_IF_ERROR(CheckCount(ranges, kSharedOutputs, outputs.size(), NameOf(begin)));
   std::vector<SharedTensor> opened;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -114,7 +114,7 @@ absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& 
   const std::vector<TensorDesc> inputs = InputsOf(begin);
   if (!ranges.empty()) {
     RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), NameOf(begin)));
-    begin.sources.resize(RequiredBytes(*begin.program, ValueKind::kInput).size());
+    begin.sources.resize(begin.InputTensors().size());
   }
   std::vector<size_t> sent_positions;  // of the request's inputs
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -46,7 +46,7 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
 
 void EncodeCompiled(const ExecutionRequest& request, const CachedOperator& found,
                     v1::CompileOperatorResponse& to) {
-  const std::vector<TensorDesc> outputs = TensorsOf(*request.program, ValueKind::kOutput);
+  const std::vector<TensorDesc> outputs = request.OutputTensors();
   for (const TensorDesc& output : outputs) to.add_output_bytes(SpannedBytes(output));
   if (request.model == nullptr) {
     to.set_key(OperatorKey(*request.desc()));
@@ -108,7 +108,8 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
   const absl::Status decoded = DecodeProgram(*request, models_, wanted);
   if (!decoded.ok()) return refuse(nullptr, decoded);
   const absl::Status posted = parts_.executor.Compile(
-      *wanted.program, DeadlineOf(*context), call->cancelled(),
+      wanted.op.has_value() ? ProgramOf(*wanted.op) : *wanted.program, DeadlineOf(*context),
+      call->cancelled(),
       [refuse, call, response, origin, wanted](const absl::StatusOr<CachedOperator>& found) {
         if (!found.ok()) {
           refuse(wanted.desc(), found.status());

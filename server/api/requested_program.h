@@ -17,13 +17,13 @@
 
 namespace opmill {
 
-// Sets the program of `to`, and its model if the request names one, even if it is refused then.
-// Request is ExecuteRequest, CompileOperatorRequest or BeginExecution.
+// Sets the operator or program of `to`, and its model if the request names one, even if it is
+// refused then. Request is ExecuteRequest, CompileOperatorRequest or BeginExecution.
 template <typename Request>
 absl::Status DecodeProgram(const Request& request, const ModelTable& models, ExecutionRequest& to) {
   if (!request.has_model()) {
     ASSIGN_OR_RETURN(OperatorDesc desc, DecodeRequest(request));
-    to.program = std::make_shared<const Program>(ProgramOf(std::move(desc)));
+    to.op = std::move(desc);
     return absl::OkStatus();
   }
   if (request.has_operator_() || request.has_feature_level()) {
@@ -41,8 +41,7 @@ absl::Status DecodeProgram(const Request& request, const ModelTable& models, Exe
 
 // In the order of the request, which is that of the program for an operator.
 inline std::vector<TensorDesc> InputsOf(const ExecutionRequest& request) {
-  return request.model == nullptr ? TensorsOf(*request.program, ValueKind::kInput)
-                                  : request.model->inputs;
+  return request.model == nullptr ? request.InputTensors() : request.model->inputs;
 }
 
 // The input of the program that an input of the request is; RequestedModel::kInProgram for a value.

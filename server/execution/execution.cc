@@ -13,7 +13,16 @@ void RequestOrigin::AddTo(LogLine& line) const {
   if (!traceparent.empty()) line.Add("traceparent", traceparent);
 }
 
+std::vector<TensorDesc> ExecutionRequest::InputTensors() const {
+  return op.has_value() ? op->inputs : TensorsOf(*program, ValueKind::kInput);
+}
+
+std::vector<TensorDesc> ExecutionRequest::OutputTensors() const {
+  return op.has_value() ? OutputsOf(*op) : TensorsOf(*program, ValueKind::kOutput);
+}
+
 std::string ExecutionRequest::description() const {
+  if (op.has_value()) return ToString(*op);
   if (model == nullptr || model->graph == nullptr) return ToString(*program);
   return absl::StrCat("model ", model->model->name, " version ", model->model->version);
 }

@@ -57,7 +57,9 @@ struct RequestOrigin {
 
 struct ExecutionRequest {
   RequestOrigin origin;
-  // Validated. An operator is a program of one node.
+  // What to compute, validated: an operator or a program. The executor makes a program of an
+  // operator.
+  std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
   std::shared_ptr<const RequestedModel> model;  // null if the request describes an operator
   absl::Time deadline = absl::InfiniteFuture();
@@ -69,8 +71,11 @@ struct ExecutionRequest {
 
   // The name of the model, or the descriptor as text.
   std::string description() const;
-  // Null if the program is not an operator, or not known yet.
-  const OperatorDesc* desc() const { return program == nullptr ? nullptr : OperatorOf(*program); }
+  // Null if it is no operator, or not known yet.
+  const OperatorDesc* desc() const { return op.has_value() ? &*op : nullptr; }
+  // Of the operator or program.
+  std::vector<TensorDesc> InputTensors() const;
+  std::vector<TensorDesc> OutputTensors() const;
 };
 
 // Only the executor moves it from stage to stage; all other code only reads it. Thread-safe.

@@ -23,10 +23,9 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   const bool is_read = !request.sources.empty() && request.sources[0].read != nullptr;
-  const Program& program = *request.program;
-  Compilations::Found found =
-      is_read ? compilations_.FindCached(program) : compilations_.Find(program);
-  const BufferSizes sizes = BufferSizes::Of(program, is_read ? 0 : found.incremental_bytes());
+  Compilations::Found found = compilations_.Find(request.op, is_read, request.program);
+  const BufferSizes sizes =
+      BufferSizes::Of(*request.program, is_read ? 0 : found.incremental_bytes());
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());

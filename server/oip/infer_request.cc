@@ -135,7 +135,7 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
     begin.sources.resize(sources_.size());
     begin.sources[i] = SourceOf(*sources_[i].shared);
   }
-  return DecodeOutputs(header, regions, TensorsOf(*begin.program, ValueKind::kOutput));
+  return DecodeOutputs(header, regions, begin.OutputTensors());
 }
 
 absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
@@ -147,7 +147,7 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
     for (const Source& source : sources_) positions.push_back(source.position);
     return NamingInputs(*model_->schema, positions, desc.status());
   }
-  begin.program = std::make_shared<const Program>(ProgramOf(*std::move(desc)));
+  begin.op = *std::move(desc);
   return CheckSources(begin.desc()->inputs);
 }
 

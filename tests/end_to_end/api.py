@@ -17,14 +17,14 @@ from grpc_tools import protoc
 from server_process import ROOT
 
 
-def generate_stubs(pattern, root=ROOT / "proto"):
-    """Makes the stubs of the sources in `root` that match the pattern importable."""
+def generate_stubs(pattern):
+    """Makes the stubs of the sources in proto/ that match the pattern importable."""
     directory = tempfile.mkdtemp(prefix="opmill-stubs-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
     # Of google.rpc the Python package of googleapis is used, not the copy in proto/.
-    sources = [str(path) for path in sorted(root.glob(pattern))]
-    arguments = ["protoc", f"-I{root}", f"-I{well_known}", f"--python_out={directory}",
+    sources = [str(path) for path in sorted((ROOT / "proto").glob(pattern))]
+    arguments = ["protoc", f"-I{ROOT / 'proto'}", f"-I{well_known}", f"--python_out={directory}",
                  f"--grpc_python_out={directory}", *sources]
     if protoc.main(arguments) != 0:
         raise RuntimeError("protoc could not generate the stubs")

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kShortWait{100};
 // How often a busy thread yields. A thread that waits for a processor, such as one that receives a
 // small call, would otherwise wait until the end of this thread's time slice, 4 ms on Linux.
-constexpr std::chrono::microseconds kBusyTime{100};
+constexpr std::chrono::microseconds kBusyTime{1000};
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "hwy/cache_control.h"
+
 namespace opmill {
 namespace {
 
@@ -108,7 +110,7 @@ bool ThreadPool::WaitsShortlyFor(const PoolJob& job) const {
   do {
     if (job_count_ != 1 || job.has_ended_) return false;
     if (job.unclaimed_ > 0) return true;
-    std::this_thread::yield();
+    hwy::Pause();  // a thread that yields may get its processor back milliseconds later
   } while (Clock::now() < end);
   return false;
 }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "hwy/cache_control.h"
+
 namespace opmill {
 namespace {
 
@@ -14,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kShortWait{100};
 // How often a busy thread yields. A thread that waits for a processor, such as one that receives a
 // small call, would otherwise wait until the end of this thread's time slice, 4 ms on Linux.
-constexpr std::chrono::microseconds kBusyTime{100};
+constexpr std::chrono::microseconds kBusyTime{1000};
 
 }  // namespace
 
@@ -108,7 +110,7 @@ bool ThreadPool::WaitsShortlyFor(const PoolJob& job) const {
   do {
     if (job_count_ != 1 || job.has_ended_) return false;
     if (job.unclaimed_ > 0) return true;
-    std::this_thread::yield();
+    hwy::Pause();  // a thread that yields may get its processor back milliseconds later
   } while (Clock::now() < end);
   return false;
 }

@@ -192,7 +192,13 @@ Expanded ExpandMean(NodeReader& node, Builder& build) {
 
 Expanded ExpandPow(NodeReader& node, Builder& build) {
   const ElementType type = node.element(0);
-  if (node.element(1) == type || !node.ok()) return std::nullopt;
+  if (!node.ok()) return std::nullopt;
+  const bool is_scalar = node.IsConstant(1) && ElementCount(node.sizes(1)) == 1 &&
+                         node.sizes(1).size() <= node.sizes(0).size();
+  if (is_scalar && type == ElementType::kFloat && node.Numbers(1)[0] == 2) {
+    return {{build.Add("Mul", {node.node().inputs[0], node.node().inputs[0]})}};
+  }
+  if (node.element(1) == type) return std::nullopt;
   const ValueId exponent =
       build.Add("Cast", {node.node().inputs[1]}, {{"to", static_cast<int64_t>(type)}});
   return {{build.Add("Pow", {node.node().inputs[0], exponent})}};

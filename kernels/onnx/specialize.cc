@@ -9,6 +9,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/onnx/fold_scales.h"
+#include "kernels/onnx/gather_first.h"
 #include "kernels/onnx/operator_table.h"
 
 namespace opmill::onnx {
@@ -252,6 +253,7 @@ absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindin
                                  const BuildLimits& limits) {
   ASSIGN_OR_RETURN(Graph result, Specializer(graph, bindings, limits).Run());
   RemoveUnused(result);
+  GatherFirst(result, limits);
   FoldScales(result, limits);
   RemoveUnused(result);
   return result;

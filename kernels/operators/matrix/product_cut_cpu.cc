@@ -146,15 +146,23 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   const auto products = [&] { return cut.rows * cut.columns * depth; };
   const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
   while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) halve_rows();
+  const auto can_cut_columns = [&] {
+    if (has_lines) return cut.columns > 4 * kPanelColumns && cut.band_lines > 1;
+    return !is_window && cut.columns > kPanelColumns;
+  };
+  // The longer side, so that tasks share as little of A and B as possible. Of lines the columns,
+  // because copying lines takes longer than reading A.
   while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * kLeastTaskProducts) {
-    if (has_lines && cut.columns > 4 * kPanelColumns && cut.band_lines > 1) {
-      CutLines(work, CeilDiv(cut.columns, 2), cut);
-    } else if (!has_lines && !is_window && cut.columns > kPanelColumns) {
-      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
-    } else if (cut.rows > 4 * cut.panel_rows) {
+    const bool can_cut_rows = cut.rows > 4 * cut.panel_rows;
+    const bool has_longer_rows = !has_lines && cut.rows > cut.columns;
+    if (can_cut_rows && (has_longer_rows || !can_cut_columns())) {
       halve_rows();
-    } else {
+    } else if (!can_cut_columns()) {
       break;
+    } else if (has_lines) {
+      CutLines(work, CeilDiv(cut.columns, 2), cut);
+    } else {
+      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
     }
   }
   if (cut.rows == work.rows && ColumnPartsOf(work, cut) == 1) {

@@ -45,6 +45,16 @@ StepRun RunOf(const MoveDim& row, uint64_t step, uint64_t end) {
   return {position, 1};
 }
 
+// The positions of all steps, if each is another one.
+std::vector<uint32_t> NearestOf(const MoveDim& row) {
+  std::vector<uint32_t> positions;
+  if (row.rule != MoveRule::kNearest || row.size > kTaskElements) return positions;
+  for (uint64_t step = 0; step < row.size; ++step) {
+    positions.push_back(static_cast<uint32_t>(*PositionOf(row, step)));
+  }
+  return positions;
+}
+
 // Moves row by row; a row is the last dimension of the walk.
 class MoveProgram : public CpuProgram {
  public:
@@ -54,6 +64,7 @@ class MoveProgram : public CpuProgram {
       Move& move = moves_[i];
       Simplify(move);
       index_types_.push_back(desc.inputs[move.index_input].data_type);
+      nearest_.push_back(NearestOf(move.dims.back()));
       const uint64_t length = move.dims.back().size;
       const uint64_t rows = CountOf(move.dims) / length;
       const uint64_t parts = CeilDiv(length, kTaskElements);
@@ -126,6 +137,17 @@ class MoveProgram : public CpuProgram {
     const bool is_constant = place.IsConstant(move);
     const uint64_t from_stride = row.strides[kInputTensor];
     const uint64_t to_stride = row.strides[kOutputTensor];
+    if (!nearest_[number].empty() && !is_constant) {
+      WithWordOf(bytes_, [&](auto word) {
+        using Word = decltype(word);
+        const auto* const from = reinterpret_cast<const Word*>(input) + place.offsets[kInputTensor];
+        auto* const to = reinterpret_cast<Word*>(output) + place.offsets[kOutputTensor];
+        for (uint64_t step = first; step < end; ++step) {
+          to[step * to_stride] = from[nearest_[number][step] * from_stride];
+        }
+      });
+      return;
+    }
     for (uint64_t step = first; step < end;) {
       const StepRun run = is_constant ? StepRun{{}, end - step} : RunOf(row, step, end);
       std::byte* const to = output + (place.offsets[kOutputTensor] + step * to_stride) * bytes_;
@@ -166,7 +188,8 @@ class MoveProgram : public CpuProgram {
 
   std::vector<Move> moves_;
   std::vector<DataType> index_types_;  // of the moves
-  std::vector<Phase> steps_;           // of the phases
+  std::vector<std::vector<uint32_t>> nearest_;
+  std::vector<Phase> steps_;  // of the phases
   const uint32_t bytes_;
 };
 

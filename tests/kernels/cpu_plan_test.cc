@@ -1,0 +1,216 @@
+// What the cpu device makes of a program: chains follow the operators that they read, and operators
+// keep constants. Neither changes a bit.
+#include "kernels/cpu/device/cpu_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/device/cpu_device.h"
+#include "kernels/descriptor/attribute_text.h"
+#include "kernels/operators/elementwise/element_wise.h"
+#include "kernels/operators/elementwise/fuse_chains.h"
+#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/gemm_desc.h"
+#include "tests/conformance/values.h"
+#include "tests/support/programs.h"
+
+namespace opmill {
+namespace {
+
+using Op = ElementWiseOp;
+using ::testing::HasSubstr;
+
+TensorDesc Floats(std::vector<uint32_t> sizes, std::vector<uint32_t> strides = {}) {
+  return {DataType::kFloat32, std::move(sizes), std::move(strides)};
+}
+
+uint32_t Add(ProgramBuilder& b, Op op, const std::vector<TensorDesc>& tensors,
+             std::vector<ProgramView> values) {
+  OperatorDesc desc = {.schema = &SchemaOf(op), .inputs = tensors, .outputs = {{}}};
+  for (const AttributeSchema& attribute : desc.schema->attributes) {
+    desc.attributes.push_back(DefaultOf(attribute).value());
+  }
+  return b.Add(desc, std::move(values))[0];
+}
+uint32_t Add(ProgramBuilder& b, Op op, const std::vector<uint32_t>& values) {
+  std::vector<TensorDesc> tensors;
+  for (const uint32_t value : values) tensors.push_back(b.tensor(value));
+  return Add(b, op, tensors, {values.begin(), values.end()});
+}
+
+std::vector<TensorBytes> InputsOf(const Program& program) {
+  std::vector<TensorBytes> inputs;
+  for (const ProgramValue& value : program.values) {
+    if (value.kind != ValueKind::kInput) continue;
+    inputs.push_back(MakeValues(ValuePattern::kNumbers, value.tensor.data_type,
+                                RequiredBytes(value.tensor), value.tensor.sizes.back(),
+                                1 + inputs.size()));
+  }
+  return inputs;
+}
+
+// The program with its input `value` as a constant.
+Program WithConstant(Program program, uint32_t value, std::vector<TensorBytes>& inputs) {
+  const auto number =
+      std::count_if(program.values.begin(), program.values.begin() + value,
+                    [](const ProgramValue& before) { return before.kind == ValueKind::kInput; });
+  const TensorBytes& bytes = inputs[static_cast<size_t>(number)];
+  program.values[value].kind = ValueKind::kConstant;
+  program.values[value].constant = ConstantData::Of(
+      absl::MakeConstSpan(bytes).first(SpannedBytes(program.values[value].tensor)));
+  inputs.erase(inputs.begin() + number);
+  return program;
+}
+
+std::vector<TensorBytes> RunOn(const Program& program, const std::vector<TensorBytes>& inputs,
+                               uint32_t threads) {
+  const std::unique_ptr<Device> device =
+      CreateCpuDevice({.threads = threads, .max_inline_bytes = 0});
+  const auto compiled = device->Compile(FuseChains(program));
+  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  const Bindings bindings = *BindProgram(*device, program, inputs);
+  EXPECT_TRUE(device->RunAndWait(*compiled, bindings).ok());
+  return OutputBytes(program, bindings);
+}
+
+// As many kernels as wanted, whose results are those of the nodes, for each number of threads, also
+// if `weights` is a constant.
+void ExpectKernels(size_t kernels, const ProgramBuilder& builder, uint32_t weights) {
+  const Program program = *Validate(builder.program());
+  std::vector<TensorBytes> inputs = InputsOf(program);
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
+  const auto expected = RunNodeByNode(*device, program, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_EQ(MakeCpuPlan(FuseChains(program)).nodes.size(), kernels) << ToString(program);
+  for (const uint32_t threads : {1, 2, 4}) {
+    EXPECT_EQ(RunOn(program, inputs, threads), *expected) << ToString(program);
+  }
+  const Program kept = WithConstant(program, weights, inputs);
+  for (const uint32_t threads : {1, 2, 4}) {
+    EXPECT_EQ(RunOn(kept, inputs, threads), *expected) << ToString(program);
+  }
+}
+
+uint32_t Gemm(ProgramBuilder& b, uint32_t a, uint32_t w) {
+  return b.Add(GemmDesc{.a = b.tensor(a), .b = b.tensor(w)}, {a, w})[0];
+}
+
+TEST(CpuPlan, AChainFollowsTheProductThatItReads) {
+  for (const auto& [m, k, n] : {std::array<uint32_t, 3>{1, 70, 300},
+                                {7, 33, 5},
+                                {32, 384, 100},
+                                {130, 800, 70},
+                                {64, 1, 64}}) {
+    ProgramBuilder b;
+    const uint32_t a = b.Input(Floats({m, k}));
+    const uint32_t w = b.Input(Floats({k, n}));
+    const uint32_t bias = b.Input(Floats({n}));
+    const uint32_t other = b.Input(Floats({m, n}));
+    uint32_t x = Gemm(b, a, w);
+    x = Add(b, Op::kAdd, {b.tensor(x), Floats({m, n}, {0, 1})}, {x, bias});
+    x = Add(b, Op::kMultiply, {x, Add(b, Op::kSigmoid, {x})});
+    ExpectKernels(1, b.Return(Add(b, Op::kAdd, {other, x})), w);
+  }
+}
+
+TEST(CpuPlan, AChainFollowsTheLaterOfTwoProducts) {
+  ProgramBuilder b;
+  const uint32_t a = b.Input(Floats({40, 50}));
+  const uint32_t w = b.Input(Floats({50, 60}));
+  const uint32_t first = Add(b, Op::kRelu, {Gemm(b, a, w)});
+  const uint32_t second = Gemm(b, first, b.Input(Floats({60, 60})));
+  ExpectKernels(3, b.Return(Add(b, Op::kAdd, {second, Gemm(b, a, w)})), w);
+}
+
+TEST(CpuPlan, AChainOfTheSameElementsInOtherSizesFollows) {
+  ProgramBuilder b;
+  const uint32_t a = b.Input(Floats({2, 16, 30}));
+  const uint32_t w = b.Input(Floats({1, 30, 24}));
+  const uint32_t product =
+      b.Add(GemmDesc{.a = b.tensor(a), .b = Floats({2, 30, 24}, {0, 24, 1})}, {a, w})[0];
+  ExpectKernels(1, b.Return(Add(b, Op::kAbs, {Floats({4, 8, 24})}, {product})), w);
+}
+
+TEST(CpuPlan, ATransposedOrSharedResultHasAKernelOfItsOwn) {
+  ProgramBuilder transposed;
+  const uint32_t a = transposed.Input(Floats({20, 30}));
+  const uint32_t w = transposed.Input(Floats({30, 40}));
+  const uint32_t x = Gemm(transposed, a, w);
+  ExpectKernels(2, transposed.Return(Add(transposed, Op::kAbs, {Floats({40, 20}, {1, 40})}, {x})),
+                w);
+  ProgramBuilder shared;
+  const uint32_t c = shared.Input(Floats({20, 30}));
+  const uint32_t v = shared.Input(Floats({30, 40}));
+  const uint32_t y = Gemm(shared, c, v);
+  ExpectKernels(3, shared.Return(Add(shared, Op::kAbs, {y})).Return(Add(shared, Op::kNegate, {y})),
+                v);
+}
+
+struct Convolution {
+  std::vector<uint32_t> input;
+  std::vector<uint32_t> filter;
+  std::vector<uint32_t> strides = {1, 1};
+  std::vector<uint32_t> padding = {0, 0};
+  uint32_t groups = 1;
+};
+
+TEST(CpuPlan, AChainFollowsAConvolution) {
+  for (const Convolution& c : {Convolution{{2, 5, 9, 11}, {14, 5, 3, 3}, {1, 1}, {1, 1}},
+                               {{1, 64, 7, 7}, {130, 64, 3, 3}, {1, 1}, {1, 1}},
+                               {{1, 48, 15, 14}, {20, 48, 3, 3}, {2, 2}, {1, 1}},
+                               {{2, 33, 6, 6}, {9, 33, 1, 1}, {2, 2}},
+                               {{1, 70, 13, 13}, {40, 70, 1, 1}},
+                               {{2, 24, 10, 12}, {24, 1, 5, 5}, {1, 1}, {2, 2}, 24},
+                               {{1, 24, 10, 12}, {24, 1, 3, 3}, {2, 2}, {1, 1}, 24},
+                               {{1, 40, 60, 1}, {25, 40, 5, 1}},
+                               {{1, 3, 40, 1}, {4, 3, 5, 1}, {2, 1}, {2, 0}},
+                               {{1, 8, 12, 12}, {12, 4, 3, 3}, {1, 1}, {1, 1}, 2}}) {
+    ProgramBuilder b;
+    const uint32_t input = b.Input(Floats(c.input));
+    const uint32_t filter = b.Input(Floats(c.filter));
+    const uint32_t bias = b.Input(Floats({1, c.filter[0], 1, 1}));
+    uint32_t x = b.Add(ConvolutionDesc{.input = b.tensor(input),
+                                       .filter = b.tensor(filter),
+                                       .bias = b.tensor(bias),
+                                       .strides = c.strides,
+                                       .start_padding = c.padding,
+                                       .end_padding = c.padding,
+                                       .group_count = c.groups},
+                       {input, filter, bias})[0];
+    const std::vector<uint32_t> sizes = b.tensor(x).sizes;
+    const uint32_t slope = b.Input(Floats({c.filter[0]}));
+    x = Add(b, Op::kParameterizedRelu, {b.tensor(x), Floats(sizes, {0, 1, 0, 0})}, {x, slope});
+    ExpectKernels(1, b.Return(Add(b, Op::kHardSwish, {x})), filter);
+  }
+}
+
+// Weights in INT8 are scaled when the program is compiled.
+TEST(CpuPlan, WhatIsComputedFromConstantsIsKept) {
+  ProgramBuilder b;
+  const uint32_t a = b.Input(Floats({20, 30}));
+  const uint32_t weights = b.Input({DataType::kInt8, {30, 44}, {}});
+  OperatorDesc cast = {
+      .schema = &SchemaOf(Op::kCast), .inputs = {b.tensor(weights)}, .outputs = {Floats({30, 44})}};
+  const uint32_t scale = b.Input(Floats({44}));
+  const uint32_t numbers = b.Add(cast, {weights})[0];
+  const uint32_t scaled =
+      Add(b, Op::kMultiply, {b.tensor(numbers), Floats({30, 44}, {0, 1})}, {numbers, scale});
+  const Program program = *Validate(b.Return(Gemm(b, a, scaled)).program());
+  std::vector<TensorBytes> inputs = InputsOf(program);
+  const std::vector<TensorBytes> expected = RunOn(program, inputs, 1);
+  const Program kept = WithConstant(WithConstant(program, scale, inputs), weights, inputs);
+  const CpuPlan plan = MakeCpuPlan(FuseChains(kept));
+  ASSERT_EQ(plan.nodes.size(), 1u);
+  EXPECT_THAT(plan.nodes[0].text, HasSubstr("gemm 20x30 30x44"));
+  EXPECT_GE(plan.nodes[0].work->kept_bytes(), 30u * 44 * sizeof(float));
+  EXPECT_EQ(RunOn(kept, inputs, 2), expected);
+}
+
+}  // namespace
+}  // namespace opmill

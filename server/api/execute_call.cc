@@ -146,6 +146,7 @@ void ExecuteCall::SendInputs(Executor& executor, const std::shared_ptr<Execution
     executor.Receive(execution, {.tensor_index = sent_inputs_[i], .data = sent[i].data},
                      absl::StrCat("inputs[", i, "]"));
   }
+  executor.ReceiveNone(execution);
   request_.reset();
 }
 

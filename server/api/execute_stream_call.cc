@@ -281,6 +281,7 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
   for (const IncomingChunk& chunk : incoming.message.chunks()) {
     Receive(execution, chunk, absl::StrCat("chunks[", index++, "]"));
   }
+  if (header.has_begin()) executor_.ReceiveNone(execution);
   if (header.end_of_inputs()) executor_.EndInputs(execution, "end_of_inputs came");
   if (header.has_cancel()) {
     executor_.Cancel(execution, absl::CancelledError("The caller cancelled the execution."));

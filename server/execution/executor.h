@@ -65,6 +65,12 @@ class Executor {
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field);
 
+  // Starts an execution without inputs, such as that of a model all of whose inputs are values. No
+  // effect on others. To be called once for each execution, when its on_ready may be called.
+  void ReceiveNone(const std::shared_ptr<Execution>& execution) {
+    if (execution->inputs().empty()) Arrived(execution, {});
+  }
+
   // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
   // with other work. A step should take about a millisecond.
   void PostSteps(std::function<bool()> step);

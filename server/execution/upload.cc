@@ -59,6 +59,7 @@ absl::Status Upload::Check(const IncomingChunk& chunk, absl::string_view field) 
 }
 
 void Upload::Add(const IncomingChunk& chunk) {
+  if (inputs_.empty()) return;
   Input& input = inputs_[chunk.tensor_index];
   const uint64_t after = std::min(input.received + chunk.data.size(), input.bytes);
   received_ += after - input.received;

@@ -34,7 +34,7 @@ class Upload {
   // Returns InvalidArgument if `chunk` is not the next one of its input. `field` is its path in the
   // request.
   absl::Status Check(const IncomingChunk& chunk, absl::string_view field) const;
-  // `chunk` must have passed Check.
+  // `chunk` must have passed Check, unless there are no inputs.
   void Add(const IncomingChunk& chunk);
   // The error for missing chunks; `what` says why no more are expected. Must await some.
   absl::Status Missing(absl::string_view what) const;

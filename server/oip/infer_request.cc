@@ -352,6 +352,7 @@ void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Executio
       offset += bytes.size();
     });
   }
+  executor.ReceiveNone(execution);
   sources_.clear();
   message_.reset();
 }

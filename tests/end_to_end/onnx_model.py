@@ -59,6 +59,13 @@ def made_model(scale=2.0):
     return _message((1, 8), (7, graph), (8, _message((2, 18))))
 
 
+def filled_model():
+    """Of shape [2]: y has this shape and zeros. A program of it has no inputs."""
+    graph = _message((1, _node("ConstantOfShape", "shape", "y")), (2, "filled"),
+                     (11, _tensor("shape", INT64, 2)), (12, _tensor("y", FLOAT, "rows", "columns")))
+    return _message((1, 8), (7, graph), (8, _message((2, 18))))
+
+
 def expected(x, offset, shape, scale=2.0):
     result = np.maximum(np.float32(scale) * x + offset, 0)
     return {"y": result.reshape(shape), "positive": x > 0, "total": result.sum()}

@@ -6,6 +6,7 @@ import unittest
 
 import grpc
 import numpy as np
+import tritonclient.grpc as triton
 
 import api
 import onnx_model
@@ -60,6 +61,7 @@ class Models(unittest.TestCase):
     def setUpClass(cls):
         cls.repository = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         onnx_model.write_model(cls.repository, version=3)
+        onnx_model.write_model(cls.repository, "filled", model=onnx_model.filled_model())
         onnx_model.write_config(cls.repository)
         onnx_model.write_config(cls.repository, "broken", 'backend: "other"')
         cls.server = cls.enterClassContext(ServerProcess(
@@ -173,6 +175,21 @@ class Models(unittest.TestCase):
             refusal = Refusal.of(ends[i].status)
             self.assertEqual((refusal.fields, refusal.sentence), ([field], sentence))
 
+    def test_a_program_without_inputs(self):
+        shape = np.array([2, 3])
+        model = described("filled", {"shape": shape}, ("shape",))
+        self.assertEqual(arrays_of(self.execute(model, []))["y"].tolist(), [[0] * 3] * 2)
+        stream = Stream(self.stub)
+        for i in range(1, 20):
+            stream.send(i, begin=sv.BeginExecution(model=model), end_of_inputs=i % 2 == 0)
+        for outcome in stream.rest().values():
+            self.assertEqual(arrays_of(outcome)["y"].tolist(), [[0] * 3] * 2)
+        with triton.InferenceServerClient(self.server.address) as client:
+            tensor = triton.InferInput("shape", [2], "INT64")
+            tensor.set_data_from_numpy(shape)
+            result = client.infer("filled", [tensor], client_timeout=SECONDS)
+            self.assertEqual(result.as_numpy("y").tolist(), [[0] * 3] * 2)
+
     def test_compile(self):
         feeds = feeds_for(8)
         request = sv.CompileOperatorRequest(model=described("made", feeds, ("shape",)))
@@ -186,9 +203,11 @@ class Models(unittest.TestCase):
         self.assertTrue(self.made(feeds).statistics.was_cached)
 
     def test_list(self):
-        best, broken, made = infos_of(self.stub)
-        self.assertEqual([(info.name, info.version, info.ready) for info in (best, broken, made)],
-                         [("best", "1", True), ("broken", "", False), ("made", "3", True)])
+        best, broken, filled, made = infos_of(self.stub)
+        self.assertEqual([(info.name, info.version, info.ready)
+                          for info in (best, broken, filled, made)],
+                         [("best", "1", True), ("broken", "", False), ("filled", "1", True),
+                          ("made", "3", True)])
         self.assertEqual(broken.reason, 'backend ("other") is not "opmill".')
         self.assertEqual(
             [(each.name, each.data_type, list(each.sizes), each.is_bool, each.needs_value)

@@ -1,5 +1,5 @@
-"""ONNX files in a model repository, served by the Open Inference Protocol: results are those of ONNX's
-reference evaluator and of ONNX Runtime."""
+"""ONNX files in a model repository, served by the Open Inference Protocol and by OpMill's own service:
+results are those of ONNX's reference evaluator and of ONNX Runtime."""
 
 import pathlib
 import tempfile
@@ -15,6 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from server_process import ServerProcess
 from test_onnx_models import feeds_of
 from tritonclient.utils import np_to_triton_dtype
+
+import opmill
 
 SECONDS = 60
 
@@ -120,7 +122,8 @@ class OnnxServing(unittest.TestCase):
             folder = self.folder / name / "1"
             folder.mkdir(parents=True)
             (folder / "model.onnx").symlink_to(model.path)
-        _, client = self.start()
+        server, client = self.start()
+        own_client = self.enterContext(opmill.connect(server.address))
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         for name, model in served.items():
@@ -128,11 +131,13 @@ class OnnxServing(unittest.TestCase):
                 session = onnxruntime.InferenceSession(str(model.path), options)
                 feeds = feeds_of(session, model)
                 result = infer(client, name, feeds)
+                own = own_client.model(name)(**feeds)
                 for output, wanted in zip(session.get_outputs(), session.run(None, feeds), strict=True):
                     got = result.as_numpy(output.name)
                     self.assertEqual((got.shape, got.dtype), (wanted.shape, wanted.dtype))
                     np.testing.assert_allclose(got, wanted, rtol=1e-3,
                                                atol=1e-5 * max(1, np.abs(wanted).max()))
+                    np.testing.assert_array_equal(own[output.name], got)
 
     def test_what_cannot_be_compiled_is_refused_when_it_is_read(self):
         self.write("refused", refused_model())

@@ -15,8 +15,7 @@
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/elementwise/fuse_chains.h"
-#include "kernels/operators/matrix/convolution_desc.h"
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "tests/conformance/values.h"
 #include "tests/support/programs.h"
 

@@ -11,7 +11,7 @@ namespace opmill {
 
 // Prepends a phase to `program` that sets all bytes of the outputs to zero.
 std::unique_ptr<CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
-                                                     std::vector<uint64_t> output_bytes);
+                                               std::vector<uint64_t> output_bytes);
 
 }  // namespace opmill
 

@@ -129,8 +129,8 @@ ThreadPool::Job ThreadPool::NextJob() {
 }
 
 ThreadPool::Job ThreadPool::TakeJob() {
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
-                                  [](const Job& job) { return job->unclaimed_ > 0; });
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return job->unclaimed_ > 0; });
   if (found == jobs_.end()) return nullptr;
   std::rotate(found, found + 1, jobs_.end());
   return jobs_.back();

@@ -39,7 +39,6 @@ class ChainRanges {
     std::vector<FusedStep> steps;
   };
   struct Memory;
-  struct RepeatedInputs;
 
   static std::optional<FusedChain> Fuse(const Chain& chain);
   bool IsInPlace(size_t input) const;
@@ -50,8 +49,7 @@ class ChainRanges {
   void StoreBlock(const std::byte* from, size_t count, std::byte* to) const;
   void RunRow(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t count,
               Memory& memory) const;
-  void RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t count,
-                   RepeatedInputs& repeated) const;
+  void RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t count) const;
   void RunFusedBlock(const std::array<const std::byte*, kMaxChainInputs>& inputs, std::byte* result,
                      size_t count) const;
   void RunSteps(const std::array<const std::byte*, kMaxChainInputs>& inputs, std::byte* result,

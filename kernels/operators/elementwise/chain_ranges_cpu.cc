@@ -55,12 +55,6 @@ struct ChainRanges::Memory {
   std::vector<KeptArrays> own;
 };
 
-// Inputs of a row of which one element stands for all.
-struct ChainRanges::RepeatedInputs {
-  alignas(64) float elements[kMaxChainInputs][kBlock];  // FusedBlock() of them
-  const float* of[kMaxChainInputs] = {};
-};
-
 ChainRanges::ChainRanges(Chain chain) : chain_(std::move(chain)), fused_(Fuse(chain_)) {
   const ElementwiseSpace space = MakeElementwiseSpace(chain_.inputs, chain_.output);
   row_ = space.row();
@@ -75,7 +69,6 @@ ChainRanges::ChainRanges(Chain chain) : chain_(std::move(chain)), fused_(Fuse(ch
 
 void ChainRanges::Run(uint64_t first, uint64_t count, const Tensors& tensors) const {
   std::optional<Memory> memory;
-  RepeatedInputs repeated;
   if (!whole_rows_) memory.emplace(chain_.inputs.size() + chain_.steps.size() + 1);
   Walk rows(outer_, first / row_.size);
   for (uint64_t at = first % row_.size; count > 0; at = 0, rows.Next()) {
@@ -83,7 +76,7 @@ void ChainRanges::Run(uint64_t first, uint64_t count, const Tensors& tensors) co
     ElementwiseOffsets offsets = rows.offsets();
     Advance(offsets, row_, at);
     if (whole_rows_) {
-      RunWholeRow(tensors, offsets, some, repeated);
+      RunWholeRow(tensors, offsets, some);
     } else {
       RunRow(tensors, offsets, some, *memory);
     }
@@ -155,10 +148,10 @@ const std::byte* ChainRanges::Load(size_t input, const std::byte* from, size_t c
   return to;
 }
 
-// An element that stands for all. The accumulator machine reads a whole block of it.
+// An element that stands for all. The accumulator machine reads only the first.
 const std::byte* ChainRanges::LoadRepeated(DataType type, const std::byte* from, size_t count,
                                            std::byte* to) const {
-  count = fused_.has_value() ? FusedBlock() : std::min(kBlock, count);
+  if (fused_.has_value()) count = 1;
   size_t element_bytes = ElementBytes(type);
   if (type == DataType::kFloat16) {
     element_bytes = sizeof(float);
@@ -218,21 +211,13 @@ void ChainRanges::RunRow(const Tensors& tensors, const ElementwiseOffsets& at, u
   }
 }
 
-void ChainRanges::RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t count,
-                              RepeatedInputs& repeated) const {
-  std::array<FusedInput, kMaxChainInputs> sources;
+void ChainRanges::RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& at,
+                              uint64_t count) const {
+  std::array<const std::byte*, kMaxChainInputs> inputs = {};
   for (size_t i = 0; i < chain_.inputs.size(); ++i) {
-    const float* const from = reinterpret_cast<const float*>(tensors.inputs[i]) + at[i];
-    if (row_.strides[i] == 1) {
-      sources[i] = {.elements = from, .step = 1};
-      continue;
-    }
-    if (repeated.of[i] != from) std::fill_n(repeated.elements[i], FusedBlock(), *from);
-    repeated.of[i] = from;
-    sources[i] = {.elements = repeated.elements[i], .step = 0};
+    inputs[i] = tensors.inputs[i] + at[i] * sizeof(float);
   }
-  RunFused(fused_->steps, absl::MakeConstSpan(sources).first(chain_.inputs.size()), fused_->first,
-           reinterpret_cast<float*>(tensors.output) + at[kTensorOutput], count);
+  RunFusedBlock(inputs, tensors.output + at[kTensorOutput] * sizeof(float), count);
 }
 
 void ChainRanges::RunFusedBlock(const std::array<const std::byte*, kMaxChainInputs>& inputs,

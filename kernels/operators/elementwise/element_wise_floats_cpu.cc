@@ -258,8 +258,6 @@ bool HasFused(ElementWiseOp op) {
   }
 }
 
-size_t FusedLanes() { return 8 * hn::Lanes(df); }
-
 // Eight vectors, in registers: an array would be in memory.
 #define OPMILL_EACH(f) f(v0, 0) f(v1, 1) f(v2, 2) f(v3, 3) f(v4, 4) f(v5, 5) f(v6, 6) f(v7, 7)
 
@@ -308,9 +306,17 @@ HWY_INLINE void FusedBlockOf(const FusedStep* steps, size_t step_count, const fl
 
 void Fused(const FusedStep* steps, size_t step_count, const FusedInput* inputs, size_t input_count,
            size_t first, float* result, size_t count) {
-  const size_t block = FusedLanes();
+  const size_t block = 8 * hn::Lanes(df);
+  const size_t n = hn::Lanes(df);
   const float* at[8] = {};
-  for (size_t i = 0; i < input_count; ++i) at[i] = inputs[i].elements;
+  HWY_ALIGN float repeated[8][8 * hn::MaxLanes(df)];
+  for (size_t i = 0; i < input_count; ++i) {
+    at[i] = inputs[i].elements;
+    if (inputs[i].step != 0) continue;
+    const auto element = hn::Set(df, *at[i]);
+    for (size_t v = 0; v < 8; ++v) hn::Store(element, df, repeated[i] + v * n);
+    at[i] = repeated[i];
+  }
   size_t done = 0;
   for (; done + block <= count; done += block) {
     FusedBlockOf(steps, step_count, at, first, result + done);
@@ -341,7 +347,6 @@ HWY_EXPORT(FindFloatMap);
 HWY_EXPORT(ToFloatArray);
 HWY_EXPORT(ToHalfArray);
 HWY_EXPORT(HasFused);
-HWY_EXPORT(FusedLanes);
 HWY_EXPORT(Fused);
 
 MapKernel FloatMapKernel(ElementWiseOp op, DataType result) {
@@ -354,7 +359,6 @@ void HalvesFromFloats(const float* floats, uint16_t* halves, size_t count) {
   HWY_DYNAMIC_DISPATCH(ToHalfArray)(floats, halves, count);
 }
 bool CanFuse(ElementWiseOp op) { return HWY_DYNAMIC_DISPATCH(HasFused)(op); }
-size_t FusedBlock() { return HWY_DYNAMIC_DISPATCH(FusedLanes)(); }
 void RunFused(absl::Span<const FusedStep> steps, absl::Span<const FusedInput> inputs, size_t first,
               float* result, size_t count) {
   HWY_DYNAMIC_DISPATCH(Fused)

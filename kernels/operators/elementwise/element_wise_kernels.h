@@ -39,11 +39,9 @@ struct FusedStep {
 };
 struct FusedInput {
   const float* elements = nullptr;
-  size_t step = 1;  // 0: FusedBlock() equal elements stand for all
+  size_t step = 1;  // 0: the first element stands for all
 };
 bool CanFuse(ElementWiseOp op);
-// The elements that the machine takes at a time.
-size_t FusedBlock();
 // The first value is input `first`. The value stays in registers from step to step; the bits are
 // those of the kernels above, one after another.
 void RunFused(absl::Span<const FusedStep> steps, absl::Span<const FusedInput> inputs, size_t first,

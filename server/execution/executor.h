@@ -108,6 +108,11 @@ class Executor {
   const MemoryBudget& memory() const { return room_.memory(); }
   const CallerAccounts& callers() const { return room_.callers(); }
   DeadlineTimer& timer() { return timer_; }
+  uint32_t workers() const { return workers_.threads(); }
+  // Sets the account of the origin, unless it has one.
+  const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin) {
+    return room_.AccountOf(origin);
+  }
 
  private:
   Admission::Load load() const;

@@ -137,8 +137,16 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
   if (model_->graph == nullptr) {
     RETURN_IF_ERROR(DescribeOperator(std::move(inputs), parameters, begin));
   } else {
-    RETURN_IF_ERROR(BindGraph(inputs, parameters, begin));
+    RETURN_IF_ERROR(BindGraph(inputs, parameters));
+    auto program = model_->graph->FindProgram(bindings_);
+    if (program == nullptr) return absl::OkStatus();
+    SetProgram(std::move(program), begin);
   }
+  return Complete(header, regions, begin);
+}
+
+absl::Status InferRequest::Complete(const ModelInferRequest& header, const Regions& regions,
+                                    ExecutionRequest& begin) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     if (!sources_[i].shared.has_value()) continue;
     begin.sources.resize(sources_.size());
@@ -161,32 +169,72 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
 }
 
 absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
-                                     const Parameters& parameters, ExecutionRequest& begin) {
+                                     const Parameters& parameters) {
   if (!parameters.empty()) {
     const std::string path = absl::StrCat("parameters.", Excerpt(parameters.begin()->first));
     return InvalidField(
         path, absl::StrCat(path, " is not a parameter of ", model_->name, ", which has none."));
   }
   RETURN_IF_ERROR(CheckSources(inputs));
-  onnx::InputBindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const onnx::ModelTensor& input = model_->graph->inputs()[i];
     if (input.is_form) {
-      ASSIGN_OR_RETURN(bindings.values[input.name], ValueOf(sources_[i], input, inputs[i]));
+      ASSIGN_OR_RETURN(bindings_.values[input.name], ValueOf(sources_[i], input, inputs[i]));
     } else {
-      bindings.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
+      bindings_.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
     }
   }
-  absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> program =
-      model_->graph->ProgramFor(bindings);
-  if (!program.ok()) return WithField(program.status(), "inputs");
-  graph_program_ = *std::move(program);
+  return absl::OkStatus();
+}
+
+void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memory,
+                               Executor& executor, ExecutionRequest& begin,
+                               std::function<void(const absl::Status&)> done) {
+  const std::shared_ptr<CallerAccount> caller = executor.AccountOf(begin.origin);
+  absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = programs.Make(
+      model_->graph, bindings_, caller, begin.deadline,
+      [this, &memory, &begin, done](const auto& made) { done(ProgramMade(made, memory, begin)); });
+  if (!wait.ok()) {
+    done(wait.status());
+    return;
+  }
+  absl::Status cancelled;
+  {
+    const absl::MutexLock lock(&mutex_);
+    wait_ = *wait;
+    cancelled = cancelled_;
+  }
+  if (!cancelled.ok()) programs.Cancel(*wait, cancelled);
+}
+
+void InferRequest::CancelProgram(ModelPrograms& programs, const absl::Status& why) {
+  std::shared_ptr<ModelPrograms::Wait> wait;
+  {
+    const absl::MutexLock lock(&mutex_);
+    cancelled_ = why;
+    wait = wait_;
+  }
+  if (wait != nullptr) programs.Cancel(wait, why);
+}
+
+absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,
+                                       const SharedMemory& memory, ExecutionRequest& begin) {
+  if (absl::IsInvalidArgument(made.status())) return WithField(made.status(), "inputs");
+  if (!made.ok()) return made.status();
+  SetProgram(*made, begin);
+  StackMessage<ModelInferRequest> header;
+  if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
+  return Complete(*header, {memory, begin.origin}, begin);
+}
+
+void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
+                              ExecutionRequest& begin) {
+  graph_program_ = std::move(program);
   std::vector<Source> sources;  // without those of the values
   for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
   sources_ = std::move(sources);
   begin.program = {graph_program_, &graph_program_->program};
   begin.model = absl::StrCat("model ", model_->name, " version ", model_->version);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<onnx::Tensor> InferRequest::ValueOf(const Source& source,

@@ -1,8 +1,10 @@
 """ONNX files in a model repository, served by the Open Inference Protocol: results are those of ONNX's
 reference evaluator and of ONNX Runtime."""
 
+import concurrent.futures
 import pathlib
 import tempfile
+import time
 import unittest
 
 import models
@@ -47,12 +49,30 @@ def refused_model():
                              opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
-def infer(client, model, feeds, **options):
+def unrolled_model():
+    """LSTMs, of which each step becomes operators: a program for many steps takes long to make."""
+    layers, hidden = 3, 4
+    weights = np.random.default_rng(7).standard_normal((1, 4 * hidden, hidden), np.float32)
+    nodes = [node for i in range(layers) for node in (
+        helper.make_node("LSTM", [f"x{i}", "w", "w"], [f"all{i}", f"last{i}"], hidden_size=hidden),
+        helper.make_node("Squeeze", [f"all{i}", "one"], [f"x{i + 1}"]))]
+    graph = helper.make_graph(
+        nodes, "unrolled", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["steps", 1, hidden])],
+        [helper.make_tensor_value_info(f"last{layers - 1}", TensorProto.FLOAT, [1, 1, hidden])],
+        [onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(np.array([1]), "one")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def inputs_of(feeds):
     inputs = []
     for name, array in feeds.items():
         inputs.append(triton.InferInput(name, array.shape, np_to_triton_dtype(array.dtype)))
         inputs[-1].set_data_from_numpy(array)
-    return client.infer(model, inputs, client_timeout=SECONDS, **options)
+    return inputs
+
+
+def infer(client, model, feeds, **options):
+    return client.infer(model, inputs_of(feeds), client_timeout=SECONDS, **options)
 
 
 class OnnxServing(unittest.TestCase):
@@ -174,6 +194,41 @@ class OnnxServing(unittest.TestCase):
         reason = ("input is given, but what an ONNX model takes and gives is what its file says.")
         server.wait_until(lambda: any(line["error"] == reason for line in server.lines("model")), SECONDS)
         self.assertTrue(client.is_model_ready("made", "1"))
+
+    def test_programs_are_made_beside_other_calls(self):
+        self.write("unrolled", unrolled_model())
+        self.write("made", made_model())
+        server, client = self.start()
+
+        def steps(count):
+            return {"x0": np.ones((count, 1, 4), np.float32)}
+
+        infer(client, "unrolled", steps(900))
+        # A deadline ends the wait.
+        self.refusal(lambda: infer(client, "unrolled", steps(901), parameters={"timeout": 10_000}))
+        self.assertEqual(server.wait_for(lambda line: line.get("code") == "DEADLINE_EXCEEDED")["error"],
+                         "The execution's time is over: its program is being made.")
+
+        # So does the end of a call, and of a stream.
+        def cancelled():
+            return sum(line.get("code") == "CANCELLED" and line["event"] == "refuse" for line in server.lines())
+
+        call = client.async_infer("unrolled", inputs_of(steps(902)), lambda result, error: None)
+        time.sleep(0.02)
+        call.cancel()
+        server.wait_until(lambda: cancelled() == 1, SECONDS)
+        with triton.InferenceServerClient(server.address) as streaming:
+            streaming.start_stream(lambda result, error: None)
+            streaming.async_stream_infer("unrolled", inputs_of(steps(903)))
+            time.sleep(0.02)
+            streaming.stop_stream(cancel_requests=True)
+        server.wait_until(lambda: cancelled() == 2, SECONDS)
+        # All callers of the same sizes wait for one program. Others do not wait.
+        pool = self.enterContext(concurrent.futures.ThreadPoolExecutor(8))
+        calls = [pool.submit(infer, client, "unrolled", steps(904)) for _ in range(8)]
+        infer(client, "made", {"x": np.ones((1, 6), np.float32)})
+        results = [call.result().as_numpy("last2").tobytes() for call in calls]
+        self.assertEqual(len(set(results)), 1)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 ROOMS = {
     "kernels": ("base", "descriptor", "dims", "program", "engine", "plan", "reference", "cpu", "operators", "onnx",
                 "reference/device", "cpu/device", "d3d12"),
-    "server": ("config", "observe", "host", "network", "access", "execution", "shared_memory", "api", "oip",
+    "server": ("config", "observe", "host", "network", "access", "models", "execution", "shared_memory", "api", "oip",
                "metrics", "flags", "."),
 }
 # What a part of the tree may include, apart from itself.

@@ -226,9 +226,9 @@ absl::Status Server::Initialize() {
   RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
   ASSIGN_OR_RETURN(models_,
-                   oip::ModelTable::Create(options_.model_repository,
-                                           {.read = {.memory_bytes = limits.max_model_bytes},
-                                            .constant_bytes = limits.max_model_constant_bytes}));
+                   ModelTable::Create(options_.model_repository,
+                                      {.read = {.memory_bytes = limits.max_model_bytes},
+                                       .constant_bytes = limits.max_model_constant_bytes}));
   connections_ = std::make_shared<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);

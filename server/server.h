@@ -23,11 +23,11 @@
 #include "server/execution/open_calls.h"
 #include "server/housekeeper.h"
 #include "server/metrics/metrics_endpoint.h"
+#include "server/models/model_table.h"
 #include "server/network/connections.h"
 #include "server/network/listener.h"
 #include "server/observe/statistics.h"
 #include "server/oip/inference_service.h"
-#include "server/oip/model_table.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace opmill {
@@ -80,7 +80,7 @@ class Server {
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<SharedMemory> shared_memory_;
   std::unique_ptr<OperatorService> service_;
-  std::unique_ptr<oip::ModelTable> models_;
+  std::unique_ptr<ModelTable> models_;
   std::unique_ptr<oip::InferenceService> inference_service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;

@@ -17,7 +17,9 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
-#include "server/oip/data_types.h"
+#include "server/models/data_types.h"
+#include "server/models/graph_program.h"
+#include "server/oip/infer_parameter.h"
 #include "server/oip/typed_contents.h"
 
 namespace opmill::oip {
@@ -176,14 +178,12 @@ absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
         path, absl::StrCat(path, " is not a parameter of ", model_->name, ", which has none."));
   }
   RETURN_IF_ERROR(CheckSources(inputs));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const onnx::ModelTensor& input = model_->graph->inputs()[i];
-    if (input.is_form) {
-      ASSIGN_OR_RETURN(bindings_.values[input.name], ValueOf(sources_[i], input, inputs[i]));
-    } else {
-      bindings_.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
-    }
-  }
+  ASSIGN_OR_RETURN(bindings_, BindingsOf(
+                                  *model_, inputs,
+                                  [&](size_t index) { return InputPath(sources_[index].position); },
+                                  [&](size_t index, absl::Span<std::byte> to) {
+                                    return ReadValue(sources_[index], inputs[index], to);
+                                  }));
   return absl::OkStatus();
 }
 
@@ -237,29 +237,18 @@ void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
   begin.model = absl::StrCat("model ", model_->name, " version ", model_->version);
 }
 
-absl::StatusOr<onnx::Tensor> InferRequest::ValueOf(const Source& source,
-                                                   const onnx::ModelTensor& input,
-                                                   const TensorDesc& tensor) const {
-  constexpr uint64_t kMostBytes = 4096;
-  std::string bytes(static_cast<size_t>(SpannedBytes(tensor)), '\0');
-  if (bytes.size() > kMostBytes) {
-    return InvalidField(
-        InputPath(source.position),
-        absl::StrCat("The input ", Excerpt(input.name), ", which decides the form ",
-                     "of the model, has ", bytes.size(), " bytes, more than ", kMostBytes, "."));
+absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& tensor,
+                                     absl::Span<std::byte> to) const {
+  if (source.shared.has_value()) return SourceOf(*source.shared).read(0, to);
+  if (source.raw != nullptr) {
+    source.raw->CopyTo(to.data());
+    return absl::OkStatus();
   }
-  auto* to = reinterpret_cast<std::byte*>(bytes.data());
-  if (source.shared.has_value()) {
-    RETURN_IF_ERROR(SourceOf(*source.shared).read(0, absl::MakeSpan(to, bytes.size())));
-  } else if (source.raw != nullptr) {
-    source.raw->CopyTo(to);
-  } else {
-    ConvertContents(*source.contents, tensor, [&](absl::Span<const std::byte> some) {
-      to = std::copy(some.begin(), some.end(), to);
-    });
-  }
-  return onnx::Tensor{{input.element, onnx::Sizes(tensor.sizes.begin(), tensor.sizes.end())},
-                      std::make_shared<const std::string>(std::move(bytes))};
+  std::byte* next = to.data();
+  ConvertContents(*source.contents, tensor, [&](absl::Span<const std::byte> some) {
+    next = std::copy(some.begin(), some.end(), next);
+  });
+  return absl::OkStatus();
 }
 
 absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
@@ -463,7 +452,8 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
     contents.push_back(is_shared ? grpc::Slice()
                                  : SliceOf(output, 0, execution->output_bytes()[index]));
   }
-  model_->statistics->AddSuccess(execution->report());
+  const Execution::Report report = execution->report();
+  model_->statistics->AddSuccess(report.times, report.total);
   grpc::ByteBuffer joined =
       JoinBytes(*header, inference::ModelInferResponse::kRawOutputContentsFieldNumber,
                 std::move(contents), outer_field);

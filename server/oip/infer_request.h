@@ -20,8 +20,8 @@
 #include "kernels/onnx/model.h"
 #include "proto/payload.h"
 #include "server/execution/executor.h"
-#include "server/oip/model_programs.h"
-#include "server/oip/model_table.h"
+#include "server/execution/model_programs.h"
+#include "server/models/model_table.h"
 #include "server/oip/shared_parameters.h"
 #include "server/shared_memory/shared_tensors.h"
 
@@ -99,8 +99,8 @@ class InferRequest {
   // What follows from the program.
   absl::Status Complete(const inference::ModelInferRequest& header, const Regions& regions,
                         ExecutionRequest& begin);
-  absl::StatusOr<onnx::Tensor> ValueOf(const Source& source, const onnx::ModelTensor& input,
-                                       const TensorDesc& tensor) const;
+  absl::Status ReadValue(const Source& source, const TensorDesc& tensor,
+                         absl::Span<std::byte> to) const;
   absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
                              const std::vector<TensorDesc>& outputs);
 

@@ -9,6 +9,7 @@
 #include "server/api/server_info.h"
 #include "server/config/version.h"
 #include "server/oip/model_infer_call.h"
+#include "server/oip/model_metadata.h"
 #include "server/oip/model_stream_infer_call.h"
 #include "server/shared_memory/region_table.h"
 #include "server/shared_memory/shared_tensors.h"

@@ -8,8 +8,8 @@
 #include "grpcpp/grpcpp.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/api/service_parts.h"
-#include "server/oip/model_programs.h"
-#include "server/oip/model_table.h"
+#include "server/execution/model_programs.h"
+#include "server/models/model_table.h"
 
 namespace opmill::oip {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
-#include "server/oip/parameters.h"
+#include "server/oip/infer_parameter.h"
 
 namespace opmill::oip {
 namespace {

@@ -8,7 +8,7 @@
 #include "inference/grpc_service.pb.h"
 #include "kernels/base/errors.h"
 #include "proto/wire_reader.h"
-#include "server/oip/data_types.h"
+#include "server/models/data_types.h"
 
 namespace opmill::oip {
 namespace {

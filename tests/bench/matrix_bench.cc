@@ -17,8 +17,7 @@
 #include "absl/time/clock.h"
 #include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/operators/matrix/convolution_desc.h"
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/program/program.h"
 
 #ifdef OPMILL_HAS_OPENBLAS

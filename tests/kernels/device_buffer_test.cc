@@ -17,7 +17,7 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/engine/operator_cache.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/kernels/random_program.h"

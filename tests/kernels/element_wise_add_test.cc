@@ -11,7 +11,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/dims/elementwise_space.h"
 #include "kernels/dims/iteration_space.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "kernels/operators/operator_reference.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/elementwise_constants.h"

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/plan/plan.h"
 #include "shaders/matrix_constants.h"
 #include "tests/kernels/plans.h"

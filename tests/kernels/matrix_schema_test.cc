@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/operators/matrix/convolution_desc.h"
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/operator_plan.h"
 
 namespace opmill {

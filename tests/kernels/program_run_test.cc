@@ -19,7 +19,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/engine/operator_cache.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/program_plan.h"

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/support/programs.h"

@@ -7,7 +7,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "kernels/operators/elementwise/element_wise.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/descriptor/validate.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "server/execution/input_copy.h"
 #include "tests/server/executor_fixture.h"
 

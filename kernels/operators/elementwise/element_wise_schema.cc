@@ -5,8 +5,8 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/input_checks.h"
 #include "kernels/operators/elementwise/element_wise.h"
-#include "kernels/operators/elementwise/element_wise_add_desc.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
+#include "kernels/operators/elementwise/element_wise_desc.h"
 #include "kernels/operators/elementwise/element_wise_support.h"
 #include "kernels/operators/operator_list.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/base/rounding.h"
-#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/matrix/product_work.h"
 
 namespace opmill {
@@ -55,19 +55,17 @@ std::vector<Phase> PhasesOf(const ConvolutionAxis& axis, bool is_backward, bool 
   return phases;
 }
 
-// Merges output dimensions that can be walked as one.
-std::vector<ProductDim> Merged(const std::vector<ProductDim>& dims) {
-  std::vector<ProductDim> merged;
-  for (const ProductDim& dim : dims) {
-    if (dim.size == 1) continue;
-    if (!merged.empty() && merged.back().stride == dim.size * dim.stride) {
-      merged.back() = {merged.back().size * dim.size, dim.stride};
-    } else {
-      merged.push_back(dim);
-    }
-  }
-  if (merged.empty()) merged.push_back({});
-  return merged;
+// At least one dimension.
+Dims<1> Merged(Dims<1> dims) {
+  MergeDims(dims);
+  if (dims.empty()) dims.emplace_back();
+  return dims;
+}
+
+Dims<1> PixelsOf(const ProductImage& image) {
+  Dims<1> dims;
+  for (const ImageAxis& axis : image.axes) dims.push_back({axis.size, {axis.stride}});
+  return Merged(std::move(dims));
 }
 
 // Whether the patches are the image itself.
@@ -79,9 +77,7 @@ bool IsPlain(const ProductImage& image) {
       return false;
     }
   }
-  std::vector<ProductDim> dims;
-  for (const ImageAxis& axis : image.axes) dims.push_back({axis.size, axis.stride});
-  return Merged(dims).size() == 1;
+  return PixelsOf(image).size() == 1;
 }
 
 // Channels and taps with one stride become one dimension.
@@ -97,7 +93,8 @@ void SimplifyDepth(ProductOperand& operand) {
 }
 
 ProductWork WorkOf(const ConvolutionShape& shape, const std::array<const Phase*, 3>& phases) {
-  ProductWork work = {.rows = shape.output_channels,
+  ProductWork work = {.batches = shape.BatchDims(),
+                      .rows = shape.output_channels,
                       .a = {.input = 1,
                             .stride = shape.filter_output_stride,
                             .depth_stride = shape.filter_input_stride},
@@ -116,25 +113,18 @@ ProductWork WorkOf(const ConvolutionShape& shape, const std::array<const Phase*,
   }
   work.depth = image.taps.size() * shape.input_channels;
   SimplifyDepth(work.a);
-  std::vector<ProductDim> outputs;
+  Dims<1> outputs;
   for (size_t i = 0; i < 3; ++i) {
     const ConvolutionAxis& axis = shape.axes[i];
     image.axes[i] = phases[i]->image;
     work.columns *= phases[i]->image.outputs;
     work.output_offset += phases[i]->first_output * axis.output_stride;
-    outputs.push_back({phases[i]->image.outputs, phases[i]->output_step * axis.output_stride});
+    outputs.push_back({phases[i]->image.outputs, {phases[i]->output_step * axis.output_stride}});
   }
-  work.output_columns = Merged(outputs);
-  work.batches = {{shape.batches, 0, shape.input_batch_stride, 0, shape.output_batch_stride},
-                  {shape.groups, shape.filter_group_stride,
-                   uint64_t{shape.input_channels} * shape.input_channel_stride,
-                   uint64_t{shape.output_channels} * shape.bias_stride,
-                   uint64_t{shape.output_channels} * shape.output_channel_stride}};
+  work.output_columns = Merged(std::move(outputs));
   if (shape.groups == 1) work.batches.pop_back();
   if (IsPlain(image)) {
-    std::vector<ProductDim> pixels;
-    for (const ImageAxis& axis : image.axes) pixels.push_back({axis.size, axis.stride});
-    work.b.stride = Merged(pixels)[0].stride;
+    work.b.stride = PixelsOf(image)[0].strides[0];
     work.b.depth_stride = shape.input_channel_stride;
   } else {
     work.image = std::move(image);
@@ -147,10 +137,10 @@ void TransposeColumn(ProductWork& work) {
   if (work.columns != 1 || work.rows == 1 || work.image.has_value()) return;
   std::swap(work.a, work.b);
   std::swap(work.rows, work.columns);
-  work.output_columns = {{work.columns, work.output_row_stride}};
+  work.output_columns = {{work.columns, {work.output_row_stride}}};
   work.output_row_stride = 0;
   if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
-  for (ProductBatch& batch : work.batches) std::swap(batch.a, batch.b);
+  for (auto& dim : work.batches) std::swap(dim.strides[kProductA], dim.strides[kProductB]);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/matrix/matrix_plan.h"
 
 namespace opmill {
@@ -31,39 +31,35 @@ absl::Status PlanConvolution(PlanBuilder& builder, const OperatorDesc& operator_
   MatrixProduct product = {.type = desc.input.data_type,
                            .is_image = true,
                            .divides_columns = false,
-                           .batches = {shape.batches, shape.groups},
-                           .rows = shape.output_channels};
+                           .dims = shape.BatchDims()};
+  product.dims.push_back(
+      {shape.output_channels,
+       {shape.filter_output_stride, 0, shape.bias_stride, shape.output_channel_stride}});
+  MatrixTensor& filter = product.tensors[kProductA];
+  MatrixTensor& input = product.tensors[kProductB];
+  MatrixTensor& output = product.tensors[kProductOutput];
+  filter = {.input = 1, .span = uint64_t{shape.input_channels - 1} * shape.filter_input_stride};
+  input = {.input = 0, .span = uint64_t{shape.input_channels - 1} * shape.input_channel_stride};
   MatrixConstants& constants = product.constants;
-  product.a = {.input = 1,
-               .batch_strides = {0, shape.filter_group_stride},
-               .row_stride = shape.filter_output_stride,
-               .span = uint64_t{shape.input_channels - 1} * shape.filter_input_stride};
-  product.b = {.input = 0,
-               .batch_strides = {shape.input_batch_stride,
-                                 uint64_t{shape.input_channels} * shape.input_channel_stride},
-               .span = uint64_t{shape.input_channels - 1} * shape.input_channel_stride};
-  product.output = {.batch_strides = {shape.output_batch_stride, uint64_t{shape.output_channels} *
-                                                                     shape.output_channel_stride},
-                    .row_stride = shape.output_channel_stride};
-  constants.has_addend = desc.bias.has_value() ? 1 : 0;
   if (desc.bias.has_value()) {
-    product.addend = {.input = 2,
-                      .batch_strides = {0, uint64_t{shape.output_channels} * shape.bias_stride},
-                      .row_stride = shape.bias_stride};
+    product.tensors[kProductAddend].input = 2;
+    constants.has_addend = 1;
     constants.addend_row_stride = shape.bias_stride;
   }
+  uint64_t columns = 1;
   uint64_t reversed = 0;  // where the first tap of a reversed filter lies
   for (size_t i = 0; i < 3; ++i) {
     const ConvolutionAxis& axis = shape.axes[i];
     constants.axes[i] = AxisOf(axis, desc.is_backward(), shape.reverses_filter);
     product.is_spread = product.is_spread || constants.axes[i].spread != 1;
-    product.columns *= axis.output;
-    product.a.span += uint64_t{axis.filter - 1} * axis.filter_stride;
-    product.b.span += uint64_t{axis.input - 1} * axis.input_stride;
-    product.output.span += uint64_t{axis.output - 1} * axis.output_stride;
+    columns *= axis.output;
+    filter.span += uint64_t{axis.filter - 1} * axis.filter_stride;
+    input.span += uint64_t{axis.input - 1} * axis.input_stride;
+    output.span += uint64_t{axis.output - 1} * axis.output_stride;
     reversed += shape.FilterOffset(i, 0);
   }
-  product.a.first = reversed;
+  product.dims.push_back({.size = columns});
+  filter.first = reversed;
   constants.depth = static_cast<uint32_t>(shape.taps() * shape.input_channels);
   constants.a_row_stride = shape.filter_output_stride;
   constants.a_depth_stride = shape.filter_input_stride;

@@ -6,7 +6,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/input_checks.h"
 #include "kernels/descriptor/operator_schema.h"
-#include "kernels/operators/matrix/convolution_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/operator_list.h"
 
 namespace opmill {
@@ -264,6 +264,14 @@ ConvolutionShape ShapeOf(const ConvolutionDesc& desc) {
                                  .output_stride = output[i + 2]};
   }
   return shape;
+}
+
+ProductDims ConvolutionShape::BatchDims() const {
+  return {{batches, {0, input_batch_stride, 0, output_batch_stride}},
+          {groups,
+           {filter_group_stride, uint64_t{input_channels} * input_channel_stride,
+            uint64_t{output_channels} * bias_stride,
+            uint64_t{output_channels} * output_channel_stride}}};
 }
 
 }  // namespace opmill

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/matrix/product_work.h"
 
 namespace opmill {
@@ -11,6 +11,7 @@ std::unique_ptr<const CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
   const MatrixLayout b = LayoutOf(desc.b, desc.trans_b);
   const MatrixLayout output = LayoutOf(*desc.output);
   ProductWork work = {.is_half = desc.a.data_type == DataType::kFloat16,
+                      .batches = desc.BatchDims(),
                       .rows = output.rows,
                       .columns = output.columns,
                       .depth = a.columns,
@@ -19,28 +20,19 @@ std::unique_ptr<const CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
                       .alpha = desc.alpha,
                       .beta = desc.beta,
                       .output_row_stride = output.row_stride,
-                      .output_columns = {{output.columns, output.column_stride}}};
-  std::vector<uint32_t> addends(desc.a.sizes.size(), 0);
-  if (desc.c.has_value()) {
-    const MatrixLayout c = LayoutOf(*desc.c);
+                      .output_columns = {{output.columns, {output.column_stride}}}};
+  if (desc.addend() != nullptr) {
+    const MatrixLayout c = LayoutOf(*desc.addend());
     work.addend = {.row_stride = c.row_stride, .column_stride = c.column_stride};
-    addends = EffectiveStrides(*desc.c);
-  }
-  const std::vector<uint32_t> a_strides = EffectiveStrides(desc.a);
-  const std::vector<uint32_t> b_strides = EffectiveStrides(desc.b);
-  const std::vector<uint32_t> output_strides = EffectiveStrides(*desc.output);
-  for (size_t d = 0; d + 2 < a_strides.size(); ++d) {
-    work.batches.push_back(
-        {desc.a.sizes[d], a_strides[d], b_strides[d], addends[d], output_strides[d]});
   }
   if (work.columns == 1 && work.rows > 1) {
     // The transposed product, so that its one row is the short side.
     std::swap(work.a, work.b);
     std::swap(work.rows, work.columns);
     work.output_row_stride = output.column_stride;
-    work.output_columns = {{output.rows, output.row_stride}};
+    work.output_columns = {{output.rows, {output.row_stride}}};
     if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
-    for (ProductBatch& batch : work.batches) std::swap(batch.a, batch.b);
+    for (auto& dim : work.batches) std::swap(dim.strides[kProductA], dim.strides[kProductB]);
   }
   std::vector<ProductWork> works;
   works.push_back(std::move(work));

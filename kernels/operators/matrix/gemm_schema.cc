@@ -4,7 +4,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/descriptor/input_checks.h"
 #include "kernels/descriptor/operator_schema.h"
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/operator_list.h"
 
 namespace opmill {
@@ -105,6 +105,15 @@ GemmDesc GemmDesc::From(const OperatorDesc& desc) {
                    .beta = desc.value<float>("beta")};
   if (desc.inputs.size() > 2) gemm.c = desc.inputs[2];
   return gemm;
+}
+
+ProductDims GemmDesc::BatchDims() const {
+  ProductDims dims = DimsOf<4>(a, kProductA);
+  SetStrides(dims, kProductB, b);
+  if (addend() != nullptr) SetStrides(dims, kProductAddend, *addend());
+  SetStrides(dims, kProductOutput, *output);
+  dims.resize(dims.size() - 2);
+  return dims;
 }
 
 MatrixLayout LayoutOf(const TensorDesc& tensor, MatrixTransform transform) {

@@ -10,28 +10,15 @@
 namespace opmill {
 namespace {
 
-// Of batches, rows and columns: the part [first, first + count) of each.
+// Those of MatrixProduct::dims.
+constexpr size_t kRows = 2;
+constexpr size_t kColumns = 3;
+
+// A part of a product.
 struct Part {
-  std::array<uint64_t, 4> first = {};
-  std::array<uint64_t, 4> count = {};
+  ProductDims dims;
+  Offsets<4> bases = {};
 };
-
-std::array<uint64_t, 4> StridesOf(const MatrixTensor& tensor) {
-  return {tensor.batch_strides[0], tensor.batch_strides[1], tensor.row_stride,
-          tensor.column_stride};
-}
-
-uint64_t BaseOf(const MatrixTensor& tensor, const Part& part) {
-  uint64_t base = 0;
-  for (size_t i = 0; i < 4; ++i) base += part.first[i] * StridesOf(tensor)[i];
-  return base;
-}
-
-uint64_t SpanOf(const MatrixTensor& tensor, const Part& part) {
-  uint64_t span = tensor.span;
-  for (size_t i = 0; i < 4; ++i) span += (part.count[i] - 1) * StridesOf(tensor)[i];
-  return span;
-}
 
 // `step` in the digits of a row of B: of a convolution its channel and its tap in each dimension.
 void SetDepthStep(MatrixConstants& constants, bool is_image, uint32_t step) {
@@ -86,23 +73,17 @@ class Planner {
         builder_.options().max_view_elements - kVectorBytes / ElementBytes(product_.type);
     uint64_t most_moved = 0;
     size_t divided = 0;
-    bool fits = part.count[0] * part.count[1] * part.count[2] * part.count[3] <= kMaxLanes;
-    for (size_t i = 0; i < 4 && !fits; ++i) {
-      if (CanDivide(part, i) && part.count[i] > most_moved) {
-        most_moved = part.count[i];
-        divided = i;
-      }
-    }
-    for (const MatrixTensor* tensor :
-         {&product_.a, &product_.b, &product_.addend, &product_.output}) {
-      if (SpanOf(*tensor, part) < most) continue;
+    const auto consider = [&](size_t dim, uint64_t moved) {
+      if (!CanDivide(part, dim) || moved <= most_moved) return;
+      most_moved = moved;
+      divided = dim;
+    };
+    bool fits = CountOf(part.dims) <= kMaxLanes;
+    for (size_t d = 0; d < part.dims.size() && !fits; ++d) consider(d, part.dims[d].size);
+    for (size_t tensor = 0; tensor < product_.tensors.size(); ++tensor) {
+      if (Reach(part, tensor) < most) continue;
       fits = false;
-      for (size_t i = 0; i < 4; ++i) {
-        const uint64_t moved = (part.count[i] - 1) * StridesOf(*tensor)[i];
-        if (!CanDivide(part, i) || moved <= most_moved) continue;
-        most_moved = moved;
-        divided = i;
-      }
+      for (size_t d = 0; d < part.dims.size(); ++d) consider(d, SpanOf(part.dims[d], tensor));
     }
     if (fits) {
       AddDispatch(part);
@@ -116,25 +97,29 @@ class Planner {
     }
     Part low = part;
     Part high = part;
-    low.count[divided] = part.count[divided] / 2;
-    high.first[divided] += low.count[divided];
-    high.count[divided] -= low.count[divided];
+    low.dims[divided].size /= 2;
+    high.dims[divided].size -= low.dims[divided].size;
+    Advance(high.bases, high.dims[divided], low.dims[divided].size);
     if (absl::Status status = Add(low); !status.ok()) return status;
     return Add(high);
   }
 
  private:
   bool CanDivide(const Part& part, size_t dim) const {
-    return part.count[dim] > 1 && (dim != 3 || product_.divides_columns);
+    return part.dims[dim].size > 1 && (dim != kColumns || product_.divides_columns);
+  }
+
+  uint64_t Reach(const Part& part, size_t tensor) const {
+    return product_.tensors[tensor].span + SpanOf(part.dims, tensor);
   }
 
   Tiling TilingOf(const Part& part) const {
     constexpr uint64_t kFewRows = 4;
     constexpr uint64_t kLargeSide = 128;
     constexpr uint64_t kSmallSide = 32;
-    const uint64_t products = part.count[0] * part.count[1];
-    const uint64_t rows = part.count[2];
-    const uint64_t columns = part.count[3];
+    const uint64_t products = part.dims[0].size * part.dims[1].size;
+    const uint64_t rows = part.dims[kRows].size;
+    const uint64_t columns = part.dims[kColumns].size;
     const auto tiles = [&](uint64_t side) {
       return products * CeilDiv(rows, side) * CeilDiv(columns, side);
     };
@@ -164,18 +149,17 @@ class Planner {
   // All but bases.
   MatrixConstants ConstantsOf(const Part& part, const Tiling& tiling) const {
     MatrixConstants constants = product_.constants;
-    uint64_t results = part.count[2] * part.count[3];
+    const uint64_t results = CountOf(part.dims);
     for (size_t d = 0; d < 2; ++d) {
-      results *= part.count[d];
-      constants.batches[d] = {
-          .size = static_cast<uint32_t>(part.count[d]),
-          .a_stride = static_cast<uint32_t>(product_.a.batch_strides[d]),
-          .b_stride = static_cast<uint32_t>(product_.b.batch_strides[d]),
-          .addend_stride = static_cast<uint32_t>(product_.addend.batch_strides[d]),
-          .output_stride = static_cast<uint32_t>(product_.output.batch_strides[d])};
+      const StridedDim<4>& dim = part.dims[d];
+      constants.batches[d] = {.size = static_cast<uint32_t>(dim.size),
+                              .a_stride = static_cast<uint32_t>(dim.strides[kProductA]),
+                              .b_stride = static_cast<uint32_t>(dim.strides[kProductB]),
+                              .addend_stride = static_cast<uint32_t>(dim.strides[kProductAddend]),
+                              .output_stride = static_cast<uint32_t>(dim.strides[kProductOutput])};
     }
-    constants.rows = static_cast<uint32_t>(part.count[2]);
-    constants.columns = static_cast<uint32_t>(part.count[3]);
+    constants.rows = static_cast<uint32_t>(part.dims[kRows].size);
+    constants.columns = static_cast<uint32_t>(part.dims[kColumns].size);
     constants.slots = static_cast<uint32_t>(SlotsOf(tiling, results));
     constants.slot_stride = static_cast<uint32_t>(results);
     if (tiling.side == 0) {
@@ -212,12 +196,12 @@ class Planner {
     const uint64_t results = constants.slot_stride;
     const uint64_t slots = constants.slots;
     Dispatch sums;
-    sums.reads[0] = ViewOf(product_.a, part, constants.a_base);
-    sums.reads[1] = ViewOf(product_.b, part, constants.b_base);
-    const BufferView addend = ViewOf(product_.addend, part, constants.addend_base);
+    sums.reads[0] = ViewOf(kProductA, part, constants.a_base);
+    sums.reads[1] = ViewOf(kProductB, part, constants.b_base);
+    const BufferView addend = ViewOf(kProductAddend, part, constants.addend_base);
     const PlacedView output =
-        WriteElements(BufferRole::Output(), product_.type, BaseOf(product_.output, part),
-                      SpanOf(product_.output, part));
+        WriteElements(BufferRole::Output(), product_.type, part.bases[kProductOutput],
+                      Reach(part, kProductOutput));
     constants.output_base = output.base;
     DataType result = product_.type;
     if (slots == 1) {
@@ -250,9 +234,10 @@ class Planner {
     builder_.Add(std::move(sums));
   }
 
-  BufferView ViewOf(const MatrixTensor& tensor, const Part& part, uint32_t& base) const {
+  BufferView ViewOf(ProductTensor which, const Part& part, uint32_t& base) const {
+    const MatrixTensor& tensor = product_.tensors[which];
     const PlacedView placed = WriteElements(BufferRole::Input(tensor.input), product_.type,
-                                            BaseOf(tensor, part), SpanOf(tensor, part));
+                                            part.bases[which], Reach(part, which));
     base = static_cast<uint32_t>(placed.base + tensor.first);
     return placed.view;
   }
@@ -265,10 +250,8 @@ class Planner {
 }  // namespace
 
 absl::Status PlanProduct(PlanBuilder& builder, const MatrixProduct& product) {
-  Part part;
-  part.count = {product.batches[0], product.batches[1], product.rows, product.columns};
   Planner planner(builder, product);
-  if (absl::Status status = planner.Add(part); !status.ok()) return status;
+  if (absl::Status status = planner.Add({.dims = product.dims}); !status.ok()) return status;
   planner.Finish();
   return absl::OkStatus();
 }

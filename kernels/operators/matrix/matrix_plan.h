@@ -6,19 +6,17 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/plan/plan_builder.h"
 #include "shaders/matrix_constants.h"
 
 namespace opmill {
 
+// How a tensor is read or written, apart from the dimensions that are divided.
 struct MatrixTensor {
   uint32_t input = 0;
-  // From an element to the next along each dimension that is divided, and how far the others reach.
-  std::array<uint64_t, 2> batch_strides = {};
-  uint64_t row_stride = 0;
-  uint64_t column_stride = 0;
-  uint64_t span = 0;
-  uint64_t first = 0;  // of the elements that the others reach: where they start
+  uint64_t span = 0;   // of the other dimensions
+  uint64_t first = 0;  // where they start
 };
 
 // A product whose constants have everything but bases, counts, tiles and slots.
@@ -27,13 +25,8 @@ struct MatrixProduct {
   bool is_image = false;
   bool is_spread = false;
   bool divides_columns = true;
-  std::array<uint64_t, 2> batches = {1, 1};
-  uint64_t rows = 1;
-  uint64_t columns = 1;
-  MatrixTensor a;
-  MatrixTensor b;
-  MatrixTensor addend;
-  MatrixTensor output;
+  ProductDims dims;                     // two of batches, the rows, and the columns
+  std::array<MatrixTensor, 4> tensors;  // as in ProductTensor
   MatrixConstants constants = {};
 };
 

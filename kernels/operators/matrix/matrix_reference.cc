@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "kernels/descriptor/operator_schema.h"
-#include "kernels/operators/matrix/convolution_desc.h"
-#include "kernels/operators/matrix/gemm_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/operator_list.h"
 
 namespace opmill {
@@ -65,8 +64,8 @@ void ForEachGemmElement(const GemmDesc& desc, absl::Span<const absl::Span<const 
       sum.AddProduct(a.At(in_a), b.At(in_b));
     }
     sum.Scale(desc.alpha);
-    if (desc.c.has_value() && desc.beta != 0) {
-      sum.Add(desc.beta * Floats(*desc.c, inputs[2]).At(output));
+    if (desc.addend() != nullptr) {
+      sum.Add(desc.beta * Floats(*desc.addend(), inputs[2]).At(output));
     }
     visit(output, sum.exact());
   });

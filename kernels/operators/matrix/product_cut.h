@@ -17,13 +17,9 @@ inline constexpr uint64_t kBlockElements = kBlockDepth * 256;
 // Offsets of an element of the batches.
 struct BatchPlace {
   uint64_t copy = 0;  // of A
-  uint64_t a = 0;
-  uint64_t b = 0;
-  uint64_t addend = 0;
-  uint64_t output = 0;
+  Offsets<4> offsets = {};
 };
 
-uint64_t BatchesOf(const ProductWork& work);
 // Element `index` of the batches, or of those dimensions along which A changes.
 BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies);
 

@@ -24,12 +24,12 @@ constexpr uint64_t kPackElements = uint64_t{1} << 14;
 
 uint64_t CopiesOf(const ProductWork& work) {
   uint64_t count = 1;
-  for (const ProductBatch& batch : work.batches) count *= batch.a == 0 ? 1 : batch.size;
+  for (const auto& dim : work.batches) count *= dim.strides[kProductA] == 0 ? 1 : dim.size;
   return count;
 }
 
 uint64_t TasksOf(const ProductWork& work, const ProductCut& cut) {
-  return CeilDiv(BatchesOf(work), cut.batches) * CeilDiv(work.rows, cut.rows) *
+  return CeilDiv(CountOf(work.batches), cut.batches) * CeilDiv(work.rows, cut.rows) *
          CeilDiv(work.columns, cut.columns);
 }
 
@@ -92,27 +92,19 @@ void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
 
 }  // namespace
 
-uint64_t BatchesOf(const ProductWork& work) {
-  uint64_t count = 1;
-  for (const ProductBatch& batch : work.batches) count *= batch.size;
-  return count;
-}
-
 BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies) {
   BatchPlace place;
   uint64_t copies = 1;
   for (size_t d = work.batches.size(); d-- > 0;) {
-    const ProductBatch& batch = work.batches[d];
-    if (of_copies && batch.a == 0) continue;
-    const uint64_t at = index % batch.size;
-    index /= batch.size;
-    place.a += at * batch.a;
-    place.b += at * batch.b;
-    place.addend += at * batch.addend;
-    place.output += at * batch.output;
-    if (batch.a == 0) continue;
+    const auto& dim = work.batches[d];
+    const bool has_copies = dim.strides[kProductA] != 0;
+    if (of_copies && !has_copies) continue;
+    const uint64_t at = index % dim.size;
+    index /= dim.size;
+    Advance(place.offsets, dim, at);
+    if (!has_copies) continue;
     place.copy += at * copies;
-    copies *= batch.size;
+    copies *= dim.size;
   }
   return place;
 }
@@ -149,7 +141,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
     }
   }
   if (cut.rows == work.rows && cut.columns == work.columns) {
-    const uint64_t batches = BatchesOf(work);
+    const uint64_t batches = CountOf(work.batches);
     cut.batches =
         std::clamp<uint64_t>(kLeastTaskProducts / products(), 1, CeilDiv(batches, kWantedTasks));
   }

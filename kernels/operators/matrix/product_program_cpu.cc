@@ -27,10 +27,10 @@ struct Task {
 // Walks the columns of the output, starting at one of them.
 class ColumnWalk {
  public:
-  ColumnWalk(const std::vector<ProductDim>& dims, uint64_t column) : dims_(dims) {
+  ColumnWalk(const Dims<1>& dims, uint64_t column) : dims_(dims) {
     for (size_t i = dims.size(); i-- > 0; column /= dims[i].size) {
       at_[i] = column % dims[i].size;
-      offset_ += at_[i] * dims[i].stride;
+      offset_ += at_[i] * dims[i].strides[0];
     }
   }
   uint64_t offset() const { return offset_; }
@@ -39,18 +39,18 @@ class ColumnWalk {
   void Skip(uint64_t count) {  // at most left()
     size_t i = dims_.size() - 1;
     at_[i] += count;
-    offset_ += count * dims_[i].stride;
+    offset_ += count * dims_[i].strides[0];
     while (i > 0 && at_[i] == dims_[i].size) {
-      offset_ -= dims_[i].size * dims_[i].stride;
+      offset_ -= dims_[i].size * dims_[i].strides[0];
       at_[i] = 0;
       --i;
       ++at_[i];
-      offset_ += dims_[i].stride;
+      offset_ += dims_[i].strides[0];
     }
   }
 
  private:
-  const std::vector<ProductDim>& dims_;
+  const Dims<1>& dims_;
   std::array<uint64_t, 3> at_ = {};
   uint64_t offset_ = 0;
 };
@@ -67,10 +67,10 @@ class ProductProgram : public CpuProgram {
       tasks += cut.tasks;
       packs += cut.packs;
       cuts_.push_back(cut);
-      cost_bytes_ +=
-          BatchesOf(work) * (sizeof(float) * (work.rows * work.columns + work.rows * work.depth +
-                                              work.columns * work.depth) +
-                             work.rows * work.columns * work.depth / 8);
+      cost_bytes_ += CountOf(work.batches) *
+                     (sizeof(float) * (work.rows * work.columns + work.rows * work.depth +
+                                       work.columns * work.depth) +
+                      work.rows * work.columns * work.depth / 8);
     }
     scratch_bytes_ = scratch * sizeof(float);
     if (packs > 0) phases_.push_back(packs);
@@ -118,7 +118,7 @@ class ProductProgram : public CpuProgram {
                  .rows = std::min(cut.rows, work.rows - row),
                  .column = column,
                  .columns = std::min(cut.columns, work.columns - column)};
-    const uint64_t end = std::min(first + cut.batches, BatchesOf(work));
+    const uint64_t end = std::min(first + cut.batches, CountOf(work.batches));
     for (uint64_t batch = first; batch < end; ++batch) {
       task.batch = PlaceOf(work, batch, /*of_copies=*/false);
       Multiply(task, buffers);
@@ -157,7 +157,7 @@ class ProductProgram : public CpuProgram {
     const ProductCut& cut = cuts_[task.product];
     const Elements a = InputOf(work, work.a.input, buffers);
     for (uint64_t row = 0; row < task.rows; row += cut.panel_rows) {
-      PackPanel(kernels_, a, work.a, task.batch.a, task.row + row,
+      PackPanel(kernels_, a, work.a, task.batch.offsets[kProductA], task.row + row,
                 std::min(cut.panel_rows, task.rows - row), k0, depth, cut.panel_rows,
                 to + row * depth);
     }
@@ -168,7 +168,7 @@ class ProductProgram : public CpuProgram {
              uint64_t k0, uint64_t depth, float* row, float* to) const {
     const ProductWork& work = works_[task.product];
     const Elements b = InputOf(work, work.b.input, buffers);
-    const uint64_t offset = task.batch.b;
+    const uint64_t offset = task.batch.offsets[kProductB];
     const uint64_t first = task.column + column;
     const uint64_t width = kernels_.panel_columns;
     if (work.image.has_value()) {
@@ -200,9 +200,9 @@ class ProductProgram : public CpuProgram {
     const auto take = [&](uint64_t floats) {
       return reinterpret_cast<float*>(scope.Take(floats * sizeof(float)));
     };
-    const ProductDim& last = work.output_columns.back();
-    const bool is_in_place =
-        !work.is_half && work.output_columns.size() == 1 && (last.stride == 1 || last.size == 1);
+    const StridedDim<1>& last = work.output_columns.back();
+    const bool is_in_place = !work.is_half && work.output_columns.size() == 1 &&
+                             (last.strides[0] == 1 || last.size == 1);
     ProductBlock block = {.rows = task.rows, .panel_rows = cut.panel_rows};
     if (is_in_place) {
       block.result =
@@ -225,18 +225,19 @@ class ProductProgram : public CpuProgram {
 
   uint64_t OutputOffset(const Task& task) const {
     const ProductWork& work = works_[task.product];
-    return work.output_offset + task.batch.output + task.row * work.output_row_stride;
+    return work.output_offset + task.batch.offsets[kProductOutput] +
+           task.row * work.output_row_stride;
   }
 
   template <typename Take>
   ProductFinish FinishOf(const Task& task, const RunBuffers& buffers, Take take) const {
     const ProductWork& work = works_[task.product];
     ProductFinish finish = {.alpha = work.alpha, .beta = work.beta};
-    if (!work.addend.has_value() || work.beta == 0) return finish;
+    if (!work.addend.has_value()) return finish;
     const ProductAddend& addend = *work.addend;
     const Elements elements = InputOf(work, addend.input, buffers);
-    const uint64_t start =
-        task.batch.addend + task.row * addend.row_stride + task.column * addend.column_stride;
+    const uint64_t start = task.batch.offsets[kProductAddend] + task.row * addend.row_stride +
+                           task.column * addend.column_stride;
     if (addend.column_stride == 0) {
       float* const rows = take(task.rows);
       for (uint64_t r = 0; r < task.rows; ++r) {
@@ -279,7 +280,7 @@ class ProductProgram : public CpuProgram {
       block.is_first = k0 == 0;
       block.is_last = k0 + cut.block_depth >= work.depth;
       if (cut.has_direct_a) {
-        block.a = InputOf(work, work.a.input, buffers).floats() + task.batch.a +
+        block.a = InputOf(work, work.a.input, buffers).floats() + task.batch.offsets[kProductA] +
                   task.row * work.a.stride + k0;
         block.a_stride = work.a.stride;
       } else if (cut.packs_first) {
@@ -291,8 +292,8 @@ class ProductProgram : public CpuProgram {
       if (direct > 0) {
         ProductBlock part = block;
         part.columns = direct;
-        part.b = InputOf(work, work.b.input, buffers).floats() + task.batch.b + task.column +
-                 k0 * work.b.depth_stride;
+        part.b = InputOf(work, work.b.input, buffers).floats() + task.batch.offsets[kProductB] +
+                 task.column + k0 * work.b.depth_stride;
         part.b_stride = work.b.depth_stride;
         part.b_panel = width;
         part.b_comes_once = true;
@@ -317,15 +318,15 @@ class ProductProgram : public CpuProgram {
     const ProductWork& work = works_[task.product];
     const ProductCut& cut = cuts_[task.product];
     const Elements a = InputOf(work, work.a.input, buffers);
-    const uint64_t a_offset = task.batch.a;
+    const uint64_t a_offset = task.batch.offsets[kProductA];
     const float* row = a.floats() + a_offset;
     if (work.a.depth_stride != 1 || !work.a.tap_offsets.empty()) {
       float* const packed = take(work.depth);
       for (uint64_t k = 0; k < work.depth; ++k) packed[k] = a.At(a_offset + DepthOffset(work.a, k));
       row = packed;
     }
-    const float* const b =
-        InputOf(work, work.b.input, buffers).floats() + task.batch.b + task.column * work.b.stride;
+    const float* const b = InputOf(work, work.b.input, buffers).floats() +
+                           task.batch.offsets[kProductB] + task.column * work.b.stride;
     float* const part = take(task.columns);
     for (uint64_t k0 = 0; k0 < work.depth; k0 += cut.block_depth) {
       const uint64_t depth = std::min(cut.block_depth, work.depth - k0);
@@ -362,8 +363,8 @@ class ProductProgram : public CpuProgram {
     float* const weights = take(task.rows * taps);
     for (uint64_t r = 0; r < task.rows; ++r) {
       for (uint64_t t = 0; t < taps; ++t) {
-        weights[r * taps + t] =
-            a.At(task.batch.a + (task.row + r) * work.a.stride + DepthOffset(work.a, t));
+        weights[r * taps + t] = a.At(task.batch.offsets[kProductA] +
+                                     (task.row + r) * work.a.stride + DepthOffset(work.a, t));
       }
     }
     std::array<int64_t, 3> low = image.taps[0];
@@ -384,7 +385,7 @@ class ProductProgram : public CpuProgram {
     float* const copies = take(planes * lines * step * width + kSlack);
     std::vector<const float*> from(taps);
     const Elements b = InputOf(work, work.b.input, buffers);
-    const uint64_t channel = task.batch.b;
+    const uint64_t channel = task.batch.offsets[kProductB];
     const ImageRows rows(kernels_, image, b, channel, 0, 0);
     for (uint64_t z = 0; z < axes[0].outputs; ++z) {
       for (uint64_t y0 = 0; y0 < axes[1].outputs; y0 += band) {
@@ -426,7 +427,7 @@ class ProductProgram : public CpuProgram {
   void Store(const Task& task, const float* results, const RunBuffers& buffers, Take take) const {
     const ProductWork& work = works_[task.product];
     uint16_t* const halves = reinterpret_cast<uint16_t*>(take(work.is_half ? task.columns : 0));
-    const uint64_t stride = work.output_columns.back().stride;
+    const uint64_t stride = work.output_columns.back().strides[0];
     for (uint64_t r = 0; r < task.rows; ++r) {
       const float* const row = results + r * task.columns;
       const uint64_t start = OutputOffset(task) + r * work.output_row_stride;

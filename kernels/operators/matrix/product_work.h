@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
+#include "kernels/dims/dims.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 
 namespace opmill {
 
@@ -40,20 +42,6 @@ struct ProductImage {
   std::vector<std::array<int64_t, 3>> taps;
 };
 
-struct ProductDim {
-  uint64_t size = 1;
-  uint64_t stride = 0;
-};
-
-// A dimension of equal products, with its strides in the tensors.
-struct ProductBatch {
-  uint64_t size = 1;
-  uint64_t a = 0;
-  uint64_t b = 0;
-  uint64_t addend = 0;
-  uint64_t output = 0;
-};
-
 struct ProductAddend {
   size_t input = 2;
   uint64_t row_stride = 0;
@@ -64,7 +52,7 @@ struct ProductAddend {
 // FLOAT32, or all are FLOAT16.
 struct ProductWork {
   bool is_half = false;
-  std::vector<ProductBatch> batches;
+  ProductDims batches;  // dimensions of equal products
   uint64_t rows = 1;
   uint64_t columns = 1;
   uint64_t depth = 0;
@@ -76,7 +64,7 @@ struct ProductWork {
   float beta = 1;
   uint64_t output_offset = 0;
   uint64_t output_row_stride = 0;
-  std::vector<ProductDim> output_columns;  // row-major; their sizes multiply to `columns`
+  Dims<1> output_columns;  // row-major, at least one; their sizes multiply to `columns`
 };
 
 // Computes all of them; they write different elements.

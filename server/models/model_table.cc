@@ -1,4 +1,4 @@
-#include "server/oip/model_table.h"
+#include "server/models/model_table.h"
 
 #include <filesystem>
 #include <system_error>
@@ -13,10 +13,10 @@
 #include "kernels/base/regular_file.h"
 #include "kernels/base/utf8.h"
 #include "kernels/base/utf8_path.h"
+#include "server/models/model_config.h"
 #include "server/observe/log.h"
-#include "server/oip/model_config.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 constexpr char kConfigName[] = "config.pbtxt";
@@ -272,4 +272,4 @@ std::vector<IndexEntry> ModelTable::Index() const {
   return list;
 }
 
-}  // namespace opmill::oip
+}  // namespace opmill

@@ -1,4 +1,4 @@
-#include "server/oip/model.h"
+#include "server/models/model.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,9 +11,9 @@
 #include "kernels/base/excerpt.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/operators/operator_list.h"
-#include "server/oip/data_types.h"
+#include "server/models/data_types.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 // FLOAT32, or if the operator does not take it, the first type that it takes.
@@ -132,35 +132,4 @@ absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<Ten
   return DescribeOperator(*model.schema, std::move(inputs), all);
 }
 
-void EncodeMetadata(const Model& model, inference::ModelMetadataResponse& to) {
-  to.set_name(model.name);
-  to.add_versions(model.version);
-  to.set_platform(std::string(kPlatform));
-  const auto encode = [](const ModelTensor& from,
-                         inference::ModelMetadataResponse::TensorMetadata& tensor) {
-    tensor.set_name(from.name);
-    tensor.set_datatype(std::string(TypeNameOf(from)));
-    tensor.mutable_shape()->Add(from.shape.begin(), from.shape.end());
-  };
-  for (const ModelTensor& input : model.inputs) encode(input, *to.add_inputs());
-  for (const ModelTensor& output : model.outputs) encode(output, *to.add_outputs());
-}
-
-void EncodeConfig(const Model& model, inference::ModelConfig& to) {
-  to.set_name(model.name);
-  to.set_platform(std::string(kPlatform));
-  to.set_backend(std::string(kPlatform));
-  const auto encode = [](const ModelTensor& from, auto& tensor) {
-    tensor.set_name(from.name);
-    tensor.set_data_type(from.is_bool ? inference::TYPE_BOOL : EncodeDataType(from.data_type));
-    tensor.mutable_dims()->Add(from.shape.begin(), from.shape.end());
-  };
-  for (const ModelTensor& input : model.inputs) encode(input, *to.add_input());
-  for (const ModelTensor& output : model.outputs) encode(output, *to.add_output());
-  if (model.schema == nullptr) return;
-  auto& parameters = *to.mutable_parameters();
-  parameters["operator"].set_string_value(std::string(model.schema->name));
-  for (const auto& [name, text] : model.parameters) parameters[name].set_string_value(text);
-}
-
-}  // namespace opmill::oip
+}  // namespace opmill

@@ -1,4 +1,4 @@
-#include "server/oip/data_types.h"
+#include "server/models/data_types.h"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 struct TypeName {
@@ -49,7 +49,7 @@ absl::StatusOr<DataType> DataTypeFrom(absl::string_view name, absl::string_view 
       field, absl::StrCat(field, " (\"", Excerpt(name), "\") is none of ", AllNames(), "."));
 }
 
-inference::DataType EncodeDataType(DataType type) {
+inference::DataType ConfigTypeOf(DataType type) {
   for (const TypeName& known : kTypeNames) {
     if (known.type == type) return known.config_type;
   }
@@ -67,4 +67,4 @@ absl::StatusOr<DataType> DecodeDataType(inference::DataType type, absl::string_v
                                           ") is the type of none of ", AllNames(), "."));
 }
 
-}  // namespace opmill::oip
+}  // namespace opmill

@@ -1,6 +1,6 @@
 // The models that callers can name.
-#ifndef OPMILL_SERVER_OIP_MODEL_TABLE_H_
-#define OPMILL_SERVER_OIP_MODEL_TABLE_H_
+#ifndef OPMILL_SERVER_MODELS_MODEL_TABLE_H_
+#define OPMILL_SERVER_MODELS_MODEL_TABLE_H_
 
 #include <cstdint>
 #include <map>
@@ -13,9 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/access/watched_files.h"
-#include "server/oip/model.h"
+#include "server/models/model.h"
 
-namespace opmill::oip {
+namespace opmill {
 
 struct IndexEntry {
   std::string name;
@@ -80,6 +80,6 @@ class ModelTable {
   std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all of the above
 };
 
-}  // namespace opmill::oip
+}  // namespace opmill
 
-#endif  // OPMILL_SERVER_OIP_MODEL_TABLE_H_
+#endif  // OPMILL_SERVER_MODELS_MODEL_TABLE_H_

@@ -1,4 +1,4 @@
-#include "server/oip/model_programs.h"
+#include "server/execution/model_programs.h"
 
 #include <algorithm>
 #include <new>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/execution/retry_delay.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
@@ -136,4 +136,4 @@ bool ModelPrograms::MakeNext() {
   return true;
 }
 
-}  // namespace opmill::oip
+}  // namespace opmill

@@ -1,4 +1,4 @@
-#include "server/oip/model_config.h"
+#include "server/models/model_config.h"
 
 #include <array>
 #include <cstddef>
@@ -19,9 +19,9 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/nearest.h"
-#include "server/oip/data_types.h"
+#include "server/models/data_types.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 constexpr absl::string_view kOperator = "operator";
@@ -231,7 +231,7 @@ absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
     const size_t index = static_cast<size_t>(i);
     if (model.schema->outputs[index].type != TypeVariable::kIndex ||
         from.data_type() == inference::TYPE_INVALID ||
-        from.data_type() == EncodeDataType(model.outputs[index].data_type)) {
+        from.data_type() == ConfigTypeOf(model.outputs[index].data_type)) {
       continue;
     }
     ASSIGN_OR_RETURN(const DataType type,
@@ -246,7 +246,7 @@ absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
     const std::string path = absl::StrCat("output[", i, "]");
     if (!from.name().empty()) to.name = from.name();
     if (from.data_type() != inference::TYPE_INVALID &&
-        from.data_type() != EncodeDataType(to.data_type)) {
+        from.data_type() != ConfigTypeOf(to.data_type)) {
       return InvalidField(
           absl::StrCat(path, ".data_type"),
           absl::StrCat(path, ".data_type is ", inference::DataType_Name(from.data_type()),
@@ -319,4 +319,4 @@ absl::StatusOr<std::string> ParseGraphConfig(const std::string& name, const std:
                                    "is what its file says."));
 }
 
-}  // namespace opmill::oip
+}  // namespace opmill

@@ -1,7 +1,6 @@
-// Models: the names by which callers of the Open Inference Protocol choose operators and ONNX
-// files.
-#ifndef OPMILL_SERVER_OIP_MODEL_H_
-#define OPMILL_SERVER_OIP_MODEL_H_
+// Models: the names by which callers choose operators with fixed attributes and ONNX files.
+#ifndef OPMILL_SERVER_MODELS_MODEL_H_
+#define OPMILL_SERVER_MODELS_MODEL_H_
 
 #include <cstdint>
 #include <memory>
@@ -11,14 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "inference/grpc_service.pb.h"
-#include "inference/model_config.pb.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/onnx/model.h"
-#include "server/oip/model_statistics.h"
-#include "server/oip/parameters.h"
+#include "server/models/model_statistics.h"
+#include "server/models/parameters.h"
 
-namespace opmill::oip {
+namespace opmill {
 
 inline constexpr int64_t kAnySize = -1;
 
@@ -29,7 +26,7 @@ struct ModelTensor {
   bool is_bool = false;        // UINT8 that is 0 or 1
 };
 
-// The protocol's name of its type.
+// The name of its type in the Open Inference Protocol.
 absl::string_view TypeNameOf(const ModelTensor& tensor);
 
 // Immutable except for its statistics.
@@ -64,11 +61,8 @@ absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& inpu
 absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<TensorDesc> inputs,
                                              const Parameters& parameters);
 
-void EncodeMetadata(const Model& model, inference::ModelMetadataResponse& to);
-void EncodeConfig(const Model& model, inference::ModelConfig& to);
-
 inline constexpr absl::string_view kPlatform = "opmill";
 
-}  // namespace opmill::oip
+}  // namespace opmill
 
-#endif  // OPMILL_SERVER_OIP_MODEL_H_
+#endif  // OPMILL_SERVER_MODELS_MODEL_H_

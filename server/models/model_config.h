@@ -1,15 +1,15 @@
 // The configuration of a model in a model repository.
-#ifndef OPMILL_SERVER_OIP_MODEL_CONFIG_H_
-#define OPMILL_SERVER_OIP_MODEL_CONFIG_H_
+#ifndef OPMILL_SERVER_MODELS_MODEL_CONFIG_H_
+#define OPMILL_SERVER_MODELS_MODEL_CONFIG_H_
 
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/oip/model.h"
+#include "server/models/model.h"
 
-namespace opmill::oip {
+namespace opmill {
 
 // The version that the config.pbtxt of an ONNX model chooses; empty if it chooses none.
 absl::StatusOr<std::string> ParseGraphConfig(const std::string& name, const std::string& text);
@@ -19,6 +19,6 @@ absl::StatusOr<std::string> ParseGraphConfig(const std::string& name, const std:
 absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
                                                         const std::string& text);
 
-}  // namespace opmill::oip
+}  // namespace opmill
 
-#endif  // OPMILL_SERVER_OIP_MODEL_CONFIG_H_
+#endif  // OPMILL_SERVER_MODELS_MODEL_CONFIG_H_

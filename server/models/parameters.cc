@@ -1,4 +1,4 @@
-#include "server/oip/parameters.h"
+#include "server/models/parameters.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,9 +15,9 @@
 #include "kernels/base/excerpt.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/descriptor/validate.h"
-#include "server/oip/data_types.h"
+#include "server/models/data_types.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 constexpr absl::string_view kIndexType = "index_type";
@@ -120,33 +120,6 @@ absl::Status NamingParameters(const OperatorSchema& schema, absl::Status status)
 
 }  // namespace
 
-std::string TextOf(const inference::InferParameter& value) {
-  switch (value.parameter_choice_case()) {
-    case inference::InferParameter::kBoolParam:
-      return value.bool_param() ? "true" : "false";
-    case inference::InferParameter::kInt64Param:
-      return absl::StrCat(value.int64_param());
-    case inference::InferParameter::kUint64Param:
-      return absl::StrCat(value.uint64_param());
-    case inference::InferParameter::kDoubleParam:
-      return absl::StrCat(value.double_param());
-    case inference::InferParameter::kStringParam:
-      return value.string_param();
-    case inference::InferParameter::PARAMETER_CHOICE_NOT_SET:
-      break;
-  }
-  return "";
-}
-
-absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
-                                      const std::string& path) {
-  const std::string text = TextOf(value);
-  uint64_t number = 0;
-  if (absl::SimpleAtoi(text, &number)) return number;
-  return InvalidField(
-      path, absl::StrCat(path, " (\"", Excerpt(text), "\") is not an integer of at least 0."));
-}
-
 std::optional<std::string> ParameterOf(const OperatorSchema& schema, absl::string_view name) {
   for (const AttributeSchema& attribute : schema.attributes) {
     if (name == attribute.name || name == ShortName(attribute) ||
@@ -193,4 +166,4 @@ absl::StatusOr<OperatorDesc> DescribeOperator(const OperatorSchema& schema,
   return NamingParameters(schema, valid.status());
 }
 
-}  // namespace opmill::oip
+}  // namespace opmill

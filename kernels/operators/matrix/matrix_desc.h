@@ -1,17 +1,58 @@
-// The descriptor of convolution in typed form.
-#ifndef OPMILL_KERNELS_OPERATORS_MATRIX_CONVOLUTION_DESC_H_
-#define OPMILL_KERNELS_OPERATORS_MATRIX_CONVOLUTION_DESC_H_
+// The descriptors of gemm and convolution in typed form.
+#ifndef OPMILL_KERNELS_OPERATORS_MATRIX_MATRIX_DESC_H_
+#define OPMILL_KERNELS_OPERATORS_MATRIX_MATRIX_DESC_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "kernels/descriptor/operator_desc.h"
+#include "kernels/dims/dims.h"
 
 namespace opmill {
 
+extern const OperatorSchema kGemmSchema;
 extern const OperatorSchema kConvolutionSchema;
+
+// The tensors of a product, in the order of the strides of its dimensions. Of a convolution, A is
+// the filter, B the input, and the addend the bias.
+enum ProductTensor : size_t { kProductA, kProductB, kProductAddend, kProductOutput };
+using ProductDims = Dims<4>;
+
+// DML_MATRIX_TRANSFORM
+enum class MatrixTransform : uint32_t { kNone = 0, kTranspose = 1 };
+
+// DML_OPERATOR_GEMM: output = alpha * A * B + beta * C, for each element of the dimensions before
+// the last two.
+struct GemmDesc {
+  TensorDesc a;
+  TensorDesc b;
+  std::optional<TensorDesc> c;
+  std::optional<TensorDesc> output;  // default: packed
+  MatrixTransform trans_a = MatrixTransform::kNone;
+  MatrixTransform trans_b = MatrixTransform::kNone;
+  float alpha = 1;
+  float beta = 1;
+
+  operator OperatorDesc() const;  // NOLINT(google-explicit-constructor): equivalent forms
+  static GemmDesc From(const OperatorDesc& desc);
+
+  // null if nothing is added
+  const TensorDesc* addend() const { return c.has_value() && beta != 0 ? &*c : nullptr; }
+  // Those before the last two. The descriptor is validated.
+  ProductDims BatchDims() const;
+};
+
+// A matrix of a tensor whose last two dimensions are its rows and columns.
+struct MatrixLayout {
+  uint32_t rows = 1;
+  uint32_t columns = 1;
+  uint32_t row_stride = 0;
+  uint32_t column_stride = 0;
+};
+MatrixLayout LayoutOf(const TensorDesc& tensor, MatrixTransform transform = MatrixTransform::kNone);
 
 // DML_CONVOLUTION_MODE
 enum class ConvolutionMode : uint32_t { kConvolution = 0, kCrossCorrelation = 1 };
@@ -76,6 +117,7 @@ struct ConvolutionShape {
   bool reverses_filter = false;
   std::array<ConvolutionAxis, 3> axes;
 
+  ProductDims BatchDims() const;  // batches and groups
   uint64_t taps() const { return uint64_t{axes[0].filter} * axes[1].filter * axes[2].filter; }
   // The offset in the filter of a tap along a dimension.
   uint64_t FilterOffset(size_t axis, uint32_t tap) const {
@@ -87,4 +129,4 @@ ConvolutionShape ShapeOf(const ConvolutionDesc& validated);
 
 }  // namespace opmill
 
-#endif  // OPMILL_KERNELS_OPERATORS_MATRIX_CONVOLUTION_DESC_H_
+#endif  // OPMILL_KERNELS_OPERATORS_MATRIX_MATRIX_DESC_H_

@@ -1,6 +1,6 @@
 // Parameters of models and requests, by which they choose an operator's attributes.
-#ifndef OPMILL_SERVER_OIP_PARAMETERS_H_
-#define OPMILL_SERVER_OIP_PARAMETERS_H_
+#ifndef OPMILL_SERVER_MODELS_PARAMETERS_H_
+#define OPMILL_SERVER_MODELS_PARAMETERS_H_
 
 #include <cstdint>
 #include <map>
@@ -10,19 +10,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "inference/grpc_service.pb.h"
 #include "kernels/descriptor/operator_schema.h"
 
-namespace opmill::oip {
+namespace opmill {
 
 // Values as text, by the names that ParameterOf returns.
 using Parameters = std::map<std::string, std::string, std::less<>>;
-
-// The value as text: "0,2", "5", "true".
-std::string TextOf(const inference::InferParameter& value);
-// `path` is that of the parameter.
-absl::StatusOr<uint64_t> UnsignedFrom(const inference::InferParameter& value,
-                                      const std::string& path);
 
 // The parameter that a name stands for: an attribute, by its name in the schema or without "axis_",
 // "axis" and "axes" both for the axes; index_type; or feature_level. nullopt for other names.
@@ -36,6 +29,6 @@ absl::StatusOr<OperatorDesc> DescribeOperator(const OperatorSchema& schema,
                                               std::vector<TensorDesc> inputs,
                                               const Parameters& parameters);
 
-}  // namespace opmill::oip
+}  // namespace opmill
 
-#endif  // OPMILL_SERVER_OIP_PARAMETERS_H_
+#endif  // OPMILL_SERVER_MODELS_PARAMETERS_H_

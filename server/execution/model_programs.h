@@ -1,6 +1,6 @@
 // Makes the programs of ONNX models for the sizes that requests have, on workers of the executor.
-#ifndef OPMILL_SERVER_OIP_MODEL_PROGRAMS_H_
-#define OPMILL_SERVER_OIP_MODEL_PROGRAMS_H_
+#ifndef OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_
+#define OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@
 #include "server/execution/executor.h"
 #include "server/execution/fair_queue.h"
 
-namespace opmill::oip {
+namespace opmill {
 
 // One worker makes a program, and all requests that need the same one wait for it. Callers take
 // turns, and at least one worker is left for other work. Thread-safe; callbacks are called without
@@ -66,6 +66,6 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace opmill::oip
+}  // namespace opmill
 
-#endif  // OPMILL_SERVER_OIP_MODEL_PROGRAMS_H_
+#endif  // OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_

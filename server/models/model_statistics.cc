@@ -1,11 +1,11 @@
-#include "server/oip/model_statistics.h"
+#include "server/models/model_statistics.h"
 
 #include <algorithm>
 #include <cstdint>
 
 #include "absl/time/clock.h"
 
-namespace opmill::oip {
+namespace opmill {
 namespace {
 
 void Add(absl::Duration duration, inference::StatisticDuration& to) {
@@ -16,14 +16,14 @@ void Add(absl::Duration duration, inference::StatisticDuration& to) {
 
 }  // namespace
 
-void ModelStatistics::AddSuccess(const Execution::Report& report) {
+void ModelStatistics::AddSuccess(const StageTimes& times, absl::Duration total) {
   const absl::MutexLock lock(&mutex_);
   inference::InferStatistics& stats = *counts_.mutable_inference_stats();
-  Add(report.total, *stats.mutable_success());
-  Add(report.times.compile + report.times.queue, *stats.mutable_queue());
-  Add(report.times.upload, *stats.mutable_compute_input());
-  Add(report.times.compute, *stats.mutable_compute_infer());
-  Add(report.times.download, *stats.mutable_compute_output());
+  Add(total, *stats.mutable_success());
+  Add(times.compile + times.queue, *stats.mutable_queue());
+  Add(times.upload, *stats.mutable_compute_input());
+  Add(times.compute, *stats.mutable_compute_infer());
+  Add(times.download, *stats.mutable_compute_output());
   counts_.set_inference_count(counts_.inference_count() + 1);
   counts_.set_execution_count(counts_.execution_count() + 1);
   counts_.set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())));
@@ -39,4 +39,4 @@ void ModelStatistics::Encode(inference::ModelStatistics& to) const {
   to = counts_;
 }
 
-}  // namespace opmill::oip
+}  // namespace opmill

@@ -1,19 +1,20 @@
 // What ModelStatistics reports of one model.
-#ifndef OPMILL_SERVER_OIP_MODEL_STATISTICS_H_
-#define OPMILL_SERVER_OIP_MODEL_STATISTICS_H_
+#ifndef OPMILL_SERVER_MODELS_MODEL_STATISTICS_H_
+#define OPMILL_SERVER_MODELS_MODEL_STATISTICS_H_
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "inference/grpc_service.pb.h"
-#include "server/execution/execution.h"
+#include "server/observe/statistics.h"
 
-namespace opmill::oip {
+namespace opmill {
 
 // Thread-safe. An inference counts in all parts at once, before its response is sent.
 class ModelStatistics {
  public:
-  void AddSuccess(const Execution::Report& report) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `total`: from its begin.
+  void AddSuccess(const StageTimes& times, absl::Duration total) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddFailure(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Everything but name and version.
@@ -24,6 +25,6 @@ class ModelStatistics {
   inference::ModelStatistics counts_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace opmill::oip
+}  // namespace opmill
 
-#endif  // OPMILL_SERVER_OIP_MODEL_STATISTICS_H_
+#endif  // OPMILL_SERVER_MODELS_MODEL_STATISTICS_H_

@@ -1,0 +1,49 @@
+#include "server/models/graph_program.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+
+namespace opmill {
+namespace {
+
+constexpr uint64_t kMostValueBytes = 4096;
+
+absl::StatusOr<onnx::Tensor> ValueOf(const onnx::ModelTensor& input, const TensorDesc& tensor,
+                                     size_t index, PathOfInput path_of, ReadInput read) {
+  const uint64_t size = SpannedBytes(tensor);
+  if (size > kMostValueBytes) {
+    return InvalidField(
+        path_of(index),
+        absl::StrCat("The input ", Excerpt(input.name), ", which decides the form ",
+                     "of the model, has ", size, " bytes, more than ", kMostValueBytes, "."));
+  }
+  std::string bytes(static_cast<size_t>(size), '\0');
+  RETURN_IF_ERROR(
+      read(index, absl::MakeSpan(reinterpret_cast<std::byte*>(bytes.data()), bytes.size())));
+  return onnx::Tensor{{input.element, onnx::Sizes(tensor.sizes.begin(), tensor.sizes.end())},
+                      std::make_shared<const std::string>(std::move(bytes))};
+}
+
+}  // namespace
+
+absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
+                                               const std::vector<TensorDesc>& inputs,
+                                               PathOfInput path_of, ReadInput read) {
+  onnx::InputBindings bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const onnx::ModelTensor& input = model.graph->inputs()[i];
+    if (input.is_form) {
+      ASSIGN_OR_RETURN(bindings.values[input.name], ValueOf(input, inputs[i], i, path_of, read));
+    } else {
+      bindings.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
+    }
+  }
+  return bindings;
+}
+
+}  // namespace opmill

@@ -43,6 +43,12 @@ absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
       bindings.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
     }
   }
+  for (size_t i = 1; model.max_batch_size > 0 && i < inputs.size(); ++i) {
+    if (inputs[i].sizes[0] == inputs[0].sizes[0]) continue;
+    return InvalidField(path_of(i), absl::StrCat(path_of(i), " has ", inputs[i].sizes[0],
+                                                 " as its first dimension, ", path_of(0), " has ",
+                                                 inputs[0].sizes[0], "; a batch has one size."));
+  }
   return bindings;
 }
 

@@ -51,6 +51,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTabl
   if (name.empty()) return models.All();
   absl::StatusOr<std::shared_ptr<const Model>> model = models.Find(name, version);
   if (!model.ok()) return model.status();
+  if (version.empty()) return models.VersionsOf(name);
   return std::vector{*std::move(model)};
 }
 
@@ -156,7 +157,12 @@ grpc::ServerUnaryReactor* InferenceService::ModelMetadata(
     grpc::CallbackServerContext* context, const inference::ModelMetadataRequest* request,
     inference::ModelMetadataResponse* response) {
   const auto model = models_.Find(request->name(), request->version());
-  if (model.ok()) EncodeMetadata(**model, *response);
+  if (model.ok()) {
+    EncodeMetadata(**model, *response);
+    for (const auto& version : models_.VersionsOf(request->name())) {
+      response->add_versions(version->version);
+    }
+  }
   return Answer("ModelMetadata", *context, model.status());
 }
 

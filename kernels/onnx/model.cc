@@ -165,6 +165,7 @@ absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) c
   }
   ModelProgram made = {.program = FuseChains(std::move(lowered.program)),
                        .outputs = std::move(lowered.outputs)};
+  for (ProgramNode& node : made.program.nodes) node.desc.is_batched = limits_.is_batched;
   for (const Input& input : graph.inputs) {
     const std::string& name = graph.values[input.value].name;
     const auto at = std::find_if(inputs_.begin(), inputs_.end(),

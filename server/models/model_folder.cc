@@ -22,6 +22,7 @@ namespace {
 
 constexpr char kConfigName[] = "config.pbtxt";
 constexpr size_t kMostConfigBytes = size_t{64} << 10;
+constexpr size_t kMostBatchedPrograms = 48;  // those of requests, and those of joined runs
 constexpr size_t kMostStampBytes = size_t{1} << 20;
 
 std::string ConfigPath(const std::string& path) { return Utf8Name(PathOf(path) / kConfigName); }
@@ -118,10 +119,14 @@ class FolderReader {
       return;
     }
     std::shared_ptr<const onnx::Model> graph;
-    if (before != nullptr && before->files == stamp) {
+    onnx::ModelLimits limits = limits_;
+    limits.is_batched = parsed_.config.has_dynamic_batching();
+    if (limits.is_batched) limits.programs = kMostBatchedPrograms;
+    if (before != nullptr && before->files == stamp &&
+        before->config.has_dynamic_batching() == limits.is_batched) {
       graph = before->graph;
     } else {
-      auto loaded = onnx::Model::Load(FilePath(path_, version, file_), limits_);
+      auto loaded = onnx::Model::Load(FilePath(path_, version, file_), limits);
       if (!loaded.ok()) {
         Keep(version, before, FilePath(path_, version, file_), loaded.status(), folder);
         return;

@@ -17,6 +17,7 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
+#include "server/execution/batches.h"
 #include "server/models/data_types.h"
 #include "server/models/graph_program.h"
 #include "server/oip/infer_parameter.h"
@@ -111,6 +112,17 @@ std::string NamesOf(const std::vector<ModelTensor>& tensors) {
 size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) {
   const auto found = absl::c_find_if(tensors, [&](const auto& t) { return t.name == name; });
   return static_cast<size_t>(found - tensors.begin());
+}
+
+BatchOptions BatchOptionsOf(const inference::ModelConfig& config) {
+  const inference::ModelDynamicBatching& batching = config.dynamic_batching();
+  BatchOptions options = {.max_rows = static_cast<uint32_t>(config.max_batch_size()),
+                          .preferred_rows = {batching.preferred_batch_size().begin(),
+                                             batching.preferred_batch_size().end()},
+                          .max_delay = absl::Microseconds(
+                              static_cast<int64_t>(batching.max_queue_delay_microseconds()))};
+  absl::c_sort(options.preferred_rows);
+  return options;
 }
 
 }  // namespace
@@ -235,6 +247,15 @@ void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
   sources_ = std::move(sources);
   begin.program = {graph_program_, &graph_program_->program};
   begin.model = absl::StrCat("model ", model_->name, " version ", model_->version);
+  begin.on_run = [model = model_](uint64_t rows, const RunStatistics& run) {
+    model->statistics->AddExecution(rows, run.executed);
+  };
+  if (model_->max_batch_size == 0) return;
+  rows_ = static_cast<uint32_t>(bindings_.sizes.begin()->second[0]);
+  begin.rows = rows_;
+  if (!model_->config.has_dynamic_batching()) return;
+  begin.batch = std::make_shared<const BatchSpec>(
+      BatchSpec{model_->graph, std::move(bindings_), BatchOptionsOf(model_->config)});
 }
 
 absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& tensor,
@@ -453,7 +474,8 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
                                  : SliceOf(output, 0, execution->output_bytes()[index]));
   }
   const Execution::Report report = execution->report();
-  model_->statistics->AddSuccess(report.times, report.total);
+  model_->statistics->AddSuccess(report.times, report.total, rows_);
+  if (graph_program_ == nullptr) model_->statistics->AddExecution(1, report.times.compute);
   grpc::ByteBuffer joined =
       JoinBytes(*header, inference::ModelInferResponse::kRawOutputContentsFieldNumber,
                 std::move(contents), outer_field);

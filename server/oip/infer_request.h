@@ -114,6 +114,7 @@ class InferRequest {
   std::shared_ptr<ModelPrograms::Wait> wait_ ABSL_GUARDED_BY(mutex_);  // of MakeProgram
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);                     // by CancelProgram
   std::vector<Source> sources_;  // in the order of the program's inputs
+  uint32_t rows_ = 1;            // of a batch
   std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
   std::vector<SharedTensor> shared_outputs_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "kernels/cpu/device/sliced_program.h"
 #include "kernels/operators/lower.h"
 #include "kernels/operators/operator_cpu.h"
@@ -91,6 +92,14 @@ uint64_t BytesOfConstants(const CpuPlan& plan) {
   uint64_t bytes = 0;
   for (const auto& constant : plan.constants) bytes += constant->size();
   return bytes;
+}
+
+uint64_t RoundingOf(const CpuPlan& plan) {
+  std::vector<uint64_t> all = {1};
+  for (const CpuNode& node : plan.nodes) {
+    if (node.work->rounding() != 0) all.push_back(node.work->rounding());
+  }
+  return absl::HashOf(all);
 }
 
 RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,

@@ -54,7 +54,8 @@ bool HasWindow(const ProductWork& work) {
 
 ProductMethod MethodOf(const ProductWork& work) {
   if (HasWindow(work)) return ProductMethod::kWindow;
-  if (work.rows > 1 || work.image.has_value() || work.is_half || !work.b.tap_offsets.empty()) {
+  if (work.rows > 1 || work.is_batched || work.image.has_value() || work.is_half ||
+      !work.b.tap_offsets.empty()) {
     return ProductMethod::kPanels;
   }
   if (work.b.stride == 1) return ProductMethod::kRow;

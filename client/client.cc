@@ -146,10 +146,16 @@ absl::StatusOr<v1::GetStatisticsResponse> Client::GetStatistics() {
   return connection_->Call(&v1::OperatorService::Stub::GetStatistics, v1::GetStatisticsRequest());
 }
 
+absl::StatusOr<v1::ListModelsResponse> Client::ListModels(const std::string& name) {
+  v1::ListModelsRequest request;
+  request.set_name(name);
+  return connection_->Call(&v1::OperatorService::Stub::ListModels, request);
+}
+
 absl::StatusOr<v1::CompileOperatorResponse> Client::Compile(
-    const v1::OperatorDesc& desc, std::optional<v1::FeatureLevel> feature_level) {
+    const Computation& computation, std::optional<v1::FeatureLevel> feature_level) {
   v1::CompileOperatorRequest request;
-  *request.mutable_operator_() = desc;
+  SetComputation(computation, request);
   if (feature_level) request.set_feature_level(*feature_level);
   return connection_->Call(&v1::OperatorService::Stub::CompileOperator, request);
 }
@@ -176,18 +182,18 @@ absl::StatusOr<size_t> Client::MaxMessageBytes(absl::Duration timeout) {
 }
 
 absl::StatusOr<ExecutionResult> Client::Execute(
-    const v1::OperatorDesc& desc, absl::Span<const absl::Span<const std::byte>> inputs,
+    const Computation& computation, absl::Span<const absl::Span<const std::byte>> inputs,
     const ExecutionOptions& options) {
   BorrowedInput borrowed;
   MemorySink sink;
   absl::StatusOr<v1::ExecutionStatistics> statistics =
-      Execute(desc, borrowed.Lend(inputs), sink, options);
+      Execute(computation, borrowed.Lend(inputs), sink, options);
   borrowed.AwaitReturn();
   if (!statistics.ok()) return statistics.status();
   return ExecutionResult{std::move(sink.outputs()), *std::move(statistics)};
 }
 
-absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& desc,
+absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const Computation& computation,
                                                         absl::Span<const InputBytes> inputs,
                                                         OutputSink& sink,
                                                         const ExecutionOptions& options) {
@@ -200,16 +206,16 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const v1::OperatorDesc& 
       [&](absl::Duration remaining) {
         ExecutionOptions bounded = options;
         bounded.timeout = remaining;
-        return is_small ? ExecuteInOneMessage(desc, inputs, sink, bounded)
-                        : ExecuteInChunks(desc, inputs, sink, bounded);
+        return is_small ? ExecuteInOneMessage(computation, inputs, sink, bounded)
+                        : ExecuteInChunks(computation, inputs, sink, bounded);
       });
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
-    const v1::OperatorDesc& desc, absl::Span<const InputBytes> inputs, OutputSink& sink,
+    const Computation& computation, absl::Span<const InputBytes> inputs, OutputSink& sink,
     const ExecutionOptions& options) {
   v1::ExecuteRequest request;
-  *request.mutable_operator_() = desc;
+  SetComputation(computation, request);
   if (options.feature_level) request.set_feature_level(*options.feature_level);
   request.set_priority(options.priority);
   return opmill::ExecuteInOneMessage(connection_->generic, request, inputs, sink,
@@ -217,10 +223,10 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
-    const v1::OperatorDesc& desc, const SharedTensors& tensors, OutputSink& sink,
+    const Computation& computation, const SharedTensors& tensors, OutputSink& sink,
     const ExecutionOptions& options) {
   v1::ExecuteRequest request;
-  *request.mutable_operator_() = desc;
+  SetComputation(computation, request);
   if (options.feature_level) request.set_feature_level(*options.feature_level);
   for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
   request.set_priority(options.priority);
@@ -235,7 +241,7 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
       });
 }
 
-absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::OperatorDesc& desc,
+absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const Computation& computation,
                                                                 absl::Span<const InputBytes> inputs,
                                                                 OutputSink& sink,
                                                                 const ExecutionOptions& options) {
@@ -243,7 +249,7 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInChunks(const v1::Operat
                    OpenStream(options.timeout + kDeadlineSlack));
   absl::StatusOr<v1::ExecutionStatistics> result = absl::UnknownError("");
   stream->Begin(
-      desc, std::vector<InputBytes>(inputs.begin(), inputs.end()), sink,
+      computation, std::vector<InputBytes>(inputs.begin(), inputs.end()), sink,
       [&](absl::StatusOr<v1::ExecutionStatistics> end) { result = std::move(end); }, options);
   const absl::Status status = stream->Finish();
   // A stream may fail after the execution has succeeded; the result is still valid.

@@ -70,38 +70,42 @@ class Client {
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
   absl::StatusOr<v1::GetStatisticsResponse> GetStatistics();
   absl::StatusOr<v1::CompileOperatorResponse> Compile(
-      const v1::OperatorDesc& desc, std::optional<v1::FeatureLevel> feature_level = std::nullopt);
+      const Computation& computation, std::optional<v1::FeatureLevel> feature_level = std::nullopt);
   // grpc.health.v1: "SERVING" or "NOT_SERVING". NotFound if the server does not know the service.
   absl::StatusOr<std::string> CheckHealth(absl::string_view service = "");
 
-  // Sends the inputs, in the operator's order, in one message if they are small, else in chunks.
-  // The overloads without a sink return after gRPC has finished reading the inputs.
-  absl::StatusOr<ExecutionResult> Execute(const v1::OperatorDesc& desc,
+  // The models of the server's repository, or the one with this name: NotFound if there is none.
+  absl::StatusOr<v1::ListModelsResponse> ListModels(const std::string& name = "");
+
+  // Sends the inputs, in the order of the operator or of the model's message, in one message if
+  // they are small, else in chunks. The overloads without a sink return after gRPC has finished
+  // reading the inputs.
+  absl::StatusOr<ExecutionResult> Execute(const Computation& computation,
                                           absl::Span<const absl::Span<const std::byte>> inputs,
                                           const ExecutionOptions& options = {});
-  absl::StatusOr<ExecutionResult> Execute(const v1::OperatorDesc& desc,
+  absl::StatusOr<ExecutionResult> Execute(const Computation& computation,
                                           absl::Span<const std::byte> input,
                                           const ExecutionOptions& options = {}) {
-    return Execute(desc, absl::MakeConstSpan(&input, 1), options);
+    return Execute(computation, absl::MakeConstSpan(&input, 1), options);
   }
-  absl::StatusOr<v1::ExecutionStatistics> Execute(const v1::OperatorDesc& desc,
+  absl::StatusOr<v1::ExecutionStatistics> Execute(const Computation& computation,
                                                   absl::Span<const InputBytes> inputs,
                                                   OutputSink& sink,
                                                   const ExecutionOptions& options = {});
-  absl::StatusOr<v1::ExecutionStatistics> Execute(const v1::OperatorDesc& desc,
+  absl::StatusOr<v1::ExecutionStatistics> Execute(const Computation& computation,
                                                   const InputBytes& input, OutputSink& sink,
                                                   const ExecutionOptions& options = {}) {
-    return Execute(desc, absl::MakeConstSpan(&input, 1), sink, options);
+    return Execute(computation, absl::MakeConstSpan(&input, 1), sink, options);
   }
   // Always sends one message, which the server refuses if it exceeds max_message_bytes.
-  absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(const v1::OperatorDesc& desc,
+  absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(const Computation& computation,
                                                               absl::Span<const InputBytes> inputs,
                                                               OutputSink& sink,
                                                               const ExecutionOptions& options = {});
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
-      const v1::OperatorDesc& desc, const InputBytes& input, OutputSink& sink,
+      const Computation& computation, const InputBytes& input, OutputSink& sink,
       const ExecutionOptions& options = {}) {
-    return ExecuteInOneMessage(desc, absl::MakeConstSpan(&input, 1), sink, options);
+    return ExecuteInOneMessage(computation, absl::MakeConstSpan(&input, 1), sink, options);
   }
   // For a server on this machine that accepts it (GetServerInfoResponse.shared_memory). The client
   // copies nothing, except that the sink receives the outputs that are not in shared memory.
@@ -109,7 +113,7 @@ class Client {
   // range. Makes one attempt if an output overlaps an input, which a failed attempt may have
   // overwritten.
   absl::StatusOr<v1::ExecutionStatistics> ExecuteInSharedMemory(
-      const v1::OperatorDesc& desc, const SharedTensors& tensors, OutputSink& sink,
+      const Computation& computation, const SharedTensors& tensors, OutputSink& sink,
       const ExecutionOptions& options = {});
   // For many concurrent executions. Must be destroyed before the client.
   absl::StatusOr<std::unique_ptr<ExecutionStream>> OpenStream(
@@ -121,7 +125,7 @@ class Client {
 
   // The server's max_message_bytes, requested once.
   absl::StatusOr<size_t> MaxMessageBytes(absl::Duration timeout);
-  absl::StatusOr<v1::ExecutionStatistics> ExecuteInChunks(const v1::OperatorDesc& desc,
+  absl::StatusOr<v1::ExecutionStatistics> ExecuteInChunks(const Computation& computation,
                                                           absl::Span<const InputBytes> inputs,
                                                           OutputSink& sink,
                                                           const ExecutionOptions& options);

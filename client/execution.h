@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "opmill/v1/model.pb.h"
 #include "opmill/v1/operator.pb.h"
 #include "opmill/v1/service.pb.h"
 #include "opmill/v1/tensor.pb.h"
@@ -32,6 +34,20 @@ struct InputBytes {
 // The sum of their sizes.
 size_t TotalBytes(absl::Span<const InputBytes> inputs);
 
+// What is computed: an operator, or a model of the server with all its inputs. Inputs that have a
+// value come last; their bytes are part of the message.
+using Computation = std::variant<v1::OperatorDesc, v1::ModelDesc>;
+
+// Sets the operator or the model of a request.
+template <typename Request>
+void SetComputation(const Computation& computation, Request& request) {
+  if (const auto* const model = std::get_if<v1::ModelDesc>(&computation)) {
+    *request.mutable_model() = *model;
+  } else {
+    *request.mutable_operator_() = std::get<v1::OperatorDesc>(computation);
+  }
+}
+
 struct ExecutionOptions {
   std::optional<v1::FeatureLevel> feature_level;  // default: the server's newest
   absl::Duration timeout = absl::InfiniteDuration();
@@ -45,7 +61,7 @@ struct ExecutionOptions {
 // The tensors of an execution in segments of shared memory, which the caller has created and keeps
 // until the execution has ended (opmill.v1.SharedMemoryRange).
 struct SharedTensors {
-  std::vector<v1::SharedMemoryRange> inputs;   // one for each input
+  std::vector<v1::SharedMemoryRange> inputs;   // one for each input; empty ones for values
   std::vector<v1::SharedMemoryRange> outputs;  // one for each output, or none
 };
 

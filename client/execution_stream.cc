@@ -314,17 +314,17 @@ ExecutionStream::ExecutionStream(grpc::GenericStub& stub, const Options& options
 
 ExecutionStream::~ExecutionStream() { call_->Abort(); }
 
-uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, InputBytes input, OutputSink& sink,
+uint64_t ExecutionStream::Begin(const Computation& computation, InputBytes input, OutputSink& sink,
                                 Done done, const ExecutionOptions& options) {
-  return Begin(std::move(desc), std::vector<InputBytes>{std::move(input)}, sink, std::move(done),
+  return Begin(computation, std::vector<InputBytes>{std::move(input)}, sink, std::move(done),
                options);
 }
 
-uint64_t ExecutionStream::Begin(v1::OperatorDesc desc, std::vector<InputBytes> inputs,
+uint64_t ExecutionStream::Begin(const Computation& computation, std::vector<InputBytes> inputs,
                                 OutputSink& sink, Done done, const ExecutionOptions& options) {
   auto execution = std::make_shared<Execution>(sink, std::move(done));
   v1::BeginExecution& begin = *execution->begin.mutable_begin();
-  *begin.mutable_operator_() = std::move(desc);
+  SetComputation(computation, begin);
   if (options.feature_level) begin.set_feature_level(*options.feature_level);
   begin.set_priority(options.priority);
   if (options.timeout != absl::InfiniteDuration()) {

@@ -42,11 +42,11 @@ class ExecutionStream {
   ~ExecutionStream();
 
   // `sink` must live until `done` is called. If the stream has already ended, `done` is called
-  // before Begin returns. The inputs are sent in the operator's order; what does not fit into the
-  // first message follows in chunks.
-  uint64_t Begin(v1::OperatorDesc desc, std::vector<InputBytes> inputs, OutputSink& sink, Done done,
-                 const ExecutionOptions& options = {});
-  uint64_t Begin(v1::OperatorDesc desc, InputBytes input, OutputSink& sink, Done done,
+  // before Begin returns. The inputs are sent in the order of the computation; what does not fit
+  // into the first message follows in chunks.
+  uint64_t Begin(const Computation& computation, std::vector<InputBytes> inputs, OutputSink& sink,
+                 Done done, const ExecutionOptions& options = {});
+  uint64_t Begin(const Computation& computation, InputBytes input, OutputSink& sink, Done done,
                  const ExecutionOptions& options = {});
   // Asks the server to cancel an execution. Has no effect on one that has ended.
   void Cancel(uint64_t execution_id);

@@ -284,10 +284,10 @@ absl::StatusOr<v1::TensorDesc> NpyHeader::ToTensorDesc() const {
   return desc;
 }
 
-std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes) {
+std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes, bool is_bool) {
   const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                    [&](const Dtype& d) { return d.type == data_type; });
-  const absl::string_view code = dtype == std::end(kDtypes) ? "" : dtype->code;
+  const absl::string_view code = is_bool ? "b1" : dtype == std::end(kDtypes) ? "" : dtype->code;
   std::string dictionary =
       absl::StrCat("{'descr': '", ElementBytes(data_type) == 1 ? "|" : "<", code,
                    "', 'fortran_order': False, 'shape': (", absl::StrJoin(sizes, ", "),

@@ -55,8 +55,9 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> header, NpyD
 // InvalidArgument if a file of `file_bytes` bytes is too short for the array.
 absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes);
 
-// The header of a row-major array, in format 1.0.
-std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes);
+// The header of a row-major array, in format 1.0. `is_bool`: UINT8 that is 0 or 1.
+std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes,
+                          bool is_bool = false);
 
 }  // namespace opmill
 

@@ -16,7 +16,8 @@ NpyWriter::~NpyWriter() = default;
 absl::Status NpyWriter::CheckPath(const std::string& path) { return FileWriter::CheckPath(path); }
 
 absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& path,
-                                                             const v1::TensorDesc& desc) {
+                                                             const v1::TensorDesc& desc,
+                                                             bool is_bool) {
   if (desc.strides_size() > 0) {
     return absl::UnimplementedError(absl::StrCat(
         path, " cannot be written: the result has strides, which a .npy file cannot have."));
@@ -24,7 +25,7 @@ absl::StatusOr<std::unique_ptr<NpyWriter>> NpyWriter::Create(const std::string& 
   ASSIGN_OR_RETURN(std::unique_ptr<FileWriter> file, FileWriter::Create(path));
   std::unique_ptr<NpyWriter> writer(new NpyWriter(std::move(file)));
   const std::vector<uint32_t> sizes(desc.sizes().begin(), desc.sizes().end());
-  const std::string header = MakeNpyHeader(desc.data_type(), sizes);
+  const std::string header = MakeNpyHeader(desc.data_type(), sizes, is_bool);
   RETURN_IF_ERROR(writer->Append(
       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(header.data()), header.size())));
   return writer;

@@ -24,9 +24,11 @@ class NpyWriter {
   // not exist.
   static absl::Status CheckPath(const std::string& path);
 
-  // For a packed tensor in row-major order; Unimplemented if it has strides. `path` is UTF-8.
+  // For a packed tensor in row-major order; Unimplemented if it has strides. `path` is UTF-8,
+  // `is_bool` as in MakeNpyHeader.
   static absl::StatusOr<std::unique_ptr<NpyWriter>> Create(const std::string& path,
-                                                           const v1::TensorDesc& desc);
+                                                           const v1::TensorDesc& desc,
+                                                           bool is_bool = false);
   ~NpyWriter();
   NpyWriter(const NpyWriter&) = delete;
   NpyWriter& operator=(const NpyWriter&) = delete;

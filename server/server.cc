@@ -244,7 +244,7 @@ absl::Status Server::Initialize() {
                                                   limits.max_shared_memory_regions);
   const ServiceParts parts = {*device_, *cache_,       *executor_,      statistics_, open_calls_,
                               *access_, *connections_, *shared_memory_, limits};
-  service_ = std::make_unique<OperatorService>(parts);
+  service_ = std::make_unique<OperatorService>(parts, *models_);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);
     return ReadinessNow();

@@ -34,7 +34,7 @@ absl::Status RunJob(Client& client, ExecutionOptions options, Job& job) {
   }
   ResultSink sink(job.targets, job.dropped_axes);
   ASSIGN_OR_RETURN(const v1::ExecutionStatistics statistics,
-                   client.Execute(job.desc, inputs, sink, options));
+                   client.Execute(job.computation, inputs, sink, options));
   RETURN_IF_ERROR(sink.Commit());
   job.text = sink.Text();
   job.json = sink.Json(statistics);

@@ -20,7 +20,7 @@ struct Job {
   Operands inputs;
   absl::Status status;  // an error before it begins; later its result
   ExitCode failure_code = kFailed;
-  v1::OperatorDesc desc;
+  Computation computation;
   std::vector<OutputTarget> targets;   // for each output
   std::vector<uint32_t> dropped_axes;  // of the outputs
   bool shows_progress = false;         // draws a bar while a large input is sent

@@ -53,7 +53,7 @@ absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const
   if (value == kStandardStream) {
     return Refusal(
         flag, absl::StrCat("Standard output can hold one result, but there are ", inputs_.size(),
-                           " inputs; name a directory (out/) or a .npz archive."));
+                           "; name a directory (out/) or a .npz archive."));
   }
   if ((has_mark || is_folder) && !CanBeFileName(input.stem)) {
     return Refusal(flag, absl::StrCat("The name of ", input.name,
@@ -70,8 +70,8 @@ absl::StatusOr<OutputTarget> OutputPlan::TargetOf(const std::string& flag, const
   if (has_mark || is_folder || inputs_.size() == 1) return OutputTarget{Kind::kFile, path};
   return Refusal(flag,
                  absl::StrCat(value, " is one file, but there are ", inputs_.size(),
-                              " inputs; name a directory (out/), a .npz archive, or a file with "
-                              "{} for the input's name (out-{}.npy)."));
+                              " results; name a directory (out/), a .npz archive, or a file with "
+                              "{} for the name of each (out-{}.npy)."));
 }
 
 absl::StatusOr<std::vector<OutputTarget>> OutputPlan::Add(const std::string& flag,

@@ -37,6 +37,7 @@ FieldPath PathOf(absl::string_view field) {
   FieldPath path;
   size_t leaf = 0;
   if (parts[leaf] == "begin" && leaf + 1 < parts.size()) ++leaf;
+  if (parts[leaf] == "model" && leaf + 1 < parts.size()) ++leaf;
   if (parts[leaf] == "operator" && leaf + 2 < parts.size()) {
     for (const OperatorSchema* const schema : Operators()) {
       if (schema->wire_name == parts[leaf + 1]) path.schema = schema;

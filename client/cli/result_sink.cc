@@ -56,6 +56,12 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
       return absl::InternalError(
           absl::StrCat("The server sends output ", i, " with an unknown type."));
     }
+    if (i < started.model_outputs_size()) {
+      output.name = started.model_outputs(i).name();
+      output.is_bool = started.model_outputs(i).is_bool();
+    } else if (started.outputs_size() == 2) {  // of top_k
+      output.name = i == 0 ? "values" : "indices";
+    }
     DropAxes(dropped_axes_, output.desc);
     if (static_cast<size_t>(i) < targets_.size()) output.target = targets_[static_cast<size_t>(i)];
     switch (output.target.kind) {
@@ -65,13 +71,15 @@ absl::Status ResultSink::Start(const v1::ExecutionStarted& started) {
         break;
       case OutputTarget::Kind::kFile: {
         CleanUpOnSignals(&FileWriter::AbandonAllForExit);
-        ASSIGN_OR_RETURN(output.writer, NpyWriter::Create(output.target.path, output.desc));
+        ASSIGN_OR_RETURN(output.writer,
+                         NpyWriter::Create(output.target.path, output.desc, output.is_bool));
         break;
       }
       case OutputTarget::Kind::kStandardOutput:
       case OutputTarget::Kind::kArchive: {
         output.is_kept = true;
-        const std::string header = MakeNpyHeader(output.desc.data_type(), SizesOf(output.desc));
+        const std::string header =
+            MakeNpyHeader(output.desc.data_type(), SizesOf(output.desc), output.is_bool);
         const auto* bytes = reinterpret_cast<const std::byte*>(header.data());
         output.pending.reserve(header.size() + output.bytes);
         output.pending.assign(bytes, bytes + header.size());
@@ -142,17 +150,19 @@ std::vector<ResultSink::Npy> ResultSink::TakeNpys() {
 
 std::string ResultSink::Text() const {
   std::string text;
-  const bool is_top_k = outputs_.size() == 2;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    absl::StrAppend(&text, TextOf(outputs_[i], !is_top_k ? "" : i == 0 ? "values" : "indices"));
-  }
+  for (const Output& output : outputs_) absl::StrAppend(&text, TextOf(output));
   return text;
 }
 
-std::string ResultSink::TextOf(const Output& output, const std::string& label) const {
+std::string ResultSink::TypeOf(const Output& output) {
+  return output.is_bool ? "bool" : NameOf(output.desc.data_type());
+}
+
+std::string ResultSink::TextOf(const Output& output) {
   const v1::DataType type = output.desc.data_type();
+  const std::string& label = output.name;
   const std::string summary = absl::StrCat(label, label.empty() ? "" : " ",
-                                           ShapeText(SizesOf(output.desc)), " ", NameOf(type));
+                                           ShapeText(SizesOf(output.desc)), " ", TypeOf(output));
   if (output.target.kind != OutputTarget::Kind::kScreen) {
     return absl::StrCat(summary, " -> ", output.target.Name(), "\n");
   }
@@ -176,8 +186,9 @@ std::string ResultSink::Json(const v1::ExecutionStatistics& statistics) const {
 std::string ResultSink::JsonOfOutput(const Output& output) {
   const v1::DataType type = output.desc.data_type();
   std::string json =
-      absl::StrCat("{\"data_type\":", JsonString(NameOf(type)), ",\"sizes\":[",
+      absl::StrCat("{\"data_type\":", JsonString(TypeOf(output)), ",\"sizes\":[",
                    absl::StrJoin(output.desc.sizes(), ","), "],\"bytes\":", output.bytes);
+  if (!output.name.empty()) absl::StrAppend(&json, ",\"name\":", JsonString(output.name));
   if (output.target.kind != OutputTarget::Kind::kScreen) {
     absl::StrAppend(&json, ",\"file\":", JsonString(output.target.path));
     if (output.target.kind == OutputTarget::Kind::kArchive) {

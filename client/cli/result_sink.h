@@ -44,7 +44,9 @@ class ResultSink : public OutputSink {
 
  private:
   struct Output {
+    std::string name;  // of an output of a model, or one of several; else empty
     v1::TensorDesc desc;
+    bool is_bool = false;
     uint64_t bytes = 0;
     OutputTarget target;
     std::unique_ptr<NpyWriter> writer;
@@ -55,7 +57,8 @@ class ResultSink : public OutputSink {
     std::vector<std::byte> max;
   };
   static void Summarize(Output& output);
-  std::string TextOf(const Output& output, const std::string& label) const;
+  static std::string TypeOf(const Output& output);
+  static std::string TextOf(const Output& output);
   static std::string JsonOfOutput(const Output& output);
 
   const std::vector<OutputTarget> targets_;

@@ -1,33 +1,26 @@
 // opmill run: computes an operator on NumPy files.
 #include <algorithm>
-#include <cstdio>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/broadcast.h"
+#include "client/cli/command_line_operators.h"
 #include "client/cli/connection_flags.h"
 #include "client/cli/inputs.h"
-#include "client/cli/interrupt.h"
 #include "client/cli/jobs.h"
-#include "client/cli/npz_writer.h"
 #include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
-#include "client/cli/refusal.h"
+#include "client/cli/run_model.h"
+#include "client/cli/run_report.h"
 #include "client/cli/verbs.h"
 #include "client/encode_operator.h"
-#include "client/error.h"
-#include "client/file_writer.h"
 #include "client/names.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/json_text.h"
-#include "kernels/base/process_io.h"
+#include "kernels/base/nearest.h"
 #include "kernels/base/wrap_words.h"
 #include "kernels/operators/operator_list.h"
 
@@ -81,10 +74,6 @@ std::vector<std::string> ReadInputWords(const NamedOperator& op, FlagReader& fla
   return words;
 }
 
-bool TakesStandardOutput(const CommandLine& line) {
-  return line.Get("output") == kStandardStream || line.Get("indices") == kStandardStream;
-}
-
 std::vector<absl::string_view> ReducingOperators() {
   std::vector<absl::string_view> names;
   for (const OperatorSchema* const schema : Operators()) {
@@ -104,7 +93,14 @@ struct RunFlags {
 RunFlags ReadRunFlags(FlagReader& flags) {
   const CommandLine& line = flags.line();
   RunFlags run;
-  const NamedOperator* const op = ReadOperatorName(line.argument().value_or(""), flags);
+  const std::string name = line.argument().value_or("");
+  if (!name.empty() && FindOperatorName(name) == nullptr) {
+    flags.FailPlain(absl::StrCat(
+        "There is no operator \"", name, "\"; `opmill help run` lists them.",
+        DidYouMean(name, OperatorNames()), " The inputs of a model are --input NAME=FILE."));
+    return run;
+  }
+  const NamedOperator* const op = ReadOperatorName(name, flags);
   if (op == nullptr) return run;
   run.inputs = ReadInputWords(*op, flags);
   run.choice = ReadOperatorChoice(*op, flags);
@@ -118,88 +114,11 @@ RunFlags ReadRunFlags(FlagReader& flags) {
   if (line.Has("indices") && op->schema->outputs.size() == 1) {
     flags.Fail("indices", "Only top_k has indices.");
   }
-  if (TakesStandardOutput(line) && line.Has("json")) {
-    flags.Fail("json",
-               "Standard output contains the result (-); write the result to a file to get JSON.");
-  }
+  if (line.GetAll("output").size() > 1) flags.Fail("output", "It is given twice.");
+  if (line.Has("model_version")) flags.Fail("model_version", "It is of models only.");
+  RefuseJsonBesideResult(flags);
   return run;
 }
-
-std::vector<std::string> NamesOf(const Operands& inputs) {
-  std::vector<std::string> names;
-  for (const InputArray& input : inputs) names.push_back(input.name);
-  return names;
-}
-
-// Prints the results of jobs as they end, and writes the files that jobs share.
-class Report {
- public:
-  Report(const CommandLine& line, bool has_many)
-      : is_json_(line.Has("json")), has_many_(has_many), is_quiet_(TakesStandardOutput(line)) {}
-
-  void Finish(const Job& job) {
-    absl::Status status = job.status;
-    for (size_t i = 0; status.ok() && i < job.npys.size(); ++i) status = Write(job.npys[i]);
-    if (!status.ok()) return Fail(job.inputs, status, job.failure_code);
-    if (is_quiet_) return;
-    const std::string& name = job.inputs.front().name;
-    if (is_json_) {
-      const std::string input =
-          has_many_ ? absl::StrCat("\"input\":", JsonString(name), ",") : std::string();
-      Print(absl::StrCat("{", input, job.json, "}\n"));
-    } else {
-      Print(absl::StrCat(has_many_ ? absl::StrCat(name, ":\n") : "", job.text));
-    }
-  }
-
-  // Writes the archives. Returns the exit code.
-  int Close() {
-    for (const auto& [path, archive] : archives_) {
-      if (archive == nullptr) continue;  // it could not be created, which was reported
-      const absl::Status status = archive->Commit();
-      if (!status.ok()) Fail({{.name = path}}, status, kFailed);
-    }
-    return exit_code_;
-  }
-
- private:
-  void Fail(const Operands& inputs, const absl::Status& status, ExitCode code) {
-    exit_code_ = std::max<int>(exit_code_, code);
-    std::fflush(stdout);  // keeps the order if both streams go to one file
-    const absl::Status translated = InFlags(status, NamesOf(inputs));
-    if (!has_many_) {
-      opmill::Fail(translated);
-      return;
-    }
-    const std::string& name = inputs.front().name;
-    std::string sentence = Describe(translated);
-    if (!absl::StrContains(sentence, name)) sentence = absl::StrCat(name, ": ", sentence);
-    opmill::Fail(absl::Status(status.code(), sentence));
-    if (!is_json_) return;
-    Print(
-        absl::StrCat("{\"input\":", JsonString(name), ",\"error\":", JsonString(sentence), "}\n"));
-  }
-
-  absl::Status Write(const ResultSink::Npy& npy) {
-    if (npy.target.kind == OutputTarget::Kind::kStandardOutput) {
-      UseBytes(stdout);
-      Print({reinterpret_cast<const char*>(npy.bytes.data()), npy.bytes.size()});
-      return absl::OkStatus();  // main checks for errors of stdout
-    }
-    std::unique_ptr<NpzWriter>& archive = archives_[npy.target.path];
-    if (archive == nullptr) {
-      CleanUpOnSignals(&FileWriter::AbandonAllForExit);
-      ASSIGN_OR_RETURN(archive, NpzWriter::Create(npy.target.path));
-    }
-    return archive->Add(npy.target.member, npy.bytes);
-  }
-
-  const bool is_json_;
-  const bool has_many_;
-  const bool is_quiet_;  // standard output contains a result
-  std::map<std::string, std::unique_ptr<NpzWriter>> archives_;
-  int exit_code_ = kDone;
-};
 
 // Sets the operator of the job, or the error.
 void ChooseFor(const RunFlags& run, Job& job) {
@@ -218,7 +137,7 @@ void ChooseFor(const RunFlags& run, Job& job) {
     job.failure_code = kBadCommandLine;
     return;
   }
-  job.desc = EncodeOperator(*desc);
+  job.computation = EncodeOperator(*desc);
   if (run.drops_axes) job.dropped_axes = AxesOf(*desc);
 }
 
@@ -253,6 +172,7 @@ absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
 }
 
 int Run(const CommandLine& line) {
+  if (NamesModel(line)) return RunModel(line);
   FlagReader flags(line);
   const RunFlags run = ReadRunFlags(flags);
   if (!flags.status().ok()) return BadCommandLine(line, flags.status());
@@ -278,7 +198,7 @@ int Run(const CommandLine& line) {
     for (const std::vector<OutputTarget>& planned : targets) jobs[i].targets.push_back(planned[i]);
     any_ready |= jobs[i].status.ok();
   }
-  Report report(line, jobs.size() > 1);
+  RunReport report(line, jobs.size() > 1);
   const auto finish = [&](const Job& job) { report.Finish(job); };
   if (any_ready) {
     int exit_code = kDone;
@@ -296,9 +216,9 @@ int Run(const CommandLine& line) {
 const Verb& RunVerb() {
   static const Verb* const verb = new Verb{
       .name = "run",
-      .arguments = "OPERATOR [FILE...]",
+      .arguments = "OPERATOR|MODEL [FILE...]",
       .argument_choices = OperatorNames(),
-      .summary = "computes an operator on NumPy files",
+      .summary = "computes an operator or a model of the server on NumPy files",
       .details = absl::StrCat(
           WrapWords(absl::StrCat("OPERATOR is ", OperatorList(), "."), ""),
           "\n\nFILE is\n\n"
@@ -324,11 +244,20 @@ const Verb& RunVerb() {
           "  opmill run top_k   --input x.npy --k 5 --output v.npy --indices i.npy\n"
           "  opmill run add     --input a.npy --input b.npy --output c.npy\n"
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
-          "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n"),
+          "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n\n"
+          "MODEL is a model of the server (`opmill models` lists them). Its inputs are "
+          "--input NAME=FILE,\n"
+          "all of them; --cast TYPE converts those that the model takes in this type. --output is "
+          "a\n"
+          "folder, a pattern or an archive, in which each output has its name, or NAME=FILE, once "
+          "for\n"
+          "each output that is to be written.\n\n"
+          "  opmill run scale --input x=x.npy --input offset=o.npy --output out/\n"
+          "  opmill run scale --input x=x.npy --input offset=o.npy --output y=y.npy\n"),
       .flags = WithCommonFlags(OperatorFlags(
           {{"input",
             "FILE",
-            "an input file; repeat it for operators with several inputs",
+            "an input file; repeat it for operators with several inputs; models: NAME=FILE",
             {},
             true},
            {"cast", "TYPE", "convert the inputs to this type first, for example from float64"},
@@ -336,7 +265,12 @@ const Verb& RunVerb() {
             absl::StrCat(absl::StrJoin(ReducingOperators(), ", "),
                          ": keep reduced axes, with size 1 (default: they are removed)")},
            {"priority", "NUMBER", "of your executions that wait, the greatest runs first; 0"},
-           {"output", "FILE", "where the result is written; for top_k, the values"},
+           {"output",
+            "FILE",
+            "where the result is written; for top_k, the values; repeat it for outputs of a model",
+            {},
+            true},
+           {"model_version", "VERSION", "models: this version only; default: the one there is"},
            {"indices", "FILE", "top_k: where the indices are written"}})),
       .run = &Run};
   return *verb;

@@ -32,6 +32,20 @@ std::string OperatorsText(const v1::GetStatisticsResponse& statistics) {
   return rows.size() == 1 ? "No executions yet.\n" : TextTable(rows, /*align_right=*/true);
 }
 
+// Empty if none has been used.
+std::string ModelsText(const v1::GetStatisticsResponse& statistics) {
+  if (statistics.models().empty()) return "";
+  Rows rows = {{"model", "version", "done", "failed", "upload", "queue", "compute", "download"}};
+  for (const v1::ModelStatistics& model : statistics.models()) {
+    const uint64_t count = model.succeeded();
+    rows.push_back({model.model(), model.version(), absl::StrCat(count),
+                    absl::StrCat(model.failed()), Mean(model.upload(), count),
+                    Mean(model.queue(), count), Mean(model.compute(), count),
+                    Mean(model.download(), count)});
+  }
+  return absl::StrCat("\nModels:\n", TextTable(rows, /*align_right=*/true));
+}
+
 std::string Text(const v1::GetStatisticsResponse& statistics) {
   const v1::CacheStatistics& cache = statistics.cache();
   const v1::InFlight& flight = statistics.in_flight();
@@ -58,7 +72,7 @@ std::string Text(const v1::GetStatisticsResponse& statistics) {
                                      BytesText(device.buffer_bytes_pooled()), " pooled")},
       {"refused requests", absl::StrCat(statistics.refused_requests())}};
   return absl::StrCat(TextTable(rows, /*align_right=*/false), "\nMean times per execution:\n",
-                      OperatorsText(statistics));
+                      OperatorsText(statistics), ModelsText(statistics));
 }
 
 int Stats(const CommandLine& line) {
@@ -75,13 +89,14 @@ int Stats(const CommandLine& line) {
 }  // namespace
 
 const Verb& StatsVerb() {
-  static const Verb* const verb = new Verb{
-      .name = "stats",
-      .summary = "prints what the server has done since it started, and what is in flight",
-      .details =
-          "Counts, times and bytes of each operator; cache, device, and what is in flight.\n",
-      .flags = WithCommonFlags({}),
-      .run = &Stats};
+  static const Verb* const verb =
+      new Verb{.name = "stats",
+               .summary = "prints what the server has done since it started, and what is in flight",
+               .details =
+                   "Counts, times and bytes of each operator, and of each model; cache, device, "
+                   "and what is in flight.\n",
+               .flags = WithCommonFlags({}),
+               .run = &Stats};
   return *verb;
 }
 

@@ -3,9 +3,9 @@
 namespace opmill {
 
 absl::Span<const Verb* const> Verbs() {
-  static const Verb* const verbs[] = {&RunVerb(),     &DemoVerb(),       &BenchVerb(),
-                                      &InfoVerb(),    &StatsVerb(),      &HealthVerb(),
-                                      &CompileVerb(), &CompletionVerb(), &VersionVerb()};
+  static const Verb* const verbs[] = {
+      &RunVerb(),   &DemoVerb(),   &BenchVerb(),   &InfoVerb(),       &ModelsVerb(),
+      &StatsVerb(), &HealthVerb(), &CompileVerb(), &CompletionVerb(), &VersionVerb()};
   return verbs;
 }
 

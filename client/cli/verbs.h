@@ -11,6 +11,7 @@ const Verb& RunVerb();
 const Verb& DemoVerb();
 const Verb& BenchVerb();
 const Verb& InfoVerb();
+const Verb& ModelsVerb();
 const Verb& StatsVerb();
 const Verb& HealthVerb();
 const Verb& CompileVerb();

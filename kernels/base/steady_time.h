@@ -15,7 +15,8 @@ namespace opmill {
 // For deadlines and durations. It has nothing to do with the time of day, which absl::Now()
 // returns.
 inline absl::Time SteadyNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+  return absl::FromUnixNanos(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 // absl::CondVar and absl::Mutex::AwaitWithTimeout follow the time of day in absl's versions of

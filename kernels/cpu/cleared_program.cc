@@ -58,8 +58,8 @@ class ClearedProgram : public CpuProgram {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
-                                                     std::vector<uint64_t> output_bytes) {
+std::unique_ptr<CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
+                                               std::vector<uint64_t> output_bytes) {
   return std::make_unique<ClearedProgram>(std::move(program), std::move(output_bytes));
 }
 

@@ -10,8 +10,8 @@
 namespace opmill {
 
 // Prepends a phase to `program` that sets all bytes of the outputs to zero.
-std::unique_ptr<const CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
-                                                     std::vector<uint64_t> output_bytes);
+std::unique_ptr<CpuProgram> MakeClearedProgram(std::unique_ptr<const CpuProgram> program,
+                                               std::vector<uint64_t> output_bytes);
 
 }  // namespace opmill
 

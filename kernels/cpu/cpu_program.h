@@ -28,9 +28,18 @@ class CpuSteps {
   virtual void Take(const std::byte* input) = 0;
 };
 
+// Computes elements of an output in place: each from the element that is there, and from elements
+// of other tensors. Immutable.
+class CpuFollower {
+ public:
+  virtual ~CpuFollower() = default;
+  // `count` elements from `first` on, in the order of memory.
+  virtual void Run(uint64_t first, uint64_t count, const RunBuffers& buffers) const = 0;
+};
+
 // How an operator is computed: consecutive phases of tasks. The tasks of a phase may run
 // concurrently. The division into tasks depends only on the work, so that results do not depend on
-// the number of threads. Immutable.
+// the number of threads. Immutable once it is complete.
 class CpuProgram {
  public:
   virtual ~CpuProgram() = default;
@@ -38,6 +47,16 @@ class CpuProgram {
   // The same computation in steps, if step_bytes() is not 0. They use state_bytes() bytes of
   // scratch, and no input. The program must outlive them.
   virtual std::unique_ptr<CpuSteps> Steps(const RunBuffers&) const { return nullptr; }
+
+  // Lets `follower` compute all elements of the output, each after it was written for the last time
+  // and while it is in the cache. False if the program cannot; then nothing changes.
+  virtual bool Follow(std::unique_ptr<const CpuFollower>& /*follower*/) { return false; }
+
+  // Whether the program can keep an input that is the same in all runs, in a form of its own.
+  virtual bool CanKeep(size_t /*input*/) const { return false; }
+  // Keeps it. Runs do not read the input any more.
+  virtual void Keep(size_t /*input*/, const std::byte* /*bytes*/) {}
+  uint64_t kept_bytes() const { return kept_bytes_; }
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }
@@ -58,6 +77,7 @@ class CpuProgram {
   bool fills_outputs_ = true;
   uint64_t step_bytes_ = 0;
   uint64_t state_bytes_ = 0;
+  uint64_t kept_bytes_ = 0;
   uint64_t rounding_ = 0;  // 0: however the operator is computed
 };
 

@@ -15,7 +15,7 @@ class TaskMemory {
  private:
   static constexpr uint64_t kAlignment = 64;
   struct Block {
-    alignas(kAlignment) std::byte bytes[size_t{512} << 10];
+    alignas(kAlignment) std::byte bytes[size_t{2} << 20];
   };
   static PerThread<Block> blocks_;
 

@@ -1,8 +1,38 @@
 #include "kernels/cpu/thread_pool.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace opmill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a thread looks for the next phase of its job before it sleeps: waking it takes as long
+// as many a phase.
+constexpr std::chrono::microseconds kShortWait{100};
+// How often a busy thread yields. A thread that waits for a processor, such as one that receives a
+// small call, would otherwise wait until the end of this thread's time slice, 4 ms on Linux.
+constexpr std::chrono::microseconds kBusyTime{100};
+
+}  // namespace
+
+// Sequentially consistent, like the count of sleeping threads: either the thread that opens a phase
+// sees that another one sleeps, or that one sees the tasks.
+void PoolJob::Open(uint64_t count) {
+  count_ = count;
+  unfinished_ = count;
+  unclaimed_ = count;
+}
+
+std::optional<uint64_t> PoolJob::Claim() {
+  uint64_t left = unclaimed_;
+  while (left > 0) {
+    if (unclaimed_.compare_exchange_weak(left, left - 1)) return count_ - left;
+  }
+  return std::nullopt;
+}
 
 ThreadPool::ThreadPool(uint32_t threads) {
   for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
@@ -12,17 +42,19 @@ ThreadPool::~ThreadPool() {
   {
     const absl::MutexLock lock(&mutex_);
     closing_ = true;
+    changed_.SignalAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::Post(std::shared_ptr<PoolJob> job) {
-  job->count_ = job->NextPhase();
-  if (job->count_ == 0) return;
-  job->left_ = job->count_;
+void ThreadPool::Post(Job job) {
+  const uint64_t count = job->NextPhase();
+  if (count == 0) return;
+  job->Open(count);
   const absl::MutexLock lock(&mutex_);
-  ++open_;
   jobs_.push_back(std::move(job));
+  job_count_ = jobs_.size();
+  Wake(count);
 }
 
 void ThreadPool::RunHere(PoolJob& job) {
@@ -32,38 +64,83 @@ void ThreadPool::RunHere(PoolJob& job) {
 }
 
 void ThreadPool::Work() {
-  const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !jobs_.empty() || (closing_ && open_ == 0);
-  };
-  while (true) {
-    // Between tasks. A thread that waits for a processor, such as one that receives a small call,
-    // would otherwise wait until the end of this thread's time slice, 4 ms on Linux, many tasks
-    // later.
-    std::this_thread::yield();
-    std::shared_ptr<PoolJob> job;
-    uint64_t task = 0;
-    {
-      const absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&changed));
-      if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-      task = job->next_++;
-      if (job->next_ < job->count_) jobs_.push_back(job);
-    }
-    job->RunTask(task);
-    if (--job->left_ > 0) continue;
-    const uint64_t count = job->NextPhase();
-    const absl::MutexLock lock(&mutex_);
-    if (count == 0) {
-      --open_;
-      continue;
-    }
-    job->count_ = count;
-    job->next_ = 0;
-    job->left_ = count;
-    jobs_.push_front(std::move(job));
+  while (const Job job = NextJob()) {
+    do {
+      RunTasks(job);
+    } while (WaitsShortlyFor(*job));
   }
+}
+
+// Until none is left, or another job may be next.
+void ThreadPool::RunTasks(const Job& job) {
+  Clock::time_point yielded = Clock::now();
+  while (const std::optional<uint64_t> task = job->Claim()) {
+    job->RunTask(*task);
+    if (--job->unfinished_ == 0) {
+      const uint64_t count = job->NextPhase();
+      if (count == 0) {
+        job->has_ended_ = true;
+        const absl::MutexLock lock(&mutex_);
+        Remove(job);
+        if (closing_) changed_.SignalAll();
+        return;
+      }
+      job->Open(count);
+      if (sleeping_ > 0 || job_count_ > 1) {
+        const absl::MutexLock lock(&mutex_);
+        Remove(job);
+        jobs_.push_front(job);
+        job_count_ = jobs_.size();
+        Wake(count - 1);
+      }
+    }
+    if (const Clock::time_point now = Clock::now(); now - yielded > kBusyTime) {
+      std::this_thread::yield();
+      yielded = now;
+    }
+    if (job_count_ > 1) return;
+  }
+}
+
+// Whether the job, which is the only one, has tasks again.
+bool ThreadPool::WaitsShortlyFor(const PoolJob& job) const {
+  const Clock::time_point end = Clock::now() + kShortWait;
+  do {
+    if (job_count_ != 1 || job.has_ended_) return false;
+    if (job.unclaimed_ > 0) return true;
+    std::this_thread::yield();
+  } while (Clock::now() < end);
+  return false;
+}
+
+ThreadPool::Job ThreadPool::NextJob() {
+  const absl::MutexLock lock(&mutex_);
+  while (true) {
+    if (Job job = TakeJob()) return job;
+    if (closing_ && jobs_.empty()) return nullptr;
+    ++sleeping_;
+    Job job = TakeJob();  // tasks that were opened before the thread was counted
+    if (job == nullptr && !(closing_ && jobs_.empty())) changed_.Wait(&mutex_);
+    --sleeping_;
+    if (job != nullptr) return job;
+  }
+}
+
+ThreadPool::Job ThreadPool::TakeJob() {
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return job->unclaimed_ > 0; });
+  if (found == jobs_.end()) return nullptr;
+  std::rotate(found, found + 1, jobs_.end());
+  return jobs_.back();
+}
+
+void ThreadPool::Remove(const Job& job) {
+  std::erase(jobs_, job);
+  job_count_ = jobs_.size();
+}
+
+void ThreadPool::Wake(uint64_t threads) {
+  for (uint64_t i = std::min<uint64_t>(threads, sleeping_); i > 0; --i) changed_.Signal();
 }
 
 }  // namespace opmill

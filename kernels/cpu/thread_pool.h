@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -25,13 +26,19 @@ class PoolJob {
 
  private:
   friend class ThreadPool;
-  uint64_t count_ = 0;  // tasks of the phase; count_ and next_ are guarded by the pool's mutex
-  uint64_t next_ = 0;
-  std::atomic<uint64_t> left_ = 0;
+
+  void Open(uint64_t count);
+  std::optional<uint64_t> Claim();  // a task of the phase that no other thread has
+
+  uint64_t count_ = 0;  // of the phase; changes only while none of its tasks is claimed
+  std::atomic<uint64_t> unclaimed_ = 0;
+  std::atomic<uint64_t> unfinished_ = 0;
+  std::atomic<bool> has_ended_ = false;
 };
 
-// Thread-safe. An idle thread takes one task from the job that has waited longest, so a long job
-// delays a short one only by the tasks in progress.
+// Thread-safe. A thread computes tasks of one job as long as there is no other. Otherwise it takes
+// one task from the job that has waited longest, so that a long job delays a short one only by the
+// tasks in progress.
 class ThreadPool {
  public:
   explicit ThreadPool(uint32_t threads);
@@ -42,11 +49,21 @@ class ThreadPool {
   static void RunHere(PoolJob& job);
 
  private:
+  using Job = std::shared_ptr<PoolJob>;
+
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunTasks(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WaitsShortlyFor(const PoolJob& job) const;
+  Job NextJob() ABSL_LOCKS_EXCLUDED(mutex_);  // null: the pool closes
+  Job TakeJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Wake(uint64_t threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;
-  std::deque<std::shared_ptr<PoolJob>> jobs_ ABSL_GUARDED_BY(mutex_);  // jobs that have tasks left
-  uint64_t open_ ABSL_GUARDED_BY(mutex_) = 0;                          // jobs that have not ended
+  absl::CondVar changed_;
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // that have not ended, the next one first
+  std::atomic<uint64_t> job_count_ = 0;           // jobs_.size()
+  std::atomic<uint64_t> sleeping_ = 0;            // threads
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // declared last: they use the members above
 };

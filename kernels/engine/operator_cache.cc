@@ -84,15 +84,15 @@ std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCac
 absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl::Time deadline,
                                                   std::shared_ptr<const CompiledProgram> compiled) {
   const absl::Time start = SteadyNow();
-  const Program program = Canonical(validated);
+  const Key key(std::make_shared<const Program>(Canonical(validated)));
   std::shared_ptr<Compilation> compilation;
   bool is_mine = false;
   bool was_cached = false;
   {
     absl::MutexLock lock(&mutex_);
-    Entry& entry = entries_[program];
+    Entry& entry = entries_[key];
     is_mine = entry.compilation == nullptr;
-    if (is_mine) entry.compilation = std::make_shared<Compilation>(program);
+    if (is_mine) entry.compilation = std::make_shared<Compilation>(*key.program);
     was_cached = entry.compiled;
     entry.last_use = ++clock_;
     compilation = entry.compilation;
@@ -106,33 +106,42 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl
   }
   if (is_mine) {
     if (compiled == nullptr) {
-      compilation->result = device_.Compile(program);
+      compilation->result = device_.Compile(*key.program);
     } else {
       compilation->result = std::move(compiled);
     }
-    Settle(program, compilation);
+    Settle(key, compilation);
   } else if (!AwaitDone(*compilation, deadline)) {
     return absl::DeadlineExceededError(absl::StrCat(
         "The deadline passed after ", absl::FormatDuration(SteadyNow() - start),
         " of waiting for another caller to compile ", Excerpt(*compilation->text, 1000), "."));
   }
   RETURN_IF_ERROR(compilation->result.status());
-  return CachedOperator{*compilation->result, was_cached, SteadyNow() - start, compilation->text};
+  return CachedOperator{*compilation->result, was_cached, SteadyNow() - start, key.program,
+                        compilation->text};
 }
 
-std::optional<CachedOperator> OperatorCache::Find(const Program& validated) {
+std::optional<CachedOperator> OperatorCache::Find(std::shared_ptr<const Program> validated) {
+  if (!IsCanonical(*validated)) validated = std::make_shared<const Program>(Canonical(*validated));
+  return FindEntry(Key(std::move(validated)));
+}
+
+std::optional<CachedOperator> OperatorCache::FindNormalized(const OperatorDesc& validated) {
+  if (!IsCanonical(validated)) return std::nullopt;
+  return FindEntry(validated);
+}
+
+template <typename KeyOrOperator>
+std::optional<CachedOperator> OperatorCache::FindEntry(const KeyOrOperator& key) {
   const absl::Time start = SteadyNow();
-  // Most programs are normalized already. A copy would cost a dozen allocations for every small
-  // execution.
-  std::optional<Program> canonical;
-  if (!IsCanonical(validated)) canonical = Canonical(validated);
   absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(canonical.has_value() ? *canonical : validated);
+  const auto found = entries_.find(key);
   if (found == entries_.end() || !found->second.compiled) return std::nullopt;
   found->second.last_use = ++clock_;
   ++statistics_.hits;
   const Compilation& compilation = *found->second.compilation;
-  return CachedOperator{*compilation.result, true, SteadyNow() - start, compilation.text};
+  return CachedOperator{*compilation.result, true, SteadyNow() - start, found->first.program,
+                        compilation.text};
 }
 
 void OperatorCache::Invalidate() {
@@ -162,13 +171,12 @@ bool OperatorCache::AwaitDone(const Compilation& compilation, absl::Time deadlin
 
 // Keeps a successful compilation and wakes the waiting callers in one step, so that a later call
 // finds the operator, or finds that its failure has been removed.
-void OperatorCache::Settle(const Program& program,
-                           const std::shared_ptr<Compilation>& compilation) {
+void OperatorCache::Settle(const Key& key, const std::shared_ptr<Compilation>& compilation) {
   absl::MutexLock lock(&mutex_);
   compilation->done = true;
   settled_.SignalAll();
   if (!compilation->result.ok()) ++statistics_.failures;
-  const auto found = entries_.find(program);
+  const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
   if (!compilation->result.ok()) {
     entries_.erase(found);

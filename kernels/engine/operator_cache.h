@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -48,7 +50,8 @@ struct CachedOperator {
   std::shared_ptr<const CompiledProgram> compiled;
   bool was_cached = false;                  // false if this caller compiled it or waited
   absl::Duration duration;                  // time that this caller compiled or waited
-  std::shared_ptr<const std::string> text;  // of the normalized program
+  std::shared_ptr<const Program> program;   // normalized
+  std::shared_ptr<const std::string> text;  // of it
 };
 
 // Thread-safe. An operator in use outlives its eviction. Example:
@@ -73,7 +76,10 @@ class OperatorCache {
   }
 
   // Returns the program only if it is cached. Neither compiles nor waits, and counts only hits.
-  std::optional<CachedOperator> Find(const Program& validated);
+  std::optional<CachedOperator> Find(std::shared_ptr<const Program> validated);
+  // The same for ProgramOf an operator, without making it; a descriptor that is not normalized is
+  // not found.
+  std::optional<CachedOperator> FindNormalized(const OperatorDesc& validated);
 
   // Evicts this many operators, least recently used first, to free memory.
   void Evict(size_t operators);
@@ -103,11 +109,36 @@ class OperatorCache {
     uint64_t bytes = 0;     // its kept_bytes, once compiled
   };
 
+  // A normalized program. The operator that it is ProgramOf, if any, is the same key.
+  struct Key {
+    explicit Key(std::shared_ptr<const Program> normalized)
+        : program(std::move(normalized)), op(OperatorOf(*program)) {}
+
+    std::shared_ptr<const Program> program;
+    const OperatorDesc* op;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const Key& key) const {
+      return key.op == nullptr ? absl::HashOf(*key.program) : (*this)(*key.op);
+    }
+    size_t operator()(const OperatorDesc& op) const { return absl::HashOf(op); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const Key& a, const Key& b) const { return *a.program == *b.program; }
+    bool operator()(const Key& key, const OperatorDesc& op) const {
+      return key.op != nullptr && *key.op == op;
+    }
+  };
+
   OperatorCache(Device& device, OperatorCacheOptions options)
       : device_(device), options_(options) {}
 
   bool AwaitDone(const Compilation& compilation, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Settle(const Program& program, const std::shared_ptr<Compilation>& compilation);
+  void Settle(const Key& key, const std::shared_ptr<Compilation>& compilation);
+  template <typename KeyOrOperator>
+  std::optional<CachedOperator> FindEntry(const KeyOrOperator& key) ABSL_LOCKS_EXCLUDED(mutex_);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HoldKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,7 +147,7 @@ class OperatorCache {
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
   SteadyCondVar settled_;  // a compilation is done
-  absl::flat_hash_map<Program, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Key, Entry, Hash, Equal> entries_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);

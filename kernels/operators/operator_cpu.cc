@@ -10,13 +10,13 @@
 namespace opmill {
 
 #define OPMILL_LOWERED_FAMILY(Name)
-#define OPMILL_FAMILY(Name) std::unique_ptr<const CpuProgram> Cpu##Name(const OperatorDesc& desc);
+#define OPMILL_FAMILY(Name) std::unique_ptr<CpuProgram> Cpu##Name(const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
 
 namespace {
 
-using CpuPlanner = std::unique_ptr<const CpuProgram> (*)(const OperatorDesc&);
+using CpuPlanner = std::unique_ptr<CpuProgram> (*)(const OperatorDesc&);
 constexpr CpuPlanner kCpuPlanners[] = {
 #define OPMILL_LOWERED_FAMILY(Name) nullptr,
 #define OPMILL_FAMILY(Name) &Cpu##Name,
@@ -26,8 +26,8 @@ constexpr CpuPlanner kCpuPlanners[] = {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated) {
-  std::unique_ptr<const CpuProgram> program =
+std::unique_ptr<CpuProgram> MakeCpuProgram(const OperatorDesc& validated) {
+  std::unique_ptr<CpuProgram> program =
       kCpuPlanners[static_cast<size_t>(validated.schema->family)](validated);
   bool writes_all = program->fills_outputs();
   std::vector<uint64_t> output_bytes;

@@ -10,7 +10,7 @@
 namespace opmill {
 
 // Not of a lowered operator.
-std::unique_ptr<const CpuProgram> MakeCpuProgram(const OperatorDesc& validated);
+std::unique_ptr<CpuProgram> MakeCpuProgram(const OperatorDesc& validated);
 
 }  // namespace opmill
 

@@ -52,17 +52,19 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
   for (size_t i = 0; i < program.values.size(); ++i) {
     const ProgramValue& value = program.values[i];
     places.values[i].kind = value.kind;
-    if (value.kind == ValueKind::kIntermediate) {
-      intermediates[i].size_bytes = RoundUp(RequiredBytes(value.tensor), kPlacementAlignment);
-      intermediates[i].offset_bytes = &places.values[i].offset_bytes;
-    } else {
+    if (value.kind != ValueKind::kIntermediate) {
       places.values[i].index = counts[static_cast<size_t>(value.kind)]++;
     }
   }
   std::vector<Block> blocks;
   for (size_t n = 0; n < program.nodes.size(); ++n) {
     for (const uint32_t value : program.nodes[n].outputs) {
-      intermediates[value].first = intermediates[value].last = n;
+      if (program.values[value].kind != ValueKind::kIntermediate) continue;
+      intermediates[value] = {
+          .size_bytes = RoundUp(RequiredBytes(program.values[value].tensor), kPlacementAlignment),
+          .first = n,
+          .last = n,
+          .offset_bytes = &places.values[value].offset_bytes};
     }
     for (const ProgramView& view : program.nodes[n].inputs) intermediates[view.value].last = n;
     if (scratch_bytes[n] > 0) {

@@ -27,7 +27,8 @@ struct ProgramPlaces {
   uint64_t arena_bytes = 0;
 };
 
-// `program` must have passed Validate. Intermediates take whole multiples of the alignment, so that
+// `program` must have passed Validate, except that some intermediates may be in no node. Those take
+// no memory, the others take whole multiples of the alignment, so that
 // kernels may read and write whole vectors.
 ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes);
 

@@ -10,7 +10,7 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
-#include "server/api/request_decoder.h"
+#include "server/api/requested_program.h"
 
 namespace opmill {
 namespace {
@@ -30,11 +30,16 @@ constexpr char kSharedOutputs[] = "shared_outputs";
 using Ranges = google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>;
 using CheckRange = absl::Status(const TensorDesc&, const SharedRange&, absl::string_view);
 
+std::string NameOf(const ExecutionRequest& request) {
+  return request.model != nullptr ? request.model->model->name
+                                  : std::string(OperatorName(*request.desc()));
+}
+
 absl::Status CheckCount(const Ranges& ranges, absl::string_view field, size_t tensors,
-                        const OperatorDesc& desc) {
+                        const std::string& name) {
   if (static_cast<size_t>(ranges.size()) == tensors) return absl::OkStatus();
-  return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ",
-                                          OperatorName(desc), " needs ", tensors, "."));
+  return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ", name,
+                                          " needs ", tensors, "."));
 }
 
 absl::StatusOr<SharedTensor> OpenRange(const Ranges& ranges, absl::string_view field, size_t index,
@@ -57,11 +62,11 @@ bool IsSent(const Ranges& ranges, size_t input) {
 }
 
 absl::Status CheckSentCount(const Ranges& ranges, size_t given, size_t sent,
-                            const OperatorDesc& desc) {
+                            const std::string& name) {
   if (given == sent) return absl::OkStatus();
   if (ranges.empty()) {
-    return InvalidField("inputs", absl::StrCat("inputs has ", given, " tensors; ",
-                                               OperatorName(desc), " takes ", sent, "."));
+    return InvalidField(
+        "inputs", absl::StrCat("inputs has ", given, " tensors; ", name, " takes ", sent, "."));
   }
   return InvalidField(kSharedInputs, absl::StrCat(kSharedInputs, " leaves ", sent, " of ",
                                                   ranges.size(), " tensors to inputs, which has ",
@@ -70,20 +75,23 @@ absl::Status CheckSentCount(const Ranges& ranges, size_t given, size_t sent,
 
 // None if the outputs are to be sent.
 absl::StatusOr<std::vector<SharedTensor>> OpenOutputs(const Ranges& ranges,
-                                                      const OperatorDesc& desc,
-                                                      const SharedMemory& memory,
-                                                      const RequestOrigin& origin) {
+                                                      const ExecutionRequest& begin,
+                                                      const SharedMemory& memory) {
   if (ranges.empty()) return std::vector<SharedTensor>();
-  const std::vector<TensorDesc> outputs = OutputsOf(desc);
-  RETURN_IF_ERROR(CheckCount(ranges, kSharedOutputs, outputs.size(), desc));
+  const std::vector<TensorDesc> outputs = begin.OutputTensors();
+  RETURN_IF_ERROR(CheckCount(ranges, kSharedOutputs, outputs.size(), NameOf(begin)));
   std::vector<SharedTensor> opened;
   for (size_t i = 0; i < outputs.size(); ++i) {
     ASSIGN_OR_RETURN(SharedTensor output, OpenRange(ranges, kSharedOutputs, i, outputs[i], memory,
-                                                    origin, &CheckOutputRange));
+                                                    begin.origin, &CheckOutputRange));
     opened.push_back(std::move(output));
   }
   RETURN_IF_ERROR(CheckNoOverlap(opened));
   return opened;
+}
+
+absl::Status HasValue(const std::string& path) {
+  return InvalidField(path, absl::StrCat(path, " is given, but this input has a value."));
 }
 
 }  // namespace
@@ -92,35 +100,42 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   ASSIGN_OR_RETURN(request_, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
-  ASSIGN_OR_RETURN(OperatorDesc decoded, DecodeRequest(*header));
-  begin.program = std::make_shared<const Program>(ProgramOf(std::move(decoded)));
+  arrived_ = begin.origin.arrived;
+  const absl::Status decoded = DecodeProgram(*header, models_, begin);
+  model_ = begin.model;
+  RETURN_IF_ERROR(decoded);
   begin.priority = header->priority();
   RETURN_IF_ERROR(DecodeSources(header->shared_inputs(), begin));
-  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(header->shared_outputs(), *begin.desc(),
-                                                shared_memory_, begin.origin));
+  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(header->shared_outputs(), begin, shared_memory_));
   return absl::OkStatus();
 }
 
 absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& begin) {
-  const OperatorDesc& desc = *begin.desc();
-  const std::vector<TensorDesc>& inputs = desc.inputs;
+  const std::vector<TensorDesc> inputs = InputsOf(begin);
   if (!ranges.empty()) {
-    RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), desc));
-    begin.sources.resize(inputs.size());
+    RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), NameOf(begin)));
+    begin.sources.resize(begin.InputTensors().size());
   }
+  std::vector<size_t> sent_positions;  // of the request's inputs
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (IsSent(ranges, i)) {
-      sent_inputs_.push_back(static_cast<uint32_t>(i));
-      continue;
+    const uint32_t place = ProgramInputOf(begin, static_cast<uint32_t>(i));
+    const bool is_sent = IsSent(ranges, i);
+    if (place == RequestedModel::kInProgram) {
+      if (!is_sent) return HasValue(absl::StrCat(kSharedInputs, "[", i, "]"));
+    } else if (is_sent) {
+      sent_inputs_.push_back(place);
+      sent_positions.push_back(i);
+    } else {
+      ASSIGN_OR_RETURN(SharedTensor input,
+                       OpenRange(ranges, kSharedInputs, i, inputs[i], shared_memory_, begin.origin,
+                                 &CheckInputRange));
+      begin.sources[place] = SourceOf(std::move(input));
     }
-    ASSIGN_OR_RETURN(SharedTensor input, OpenRange(ranges, kSharedInputs, i, inputs[i],
-                                                   shared_memory_, begin.origin, &CheckInputRange));
-    begin.sources[i] = SourceOf(std::move(input));
   }
   const std::vector<IncomingChunk>& sent = request_->chunks();
-  RETURN_IF_ERROR(CheckSentCount(ranges, sent.size(), sent_inputs_.size(), desc));
+  RETURN_IF_ERROR(CheckSentCount(ranges, sent.size(), sent_inputs_.size(), NameOf(begin)));
   for (size_t i = 0; i < sent.size(); ++i) {
-    RETURN_IF_ERROR(CheckSent(inputs[sent_inputs_[i]], sent[i], i));
+    RETURN_IF_ERROR(CheckSent(inputs[sent_positions[i]], sent[i], i));
   }
   return absl::OkStatus();
 }
@@ -154,5 +169,7 @@ ExecuteCall::Written ExecuteCall::WriteResponse(const std::shared_ptr<Execution>
   if (!results_->Next(*response, message)) return Written::kError;
   return results_->done() ? Written::kLast : Written::kMore;
 }
+
+void ExecuteCall::Failed() { CountFailure(model_.get(), arrived_); }
 
 }  // namespace opmill

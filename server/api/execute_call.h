@@ -12,6 +12,7 @@
 #include "proto/payload.h"
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
+#include "server/models/model_table.h"
 #include "server/shared_memory/shared_memory.h"
 #include "server/shared_memory/shared_tensors.h"
 
@@ -20,8 +21,10 @@ namespace opmill {
 class ExecuteCall final : public SingleExecutionCall {
  public:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-              OpenCalls& open_calls, const SharedMemory& shared_memory, uint64_t max_chunk_bytes)
+              OpenCalls& open_calls, const ModelTable& models, const SharedMemory& shared_memory,
+              uint64_t max_chunk_bytes)
       : SingleExecutionCall(context, std::move(origin), executor, open_calls),
+        models_(models),
         shared_memory_(shared_memory),
         max_chunk_bytes_(max_chunk_bytes) {}
 
@@ -36,11 +39,15 @@ class ExecuteCall final : public SingleExecutionCall {
                const std::function<void()>& respond) override;
   Written WriteResponse(const std::shared_ptr<Execution>& execution,
                         grpc::ByteBuffer& message) override;
+  void Failed() override;
 
+  const ModelTable& models_;
   const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
-  std::optional<SplitMessage> request_;       // until the inputs are sent
-  std::vector<uint32_t> sent_inputs_;         // the input that each tensor of the message is
+  std::optional<SplitMessage> request_;  // until the inputs are sent
+  std::vector<uint32_t> sent_inputs_;    // the program's input that each tensor of the message is
+  std::shared_ptr<const RequestedModel> model_;  // null if it is an operator, or not known yet
+  absl::Time arrived_;
   std::vector<SharedTensor> shared_outputs_;  // empty: the outputs are sent
   std::optional<ResultStream> results_;
 };

@@ -11,7 +11,7 @@
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/out_of_memory.h"
-#include "server/api/request_decoder.h"
+#include "server/api/requested_program.h"
 #include "server/api/result_stream.h"
 #include "server/execution/retry_delay.h"
 
@@ -19,18 +19,21 @@ namespace opmill {
 
 ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context,
                                             RequestOrigin origin, Executor& executor,
-                                            OpenCalls& open_calls, DeadlineTimer& timer,
+                                            OpenCalls& open_calls, const ModelTable& models,
+                                            DeadlineTimer& timer,
                                             const ExecuteStreamOptions& options) {
-  const std::shared_ptr<ExecuteStreamCall> call(
-      new ExecuteStreamCall(context, std::move(origin), executor, open_calls, timer, options));
+  const std::shared_ptr<ExecuteStreamCall> call(new ExecuteStreamCall(
+      context, std::move(origin), executor, open_calls, models, timer, options));
   call->Open(call);
   return call.get();
 }
 
 ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
-                                     DeadlineTimer& timer, const ExecuteStreamOptions& options)
+                                     const ModelTable& models, DeadlineTimer& timer,
+                                     const ExecuteStreamOptions& options)
     : StreamCall(context, std::move(origin), executor, open_calls, options.max_executions),
+      models_(models),
       timer_(timer),
       options_(options) {}
 
@@ -71,6 +74,7 @@ void ExecuteStreamCall::Write(StreamState::Reply reply) {
       written = results.done() ? StreamState::Written::kLast : StreamState::Written::kMore;
     } else {
       reply.error = reply.execution->status();
+      CountFailure(reply.execution->request());
     }
   }
   if (written == StreamState::Written::kError) {
@@ -204,6 +208,7 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
           : StreamIsFull(options_.max_executions);
   if (!begun.ok()) {
     if (MayWait(begun.status())) return false;
+    CountFailure(*request);
     Refuse(request->origin, request->desc(), begun.status(), /*input_may_follow=*/true);
     return true;
   }
@@ -219,9 +224,13 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
 absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& incoming) {
   const v1::BeginExecution& begin = incoming.header->begin();
   const uint64_t id = incoming.header->execution_id();
-  absl::StatusOr<OperatorDesc> desc = DecodeRequest(begin);
-  if (!desc.ok()) return UnderPath("begin", desc.status());
-  absl::Time deadline = DeadlineOf(context_);
+  ExecutionRequest request = {.origin = OriginOf(id, incoming.arrived),
+                              .deadline = DeadlineOf(context_),
+                              .priority = begin.priority()};
+  if (const absl::Status decoded = DecodeProgram(begin, models_, request); !decoded.ok()) {
+    CountFailure(request);
+    return UnderPath("begin", decoded);
+  }
   if (begin.has_timeout()) {
     const absl::Duration timeout =
         absl::Seconds(begin.timeout().seconds()) + absl::Nanoseconds(begin.timeout().nanos());
@@ -230,16 +239,12 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
                           absl::StrCat("begin.timeout (", absl::FormatDuration(timeout),
                                        ") is not longer than 0."));
     }
-    deadline = std::min(deadline, incoming.arrived + timeout);
+    request.deadline = std::min(request.deadline, incoming.arrived + timeout);
   }
-  return ExecutionRequest{
-      .origin = OriginOf(id, incoming.arrived),
-      .program = std::make_shared<const Program>(ProgramOf(*std::move(desc))),
-      .deadline = deadline,
-      .priority = begin.priority(),
-      .on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
-        call->Ready(id, execution);
-      }};
+  request.on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
+    call->Ready(id, execution);
+  };
+  return request;
 }
 
 bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {
@@ -274,12 +279,32 @@ void ExecuteStreamCall::HandleRest(const Incoming& incoming) {
   }
   size_t index = 0;
   for (const IncomingChunk& chunk : incoming.message.chunks()) {
-    executor_.Receive(execution, chunk, absl::StrCat("chunks[", index++, "]"));
+    Receive(execution, chunk, absl::StrCat("chunks[", index++, "]"));
   }
   if (header.end_of_inputs()) executor_.EndInputs(execution, "end_of_inputs came");
   if (header.has_cancel()) {
     executor_.Cancel(execution, absl::CancelledError("The caller cancelled the execution."));
   }
+}
+
+// Chunks refer to the inputs of the request.
+void ExecuteStreamCall::Receive(const std::shared_ptr<Execution>& execution,
+                                const IncomingChunk& chunk, const std::string& field) {
+  IncomingChunk placed = chunk;
+  if (const auto& model = execution->request().model; model != nullptr) {
+    const size_t count = model->inputs.size();
+    const uint32_t index = chunk.tensor_index;
+    placed.tensor_index = index < count ? model->program_inputs[index] : RequestedModel::kInProgram;
+    if (placed.tensor_index == RequestedModel::kInProgram) {
+      const std::string path = absl::StrCat(field, ".tensor_index");
+      const std::string why = index < count ? " is an input that has a value."
+                                            : absl::StrCat(" is not below the number of inputs (",
+                                                           count, ") of ", model->model->name, ".");
+      executor_.Cancel(execution, InvalidField(path, absl::StrCat(path, " (", index, ")", why)));
+      return;
+    }
+  }
+  executor_.Receive(execution, placed, field);
 }
 
 void ExecuteStreamCall::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
@@ -300,6 +325,7 @@ std::shared_ptr<Execution> ExecuteStreamCall::Find(uint64_t id) {
 void ExecuteStreamCall::Ready(uint64_t id, const std::shared_ptr<Execution>& execution) {
   const absl::Status status = execution->status();
   const bool input_may_follow = !status.ok() && !execution->uploaded();
+  if (!status.ok()) CountFailure(execution->request());
   {
     const absl::MutexLock lock(&mutex_);
     if (status.ok()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +22,7 @@
 #include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
+#include "server/models/model_table.h"
 
 namespace opmill {
 
@@ -35,7 +37,8 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
  public:
   // Creates the reactor for gRPC.
   static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
-                                  Executor& executor, OpenCalls& open_calls, DeadlineTimer& timer,
+                                  Executor& executor, OpenCalls& open_calls,
+                                  const ModelTable& models, DeadlineTimer& timer,
                                   const ExecuteStreamOptions& options);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -51,7 +54,7 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   };
 
   ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                    OpenCalls& open_calls, DeadlineTimer& timer,
+                    OpenCalls& open_calls, const ModelTable& models, DeadlineTimer& timer,
                     const ExecuteStreamOptions& options);
 
   // `reads_ahead` is set on gRPC's threads only: the thread that handles a message also handles the
@@ -70,6 +73,8 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   void HandleRest(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
   bool MayWait(const absl::Status& refusal) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
+               const std::string& field);
   void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why,
               bool input_may_follow) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Execution> Find(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -77,6 +82,7 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
 
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const ModelTable& models_;
   DeadlineTimer& timer_;
   const ExecuteStreamOptions options_;
 

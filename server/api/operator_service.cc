@@ -3,12 +3,14 @@
 #include <atomic>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "proto/duration.h"
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
 #include "server/api/grpc_status.h"
 #include "server/api/request_decoder.h"
+#include "server/api/requested_program.h"
 #include "server/api/server_info.h"
 #include "server/observe/log.h"
 
@@ -42,17 +44,23 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
+void EncodeCompiled(const ExecutionRequest& request, const CachedOperator& found,
                     v1::CompileOperatorResponse& to) {
-  to.set_key(OperatorKey(desc));
-  for (const TensorDesc& output : OutputsOf(desc)) {
-    EncodeTensor(output, *to.add_outputs());
-    to.add_output_bytes(SpannedBytes(output));
+  const std::vector<TensorDesc> outputs = request.OutputTensors();
+  for (const TensorDesc& output : outputs) to.add_output_bytes(SpannedBytes(output));
+  if (request.model == nullptr) {
+    to.set_key(OperatorKey(*request.desc()));
+    for (const TensorDesc& output : outputs) EncodeTensor(output, *to.add_outputs());
+  } else {
+    EncodeOutputs(*request.model, outputs, to);
   }
   uint64_t input_bytes = 0;
-  for (const TensorDesc& input : desc.inputs) {
-    to.add_each_input_bytes(SpannedBytes(input));
-    input_bytes += SpannedBytes(input);
+  const std::vector<TensorDesc> inputs = InputsOf(request);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const uint32_t place = ProgramInputOf(request, static_cast<uint32_t>(i));
+    const bool is_sent = place != RequestedModel::kInProgram;
+    to.add_each_input_bytes(is_sent ? SpannedBytes(inputs[i]) : 0);
+    input_bytes += is_sent ? SpannedBytes(inputs[i]) : 0;
   }
   to.set_input_bytes(input_bytes);
   to.set_scratch_bytes(found.compiled->cost().scratch_bytes);
@@ -62,7 +70,8 @@ void EncodeCompiled(const OperatorDesc& desc, const CachedOperator& found,
 
 }  // namespace
 
-OperatorService::OperatorService(const ServiceParts& parts) : parts_(parts) {
+OperatorService::OperatorService(const ServiceParts& parts, const ModelTable& models)
+    : parts_(parts), models_(models) {
   const int execute = v1::ExecuteRequest::descriptor()
                           ->file()
                           ->FindServiceByName("OperatorService")
@@ -80,10 +89,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
                                                          v1::GetServerInfoResponse* response) {
   EncodeServerInfo(parts_.device, parts_.limits, *response);
   response->set_shared_memory(parts_.shared_memory.is_allowed());
-  LogAnswer(Begin("GetServerInfo", *context));
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  return Answer(parts_, Begin("GetServerInfo", *context), *context, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* OperatorService::CompileOperator(
@@ -98,22 +104,26 @@ grpc::ServerUnaryReactor* OperatorService::CompileOperator(
   };
   const absl::Status fits = CheckMetadata(*context);
   if (!fits.ok()) return refuse(nullptr, fits);
-  absl::StatusOr<OperatorDesc> desc = DecodeRequest(*request);
-  if (!desc.ok()) return refuse(nullptr, desc.status());
+  ExecutionRequest wanted;
+  const absl::Status decoded = DecodeProgram(*request, models_, wanted);
+  if (!decoded.ok()) return refuse(nullptr, decoded);
   const absl::Status posted = parts_.executor.Compile(
-      *desc, DeadlineOf(*context), call->cancelled(),
-      [refuse, call, response, origin, desc = *desc](const absl::StatusOr<CachedOperator>& found) {
+      wanted.op.has_value() ? ProgramOf(*wanted.op) : *wanted.program, DeadlineOf(*context),
+      call->cancelled(),
+      [refuse, call, response, origin, wanted](const absl::StatusOr<CachedOperator>& found) {
         if (!found.ok()) {
-          refuse(&desc, found.status());
+          refuse(wanted.desc(), found.status());
           return;
         }
-        EncodeCompiled(desc, *found, *response);
+        EncodeCompiled(wanted, *found, *response);
         LogLine line(LogLevel::kInfo, "compile");
         origin.AddTo(line);
-        line.Add("operator", ToString(desc)).Add(absl::OkStatus()).Add("compile", found->duration);
+        line.Add("operator", wanted.description())
+            .Add(absl::OkStatus())
+            .Add("compile", found->duration);
         call->Finish(grpc::Status::OK);
       });
-  return posted.ok() ? call : refuse(&*desc, posted);
+  return posted.ok() ? call : refuse(wanted.desc(), posted);
 }
 
 RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* context) {
@@ -121,7 +131,7 @@ RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* 
   const absl::Status begun = BeginRaw("Execute", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return SingleExecutionCall::Start<ExecuteCall>(*context, std::move(origin), parts_.executor,
-                                                 parts_.open_calls, parts_.shared_memory,
+                                                 parts_.open_calls, models_, parts_.shared_memory,
                                                  parts_.limits.max_response_chunk_bytes);
 }
 
@@ -131,7 +141,7 @@ RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context)
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                                  parts_.executor.timer(),
+                                  models_, parts_.executor.timer(),
                                   {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,
                                    .max_executions = parts_.limits.max_executions_per_stream});
 }
@@ -140,16 +150,21 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
                                                          const v1::GetStatisticsRequest*,
                                                          v1::GetStatisticsResponse* response) {
   EncodeStatistics(parts_.statistics, *response);
+  EncodeModelStatistics(models_, *response);
   EncodeCacheStatistics(parts_.cache.statistics(), *response->mutable_cache());
   EncodeDeviceCounters(parts_.device.counters(), *response->mutable_device());
   v1::InFlight& in_flight = *response->mutable_in_flight();
   in_flight.set_executions(parts_.executor.open_executions());
   in_flight.set_bytes(parts_.executor.memory().used());
   in_flight.set_streams(parts_.open_calls.streams());
-  LogAnswer(Begin("GetStatistics", *context));
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  return Answer(parts_, Begin("GetStatistics", *context), *context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* OperatorService::ListModels(grpc::CallbackServerContext* context,
+                                                      const v1::ListModelsRequest* request,
+                                                      v1::ListModelsResponse* response) {
+  return Answer(parts_, Begin("ListModels", *context), *context,
+                EncodeModels(models_, request->name(), *response));
 }
 
 }  // namespace opmill

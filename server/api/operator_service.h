@@ -7,6 +7,7 @@
 #include "opmill/v1/service.grpc.pb.h"
 #include "server/api/call_context.h"
 #include "server/api/service_parts.h"
+#include "server/models/model_table.h"
 
 namespace opmill {
 
@@ -14,11 +15,14 @@ namespace opmill {
 using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
     v1::OperatorService::WithCallbackMethod_GetServerInfo<
         v1::OperatorService::WithCallbackMethod_CompileOperator<
-            v1::OperatorService::WithCallbackMethod_GetStatistics<v1::OperatorService::Service>>>>;
+            v1::OperatorService::WithCallbackMethod_GetStatistics<
+                v1::OperatorService::WithCallbackMethod_ListModels<
+                    v1::OperatorService::Service>>>>>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
-  explicit OperatorService(const ServiceParts& parts);
+  // All arguments must outlive the service.
+  OperatorService(const ServiceParts& parts, const ModelTable& models);
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
@@ -30,6 +34,9 @@ class OperatorService final : public OperatorServiceBase {
   grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
                                           const v1::GetStatisticsRequest* request,
                                           v1::GetStatisticsResponse* response) override;
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
+                                       const v1::ListModelsRequest* request,
+                                       v1::ListModelsResponse* response) override;
 
  private:
   // Identifies the caller, and returns the caller's traceparent in the initial metadata.
@@ -43,6 +50,7 @@ class OperatorService final : public OperatorServiceBase {
   RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
 
   const ServiceParts parts_;
+  const ModelTable& models_;
 };
 
 }  // namespace opmill

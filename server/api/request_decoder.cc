@@ -42,19 +42,6 @@ static_assert(v1::FEATURE_LEVEL_6_4 == static_cast<int>(kNewestFeatureLevel));
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-TensorDesc DecodeTensor(const v1::TensorDesc& desc) {
-  return {.data_type = static_cast<DataType>(desc.data_type()),
-          .sizes = {desc.sizes().begin(), desc.sizes().end()},
-          .strides = {desc.strides().begin(), desc.strides().end()}};
-}
-
-// Refuses _UNSPECIFIED, which the engine cannot represent.
-absl::Status CheckGiven(const v1::TensorDesc& desc, absl::string_view field) {
-  if (desc.data_type() != v1::DATA_TYPE_UNSPECIFIED) return absl::OkStatus();
-  const std::string path = absl::StrCat(field, ".data_type");
-  return InvalidField(path, absl::StrCat(path, " is not given."));
-}
-
 // The protobuf fields of a schema, found by its names.
 struct WireFields {
   const FieldDescriptor* message = nullptr;  // of v1.OperatorDesc
@@ -88,13 +75,12 @@ const std::vector<WireFields>& AllWireFields() {
 }
 
 // nullopt if the message has no such tensor.
-absl::StatusOr<std::optional<TensorDesc>> DecodeTensor(const Message& from,
-                                                       const FieldDescriptor* field) {
+absl::StatusOr<std::optional<TensorDesc>> DecodeTensorIn(const Message& from,
+                                                         const FieldDescriptor* field) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();
   if (!reflection.HasField(from, field)) return std::nullopt;
   const auto& tensor = static_cast<const v1::TensorDesc&>(reflection.GetMessage(from, field));
-  RETURN_IF_ERROR(CheckGiven(tensor, field->name()));
-  return DecodeTensor(tensor);
+  return DecodeTensor(tensor, field->name());
 }
 
 absl::StatusOr<uint32_t> DecodeChoice(int value, const AttributeSchema& attribute) {
@@ -147,14 +133,14 @@ absl::StatusOr<OperatorDesc> Decode(const OperatorSchema& schema, const WireFiel
   };
   if (schema.has_functions()) RETURN_IF_ERROR(decode_attribute(schema.function_attribute));
   for (const FieldDescriptor* const field : fields.inputs) {
-    ASSIGN_OR_RETURN(std::optional<TensorDesc> input, DecodeTensor(from, field));
+    ASSIGN_OR_RETURN(std::optional<TensorDesc> input, DecodeTensorIn(from, field));
     if (!input.has_value()) {
       return InvalidField(field->name(), absl::StrCat(field->name(), " is not given."));
     }
     to.inputs.push_back(*std::move(input));
   }
   for (const FieldDescriptor* const field : fields.outputs) {
-    ASSIGN_OR_RETURN(to.outputs.emplace_back(), DecodeTensor(from, field));
+    ASSIGN_OR_RETURN(to.outputs.emplace_back(), DecodeTensorIn(from, field));
   }
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     if (i != schema.function_attribute) RETURN_IF_ERROR(decode_attribute(i));
@@ -267,13 +253,14 @@ absl::StatusOr<OperatorDesc> DecodeNamed(const v1::NamedOperatorDesc& from) {
       check_count("inputs", from.inputs_size(), schema.required_inputs(), schema.inputs.size()));
   RETURN_IF_ERROR(check_count("outputs", from.outputs_size(), 0, schema.outputs.size()));
   for (int i = 0; i < from.inputs_size(); ++i) {
-    RETURN_IF_ERROR(CheckGiven(from.inputs(i), absl::StrCat("inputs[", i, "]")));
-    to.inputs.push_back(DecodeTensor(from.inputs(i)));
+    ASSIGN_OR_RETURN(TensorDesc input,
+                     DecodeTensor(from.inputs(i), absl::StrCat("inputs[", i, "]")));
+    to.inputs.push_back(std::move(input));
   }
   to.outputs.resize(schema.outputs.size());
   for (int i = 0; i < from.outputs_size(); ++i) {
-    RETURN_IF_ERROR(CheckGiven(from.outputs(i), absl::StrCat("outputs[", i, "]")));
-    to.outputs[static_cast<size_t>(i)] = DecodeTensor(from.outputs(i));
+    ASSIGN_OR_RETURN(to.outputs[static_cast<size_t>(i)],
+                     DecodeTensor(from.outputs(i), absl::StrCat("outputs[", i, "]")));
   }
   size_t known = 0;
   for (const AttributeSchema& attribute : schema.attributes) {
@@ -407,6 +394,16 @@ absl::StatusOr<OperatorDesc> DecodeAndValidate(const v1::OperatorDesc& desc, Fea
 }
 
 }  // namespace
+
+absl::StatusOr<TensorDesc> DecodeTensor(const v1::TensorDesc& desc, absl::string_view field) {
+  if (desc.data_type() == v1::DATA_TYPE_UNSPECIFIED) {  // which the engine cannot represent
+    const std::string path = absl::StrCat(field, ".data_type");
+    return InvalidField(path, absl::StrCat(path, " is not given."));
+  }
+  return TensorDesc{.data_type = static_cast<DataType>(desc.data_type()),
+                    .sizes = {desc.sizes().begin(), desc.sizes().end()},
+                    .strides = {desc.strides().begin(), desc.strides().end()}};
+}
 
 absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
                                             std::optional<v1::FeatureLevel> feature_level) {

@@ -21,13 +21,16 @@ namespace opmill {
 absl::StatusOr<OperatorDesc> DecodeOperator(const v1::OperatorDesc& desc,
                                             std::optional<v1::FeatureLevel> feature_level);
 
-// Request is ExecuteRequest, CompileOperatorRequest or BeginExecution.
+// Of the operator of a request: ExecuteRequest, CompileOperatorRequest or BeginExecution.
 template <typename Request>
 absl::StatusOr<OperatorDesc> DecodeRequest(const Request& request) {
   return DecodeOperator(request.operator_(), request.has_feature_level()
                                                  ? std::optional(request.feature_level())
                                                  : std::nullopt);
 }
+
+// Not validated, except that it has a data type. `field` is its path.
+absl::StatusOr<TensorDesc> DecodeTensor(const v1::TensorDesc& desc, absl::string_view field);
 
 void EncodeTensor(const TensorDesc& desc, v1::TensorDesc& to);
 v1::DataType EncodeDataType(DataType type);

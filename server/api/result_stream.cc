@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proto/duration.h"
+#include "server/api/model_messages.h"
 #include "server/api/request_decoder.h"
 
 namespace opmill {
@@ -46,12 +47,20 @@ std::optional<std::vector<OutgoingChunk>> ResultStream::NextChunks() {
 
 void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
   next_.started = true;
-  for (const TensorDesc& output : execution_->outputs()) EncodeTensor(output, *to.add_outputs());
+  const std::shared_ptr<const RequestedModel>& model = execution_->request().model;
+  if (model == nullptr) {
+    for (const TensorDesc& output : execution_->outputs()) EncodeTensor(output, *to.add_outputs());
+  } else {
+    EncodeOutputs(*model, execution_->outputs(), to);
+  }
   for (const uint64_t bytes : execution_->output_bytes()) to.add_output_bytes(bytes);
 }
 
 void ResultStream::EncodeStatistics(v1::ExecutionStatistics& to) const {
   const Execution::Report report = execution_->report();
+  if (const auto& model = execution_->request().model; model != nullptr) {
+    model->model->statistics->AddSuccess(report.times, report.total, execution_->request().rows);
+  }
   EncodeDuration(report.times.upload, *to.mutable_upload());
   EncodeDuration(report.times.compile, *to.mutable_compile());
   EncodeDuration(report.times.queue, *to.mutable_queue());

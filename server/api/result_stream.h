@@ -51,6 +51,7 @@ class ResultStream {
   // At least one byte, and at most max_chunk_bytes_ in total.
   std::optional<std::vector<OutgoingChunk>> NextChunks();
   void EncodeStarted(v1::ExecutionStarted& to);
+  // Also counts the execution, in the statistics of its model.
   void EncodeStatistics(v1::ExecutionStatistics& to) const;
 
   const std::shared_ptr<Execution> execution_;

@@ -31,10 +31,18 @@ RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin,
   return new RefusedCall(why);
 }
 
-void LogAnswer(const RequestOrigin& origin) {
-  LogLine line(LogLevel::kInfo, "answer");
-  origin.AddTo(line);
-  line.Add(absl::OkStatus());
+grpc::ServerUnaryReactor* Answer(const ServiceParts& parts, const RequestOrigin& origin,
+                                 grpc::CallbackServerContext& context, const absl::Status& status) {
+  if (status.ok()) {
+    LogLine line(LogLevel::kInfo, "answer");
+    origin.AddTo(line);
+    line.Add(status);
+  } else {
+    parts.executor.Refuse(origin, nullptr, status);
+  }
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
 }
 
 }  // namespace opmill

@@ -40,8 +40,9 @@ absl::Status BeginRaw(absl::string_view rpc, const ServiceParts& parts,
 // A call that ends before its first message is read.
 RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin, const absl::Status& why);
 
-// Logs a call that has been answered.
-void LogAnswer(const RequestOrigin& origin);
+// Ends a unary call whose response is complete, or which is refused, and logs it.
+grpc::ServerUnaryReactor* Answer(const ServiceParts& parts, const RequestOrigin& origin,
+                                 grpc::CallbackServerContext& context, const absl::Status& status);
 
 }  // namespace opmill
 

@@ -60,7 +60,7 @@ void SingleExecutionCall::Execute() {
   const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request_, *begin_); });
   if (!decoded.ok()) {
     Refuse(decoded);
-  } else if (begin_->program == nullptr) {
+  } else if (!begin_->has_program()) {
     AwaitProgram();
   } else {
     Begin();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "kernels/base/steady_time.h"
@@ -15,12 +16,9 @@ namespace {
 // Groups that are kept although none of their executions is in progress.
 constexpr size_t kMostGroups = 256;
 
-// Few numbers of rows have programs: a joined run has up to a half more rows than its executions.
-uint32_t JoinedRows(uint32_t rows, uint32_t most) {
-  const uint32_t power = std::bit_ceil(rows);
-  const uint32_t between = power / 4 * 3;
-  return std::min(most, rows <= between ? between : power);
-}
+// Few numbers of rows have programs, each of which may keep packed weights. The rest of the rows is
+// empty.
+uint32_t JoinedRows(uint32_t rows, uint32_t most) { return std::min(most, std::bit_ceil(rows)); }
 
 onnx::InputBindings WithRows(onnx::InputBindings bindings, uint32_t rows) {
   for (auto& [name, sizes] : bindings.sizes) sizes[0] = rows;
@@ -145,7 +143,7 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
       const absl::MutexLock lock(&group->mutex_);
       if (group->refused_.insert(joined_rows).second) {
         LogLine(LogLevel::kWarning, "batch")
-            .Add("model", member->request().model)
+            .Add("model", member->request().description())
             .Add("rows", uint64_t{joined_rows})
             .Add("error", "Results of this size would not have the bits that they have alone.");
       }
@@ -163,8 +161,10 @@ std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr
                                                            uint32_t rows) {
   const std::shared_ptr<const onnx::Model> model = group->model_.lock();
   if (model == nullptr) return nullptr;
-  if (auto program = model->FindProgram(WithRows(group->bindings_, rows)); program != nullptr) {
-    auto found = compilations_.FindCached(*ProgramOf(std::move(program)));
+  if (auto made = model->FindProgram(WithRows(group->bindings_, rows)); made != nullptr) {
+    std::shared_ptr<const Program> program = ProgramOf(std::move(made));
+    const Compilations::Found found =
+        compilations_.Find(std::nullopt, /*has_whole_input=*/true, program);
     if (found.cached.has_value()) return found.cached->compiled;
   }
   {

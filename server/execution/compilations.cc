@@ -12,9 +12,17 @@ uint64_t Compilations::Found::incremental_bytes() const {
   return planned == nullptr ? 0 : planned->cost().incremental_bytes;
 }
 
-Compilations::Found Compilations::Find(const Program& program) {
-  Found found = FindCached(program);
-  if (!found.cached.has_value()) Plan(program, found);
+Compilations::Found Compilations::Find(const std::optional<OperatorDesc>& op, bool has_whole_input,
+                                       std::shared_ptr<const Program>& program) {
+  Found found;
+  if (op.has_value()) found.cached = cache_.FindNormalized(*op);
+  if (found.cached.has_value()) {
+    program = found.cached->program;
+    return found;
+  }
+  if (program == nullptr) program = std::make_shared<const Program>(ProgramOf(*op));
+  found.cached = cache_.Find(program);
+  if (!found.cached.has_value() && !has_whole_input) Plan(*program, found);
   return found;
 }
 

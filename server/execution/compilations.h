@@ -40,10 +40,10 @@ class Compilations {
                const Admission& admission)
       : device_(device), cache_(cache), workers_(workers), admission_(admission) {}
 
-  // Finds the program in the cache. Otherwise, one that may have incremental runs is compiled.
-  Found Find(const Program& program);
-  // Only looks into the cache, for an execution whose input the device needs as a whole.
-  Found FindCached(const Program& program) { return {.cached = cache_.Find(program)}; }
+  // Finds the program in the cache, or the program of an operator, which it sets. Otherwise, one
+  // that may have incremental runs is compiled, unless the device needs the whole input.
+  Found Find(const std::optional<OperatorDesc>& op, bool has_whole_input,
+             std::shared_ptr<const Program>& program);
   // The program, from `found` or compiled now.
   absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
 

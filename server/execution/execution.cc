@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/base/steady_time.h"
 
 namespace opmill {
@@ -10,6 +11,20 @@ void RequestOrigin::AddTo(LogLine& line) const {
   line.Add("rpc", rpc).Add("peer", peer);
   if (!caller.empty()) line.Add("caller", caller);
   if (!traceparent.empty()) line.Add("traceparent", traceparent);
+}
+
+std::vector<TensorDesc> ExecutionRequest::InputTensors() const {
+  return op.has_value() ? op->inputs : TensorsOf(*program, ValueKind::kInput);
+}
+
+std::vector<TensorDesc> ExecutionRequest::OutputTensors() const {
+  return op.has_value() ? OutputsOf(*op) : TensorsOf(*program, ValueKind::kOutput);
+}
+
+std::string ExecutionRequest::description() const {
+  if (op.has_value()) return ToString(*op);
+  if (model == nullptr || model->graph == nullptr) return ToString(*program);
+  return absl::StrCat("model ", model->model->name, " version ", model->model->version);
 }
 
 Execution::Execution(ExecutionRequest request)
@@ -21,12 +36,11 @@ Execution::Execution(ExecutionRequest request)
 }
 
 std::shared_ptr<const std::string> Execution::description() const {
-  if (!request_.model.empty()) return std::make_shared<const std::string>(request_.model);
-  {
+  if (request_.desc() != nullptr) {
     const absl::MutexLock lock(&mutex_);
     if (description_ != nullptr) return description_;
   }
-  return std::make_shared<const std::string>(ToString(*request_.program));
+  return std::make_shared<const std::string>(request_.description());
 }
 
 uint64_t Execution::rounding() const {

@@ -27,6 +27,7 @@
 #include "server/execution/execution_queues.h"
 #include "server/execution/input_source.h"
 #include "server/execution/tensor_buffers.h"
+#include "server/models/requested_model.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
@@ -59,10 +60,12 @@ struct RequestOrigin {
 
 struct ExecutionRequest {
   RequestOrigin origin;
-  // Validated. An operator is a program of one node.
+  // What to compute, validated: an operator or a program. The executor makes a program of an
+  // operator.
+  std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
-  std::string model;                       // what logs call the program; empty for an operator
-  uint32_t rows = 1;                       // of a batch that the caller sends, for statistics
+  std::shared_ptr<const RequestedModel> model;  // null if the request describes an operator
+  uint32_t rows = 1;                            // of a batch that the caller sends, for statistics
   std::shared_ptr<const BatchSpec> batch;  // how it may be joined with others; null: not at all
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
@@ -70,11 +73,16 @@ struct ExecutionRequest {
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
-  // Called for each run, also for several executions: of one of them. May be null.
-  std::function<void(uint64_t rows, const RunStatistics& run)> on_run;
 
-  // Null if the program is not an operator, or not known yet.
-  const OperatorDesc* desc() const { return program == nullptr ? nullptr : OperatorOf(*program); }
+  // False until it is known what to compute.
+  bool has_program() const { return op.has_value() || program != nullptr; }
+  // The name of the model, or the descriptor as text.
+  std::string description() const;
+  // Null if it is no operator, or not known yet.
+  const OperatorDesc* desc() const { return op.has_value() ? &*op : nullptr; }
+  // Of the operator or program.
+  std::vector<TensorDesc> InputTensors() const;
+  std::vector<TensorDesc> OutputTensors() const;
 };
 
 // Only the executor moves it from stage to stage; all other code only reads it. Thread-safe.

@@ -25,10 +25,9 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   const bool is_read = !request.sources.empty() && request.sources[0].read != nullptr;
-  const Program& program = *request.program;
-  Compilations::Found found =
-      is_read ? compilations_.FindCached(program) : compilations_.Find(program);
-  const BufferSizes sizes = BufferSizes::Of(program, is_read ? 0 : found.incremental_bytes());
+  Compilations::Found found = compilations_.Find(request.op, is_read, request.program);
+  const BufferSizes sizes =
+      BufferSizes::Of(*request.program, is_read ? 0 : found.incremental_bytes());
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());
@@ -296,7 +295,9 @@ void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution) {
     run.swap(execution->incremental_run_);
     waiting_.Remove(*execution);
   }
-  Computed(execution, run->Finish());
+  const RunStatistics result = run->Finish();
+  CountRun(*execution, 1, result);
+  Computed(execution, result);
 }
 
 void Executor::SubmitReady() {
@@ -444,7 +445,10 @@ void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
 
 void Executor::CountRun(const Execution& execution, uint64_t rows,
                         const absl::StatusOr<RunStatistics>& result) {
-  if (result.ok() && execution.request().on_run) execution.request().on_run(rows, *result);
+  const auto& model = execution.request().model;
+  if (result.ok() && model != nullptr) {
+    model->model->statistics->AddExecution(rows, result->executed);
+  }
 }
 
 void Executor::Computed(const std::shared_ptr<Execution>& execution,

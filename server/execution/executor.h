@@ -82,10 +82,10 @@ class Executor {
   void Finish(const std::shared_ptr<Execution>& execution);
 
   // As Compilations::Post.
-  absl::Status Compile(OperatorDesc desc, absl::Time deadline,
+  absl::Status Compile(Program program, absl::Time deadline,
                        std::shared_ptr<const std::atomic<bool>> cancelled,
                        std::function<void(absl::StatusOr<CachedOperator>)> done) {
-    return compilations_.Post(ProgramOf(std::move(desc)), deadline, std::move(cancelled), load(),
+    return compilations_.Post(std::move(program), deadline, std::move(cancelled), load(),
                               std::move(done));
   }
 

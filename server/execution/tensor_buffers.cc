@@ -26,9 +26,12 @@ std::shared_ptr<Buffer> WithItsShare(const std::shared_ptr<BudgetedBuffer>& buff
 }  // namespace
 
 std::vector<TensorDesc> TensorsOf(const Program& program, ValueKind kind) {
+  const auto is_wanted = [kind](const ProgramValue& value) { return value.kind == kind; };
   std::vector<TensorDesc> tensors;
+  tensors.reserve(
+      static_cast<size_t>(std::count_if(program.values.begin(), program.values.end(), is_wanted)));
   for (const ProgramValue& value : program.values) {
-    if (value.kind == kind) tensors.push_back(value.tensor);
+    if (is_wanted(value)) tensors.push_back(value.tensor);
   }
   return tensors;
 }

@@ -22,12 +22,6 @@ constexpr absl::string_view kTritonPlatform = "onnxruntime_onnx";
 constexpr int32_t kMostBatchSize = 4096;
 constexpr uint64_t kMostDelayMicroseconds = 10'000'000;
 
-std::string NamesOf(const std::vector<ModelTensor>& tensors) {
-  return absl::StrJoin(tensors, ", ", [](std::string* out, const ModelTensor& tensor) {
-    absl::StrAppend(out, Excerpt(tensor.name));
-  });
-}
-
 inference::DataType TypeOf(const ModelTensor& tensor) {
   return tensor.is_bool ? inference::TYPE_BOOL : ConfigTypeOf(tensor.data_type);
 }

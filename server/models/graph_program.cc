@@ -15,17 +15,20 @@ constexpr uint64_t kMostValueBytes = 4096;
 
 absl::StatusOr<onnx::Tensor> ValueOf(const onnx::ModelTensor& input, const TensorDesc& tensor,
                                      size_t index, PathOfInput path_of, ReadInput read) {
-  const uint64_t size = SpannedBytes(tensor);
+  const onnx::Sizes sizes(tensor.sizes.begin(), tensor.sizes.end());
+  // A product of sizes may be beyond 64 bits.
+  const uint64_t count = onnx::ElementCount(sizes).value_or(kMaxElements);
+  const uint64_t size = count * ElementBytes(tensor.data_type);
   if (size > kMostValueBytes) {
     return InvalidField(
         path_of(index),
-        absl::StrCat("The input ", Excerpt(input.name), ", which decides the form ",
-                     "of the model, has ", size, " bytes, more than ", kMostValueBytes, "."));
+        absl::StrCat("The input ", Excerpt(input.name), ", which decides the form of ",
+                     "the model, has ", size, " bytes, more than ", kMostValueBytes, "."));
   }
   std::string bytes(static_cast<size_t>(size), '\0');
   RETURN_IF_ERROR(
       read(index, absl::MakeSpan(reinterpret_cast<std::byte*>(bytes.data()), bytes.size())));
-  return onnx::Tensor{{input.element, onnx::Sizes(tensor.sizes.begin(), tensor.sizes.end())},
+  return onnx::Tensor{{input.element, sizes},
                       std::make_shared<const std::string>(std::move(bytes))};
 }
 
@@ -50,6 +53,16 @@ absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
                                                  inputs[0].sizes[0], "; a batch has one size."));
   }
   return bindings;
+}
+
+absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
+    const Model& model, const std::vector<TensorDesc>& inputs, PathOfInput path_of,
+    ReadInput read) {
+  ASSIGN_OR_RETURN(const onnx::InputBindings bindings, BindingsOf(model, inputs, path_of, read));
+  absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> program =
+      model.graph->ProgramFor(bindings);
+  if (program.ok()) return program;
+  return WithField(program.status(), "inputs");
 }
 
 }  // namespace opmill

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -89,6 +90,23 @@ std::shared_ptr<Model> MakeGraphModel(const std::string& name, const std::string
   return model;
 }
 
+bool TakesSizes(const ModelTensor& tensor, const std::vector<uint32_t>& sizes) {
+  return absl::c_equal(tensor.shape, sizes, [](int64_t takes, uint32_t size) {
+    return takes == kAnySize || takes == int64_t{size};
+  });
+}
+
+size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) {
+  const auto found = absl::c_find_if(tensors, [&](const auto& t) { return t.name == name; });
+  return static_cast<size_t>(found - tensors.begin());
+}
+
+std::string NamesOf(const std::vector<ModelTensor>& tensors) {
+  return absl::StrJoin(tensors, ", ", [](std::string* out, const ModelTensor& tensor) {
+    absl::StrAppend(out, tensor.name);
+  });
+}
+
 absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input,
                         const std::string& path) {
   const ModelTensor& tensor = model.inputs[index];
@@ -103,11 +121,7 @@ absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& inpu
         field, absl::StrCat(field, " (", input.sizes[0], ") is more than ", model.max_batch_size,
                             ", the max_batch_size of ", model.name, "."));
   }
-  bool fits = input.sizes.size() == tensor.shape.size();
-  for (size_t i = 0; fits && i < tensor.shape.size(); ++i) {
-    fits = tensor.shape[i] == kAnySize || tensor.shape[i] == int64_t{input.sizes[i]};
-  }
-  if (fits) return absl::OkStatus();
+  if (TakesSizes(tensor, input.sizes)) return absl::OkStatus();
   return InvalidField(absl::StrCat(path, ".shape"),
                       absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name,
                                    " has the shape [", absl::StrJoin(tensor.shape, ","), "], not [",

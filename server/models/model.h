@@ -2,6 +2,7 @@
 #ifndef OPMILL_SERVER_MODELS_MODEL_H_
 #define OPMILL_SERVER_MODELS_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,6 +56,11 @@ std::vector<std::shared_ptr<const Model>> BuiltInModels();
 
 std::shared_ptr<Model> MakeGraphModel(const std::string& name, const std::string& version,
                                       std::shared_ptr<const onnx::Model> graph);
+
+bool TakesSizes(const ModelTensor& tensor, const std::vector<uint32_t>& sizes);
+// The number of tensors if none has the name.
+size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name);
+std::string NamesOf(const std::vector<ModelTensor>& tensors);  // "x, y"
 
 // Whether the model, which is not built in, takes the tensor as its input `index`, whose field in
 // the request is `path`.

@@ -190,7 +190,7 @@ absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Find(absl::string_view 
   if (versions.empty()) {
     const std::string sentence =
         reason.empty() ? absl::StrCat("There is no model \"", Excerpt(name),
-                                      "\"; RepositoryIndex lists the models.")
+                                      "\"; RepositoryIndex and ListModels list the models.")
                        : absl::StrCat("The model ", Excerpt(name), " is not served: ", reason);
     return WithField(absl::NotFoundError(sentence), "model_name");
   }

@@ -103,17 +103,6 @@ absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t
   return status;
 }
 
-std::string NamesOf(const std::vector<ModelTensor>& tensors) {
-  return absl::StrJoin(tensors, ", ", [](std::string* out, const ModelTensor& tensor) {
-    absl::StrAppend(out, tensor.name);
-  });
-}
-
-size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name) {
-  const auto found = absl::c_find_if(tensors, [&](const auto& t) { return t.name == name; });
-  return static_cast<size_t>(found - tensors.begin());
-}
-
 BatchOptions BatchOptionsOf(const inference::ModelConfig& config) {
   const inference::ModelDynamicBatching& batching = config.dynamic_batching();
   BatchOptions options = {.max_rows = static_cast<uint32_t>(config.max_batch_size()),
@@ -166,7 +155,7 @@ absl::Status InferRequest::Complete(const ModelInferRequest& header, const Regio
     begin.sources.resize(sources_.size());
     begin.sources[i] = SourceOf(*sources_[i].shared);
   }
-  return DecodeOutputs(header, regions, TensorsOf(*begin.program, ValueKind::kOutput));
+  return DecodeOutputs(header, regions, begin.OutputTensors());
 }
 
 absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
@@ -178,7 +167,7 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
     for (const Source& source : sources_) positions.push_back(source.position);
     return NamingInputs(*model_->schema, positions, desc.status());
   }
-  begin.program = std::make_shared<const Program>(ProgramOf(*std::move(desc)));
+  begin.op = *std::move(desc);
   return CheckSources(begin.desc()->inputs);
 }
 
@@ -246,10 +235,7 @@ void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
   for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
   sources_ = std::move(sources);
   begin.program = {graph_program_, &graph_program_->program};
-  begin.model = absl::StrCat("model ", model_->name, " version ", model_->version);
-  begin.on_run = [model = model_](uint64_t rows, const RunStatistics& run) {
-    model->statistics->AddExecution(rows, run.executed);
-  };
+  begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, graph_program_});
   if (model_->max_batch_size == 0) return;
   rows_ = static_cast<uint32_t>(bindings_.sizes.begin()->second[0]);
   begin.rows = rows_;
@@ -475,7 +461,9 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
   }
   const Execution::Report report = execution->report();
   model_->statistics->AddSuccess(report.times, report.total, rows_);
-  if (graph_program_ == nullptr) model_->statistics->AddExecution(1, report.times.compute);
+  if (execution->request().model == nullptr) {
+    model_->statistics->AddExecution(1, report.times.compute);
+  }
   grpc::ByteBuffer joined =
       JoinBytes(*header, inference::ModelInferResponse::kRawOutputContentsFieldNumber,
                 std::move(contents), outer_field);

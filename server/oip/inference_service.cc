@@ -112,14 +112,7 @@ grpc::ServerUnaryReactor* InferenceService::Answer(absl::string_view rpc,
 grpc::ServerUnaryReactor* InferenceService::Answer(const RequestOrigin& origin,
                                                    grpc::CallbackServerContext& context,
                                                    const absl::Status& status) const {
-  if (status.ok()) {
-    LogAnswer(origin);
-  } else {
-    parts_.executor.Refuse(origin, nullptr, status);
-  }
-  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
+  return opmill::Answer(parts_, origin, context, status);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerContext* context,

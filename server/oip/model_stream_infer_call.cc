@@ -104,7 +104,7 @@ void ModelStreamInferCall::HandleRequest() {
   absl::Status decoded =
       CatchOutOfMemory([&] { return request->Decode(read_, models_, memory_, *begin); });
   read_.Clear();
-  if (!decoded.ok() || begin->program != nullptr) {
+  if (!decoded.ok() || begin->has_program()) {
     Decoded(*number, request, *begin, std::move(decoded));
     return;
   }

@@ -50,11 +50,11 @@ TEST(OutputPlan, AcceptsDirectoriesPatternsAndArchivesForManyInputs) {
 
 TEST(OutputPlan, RefusesWithASentence) {
   EXPECT_THAT(Plan({"a", "b"}, "y.npy"),
-              ElementsAre("--output: y.npy is one file, but there are 2 inputs; name a directory "
-                          "(out/), a .npz archive, or a file with {} for the input's name "
+              ElementsAre("--output: y.npy is one file, but there are 2 results; name a directory "
+                          "(out/), a .npz archive, or a file with {} for the name of each "
                           "(out-{}.npy)."));
   EXPECT_THAT(Plan({"a", "b"}, "-"),
-              ElementsAre("--output: Standard output can hold one result, but there are 2 inputs; "
+              ElementsAre("--output: Standard output can hold one result, but there are 2; "
                           "name a directory (out/) or a .npz archive."));
   EXPECT_THAT(Plan({"a", "b", "a"}, "out/"),
               ElementsAre("--output: The results of a.npy and a.npy would both be out/a.npy."));

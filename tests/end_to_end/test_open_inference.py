@@ -168,7 +168,7 @@ class Unary(TritonCase):
              'parameters.axis_direction ("up") is none of increasing, decreasing.'),
             ("FAILED_PRECONDITION", "hardmax", {"axes": "0", "feature_level": "3.0"}, None),
             ("NOT_FOUND", "nothing", {},
-             'There is no model "nothing"; RepositoryIndex lists the models.'),
+             'There is no model "nothing"; RepositoryIndex and ListModels list the models.'),
         ]
         for code, model, parameters, sentence in cases:
             with self.subTest(model=model, parameters=parameters):

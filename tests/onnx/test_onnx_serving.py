@@ -15,7 +15,6 @@ import tritonclient.grpc as triton
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from server_process import ServerProcess
-from test_onnx_models import feeds_of
 from tritonclient.utils import np_to_triton_dtype
 
 SECONDS = 60
@@ -155,7 +154,7 @@ class OnnxServing(unittest.TestCase):
         for name, model in served.items():
             with self.subTest(model.file, values=model.values):
                 session = onnxruntime.InferenceSession(str(model.path), options)
-                feeds = feeds_of(session, model)
+                feeds = models.feeds_of(session, model)
                 result = infer(client, name, feeds)
                 for output, wanted in zip(session.get_outputs(), session.run(None, feeds), strict=True):
                     got = result.as_numpy(output.name)
@@ -250,7 +249,7 @@ class OnnxServing(unittest.TestCase):
         self.assertEqual(self.refusal(lambda: infer(client, "made", {"x": np.ones((17, 6), np.float32)})),
                          "inputs[0].shape[0] (17) is more than 16, the max_batch_size of made.")
         statistics = client.get_inference_statistics("made").model_stats
-        self.assertEqual([(s.version, s.inference_count) for s in statistics], [("7", 1), ("10", 2)])
+        self.assertEqual([(s.version, s.inference_count) for s in statistics], [("7", 2), ("10", 4)])
         index = [(m.name, m.version) for m in client.get_model_repository_index().models if m.name == "made"]
         self.assertEqual(index, [("made", "7"), ("made", "10")])
         self.configure("made", "version_policy { all { } }")

@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 TESTS = ROOT / "tests" / "python"
 # Tests that need only the package, not the repository's tools.
-SUITES = ("access", "aio", "arguments", "dask", "docs", "exit", "operators", "retry", "streams",
-          "tensors")
+SUITES = ("access", "aio", "arguments", "dask", "docs", "exit", "models", "operators", "retry",
+          "streams", "tensors")
 # Packages that the tests need.
 TOOLS = ("cryptography", "pandas")
 

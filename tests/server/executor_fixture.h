@@ -30,7 +30,7 @@ struct Caller {
 
   ExecutionRequest Ask(OperatorDesc desc, absl::Time deadline = absl::InfiniteFuture()) {
     return {.origin = {.rpc = "Test", .peer = "test", .execution_id = 1},
-            .program = std::make_shared<const Program>(ProgramOf(std::move(desc))),
+            .op = std::move(desc),
             .deadline = deadline,
             .on_ready = [this](const std::shared_ptr<Execution>& execution) {
               status = execution->status();

@@ -184,7 +184,7 @@ TEST_F(ExecutorLimits, BeginsAndCompilesNothingWhileMemoryIsShort) {
             "The server has taken nearly all of the 12345 bytes (memory_limit) that it may.");
   EXPECT_TRUE(IsRetryable(status));
   const auto not_cancelled = std::make_shared<const std::atomic<bool>>(false);
-  EXPECT_EQ(executor_->Compile(SumOf(5), absl::InfiniteFuture(), not_cancelled,
+  EXPECT_EQ(executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), not_cancelled,
                                [](const absl::StatusOr<CachedOperator>&) { ADD_FAILURE(); }),
             status);
   EXPECT_TRUE(executor_->SetShortOfMemory(false));
@@ -322,7 +322,7 @@ TEST_F(ExecutorLimits, CompilesForThoseWhoOnlyAskForThat) {
   std::atomic<int> done = 0;
   const auto cancelled = std::make_shared<std::atomic<bool>>(false);
   const absl::Status posted =
-      executor_->Compile(SumOf(5), absl::InfiniteFuture(), cancelled,
+      executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), cancelled,
                          [&done](const absl::StatusOr<CachedOperator>& found) {
                            EXPECT_TRUE(found.ok());
                            ++done;
@@ -338,7 +338,7 @@ TEST_F(ExecutorLimits, CompilesNothingForACallerWhoIsGone) {
   std::atomic<int> done = 0;
   const auto cancelled = std::make_shared<std::atomic<bool>>(true);
   const absl::Status posted =
-      executor_->Compile(SumOf(5), absl::InfiniteFuture(), cancelled,
+      executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), cancelled,
                          [&done](const absl::StatusOr<CachedOperator>& found) {
                            EXPECT_TRUE(absl::IsCancelled(found.status()));
                            ++done;
@@ -351,8 +351,9 @@ TEST_F(ExecutorLimits, CompilesNothingForACallerWhoIsGone) {
 TEST_F(ExecutorLimits, CompilesNothingNewWhileDraining) {
   executor_->Drain();
   const auto never = [](const absl::StatusOr<CachedOperator>&) { FAIL() << "It was refused."; };
-  EXPECT_TRUE(absl::IsUnavailable(executor_->Compile(
-      SumOf(5), absl::InfiniteFuture(), std::make_shared<std::atomic<bool>>(false), never)));
+  EXPECT_TRUE(
+      absl::IsUnavailable(executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(),
+                                             std::make_shared<std::atomic<bool>>(false), never)));
 }
 
 // Four bytes, and 16 MiB of reading.

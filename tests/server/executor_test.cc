@@ -95,8 +95,7 @@ TEST_F(ExecutorTest, ComputesSmallOnesOnTheThreadThatBringsThem) {
   std::vector<std::shared_ptr<Execution>> ready_here;
   const std::thread::id here = std::this_thread::get_id();
   std::function<void()> bring = [&] {
-    ExecutionRequest request = {.origin = {.rpc = "Test"},
-                                .program = std::make_shared<const Program>(ProgramOf(desc))};
+    ExecutionRequest request = {.origin = {.rpc = "Test"}, .op = desc};
     request.on_ready = [&](const std::shared_ptr<Execution>& execution) {
       if (std::this_thread::get_id() == here) ready_here.push_back(execution);
       if (ready_here.size() < 3) bring();

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <stop_token>
 #include <utility>
 
@@ -83,9 +82,11 @@ thread_local bool runs_inline = false;
 // Computes the phases of one run, then calls its callback.
 class RunJob : public PoolJob {
  public:
-  RunJob(Counters& counters, std::shared_ptr<const CompiledCpuProgram> compiled, Bindings bindings,
+  RunJob(Counters& counters, HostBuffers& arenas,
+         std::shared_ptr<const CompiledCpuProgram> compiled, Bindings bindings,
          std::stop_token abandoned, Device::RunCallback done)
       : counters_(counters),
+        arenas_(arenas),
         compiled_(std::move(compiled)),
         bindings_(std::move(bindings)),
         abandoned_(std::move(abandoned)),
@@ -96,10 +97,8 @@ class RunJob : public PoolJob {
     RETURN_IF_ERROR(CheckBindings(bindings_, plan().input_bytes, plan().output_bytes));
     const uint64_t bytes = plan().arena_bytes;
     if (bytes == 0) return absl::OkStatus();
-    arena_.reset(new (std::nothrow) Block[static_cast<size_t>(bytes / sizeof(Block) + 1)]);
-    if (arena_ != nullptr) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        absl::StrCat("The host has no ", bytes, " bytes for scratch."));
+    ASSIGN_OR_RETURN(arena_, arenas_.Allocate(bytes, Residency::kDevice));
+    return absl::OkStatus();
   }
 
   // Ends the run with this error. The pool still gets one (empty) task, so that one of its threads
@@ -119,15 +118,15 @@ class RunJob : public PoolJob {
     const CpuPhase& next = plan().phases[phase_++];
     if (next.phase == 0) {
       node_ = &plan().nodes[next.node];
-      buffers_ =
-          BuffersOf(plan(), *node_, bindings_, arena_ == nullptr ? nullptr : arena_[0].bytes);
+      buffers_ = BuffersOf(plan(), *node_, bindings_,
+                           arena_ == nullptr ? nullptr : arena_->bytes().data());
     }
     return next.tasks;
   }
 
   void RunTask(uint64_t task) override {
     if (!refusal_.ok() || stopped_) return;
-    if (!begun_.exchange(true)) begun_at_ = SteadyNow();
+    if (!begun_ && !begun_.exchange(true)) begun_at_ = SteadyNow();
     if (counters_.closing && !working_) {
       closed_ = true;
       stopped_ = true;
@@ -148,10 +147,6 @@ class RunJob : public PoolJob {
   }
 
  private:
-  struct alignas(64) Block {
-    std::byte bytes[64];
-  };
-
   const CpuPlan& plan() const { return compiled_->plan(); }
 
   void End() {
@@ -176,12 +171,13 @@ class RunJob : public PoolJob {
   }
 
   Counters& counters_;
+  HostBuffers& arenas_;
   std::shared_ptr<const CompiledCpuProgram> compiled_;
   Bindings bindings_;
   const std::stop_token abandoned_;
   Device::RunCallback done_;
   const absl::Time queued_at_ = SteadyNow();
-  std::unique_ptr<Block[]> arena_;
+  std::shared_ptr<Buffer> arena_;
   absl::Status refusal_;
   // Of the phase that is computed. NextPhase sets them; the pool does not call it concurrently.
   size_t phase_ = 0;  // the number of the next one
@@ -257,6 +253,7 @@ class CpuDevice : public Device {
   explicit CpuDevice(const CpuDeviceOptions& options)
       : options_(options),
         buffers_(std::make_shared<HostBuffers>(options.max_buffer_bytes, options.max_idle_bytes)),
+        arenas_(std::make_shared<HostBuffers>(UINT64_MAX, options.max_idle_bytes)),
         threads_(options.threads != 0 ? options.threads : UsableProcessors()),
         pool_(threads_) {
     info_.name = ProcessorName();
@@ -293,8 +290,9 @@ class CpuDevice : public Device {
            std::stop_token abandoned, RunCallback done) override {
     auto ours = std::static_pointer_cast<const CompiledCpuProgram>(std::move(compiled));
     const uint64_t run_bytes = ours->cost().run_bytes;
-    const auto job = std::make_shared<RunJob>(counters_, std::move(ours), std::move(bindings),
-                                              std::move(abandoned), std::move(done));
+    const auto job =
+        std::make_shared<RunJob>(counters_, *arenas_, std::move(ours), std::move(bindings),
+                                 std::move(abandoned), std::move(done));
     if (absl::Status status = job->Prepare(); !status.ok()) {
       job->Refuse(std::move(status));
     } else if (run_bytes <= options_.max_inline_bytes && !runs_inline) {
@@ -319,15 +317,19 @@ class CpuDevice : public Device {
     counters.dispatches = counters_.tasks;
     counters.longest_submission = absl::Nanoseconds(counters_.longest_nanoseconds.load());
     counters.buffer_bytes_in_use = buffers_->used_bytes();
-    counters.buffer_bytes_pooled = buffers_->idle_bytes();
+    counters.buffer_bytes_pooled = buffers_->idle_bytes() + arenas_->idle_bytes();
     return counters;
   }
 
-  void ReleaseIdleMemory() override { buffers_->ReleaseIdle(); }
+  void ReleaseIdleMemory() override {
+    buffers_->ReleaseIdle();
+    arenas_->ReleaseIdle();
+  }
 
  private:
   const CpuDeviceOptions options_;
   const std::shared_ptr<HostBuffers> buffers_;
+  const std::shared_ptr<HostBuffers> arenas_;
   const uint32_t threads_;
   DeviceInfo info_;
   Counters counters_;

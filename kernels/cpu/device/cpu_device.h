@@ -14,7 +14,7 @@ struct CpuDeviceOptions {
   uint32_t threads = 0;                            // 0: one per processor that may be used
   uint64_t max_buffer_bytes = uint64_t{16} << 30;  // of all allocated buffers together
   uint64_t max_scratch_bytes = uint64_t{4} << 30;  // of one program
-  uint64_t max_idle_bytes = uint64_t{2} << 30;     // kept for reuse
+  uint64_t max_idle_bytes = uint64_t{2} << 30;  // kept for reuse: buffers, and the memory of runs
   // A run that touches at most this many bytes is computed within Run, on the calling thread, which
   // also makes the callback; waking a thread of the pool would take as long. 0: every run goes to
   // the pool.

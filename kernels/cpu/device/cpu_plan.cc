@@ -1,12 +1,20 @@
 #include "kernels/cpu/device/cpu_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/base/rounding.h"
 #include "kernels/cpu/device/sliced_program.h"
+#include "kernels/descriptor/operator_schema.h"
+#include "kernels/operators/elementwise/chain_ranges.h"
+#include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/lower.h"
 #include "kernels/operators/operator_cpu.h"
+#include "kernels/operators/operator_list.h"
 
 namespace opmill {
 namespace {
@@ -39,24 +47,219 @@ RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, co
   return buffers;
 }
 
+// The operators, and the sizes of the tensors.
+std::string TextOf(const OperatorDesc& desc) {
+  std::string text;
+  if (desc.schema->family == OperatorFamily::kElementWise) {
+    for (const ChainStep& step : ChainOf(desc).steps) {
+      absl::StrAppend(&text, text.empty() ? "" : ", ", SchemaOf(step.op).name);
+    }
+  } else {
+    text = std::string(OperatorName(desc));
+  }
+  for (const TensorDesc& tensor : desc.inputs) {
+    absl::StrAppend(&text, " ", absl::StrJoin(tensor.sizes, "x"));
+  }
+  for (const TensorDesc& tensor : OutputsOf(desc)) {
+    absl::StrAppend(&text, " -> ", absl::StrJoin(tensor.sizes, "x"));
+  }
+  return text;
+}
+
+// Gives constants to the operators that keep them in their own form. What is computed from
+// constants only, and read only by such operators, is computed here: weights in INT8, which are
+// cast and scaled.
+class ConstantKeeper {
+ public:
+  ConstantKeeper(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works)
+      : program_(program), works_(works), readers_(program.values.size()) {
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+      for (size_t i = 0; i < program.nodes[n].inputs.size(); ++i) {
+        readers_[program.nodes[n].inputs[i].value].push_back({n, i});
+      }
+    }
+  }
+
+  void Run() {
+    for (size_t v = 0; v < program_.values.size(); ++v) {
+      const ProgramValue& value = program_.values[v];
+      if (value.kind != ValueKind::kConstant) continue;
+      for (const Reader& reader : readers_[v]) {
+        if (CanKeep(reader)) Keep(reader, value.constant->data());
+      }
+    }
+    for (size_t n = 0; n < program_.nodes.size(); ++n) {
+      if (IsComputedHere(program_.nodes[n])) Compute(n);
+    }
+  }
+
+ private:
+  struct Reader {
+    size_t node = 0;
+    size_t input = 0;
+  };
+
+  bool CanKeep(const Reader& reader) const { return works_[reader.node]->CanKeep(reader.input); }
+  void Keep(const Reader& reader, const std::byte* bytes) {
+    const ProgramNode& node = program_.nodes[reader.node];
+    works_[reader.node]->Keep(reader.input,
+                              bytes + node.inputs[reader.input].first_element *
+                                          ElementBytes(node.desc.inputs[reader.input].data_type));
+  }
+
+  bool IsComputedHere(const ProgramNode& node) const {
+    if (node.outputs.size() != 1 ||
+        program_.values[node.outputs[0]].kind != ValueKind::kIntermediate) {
+      return false;
+    }
+    const std::vector<Reader>& readers = readers_[node.outputs[0]];
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](const Reader& reader) { return CanKeep(reader); }) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ProgramView& view) {
+             return program_.values[view.value].kind == ValueKind::kConstant;
+           });
+  }
+
+  void Compute(size_t n) {
+    ProgramNode& node = program_.nodes[n];
+    const CpuProgram& work = *works_[n];
+    std::vector<Line> output(
+        CeilDiv(RequiredBytes(program_.values[node.outputs[0]].tensor), uint64_t{sizeof(Line)}));
+    std::vector<Line> scratch(CeilDiv(work.scratch_bytes(), uint64_t{sizeof(Line)}) + 1);
+    RunBuffers buffers = {.scratch = scratch[0].bytes};
+    buffers.outputs[0] = output[0].bytes;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      buffers.inputs[i] =
+          program_.values[node.inputs[i].value].constant->data() +
+          node.inputs[i].first_element * ElementBytes(node.desc.inputs[i].data_type);
+    }
+    for (size_t phase = 0; phase < work.phases().size(); ++phase) {
+      for (uint64_t task = 0; task < work.phases()[phase]; ++task) work.Run(phase, task, buffers);
+    }
+    for (const Reader& reader : readers_[node.outputs[0]]) Keep(reader, output[0].bytes);
+    works_[n] = nullptr;
+    node = {};
+  }
+
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+
+  Program& program_;
+  std::vector<std::unique_ptr<CpuProgram>>& works_;
+  std::vector<std::vector<Reader>> readers_;  // of each value
+};
+
+// Lets operators compute the chains that read their outputs.
+class ChainFolder {
+ public:
+  ChainFolder(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works)
+      : program_(program),
+        works_(works),
+        writers_(program.values.size(), 0),
+        reads_(program.values.size(), 0) {
+    for (size_t n = 0; n < program.nodes.size(); ++n) {
+      for (const uint32_t value : program.nodes[n].outputs) writers_[value] = n;
+      for (const ProgramView& view : program.nodes[n].inputs) ++reads_[view.value];
+    }
+  }
+
+  // The node that computes this one from now on, if there is one. It takes the place of this one,
+  // so that all that it reads is written before.
+  std::optional<size_t> Fold(size_t n) {
+    ProgramNode& node = program_.nodes[n];
+    if (works_[n] == nullptr || node.desc.schema->family != OperatorFamily::kElementWise)
+      return std::nullopt;
+    std::optional<size_t> input;  // what was written last, and is most likely in the cache
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (CanFollow(node, i) &&
+          (!input.has_value() || WriterOf(node, *input) < WriterOf(node, i))) {
+        input = i;
+      }
+    }
+    if (!input.has_value()) return std::nullopt;
+    const size_t writer = WriterOf(node, *input);
+    ProgramNode& first = program_.nodes[writer];
+    std::unique_ptr<const CpuFollower> follower =
+        MakeChainFollower(ChainOf(node.desc), *input, first.inputs.size());
+    if (follower == nullptr || !works_[writer]->Follow(follower)) return std::nullopt;
+    node.inputs.erase(node.inputs.begin() + static_cast<ptrdiff_t>(*input));
+    node.inputs.insert(node.inputs.begin(), first.inputs.begin(), first.inputs.end());
+    node.desc = std::move(first.desc);
+    works_[n] = std::move(works_[writer]);
+    first = {};
+    return writer;
+  }
+
+ private:
+  size_t WriterOf(const ProgramNode& node, size_t input) const {
+    return writers_[node.inputs[input].value];
+  }
+
+  // Whether nothing else reads the input, which is read in the order of memory.
+  bool CanFollow(const ProgramNode& node, size_t input) const {
+    const uint32_t index = node.inputs[input].value;
+    const ProgramValue& value = program_.values[index];
+    const TensorDesc& read = node.desc.inputs[input];
+    return value.kind == ValueKind::kIntermediate && reads_[index] == 1 &&
+           node.inputs[input].first_element == 0 && IsPacked(read) && IsPacked(value.tensor) &&
+           ElementCount(read) == ElementCount(value.tensor) &&
+           program_.nodes[writers_[index]].outputs.size() == 1;
+  }
+
+  Program& program_;
+  std::vector<std::unique_ptr<CpuProgram>>& works_;
+  std::vector<size_t> writers_;  // the node that writes each value
+  std::vector<size_t> reads_;    // how often nodes read it
+};
+
+// Simplifies a program, of whose nodes these are the works and texts.
+void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
+              std::vector<std::string>& texts) {
+  ConstantKeeper(program, works).Run();
+  ChainFolder folder(program, works);
+  for (size_t n = 0; n < works.size(); ++n) {
+    if (const std::optional<size_t> first = folder.Fold(n)) {
+      texts[n] = absl::StrCat(texts[*first], "; ", texts[n]);
+    }
+  }
+  size_t kept = 0;
+  for (size_t n = 0; n < works.size(); ++n) {
+    if (works[n] == nullptr) continue;
+    if (kept < n) {
+      works[kept] = std::move(works[n]);
+      texts[kept] = std::move(texts[n]);
+    }
+    ++kept;
+  }
+  works.resize(kept);
+  std::erase_if(program.nodes, [](const ProgramNode& node) { return node.desc.schema == nullptr; });
+}
+
 }  // namespace
 
 CpuPlan MakeCpuPlan(const Program& program) {
-  const Program validated = Lower(program, &CanSlice);
+  Program validated = Lower(program, &CanSlice);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
   for (const ProgramValue& value : validated.values) {
     if (value.kind == ValueKind::kConstant) plan.constants.push_back(value.constant);
   }
-  std::vector<uint64_t> scratch_bytes;
+  std::vector<std::unique_ptr<CpuProgram>> works;
+  std::vector<std::string> texts;
   for (const ProgramNode& node : validated.nodes) {
-    std::unique_ptr<const CpuProgram> work =
-        IsLowered(node.desc) ? MakeSlicedProgram(node.desc) : MakeCpuProgram(node.desc);
-    scratch_bytes.push_back(work->scratch_bytes());
-    for (size_t phase = 0; phase < work->phases().size(); ++phase) {
-      plan.phases.push_back({plan.nodes.size(), phase, work->phases()[phase]});
+    works.push_back(IsLowered(node.desc) ? MakeSlicedProgram(node.desc)
+                                         : MakeCpuProgram(node.desc));
+    texts.push_back(TextOf(node.desc));
+  }
+  Simplify(validated, works, texts);
+  std::vector<uint64_t> scratch_bytes;
+  for (size_t n = 0; n < works.size(); ++n) {
+    scratch_bytes.push_back(works[n]->scratch_bytes());
+    for (size_t phase = 0; phase < works[n]->phases().size(); ++phase) {
+      plan.phases.push_back({n, phase, works[n]->phases()[phase]});
     }
-    plan.nodes.push_back({.work = std::move(work)});
+    plan.nodes.push_back({.text = std::move(texts[n]), .work = std::move(works[n])});
   }
   const ProgramPlaces places = Place(validated, scratch_bytes);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -91,6 +294,7 @@ uint64_t CostBytes(const CpuPlan& plan) {
 uint64_t BytesOfConstants(const CpuPlan& plan) {
   uint64_t bytes = 0;
   for (const auto& constant : plan.constants) bytes += constant->size();
+  for (const CpuNode& node : plan.nodes) bytes += node.work->kept_bytes();
   return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
@@ -16,6 +17,7 @@
 namespace opmill {
 
 struct CpuNode {
+  std::string text;  // what it computes, for profiles
   std::unique_ptr<const CpuProgram> work;
   std::vector<ValuePlace> inputs;
   std::vector<ValuePlace> outputs;
@@ -42,7 +44,7 @@ CpuPlan MakeCpuPlan(const Program& program);  // a validated one
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
 uint64_t CostBytes(const CpuPlan& plan);
-uint64_t BytesOfConstants(const CpuPlan& plan);
+uint64_t BytesOfConstants(const CpuPlan& plan);  // with what operators keep of them
 // As ProgramCost::rounding.
 uint64_t RoundingOf(const CpuPlan& plan);
 

@@ -139,7 +139,7 @@ bool CanSlice(const OperatorDesc& validated) {
   return bytes * shape.count % 4 == 0 && bytes * output.sizes[shape.dim] % 4 == 0;
 }
 
-std::unique_ptr<const CpuProgram> MakeSlicedProgram(const OperatorDesc& validated) {
+std::unique_ptr<CpuProgram> MakeSlicedProgram(const OperatorDesc& validated) {
   return std::make_unique<SlicedProgram>(validated);
 }
 

@@ -14,7 +14,7 @@ namespace opmill {
 // without gaps.
 bool CanSlice(const OperatorDesc& validated);
 // CanSlice must hold.
-std::unique_ptr<const CpuProgram> MakeSlicedProgram(const OperatorDesc& validated);
+std::unique_ptr<CpuProgram> MakeSlicedProgram(const OperatorDesc& validated);
 
 }  // namespace opmill
 

@@ -78,11 +78,11 @@ class SumsProgram : public CpuProgram {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuCumulativeSummation(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuCumulativeSummation(const OperatorDesc& operator_desc) {
   const CumulativeSummationDesc desc = CumulativeSummationDesc::From(operator_desc);
   const IterationSpace space = SplitDims(desc.input, {desc.axis}, *desc.output);
   return WithElementOf(
-      desc.input.data_type, [&](auto element) -> std::unique_ptr<const CpuProgram> {
+      desc.input.data_type, [&](auto element) -> std::unique_ptr<CpuProgram> {
         return std::make_unique<SumsProgram<decltype(element)>>(
             space.kept, space.reduced[0], desc.axis_direction == AxisDirection::kDecreasing,
             desc.has_exclusive_sum);

@@ -318,11 +318,12 @@ void Fused(const FusedStep* steps, size_t step_count, const FusedInput* inputs, 
   }
   if (done == count) return;
   const size_t left = count - done;
-  HWY_ALIGN float rest[8][8 * hn::MaxLanes(df)] = {};
+  HWY_ALIGN float rest[8][8 * hn::MaxLanes(df)];
   HWY_ALIGN float rest_result[8 * hn::MaxLanes(df)];
   for (size_t i = 0; i < input_count; ++i) {
     if (inputs[i].step == 0) continue;
     std::memcpy(rest[i], at[i], left * sizeof(float));
+    std::memset(rest[i] + left, 0, (block - left) * sizeof(float));
     at[i] = rest[i];
   }
   FusedBlockOf(steps, step_count, at, first, rest_result);

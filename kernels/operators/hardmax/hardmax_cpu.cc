@@ -125,7 +125,7 @@ class OnesOutput : public FoldOutput {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuHardmax(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuHardmax(const OperatorDesc& operator_desc) {
   const HardmaxDesc desc = HardmaxDesc::From(operator_desc);
   const IterationSpace space = SplitDims(desc.input, desc.axes, *desc.output);
   const FoldWork work = InMemoryOrder({.function = ReduceFunction::kArgMax,

@@ -132,6 +132,14 @@ ProductWork WorkOf(const ConvolutionShape& shape, const std::array<const Phase*,
   return work;
 }
 
+// Moves dimensions that only have one element before the others: patches are read in lines along
+// the last one.
+void MakeLinesLong(ConvolutionShape& shape) {
+  std::stable_partition(shape.axes.begin(), shape.axes.end(), [](const ConvolutionAxis& axis) {
+    return axis.input == 1 && axis.output == 1 && axis.filter == 1;
+  });
+}
+
 // One pixel per channel: the transposed product has one row, and reads the filter as it is.
 void TransposeColumn(ProductWork& work) {
   if (work.columns != 1 || work.rows == 1 || work.image.has_value()) return;
@@ -145,9 +153,10 @@ void TransposeColumn(ProductWork& work) {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuConvolution(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuConvolution(const OperatorDesc& operator_desc) {
   const ConvolutionDesc desc = ConvolutionDesc::From(operator_desc);
-  const ConvolutionShape shape = ShapeOf(desc);
+  ConvolutionShape shape = ShapeOf(desc);
+  MakeLinesLong(shape);
   uint64_t phase_count = 1;
   for (const ConvolutionAxis& axis : shape.axes) {
     phase_count = std::min(kMostPhases + 1, phase_count) *

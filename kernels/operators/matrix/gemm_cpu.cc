@@ -4,8 +4,29 @@
 #include "kernels/operators/matrix/product_work.h"
 
 namespace opmill {
+namespace {
 
-std::unique_ptr<const CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
+// Products of different rows with the same B are one product of all rows.
+void MergeBatches(ProductWork& work) {
+  const auto follows = [&](uint64_t batch_stride, uint64_t row_stride) {
+    return batch_stride == work.rows * row_stride;
+  };
+  while (!work.batches.empty()) {
+    const auto& [size, strides] = work.batches.back();
+    const bool is_merged =
+        size == 1 ||
+        (strides[kProductB] == 0 && follows(strides[kProductA], work.a.stride) &&
+         follows(strides[kProductOutput], work.output_row_stride) &&
+         (!work.addend.has_value() || follows(strides[kProductAddend], work.addend->row_stride)));
+    if (!is_merged) return;
+    work.rows *= size;
+    work.batches.pop_back();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
   const GemmDesc desc = GemmDesc::From(operator_desc);
   const MatrixLayout a = LayoutOf(desc.a, desc.trans_a);
   const MatrixLayout b = LayoutOf(desc.b, desc.trans_b);
@@ -26,12 +47,13 @@ std::unique_ptr<const CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
     const MatrixLayout c = LayoutOf(*desc.addend());
     work.addend = {.row_stride = c.row_stride, .column_stride = c.column_stride};
   }
+  MergeBatches(work);
   if (work.columns == 1 && work.rows > 1 && !work.is_batched) {
     // The transposed product, so that its one row is the short side.
     std::swap(work.a, work.b);
     std::swap(work.rows, work.columns);
     work.output_row_stride = output.column_stride;
-    work.output_columns = {{output.rows, {output.row_stride}}};
+    work.output_columns = {{work.columns, {output.row_stride}}};
     if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
     for (auto& dim : work.batches) std::swap(dim.strides[kProductA], dim.strides[kProductB]);
   }

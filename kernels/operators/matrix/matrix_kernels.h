@@ -20,8 +20,8 @@ struct ProductFinish {
 // result (+)= a * b for one block of K. Rows of A are processed in panels of `panel_rows` (the last
 // one may have fewer). In a packed panel the elements of a column are together; otherwise the
 // elements of a row are, and the rows are `a_stride` apart. B consists of panels of panel_columns
-// columns, each of which has the elements of a row of B together; the rows are `b_stride` apart,
-// and the panels `b_panel` elements.
+// columns, each of which has the elements of a row of B together; the rows are `b_stride` apart, or
+// row k is at b_offsets[k], and the panels are `b_panel` elements apart.
 struct ProductBlock {
   size_t rows = 0;
   size_t columns = 0;
@@ -31,6 +31,7 @@ struct ProductBlock {
   size_t a_stride = 0;  // 0: packed
   const float* b = nullptr;
   size_t b_stride = 0;
+  const uint32_t* b_offsets = nullptr;
   size_t b_panel = 0;
   bool b_comes_once = false;  // all rows are multiplied with a panel of B before the next one
   float* result = nullptr;

@@ -22,7 +22,7 @@ constexpr size_t kPanelRows = hn::MaxLanes(df) == 16 ? 12 : 6;
 constexpr size_t kPanelVectors = 2;
 
 // A tile of `kRows` rows and `kVectors` vectors of columns. The loops over them are unrolled.
-template <size_t kRows, size_t kVectors, bool kIsPacked>
+template <size_t kRows, size_t kVectors, bool kIsPacked, bool kHasOffsets>
 HWY_INLINE void MultiplyTile(const ProductBlock& block, const float* HWY_RESTRICT a,
                              const float* HWY_RESTRICT b, size_t first_row, size_t first_column,
                              float* result, size_t result_stride) {
@@ -43,8 +43,10 @@ HWY_INLINE void MultiplyTile(const ProductBlock& block, const float* HWY_RESTRIC
   for (size_t k = 0; k < block.depth; ++k) {
     V columns[kVectors];
     HWY_UNROLL(2)
-    for (size_t v = 0; v < kVectors; ++v) columns[v] = hn::LoadU(df, b + v * n);
-    b += b_stride;
+    for (size_t v = 0; v < kVectors; ++v) {
+      columns[v] = hn::LoadU(df, (kHasOffsets ? b + block.b_offsets[k] : b) + v * n);
+    }
+    if (!kHasOffsets) b += b_stride;
     HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       const V row = kIsPacked ? hn::Set(df, a[r]) : hn::Set(df, thirds[r / 3][r % 3 * a_stride]);
@@ -86,30 +88,35 @@ HWY_INLINE void MultiplyTile(const ProductBlock& block, const float* HWY_RESTRIC
 using TileFunction = void (*)(const ProductBlock&, const float*, const float*, size_t, size_t,
                               float*, size_t);
 
-template <size_t kRows, size_t kVectors, bool kIsPacked>
+template <size_t kRows, size_t kVectors, bool kIsPacked, bool kHasOffsets>
 void Tile(const ProductBlock& block, const float* a, const float* b, size_t first_row,
           size_t first_column, float* result, size_t result_stride) {
-  MultiplyTile<kRows, kVectors, kIsPacked>(block, a, b, first_row, first_column, result,
-                                           result_stride);
+  MultiplyTile<kRows, kVectors, kIsPacked, kHasOffsets>(block, a, b, first_row, first_column,
+                                                        result, result_stride);
 }
 
 struct TileTable {
   TileFunction at[kPanelRows + 1][kPanelVectors + 1];
 };
 
-template <bool kIsPacked, size_t... kRows>
+template <bool kIsPacked, bool kHasOffsets, size_t... kRows>
 constexpr TileTable MakeTiles(std::index_sequence<kRows...>) {
   TileTable table = {};
-  ((table.at[kRows + 1][1] = &Tile<kRows + 1, 1, kIsPacked>,
-    table.at[kRows + 1][2] = &Tile<kRows + 1, 2, kIsPacked>),
+  ((table.at[kRows + 1][1] = &Tile<kRows + 1, 1, kIsPacked, kHasOffsets>,
+    table.at[kRows + 1][2] = &Tile<kRows + 1, 2, kIsPacked, kHasOffsets>),
    ...);
   return table;
 }
-constexpr TileTable kTiles[] = {MakeTiles<false>(std::make_index_sequence<kPanelRows>()),
-                                MakeTiles<true>(std::make_index_sequence<kPanelRows>())};
+template <bool kIsPacked, bool kHasOffsets>
+constexpr TileTable kTiles =
+    MakeTiles<kIsPacked, kHasOffsets>(std::make_index_sequence<kPanelRows>());
 
 TileFunction TileOf(const ProductBlock& block, size_t rows, size_t vectors) {
-  return kTiles[block.a_stride == 0].at[rows][vectors];
+  const bool is_packed = block.a_stride == 0;
+  const TileTable& tiles = block.b_offsets == nullptr
+                               ? (is_packed ? kTiles<true, false> : kTiles<false, false>)
+                               : (is_packed ? kTiles<true, true> : kTiles<false, true>);
+  return tiles.at[rows][vectors];
 }
 
 // The last columns, which fill less than the vectors: through memory of whole vectors.

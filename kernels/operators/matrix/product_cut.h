@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/operators/matrix/image_lines.h"
 #include "kernels/operators/matrix/matrix_kernels.h"
 #include "kernels/operators/matrix/product_work.h"
 
@@ -16,15 +17,18 @@ inline constexpr uint64_t kBlockElements = kBlockDepth * 256;
 
 // Offsets of an element of the batches.
 struct BatchPlace {
-  uint64_t copy = 0;  // of A
+  uint64_t copy = 0;    // of A
+  uint64_t b_copy = 0;  // of B
   Offsets<4> offsets = {};
 };
 
+uint64_t CopiesOf(const ProductWork& work, ProductTensor tensor);  // that differ
 // Element `index` of the batches, or of those dimensions along which A changes.
 BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies);
 
 enum class ProductMethod {
   kPanels,
+  kLines,   // B are patches of an image, whose lines are copied once for all taps
   kRow,     // one row, and the rows of B are adjacent numbers
   kDots,    // one row, and the columns of B are adjacent numbers
   kWindow,  // one channel of an image, and few rows: its lines are read in place
@@ -39,6 +43,9 @@ struct ProductCut {
   uint64_t rows = 1;
   uint64_t columns = 1;
   uint64_t block_depth = 1;
+  uint64_t bands = 1;  // of lines of an image: how often `lines` are in a plane of outputs
+  ImageLines lines;
+  uint64_t band_lines = 1;  // of outputs
   uint64_t tasks = 0;
   bool has_direct_a = false;  // read in place
   bool has_direct_b = false;
@@ -47,6 +54,9 @@ struct ProductCut {
   uint64_t pack_rows = 0;    // of a task that packs A
   uint64_t packs = 0;        // such tasks
 };
+
+// Parts of the columns that are different tasks.
+uint64_t ColumnPartsOf(const ProductWork& work, const ProductCut& cut);
 
 // `scratch` is the number of floats of scratch that are taken already; A may take more.
 ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t& scratch);

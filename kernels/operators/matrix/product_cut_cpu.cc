@@ -14,6 +14,9 @@ constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
 constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
 constexpr uint64_t kWantedTasks = 8;
+constexpr uint64_t kWantedLineTasks = 4;  // fewer: tasks for other rows copy the same lines
+// Outputs of a window for which the lines are copied at a time: they stay in the first cache.
+constexpr uint64_t kWindowColumns = 4096;
 // B is read in place up to these numbers of panels of A, or of its rows.
 constexpr uint64_t kFewPanels = 2;
 constexpr uint64_t kShortDepth = 64;
@@ -22,38 +25,26 @@ constexpr uint64_t kSmallA = uint64_t{1} << 14;
 constexpr uint64_t kMostPackedBytes = uint64_t{64} << 20;
 constexpr uint64_t kPackElements = uint64_t{1} << 14;
 
-uint64_t CopiesOf(const ProductWork& work) {
-  uint64_t count = 1;
-  for (const auto& dim : work.batches) count *= dim.strides[kProductA] == 0 ? 1 : dim.size;
-  return count;
-}
-
 uint64_t TasksOf(const ProductWork& work, const ProductCut& cut) {
   return CeilDiv(CountOf(work.batches), cut.batches) * CeilDiv(work.rows, cut.rows) *
-         CeilDiv(work.columns, cut.columns);
+         ColumnPartsOf(work, cut);
 }
 
-// The taps of a window are close to each other.
-bool HasWindow(const ProductWork& work) {
-  constexpr uint64_t kMostRows = 4;
-  constexpr int64_t kMostSpan = 64;
-  if (!work.image.has_value() || work.rows > kMostRows || work.depth != work.image->taps.size() ||
-      work.depth == 0) {
-    return false;
-  }
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const auto [low, high] =
-        std::minmax_element(work.image->taps.begin(), work.image->taps.end(),
-                            [&](const auto& a, const auto& b) { return a[axis] < b[axis]; });
-    if ((*high)[axis] - (*low)[axis] > kMostSpan || work.image->axes[axis].spread != 1) {
-      return false;
-    }
-  }
-  return work.image->axes[2].step <= kMostSpan;
+// Bands of lines with at most so many outputs, unless a line has more.
+void CutLines(const ProductWork& work, uint64_t columns, ProductCut& cut) {
+  const auto& axes = work.image->axes;
+  cut.band_lines = EvenPart(axes[1].outputs, std::max<uint64_t>(columns / axes[2].outputs, 1));
+  cut.bands = CeilDiv(axes[1].outputs, cut.band_lines);
+  if (cut.method == ProductMethod::kLines) cut.columns = cut.band_lines * axes[2].outputs;
 }
 
 ProductMethod MethodOf(const ProductWork& work) {
-  if (HasWindow(work)) return ProductMethod::kWindow;
+  constexpr uint64_t kMostWindowRows = 4;
+  if (work.image.has_value() && CanReadLines(*work.image)) {
+    const uint64_t taps = work.image->taps.size();
+    if (work.rows <= kMostWindowRows && work.depth == taps) return ProductMethod::kWindow;
+    if (taps <= kBlockDepth) return ProductMethod::kLines;
+  }
   if (work.rows > 1 || work.is_batched || work.image.has_value() || work.is_half ||
       !work.b.tap_offsets.empty()) {
     return ProductMethod::kPanels;
@@ -76,10 +67,10 @@ bool HasDirectB(const ProductWork& work, const ProductCut& cut) {
 }
 
 void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
-  const uint64_t copies = CopiesOf(work);
+  const uint64_t copies = CopiesOf(work, kProductA);
   const uint64_t floats = copies * cut.row_panels * cut.panel_rows * work.depth;
-  if (cut.method != ProductMethod::kPanels || cut.has_direct_a ||
-      work.rows * work.depth <= kSmallA || cut.tasks < 2 * copies ||
+  if ((cut.method != ProductMethod::kPanels && cut.method != ProductMethod::kLines) ||
+      cut.has_direct_a || work.rows * work.depth <= kSmallA || cut.tasks < 2 * copies ||
       floats * sizeof(float) > kMostPackedBytes) {
     return;
   }
@@ -93,19 +84,35 @@ void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
 
 }  // namespace
 
+uint64_t ColumnPartsOf(const ProductWork& work, const ProductCut& cut) {
+  if (cut.method == ProductMethod::kLines) return work.image->axes[0].outputs * cut.bands;
+  return CeilDiv(work.columns, cut.columns);
+}
+
+uint64_t CopiesOf(const ProductWork& work, ProductTensor tensor) {
+  uint64_t count = 1;
+  for (const auto& dim : work.batches) count *= dim.strides[tensor] == 0 ? 1 : dim.size;
+  return count;
+}
+
 BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies) {
   BatchPlace place;
   uint64_t copies = 1;
+  uint64_t b_copies = 1;
   for (size_t d = work.batches.size(); d-- > 0;) {
     const auto& dim = work.batches[d];
-    const bool has_copies = dim.strides[kProductA] != 0;
-    if (of_copies && !has_copies) continue;
+    if (of_copies && dim.strides[kProductA] == 0) continue;
     const uint64_t at = index % dim.size;
     index /= dim.size;
     Advance(place.offsets, dim, at);
-    if (!has_copies) continue;
-    place.copy += at * copies;
-    copies *= dim.size;
+    if (dim.strides[kProductA] != 0) {
+      place.copy += at * copies;
+      copies *= dim.size;
+    }
+    if (dim.strides[kProductB] != 0) {
+      place.b_copy += at * b_copies;
+      b_copies *= dim.size;
+    }
   }
   return place;
 }
@@ -120,8 +127,10 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   cut.has_direct_b = HasDirectB(work, cut);
   cut.rows = work.rows;
   const uint64_t depth = std::max<uint64_t>(work.depth, 1);
+  const bool has_lines = cut.method == ProductMethod::kLines;
+  const bool is_window = cut.method == ProductMethod::kWindow;
   cut.columns = work.columns;
-  if (cut.method != ProductMethod::kWindow) {
+  if (!is_window) {
     const bool is_packed = cut.method == ProductMethod::kPanels && !cut.has_direct_b;
     const uint64_t most = is_packed ? kBlockElements / cut.block_depth : kMostColumns;
     const uint64_t wanted = RoundUp(kLeastTaskProducts / (work.rows * depth) + 1, kPanelColumns);
@@ -129,11 +138,19 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
                                                     std::clamp(most / kPanelColumns * kPanelColumns,
                                                                kLeastColumns, kMostColumns)));
   }
+  if (has_lines) {
+    const uint64_t taps = work.image->taps.size();
+    cut.block_depth = EvenPart(work.depth / taps, kBlockDepth / taps) * taps;
+    CutLines(work, cut.columns, cut);
+  }
+  const uint64_t wanted_tasks = has_lines ? kWantedLineTasks : kWantedTasks;
   const auto products = [&] { return cut.rows * cut.columns * depth; };
   const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
   while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) halve_rows();
-  while (TasksOf(work, cut) < kWantedTasks && products() >= 2 * kLeastTaskProducts) {
-    if (cut.columns > kPanelColumns && cut.method != ProductMethod::kWindow) {
+  while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * kLeastTaskProducts) {
+    if (has_lines && cut.columns > 4 * kPanelColumns && cut.band_lines > 1) {
+      CutLines(work, CeilDiv(cut.columns, 2), cut);
+    } else if (!has_lines && !is_window && cut.columns > kPanelColumns) {
       cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
     } else if (cut.rows > 4 * cut.panel_rows) {
       halve_rows();
@@ -141,11 +158,13 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
       break;
     }
   }
-  if (cut.rows == work.rows && cut.columns == work.columns) {
+  if (cut.rows == work.rows && ColumnPartsOf(work, cut) == 1) {
     const uint64_t batches = CountOf(work.batches);
     cut.batches =
         std::clamp<uint64_t>(kLeastTaskProducts / products(), 1, CeilDiv(batches, kWantedTasks));
   }
+  if (is_window) CutLines(work, kWindowColumns, cut);
+  if (has_lines || is_window) cut.lines = ImageLines(*work.image, cut.band_lines);
   cut.tasks = TasksOf(work, cut);
   PlacePackedA(work, cut, scratch);
   return cut;

@@ -23,6 +23,10 @@ struct Task {
   uint64_t rows = 0;
   uint64_t column = 0;
   uint64_t columns = 0;
+  // Of kLines, which column and columns are.
+  uint64_t z = 0;
+  uint64_t line = 0;
+  uint64_t lines = 0;
 };
 
 // Walks the columns of the output, starting at one of them.
@@ -56,6 +60,37 @@ class ColumnWalk {
   uint64_t offset_ = 0;
 };
 
+// Joins adjacent rows of the output, so that the follower is called less often.
+class FollowedRange {
+ public:
+  FollowedRange(const CpuFollower* follower, const RunBuffers& buffers)
+      : follower_(follower), buffers_(buffers) {}
+  ~FollowedRange() { Flush(); }
+  FollowedRange(const FollowedRange&) = delete;
+  FollowedRange& operator=(const FollowedRange&) = delete;
+
+  void Add(uint64_t first, uint64_t count) {
+    if (first != first_ + count_ || count_ >= kMostElements) {
+      Flush();
+      first_ = first;
+      count_ = 0;
+    }
+    count_ += count;
+  }
+
+ private:
+  static constexpr uint64_t kMostElements = uint64_t{1} << 14;  // that are still in the cache
+
+  void Flush() {
+    if (count_ > 0) follower_->Run(first_, count_, buffers_);
+  }
+
+  const CpuFollower* const follower_;
+  const RunBuffers& buffers_;
+  uint64_t first_ = 0;
+  uint64_t count_ = 0;
+};
+
 class ProductProgram : public CpuProgram {
  public:
   explicit ProductProgram(std::vector<ProductWork> works)
@@ -74,10 +109,41 @@ class ProductProgram : public CpuProgram {
                                        work.columns * work.depth) +
                       work.rows * work.columns * work.depth / 8);
     }
+    kept_.resize(works_.size());
     scratch_bytes_ = scratch * sizeof(float);
     if (packs > 0) phases_.push_back(packs);
     phases_.push_back(tasks);
     task_bytes_ = sizeof(float) * 2 * kBlockElements;
+  }
+
+  // In panels. One row is multiplied with B in place, which is read only once.
+  bool CanKeep(size_t input) const override {
+    for (size_t p = 0; p < works_.size(); ++p) {
+      const bool is_row =
+          cuts_[p].method == ProductMethod::kDots || cuts_[p].method == ProductMethod::kRow;
+      if (works_[p].a.input == input && (is_row || cuts_[p].has_direct_a)) return false;
+      if (works_[p].b.input == input && (is_row || works_[p].image.has_value())) return false;
+      if (works_[p].addend.has_value() && works_[p].addend->input == input) return false;
+    }
+    return true;
+  }
+
+  void Keep(size_t input, const std::byte* bytes) override {
+    for (size_t p = 0; p < works_.size(); ++p) {
+      if (works_[p].a.input == input) KeepA(p, bytes);
+      if (works_[p].b.input == input) KeepB(p, bytes);
+    }
+  }
+
+  // Rows of a task must be adjacent elements.
+  bool Follow(std::unique_ptr<const CpuFollower>& follower) override {
+    const Dims<1>& columns = works_[0].output_columns;
+    if (works_.size() > 1 || columns.size() > 1 ||
+        (columns[0].strides[0] != 1 && columns[0].size > 1)) {
+      return false;
+    }
+    follower_ = std::move(follower);
+    return true;
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
@@ -95,6 +161,82 @@ class ProductProgram : public CpuProgram {
   }
 
  private:
+  static constexpr uint64_t kSlack = 64;  // what kernels read behind the end of lines
+
+  // What runs would pack.
+  struct Kept {
+    std::unique_ptr<float[]> a;
+    std::unique_ptr<float[]> b;
+  };
+
+  // Calls pack(task) for a task with each different A, or B.
+  template <typename Pack>
+  void ForEachCopy(size_t product, uint64_t BatchPlace::*copy, const Pack& pack) const {
+    const ProductWork& work = works_[product];
+    Task task = {.product = product, .rows = work.rows, .columns = work.columns};
+    uint64_t next = 0;
+    for (uint64_t batch = 0; batch < CountOf(work.batches); ++batch) {
+      task.batch = PlaceOf(work, batch, /*of_copies=*/false);
+      if (task.batch.*copy < next) continue;
+      next = task.batch.*copy + 1;
+      pack(task);
+    }
+  }
+
+  std::unique_ptr<float[]> Allocate(uint64_t copies, uint64_t floats) {
+    kept_bytes_ += copies * floats * sizeof(float);
+    return std::make_unique<float[]>(copies * floats);
+  }
+
+  void KeepA(size_t product, const std::byte* bytes) {
+    const ProductWork& work = works_[product];
+    ProductCut& cut = cuts_[product];
+    RunBuffers buffers;
+    buffers.inputs[work.a.input] = bytes;
+    kept_[product].a = Allocate(CopiesOf(work, kProductA), AFloats(product));
+    ForEachCopy(product, &BatchPlace::copy, [&](const Task& task) {
+      if (cut.method == ProductMethod::kWindow) {
+        WriteWeights(task, buffers, PackedA(task, buffers));
+      } else {
+        PackA(task, buffers);
+      }
+    });
+    if (cut.packs == 0) return;
+    phases_[0] -= cut.packs;
+    cut.packs = 0;
+    if (phases_[0] > 0) return;
+    phases_.erase(phases_.begin());
+    scratch_bytes_ = 0;
+  }
+
+  void KeepB(size_t product, const std::byte* bytes) {
+    const ProductWork& work = works_[product];
+    RunBuffers buffers;
+    buffers.inputs[work.b.input] = bytes;
+    kept_[product].b = Allocate(CopiesOf(work, kProductB), BFloats(product));
+    std::vector<float> row(work.columns);
+    ForEachCopy(product, &BatchPlace::b_copy, [&](const Task& task) {
+      for (uint64_t k0 = 0; k0 < work.depth; k0 += cuts_[product].block_depth) {
+        const uint64_t depth = std::min(cuts_[product].block_depth, work.depth - k0);
+        PackB(task, buffers, 0, work.columns, k0, depth, row.data(), KeptB(task, k0));
+      }
+    });
+  }
+
+  uint64_t AFloats(size_t product) const {
+    const ProductCut& cut = cuts_[product];
+    const bool is_window = cut.method == ProductMethod::kWindow;
+    return works_[product].depth *
+           (is_window ? works_[product].rows : cut.row_panels * cut.panel_rows);
+  }
+  uint64_t BFloats(size_t product) const {
+    return RoundUp(works_[product].columns, kernels_.panel_columns) * works_[product].depth;
+  }
+  float* KeptB(const Task& task, uint64_t k0) const {
+    return kept_[task.product].b.get() + task.batch.b_copy * BFloats(task.product) +
+           k0 * RoundUp(works_[task.product].columns, kernels_.panel_columns);
+  }
+
   void RunPack(size_t product, uint64_t index, const RunBuffers& buffers) const {
     const ProductWork& work = works_[product];
     const ProductCut& cut = cuts_[product];
@@ -110,20 +252,36 @@ class ProductProgram : public CpuProgram {
   void RunProducts(size_t product, uint64_t index, const RunBuffers& buffers) const {
     const ProductWork& work = works_[product];
     const ProductCut& cut = cuts_[product];
-    const uint64_t column_parts = CeilDiv(work.columns, cut.columns);
+    const uint64_t column_parts = ColumnPartsOf(work, cut);
     const uint64_t row_parts = CeilDiv(work.rows, cut.rows);
-    const uint64_t column = index % column_parts * cut.columns;
+    const uint64_t part = index % column_parts;
     const uint64_t row = index / column_parts % row_parts * cut.rows;
     const uint64_t first = index / column_parts / row_parts * cut.batches;
-    Task task = {.product = product,
-                 .row = row,
-                 .rows = std::min(cut.rows, work.rows - row),
-                 .column = column,
-                 .columns = std::min(cut.columns, work.columns - column)};
+    Task task = {.product = product, .row = row, .rows = std::min(cut.rows, work.rows - row)};
+    if (cut.method == ProductMethod::kLines) {
+      const auto& axes = work.image->axes;
+      task.z = part / cut.bands;
+      task.line = part % cut.bands * cut.band_lines;
+      task.lines = std::min(cut.band_lines, axes[1].outputs - task.line);
+      task.column = (task.z * axes[1].outputs + task.line) * axes[2].outputs;
+      task.columns = task.lines * axes[2].outputs;
+    } else {
+      task.column = part * cut.columns;
+      task.columns = std::min(cut.columns, work.columns - task.column);
+    }
     const uint64_t end = std::min(first + cut.batches, CountOf(work.batches));
+    FollowedRange followed(follower_.get(), buffers);
     for (uint64_t batch = first; batch < end; ++batch) {
       task.batch = PlaceOf(work, batch, /*of_copies=*/false);
       Multiply(task, buffers);
+      if (follower_ != nullptr) AddRows(task, followed);
+    }
+  }
+
+  void AddRows(const Task& task, FollowedRange& followed) const {
+    const uint64_t first = OutputOffset(task) + task.column;
+    for (uint64_t r = 0; r < task.rows; ++r) {
+      followed.Add(first + r * works_[task.product].output_row_stride, task.columns);
     }
   }
 
@@ -137,9 +295,11 @@ class ProductProgram : public CpuProgram {
   }
 
   float* PackedA(const Task& task, const RunBuffers& buffers) const {
-    const ProductCut& cut = cuts_[task.product];
-    return reinterpret_cast<float*>(buffers.scratch) + cut.scratch +
-           task.batch.copy * cut.row_panels * cut.panel_rows * works_[task.product].depth;
+    float* const kept = kept_[task.product].a.get();
+    float* const packed =
+        kept != nullptr ? kept
+                        : reinterpret_cast<float*>(buffers.scratch) + cuts_[task.product].scratch;
+    return packed + task.batch.copy * AFloats(task.product);
   }
 
   void PackA(const Task& task, const RunBuffers& buffers) const {
@@ -219,6 +379,8 @@ class ProductProgram : public CpuProgram {
       MultiplyRow(task, buffers, take, block);
     } else if (cut.method == ProductMethod::kWindow) {
       MultiplyWindow(task, buffers, take, block);
+    } else if (cut.method == ProductMethod::kLines) {
+      MultiplyLines(task, buffers, take, block);
     } else {
       MultiplyBlocks(task, buffers, take, block);
     }
@@ -263,6 +425,29 @@ class ProductProgram : public CpuProgram {
     return finish;
   }
 
+  // Whether each task packs its rows of A.
+  bool PacksA(size_t product) const {
+    const ProductCut& cut = cuts_[product];
+    return !cut.packs_first && !cut.has_direct_a && kept_[product].a == nullptr;
+  }
+
+  // A for a block of K. `own` is where the task packs it.
+  void FindA(const Task& task, const RunBuffers& buffers, uint64_t k0, float* own,
+             ProductBlock& block) const {
+    const ProductWork& work = works_[task.product];
+    const ProductCut& cut = cuts_[task.product];
+    if (cut.has_direct_a) {
+      block.a = InputOf(work, work.a.input, buffers).floats() + task.batch.offsets[kProductA] +
+                task.row * work.a.stride + k0;
+      block.a_stride = work.a.stride;
+    } else if (PacksA(task.product)) {
+      PackRows(task, buffers, k0, block.depth, own);
+      block.a = own;
+    } else {
+      block.a = PackedA(task, buffers) + BlockOffset(cut, k0) + task.row * block.depth;
+    }
+  }
+
   template <typename Take>
   void MultiplyBlocks(const Task& task, const RunBuffers& buffers, Take take,
                       ProductBlock& block) const {
@@ -270,27 +455,20 @@ class ProductProgram : public CpuProgram {
     const ProductCut& cut = cuts_[task.product];
     const uint64_t width = kernels_.panel_columns;
     // B is read in place as far as it fills whole panels.
-    const uint64_t direct = cut.has_direct_b ? task.columns / width * width : 0;
+    const Kept& kept = kept_[task.product];
+    const bool is_kept = kept.b != nullptr;
+    const uint64_t direct = cut.has_direct_b && !is_kept ? task.columns / width * width : 0;
     const uint64_t packed = task.columns - direct;
     const uint64_t padded_rows = RoundUp(task.rows, cut.panel_rows);
-    float* const b = take(RoundUp(packed, width) * cut.block_depth);
-    float* const row = take(packed);
-    float* const a =
-        cut.packs_first || cut.has_direct_a ? nullptr : take(padded_rows * cut.block_depth);
+    const bool packs_a = PacksA(task.product);
+    float* const b = is_kept ? nullptr : take(RoundUp(packed, width) * cut.block_depth);
+    float* const row = is_kept ? nullptr : take(packed);
+    float* const a = packs_a ? take(padded_rows * cut.block_depth) : nullptr;
     for (uint64_t k0 = 0; k0 < std::max<uint64_t>(work.depth, 1); k0 += cut.block_depth) {
       block.depth = std::min(cut.block_depth, work.depth - k0);
       block.is_first = k0 == 0;
       block.is_last = k0 + cut.block_depth >= work.depth;
-      if (cut.has_direct_a) {
-        block.a = InputOf(work, work.a.input, buffers).floats() + task.batch.offsets[kProductA] +
-                  task.row * work.a.stride + k0;
-        block.a_stride = work.a.stride;
-      } else if (cut.packs_first) {
-        block.a = PackedA(task, buffers) + BlockOffset(cut, k0) + task.row * block.depth;
-      } else {
-        PackRows(task, buffers, k0, block.depth, a);
-        block.a = a;
-      }
+      FindA(task, buffers, k0, a, block);
       if (direct > 0) {
         ProductBlock part = block;
         part.columns = direct;
@@ -303,9 +481,13 @@ class ProductProgram : public CpuProgram {
       }
       if (packed == 0) continue;
       ProductBlock part = block;
-      PackB(task, buffers, direct, packed, k0, block.depth, row, b);
       part.columns = packed;
-      part.b = b;
+      if (is_kept) {
+        part.b = KeptB(task, k0) + task.column * block.depth;
+      } else {
+        PackB(task, buffers, direct, packed, k0, block.depth, row, b);
+        part.b = b;
+      }
       part.b_stride = width;
       part.b_panel = width * block.depth;
       part.result += direct;
@@ -350,77 +532,111 @@ class ProductProgram : public CpuProgram {
     }
   }
 
-  // Lines of the image are copied with their padding, as many phases of them as outputs are apart,
-  // so that all taps of adjacent outputs are adjacent.
+  void WriteWeights(const Task& task, const RunBuffers& buffers, float* to) const {
+    const ProductWork& work = works_[task.product];
+    const Elements a = InputOf(work, work.a.input, buffers);
+    for (uint64_t r = 0; r < task.rows; ++r) {
+      for (uint64_t t = 0; t < work.depth; ++t) {
+        *to++ = a.At(task.batch.offsets[kProductA] + (task.row + r) * work.a.stride +
+                     DepthOffset(work.a, t));
+      }
+    }
+  }
+
   template <typename Take>
   void MultiplyWindow(const Task& task, const RunBuffers& buffers, Take take,
                       const ProductBlock& block) const {
-    constexpr uint64_t kBandFloats = uint64_t{1} << 15;
-    constexpr uint64_t kSlack = 64;  // what `weigh` reads behind the end
     const ProductWork& work = works_[task.product];
     const ProductImage& image = *work.image;
     const auto& axes = image.axes;
-    const Elements a = InputOf(work, work.a.input, buffers);
     const uint64_t taps = work.depth;
-    float* const weights = take(task.rows * taps);
-    for (uint64_t r = 0; r < task.rows; ++r) {
-      for (uint64_t t = 0; t < taps; ++t) {
-        weights[r * taps + t] = a.At(task.batch.offsets[kProductA] +
-                                     (task.row + r) * work.a.stride + DepthOffset(work.a, t));
-      }
+    const float* weights = nullptr;
+    if (kept_[task.product].a != nullptr) {
+      weights = PackedA(task, buffers) + task.row * taps;
+    } else {
+      float* const own = take(task.rows * taps);
+      WriteWeights(task, buffers, own);
+      weights = own;
     }
-    std::array<int64_t, 3> low = image.taps[0];
-    std::array<int64_t, 3> high = image.taps[0];
-    for (const auto& tap : image.taps) {
-      for (size_t axis = 0; axis < 3; ++axis) {
-        low[axis] = std::min(low[axis], tap[axis]);
-        high[axis] = std::max(high[axis], tap[axis]);
-      }
-    }
-    const uint64_t step = axes[2].step;
-    const uint64_t width = axes[2].outputs + static_cast<uint64_t>(high[2] - low[2]) / step;
-    const uint64_t planes = static_cast<uint64_t>(high[0] - low[0]) + 1;
-    const uint64_t span = static_cast<uint64_t>(high[1] - low[1]) + 1;
-    const uint64_t band = std::clamp<uint64_t>(kBandFloats / (width * step * planes * axes[1].step),
-                                               1, axes[1].outputs);
-    const uint64_t lines = (band - 1) * axes[1].step + span;
-    float* const copies = take(planes * lines * step * width + kSlack);
+    const ImageLines& lines = cuts_[task.product].lines;
+    const uint64_t band = cuts_[task.product].band_lines;
+    float* const copies = take(lines.channel_floats + kSlack);
+    const bool is_whole = lines.width == lines.outputs;
+    float* const padded = take(is_whole ? 0 : lines.SpanOf(band));
     std::vector<const float*> from(taps);
+    for (uint64_t t = 0; t < taps; ++t) from[t] = copies + lines.tap_offsets[t];
     const Elements b = InputOf(work, work.b.input, buffers);
-    const uint64_t channel = task.batch.offsets[kProductB];
-    const ImageRows rows(kernels_, image, b, channel, 0, 0);
+    const ImageRows rows(kernels_, image, b, 0, 0, 0);
     for (uint64_t z = 0; z < axes[0].outputs; ++z) {
-      for (uint64_t y0 = 0; y0 < axes[1].outputs; y0 += band) {
-        const uint64_t y_end = std::min(y0 + band, axes[1].outputs);
-        const uint64_t used = (y_end - y0 - 1) * axes[1].step + span;
-        const int64_t z_first = static_cast<int64_t>(z * axes[0].step) + low[0];
-        const int64_t y_first = static_cast<int64_t>(y0 * axes[1].step) + low[1];
-        for (uint64_t i = 0; i < planes * used; ++i) {
-          const uint64_t line = i / used * lines + i % used;
-          for (uint64_t phase = 0; phase < step; ++phase) {
-            rows.WriteLine(channel, z_first + static_cast<int64_t>(i / used),
-                           y_first + static_cast<int64_t>(i % used), 0,
-                           low[2] + static_cast<int64_t>(phase), width,
-                           copies + (line * step + phase) * width);
-          }
-        }
-        for (uint64_t y = y0; y < y_end; ++y) {
-          for (uint64_t t = 0; t < taps; ++t) {
-            const std::array<int64_t, 3>& tap = image.taps[t];
-            const uint64_t line = static_cast<uint64_t>(tap[0] - low[0]) * lines +
-                                  (y - y0) * axes[1].step + static_cast<uint64_t>(tap[1] - low[1]);
-            const uint64_t along = static_cast<uint64_t>(tap[2] - low[2]);
-            from[t] = copies + (line * step + along % step) * width + along / step;
-          }
-          float* const result = block.result + (z * axes[1].outputs + y) * axes[2].outputs;
-          for (uint64_t r = 0; r < task.rows; ++r) {
-            const float* const addends = block.finish.row_addends;
-            kernels_.weigh(from.data(), weights + r * taps, taps,
-                           addends == nullptr ? 0.0f : addends[r], axes[2].outputs,
-                           result + r * block.result_stride);
-          }
+      for (uint64_t y = 0; y < axes[1].outputs; y += band) {
+        const uint64_t count = std::min(band, axes[1].outputs - y);
+        lines.Write(rows, task.batch.offsets[kProductB], z, y, count, copies);
+        for (uint64_t r = 0; r < task.rows; ++r) {
+          const float* const addends = block.finish.row_addends;
+          float* const result =
+              block.result + r * block.result_stride + (z * axes[1].outputs + y) * axes[2].outputs;
+          float* const to = is_whole ? result : padded;
+          kernels_.weigh(from.data(), weights + r * taps, taps,
+                         addends == nullptr ? 0.0f : addends[r], lines.SpanOf(count), to);
+          if (!is_whole) CopyLines(lines, padded, count, result);
         }
       }
+    }
+  }
+
+  // Without what is between the lines.
+  static void CopyLines(const ImageLines& lines, const float* from, uint64_t count, float* to) {
+    for (uint64_t line = 0; line < count; ++line) {
+      std::memcpy(to + line * lines.outputs, from + line * lines.width,
+                  lines.outputs * sizeof(float));
+    }
+  }
+
+  template <typename Take>
+  void MultiplyLines(const Task& task, const RunBuffers& buffers, Take take,
+                     const ProductBlock& whole) const {
+    const ProductWork& work = works_[task.product];
+    const ProductCut& cut = cuts_[task.product];
+    const ImageLines& lines = cut.lines;
+    const uint64_t taps = lines.tap_offsets.size();
+    const uint64_t most_channels = cut.block_depth / taps;
+    const bool is_whole = lines.width == lines.outputs;
+    ProductBlock block = whole;
+    block.columns = lines.SpanOf(task.lines);
+    block.b_panel = kernels_.panel_columns;
+    if (!is_whole) {
+      block.result_stride = RoundUp(block.columns, kernels_.panel_columns);
+      block.result = take(task.rows * block.result_stride);
+    }
+    float* const copies = take(most_channels * lines.channel_floats + kSlack);
+    const bool packs_a = PacksA(task.product);
+    const uint64_t padded_rows = RoundUp(task.rows, cut.panel_rows);
+    float* const a = packs_a ? take(padded_rows * cut.block_depth) : nullptr;
+    std::vector<uint32_t> offsets(cut.block_depth);
+    for (uint64_t k = 0; k < offsets.size(); ++k) {
+      offsets[k] =
+          static_cast<uint32_t>(k / taps * lines.channel_floats) + lines.tap_offsets[k % taps];
+    }
+    block.b = copies;
+    block.b_offsets = offsets.data();
+    const Elements b = InputOf(work, work.b.input, buffers);
+    const ImageRows rows(kernels_, *work.image, b, 0, 0, 0);
+    for (uint64_t k0 = 0; k0 < work.depth; k0 += cut.block_depth) {
+      block.depth = std::min(cut.block_depth, work.depth - k0);
+      block.is_first = k0 == 0;
+      block.is_last = k0 + cut.block_depth >= work.depth;
+      for (uint64_t c = 0; c < block.depth / taps; ++c) {
+        lines.Write(rows,
+                    task.batch.offsets[kProductB] + (k0 / taps + c) * work.image->channel_stride,
+                    task.z, task.line, task.lines, copies + c * lines.channel_floats);
+      }
+      FindA(task, buffers, k0, a, block);
+      kernels_.multiply(block);
+    }
+    if (is_whole) return;
+    for (uint64_t r = 0; r < task.rows; ++r) {
+      CopyLines(lines, block.result + r * block.result_stride, task.lines,
+                whole.result + r * whole.result_stride);
     }
   }
 
@@ -461,11 +677,13 @@ class ProductProgram : public CpuProgram {
   const MatrixKernels kernels_;
   const std::vector<ProductWork> works_;
   std::vector<ProductCut> cuts_;
+  std::vector<Kept> kept_;  // of each product
+  std::unique_ptr<const CpuFollower> follower_;
 };
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeProductProgram(std::vector<ProductWork> works) {
+std::unique_ptr<CpuProgram> MakeProductProgram(std::vector<ProductWork> works) {
   return std::make_unique<ProductProgram>(std::move(works));
 }
 

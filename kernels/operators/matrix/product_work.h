@@ -69,7 +69,7 @@ struct ProductWork {
 };
 
 // Computes all of them; they write different elements.
-std::unique_ptr<const CpuProgram> MakeProductProgram(std::vector<ProductWork> works);
+std::unique_ptr<CpuProgram> MakeProductProgram(std::vector<ProductWork> works);
 
 }  // namespace opmill
 

@@ -172,7 +172,7 @@ class MoveProgram : public CpuProgram {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuMovement(const OperatorDesc& desc) {
+std::unique_ptr<CpuProgram> CpuMovement(const OperatorDesc& desc) {
   return std::make_unique<MoveProgram>(MovesOf(desc), desc);
 }
 

@@ -11,8 +11,7 @@
 namespace opmill {
 
 // `work` must be InMemoryOrder.
-std::unique_ptr<const CpuProgram> MakeFoldProgram(FoldWork work,
-                                                  std::unique_ptr<FoldOutput> output);
+std::unique_ptr<CpuProgram> MakeFoldProgram(FoldWork work, std::unique_ptr<FoldOutput> output);
 
 }  // namespace opmill
 

@@ -249,8 +249,7 @@ class FoldProgram : public CpuProgram {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeFoldProgram(FoldWork work,
-                                                  std::unique_ptr<FoldOutput> output) {
+std::unique_ptr<CpuProgram> MakeFoldProgram(FoldWork work, std::unique_ptr<FoldOutput> output) {
   return std::make_unique<FoldProgram>(std::move(work), std::move(output));
 }
 

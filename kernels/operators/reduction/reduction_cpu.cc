@@ -5,7 +5,7 @@
 
 namespace opmill {
 
-std::unique_ptr<const CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {
   const ReduceDesc desc = ReduceDesc::From(operator_desc);
   const IterationSpace space = SplitDims(desc.input, desc.axes, *desc.output);
   const FoldWork work = InMemoryOrder({.function = desc.function,
@@ -16,7 +16,7 @@ std::unique_ptr<const CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {
   return MakeFoldProgram(work, MakeResultsOutput(work, ElementBytes(desc.output->data_type)));
 }
 
-std::unique_ptr<const CpuProgram> CpuArg(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuArg(const OperatorDesc& operator_desc) {
   const ArgReduceDesc desc = ArgReduceDesc::From(operator_desc);
   const IterationSpace space = SplitDims(desc.input, desc.axes, *desc.output);
   const FoldWork work =

@@ -42,7 +42,7 @@ class BestOutput : public FoldOutput {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuTopK(const OperatorDesc& operator_desc) {
+std::unique_ptr<CpuProgram> CpuTopK(const OperatorDesc& operator_desc) {
   const TopKDesc desc = TopKDesc::From(operator_desc);
   const bool largest = desc.axis_direction == AxisDirection::kDecreasing;
   const uint32_t index_bytes = ElementBytes(desc.output_indices->data_type);

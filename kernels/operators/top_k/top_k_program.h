@@ -21,7 +21,7 @@ struct TopKWork {
   SpaceDim ranks;  // of the outputs
 };
 
-std::unique_ptr<const CpuProgram> MakeTopKProgram(TopKWork work);
+std::unique_ptr<CpuProgram> MakeTopKProgram(TopKWork work);
 
 }  // namespace opmill
 

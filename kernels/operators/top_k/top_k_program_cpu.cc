@@ -221,7 +221,7 @@ class TopKProgram : public CpuProgram {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> MakeTopKProgram(TopKWork work) {
+std::unique_ptr<CpuProgram> MakeTopKProgram(TopKWork work) {
   return std::make_unique<TopKProgram>(std::move(work));
 }
 

@@ -230,7 +230,7 @@ class PoolingProgram : public CpuProgram {
 
 }  // namespace
 
-std::unique_ptr<const CpuProgram> CpuPooling(const OperatorDesc& validated) {
+std::unique_ptr<CpuProgram> CpuPooling(const OperatorDesc& validated) {
   return std::make_unique<PoolingProgram>(PoolingDesc::From(validated));
 }
 

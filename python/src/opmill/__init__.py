@@ -13,6 +13,7 @@ from . import aio
 from ._channel import Tls
 from ._execution import Execution
 from ._messages import CompiledOperator, ExecutionStatistics, ServerInfo, Statistics
+from ._models import Model, ModelInfo, ModelTensor
 from ._operators import AxisDirection, ReduceFunction, TopK
 from ._shared_memory import shared_empty
 from .client import Client, connect
@@ -24,8 +25,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AxisDirection", "Cancelled", "Client", "CompiledOperator", "DeadlineExceeded", "Execution",
-    "ExecutionStatistics", "FailedPrecondition", "Internal", "InvalidArgument", "NotFound",
-    "OpMillError", "PermissionDenied", "ReduceFunction", "ResourceExhausted", "ServerInfo",
-    "Statistics", "Tls", "TopK", "Unauthenticated", "Unavailable", "Unimplemented", "aio",
-    "connect", "shared_empty",
+    "ExecutionStatistics", "FailedPrecondition", "Internal", "InvalidArgument", "Model",
+    "ModelInfo", "ModelTensor", "NotFound", "OpMillError", "PermissionDenied", "ReduceFunction",
+    "ResourceExhausted", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
+    "Unavailable", "Unimplemented", "aio", "connect", "shared_empty",
 ]

@@ -72,6 +72,12 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "priority": _check_integer, "progress": _check_progress}
 
 
+def check_options(named: Mapping[str, Any]) -> None:
+    for name in named.keys() & _CHECKS.keys():
+        if named[name] is not None:
+            _CHECKS[name](name, named[name])
+
+
 def checked(function: _Function) -> _Function:
     """The function, which raises TypeError for an unknown argument and names the nearest one.
     Checks the values of options, too."""
@@ -86,9 +92,7 @@ def checked(function: _Function) -> _Function:
     def call(*arguments: Any, **named: Any) -> Any:
         if not named.keys() <= known:
             named = _translated(function.__name__, places, len(arguments), named)
-        for name in named.keys() & _CHECKS.keys():
-            if named[name] is not None:
-                _CHECKS[name](name, named[name])
+        check_options(named)
         return function(*arguments, **named)
 
     return cast(_Function, call)

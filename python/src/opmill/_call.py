@@ -40,12 +40,17 @@ class Call:
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
         return _prepare(self, types, cast)
 
+    def result_of(self, execution: Any) -> Any:
+        return self.result(*execution.outputs)
+
 
 @dataclass(frozen=True)
 class Prepared:
     desc: Message
     tensors: list[Tensor]
     dropped_axes: tuple[int, ...]  # of every output
+    field: str = "operator"  # of requests: what `desc` is
+    values: int = 0  # the number of inputs behind `tensors` that are part of `desc`
 
     def finish(self, outputs: list[Array]) -> tuple[Array, ...]:
         return tuple(output.squeeze(self.dropped_axes) for output in outputs)

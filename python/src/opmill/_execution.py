@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _messages
-from ._call import Array, Prepared
+from ._call import Array, Prepared, truth
 from ._contract import (FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
-                        ExecuteStreamRequest, ExecuteStreamResponse, Message)
+                        ExecuteStreamRequest, ExecuteStreamResponse, Message, SharedMemoryRange)
 from ._convert import to_dataclass
 from ._shared_memory import Segment
 from ._tensors import empty_output, writable_bytes
@@ -29,6 +29,7 @@ class Execution:
 
     outputs: tuple[Array, ...]
     statistics: _messages.ExecutionStatistics
+    names: tuple[str, ...] = ()  # of the outputs of a model
 
 
 class Request:
@@ -38,7 +39,7 @@ class Request:
                  max_message_bytes: int, priority: int = 0) -> None:
         self._prepared = prepared
         self.inputs = [tensor.data for tensor in prepared.tensors]
-        self._fields = {"operator": prepared.desc, **_level(feature_level)}
+        self._fields = {prepared.field: prepared.desc, **_level(feature_level)}
         self._priority = _priority(priority)
         self._failure: BaseException | None = None
         self.total_bytes = sum(map(len, self.inputs))
@@ -57,8 +58,9 @@ class Request:
     def shared_message(self, sources: Sequence[Message | None], target: Segment | None) -> bytes:
         """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
         outputs = target.ranges if target else ()
-        request = ExecuteRequest(**self._fields, **self._priority, shared_inputs=sources,
-                                 shared_outputs=outputs)
+        values = [SharedMemoryRange()] * self._prepared.values
+        request = ExecuteRequest(**self._fields, **self._priority,
+                                 shared_inputs=[*sources, *values], shared_outputs=outputs)
         message: bytes = request.SerializeToString()
         return message
 
@@ -117,6 +119,7 @@ class Receiver:
         self._segment = segment
         self._response: Any = ExecuteStreamResponse if is_stream else ExecuteResponse
         self._outputs: list[Array] | None = None
+        self._started: Message | None = None
         self._targets: list[memoryview] = []
         self._received: list[int] = []
         self._statistics: Message | None = None
@@ -124,12 +127,8 @@ class Receiver:
     def add(self, message: bytes) -> None:
         header, chunks = split(message)
         response = self._response.FromString(header)
-        if response.HasField("started") and self._segment:
-            self._outputs = self._segment.arrays(response.started.outputs)
-        elif response.HasField("started"):
-            self._outputs = [empty_output(desc) for desc in response.started.outputs]
-            self._targets = [writable_bytes(output) for output in self._outputs]
-            self._received = [0] * len(self._outputs)
+        if response.HasField("started"):
+            self._start(response.started)
         for index, offset, data in chunks:
             if index >= len(self._targets) or offset != self._received[index]:
                 raise Internal("The server sent a chunk that is not the next of any output.")
@@ -143,9 +142,23 @@ class Receiver:
         elif hasattr(response, "status") and response.HasField("status"):
             raise from_status(response.status)
 
+    def _start(self, started: Message) -> None:
+        self._started = started
+        if self._segment:
+            self._outputs = self._segment.arrays(started.outputs)
+            return
+        self._outputs = [empty_output(desc) for desc in started.outputs]
+        self._targets = [writable_bytes(output) for output in self._outputs]
+        self._received = [0] * len(self._outputs)
+
     def finish(self, prepared: Prepared) -> Execution:
         complete = self._received == [len(target) for target in self._targets]
-        if self._statistics is None or self._outputs is None or not complete:
+        if (self._statistics is None or self._started is None or self._outputs is None
+                or not complete):
             raise Internal("The server ended an answer before its last byte.")
-        return Execution(prepared.finish(self._outputs),
-                         to_dataclass(self._statistics, _messages.ExecutionStatistics))
+        named = self._started.model_outputs
+        outputs = [truth(array) if output.is_bool else array
+                   for array, output in zip(self._outputs, named)] if named else self._outputs
+        return Execution(prepared.finish(outputs),
+                         to_dataclass(self._statistics, _messages.ExecutionStatistics),
+                         tuple(output.name for output in named))

@@ -210,6 +210,23 @@ class CallerStatistics:
 
 
 @dataclass(frozen=True)
+class ModelStatistics:
+    """Executions of a model by all protocols. The times are sums over successful ones. They
+    count as operators too: those of an ONNX model as "model"."""
+
+    model: str
+    version: str
+    succeeded: int
+    # including refused ones and cancelled ones
+    failed: int
+    upload: timedelta
+    # including the compilation
+    queue: timedelta
+    compute: timedelta
+    download: timedelta
+
+
+@dataclass(frozen=True)
 class Statistics:
     """The contract's GetStatisticsResponse."""
 
@@ -223,6 +240,8 @@ class Statistics:
     refused_requests: int
     # those that have had an execution
     callers: tuple[CallerStatistics, ...]
+    # of the repository, those used at least once
+    models: tuple[ModelStatistics, ...]
 
 
 @dataclass(frozen=True)
@@ -239,10 +258,24 @@ class TensorDesc:
 
 
 @dataclass(frozen=True)
+class ModelTensor:
+    """What a model takes or gives."""
+
+    name: str
+    data_type: str
+    # BOOL: elements of UINT8 that are 0 or 1
+    is_bool: bool
+    # -1: any
+    sizes: tuple[int, ...]
+    # an input on whose elements sizes or branches depend
+    needs_value: bool
+
+
+@dataclass(frozen=True)
 class CompiledOperator:
     """The contract's CompileOperatorResponse."""
 
-    # 64 hexadecimal digits, equal for equivalent descriptors
+    # 64 hexadecimal digits, equal for equivalent descriptors; empty for a model
     key: str
     outputs: tuple[TensorDesc, ...]
     output_bytes: tuple[int, ...]
@@ -252,7 +285,11 @@ class CompiledOperator:
     was_cached: bool
     # planning, compiling, or waiting for another caller
     compile_duration: timedelta
+    # those with a `value` have 0
     each_input_bytes: tuple[int, ...]
+    model_version: str
+    # as in ExecutionStarted
+    model_outputs: tuple[ModelTensor, ...]
 
 
 @dataclass(frozen=True)
@@ -285,8 +322,10 @@ MESSAGES = {
     "opmill.v1.InFlight": InFlight,
     "opmill.v1.DeviceStatistics": DeviceStatistics,
     "opmill.v1.CallerStatistics": CallerStatistics,
+    "opmill.v1.ModelStatistics": ModelStatistics,
     "opmill.v1.GetStatisticsResponse": Statistics,
     "opmill.v1.TensorDesc": TensorDesc,
+    "opmill.v1.ModelTensor": ModelTensor,
     "opmill.v1.CompileOperatorResponse": CompiledOperator,
     "opmill.v1.ExecutionStatistics": ExecutionStatistics,
 }

@@ -32,7 +32,7 @@ def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str],
               broadcasts: bool = True) -> list[Array]:
     """Several inputs are broadcast by NumPy's rules, with strides of 0. Python numbers take the
     type of the last array, which is not the condition of `where`."""
-    given = [value if isinstance(value, (int, float)) else _array(value, path)
+    given = [value if isinstance(value, (int, float)) else array_of(value, path)
              for value, path in zip(inputs, paths)]
     dtype = next((value.dtype for value in reversed(given) if isinstance(value, np.ndarray)), None)
     arrays = [value if isinstance(value, np.ndarray) else _of_number(value, dtype, path)
@@ -68,7 +68,7 @@ def refuse_masked(value: Any, path: str) -> None:
                               "result as it is.", field=path)
 
 
-def _array(value: ArrayLike, path: str) -> Array:
+def array_of(value: ArrayLike, path: str) -> Array:
     for each in (value, *value) if isinstance(value, (list, tuple)) else (value,):
         refuse_masked(each, path)
     if value is None:

@@ -23,6 +23,8 @@ from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
+from ._models import Model, ModelCall, ModelInfo, infos_of
+from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
@@ -93,6 +95,16 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         return to_dataclass(answer, _messages.Statistics)
 
     @checked
+    async def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
+        return infos_of(await self._unary("ListModels", None, timeout))
+
+    @checked
+    async def model(self, name: str, version: str = "", *, timeout: float | None = None
+                    ) -> Model[Coroutine[Any, Any, dict[str, Array]]]:
+        info = find_model(await self.models(timeout=timeout), name, str(version))
+        return Model(info, str(version), self._run)
+
+    @checked
     async def compile(self, operator: str, inputs: Sequence[ArrayLike],
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> _messages.CompiledOperator:
@@ -107,15 +119,15 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
                       **options: Unpack[Options]) -> Execution:
         return await self._execute(named_call(operator, inputs, attributes), options)
 
-    async def _run(self, call: Call, options: Options) -> Any:
-        return call.result(*(await self._execute(call, options)).outputs)
+    async def _run(self, call: Call | ModelCall, options: Options) -> Any:
+        return call.result_of(await self._execute(call, options))
 
     async def _ask_limits(self) -> None:
         info = await self._unary("GetServerInfo", None, self._options.connect_timeout,
                                  max_attempts=1)
         self._blocking._take_limits(info)
 
-    async def _execute(self, call: Call, options: Options) -> Execution:
+    async def _execute(self, call: Call | ModelCall, options: Options) -> Execution:
         request = self._blocking._request(call, options)
         timeout = self._timeout(options.get("timeout"))
         if not request.is_small:

@@ -24,6 +24,8 @@ from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
+from ._models import Model, ModelCall, ModelInfo, infos_of
+from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
@@ -111,6 +113,19 @@ class Client(Operators[Array, TopK]):
         return to_dataclass(self._unary("GetStatistics", None, timeout), _messages.Statistics)
 
     @checked
+    def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
+        """The models of the server's repository."""
+        return infos_of(self._unary("ListModels", None, timeout))
+
+    @checked
+    def model(self, name: str, version: str = "", *,
+              timeout: float | None = None) -> Model[dict[str, Array]]:
+        """The model of this name, to be called with arrays. An empty version is the one that the
+        server has, at each call. Raises NotFound."""
+        info = find_model(self.models(timeout=timeout), name, str(version))
+        return Model(info, str(version), self._run)
+
+    @checked
     def compile(self, operator: str, inputs: Sequence[ArrayLike],
                 attributes: Mapping[str, Any] | None = None,
                 **options: Unpack[Options]) -> _messages.CompiledOperator:
@@ -128,15 +143,15 @@ class Client(Operators[Array, TopK]):
         execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
         return self._execute(named_call(operator, inputs, attributes), options)
 
-    def _run(self, call: Call, options: Options) -> Any:
-        return call.result(*self._execute(call, options).outputs)
+    def _run(self, call: Call | ModelCall, options: Options) -> Any:
+        return call.result_of(self._execute(call, options))
 
-    def _request(self, call: Call, options: Options) -> Request:
+    def _request(self, call: Call | ModelCall, options: Options) -> Request:
         prepared = call.prepare(self._types, options.get("cast"))
         return Request(prepared, options.get("feature_level"), self._max_message_bytes,
                        options.get("priority", 0))
 
-    def _execute(self, call: Call, options: Options) -> Execution:
+    def _execute(self, call: Call | ModelCall, options: Options) -> Execution:
         return self._perform(self._request(call, options), options.get("timeout"),
                              options.get("progress"))
 

@@ -1,0 +1,215 @@
+#include "client/cli/run_model.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/command_line_operators.h"
+#include "client/cli/connection_flags.h"
+#include "client/cli/inputs.h"
+#include "client/cli/jobs.h"
+#include "client/cli/operator_flags.h"
+#include "client/cli/output_plan.h"
+#include "client/cli/run_report.h"
+#include "client/model_call.h"
+#include "client/names.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+#include "kernels/base/nearest.h"
+
+namespace opmill {
+namespace {
+
+struct NamedFile {
+  std::string name;
+  std::string file;
+};
+
+// "x=x.npy"; nullopt without a name.
+std::optional<NamedFile> NamedFileIn(const std::string& word) {
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  return NamedFile{word.substr(0, equals), word.substr(equals + 1)};
+}
+
+struct ModelFlags {
+  std::string name;
+  std::string version;
+  std::vector<NamedFile> inputs;
+  v1::DataType cast = v1::DATA_TYPE_UNSPECIFIED;
+  ExecutionOptions execution;
+};
+
+ModelFlags ReadModelFlags(FlagReader& flags) {
+  const CommandLine& line = flags.line();
+  ModelFlags run = {.name = *line.argument(), .version = line.Get("model_version").value_or("")};
+  if (line.arguments().size() > 1) {
+    flags.FailPlain(absl::StrCat(
+        "The files of a model are flags, such as --input x=", line.arguments()[1], "."));
+  }
+  for (const std::string& word : line.GetAll("input")) {
+    std::optional<NamedFile> input = NamedFileIn(word);
+    if (input.has_value()) {
+      run.inputs.push_back(*std::move(input));
+    } else {
+      flags.Fail("input", absl::StrCat("\"", word, "\" is not NAME=FILE, as for all models."));
+    }
+  }
+  std::vector<Flag> others = OperatorFlags({{.name = "keepdims"}, {.name = "indices"}});
+  for (const Flag& flag : others) {
+    if (line.Get(flag.name)) flags.Fail(flag.name, "It is of operators only.");
+  }
+  run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
+  run.execution.priority = ReadPriority(flags);
+  RefuseJsonBesideResult(flags);
+  return run;
+}
+
+absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name) {
+  ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, client.ListModels());
+  std::vector<std::string> names = OperatorNames();
+  for (const v1::ModelInfo& model : listed.models()) {
+    names.push_back(model.name());
+    if (model.name() != name) continue;
+    if (model.ready()) return model;
+    return absl::NotFoundError(
+        absl::StrCat("The model ", name, " is not served: ", model.reason()));
+  }
+  return absl::NotFoundError(absl::StrCat("There is no operator or model \"", Excerpt(name),
+                                          "\"; `opmill models` lists the models.",
+                                          DidYouMean(name, names)));
+}
+
+// The inputs with their elements.
+absl::StatusOr<std::vector<NamedInput>> Load(const v1::ModelInfo& model, const ModelFlags& run) {
+  std::vector<NamedInput> inputs;
+  for (const NamedFile& given : run.inputs) {
+    const v1::ModelTensor& expected = *absl::c_find_if(
+        model.inputs(), [&](const v1::ModelTensor& input) { return input.name() == given.name; });
+    const bool is_cast = expected.is_bool() || expected.data_type() == run.cast;
+    std::vector<InputArray> arrays =
+        OpenInputs(given.file, is_cast ? expected.data_type() : v1::DATA_TYPE_UNSPECIFIED);
+    if (arrays.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--input: ", given.file, " holds ",
+                                                     arrays.size(), " arrays; select one of them, ",
+                                                     "for example ", arrays.front().name, "."));
+    }
+    RETURN_IF_ERROR(arrays.front().status);
+    ASSIGN_OR_RETURN(InputBytes bytes, arrays.front().load());
+    inputs.push_back({given.name, std::move(arrays.front().desc), std::move(bytes)});
+  }
+  return inputs;
+}
+
+// Each output as what OutputPlan gives a target.
+std::vector<Operands> ResultsOf(const v1::ModelInfo& model) {
+  std::vector<Operands> results;
+  for (const v1::ModelTensor& output : model.outputs()) {
+    results.push_back({{.name = output.name(), .stem = output.name()}});
+  }
+  return results;
+}
+
+absl::Status OutputRefusal(absl::string_view sentence) {
+  return absl::InvalidArgumentError(absl::StrCat("--output: ", sentence));
+}
+
+// The targets of outputs that are given as NAME=FILE; the others are shown.
+absl::StatusOr<std::vector<OutputTarget>> NamedTargets(const v1::ModelInfo& model,
+                                                       const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const v1::ModelTensor& output : model.outputs()) names.push_back(output.name());
+  std::vector<OutputTarget> targets(names.size());
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    const std::optional<NamedFile> given = NamedFileIn(word);
+    if (!given.has_value()) {
+      return OutputRefusal(absl::StrCat("\"", word, "\" is not NAME=FILE, as the others are."));
+    }
+    const auto found = absl::c_find(names, given->name);
+    if (found == names.end()) {
+      return OutputRefusal(
+          absl::StrCat("\"", Excerpt(given->name), "\" is no output: ", model.name(), " gives ",
+                       absl::StrJoin(names, ", "), ".", DidYouMean(given->name, names)));
+    }
+    OutputTarget& target = targets[static_cast<size_t>(found - names.begin())];
+    if (target.kind != OutputTarget::Kind::kScreen || absl::c_linear_search(files, given->file)) {
+      return OutputRefusal(absl::StrCat(word, ": the output or the file is given twice."));
+    }
+    if (given->file.empty() || given->file == kStandardStream ||
+        absl::EndsWith(given->file, kArchiveSuffix)) {
+      return OutputRefusal(absl::StrCat(word, " does not name a .npy file."));
+    }
+    files.push_back(given->file);
+    target = {OutputTarget::Kind::kFile, given->file};
+    RETURN_IF_ERROR(NpyWriter::CheckPath(given->file));
+  }
+  return targets;
+}
+
+absl::StatusOr<std::vector<OutputTarget>> TargetsOf(const v1::ModelInfo& model,
+                                                    const CommandLine& line) {
+  const std::vector<std::string> words = line.GetAll("output");
+  if (words.size() > 1 || (words.size() == 1 && NamedFileIn(words[0]).has_value())) {
+    return NamedTargets(model, words);
+  }
+  const std::vector<Operands> results = ResultsOf(model);
+  OutputPlan plan(results);
+  ASSIGN_OR_RETURN(std::vector<OutputTarget> targets, plan.Add("output", line.Get("output")));
+  RETURN_IF_ERROR(plan.Prepare());
+  return targets;
+}
+
+// The job, from what the server says of the model.
+absl::StatusOr<Job> MakeJob(const v1::ModelInfo& model, const ModelFlags& run,
+                            std::vector<OutputTarget> targets) {
+  ASSIGN_OR_RETURN(std::vector<NamedInput> inputs, Load(model, run));
+  ASSIGN_OR_RETURN(ModelCall call, DescribeCall(model, run.version, std::move(inputs)));
+  Job job = {.targets = std::move(targets), .shows_progress = true};
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const std::string& name = call.desc.inputs(static_cast<int>(i)).name();
+    const auto file = absl::c_find_if(run.inputs, [&](const auto& f) { return f.name == name; });
+    job.inputs.push_back(
+        {.name = file->file, .stem = name, .load = [bytes = call.inputs[i]] { return bytes; }});
+  }
+  job.computation = std::move(call.desc);
+  return job;
+}
+
+}  // namespace
+
+bool NamesModel(const CommandLine& line) {
+  return line.argument().has_value() && FindOperatorName(*line.argument()) == nullptr &&
+         absl::c_any_of(line.GetAll("input"), &NamedFileIn);
+}
+
+int RunModel(const CommandLine& line) {
+  FlagReader flags(line);
+  const ModelFlags run = ReadModelFlags(flags);
+  if (!flags.status().ok()) return BadCommandLine(line, flags.status());
+  int exit_code = kDone;
+  std::optional<Client> client = ConnectOrExplain(flags, exit_code);
+  if (!client) return exit_code;
+  const absl::StatusOr<v1::ModelInfo> model = FindModel(*client, run.name);
+  if (!model.ok()) return Fail(model.status());
+  std::vector<std::string> names;
+  for (const NamedFile& input : run.inputs) names.push_back(input.name);
+  const absl::Status named = CheckInputNames(*model, names);
+  if (!named.ok()) return BadCommandLine(line, named);
+  absl::StatusOr<std::vector<OutputTarget>> targets = TargetsOf(*model, line);
+  if (!targets.ok()) return BadCommandLine(line, targets.status());
+  absl::StatusOr<Job> job = MakeJob(*model, run, *std::move(targets));
+  if (!job.ok()) return Fail(job.status());
+  std::vector<Job> jobs;
+  jobs.push_back(*std::move(job));
+  RunReport report(line, /*has_many=*/false);
+  RunJobs(*client, run.execution, jobs, [&](const Job& ended) { report.Finish(ended); });
+  return report.Close();
+}
+
+}  // namespace opmill

@@ -1,0 +1,187 @@
+"""Models of a server's repository: what they take and give, and calls of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ._arguments import Options, check_options, nearest
+from ._call import Prepared
+from ._contract import DATA_TYPES, Message, ModelDesc
+from ._element_types import ElementTypes, convert
+from ._execution import Execution
+from ._tensors import Tensor, array_of, tensor_of
+from .errors import InvalidArgument, NotFound
+
+Array = NDArray[Any]
+ResultT = TypeVar("ResultT")
+
+_OPTIONS = ("timeout", "priority", "progress")
+
+
+@dataclass(frozen=True)
+class ModelTensor:
+    """An input or output of a model. Sizes of -1 are any."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    # An input on whose elements sizes or branches depend; its bytes are at most 4096.
+    needs_value: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """A model of the server's repository. `reason` says why it is not ready, or why its last change
+    is not in effect."""
+
+    name: str
+    version: str
+    ready: bool
+    reason: str
+    inputs: tuple[ModelTensor, ...]
+    outputs: tuple[ModelTensor, ...]
+
+
+def infos_of(answer: Message) -> tuple[ModelInfo, ...]:
+    return tuple(ModelInfo(info.name, info.version, info.ready, info.reason,
+                           tuple(map(_tensor_of, info.inputs)), tuple(map(_tensor_of, info.outputs)))
+                 for info in answer.models)
+
+
+def _tensor_of(message: Message) -> ModelTensor:
+    dtype = np.dtype(np.bool_ if message.is_bool else DATA_TYPES.name(message.data_type))
+    return ModelTensor(message.name, dtype, tuple(message.sizes), message.needs_value)
+
+
+def find(infos: Iterable[ModelInfo], name: str, version: str) -> ModelInfo:
+    """The model of this name, and of this version unless it is empty. Raises NotFound."""
+    known = {info.name: info for info in infos}
+    if name not in known:
+        ending = nearest(name, list(known)) if known else "it has none."
+        ending = ending.replace("it takes", "the server has")
+        raise NotFound(f'There is no model "{name}"; {ending}', field="model.name")
+    info = known[name]
+    if not info.ready:
+        raise NotFound(f"The model {name} is not served: {info.reason}", field="model.name")
+    if version not in ("", info.version):
+        raise NotFound(f'The model {name} has the version {info.version}, not "{version}".',
+                       field="model.version")
+    return info
+
+
+class Model(Generic[ResultT]):
+    """A model of the server. A call takes its inputs by position or by name, and returns its
+    outputs by name:
+
+        m = c.model("made")
+        y = m(x, offset=o)["y"]
+
+    `timeout`, `priority` and `progress` are those of all calls."""
+
+    def __init__(self, info: ModelInfo, version: str,
+                 run: Callable[[Any, Options], ResultT]) -> None:
+        self._info = info
+        self._version = version
+        self._run = run
+
+    @property
+    def name(self) -> str:
+        return self._info.name
+
+    @property
+    def version(self) -> str:
+        """The version that the server had when `model` was called."""
+        return self._info.version
+
+    @property
+    def inputs(self) -> tuple[ModelTensor, ...]:
+        return self._info.inputs
+
+    @property
+    def outputs(self) -> tuple[ModelTensor, ...]:
+        return self._info.outputs
+
+    def __repr__(self) -> str:
+        takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        return f"<opmill.Model {self.name} version {self.version}: {takes} -> {gives}>"
+
+    def __call__(self, *inputs: ArrayLike, **named: Any) -> ResultT:
+        # An input that is named like an option is the input.
+        names = [tensor.name for tensor in self.inputs]
+        options = {name: named.pop(name) for name in _OPTIONS if name in named and name not in names}
+        check_options(options)
+        return self._run(ModelCall(self._info, self._version, self._bind(names, inputs, named)),
+                         cast(Options, options))
+
+    def _bind(self, names: list[str], inputs: Sequence[ArrayLike],
+              named: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+        takes = f"it takes {', '.join(names)}" if names else "it takes no inputs"
+        if len(inputs) > len(names):
+            raise TypeError(f"{self.name} got {len(inputs)} inputs; {takes}.")
+        bound = dict(zip(names, inputs))
+        for name, value in named.items():
+            if name in bound:
+                raise TypeError(f"{self.name} got the input '{name}' twice.")
+            if name not in names:
+                known = [*names, *_OPTIONS]
+                raise TypeError(f"{self.name} has no input '{name}'; {nearest(name, known)}")
+            bound[name] = value
+        for name in names:
+            if name not in bound:
+                raise TypeError(f"{self.name} got no input '{name}'; {takes}.")
+        return bound
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    info: ModelInfo
+    version: str
+    inputs: Mapping[str, ArrayLike]
+
+    def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
+        """Inputs with a value come last, so that the positions of the others are those of what is
+        sent."""
+        desc = ModelDesc(name=self.info.name, version=self.version)
+        tensors = []
+        for expected in sorted(self.info.inputs, key=lambda tensor: tensor.needs_value):
+            path = f"model.inputs[{len(desc.inputs)}].tensor"
+            tensor = self._tensor(expected, self.inputs[expected.name], path)
+            entry = desc.inputs.add(name=expected.name, tensor=tensor.desc)
+            if expected.needs_value:
+                entry.value = bytes(tensor.data)
+            else:
+                tensors.append(tensor)
+        return Prepared(desc, tensors, (), field="model",
+                        values=len(desc.inputs) - len(tensors))
+
+    def result_of(self, execution: Execution) -> dict[str, Array]:
+        return dict(zip(execution.names, execution.outputs))
+
+    def _tensor(self, expected: ModelTensor, value: ArrayLike, path: str) -> Tensor:
+        """Numbers and lists take the type of the input; arrays must have it."""
+        array = array_of(value, path)
+        subject = f"The input {expected.name} of {self.info.name}"
+        is_array = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+        if not is_array and np.can_cast(array.dtype, expected.dtype, "same_kind"):
+            array = convert(array, expected.dtype, path)
+        if array.dtype.name != expected.dtype.name:
+            raise InvalidArgument(f"{subject} is {expected.dtype}, not {array.dtype.name}. Convert "
+                                  "the array with astype.", field=f"{path}.data_type")
+        if len(array.shape) != len(expected.shape) or any(
+                takes not in (-1, size) for takes, size in zip(expected.shape, array.shape)):
+            raise InvalidArgument(f"{subject} has the shape {expected.shape}, not {array.shape}.",
+                                  field=f"{path}.sizes")
+        if 0 in array.shape:
+            raise InvalidArgument(f"{subject} has no elements: its shape is {array.shape}.",
+                                  field=f"{path}.sizes[{array.shape.index(0)}]")
+        if not array.flags.c_contiguous:
+            array = array.copy(order="C")
+        return tensor_of(array.view(np.uint8) if array.dtype == np.bool_ else array)

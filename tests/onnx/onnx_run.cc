@@ -1,0 +1,153 @@
+// onnx_run [--threads=N] [--profile] MODEL [NAME=SIZES | NAME:=INTEGER]...: runs a model on the cpu
+// device. For each line "RUNS FOLDER" of its input it runs the model so often, and prints the
+// microseconds of the fastest run. If there is a folder, input i is read from its file in<i>, and
+// output i of the last run written to out<i>; otherwise inputs are zeros. With --profile it prints
+// instead how long each kernel takes on one thread, the slowest first.
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/steady_time.h"
+#include "kernels/cpu/device/cpu_device.h"
+#include "kernels/cpu/device/cpu_plan.h"
+#include "kernels/onnx/lower_graph.h"
+#include "kernels/onnx/read_model.h"
+#include "kernels/onnx/specialize.h"
+#include "kernels/operators/elementwise/fuse_chains.h"
+#include "tests/onnx/model_arguments.h"
+#include "tests/support/programs.h"
+
+namespace opmill::onnx {
+namespace {
+
+struct Options {
+  uint32_t threads = 0;
+  bool profiles = false;
+};
+
+absl::StatusOr<Program> ProgramOf(const char* file, absl::Span<char* const> arguments) {
+  ASSIGN_OR_RETURN(const Graph graph, ReadModelFile(file));
+  ASSIGN_OR_RETURN(const InputBindings bindings, ParseBindings(graph, arguments));
+  ASSIGN_OR_RETURN(const Graph specialized, Specialize(graph, bindings));
+  ASSIGN_OR_RETURN(LoweredGraph lowered, LowerGraph(specialized));
+  return FuseChains(std::move(lowered.program));
+}
+
+absl::StatusOr<Bindings> BuffersFor(Device& device, const Program& program) {
+  std::vector<TensorBytes> inputs;
+  for (const uint64_t bytes : RequiredBytes(program, ValueKind::kInput)) inputs.emplace_back(bytes);
+  return BindProgram(device, program, inputs);
+}
+
+void ReadInputs(const std::string& folder, const Bindings& bindings) {
+  for (size_t i = 0; i < bindings.inputs.size(); ++i) {
+    const absl::Span<std::byte> bytes = bindings.inputs[i].bytes();
+    std::ifstream file(absl::StrCat(folder, "/in", i), std::ios::binary);
+    file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+}
+
+void WriteOutputs(const std::string& folder, const Bindings& bindings) {
+  for (size_t i = 0; i < bindings.outputs.size(); ++i) {
+    const absl::Span<std::byte> bytes = bindings.outputs[i].bytes();
+    std::ofstream file(absl::StrCat(folder, "/out", i), std::ios::binary);
+    file.write(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+}
+
+absl::Status Serve(Device& device, const Program& program) {
+  const absl::Time begin = SteadyNow();
+  ASSIGN_OR_RETURN(const auto compiled, device.Compile(program));
+  std::cout << "compiled " << absl::ToInt64Microseconds(SteadyNow() - begin) << std::endl;
+  ASSIGN_OR_RETURN(const Bindings bindings, BuffersFor(device, program));
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    uint64_t runs = 0;
+    std::string folder;
+    words >> runs >> folder;
+    if (!folder.empty()) ReadInputs(folder, bindings);
+    absl::Duration fastest = absl::InfiniteDuration();
+    for (uint64_t run = 0; run < runs; ++run) {
+      const absl::Time start = SteadyNow();
+      RETURN_IF_ERROR(device.RunAndWait(compiled, bindings).status());
+      fastest = std::min(fastest, SteadyNow() - start);
+    }
+    if (!folder.empty()) WriteOutputs(folder, bindings);
+    std::cout << absl::ToDoubleMicroseconds(fastest) << std::endl;
+  }
+  return absl::OkStatus();
+}
+
+// The fastest of some runs of each kernel.
+absl::Status Profile(Device& device, const Program& program) {
+  constexpr int kRuns = 10;
+  const CpuPlan plan = MakeCpuPlan(program);
+  ASSIGN_OR_RETURN(const Bindings bindings, BuffersFor(device, program));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Buffer> arena,
+                   device.Allocate(std::max<uint64_t>(plan.arena_bytes, 1), Residency::kDevice));
+  std::vector<std::pair<absl::Duration, size_t>> times;
+  for (size_t n = 0; n < plan.nodes.size(); ++n) times.emplace_back(absl::InfiniteDuration(), n);
+  for (int run = 0; run < kRuns; ++run) {
+    for (size_t n = 0; n < plan.nodes.size(); ++n) {
+      const CpuProgram& work = *plan.nodes[n].work;
+      const RunBuffers buffers = BuffersOf(plan, plan.nodes[n], bindings, arena->bytes().data());
+      const absl::Time start = SteadyNow();
+      for (size_t phase = 0; phase < work.phases().size(); ++phase) {
+        for (uint64_t task = 0; task < work.phases()[phase]; ++task) work.Run(phase, task, buffers);
+      }
+      times[n].first = std::min(times[n].first, SteadyNow() - start);
+    }
+  }
+  std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return b < a; });
+  absl::Duration total;
+  for (const auto& [time, n] : times) total += time;
+  std::cout << absl::StreamFormat("%10.1f us, %d kernels, %d phases, arena of %d KiB\n",
+                                  absl::ToDoubleMicroseconds(total), plan.nodes.size(),
+                                  plan.phases.size(), plan.arena_bytes >> 10);
+  for (const auto& [time, n] : times) {
+    std::cout << absl::StreamFormat("%10.1f %5.1f%% %4d %s\n", absl::ToDoubleMicroseconds(time),
+                                    100 * absl::FDivDuration(time, total), n, plan.nodes[n].text);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(int argc, char** argv) {
+  Options options;
+  int at = 1;
+  for (; at < argc && absl::StartsWith(argv[at], "--"); ++at) {
+    const absl::string_view flag = argv[at];
+    if (flag == "--profile") {
+      options.profiles = true;
+    } else if (!absl::StartsWith(flag, "--threads=") ||
+               !absl::SimpleAtoi(flag.substr(10), &options.threads)) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, " is no flag."));
+    }
+  }
+  if (at == argc) return absl::InvalidArgumentError("MODEL is missing.");
+  ASSIGN_OR_RETURN(const Program program,
+                   ProgramOf(argv[at], absl::MakeConstSpan(argv + at + 1, argv + argc)));
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = options.threads});
+  return options.profiles ? Profile(*device, program) : Serve(*device, program);
+}
+
+}  // namespace
+}  // namespace opmill::onnx
+
+int main(int argc, char** argv) {
+  const absl::Status status = opmill::onnx::Run(argc, argv);
+  if (status.ok()) return 0;
+  std::cerr << status.message() << "\n";
+  return 1;
+}
